@@ -1,0 +1,49 @@
+option(ELASTIC_STATIC "Link everything statically, glibc too" ON)
+option(ELASTIC_SANITIZE "Address, undefined behaviour and leak sanitizers" OFF)
+option(ELASTIC_WERROR "Warnings are errors" OFF)
+
+set(CMAKE_CXX_STANDARD 23)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+pkg_check_modules(UV REQUIRED libuv)
+
+# Interface targets carry the flags, so that every target states what it is made with.
+add_library(elastic_flags INTERFACE)
+target_include_directories(elastic_flags INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(elastic_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wcast-qual -Wformat=2 -Wundef
+  -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough -Wmissing-declarations
+  -Wno-restrict  # g++ 12 sees overlaps in std::string that are not there (GCC bug 105651)
+  $<$<BOOL:${ELASTIC_WERROR}>:-Werror>
+  # The same bytes wherever the source lies.
+  -ffile-prefix-map=${PROJECT_SOURCE_DIR}=. -ffile-prefix-map=${PROJECT_BINARY_DIR}=./build
+  -fno-strict-aliasing -fstack-protector-strong)
+target_compile_definitions(elastic_flags INTERFACE ELASTIC_RUN_VERSION="${PROJECT_VERSION}")
+
+if(ELASTIC_SANITIZE)
+  target_compile_options(elastic_flags INTERFACE
+    -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(elastic_flags INTERFACE -fsanitize=address,undefined)
+else()
+  target_compile_options(elastic_flags INTERFACE -ffunction-sections -fdata-sections)
+  target_link_options(elastic_flags INTERFACE -Wl,--gc-sections)
+endif()
+if(ELASTIC_STATIC)
+  target_link_options(elastic_flags INTERFACE -static)
+endif()
+
+# libuv: Debian's static archive has another name than the shared library.
+add_library(elastic_uv INTERFACE)
+target_include_directories(elastic_uv SYSTEM INTERFACE ${UV_INCLUDE_DIRS})
+if(ELASTIC_STATIC)
+  find_library(UV_STATIC_LIBRARY NAMES libuv_a.a libuv.a REQUIRED)
+  target_link_libraries(elastic_uv INTERFACE ${UV_STATIC_LIBRARY} Threads::Threads)
+else()
+  target_link_libraries(elastic_uv INTERFACE ${UV_LINK_LIBRARIES} Threads::Threads)
+endif()

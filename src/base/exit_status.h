@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+namespace elastic {
+
+// How a process ended: by exit() with `code`, or by a signal (then `signal` is not 0).
+struct ExitStatus {
+  int code = 0;
+  int signal = 0;
+  bool core_dumped = false;
+
+  bool success() const { return code == 0 && signal == 0; }
+  // As Python and torchrun count it: the exit code, or minus the signal's number.
+  int python_code() const { return signal != 0 ? -signal : code; }
+  // "exited with code 3", "was killed by SIGSEGV (core dumped)".
+  std::string text() const;
+};
+
+}  // namespace elastic

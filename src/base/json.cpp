@@ -1,0 +1,109 @@
+#include "src/base/json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "src/base/check.h"
+
+namespace elastic {
+
+using Foreign = nlohmann::ordered_json;
+
+// The only place that knows both our value and the library's.
+struct JsonBridge {
+  static Foreign to_foreign(const Json& json) {
+    if (const auto* array = std::get_if<Json::Array>(&json.value_)) {
+      Foreign out = Foreign::array();
+      for (const Json& element : *array) out.push_back(to_foreign(element));
+      return out;
+    }
+    if (const auto* object = std::get_if<Json::Object>(&json.value_)) {
+      Foreign out = Foreign::object();
+      for (const auto& [key, member] : *object) out[key] = to_foreign(member);
+      return out;
+    }
+    if (const auto* text = std::get_if<std::string>(&json.value_)) return *text;
+    if (const auto* flag = std::get_if<bool>(&json.value_)) return *flag;
+    if (const auto* integer = std::get_if<std::int64_t>(&json.value_)) return *integer;
+    if (const auto* number = std::get_if<double>(&json.value_)) return *number;
+    return nullptr;
+  }
+
+  static Json from_foreign(const Foreign& foreign) {
+    switch (foreign.type()) {
+      case Foreign::value_t::array: {
+        Json out = Json::array();
+        for (const auto& element : foreign) out.push(from_foreign(element));
+        return out;
+      }
+      case Foreign::value_t::object: {
+        Json out = Json::object();
+        for (const auto& [key, member] : foreign.items()) out.set(key, from_foreign(member));
+        return out;
+      }
+      case Foreign::value_t::string:
+        return Json(foreign.get<std::string>());
+      case Foreign::value_t::boolean:
+        return Json(foreign.get<bool>());
+      case Foreign::value_t::number_integer:
+        return Json(foreign.get<std::int64_t>());
+      case Foreign::value_t::number_unsigned: {
+        const auto number = foreign.get<std::uint64_t>();
+        if (number > INT64_MAX) return Json(static_cast<double>(number));
+        return Json(static_cast<std::int64_t>(number));
+      }
+      case Foreign::value_t::number_float:
+        return Json(foreign.get<double>());
+      default:
+        return Json();
+    }
+  }
+};
+
+Json& Json::push(Json element) {
+  auto* array = std::get_if<Array>(&value_);
+  ELASTIC_CHECK(array != nullptr);
+  array->push_back(std::move(element));
+  return *this;
+}
+
+Json& Json::set(std::string_view key, Json member) {
+  auto* object = std::get_if<Object>(&value_);
+  ELASTIC_CHECK(object != nullptr);
+  for (auto& [name, value] : *object) {
+    if (name == key) {
+      value = std::move(member);
+      return *this;
+    }
+  }
+  object->emplace_back(std::string(key), std::move(member));
+  return *this;
+}
+
+const Json* Json::find(std::string_view key) const {
+  const auto* object = std::get_if<Object>(&value_);
+  if (object == nullptr) return nullptr;
+  for (const auto& [name, value] : *object) {
+    if (name == key) return &value;
+  }
+  return nullptr;
+}
+
+std::optional<double> Json::as_number() const {
+  if (const auto* integer = std::get_if<std::int64_t>(&value_)) return static_cast<double>(*integer);
+  if (const auto* number = std::get_if<double>(&value_)) return *number;
+  return {};
+}
+
+std::string Json::dump(int indent) const {
+  return JsonBridge::to_foreign(*this).dump(indent, ' ', false, Foreign::error_handler_t::replace);
+}
+
+Result<Json> Json::parse(std::string_view text, std::string what) {
+  try {
+    return JsonBridge::from_foreign(Foreign::parse(text));
+  } catch (const std::exception& error) {
+    return fail("cannot read " + what, error.what());
+  }
+}
+
+}  // namespace elastic

@@ -1,0 +1,26 @@
+#include "src/base/json.h"
+
+#include <doctest/doctest.h>
+
+using namespace elastic;
+
+TEST_CASE("a JSON object keeps the order of its members and reads back equal") {
+  Json json = Json::object();
+  json.set("z", 1).set("a", "text").set("list", Json::array().push(true).push(Json()));
+  CHECK(json.dump() == R"({"z":1,"a":"text","list":[true,null]})");
+  const auto back = Json::parse(json.dump(), "test");
+  REQUIRE(back.has_value());
+  CHECK(back->dump() == json.dump());
+  CHECK(*back->find("a")->as_string() == "text");
+  CHECK(back->find("missing") == nullptr);
+}
+
+TEST_CASE("malformed JSON is an error that names what was read") {
+  const auto bad = Json::parse("{\"a\":", "error.json");
+  REQUIRE(!bad.has_value());
+  CHECK(bad.error().what == "cannot read error.json");
+}
+
+TEST_CASE("bytes that are not UTF-8 do not stop JSON from being written") {
+  CHECK(Json("a\xff").dump() == "\"a\xEF\xBF\xBD\"");
+}

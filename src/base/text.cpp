@@ -1,0 +1,187 @@
+#include "src/base/text.h"
+
+#include <charconv>
+#include <cmath>
+#include <system_error>
+
+namespace elastic {
+namespace {
+
+constexpr std::string_view kBlanks = " \t\n\r\f\v";
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// The number of bytes of the UTF-8 sequence that starts `text`, or 0 if there is no valid one.
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const auto follows = [&](std::size_t i) { return i < text.size() && (byte(i) & 0xC0) == 0x80; };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  if (first >= 0xC2 && first < 0xE0) return follows(1) ? 2 : 0;
+  if (first >= 0xE0 && first < 0xF0) {
+    if (!follows(1) || !follows(2)) return 0;
+    const unsigned code = ((first & 0x0Fu) << 12) | ((byte(1) & 0x3Fu) << 6) | (byte(2) & 0x3Fu);
+    return code >= 0x800 && (code < 0xD800 || code > 0xDFFF) ? 3 : 0;
+  }
+  if (first >= 0xF0 && first < 0xF5) {
+    if (!follows(1) || !follows(2) || !follows(3)) return 0;
+    const unsigned code = ((first & 0x07u) << 18) | ((byte(1) & 0x3Fu) << 12);
+    return code >= 0x10000 && code <= 0x10FFFF ? 4 : 0;
+  }
+  return 0;
+}
+
+// Python's grouping rule: an underscore only between two digits.
+std::optional<std::string> without_underscores(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '_') {
+      out += text[i];
+      continue;
+    }
+    if (i == 0 || i + 1 == text.size() || !is_digit(text[i - 1]) || !is_digit(text[i + 1])) return {};
+  }
+  return out;
+}
+
+// from_chars takes no '+'; "+-1" must stay an error.
+std::optional<std::string> number_text(std::string_view text) {
+  text = trim(text);
+  if (text.starts_with('+')) {
+    text.remove_prefix(1);
+    if (text.starts_with('-') || text.starts_with('+')) return {};
+  }
+  if (text.empty()) return {};
+  return without_underscores(text);
+}
+
+}  // namespace
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (;;) {
+    const std::size_t at = text.find(separator);
+    parts.emplace_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator) {
+  std::string out;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) out += separator;
+    out += parts[i];
+  }
+  return out;
+}
+
+std::string_view trim(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+std::optional<std::int64_t> parse_int(std::string_view text) {
+  const auto digits = number_text(text);
+  if (!digits) return {};
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits->data(), digits->data() + digits->size(), value);
+  if (error != std::errc() || end != digits->data() + digits->size()) return {};
+  return value;
+}
+
+std::optional<double> parse_float(std::string_view text) {
+  const auto digits = number_text(text);
+  if (!digits) return {};
+  double value = 0;
+  const auto [end, error] = std::from_chars(digits->data(), digits->data() + digits->size(), value);
+  if (error != std::errc() || end != digits->data() + digits->size()) return {};
+  if (!std::isfinite(value)) return {};
+  return value;
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
+}
+
+std::string upper(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return out;
+}
+
+std::string replace_all(std::string text, std::string_view from, std::string_view to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+std::string shell_quote(std::string_view argument) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%_-+=:,./";
+  if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string_view::npos) {
+    return std::string(argument);
+  }
+  bool odd_bytes = false;
+  for (const char c : argument) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte >= 0x7F) odd_bytes = true;
+  }
+  if (!odd_bytes) return "'" + replace_all(std::string(argument), "'", "'\\''") + "'";
+  std::string out = "$'";
+  for (const char c : argument) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte >= 0x7F) {
+      out += format("\\x{:02x}", byte);
+    } else if (c == '\'' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else {
+      out += c;
+    }
+  }
+  return out + "'";
+}
+
+std::string printable(std::string_view text, std::size_t max_bytes) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    const auto byte = static_cast<unsigned char>(text[0]);
+    const bool plain = length > 0 && byte >= 0x20 && byte != 0x7F;
+    const std::size_t taken = plain ? length : 1;
+    const std::string piece = plain ? std::string(text.substr(0, length)) : format("\\x{:02x}", byte);
+    if (out.size() + piece.size() > max_bytes) return out + "...";
+    out += piece;
+    text.remove_prefix(taken);
+  }
+  return out;
+}
+
+std::string wrap(std::string_view text, std::size_t width, std::size_t indent) {
+  std::string out;
+  std::size_t column = 0;
+  for (const std::string& word : split(text, ' ')) {
+    if (word.empty()) continue;
+    if (column > 0 && column + 1 + word.size() > width) {
+      out += '\n' + std::string(indent, ' ');
+      column = indent;
+    } else if (column > 0) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+  }
+  return out;
+}
+
+}  // namespace elastic

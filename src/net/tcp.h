@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "src/base/result.h"
+#include "src/net/loop.h"
+
+namespace elastic::net {
+
+// One accepted TCP connection. Destroying it, also from within its own callbacks, closes it.
+class Stream {
+ public:
+  struct Handlers {
+    // Bytes as they arrive; valid only during the call.
+    std::function<void(std::span<const std::uint8_t>)> on_data;
+    // The peer has closed or the connection failed; nothing follows. Called at most once.
+    std::function<void()> on_end;
+  };
+
+  struct State;
+  explicit Stream(State* state);
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  // Begins to read. Nothing is called before.
+  void start(Handlers handlers);
+  // Sends at once what the kernel takes and keeps the rest until it takes more.
+  void write(std::string bytes);
+  // Bytes given to write() that the kernel has not taken yet.
+  std::size_t unsent_bytes() const;
+  // "127.0.0.1:40312", "[::1]:40312"; "unknown" if the peer is gone.
+  std::string peer() const;
+
+ private:
+  State* state_;
+};
+
+// A listening TCP socket.
+class Listener {
+ public:
+  using OnAccept = std::function<void(std::unique_ptr<Stream>)>;
+
+  // Listens on a numeric address ("127.0.0.1", "::1"), or on all addresses of both families if it is
+  // empty; port 0 takes a free one. SO_REUSEADDR is set. Fails with the system's reason (address in
+  // use, ...); the error's `what` names address and port.
+  static Result<std::unique_ptr<Listener>> open(Loop& loop, const std::string& address,
+                                                std::uint16_t port, OnAccept on_accept);
+  ~Listener();
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  std::uint16_t port() const { return port_; }
+
+  // Accepts and closes at once whatever waits in the accept queue. Returns how many there were.
+  std::size_t refuse_queued();
+
+ private:
+  struct State;
+  Listener(State* state, std::uint16_t port) : state_(state), port_(port) {}
+  State* state_;
+  std::uint16_t port_;
+};
+
+}  // namespace elastic::net

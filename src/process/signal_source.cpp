@@ -1,0 +1,30 @@
+#include "src/process/signal_source.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "src/base/check.h"
+
+namespace elastic::process {
+
+SignalSource::SignalSource(net::Loop& loop, const std::vector<int>& numbers,
+                           std::function<void(const ReceivedSignal&)> callback)
+    : callback_(std::move(callback)) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : numbers) sigaddset(&set, number);
+  ELASTIC_CHECK(sigprocmask(SIG_BLOCK, &set, nullptr) == 0);
+  fd_ = UniqueFd(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
+  ELASTIC_CHECK(static_cast<bool>(fd_));
+  watch_ = std::make_unique<net::ReadWatch>(loop, fd_.get(), [this] { read_all(); });
+}
+
+void SignalSource::read_all() {
+  signalfd_siginfo info{};
+  while (read(fd_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+    callback_({static_cast<int>(info.ssi_signo), static_cast<pid_t>(info.ssi_pid)});
+  }
+}
+
+}  // namespace elastic::process

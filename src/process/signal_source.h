@@ -1,0 +1,34 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "src/base/unique_fd.h"
+#include "src/net/loop.h"
+
+namespace elastic::process {
+
+struct ReceivedSignal {
+  int number = 0;
+  pid_t sender = 0;  // 0 if the kernel sent it (a terminal's Ctrl-C)
+};
+
+// Turns signals into events of the loop. The signals are blocked from construction on and stay blocked;
+// one that is ignored in this process is never seen (nohup keeps its meaning).
+class SignalSource {
+ public:
+  SignalSource(net::Loop& loop, const std::vector<int>& numbers,
+               std::function<void(const ReceivedSignal&)> callback);
+
+ private:
+  void read_all();
+
+  std::function<void(const ReceivedSignal&)> callback_;
+  UniqueFd fd_;
+  std::unique_ptr<net::ReadWatch> watch_;
+};
+
+}  // namespace elastic::process

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "src/base/result.h"
+#include "src/base/unique_fd.h"
+
+namespace elastic::process {
+
+// What elastic-run itself was given by whoever started it and then changed for its own work. Every
+// child gets it back as it was.
+struct InheritedState {
+  sigset_t signal_mask{};
+  struct sigaction child_action {};  // SIGCHLD: a parent may have left it ignored
+  rlimit open_files{};
+
+  // To be called before anything is changed.
+  static InheritedState capture();
+};
+
+// One program to start.
+struct Command {
+  std::string path;                      // the file to execute, already looked up
+  std::vector<std::string> arguments;    // argv, the program's name first; any bytes but NUL
+  std::vector<std::string> environment;  // NAME=value
+};
+
+// A started child. Its parent must reap it.
+struct Child {
+  pid_t pid = -1;
+  UniqueFd pidfd;  // readable once it has ended; empty where the kernel has no pidfd (before 5.3)
+};
+
+// Starts a program in a new session (so that session, process group and pid are one number), with the
+// inherited state given back, SIGPIPE default, stdin, stdout, stderr, working directory and umask as
+// ours, and no other descriptor open. It is killed with SIGKILL when the calling thread ends. Returns
+// when the program runs; fails with the system's reason when it cannot be started or executed.
+Result<Child> spawn(const Command& command, const InheritedState& inherited);
+
+}  // namespace elastic::process

@@ -1,0 +1,107 @@
+#include "src/process/tree.h"
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+
+#include "src/base/check.h"
+
+namespace elastic::process {
+namespace {
+
+// Every end of a process that we parent wakes us at once. This is for the one that we do not: a zombie
+// whose living parent, outside our groups, has not reaped it.
+constexpr std::int64_t kLookAgainMs = 50;
+
+bool group_has_process(pid_t group) { return kill(-group, 0) == 0 || errno != ESRCH; }
+
+ExitStatus exit_status(const siginfo_t& info) {
+  if (info.si_code == CLD_EXITED) return {.code = info.si_status};
+  return {.signal = info.si_status, .core_dumped = info.si_code == CLD_DUMPED};
+}
+
+}  // namespace
+
+WorkerTree::WorkerTree(net::Loop& loop, const InheritedState& inherited, Handlers handlers)
+    : loop_(loop),
+      inherited_(inherited),
+      handlers_(std::move(handlers)),
+      child_signals_(loop, {SIGCHLD}, [this](const ReceivedSignal&) { reap(); }),
+      look_again_(loop) {
+  ELASTIC_CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
+  // Left ignored by a parent, it would make the kernel reap our children and lose their exit codes.
+  struct sigaction default_action {};
+  default_action.sa_handler = SIG_DFL;
+  ELASTIC_CHECK(sigaction(SIGCHLD, &default_action, nullptr) == 0);
+}
+
+WorkerTree::~WorkerTree() = default;
+
+Result<pid_t> WorkerTree::start(int local_rank, const Command& command) {
+  ELASTIC_CHECK(!workers_.contains(local_rank));
+  auto child = spawn(command, inherited_);
+  if (!child) return std::unexpected(child.error());
+  Worker worker{.pid = child->pid, .pidfd = std::move(child->pidfd), .watch = {}};
+  if (worker.pidfd) {
+    worker.watch = std::make_unique<net::ReadWatch>(loop_, worker.pidfd.get(), [this] { reap(); });
+  }
+  workers_.emplace(local_rank, std::move(worker));
+  return child->pid;
+}
+
+void WorkerTree::signal_groups(int signal_number) {
+  for (auto& [local_rank, worker] : workers_) {
+    if (!worker.group_gone) kill(-worker.pid, signal_number);
+  }
+}
+
+void WorkerTree::expect_all_gone() {
+  expecting_all_gone_ = true;
+  look_again_.start(0, [this] { look_at_groups(); });
+}
+
+// Takes whatever has ended: workers, and orphans that came to us as their subreaper.
+void WorkerTree::reap() {
+  for (;;) {
+    siginfo_t info{};
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) break;
+    reaped(info.si_pid, exit_status(info));
+  }
+  if (expecting_all_gone_) look_at_groups();
+}
+
+void WorkerTree::reaped(pid_t pid, ExitStatus status) {
+  for (auto& [local_rank, worker] : workers_) {
+    if (worker.pid != pid || worker.exited) continue;
+    worker.exited = true;
+    worker.watch.reset();
+    worker.pidfd = UniqueFd();
+    // From here on the number may belong to somebody else, unless the group still has a process.
+    worker.group_gone = !group_has_process(pid);
+    handlers_.on_exit(local_rank, status);
+    return;
+  }
+}
+
+void WorkerTree::look_at_groups() {
+  if (!expecting_all_gone_) return;
+  bool waiting_for_others = false;
+  bool waiting_for_workers = false;
+  for (auto& [local_rank, worker] : workers_) {
+    if (worker.group_gone) continue;
+    if (!worker.exited) {
+      waiting_for_workers = true;
+      continue;
+    }
+    worker.group_gone = !group_has_process(worker.pid);
+    waiting_for_others = waiting_for_others || !worker.group_gone;
+  }
+  if (waiting_for_others) look_again_.start(kLookAgainMs, [this] { look_at_groups(); });
+  if (waiting_for_workers || waiting_for_others) return;
+  expecting_all_gone_ = false;
+  workers_.clear();
+  handlers_.on_all_gone();
+}
+
+}  // namespace elastic::process

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "src/base/exit_status.h"
+#include "src/base/result.h"
+#include "src/net/loop.h"
+#include "src/process/signal_source.h"
+#include "src/process/spawn.h"
+
+namespace elastic::process {
+
+// The workers of one node and whatever else runs in their process groups. While it lives, this process
+// is the subreaper of all its descendants and reaps every child that ends.
+class WorkerTree {
+ public:
+  struct Handlers {
+    // A worker has ended and been reaped. Told once per started worker.
+    std::function<void(int local_rank, ExitStatus status)> on_exit;
+    // No process is left in any of the workers' groups. Told once per expect_all_gone().
+    std::function<void()> on_all_gone;
+  };
+
+  WorkerTree(net::Loop& loop, const InheritedState& inherited, Handlers handlers);
+  ~WorkerTree();
+  WorkerTree(const WorkerTree&) = delete;
+  WorkerTree& operator=(const WorkerTree&) = delete;
+
+  // Starts one worker; `local_rank` must not be in use. Returns its pid. Fails as spawn() does.
+  Result<pid_t> start(int local_rank, const Command& command);
+
+  // Sends a signal to every process group that still has a process, also where its leader has gone.
+  void signal_groups(int signal_number);
+
+  // Asks for on_all_gone, which comes from the loop, never from within this call.
+  void expect_all_gone();
+
+ private:
+  struct Worker {
+    pid_t pid;
+    bool exited = false;
+    bool group_gone = false;
+    UniqueFd pidfd;
+    std::unique_ptr<net::ReadWatch> watch;
+  };
+
+  void reap();
+  void reaped(pid_t pid, ExitStatus status);
+  void look_at_groups();
+
+  net::Loop& loop_;
+  const InheritedState& inherited_;
+  Handlers handlers_;
+  std::map<int, Worker> workers_;  // by local rank; emptied when all are gone
+  bool expecting_all_gone_ = false;
+  SignalSource child_signals_;
+  net::Timer look_again_;
+};
+
+}  // namespace elastic::process

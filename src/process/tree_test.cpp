@@ -1,0 +1,123 @@
+#include "src/process/tree.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <map>
+#include <string>
+
+using namespace elastic;
+using namespace elastic::process;
+
+namespace {
+
+Command shell(const std::string& script) {
+  return {"/bin/sh", {"sh", "-c", script}, {"PATH=/usr/bin:/bin"}};
+}
+
+// A loop with a tree in it that runs until all groups are gone.
+struct Fixture {
+  net::Loop loop;
+  InheritedState inherited = InheritedState::capture();
+  std::map<int, ExitStatus> exits;
+  WorkerTree tree{loop, inherited,
+                  {.on_exit = [this](int rank, ExitStatus status) { exits[rank] = status; },
+                   .on_all_gone = [this] { loop.stop(); }}};
+  ~Fixture() { sigprocmask(SIG_SETMASK, &inherited.signal_mask, nullptr); }
+  void run_until_gone() {
+    tree.expect_all_gone();
+    loop.run();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("each worker's exit code or signal is seen, whatever the order") {
+  Fixture f;
+  REQUIRE(f.tree.start(0, shell("exit 0")));
+  REQUIRE(f.tree.start(1, shell("exit 85")));
+  REQUIRE(f.tree.start(2, shell("kill -SEGV $$")));
+  f.run_until_gone();
+  CHECK(f.exits.at(0).success());
+  CHECK(f.exits.at(1).python_code() == 85);
+  CHECK(f.exits.at(2).python_code() == -SIGSEGV);
+}
+
+TEST_CASE("a worker leads a session and a group of its own") {
+  Fixture f;
+  const auto pid = f.tree.start(0, shell("exec cat"));
+  REQUIRE(pid);
+  CHECK(getsid(*pid) == *pid);
+  CHECK(getpgid(*pid) == *pid);
+  f.tree.signal_groups(SIGKILL);
+  f.run_until_gone();
+  CHECK(f.exits.at(0).signal == SIGKILL);
+}
+
+TEST_CASE("a group is not gone while a child of an ended worker is in it, and is signalled still") {
+  Fixture f;
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  // The grandchild holds fd 1 (our pipe) as long as it lives; the worker itself ends at once.
+  const int saved = dup(1);
+  dup2(ends[1], 1);
+  REQUIRE(f.tree.start(0, shell("sh -c 'trap \"\" TERM; echo up; exec sleep 1000' & exit 0")));
+  dup2(saved, 1);
+  close(saved);
+  close(ends[1]);
+  char text[3];
+  REQUIRE(read(ends[0], text, 3) == 3);
+  net::Timer killer(f.loop);
+  bool killed = false;
+  killer.start(50, [&] {
+    killed = true;
+    f.tree.signal_groups(SIGKILL);
+  });
+  f.run_until_gone();
+  CHECK(killed);
+  CHECK(read(ends[0], text, 1) == 0);  // end of file: nobody holds the pipe any more
+  close(ends[0]);
+}
+
+TEST_CASE("a program that cannot be executed is an error that says why, and leaves no child") {
+  Fixture f;
+  auto none = f.tree.start(0, {"/nonexistent/program", {"program"}, {}});
+  REQUIRE(!none);
+  CHECK(none.error().text() ==
+        "cannot execute /nonexistent/program: No such file or directory");
+  auto directory = f.tree.start(0, {"/tmp", {"tmp"}, {}});
+  REQUIRE(!directory);
+  CHECK(directory.error().reason == "Permission denied");
+  CHECK(waitpid(-1, nullptr, WNOHANG) == -1);
+}
+
+TEST_CASE("a worker has no descriptor but the first three") {
+  Fixture f;
+  const int leaked = open("/dev/null", O_RDONLY);  // without O_CLOEXEC
+  REQUIRE(f.tree.start(0, shell("for fd in /proc/self/fd/*; do n=${fd##*/}; "
+                                "[ $n -le 2 ] || [ $n -eq 255 ] || [ ! -e $fd ] || exit 9; done")));
+  f.run_until_gone();
+  CHECK(f.exits.at(0).text() == "exited with code 0");
+  close(leaked);
+}
+
+TEST_CASE("a worker finds SIGPIPE default and the signal mask as the launcher found it") {
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  struct sigaction before {};
+  sigaction(SIGPIPE, &ignore, &before);
+  {
+    Fixture f;
+    sigset_t all;
+    sigfillset(&all);
+    sigset_t mask;
+    sigprocmask(SIG_SETMASK, &all, &mask);
+    REQUIRE(f.tree.start(0, shell("grep -q '^SigBlk:.0*$' /proc/self/status && "
+                                  "grep -q '^SigIgn:.0*$' /proc/self/status")));
+    f.run_until_gone();
+    CHECK(f.exits.at(0).text() == "exited with code 0");
+  }
+  sigaction(SIGPIPE, &before, nullptr);
+}
