@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <climits>
 
 #include "src/base/check.h"
 #include "src/base/text.h"
@@ -81,7 +82,8 @@ void Stream::start(Handlers handlers) {
                               State::on_read) == 0);
 }
 
-void Stream::write(std::string bytes) {
+void Stream::write(std::string&& bytes) {
+  ELASTIC_CHECK(bytes.size() <= INT_MAX);  // libuv's own limit for one buffer
   auto* stream = reinterpret_cast<uv_stream_t*>(&state_->handle);
   std::size_t sent = 0;
   if (uv_stream_get_write_queue_size(stream) == 0) {

@@ -31,8 +31,9 @@ class Stream {
 
   // Begins to read. Nothing is called before.
   void start(Handlers handlers);
-  // Sends at once what the kernel takes and keeps the rest until it takes more.
-  void write(std::string bytes);
+  // Sends at once what the kernel takes and keeps the rest until it takes more. If all was sent at
+  // once, `bytes` keeps its memory: clear() makes it ready for the next. SIGPIPE must be ignored.
+  void write(std::string&& bytes);
   // Bytes given to write() that the kernel has not taken yet.
   std::size_t unsent_bytes() const;
   // "127.0.0.1:40312", "[::1]:40312"; "unknown" if the peer is gone.

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/flag_table.h"
+#include "src/base/result.h"
+
+namespace elastic::cli {
+
+// One flag of the command line, whatever the way in which it was spelt.
+struct FlagToken {
+  FlagId flag;
+  std::optional<std::string> value;  // none for switches
+  std::string typed;                 // for messages, quoted for a shell: "--max-r 3"
+};
+
+struct CanonicalLine {
+  std::vector<FlagToken> flags;       // in the order in which they were typed
+  std::optional<std::string> script;  // none where the line ends before one
+  std::vector<std::string> script_arguments;
+};
+
+// Brings the arguments (without the program's name; any bytes) to one form, with argparse's habits as
+// torchrun's users know them: options only before the script, everything after it verbatim, "--opt=v",
+// "--opt v", "-r3", "-mr3", "--", unambiguous prefixes, negative numbers as values. Unlike argparse it
+// never looks at the script's arguments, takes two spellings of one flag for one, and reads "-mr=3"
+// as "-m -r 3" on every version. Reading ends at --help, --version or --print-completion.
+// Fails on an unknown or ambiguous option, a missing or an unwanted value.
+Result<CanonicalLine> normalize_arguments(std::span<const std::string> arguments);
+
+}  // namespace elastic::cli

@@ -1,0 +1,107 @@
+#include "cli/dry_run.h"
+
+#include <algorithm>
+
+#include "rendezvous/membership/ranks.h"
+#include "src/base/check.h"
+#include "src/base/json.h"
+#include "src/base/text.h"
+
+namespace elastic::cli {
+namespace {
+
+using agent::Variable;
+
+// What only a real launch can tell.
+constexpr const char* kFreePort = "<a free port>";
+constexpr const char* kRunDirectory = "<run directory>";
+
+std::vector<Variable> variables_of(const LaunchPlan& plan, int local_rank) {
+  const runtime::LaunchSettings& settings = plan.settings;
+  const std::vector<protocol::NodePlace> places =
+      membership::assign_places({{settings.node.local_world_size, settings.node.role}});
+  const bool fixed = settings.store.kind == runtime::StoreSettings::Kind::kFixedPort;
+  const std::string error_file = format("{}/attempt_0/{}/error.json", kRunDirectory, local_rank);
+  const agent::WorkerPlace place{
+      .local_rank = local_rank,
+      .restart_count = 0,
+      .max_restarts = settings.max_restarts,
+      .node = places.front(),
+      .master_addr = settings.store.master_addr,
+      .master_port = fixed ? format("{}", settings.store.port) : kFreePort,
+      .error_file = settings.logs.enabled ? error_file : "",
+  };
+  auto variables = agent::worker_variables(settings.worker, place);
+  ELASTIC_CHECK(variables.has_value());  // the plan has tried every local rank
+  return *variables;
+}
+
+std::string command_text(const std::vector<std::string>& arguments) {
+  std::vector<std::string> quoted;
+  for (const std::string& argument : arguments) quoted.push_back(shell_quote(argument));
+  return join(quoted, " ");
+}
+
+}  // namespace
+
+std::string dry_run_text(const LaunchPlan& plan) {
+  std::string out;
+  std::size_t name_width = 0;
+  std::size_t value_width = 0;
+  for (const PlanEntry& entry : plan.entries) {
+    name_width = std::max(name_width, entry.name.size());
+    if (entry.value.size() <= 40) value_width = std::max(value_width, entry.value.size());
+  }
+  for (const PlanEntry& entry : plan.entries) {
+    out += format("{:<{}}  {:<{}}  ({})\n", entry.name, name_width, entry.value, value_width, entry.origin);
+  }
+  const int workers = plan.settings.node.local_world_size;
+  for (int rank = 0; rank < workers; ++rank) {
+    out += format("\nlocal rank {}: {}\n", rank,
+                  command_text(agent::worker_arguments(plan.settings.worker, rank)));
+    for (const auto& [name, value] : variables_of(plan, rank)) {
+      out += format("  {}={}\n", name, printable(value, 4096));
+    }
+  }
+  return out;
+}
+
+std::string dry_run_json(const LaunchPlan& plan, const ParsedFlags& flags) {
+  Json entries = Json::object();
+  for (const PlanEntry& entry : plan.entries) {
+    entries.set(entry.name, Json::object().set("value", entry.value).set("origin", entry.origin));
+  }
+  Json values = Json::object();
+  for (const Flag& flag : flag_table()) {
+    const FlagValue& value = flags[flag.id];
+    values.set(dest_of(flag), Json::object()
+                                  .set("value", value.text ? Json(*value.text) : Json())
+                                  .set("origin", flags.origin_text(flag.id)));
+  }
+  Json workers = Json::array();
+  for (int rank = 0; rank < plan.settings.node.local_world_size; ++rank) {
+    Json command = Json::array();
+    for (std::string& argument : agent::worker_arguments(plan.settings.worker, rank)) {
+      command.push(std::move(argument));
+    }
+    Json environment = Json::object();
+    for (const auto& [name, value] : variables_of(plan, rank)) environment.set(name, value);
+    workers.push(Json::object()
+                     .set("local_rank", rank)
+                     .set("program", plan.settings.program)
+                     .set("command", std::move(command))
+                     .set("environment", std::move(environment)));
+  }
+  Json warnings = Json::array();
+  for (const std::string& warning : plan.warnings) warnings.push(warning);
+  return Json::object()
+             .set("version", ELASTIC_RUN_VERSION)
+             .set("plan", std::move(entries))
+             .set("flags", std::move(values))
+             .set("warnings", std::move(warnings))
+             .set("workers", std::move(workers))
+             .dump(2) +
+         "\n";
+}
+
+}  // namespace elastic::cli

@@ -1,0 +1,341 @@
+#include "cli/flag_checks.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "src/base/check.h"
+#include "src/base/limits.h"
+#include "src/base/signals.h"
+#include "src/base/text.h"
+
+namespace elastic::cli {
+namespace {
+
+constexpr std::int64_t kMaxNodes = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMaxPort = 65535;
+constexpr std::int64_t kDefaultMasterPort = 29500;
+constexpr unsigned kBothStreams = 3;
+
+std::unexpected<Error> bad(std::string_view input, std::string reason, std::string remedy) {
+  return fail(std::string(input), std::move(reason), std::move(remedy));
+}
+
+// Python's ^[\w\.:-]+$ for ASCII.
+bool is_host(std::string_view host) {
+  return !host.empty() && std::all_of(host.begin(), host.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.' || c == ':' || c == '-';
+  });
+}
+
+std::optional<unsigned> parse_streams(std::string_view text) {
+  if (text.size() != 1 || text[0] < '0' || text[0] > '3') return {};
+  return static_cast<unsigned>(text[0] - '0');
+}
+
+}  // namespace
+
+Result<NodeRange> check_nnodes(std::string_view value, std::string_view input) {
+  const std::string remedy = "write N or MIN:MAX with 0 < MIN <= MAX, such as --nnodes=2:4";
+  const std::vector<std::string> parts = split(value, ':');
+  if (parts.size() > 2) return bad(input, "this is not N or MIN:MAX", remedy);
+  const auto min = parse_int(parts.front());
+  const auto max = parse_int(parts.back());
+  if (!min || !max) return bad(input, "this is not a whole number or two with a colon between", remedy);
+  if (*min < 1) return bad(input, "a job needs at least one node", remedy);
+  if (*min > *max) return bad(input, "the minimum is above the maximum", remedy);
+  if (*max > kMaxNodes) return bad(input, format("more than {} nodes", kMaxNodes), remedy);
+  return NodeRange{*min, *max};
+}
+
+Result<WorkersPerNode> check_nproc_per_node(std::string_view value, std::string_view input) {
+  using Kind = WorkersPerNode::Kind;
+  const std::string remedy = format("give a number from 1 to {}, or auto, cpu or gpu",
+                                    limits::kMaxWorkersPerNode);
+  if (const auto number = parse_int(value)) {
+    if (*number < 1) return bad(input, "a node needs at least one worker", remedy);
+    if (*number > limits::kMaxWorkersPerNode) return bad(input, "too many workers for one node", remedy);
+    return WorkersPerNode{Kind::kNumber, *number};
+  }
+  if (value == "auto") return WorkersPerNode{Kind::kAuto, 0};
+  if (value == "cpu") return WorkersPerNode{Kind::kCpu, 0};
+  if (value == "gpu") return WorkersPerNode{Kind::kGpu, 0};
+  if (value == "xpu") {
+    return bad(input, "XPUs are not supported: they cannot be counted without PyTorch", remedy);
+  }
+  return bad(input, "this is neither a whole number nor a known word", remedy);
+}
+
+Result<Backend> check_rdzv_backend(std::string_view value, std::string_view input) {
+  const std::string remedy = "use c10d, which needs no other service, or static";
+  if (value == "static") return Backend::kStatic;
+  if (value == "c10d" || value == "dlrover-master") return Backend::kC10d;
+  if (value == "etcd" || value == "etcd-v2") {
+    return bad(input, "no client for etcd is built in", remedy);
+  }
+  return bad(input,
+             "the backends are static and c10d; others are plug-ins in Python, which a program without "
+             "Python cannot load",
+             remedy);
+}
+
+Result<Endpoint> check_endpoint(std::string_view value, std::string_view input) {
+  const std::string remedy = "write HOST:PORT, or [ADDRESS]:PORT for IPv6, such as node0:29400";
+  const std::string_view text = trim(value);
+  if (text.empty()) return Endpoint{.host = "localhost", .port = {}};
+  Endpoint endpoint;
+  std::string_view host = text;
+  const std::size_t colon = text.rfind(':');
+  const bool only_address = text.front() == '[' && text.back() == ']';
+  if (!only_address && colon != std::string_view::npos) {
+    host = text.substr(0, colon);
+    const std::string_view digits = text.substr(colon + 1);
+    const bool is_number = !digits.empty() && digits.size() <= 5 &&
+                           digits.find_first_not_of("0123456789") == std::string_view::npos;
+    const auto port = is_number ? parse_int(digits) : std::nullopt;
+    if (!port || *port > kMaxPort) {
+      return bad(input, format("the port {} is not a number from 0 to 65535", printable(digits)), remedy);
+    }
+    endpoint.port = static_cast<std::uint16_t>(*port);
+    if (host.ends_with(':') && !host.ends_with("::")) {
+      return bad(input, "an IPv6 address must stand in brackets", remedy);
+    }
+  }
+  if (host.size() > 1 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  }
+  if (!is_host(host)) {
+    return bad(input, format("{} is neither a name nor an IP address",
+                             host.empty() ? "the empty host" : printable(host)),
+               remedy);
+  }
+  endpoint.host = host;
+  return endpoint;
+}
+
+Result<StreamMap> check_stream_map(std::string_view value, std::string_view input) {
+  const std::string remedy =
+      "write 0, 1 (stdout), 2 (stderr) or 3 (both) for all ranks, or a list such as 0:3,1:1";
+  StreamMap map;
+  if (const auto streams = parse_streams(value)) {
+    map.all = *streams;
+    return map;
+  }
+  for (const std::string& part : split(value, ',')) {
+    const std::size_t colon = part.find(':');
+    const std::string rank_text = part.substr(0, colon);
+    const bool digits = !rank_text.empty() &&
+                        rank_text.find_first_not_of("0123456789") == std::string::npos;
+    const auto rank = digits ? parse_int(rank_text) : std::nullopt;
+    const auto streams = colon == std::string::npos
+                             ? std::nullopt
+                             : parse_streams(std::string_view(part).substr(colon + 1));
+    if (!rank || !streams || *rank >= limits::kMaxWorkersPerNode) {
+      return bad(input, format("'{}' is not LOCAL_RANK:STREAMS", printable(part)), remedy);
+    }
+    map.by_rank[*rank] = *streams;
+  }
+  return map;
+}
+
+unsigned StreamMap::of(std::int64_t local_rank) const {
+  const auto found = by_rank.find(local_rank);
+  return (found == by_rank.end() ? all : found->second) & kBothStreams;
+}
+
+Result<std::optional<std::set<std::int64_t>>> check_local_ranks_filter(std::string_view value,
+                                                                       std::string_view input) {
+  if (value.empty()) return std::nullopt;
+  std::set<std::int64_t> ranks;
+  for (const std::string& part : split(value, ',')) {
+    const auto rank = parse_int(part);
+    if (!rank || *rank < 0) {
+      return bad(input, format("'{}' is not a local rank", printable(part)),
+                 "write a list of local ranks, such as 0,1,2");
+    }
+    ranks.insert(*rank);
+  }
+  return ranks;
+}
+
+Result<std::vector<int>> check_signals(std::string_view value, std::string_view input) {
+  std::vector<int> signals;
+  for (const std::string& part : split(value, ',')) {
+    const std::string_view name = trim(part);
+    if (name.empty()) continue;
+    const auto number = signal_number(name);
+    if (!number) {
+      return bad(input, format("there is no signal '{}'", printable(name)),
+                 "write names with commas between, such as SIGTERM,SIGUSR1");
+    }
+    if (*number == signal_number("SIGKILL") || *number == signal_number("SIGSTOP")) {
+      return bad(input, format("no program can handle {}", signal_name(*number)),
+                 "leave it out of the list");
+    }
+    if (std::find(signals.begin(), signals.end(), *number) == signals.end()) signals.push_back(*number);
+  }
+  return signals;
+}
+
+Result<std::int64_t> check_seconds(std::string_view value, std::string_view input) {
+  const auto seconds = parse_int(value);
+  if (!seconds || *seconds < 0 || *seconds > limits::kMaxTimeoutSeconds) {
+    return bad(input,
+               !seconds        ? "the value is not a whole number"
+               : *seconds < 0 ? "a time cannot be negative"
+                               : "the time is too long",
+               format("give whole seconds from 0 to {}", limits::kMaxTimeoutSeconds));
+  }
+  return *seconds;
+}
+
+namespace {
+
+// A whole number between two bounds.
+Status check_range(const ParsedFlags& flags, FlagId id, std::int64_t least, std::int64_t most) {
+  if (!flags.is_set(id)) return {};
+  const std::int64_t value = flags.integer(id);
+  if (value >= least && value <= most) return {};
+  return bad(flags.input(id), format("{} is out of range", value),
+             format("give a number from {} to {}", least, most));
+}
+
+Status check_event_log_handler(const ParsedFlags& flags) {
+  const std::string& name = flags.text(FlagId::kEventLogHandler);
+  if (name == "null" || name == "dynamic_rendezvous" || name == "console") return {};
+  return bad(flags.input(FlagId::kEventLogHandler),
+             "handlers other than null, dynamic_rendezvous and console are plug-ins in Python, which a "
+             "program without Python cannot load",
+             "leave it out or use null");
+}
+
+Status check_numbers(const ParsedFlags& flags) {
+  struct Range {
+    FlagId id;
+    std::int64_t least;
+    std::int64_t most;
+  };
+  const std::array ranges = {
+      Range{FlagId::kNodeUnit, 1, kMaxNodes},
+      Range{FlagId::kNodeRank, 0, kMaxNodes - 1},
+      Range{FlagId::kMasterPort, 0, kMaxPort},
+      Range{FlagId::kMaxRestarts, 0, limits::kMaxRestarts},
+      Range{FlagId::kShutdownTimeout, 0, limits::kMaxTimeoutSeconds},
+      Range{FlagId::kTrainingPort, 0, kMaxPort},
+  };
+  for (const Range& range : ranges) {
+    if (Status status = check_range(flags, range.id, range.least, range.most); !status) return status;
+  }
+  if (!(flags.number(FlagId::kMonitorInterval) > 0)) {
+    return bad(flags.input(FlagId::kMonitorInterval), "an interval must be above 0",
+               "leave it out: exits are seen at once");
+  }
+  return {};
+}
+
+// Runs a check on a flag's text and keeps what it finds.
+template <class T>
+Status keep(T& target, const ParsedFlags& flags, FlagId id,
+            Result<T> (*check)(std::string_view, std::string_view)) {
+  Result<T> result = check(flags.text(id), flags.input(id));
+  if (!result) return std::unexpected(std::move(result.error()));
+  target = std::move(*result);
+  return {};
+}
+
+// torchrun's order: what is run, and which of the three switches counts.
+Status check_command(CheckedFlags& checked, const ParsedFlags& flags) {
+  checked.run_path = flags.on(FlagId::kRunPath);
+  if (checked.run_path) return {};
+  checked.module = flags.on(FlagId::kModule);
+  checked.no_python = flags.on(FlagId::kNoPython);
+  if (!checked.module || !checked.no_python) return {};
+  return bad(format("{} and {}", flags.input(FlagId::kModule), flags.input(FlagId::kNoPython)),
+             "a module cannot be run without Python", "leave one of the two out");
+}
+
+// Address and port of node 0: the endpoint's, or else --master-addr and --master-port.
+Status check_static(CheckedFlags& checked, const ParsedFlags& flags) {
+  FlagId port_flag = FlagId::kRdzvEndpoint;
+  if (trim(flags.text(FlagId::kRdzvEndpoint)).empty()) {
+    port_flag = FlagId::kMasterPort;
+    const std::int64_t port = flags.is_set(FlagId::kMasterPort) ? flags.integer(FlagId::kMasterPort)
+                                                                : kDefaultMasterPort;
+    const std::string address = format("{}:{}", trim(flags.text(FlagId::kMasterAddr)), port);
+    auto endpoint = check_endpoint(address, flags.input(FlagId::kMasterAddr));
+    if (!endpoint) return std::unexpected(std::move(endpoint.error()));
+    checked.endpoint = std::move(*endpoint);
+  } else if (Status status = keep(checked.endpoint, flags, FlagId::kRdzvEndpoint, check_endpoint);
+             !status) {
+    return status;
+  }
+  if (!checked.endpoint.port) {
+    return bad(flags.input(FlagId::kRdzvEndpoint), "the static backend needs a port here",
+               format("write {}:{}", checked.endpoint.host, kDefaultMasterPort));
+  }
+  if (*checked.endpoint.port == 0) {
+    return bad(flags.input(port_flag), "the other nodes and the workers must know the port beforehand",
+               "give a port from 1 to 65535, or leave it out on one node to get a free one");
+  }
+  if (checked.node_rank < checked.nodes.max) return {};
+  return bad(flags.input(FlagId::kNodeRank),
+             format("node ranks of a job of {} nodes end at {}", checked.nodes.max, checked.nodes.max - 1),
+             "give each node its own rank, or more nodes by --nnodes");
+}
+
+// Which rules are in force follows run.py: --standalone first, then its plain single-node case.
+Status check_rendezvous(CheckedFlags& checked, const ParsedFlags& flags) {
+  if (flags.on(FlagId::kStandalone)) {
+    checked.meeting = Meeting::kStandalone;
+    return {};
+  }
+  Backend backend = Backend::kStatic;
+  if (Status status = keep(backend, flags, FlagId::kRdzvBackend, check_rdzv_backend); !status) {
+    return status;
+  }
+  if (backend == Backend::kC10d) {
+    checked.meeting = Meeting::kC10d;
+    const std::string* store_type = checked.rdzv_conf.find("store_type");
+    if (store_type && *store_type == "file") return {};  // the endpoint is a path
+    return keep(checked.endpoint, flags, FlagId::kRdzvEndpoint, check_endpoint);
+  }
+  if (flags.text(FlagId::kRdzvEndpoint).empty() && !flags.is_set(FlagId::kMasterPort) &&
+      checked.nodes.max == 1) {
+    checked.meeting = Meeting::kImplicitStandalone;
+    return {};
+  }
+  checked.meeting = Meeting::kStatic;
+  return check_static(checked, flags);
+}
+
+}  // namespace
+
+Result<CheckedFlags> check_flags(const ParsedFlags& flags) {
+  CheckedFlags checked;
+  Status status = keep(checked.nodes, flags, FlagId::kNnodes, check_nnodes);
+  if (status) status = keep(checked.workers, flags, FlagId::kNprocPerNode, check_nproc_per_node);
+  if (status) status = keep(checked.rdzv_conf, flags, FlagId::kRdzvConf, check_rdzv_conf);
+  if (status) status = check_numbers(flags);
+  if (status) {
+    checked.node_rank = flags.integer(FlagId::kNodeRank);
+    checked.max_restarts = flags.integer(FlagId::kMaxRestarts);
+    if (flags.is_set(FlagId::kShutdownTimeout)) {
+      checked.shutdown_timeout_seconds = flags.integer(FlagId::kShutdownTimeout);
+    }
+    status = check_rendezvous(checked, flags);
+  }
+  if (status) status = check_command(checked, flags);
+  if (status) status = keep(checked.signals, flags, FlagId::kSignalsToHandle, check_signals);
+  if (status) status = keep(checked.redirects, flags, FlagId::kRedirects, check_stream_map);
+  if (status) status = keep(checked.tee, flags, FlagId::kTee, check_stream_map);
+  if (status) {
+    status = keep(checked.local_ranks_filter, flags, FlagId::kLocalRanksFilter,
+                  check_local_ranks_filter);
+  }
+  if (status) status = check_event_log_handler(flags);
+  if (!status) return std::unexpected(std::move(status.error()));
+  return checked;
+}
+
+}  // namespace elastic::cli

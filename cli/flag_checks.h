@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/parse.h"
+#include "src/base/result.h"
+
+// What the values mean. Every function takes the value and the input as the user knows it (for the
+// message), and fails with an Error that names the input, the reason and the remedy.
+namespace elastic::cli {
+
+// --nnodes: 0 < min <= max.
+struct NodeRange {
+  std::int64_t min = 1;
+  std::int64_t max = 1;
+};
+Result<NodeRange> check_nnodes(std::string_view value, std::string_view input);
+
+// --nproc-per-node: a number of workers, or a word for the number of something.
+struct WorkersPerNode {
+  enum class Kind : unsigned char { kNumber, kAuto, kCpu, kGpu };
+  Kind kind = Kind::kNumber;
+  std::int64_t number = 1;  // of kNumber: 1..limits::kMaxWorkersPerNode
+};
+Result<WorkersPerNode> check_nproc_per_node(std::string_view value, std::string_view input);
+
+// --rdzv-backend.
+enum class Backend : unsigned char { kStatic, kC10d };
+Result<Backend> check_rdzv_backend(std::string_view value, std::string_view input);
+
+// "host", "host:port", "[v6]:port" as torchrun reads it. The host bears no brackets.
+struct Endpoint {
+  std::string host;                   // "localhost" where the value is empty
+  std::optional<std::uint16_t> port;  // none where the value names none
+};
+Result<Endpoint> check_endpoint(std::string_view value, std::string_view input);
+
+// --rdzv-conf: the pairs in the order given, of a repeated key the last. Values of the known keys are
+// of their type.
+class RdzvConf {
+ public:
+  std::vector<std::pair<std::string, std::string>> entries;
+  std::vector<std::string> unknown_keys;  // ignored, as torchrun ignores them
+
+  // The value of a key; null if it is not given.
+  const std::string* find(std::string_view key) const;
+  // Of a known key of that type; nothing if it is not given.
+  std::optional<std::int64_t> integer(std::string_view key) const;
+  std::optional<double> number(std::string_view key) const;  // may be infinite (pend_timeout)
+  std::optional<bool> boolean(std::string_view key) const;
+};
+Result<RdzvConf> check_rdzv_conf(std::string_view value, std::string_view input);
+
+// --redirects, --tee: which streams of which local rank. Bit 1 is stdout, bit 2 is stderr.
+struct StreamMap {
+  unsigned all = 0;                           // for the ranks that are not named
+  std::map<std::int64_t, unsigned> by_rank;   // local rank -> streams
+
+  unsigned of(std::int64_t local_rank) const;
+};
+Result<StreamMap> check_stream_map(std::string_view value, std::string_view input);
+
+// --local-ranks-filter: nothing for the empty value (all ranks).
+Result<std::optional<std::set<std::int64_t>>> check_local_ranks_filter(std::string_view value,
+                                                                       std::string_view input);
+
+// --signals-to-handle: signal numbers in the order given, each once. Empty for an empty value.
+Result<std::vector<int>> check_signals(std::string_view value, std::string_view input);
+
+// A time of whole seconds, 0..limits::kMaxTimeoutSeconds: --shutdown-timeout and, for
+// TORCH_ELASTIC_SHUTDOWN_TIMEOUT, where torchrun takes a negative value for 0.
+Result<std::int64_t> check_seconds(std::string_view value, std::string_view input);
+
+// How the nodes of this job meet (torchrun's order of rules, with its plain `torchrun script.py`).
+enum class Meeting : unsigned char {
+  kStandalone,          // --standalone: backend, endpoint and id are overwritten
+  kImplicitStandalone,  // static, one node, neither endpoint nor port named
+  kStatic,
+  kC10d,
+};
+
+// All values whose meaning can be told from flags and variables alone.
+struct CheckedFlags {
+  NodeRange nodes;
+  WorkersPerNode workers;
+  Meeting meeting = Meeting::kImplicitStandalone;
+  Endpoint endpoint;  // kStatic: with a port, from --rdzv-endpoint or --master-addr and -port
+                      // kC10d: of --rdzv-endpoint, unless store_type=file; else empty
+  RdzvConf rdzv_conf;
+  std::int64_t node_rank = 0;  // kStatic: below nodes.max
+  std::int64_t max_restarts = 0;
+  std::optional<std::int64_t> shutdown_timeout_seconds;  // none: not given by flag or PET variable
+  std::vector<int> signals;
+  StreamMap redirects;
+  StreamMap tee;
+  std::optional<std::set<std::int64_t>> local_ranks_filter;
+  bool run_path = false;   // at most one of the three is set, with torchrun's precedence:
+  bool module = false;     // --run-path wins over both others; --module with --no-python fails
+  bool no_python = false;
+};
+
+// Checks each flag and the flags against each other, in the order of the table. The first error ends it.
+Result<CheckedFlags> check_flags(const ParsedFlags& flags);
+
+}  // namespace elastic::cli

@@ -1,0 +1,488 @@
+#include "cli/flag_table.h"
+
+#include <algorithm>
+#include <array>
+
+#include "src/base/check.h"
+#include "src/base/text.h"
+
+namespace elastic::cli {
+namespace {
+
+using enum FlagGroup;
+using enum FlagState;
+constexpr Family kDlrover = Family::kDlrover;
+constexpr Family kOurs = Family::kOurs;
+constexpr FlagKind kSwitch = FlagKind::kSwitch;
+constexpr FlagKind kInteger = FlagKind::kInteger;
+constexpr FlagKind kNumber = FlagKind::kNumber;
+constexpr FlagKind kChoice = FlagKind::kChoice;
+constexpr FlagKind kTextList = FlagKind::kTextList;
+constexpr FlagKind kOptionalChoice = FlagKind::kOptionalChoice;
+
+// Texts are shared with every output format: no markup in them, only what a person reads.
+constexpr std::array<Flag, kFlagCount> kTable{{
+    // --- Job size
+    {.id = FlagId::kNnodes,
+     .name = "nnodes",
+     .group = kJobSize,
+     .by_default = "1:1",
+     .metavar = "N|MIN:MAX",
+     .help = "nodes of the job",
+     .more = "With a number the job has exactly that many nodes; with a range it starts as soon "
+             "as MIN are there and takes up to MAX. Only one node works today."},
+    {.id = FlagId::kNprocPerNode,
+     .name = "nproc-per-node",
+     .group = kJobSize,
+     .by_default = "1",
+     .metavar = "N",
+     .words = "auto|cpu|gpu",
+     .help = "workers on this node, or: auto, cpu, gpu",
+     .more = "The word cpu stands for the number of CPUs that elastic-run may run on, gpu for "
+             "the number of NVIDIA GPUs that CUDA_VISIBLE_DEVICES leaves visible (found without "
+             "loading a library), auto for gpu where there is one, else for cpu."},
+    {.id = FlagId::kAutoConfig,
+     .name = "auto-config",
+     .family = kDlrover,
+     .group = kJobSize,
+     .kind = kSwitch,
+     .by_default = "false",
+     .help = "nodes and workers from NODE_NUM and the GPUs",
+     .more = "As dlrover-run does it: NODE_NUM in the environment is the number of nodes, the "
+             "number of GPUs, where there are any, is --nproc-per-node, and from 4 nodes on "
+             "--network-check is on."},
+    {.id = FlagId::kNodeUnit,
+     .name = "node-unit",
+     .family = kDlrover,
+     .group = kJobSize,
+     .kind = kInteger,
+     .state = kLater,
+     .by_default = "1",
+     .metavar = "N",
+     .help = "take only multiples of N nodes"},
+
+    // --- How nodes meet
+    {.id = FlagId::kStandalone,
+     .name = "standalone",
+     .group = kRendezvous,
+     .kind = kSwitch,
+     .by_default = "false",
+     .help = "one node alone, on free ports of 127.0.0.1",
+     .more = "Overwrites --rdzv-backend, --rdzv-endpoint and --rdzv-id; the id is a random one. "
+             "A command line that names neither more than one node nor an endpoint nor a port is "
+             "standalone too."},
+    {.id = FlagId::kRdzvBackend,
+     .name = "rdzv-backend",
+     .group = kRendezvous,
+     .by_default = "static",
+     .metavar = "NAME",
+     .words = "static|c10d",
+     .help = "how nodes meet: static or c10d",
+     .more = "With static, node ranks and the address of node 0 are given by --node-rank, "
+             "--master-addr and --master-port. With c10d, nodes find each other at "
+             "--rdzv-endpoint; dlrover-master is another name for it. No client for etcd is "
+             "built in, and plug-ins are written in Python, which a program without Python "
+             "cannot load: both are errors."},
+    {.id = FlagId::kRdzvEndpoint,
+     .name = "rdzv-endpoint",
+     .group = kRendezvous,
+     .by_default = "",
+     .metavar = "HOST[:PORT]",
+     .help = "where nodes meet",
+     .more = "Without it, static takes --master-addr and --master-port. An IPv6 address stands "
+             "in brackets: [::1]:29400."},
+    {.id = FlagId::kRdzvId,
+     .name = "rdzv-id",
+     .group = kRendezvous,
+     .by_default = "none",
+     .metavar = "ID",
+     .help = "name of the job",
+     .more = "Workers see it as TORCHELASTIC_RUN_ID; it begins the name of the run's log "
+             "directory."},
+    {.id = FlagId::kRdzvConf,
+     .name = "rdzv-conf",
+     .group = kRendezvous,
+     .by_default = "",
+     .metavar = "KEY=VALUE,...",
+     .help = "more settings, such as join_timeout=600",
+     .more = "Values of known keys are checked; unknown keys are ignored, as torchrun ignores "
+             "them."},
+    {.id = FlagId::kNodeRank,
+     .name = "node-rank",
+     .group = kRendezvous,
+     .kind = kInteger,
+     .by_default = "0",
+     .metavar = "N",
+     .help = "rank of this node, for static"},
+    {.id = FlagId::kMasterAddr,
+     .name = "master-addr",
+     .group = kRendezvous,
+     .by_default = "127.0.0.1",
+     .metavar = "HOST",
+     .help = "address of node 0, for static"},
+    {.id = FlagId::kMasterPort,
+     .name = "master-port",
+     .group = kRendezvous,
+     .kind = kInteger,
+     .metavar = "PORT",
+     .help = "port of node 0, for static; 29500 if not given",
+     .more = "Given for one node it makes the job static: the port then stays the same over "
+             "restarts."},
+    {.id = FlagId::kLocalAddr,
+     .name = "local-addr",
+     .group = kRendezvous,
+     .state = kLater,
+     .metavar = "HOST",
+     .help = "address at which other nodes reach this one"},
+
+    // --- Workers and their command
+    {.id = FlagId::kModule,
+     .name = "module",
+     .letter = 'm',
+     .group = kWorkers,
+     .kind = kSwitch,
+     .by_default = "false",
+     .help = "SCRIPT is a Python module, as with python -m"},
+    {.id = FlagId::kNoPython,
+     .name = "no-python",
+     .group = kWorkers,
+     .kind = kSwitch,
+     .by_default = "false",
+     .help = "run SCRIPT itself, without Python"},
+    {.id = FlagId::kRunPath,
+     .name = "run-path",
+     .group = kWorkers,
+     .kind = kSwitch,
+     .by_default = "false",
+     .help = "run SCRIPT through Python's runpy.run_path",
+     .more = "The script then runs under PyTorch's record, so that an error file is written for "
+             "any exception. Wins over --no-python and --module."},
+    {.id = FlagId::kRole,
+     .name = "role",
+     .group = kWorkers,
+     .by_default = "default",
+     .metavar = "NAME",
+     .help = "name of the workers' role",
+     .more = "Workers see it as ROLE_NAME."},
+    {.id = FlagId::kVirtualLocalRank,
+     .name = "virtual-local-rank",
+     .group = kWorkers,
+     .kind = kSwitch,
+     .by_default = "false",
+     .help = "LOCAL_RANK=0 for all; each worker sees one GPU",
+     .more = "CUDA_VISIBLE_DEVICES (HIP_VISIBLE_DEVICES where that is set) is narrowed to one "
+             "entry for each worker."},
+    {.id = FlagId::kNumaBinding,
+     .name = "numa-binding",
+     .group = kWorkers,
+     .kind = kChoice,
+     .state = kLater,
+     .has_variable = false,
+     .metavar = "MODE",
+     .words = "node|socket|exclusive|core-complex",
+     .help = "bind workers to CPUs near their GPU: node, socket, exclusive, core-complex"},
+    {.id = FlagId::kNumaAffinity,
+     .name = "numa-affinity",
+     .family = kDlrover,
+     .group = kWorkers,
+     .kind = kSwitch,
+     .state = kLater,
+     .by_default = "false",
+     .help = "bind workers to the NUMA node of their GPU"},
+    {.id = FlagId::kMembindPolicy,
+     .name = "membind-policy",
+     .family = kDlrover,
+     .group = kWorkers,
+     .state = kLater,
+     .by_default = "preferred",
+     .metavar = "POLICY",
+     .words = "bind|preferred",
+     .help = "memory for --numa-affinity",
+     .more = "The words are bind and preferred; any other binds the CPUs only."},
+
+    // --- Restart and stop
+    {.id = FlagId::kMaxRestarts,
+     .name = "max-restarts",
+     .group = kRestart,
+     .kind = kInteger,
+     .by_default = "0",
+     .metavar = "N",
+     .help = "restarts of all workers before the job fails"},
+    {.id = FlagId::kShutdownTimeout,
+     .name = "shutdown-timeout",
+     .group = kRestart,
+     .kind = kInteger,
+     .metavar = "SECONDS",
+     .help = "time from SIGTERM to SIGKILL; 30 if not given",
+     .more = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT sets another default. It counts for every stop, "
+             "also for one that a failed worker causes."},
+    {.id = FlagId::kSignalsToHandle,
+     .name = "signals-to-handle",
+     .group = kRestart,
+     .by_default = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+     .metavar = "LIST",
+     .help = "signals that end the job in order",
+     .more = "SIGKILL and SIGSTOP cannot be handled and are errors."},
+
+    // --- Output and logs
+    {.id = FlagId::kLogDir,
+     .name = "log-dir",
+     .group = kOutput,
+     .metavar = "DIR",
+     .help = "keep logs and error files below DIR",
+     .more = "Each run makes a directory of its own in it. Without the flag it is made in the "
+             "directory for temporary files; /dev/null means no files at all."},
+    {.id = FlagId::kRedirects,
+     .name = "redirects",
+     .letter = 'r',
+     .group = kOutput,
+     .state = kLater,
+     .by_default = "0",
+     .metavar = "MAP",
+     .help = "output to log files: 0 none, 1 stdout, 2 stderr, 3 both; or by local rank, 0:3,1:2"},
+    {.id = FlagId::kTee,
+     .name = "tee",
+     .letter = 't',
+     .group = kOutput,
+     .state = kLater,
+     .by_default = "0",
+     .metavar = "MAP",
+     .help = "the same, and to the console too"},
+    {.id = FlagId::kLogLinePrefixTemplate,
+     .name = "log-line-prefix-template",
+     .group = kOutput,
+     .state = kLater,
+     .by_default = "",
+     .metavar = "TEXT",
+     .help = "what begins each line of --tee on the console",
+     .more = "The macros are ${role_name}, ${local_rank}, ${rank} and ${hostname}."},
+    {.id = FlagId::kLocalRanksFilter,
+     .name = "local-ranks-filter",
+     .group = kOutput,
+     .state = kLater,
+     .by_default = "",
+     .metavar = "LIST",
+     .help = "local ranks whose output reaches the console"},
+    {.id = FlagId::kDuplicateStdoutFilters,
+     .name = "duplicate-stdout-filters",
+     .group = kOutput,
+     .kind = kTextList,
+     .state = kLater,
+     .metavar = "LIST",
+     .help = "copy lines of stdout with such a text to a file",
+     .more = "The parts of the list stand between commas; two commas are a comma within a part."},
+    {.id = FlagId::kDuplicateStderrFilters,
+     .name = "duplicate-stderr-filters",
+     .group = kOutput,
+     .kind = kTextList,
+     .state = kLater,
+     .metavar = "LIST",
+     .help = "the same for stderr"},
+
+    // --- Node check
+    {.id = FlagId::kNetworkCheck,
+     .name = "network-check",
+     .family = kDlrover,
+     .group = kNodeCheck,
+     .kind = kSwitch,
+     .state = kLater,
+     .by_default = "false",
+     .help = "test nodes and their links before workers start"},
+    {.id = FlagId::kExcludeStraggler,
+     .name = "exclude-straggler",
+     .family = kDlrover,
+     .group = kNodeCheck,
+     .kind = kSwitch,
+     .state = kLater,
+     .by_default = "false",
+     .help = "leave slow nodes out"},
+    {.id = FlagId::kCommPerfTest,
+     .name = "comm-perf-test",
+     .family = kDlrover,
+     .group = kNodeCheck,
+     .kind = kSwitch,
+     .state = kLater,
+     .by_default = "false",
+     .help = "measure the communication of all nodes as well"},
+    {.id = FlagId::kPrecheck,
+     .name = "precheck",
+     .family = kDlrover,
+     .group = kNodeCheck,
+     .kind = kChoice,
+     .state = kLater,
+     .by_default = "0",
+     .metavar = "N",
+     .words = "0|1|2",
+     .help = "1: --network-check, 2: --comm-perf-test as well"},
+
+    // --- Taken for compatibility
+    {.id = FlagId::kMonitorInterval,
+     .name = "monitor-interval",
+     .group = kCompatibility,
+     .kind = kNumber,
+     .state = kAccepted,
+     .by_default = "0.1",
+     .metavar = "SECONDS",
+     .help = "not needed: exits are seen at once",
+     .more = "With torchrun it is the time between two looks at the workers."},
+    {.id = FlagId::kStartMethod,
+     .name = "start-method",
+     .group = kCompatibility,
+     .kind = kChoice,
+     .state = kAccepted,
+     .by_default = "spawn",
+     .metavar = "METHOD",
+     .words = "spawn|fork|forkserver",
+     .help = "not needed: every worker is a fresh process",
+     .more = "That holds for --run-path, too."},
+    {.id = FlagId::kEventLogHandler,
+     .name = "event-log-handler",
+     .group = kCompatibility,
+     .state = kAccepted,
+     .by_default = "null",
+     .metavar = "NAME",
+     .words = "null|console|dynamic_rendezvous",
+     .help = "null, dynamic_rendezvous: both write nothing; console: no effect yet",
+     .more = "Other handlers are plug-ins in Python, which a program without Python cannot load: "
+             "an error."},
+    {.id = FlagId::kLogsSpecs,
+     .name = "logs-specs",
+     .group = kCompatibility,
+     .state = kRefused,
+     .has_variable = false,
+     .metavar = "NAME",
+     .help = "an error: plug-ins in Python cannot be loaded",
+     .why = "it names a plug-in in Python, which a program without Python cannot load"},
+    {.id = FlagId::kAccelerator,
+     .name = "accelerator",
+     .family = kDlrover,
+     .group = kCompatibility,
+     .kind = kChoice,
+     .state = kLater,
+     .by_default = "nvidia.com/gpu",
+     .metavar = "KIND",
+     .words = "nvidia.com/gpu|ascend-npu|mthreads.com/gpu|metax-tech.com/gpu",
+     .help = "nvidia.com/gpu, ascend-npu, mthreads.com/gpu, metax-tech.com/gpu"},
+    {.id = FlagId::kTrainingPort,
+     .name = "training-port",
+     .family = kDlrover,
+     .group = kCompatibility,
+     .kind = kInteger,
+     .state = kLater,
+     .by_default = "60000",
+     .metavar = "PORT",
+     .help = "first port of HCCL, for ascend-npu"},
+    {.id = FlagId::kAutoTunning,
+     .name = "auto-tunning",
+     .family = kDlrover,
+     .group = kCompatibility,
+     .kind = kSwitch,
+     .state = kLater,
+     .by_default = "false",
+     .help = "tune batch size and learning rate while training"},
+    {.id = FlagId::kSaveAtBreakpoint,
+     .name = "save-at-breakpoint",
+     .family = kDlrover,
+     .group = kCompatibility,
+     .kind = kSwitch,
+     .state = kLater,
+     .by_default = "false",
+     .help = "save the checkpoint in memory on a failure"},
+    {.id = FlagId::kUcpDeviceType,
+     .name = "ucp-device-type",
+     .family = kDlrover,
+     .group = kCompatibility,
+     .state = kLater,
+     .by_default = "cpu",
+     .metavar = "TYPE",
+     .help = "device that converts universal checkpoints"},
+
+    // --- About
+    {.id = FlagId::kDryRun,
+     .name = "dry-run",
+     .family = kOurs,
+     .group = kAbout,
+     .kind = kOptionalChoice,
+     .has_variable = false,
+     .words = "text|json",
+     .help = "print what would be started, and start nothing",
+     .more = "The launch plan: every value with the place that it came from, and the command and "
+             "the environment of each worker. --dry-run=json prints it for programs."},
+    {.id = FlagId::kPrintCompletion,
+     .name = "print-completion",
+     .group = kAbout,
+     .kind = kChoice,
+     .has_variable = false,
+     .metavar = "SHELL",
+     .words = "bash|zsh|fish",
+     .help = "print the completion for bash, zsh or fish"},
+    {.id = FlagId::kVersion,
+     .name = "version",
+     .family = kOurs,
+     .group = kAbout,
+     .kind = kSwitch,
+     .has_variable = false,
+     .by_default = "false",
+     .help = "print the version"},
+    {.id = FlagId::kHelp,
+     .name = "help",
+     .letter = 'h',
+     .group = kAbout,
+     .kind = kSwitch,
+     .has_variable = false,
+     .by_default = "false",
+     .help = "print this text"},
+}};
+
+consteval bool in_order() {
+  for (std::size_t i = 0; i < kTable.size(); ++i) {
+    if (static_cast<std::size_t>(kTable[i].id) != i) return false;
+    if (i > 0 && kTable[i].group < kTable[i - 1].group) return false;
+  }
+  return true;
+}
+static_assert(in_order(), "the table must follow FlagId, and groups must stand together");
+
+}  // namespace
+
+std::span<const Flag> flag_table() { return kTable; }
+
+const Flag& flag_of(FlagId id) { return kTable[static_cast<std::size_t>(id)]; }
+
+std::string_view group_title(FlagGroup group) {
+  switch (group) {
+    case kJobSize: return "Job size";
+    case kRendezvous: return "How nodes meet";
+    case kWorkers: return "Workers and their command";
+    case kRestart: return "Restart and stop";
+    case kOutput: return "Output and logs";
+    case kNodeCheck: return "Node check (dlrover-run)";
+    case kCompatibility: return "Taken for compatibility";
+    case kAbout: return "About elastic-run";
+  }
+  ELASTIC_CHECK(false);
+}
+
+std::string long_spelling(const Flag& flag) { return "--" + std::string(flag.name); }
+
+std::string underscore_spelling(const Flag& flag) { return "--" + dest_of(flag); }
+
+std::string dest_of(const Flag& flag) {
+  std::string dest(flag.name);
+  std::replace(dest.begin(), dest.end(), '-', '_');
+  return dest;
+}
+
+std::string variable_of(const Flag& flag) {
+  return flag.has_variable ? "PET_" + upper(dest_of(flag)) : std::string();
+}
+
+std::vector<std::string> words_of(const Flag& flag) {
+  return flag.words.empty() ? std::vector<std::string>() : split(flag.words, '|');
+}
+
+bool takes_value(const Flag& flag) {
+  return flag.kind != FlagKind::kSwitch && flag.kind != FlagKind::kOptionalChoice;
+}
+
+}  // namespace elastic::cli

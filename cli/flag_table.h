@@ -1,0 +1,146 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// The one table of flags. The parser, --help, the manual page, docs/command-line.md and the
+// completions all come from it.
+namespace elastic::cli {
+
+// One name per flag, in the order of the table (and of --help).
+enum class FlagId : unsigned char {
+  // Job size
+  kNnodes,
+  kNprocPerNode,
+  kAutoConfig,
+  kNodeUnit,
+  // How nodes meet
+  kStandalone,
+  kRdzvBackend,
+  kRdzvEndpoint,
+  kRdzvId,
+  kRdzvConf,
+  kNodeRank,
+  kMasterAddr,
+  kMasterPort,
+  kLocalAddr,
+  // Workers and their command
+  kModule,
+  kNoPython,
+  kRunPath,
+  kRole,
+  kVirtualLocalRank,
+  kNumaBinding,
+  kNumaAffinity,
+  kMembindPolicy,
+  // Restart and stop
+  kMaxRestarts,
+  kShutdownTimeout,
+  kSignalsToHandle,
+  // Output and logs
+  kLogDir,
+  kRedirects,
+  kTee,
+  kLogLinePrefixTemplate,
+  kLocalRanksFilter,
+  kDuplicateStdoutFilters,
+  kDuplicateStderrFilters,
+  // Node check
+  kNetworkCheck,
+  kExcludeStraggler,
+  kCommPerfTest,
+  kPrecheck,
+  // Taken for compatibility
+  kMonitorInterval,
+  kStartMethod,
+  kEventLogHandler,
+  kLogsSpecs,
+  kAccelerator,
+  kTrainingPort,
+  kAutoTunning,
+  kSaveAtBreakpoint,
+  kUcpDeviceType,
+  // About
+  kDryRun,
+  kPrintCompletion,
+  kVersion,
+  kHelp,
+};
+inline constexpr std::size_t kFlagCount = static_cast<std::size_t>(FlagId::kHelp) + 1;
+
+// Whose flag it is. A prefix of a flag is looked up family by family in this order.
+enum class Family : unsigned char { kTorchrun, kDlrover, kOurs };
+
+enum class FlagKind : unsigned char {
+  kSwitch,          // no value; its variable is an integer, 0 is off
+  kInteger,         // as Python's int()
+  kNumber,          // as Python's float()
+  kText,            // any bytes
+  kChoice,          // one of `words`
+  kTextList,        // parts between commas, ",," is a comma in a part
+  kOptionalChoice,  // one of `words`, only by "="; the first one where no value is given
+};
+
+// What the flag does today. One warning names all kLater flags that are set.
+enum class FlagState : unsigned char {
+  kWorks,
+  kAccepted,  // nothing is left to do here by design
+  kLater,     // parses, has no effect yet
+  kRefused,   // is an error; `why` says why
+};
+
+enum class FlagGroup : unsigned char {
+  kJobSize,
+  kRendezvous,
+  kWorkers,
+  kRestart,
+  kOutput,
+  kNodeCheck,
+  kCompatibility,
+  kAbout,
+};
+inline constexpr std::size_t kGroupCount = static_cast<std::size_t>(FlagGroup::kAbout) + 1;
+
+struct Flag {
+  FlagId id = FlagId::kHelp;
+  std::string_view name = {};  // with dashes: "nproc-per-node"; all other spellings derive from it
+  char letter = 0;             // 'r' for -r, 0 for none
+  Family family = Family::kTorchrun;
+  FlagGroup group = FlagGroup::kAbout;
+  FlagKind kind = FlagKind::kText;
+  FlagState state = FlagState::kWorks;
+  bool has_variable = true;                         // PET_<DEST> is read
+  std::optional<std::string_view> by_default = {};  // the value as text; none: unset
+  std::string_view metavar = {};                    // "N|MIN:MAX"; empty where none is needed
+  std::string_view words = {};                      // "spawn|fork": all choices of a kChoice, words
+                                                    // that are known for other kinds
+  std::string_view help = {};                       // for --help: a phrase
+  std::string_view more = {};                       // for manual and docs: whole sentences
+  std::string_view why = {};                        // the reason of a kRefused
+};
+
+// All flags, in the order of FlagId. Static storage.
+std::span<const Flag> flag_table();
+const Flag& flag_of(FlagId id);
+
+// "Job size", ...
+std::string_view group_title(FlagGroup group);
+
+// "--nproc-per-node"
+std::string long_spelling(const Flag& flag);
+// "--nproc_per_node"; the same as long_spelling where the name is one word.
+std::string underscore_spelling(const Flag& flag);
+// "nproc_per_node", argparse's name of the value.
+std::string dest_of(const Flag& flag);
+// "PET_NPROC_PER_NODE", empty where no variable is read.
+std::string variable_of(const Flag& flag);
+// The parts of `words`.
+std::vector<std::string> words_of(const Flag& flag);
+// Whether the flag takes the next argument where it has no "=".
+bool takes_value(const Flag& flag);
+
+}  // namespace elastic::cli

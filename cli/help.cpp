@@ -1,0 +1,84 @@
+#include "cli/help.h"
+
+#include "cli/flag_table.h"
+#include "src/base/text.h"
+
+namespace elastic::cli {
+namespace {
+
+constexpr std::size_t kWidth = 79;
+constexpr std::size_t kTextColumn = 31;
+
+constexpr std::string_view kHead =
+    R"(Usage: elastic-run [OPTION]... SCRIPT [ARGUMENT]...
+       elastic-run [OPTION]... -m MODULE [ARGUMENT]...
+
+Starts the workers of a PyTorch training job, watches them, and restarts them
+when one fails. Takes the command lines of torchrun and dlrover-run as they are.
+
+Options stand before SCRIPT; all that follows it goes to the script unchanged.
+Any unambiguous beginning of an option will do, and _ for - within one. Nearly
+every option can be set by a variable: PET_NNODES=2 stands for --nnodes=2.
+A * marks an option that is taken but has no effect yet.
+)";
+
+constexpr std::string_view kTail = R"(
+Examples
+  elastic-run --standalone --nproc-per-node=gpu train.py --epochs 10
+  elastic-run --nproc-per-node=4 --max-restarts=3 -m package.train
+  elastic-run --no-python --nproc-per-node=2 ./worker --verbose
+  elastic-run --dry-run --nproc-per-node=8 train.py
+
+Exit status
+  0  the job succeeded
+  1  the job failed
+  2  the command line or a PET_ variable is wrong; nothing was started
+
+More: man elastic-run, and docs/command-line.md in the source.
+)";
+
+std::string left_column(const Flag& flag) {
+  std::string left(1, flag.state == FlagState::kLater ? '*' : ' ');
+  left += flag.letter == 0 ? "     " : format(" -{}, ", flag.letter);
+  left += long_spelling(flag);
+  if (flag.kind == FlagKind::kOptionalChoice) return left + format("[={}]", flag.words);
+  return takes_value(flag) ? left + format("={}", flag.metavar) : left;
+}
+
+std::string right_column(const Flag& flag) {
+  std::string right(flag.help);
+  const bool tells_default = takes_value(flag) && flag.state != FlagState::kAccepted &&
+                             flag.by_default && !flag.by_default->empty();
+  return tells_default ? right + format(" [{}]", *flag.by_default) : right;
+}
+
+std::string entry(const Flag& flag) {
+  std::string left = left_column(flag);
+  const std::string margin(kTextColumn, ' ');
+  if (left.size() + 2 > kTextColumn) {
+    left += "\n" + margin;
+  } else {
+    left.resize(kTextColumn, ' ');
+  }
+  const std::string right = wrap(right_column(flag), kWidth - kTextColumn, 0);
+  return left + replace_all(right, "\n", "\n" + margin) + "\n";
+}
+
+}  // namespace
+
+std::string help_text() {
+  std::string text(kHead);
+  const Flag* before = nullptr;
+  for (const Flag& flag : flag_table()) {
+    if (before == nullptr || before->group != flag.group) {
+      text += format("\n{}\n", group_title(flag.group));
+    }
+    text += entry(flag);
+    before = &flag;
+  }
+  return text + std::string(kTail);
+}
+
+std::string version_text() { return "elastic-run " ELASTIC_RUN_VERSION "\n"; }
+
+}  // namespace elastic::cli

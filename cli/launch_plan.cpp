@@ -1,0 +1,276 @@
+#include "cli/launch_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/program.h"
+#include "src/base/signals.h"
+#include "src/base/text.h"
+
+namespace elastic::cli {
+namespace {
+
+using StoreKind = runtime::StoreSettings::Kind;
+
+constexpr std::int64_t kDefaultShutdownSeconds = 30;
+constexpr std::uint16_t kNoPort = 0;
+
+// Builds the plan part by part, in the order in which a reader wants to see it.
+class Planner {
+ public:
+  Planner(const ParsedFlags& flags, CheckedFlags checked, const agent::Environment& environment,
+          const HostView& host)
+      : flags_(flags), checked_(std::move(checked)), environment_(environment), host_(host) {}
+
+  Result<LaunchPlan> plan() {
+    for (const auto part : {&Planner::apply_auto_config, &Planner::plan_nodes, &Planner::plan_workers,
+                            &Planner::plan_program, &Planner::plan_meeting, &Planner::plan_stop,
+                            &Planner::plan_logs, &Planner::plan_environment}) {
+      if (const Status done = (this->*part)(); !done) return std::unexpected(done.error());
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  Status apply_auto_config();
+  Status plan_nodes();
+  Status plan_workers();
+  Status plan_program();
+  Status plan_meeting();
+  Status plan_stop();
+  Status plan_logs();
+  Status plan_environment();
+
+  std::optional<std::string> variable(std::string_view name) const {
+    return agent::lookup(environment_, name);
+  }
+  void entry(std::string name, std::string value, std::string origin) {
+    plan_.entries.push_back({std::move(name), std::move(value), std::move(origin)});
+  }
+  void warn(std::string text) { plan_.warnings.push_back(std::move(text)); }
+  int gpus() const { return host_.visible_gpus(variable("CUDA_VISIBLE_DEVICES")); }
+  std::string run_id(bool standalone, std::string& origin);
+
+  const ParsedFlags& flags_;
+  CheckedFlags checked_;
+  const agent::Environment& environment_;
+  const HostView& host_;
+  LaunchPlan plan_;
+  std::string nodes_origin_;
+  std::optional<int> auto_workers_;  // --auto_config has counted GPUs
+};
+
+// dlrover-run's rule: node count from NODE_NUM, workers from the GPUs, each only where it is there.
+Status Planner::apply_auto_config() {
+  nodes_origin_ = flags_.origin_text(FlagId::kNnodes);
+  if (!flags_.on(FlagId::kAutoConfig)) return {};
+  if (const auto count = variable("NODE_NUM")) {
+    const auto nodes = parse_int(*count);
+    if (!nodes || *nodes < 1) {
+      return fail(format("NODE_NUM={}", printable(*count)), "not a number of nodes of at least 1",
+                  "set it to the number of nodes, or leave out --auto_config");
+    }
+    checked_.nodes = {*nodes, *nodes};
+    nodes_origin_ = "--auto_config: NODE_NUM";
+  }
+  if (const int count = gpus(); count > 0) auto_workers_ = count;
+  return {};
+}
+
+Status Planner::plan_nodes() {
+  const NodeRange nodes = checked_.nodes;
+  const std::string text =
+      nodes.min == nodes.max ? format("{}", nodes.min) : format("{}:{}", nodes.min, nodes.max);
+  if (nodes.min > 1) {
+    return fail(nodes_origin_.starts_with("--auto") ? format("NODE_NUM={}", text)
+                                                    : flags_.input(FlagId::kNnodes),
+                "this version runs one node only", "use --nnodes=1 or MIN:MAX with MIN of 1");
+  }
+  if (nodes.max > 1) {
+    warn(format("{}: this version runs one node only; this node goes on alone",
+                flags_.input(FlagId::kNnodes)));
+  }
+  entry("nodes", text, nodes_origin_);
+  return {};
+}
+
+Status Planner::plan_workers() {
+  const std::string input = flags_.input(FlagId::kNprocPerNode);
+  std::string origin = flags_.origin_text(FlagId::kNprocPerNode);
+  std::int64_t count = checked_.workers.number;
+  switch (checked_.workers.kind) {
+    case WorkersPerNode::Kind::kNumber:
+      break;
+    case WorkersPerNode::Kind::kCpu:
+      count = host_.usable_cpus();
+      origin += ", usable CPUs";
+      break;
+    case WorkersPerNode::Kind::kGpu:
+      count = gpus();
+      origin += ", visible GPUs";
+      if (count == 0) {
+        const auto visible = variable("CUDA_VISIBLE_DEVICES");
+        return fail(input,
+                    visible ? format("no NVIDIA GPU is visible with CUDA_VISIBLE_DEVICES={}", printable(*visible))
+                            : "no NVIDIA GPU is found (/proc/driver/nvidia/gpus, /dev/nvidia0)",
+                    "give the number of workers, or use auto or cpu");
+      }
+      break;
+    case WorkersPerNode::Kind::kAuto:
+      count = gpus();
+      origin += count > 0 ? ", visible GPUs" : ", usable CPUs (no GPU is visible)";
+      if (count == 0) count = host_.usable_cpus();
+      break;
+  }
+  if (auto_workers_) {
+    count = *auto_workers_;
+    origin = "--auto_config: visible GPUs";
+  }
+  plan_.settings.node.local_world_size = static_cast<int>(count);
+  plan_.settings.worker.local_world_size = static_cast<int>(count);
+  entry("workers on this node", format("{}", count), origin);
+  plan_.settings.node.role = plan_.settings.worker.role = flags_.text(FlagId::kRole);
+  entry("role", printable(flags_.text(FlagId::kRole)), flags_.origin_text(FlagId::kRole));
+  return {};
+}
+
+Status Planner::plan_program() {
+  auto program = find_worker_program(flags_, checked_, environment_, host_);
+  if (!program) return std::unexpected(program.error());
+  for (std::string& warning : program->warnings) warn(std::move(warning));
+  entry("program", printable(program->path, 4096), program->origin);
+  plan_.settings.program = std::move(program->path);
+  plan_.settings.worker.arguments = std::move(program->arguments);
+  return {};
+}
+
+std::string Planner::run_id(bool standalone, std::string& origin) {
+  const std::string& given = flags_.text(FlagId::kRdzvId);
+  origin = flags_.origin_text(FlagId::kRdzvId);
+  // --standalone overwrites the id, as with torchrun; a plain one-node launch keeps one that was given.
+  if (flags_.on(FlagId::kStandalone) || (standalone && !flags_.is_given(FlagId::kRdzvId))) {
+    origin = "random, for a job of one node";
+    return host_.random_uuid();
+  }
+  if (!given.empty()) return given;
+  origin = "random, for --rdzv-id is empty";
+  std::string id = host_.random_uuid();
+  warn(format("--rdzv-id is empty; the job's id is {}", id));
+  return id;
+}
+
+Status Planner::plan_meeting() {
+  const bool standalone =
+      checked_.meeting == Meeting::kStandalone || checked_.meeting == Meeting::kImplicitStandalone;
+  runtime::StoreSettings& store = plan_.settings.store;
+  std::string origin;
+  plan_.settings.worker.run_id = run_id(standalone, origin);
+  entry("job id", printable(plan_.settings.worker.run_id), origin);
+  if (checked_.meeting == Meeting::kStatic) {
+    store = {StoreKind::kFixedPort, checked_.endpoint.host, checked_.endpoint.port.value_or(kNoPort)};
+    entry("worker store", format("port {} of all addresses, told to workers as {}", store.port,
+                                 printable(store.master_addr)),
+          flags_.is_given(FlagId::kRdzvEndpoint) ? flags_.origin_text(FlagId::kRdzvEndpoint)
+                                                 : flags_.origin_text(FlagId::kMasterPort));
+    return {};
+  }
+  for (const FlagId id : {FlagId::kMasterAddr, FlagId::kNodeRank}) {
+    if (flags_.is_given(id) && flags_.text(id) != flag_of(id).by_default.value_or("")) {
+      warn(format("{} is only used with --rdzv-backend=static and a port; it is ignored",
+                  flags_.input(id)));
+    }
+  }
+  const bool by_worker = variable("TORCH_DISABLE_SHARE_RDZV_TCP_STORE") == "1";
+  store.kind = by_worker ? StoreKind::kByWorker : StoreKind::kFreshLoopback;
+  plan_.settings.worker.use_agent_store = !by_worker;
+  entry("worker store", "a free port of 127.0.0.1, another one each round",
+        by_worker ? "served by rank 0 (TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1)"
+        : standalone ? "one node"
+                     : "--rdzv-backend=c10d, one node");
+  return {};
+}
+
+Status Planner::plan_stop() {
+  runtime::LaunchSettings& settings = plan_.settings;
+  settings.max_restarts = static_cast<int>(checked_.max_restarts);
+  entry("restarts", format("{}", settings.max_restarts), flags_.origin_text(FlagId::kMaxRestarts));
+  std::int64_t seconds = kDefaultShutdownSeconds;
+  std::string origin = "default";
+  constexpr const char* kVariable = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
+  if (checked_.shutdown_timeout_seconds) {
+    seconds = *checked_.shutdown_timeout_seconds;
+    origin = flags_.origin_text(FlagId::kShutdownTimeout);
+  } else if (const auto value = variable(kVariable)) {
+    // torchrun takes a negative value of this variable, though not of the flag, for "kill at once".
+    const auto number = parse_int(*value);
+    const auto known = number && *number < 0 ? Result<std::int64_t>(0)
+                                             : check_seconds(*value, format("{}={}", kVariable, printable(*value)));
+    if (!known) return std::unexpected(known.error());
+    seconds = *known;
+    origin = format("environment: {}", kVariable);
+  }
+  settings.node.shutdown_timeout_ms = seconds * 1000;
+  entry("stop", format("SIGTERM, after {} s SIGKILL", seconds), origin);
+  settings.signals = checked_.signals;
+  std::vector<std::string> names;
+  for (const int signal : settings.signals) names.push_back(signal_name(signal));
+  entry("signals that end the job", join(names, ","), flags_.origin_text(FlagId::kSignalsToHandle));
+  return {};
+}
+
+Status Planner::plan_logs() {
+  runtime::LogSettings& logs = plan_.settings.logs;
+  for (const char* name : {"TMPDIR", "TEMP", "TMP"}) {
+    const auto value = variable(name);
+    if (!value || value->empty() || !host_.look_at(*value).directory) continue;
+    logs.temporary = *value;
+    break;
+  }
+  const std::string& given = flags_.text(FlagId::kLogDir);
+  const std::string origin = flags_.origin_text(FlagId::kLogDir);
+  if (given == "/dev/null") {
+    logs.enabled = false;
+    entry("log directory", "none", origin);
+  } else if (!given.empty()) {
+    logs.base = given;
+    entry("log directory", printable(given, 4096), origin);
+  } else {
+    entry("log directory", format("a new one in {}", printable(logs.temporary, 4096)), "default");
+  }
+  return {};
+}
+
+Status Planner::plan_environment() {
+  agent::WorkerTemplate& worker = plan_.settings.worker;
+  worker.environment = environment_;
+  worker.virtual_local_rank = flags_.on(FlagId::kVirtualLocalRank);
+  worker.signals_to_handle = flags_.text(FlagId::kSignalsToHandle);
+  // A worker that finds this variable writes to a pipe that nobody here reads.
+  std::erase_if(worker.environment,
+                [](const std::string& text) { return text.starts_with("TORCHELASTIC_TIMER_FILE="); });
+  if (variable("TORCHELASTIC_ENABLE_FILE_TIMER") == "1") {
+    warn("TORCHELASTIC_ENABLE_FILE_TIMER=1: elastic-run serves no file timers; timers in workers are off");
+  }
+  if (worker.local_world_size > 1 && !variable("OMP_NUM_THREADS")) {
+    warn("Setting OMP_NUM_THREADS environment variable for each process to be 1 in default, to avoid "
+         "your system being overloaded, please further tune the variable for optimal performance in "
+         "your application as needed.");
+  }
+  for (int rank = 0; worker.virtual_local_rank && rank < worker.local_world_size; ++rank) {
+    const auto known = agent::worker_variables(worker, {.local_rank = rank, .node = {}, .master_addr = {},
+                                                        .master_port = {}, .error_file = {}});
+    if (!known) return std::unexpected(known.error());
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<LaunchPlan> make_launch_plan(const ParsedFlags& flags, const agent::Environment& environment,
+                                    const HostView& host) {
+  auto checked = check_flags(flags);
+  if (!checked) return std::unexpected(checked.error());
+  return Planner(flags, std::move(*checked), environment, host).plan();
+}
+
+}  // namespace elastic::cli

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/flag_checks.h"
+#include "cli/parse.h"
+#include "src/agent/worker_environment.h"
+#include "src/base/result.h"
+#include "src/runtime/launch_settings.h"
+
+namespace elastic::cli {
+
+// What a plan has to know about this host. The one seam between planning and the outside.
+class HostView {
+ public:
+  struct PathFacts {
+    bool exists = false;
+    bool directory = false;
+    bool readable = false;
+    bool executable = false;
+  };
+
+  virtual ~HostView() = default;
+  virtual PathFacts look_at(const std::string& path) const = 0;
+  // CPUs that this process may run on, at least 1.
+  virtual int usable_cpus() const = 0;
+  // NVIDIA GPUs that CUDA would show with this CUDA_VISIBLE_DEVICES (nothing: not set).
+  virtual int visible_gpus(const std::optional<std::string>& cuda_visible_devices) const = 0;
+  // "6f1e...-...": a random UUID of version 4.
+  virtual std::string random_uuid() const = 0;
+};
+
+// One line of the plan, for --dry-run.
+struct PlanEntry {
+  std::string name;    // "workers on this node"
+  std::string value;   // "4"
+  std::string origin;  // "command line: --nproc-per-node=4", "default", "environment: PET_NNODES"
+};
+
+// Everything that a launch will do, and where each part of it came from.
+struct LaunchPlan {
+  runtime::LaunchSettings settings;
+  std::vector<PlanEntry> entries;
+  std::vector<std::string> warnings;  // to be printed before the launch, one a line
+};
+
+// Settles every value from flags, environment and host. Starts nothing, changes nothing. Fails on
+// anything that would make the launch fail, with the input, the reason and the remedy.
+Result<LaunchPlan> make_launch_plan(const ParsedFlags& flags, const agent::Environment& environment,
+                                    const HostView& host);
+
+}  // namespace elastic::cli

@@ -1,0 +1,75 @@
+// argv and environment in, exit status out.
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "cli/completion.h"
+#include "cli/dry_run.h"
+#include "cli/help.h"
+#include "cli/host_view.h"
+#include "cli/launch_plan.h"
+#include "cli/parse.h"
+#include "src/base/log.h"
+#include "src/process/spawn.h"
+#include "src/runtime/launch.h"
+
+namespace {
+
+using namespace elastic;
+
+constexpr int kExitUsage = 2;
+
+int refuse(const Error& error) {
+  log::error(error.text());
+  return kExitUsage;
+}
+
+// What was asked for goes to stdout; a reader that has gone is the only way for this to fail.
+int print(const std::string& text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  return written && std::fflush(stdout) == 0 ? 0 : 1;
+}
+
+int run(const cli::ParsedFlags& flags, const agent::Environment& environment,
+        const process::InheritedState& inherited) {
+  const auto plan = cli::make_launch_plan(flags, environment, cli::ThisHost());
+  if (!plan) return refuse(plan.error());
+  if (const auto warning = cli::no_effect_warning(flags)) log::warning(*warning);
+  for (const std::string& warning : plan->warnings) log::warning(warning);
+  if (flags.is_set(cli::FlagId::kDryRun)) {
+    const bool json = flags.text(cli::FlagId::kDryRun) == "json";
+    return print(json ? cli::dry_run_json(*plan, flags) : cli::dry_run_text(*plan));
+  }
+  return runtime::launch(plan->settings, inherited);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto inherited = process::InheritedState::capture();
+  const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+  agent::Environment environment;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) environment.emplace_back(*entry);
+
+  if (const auto wanted = agent::lookup(environment, "LOGLEVEL"); wanted && !wanted->empty()) {
+    const auto level = log::parse_level(*wanted);
+    if (!level) return refuse(level.error());
+    log::set_level(*level);
+  }
+  const auto flags = cli::parse_command_line(
+      arguments, [&](const std::string& name) { return agent::lookup(environment, name); });
+  if (!flags) return refuse(flags.error());
+  switch (flags->request) {
+    case cli::Request::kHelp:
+      return print(cli::help_text());
+    case cli::Request::kVersion:
+      return print(cli::version_text());
+    case cli::Request::kPrintCompletion:
+      return print(cli::completion_script(flags->text(cli::FlagId::kPrintCompletion)));
+    case cli::Request::kRun:
+      return run(*flags, environment, inherited);
+  }
+}

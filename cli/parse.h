@@ -1,0 +1,78 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/flag_table.h"
+#include "src/base/result.h"
+
+namespace elastic::cli {
+
+enum class Origin : unsigned char { kDefault, kCommandLine, kEnvironment };
+
+struct FlagValue {
+  std::optional<std::string> text;  // "true" or "false" for a switch; none: unset
+  Origin origin = Origin::kDefault;
+  std::string source;  // kCommandLine: as typed ("--max-r 3"); kEnvironment: the variable's name
+};
+
+// What the command line asks for. All but kRun come before anything else is looked at.
+enum class Request : unsigned char { kRun, kHelp, kVersion, kPrintCompletion };
+
+// Every flag with its value and where it came from. Each value is of its flag's kind (a whole number,
+// one of the choices, ...); what a value means is checked in flag_checks.h.
+class ParsedFlags {
+ public:
+  Request request = Request::kRun;
+  std::string script;  // empty only if request is not kRun, or if the empty string was typed
+  std::vector<std::string> script_arguments;
+
+  const FlagValue& operator[](FlagId id) const { return values_[static_cast<std::size_t>(id)]; }
+  FlagValue& operator[](FlagId id) { return values_[static_cast<std::size_t>(id)]; }
+
+  // The flag was given, on the command line or by its variable.
+  bool is_given(FlagId id) const { return (*this)[id].origin != Origin::kDefault; }
+  bool is_set(FlagId id) const { return (*this)[id].text.has_value(); }
+  // A switch.
+  bool on(FlagId id) const;
+  // The value; the empty text where the flag is unset.
+  const std::string& text(FlagId id) const;
+  // Of flags of kind kInteger and kNumber. The flag must be set.
+  std::int64_t integer(FlagId id) const;
+  double number(FlagId id) const;
+  // Of flags of kind kTextList: the parts; none where the flag is unset.
+  std::vector<std::string> list(FlagId id) const;
+
+  // How the user knows the value, to begin a message with: "--max-restarts=abc", "PET_NNODES=''".
+  std::string input(FlagId id) const;
+  // "default", "command line: --max-r 3" or "environment: PET_MAX_RESTARTS".
+  std::string origin_text(FlagId id) const;
+
+ private:
+  std::array<FlagValue, kFlagCount> values_;
+};
+
+// Looks up an environment variable by its name; nothing if it is not set.
+using EnvironmentLookup = std::function<std::optional<std::string>(const std::string& name)>;
+
+// Reads the arguments (without the program's name) and the PET_ variables. The command line wins over a
+// variable, a variable over the default; of a repeated flag the last one counts. Fails on anything that
+// is not of its flag's kind, on refused flags, and where the script is missing.
+Result<ParsedFlags> parse_command_line(std::span<const std::string> arguments,
+                                       const EnvironmentLookup& environment);
+
+// The one warning about the flags that parse but have no effect yet and were given a value other than
+// their default; nothing if there is none.
+std::optional<std::string> no_effect_warning(const ParsedFlags& flags);
+
+// The parts of a comma list with torchrun's rule: ",," is taken from left to right for a comma
+// within a part, nothing is trimmed, an empty text has one empty part.
+std::vector<std::string> split_filters(std::string_view text);
+
+}  // namespace elastic::cli

@@ -1,0 +1,136 @@
+#include "cli/program.h"
+
+#include <optional>
+
+#include "src/base/text.h"
+
+namespace elastic::cli {
+namespace {
+
+// What execvp and Python search where PATH is not set.
+constexpr const char* kDefaultPath = "/bin:/usr/bin";
+
+// Runs the script as torchrun's --run-path does: under torch's @record, in a fresh interpreter.
+constexpr const char* kRunPathStub =
+    "import runpy, sys\n"
+    "sys.argv = sys.argv[1:]\n"
+    "try:\n"
+    "    from torch.distributed.elastic.multiprocessing.errors import record\n"
+    "except ImportError:\n"
+    "    record = lambda run: run\n"
+    "record(lambda: runpy.run_path(sys.argv[0], run_name='__main__'))()\n";
+
+bool can_execute(const HostView& host, const std::string& path) {
+  const HostView::PathFacts facts = host.look_at(path);
+  return facts.exists && !facts.directory && facts.executable;
+}
+
+std::optional<std::string> on_path(const agent::Environment& environment, const HostView& host,
+                                   const std::string& name) {
+  for (const std::string& folder : split(agent::lookup(environment, "PATH").value_or(kDefaultPath), ':')) {
+    // An empty part of PATH is the working directory.
+    std::string path = (folder.empty() ? "." : folder) + "/" + name;
+    if (can_execute(host, path)) return path;
+  }
+  return {};
+}
+
+struct Python {
+  std::string path;
+  std::string origin;
+  std::vector<std::string> warnings;
+};
+
+Result<Python> python_from_variable(const agent::Environment& environment, const HostView& host,
+                                    const std::string& wanted) {
+  const bool is_path = wanted.find('/') != std::string::npos;
+  const auto found = is_path ? std::optional(wanted) : on_path(environment, host, wanted);
+  if (found && can_execute(host, *found)) return Python{*found, "environment: PYTHON_EXEC", {}};
+  return fail(format("PYTHON_EXEC={}", printable(wanted)),
+              is_path ? "no executable file" : "not found on PATH",
+              "name the Python to run, or unset it");
+}
+
+Result<Python> find_python(const agent::Environment& environment, const HostView& host) {
+  if (const auto wanted = agent::lookup(environment, "PYTHON_EXEC"); wanted && !wanted->empty()) {
+    return python_from_variable(environment, host, *wanted);
+  }
+  std::vector<std::string> warnings;
+  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    const auto prefix = agent::lookup(environment, variable);
+    if (!prefix || prefix->empty()) continue;
+    const std::string path = *prefix + "/bin/python";
+    if (can_execute(host, path)) return Python{path, format("environment: {}", variable), warnings};
+    warnings.push_back(format("{}={} has no bin/python; looking on PATH", variable, printable(*prefix)));
+  }
+  for (const char* name : {"python3", "python"}) {
+    if (auto path = on_path(environment, host, name)) return Python{*path, "PATH", warnings};
+  }
+  return fail("no Python", "neither python3 nor python is on PATH, and no virtual environment is active",
+              "activate one, set PYTHON_EXEC, or use --no-python for another program");
+}
+
+Status check_script(const HostView& host, const std::string& script) {
+  // "--" before the script lets an option of Python stand in its place ("-c").
+  if (script.starts_with('-')) return {};
+  const HostView::PathFacts facts = host.look_at(script);
+  const std::string input = printable(script);
+  if (!facts.exists) {
+    return fail(input.empty() ? "training script ''" : input, "no such file",
+                "give the path of the training script, -m for a module, or --no-python for a program");
+  }
+  if (facts.directory && !host.look_at(script + "/__main__.py").exists) {
+    return fail(input, "it is a directory without a __main__.py", "give the path of the training script");
+  }
+  if (!facts.readable) {
+    return fail(input, "it cannot be read: permission denied", "check its permissions (chmod +r)");
+  }
+  return {};
+}
+
+Result<std::string> find_binary(const agent::Environment& environment, const HostView& host,
+                                const std::string& program) {
+  const std::string input = printable(program);
+  if (program.find('/') == std::string::npos) {
+    if (auto path = on_path(environment, host, program)) return *path;
+    return fail(input.empty() ? "program ''" : input, "not found on PATH",
+                host.look_at(program).exists ? format("for the file here write ./{}", input)
+                                             : "give the path of the program");
+  }
+  const HostView::PathFacts facts = host.look_at(program);
+  if (!facts.exists) return fail(input, "no such file", "give the path of the program");
+  if (facts.directory) return fail(input, "it is a directory", "give the path of the program");
+  if (!facts.executable) {
+    return fail(input, "it is not executable", "chmod +x it, or leave out --no-python for a Python script");
+  }
+  return program;
+}
+
+}  // namespace
+
+Result<WorkerProgram> find_worker_program(const ParsedFlags& flags, const CheckedFlags& checked,
+                                          const agent::Environment& environment, const HostView& host) {
+  WorkerProgram program;
+  if (checked.no_python) {
+    auto path = find_binary(environment, host, flags.script);
+    if (!path) return std::unexpected(path.error());
+    program = {*path, "command line", {flags.script}, {}};
+  } else {
+    if (!checked.module) {
+      if (const Status found = check_script(host, flags.script); !found) {
+        return std::unexpected(found.error());
+      }
+    }
+    auto python = find_python(environment, host);
+    if (!python) return std::unexpected(python.error());
+    program = {python->path, python->origin, {python->path, "-u"}, std::move(python->warnings)};
+    if (checked.run_path) program.arguments.insert(program.arguments.end(), {"-c", kRunPathStub});
+    if (checked.module) program.arguments.emplace_back("-m");
+    program.arguments.push_back(flags.script);
+  }
+  program.arguments.insert(program.arguments.end(), flags.script_arguments.begin(),
+                           flags.script_arguments.end());
+  return program;
+}
+
+}  // namespace elastic::cli

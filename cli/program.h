@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/flag_checks.h"
+#include "cli/launch_plan.h"
+#include "src/agent/worker_environment.h"
+#include "src/base/result.h"
+
+namespace elastic::cli {
+
+// The program that each worker executes.
+struct WorkerProgram {
+  std::string path;                    // the file
+  std::string origin;                  // how it was found: "PYTHON_EXEC", "VIRTUAL_ENV", "PATH", ...
+  std::vector<std::string> arguments;  // argv, macros not yet replaced
+  std::vector<std::string> warnings;
+};
+
+// Finds it. With Python: PYTHON_EXEC, else the active virtual or conda environment's, else python3, else
+// python on PATH, and `-u` before the script; with --no-python the script itself, on PATH if it has no
+// '/'. Fails where there is no Python or no such script, or it cannot be read or executed.
+Result<WorkerProgram> find_worker_program(const ParsedFlags& flags, const CheckedFlags& checked,
+                                          const agent::Environment& environment, const HostView& host);
+
+}  // namespace elastic::cli

@@ -1,0 +1,12 @@
+#include "rendezvous/protocol/messages.h"
+
+#include "src/base/text.h"
+
+namespace elastic::protocol {
+
+std::string WorkerFailure::text() const {
+  const std::string node = node_rank == 0 ? "" : format("node {}, ", node_rank);
+  return format("rank {} ({}local rank {}, pid {}) {}", rank, node, local_rank, pid, exit.text());
+}
+
+}  // namespace elastic::protocol

@@ -1,0 +1,306 @@
+#include "rendezvous/store/codec.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "src/base/limits.h"
+#include "src/base/text.h"
+
+namespace elastic::store {
+namespace {
+
+// The protocol has the byte order of the host that wrote it; every machine that trains is little-endian.
+static_assert(std::endian::native == std::endian::little);
+
+// VALIDATE and its magic.
+constexpr std::array<std::uint8_t, 5> kHello = {0x00, 0xCE, 0xF7, 0x85, 0x3C};
+
+// What the command of an idle connection may keep allocated, to serve the next one with.
+constexpr std::size_t kKeptBytes = 256;
+constexpr std::size_t kKeptKeys = 8;
+// Room made at once for a list that is only announced.
+constexpr std::uint64_t kFirstListRoom = 1024;
+// First bytes that a message quotes.
+constexpr std::size_t kQuotedBytes = 16;
+
+std::string_view as_text(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string hex(std::string_view bytes) {
+  std::string out;
+  for (const char byte : bytes.substr(0, kQuotedBytes)) {
+    if (!out.empty()) out += ' ';
+    out += format("{:02x}", static_cast<unsigned char>(byte));
+  }
+  if (bytes.size() > kQuotedBytes) out += " ...";
+  return out;
+}
+
+// Whether one of the words starts with the other: as much as can be said of a short first read.
+bool may_be(std::string_view seen, std::string_view word) {
+  return seen.starts_with(word) || word.starts_with(seen);
+}
+
+bool may_be_http(std::string_view seen) {
+  constexpr std::string_view kMethods[] = {"GET ",     "HEAD ",    "POST ",  "PUT ",   "PATCH ",
+                                           "DELETE ",  "OPTIONS ", "TRACE ", "PRI * ", "CONNECT "};
+  return std::any_of(std::begin(kMethods), std::end(kMethods),
+                     [&](std::string_view method) { return may_be(seen, method); });
+}
+
+// Before VALIDATE existed a request was an op from 0 to 12 and the length of a key. A first byte of 0
+// is judged only when the whole length is there: it may as well be VALIDATE with a wrong magic.
+bool may_be_old_torch(std::string_view seen) {
+  const auto op = static_cast<unsigned char>(seen[0]);
+  if (op > 12 || (op == 0 && seen.size() < 9)) return false;
+  std::uint64_t length = 0;
+  std::memcpy(&length, seen.data() + 1, std::min<std::size_t>(8, seen.size() - 1));
+  return length <= limits::kStoreKeyBytes;
+}
+
+Refusal stranger(std::string_view seen) {
+  using Kind = Refusal::Kind;
+  const auto first = static_cast<unsigned char>(seen[0]);
+  const auto speaks = [](Kind kind, std::string_view name) {
+    return Refusal{kind, format("it speaks {}, not PyTorch's TCPStore protocol", name)};
+  };
+  if (may_be_http(seen)) return speaks(Kind::kHttp, "HTTP");
+  if (may_be(seen, "SSH-")) return speaks(Kind::kSsh, "SSH");
+  if (may_be(seen, "\x16\x03")) return speaks(Kind::kTls, "TLS");
+  if (may_be(seen, "\xCE\xF7\x85\x3C")) {
+    return {Kind::kQueryMagic,
+            "it speaks a TCPStore protocol of 2023 that no release kept; use torch 2.2 or newer"};
+  }
+  if (may_be_old_torch(seen)) {
+    return {Kind::kOldTorch,
+            "it speaks the TCPStore protocol of torch 2.0 or older; use torch 2.2 or newer"};
+  }
+  if (first == kHello[0]) {
+    return {Kind::kWrongMagic, format("its VALIDATE has a wrong magic number (first bytes {})", hex(seen))};
+  }
+  return {Kind::kUnknownProtocol,
+          format("it does not speak PyTorch's TCPStore protocol (first bytes {})", hex(seen))};
+}
+
+}  // namespace
+
+std::span<const Decoder::Field> Decoder::fields_of(Op op) {
+  static constexpr Field kKeyOnly[] = {Field::kKey};
+  static constexpr Field kKeyValue[] = {Field::kKey, Field::kValue};
+  static constexpr Field kKeyNumber[] = {Field::kKey, Field::kNumber};
+  static constexpr Field kCompare[] = {Field::kKey, Field::kExpected, Field::kValue};
+  static constexpr Field kKeyList[] = {Field::kKeys};
+  static constexpr Field kPairList[] = {Field::kPairs};
+  static constexpr Field kNonceOnly[] = {Field::kNonce};
+  switch (op) {
+    case Op::kGet:
+    case Op::kDeleteKey:
+    case Op::kQueuePop:
+    case Op::kQueueLen: return kKeyOnly;
+    case Op::kSet:
+    case Op::kAppend:
+    case Op::kQueuePush: return kKeyValue;
+    case Op::kAdd:
+    case Op::kBarrier: return kKeyNumber;
+    case Op::kCompareSet: return kCompare;
+    case Op::kCheck:
+    case Op::kWait:
+    case Op::kMultiGet: return kKeyList;
+    case Op::kMultiSet: return kPairList;
+    case Op::kPing: return kNonceOnly;
+    case Op::kValidate:
+    case Op::kGetNumKeys:
+    case Op::kCancelWait:
+    case Op::kListKeys: break;
+  }
+  return {};
+}
+
+Decoder::Step Decoder::next(Bytes& bytes) {
+  const auto unfinished = [&] { return refused_ ? Step::kRefused : Step::kNeedMore; };
+  if (refused_) return Step::kRefused;
+  if (hello_size_ < kHello.size() && !take_hello(bytes)) return unfinished();
+  if (!in_command_ && !begin_command(bytes)) return unfinished();
+  for (; field_ < fields_.size(); ++field_) {
+    if (!take_field(fields_[field_], bytes)) return unfinished();
+  }
+  in_command_ = false;
+  return Step::kCommand;
+}
+
+bool Decoder::take_hello(Bytes& bytes) {
+  std::size_t taken = 0;
+  while (taken < bytes.size() && hello_size_ < kHello.size()) {
+    if (bytes[taken] != kHello[hello_size_]) {
+      // What came in earlier reads was right so far, so it is known.
+      std::string seen(as_text(Bytes(kHello).first(hello_size_ - taken)));
+      seen += as_text(bytes);
+      refusal_ = stranger(seen);
+      refused_ = true;
+      return false;
+    }
+    ++taken;
+    ++hello_size_;
+  }
+  bytes = bytes.subspan(taken);
+  return hello_size_ == kHello.size();
+}
+
+bool Decoder::begin_command(Bytes& bytes) {
+  release_large();
+  if (bytes.empty()) return false;
+  const std::uint8_t op = bytes[0];
+  bytes = bytes.subspan(1);
+  if (op > static_cast<std::uint8_t>(Op::kBarrier)) {
+    return refuse(Refusal::Kind::kUnknownOp, format("it sent the unknown request {}", op));
+  }
+  command_.op = Op{op};
+  if (command_.op == Op::kValidate) {
+    return refuse(Refusal::Kind::kSecondValidate, "it sent VALIDATE a second time");
+  }
+  fields_ = fields_of(command_.op);
+  field_ = 0;
+  command_bytes_ = 0;
+  in_command_ = true;
+  return true;
+}
+
+bool Decoder::take_field(Field field, Bytes& bytes) {
+  std::uint64_t number = 0;
+  switch (field) {
+    case Field::kKey: return take_string(bytes, command_.key, true);
+    case Field::kExpected: return take_string(bytes, command_.expected, false);
+    case Field::kValue: return take_string(bytes, command_.value, false);
+    case Field::kKeys: return take_list(bytes, false);
+    case Field::kPairs: return take_list(bytes, true);
+    case Field::kNumber:
+    case Field::kNonce:
+      if (!take_number(bytes, field == Field::kNonce ? 4 : 8, number)) return false;
+      command_.number = static_cast<std::int64_t>(number);
+      return true;
+  }
+  return false;
+}
+
+bool Decoder::take_number(Bytes& bytes, std::size_t size, std::uint64_t& number) {
+  number = 0;
+  if (part_size_ == 0 && bytes.size() >= size) {
+    std::memcpy(&number, bytes.data(), size);
+    bytes = bytes.subspan(size);
+    return true;
+  }
+  const std::size_t taken = std::min(size - part_size_, bytes.size());
+  std::copy_n(bytes.begin(), taken, part_.begin() + part_size_);
+  part_size_ = static_cast<std::uint8_t>(part_size_ + taken);
+  bytes = bytes.subspan(taken);
+  if (part_size_ < size) return false;
+  std::memcpy(&number, part_.data(), size);
+  part_size_ = 0;
+  return true;
+}
+
+bool Decoder::take_string(Bytes& bytes, std::string& text, bool is_key) {
+  if (!has_length_) {
+    if (!take_length(bytes, is_key)) return false;
+    text.clear();
+  }
+  return take_text(bytes, text);
+}
+
+bool Decoder::take_list(Bytes& bytes, bool with_values) {
+  if (!has_list_size_) {
+    std::uint64_t count = 0;
+    if (!take_number(bytes, 8, count)) return false;
+    if (count > limits::kStoreKeysPerCommand) {
+      return refuse(Refusal::Kind::kTooManyKeys,
+                    format("it sent a request with {} keys; at most {} are allowed", count,
+                           limits::kStoreKeysPerCommand));
+    }
+    has_list_size_ = true;
+    list_size_ = with_values ? 2 * count : count;
+    list_done_ = 0;
+    command_.keys.clear();
+    command_.values.clear();
+    command_.keys.reserve(std::min(count, kFirstListRoom));
+  }
+  for (; list_done_ < list_size_; ++list_done_) {
+    const bool is_key = !with_values || list_done_ % 2 == 0;
+    auto& list = is_key ? command_.keys : command_.values;
+    if (!has_length_) {
+      if (!take_length(bytes, is_key)) return false;
+      list.emplace_back();
+    }
+    if (!take_text(bytes, list.back())) return false;
+  }
+  has_list_size_ = false;
+  return true;
+}
+
+bool Decoder::take_length(Bytes& bytes, bool is_key) {
+  std::uint64_t length = 0;
+  if (!take_number(bytes, 8, length)) return false;
+  const std::size_t limit = is_key ? limits::kStoreKeyBytes : limits::kStorePayloadBytes;
+  if (length > limit) {
+    return refuse(is_key ? Refusal::Kind::kKeyTooLong : Refusal::Kind::kValueTooLong,
+                  format("it sent a {} of {} bytes; at most {} are allowed", is_key ? "key" : "value",
+                         length, limit));
+  }
+  length_ = static_cast<std::size_t>(length);
+  command_bytes_ += length_;
+  if (command_bytes_ > kCommandBytes) {
+    return refuse(Refusal::Kind::kCommandTooLong,
+                  format("it sent a request of more than {} bytes", kCommandBytes));
+  }
+  has_length_ = true;
+  return true;
+}
+
+bool Decoder::take_text(Bytes& bytes, std::string& text) {
+  const std::size_t taken = std::min(length_ - text.size(), bytes.size());
+  const std::size_t needed = text.size() + taken;
+  // Room grows with what has come, not with what is announced: an announcement costs a client nothing.
+  if (needed > text.capacity()) text.reserve(std::min(length_, std::max(needed, 2 * text.capacity())));
+  text.append(as_text(bytes.first(taken)));
+  bytes = bytes.subspan(taken);
+  if (text.size() < length_) return false;
+  has_length_ = false;
+  return true;
+}
+
+bool Decoder::refuse(Refusal::Kind kind, std::string reason) {
+  refusal_ = {kind, std::move(reason)};
+  refused_ = true;
+  return false;
+}
+
+// Small strings stay allocated for the next command; large ones would add up over idle connections.
+void Decoder::release_large() {
+  for (std::string* text : {&command_.key, &command_.value, &command_.expected}) {
+    if (text->capacity() > kKeptBytes) std::string().swap(*text);  // an assignment keeps the memory
+  }
+  for (std::vector<std::string>* list : {&command_.keys, &command_.values}) {
+    list->clear();
+    if (list->capacity() > kKeptKeys) std::vector<std::string>().swap(*list);
+  }
+}
+
+void put_byte(std::string& out, std::uint8_t byte) { out.push_back(static_cast<char>(byte)); }
+
+void put_u32(std::string& out, std::uint32_t number) {
+  out.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+void put_i64(std::string& out, std::int64_t number) {
+  out.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+void put_string(std::string& out, std::string_view text) {
+  put_i64(out, static_cast<std::int64_t>(text.size()));
+  out.append(text);
+}
+
+}  // namespace elastic::store

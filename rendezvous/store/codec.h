@@ -1,0 +1,143 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// The bytes of PyTorch's TCPStore protocol (torch 2.2 and newer): requests in, replies out.
+// docs/store-protocol.md specifies them.
+namespace elastic::store {
+
+using Bytes = std::span<const std::uint8_t>;
+
+// The first byte of a request. PyTorch only ever appends to this list.
+enum class Op : std::uint8_t {
+  kValidate,
+  kSet,
+  kCompareSet,
+  kGet,
+  kAdd,
+  kCheck,
+  kWait,
+  kGetNumKeys,
+  kDeleteKey,
+  kAppend,
+  kMultiGet,
+  kMultiSet,
+  kCancelWait,
+  kPing,
+  kQueuePush,
+  kQueuePop,
+  kQueueLen,
+  kListKeys,
+  kBarrier,
+};
+
+// One request. Only the fields that its op has are meaningful.
+struct Command {
+  Op op = Op::kValidate;
+  std::string key;
+  std::string value;                // SET, APPEND, QUEUE_PUSH; what COMPARE_SET is to store
+  std::string expected;             // COMPARE_SET
+  std::int64_t number = 0;          // ADD: what to add; BARRIER: world size; PING: the nonce
+  std::vector<std::string> keys;    // CHECK, WAIT, MULTI_GET, MULTI_SET
+  std::vector<std::string> values;  // MULTI_SET, as many as keys
+};
+
+// Why a connection is closed. The kinds are told apart so that a log can name each once.
+struct Refusal {
+  enum class Kind : std::uint8_t {
+    kHttp,             // the first bytes are those of another protocol
+    kTls,
+    kSsh,
+    kOldTorch,         // torch <= 2.0: no VALIDATE, other op numbers
+    kQueryMagic,       // the short-lived form of 2023 with a magic before each request
+    kUnknownProtocol,
+    kWrongMagic,
+    kUnknownOp,
+    kSecondValidate,
+    kKeyTooLong,
+    kValueTooLong,
+    kTooManyKeys,
+    kCommandTooLong,
+    kNotANumber,       // ADD or BARRIER on a value that is no 64-bit decimal number
+    kOutOfRange,       // ADD or BARRIER beyond 64 bits
+    kReplyTooLong,
+    kUnreadReplies,
+  };
+  Kind kind;
+  std::string reason;  // for a person, without the client's address: "its key has 9000 bytes, ..."
+};
+inline constexpr std::size_t kRefusalKinds = static_cast<std::size_t>(Refusal::Kind::kUnreadReplies) + 1;
+
+// Bytes of one request, its keys and values together; above it the connection is closed.
+inline constexpr std::size_t kCommandBytes = 64 * 1024 * 1024;
+
+// Turns one connection's bytes, in whatever pieces they come, into commands. Takes the time that the
+// number of bytes needs, however small the pieces; holds the one command that is not yet complete.
+class Decoder {
+ public:
+  enum class Step {
+    kNeedMore,  // all bytes are taken and no command is complete
+    kCommand,   // command() is complete; there may be more in the bytes that are left
+    kRefused,   // refusal() says why; the connection must be closed, next() has no more to give
+  };
+
+  // Takes bytes from the front of `bytes` up to the end of one command. VALIDATE, which must come
+  // first, is taken here and is no command. Limits are judged as soon as a length or a count is there.
+  Step next(Bytes& bytes);
+
+  // The command that next() completed, until the next call. The caller may move its strings away.
+  Command& command() { return command_; }
+  const Refusal& refusal() const { return refusal_; }
+
+ private:
+  enum class Field : std::uint8_t { kKey, kExpected, kValue, kNumber, kNonce, kKeys, kPairs };
+  static std::span<const Field> fields_of(Op op);
+
+  // Each takes what it can from `bytes`; false means that more must come or that this was refused.
+  bool take_hello(Bytes& bytes);
+  bool begin_command(Bytes& bytes);
+  bool take_field(Field field, Bytes& bytes);
+  bool take_number(Bytes& bytes, std::size_t size, std::uint64_t& number);
+  bool take_string(Bytes& bytes, std::string& text, bool is_key);
+  bool take_list(Bytes& bytes, bool with_values);
+  bool take_length(Bytes& bytes, bool is_key);
+  bool take_text(Bytes& bytes, std::string& text);
+  bool refuse(Refusal::Kind kind, std::string reason);  // always false
+  void release_large();
+
+  Command command_;
+  Refusal refusal_{};
+  std::span<const Field> fields_;        // of the current command
+  std::size_t field_ = 0;                // the one being read
+  std::uint64_t list_size_ = 0;          // strings in the list being read
+  std::uint64_t list_done_ = 0;          // and how many of them are complete
+  std::size_t length_ = 0;               // of the string being read
+  std::size_t command_bytes_ = 0;        // announced so far by the current command's lengths
+  std::array<std::uint8_t, 8> part_{};   // the start of a number that came in pieces
+  std::uint8_t part_size_ = 0;
+  std::uint8_t hello_size_ = 0;          // bytes of VALIDATE and its magic that have come
+  bool in_command_ = false;
+  bool has_list_size_ = false;
+  bool has_length_ = false;
+  bool refused_ = false;
+};
+
+// Replies, appended to the bytes for one client.
+void put_byte(std::string& out, std::uint8_t byte);
+void put_u32(std::string& out, std::uint32_t number);
+void put_i64(std::string& out, std::int64_t number);
+void put_string(std::string& out, std::string_view text);  // u64 length, then the bytes
+
+// The single-byte replies.
+inline constexpr std::uint8_t kReady = 0;
+inline constexpr std::uint8_t kNotReady = 1;
+inline constexpr std::uint8_t kStopWaiting = 0;
+inline constexpr std::uint8_t kWaitCanceled = 1;
+
+}  // namespace elastic::store

@@ -1,0 +1,303 @@
+#include "rendezvous/store/keyspace.h"
+
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "src/base/check.h"
+#include "src/base/limits.h"
+#include "src/base/text.h"
+
+namespace elastic::store {
+namespace {
+
+using Outcome = std::expected<void, Refusal>;
+
+// A value and its length are one reply, so no value may grow beyond what a reply may have.
+constexpr std::size_t kLengthBytes = 8;
+constexpr std::size_t kReplyBytes = limits::kStoreUnreadReplyBytes;
+constexpr std::size_t kGrownValueBytes = kReplyBytes - kLengthBytes;
+
+std::unexpected<Refusal> refuse(Refusal::Kind kind, std::string reason) {
+  return std::unexpected<Refusal>(Refusal{kind, std::move(reason)});
+}
+
+std::unexpected<Refusal> reply_too_long(std::string_view request) {
+  return refuse(Refusal::Kind::kReplyTooLong,
+                format("the answer to its {} would have more than {} bytes", request, kReplyBytes));
+}
+
+// A number as std::stoll reads it, for that is what PyTorch's server does with a counter: blanks and a
+// sign may precede it, whatever follows the digits is ignored.
+std::optional<std::int64_t> read_counter(std::string_view text) {
+  const std::size_t start = text.find_first_not_of(" \t\n\v\f\r");
+  if (start == std::string_view::npos) return {};
+  text.remove_prefix(start);
+  if (text.starts_with('+')) {
+    text.remove_prefix(1);
+    if (text.starts_with('-')) return {};
+  }
+  std::int64_t number = 0;
+  if (std::from_chars(text.data(), text.data() + text.size(), number).ec != std::errc{}) return {};
+  return number;
+}
+
+}  // namespace
+
+Outcome Keyspace::apply(ClientId client, Command& command, Outbox& outbox) {
+  std::string& out = outbox.replies_to(client);
+  switch (command.op) {
+    case Op::kSet: store(std::move(command.key), std::move(command.value), outbox); break;
+    case Op::kCompareSet: compare_set(command, out, outbox); break;
+    case Op::kGet: get(command.key, out); break;
+    case Op::kAdd: return add(command, out, outbox);
+    case Op::kCheck: put_byte(out, all_present(command.keys) ? kReady : kNotReady); break;
+    case Op::kWait: wait(client, command, out); break;
+    case Op::kGetNumKeys: put_i64(out, static_cast<std::int64_t>(values_.size())); break;
+    case Op::kDeleteKey: delete_key(command.key, out); break;
+    case Op::kAppend: return append(command, outbox);
+    case Op::kMultiGet: return multi_get(command, out);
+    case Op::kMultiSet: multi_set(command, outbox); break;
+    case Op::kCancelWait:
+      drop(client);
+      put_byte(out, kWaitCanceled);
+      break;
+    case Op::kPing: put_u32(out, static_cast<std::uint32_t>(command.number)); break;
+    case Op::kQueuePush: queue_push(command, outbox); break;
+    case Op::kQueuePop: queue_pop(command.key, out); break;
+    case Op::kQueueLen: put_i64(out, queue_length(command.key)); break;
+    case Op::kListKeys: return list_keys(out);
+    case Op::kBarrier: return barrier(client, command, out, outbox);
+    case Op::kValidate: ELASTIC_CHECK(command.op != Op::kValidate); break;  // the decoder's own
+  }
+  return {};
+}
+
+// A failed comparison with a missing key answers `expected`, as if it were there; clients rely on it.
+void Keyspace::compare_set(Command& command, std::string& out, Outbox& outbox) {
+  const auto found = values_.find(command.key);
+  if (found == values_.end()) {
+    put_string(out, command.expected.empty() ? command.value : command.expected);
+    if (command.expected.empty()) store(std::move(command.key), std::move(command.value), outbox);
+    return;
+  }
+  if (found->second == command.expected) found->second = std::move(command.value);
+  put_string(out, found->second);
+  wake_all(found->first, outbox);
+}
+
+void Keyspace::get(std::string_view key, std::string& out) const {
+  const auto found = values_.find(key);
+  put_string(out, found == values_.end() ? std::string_view() : std::string_view(found->second));
+}
+
+Outcome Keyspace::add(Command& command, std::string& out, Outbox& outbox) {
+  const auto sum = counted(command.key, command.number, "ADD");
+  if (!sum) return std::unexpected(sum.error());
+  put_i64(out, *sum);
+  store(std::move(command.key), std::to_string(*sum), outbox);
+  return {};
+}
+
+std::expected<std::int64_t, Refusal> Keyspace::counted(std::string_view key, std::int64_t delta,
+                                                       std::string_view request) const {
+  const auto found = values_.find(key);
+  if (found == values_.end()) return delta;
+  const auto current = read_counter(found->second);
+  if (!current) {
+    return refuse(Refusal::Kind::kNotANumber,
+                  format("its {} is for key {}, whose value {} is not a 64-bit number", request,
+                         printable(key), printable(found->second, 40)));
+  }
+  std::int64_t sum = 0;
+  if (__builtin_add_overflow(*current, delta, &sum)) {
+    return refuse(Refusal::Kind::kOutOfRange,
+                  format("its {} takes key {} out of the 64-bit range ({} + {})", request,
+                         printable(key), *current, delta));
+  }
+  return sum;
+}
+
+void Keyspace::delete_key(std::string_view key, std::string& out) {
+  const auto found = values_.find(key);
+  const bool exists = found != values_.end();
+  if (exists) values_.erase(found);
+  put_i64(out, exists ? 1 : 0);
+}
+
+Outcome Keyspace::append(Command& command, Outbox& outbox) {
+  const auto [at, is_new] = values_.try_emplace(std::move(command.key));
+  if (command.value.size() > kGrownValueBytes - at->second.size()) {
+    return refuse(Refusal::Kind::kValueTooLong,
+                  format("its APPEND takes the value of key {} beyond {} bytes", printable(at->first),
+                         kGrownValueBytes));
+  }
+  if (is_new) {
+    at->second = std::move(command.value);
+  } else {
+    at->second += command.value;
+  }
+  wake_all(at->first, outbox);
+  return {};
+}
+
+Outcome Keyspace::multi_get(const Command& command, std::string& out) const {
+  const std::size_t before = out.size();
+  for (const std::string& key : command.keys) {
+    get(key, out);
+    if (out.size() - before > kReplyBytes) {
+      out.resize(before);
+      return reply_too_long("MULTI_GET");
+    }
+  }
+  return {};
+}
+
+void Keyspace::multi_set(Command& command, Outbox& outbox) {
+  ELASTIC_CHECK(command.keys.size() == command.values.size());
+  for (std::size_t i = 0; i < command.keys.size(); ++i) {
+    store(std::move(command.keys[i]), std::move(command.values[i]), outbox);
+  }
+}
+
+Outcome Keyspace::list_keys(std::string& out) const {
+  const std::size_t before = out.size();
+  put_i64(out, static_cast<std::int64_t>(values_.size()));
+  for (const auto& [key, value] : values_) {
+    put_string(out, key);
+    if (out.size() - before > kReplyBytes) {
+      out.resize(before);
+      return reply_too_long("LIST_KEYS");
+    }
+  }
+  return {};
+}
+
+void Keyspace::queue_push(Command& command, Outbox& outbox) {
+  const auto at = queues_.try_emplace(std::move(command.key)).first;
+  at->second.push_back(std::move(command.value));
+  wake_one(at->first, outbox);
+}
+
+void Keyspace::queue_pop(std::string_view key, std::string& out) {
+  const auto found = queues_.find(key);
+  if (found == queues_.end()) return put_i64(out, 0);
+  std::deque<std::string>& queue = found->second;
+  put_i64(out, static_cast<std::int64_t>(queue.size()));
+  put_string(out, queue.front());
+  queue.pop_front();
+  if (queue.empty()) queues_.erase(found);
+}
+
+std::int64_t Keyspace::queue_length(std::string_view key) const {
+  const auto found = queues_.find(key);
+  return found == queues_.end() ? 0 : static_cast<std::int64_t>(found->second.size());
+}
+
+// The count stays at the key, for all to see; only reaching the world size wakes its waiters.
+Outcome Keyspace::barrier(ClientId client, Command& command, std::string& out, Outbox& outbox) {
+  const auto count = counted(command.key, 1, "BARRIER");
+  if (!count) return std::unexpected(count.error());
+  const auto at = values_.try_emplace(std::move(command.key)).first;
+  at->second = std::to_string(*count);
+  if (*count >= command.number) {
+    put_byte(out, kStopWaiting);
+    wake_all(at->first, outbox);
+  } else {
+    drop(client);
+    add_place(client, std::string(at->first), WaitsFor::kAllThere);
+  }
+  return {};
+}
+
+// A wait that can be answered at once leaves the one that is pending alone; any other replaces it.
+void Keyspace::wait(ClientId client, Command& command, std::string& out) {
+  if (all_present(command.keys)) return put_byte(out, kStopWaiting);
+  drop(client);
+  for (std::string& key : command.keys) {
+    if (!present(key)) add_place(client, std::move(key), WaitsFor::kKey);
+  }
+}
+
+void Keyspace::add_place(ClientId client, std::string key, WaitsFor what) {
+  const auto at = waiters_.try_emplace(std::move(key)).first;
+  WaitList& list = at->second;
+  // This wait is being made now, so a key named twice has it as its last waiter.
+  if (!list.empty() && list.back().client == client) return;
+  Wait& wait = waits_[client];
+  list.push_back({client, wait.places.size(), what});
+  wait.places.push_back({&*at, std::prev(list.end())});
+  ++wait.missing;
+}
+
+void Keyspace::drop(ClientId client) {
+  const auto found = waits_.find(client);
+  if (found == waits_.end()) return;
+  for (const Place& place : found->second.places) {
+    if (place.key == nullptr) continue;
+    place.key->second.erase(place.waiter);
+    if (place.key->second.empty()) waiters_.erase(waiters_.find(place.key->first));
+  }
+  waits_.erase(found);
+}
+
+bool Keyspace::present(std::string_view key) const {
+  return values_.contains(key) || (!queues_.empty() && queues_.contains(key));
+}
+
+bool Keyspace::all_present(const std::vector<std::string>& keys) const {
+  for (const std::string& key : keys) {
+    if (!present(key)) return false;
+  }
+  return true;
+}
+
+void Keyspace::store(std::string&& key, std::string&& value, Outbox& outbox) {
+  const auto at = values_.try_emplace(std::move(key)).first;
+  at->second = std::move(value);
+  wake_all(at->first, outbox);
+}
+
+void Keyspace::wake_all(std::string_view key, Outbox& outbox) {
+  if (waiters_.empty()) return;
+  const auto found = waiters_.find(key);
+  if (found == waiters_.end()) return;
+  const WaitList list = std::move(found->second);
+  waiters_.erase(found);
+  for (const Waiter& waiter : list) arrived(waiter, outbox);
+}
+
+// One item is for one client: the one that has waited longest for nothing else. If there is none, all
+// who wait for this queue among other keys note that it has come.
+void Keyspace::wake_one(std::string_view key, Outbox& outbox) {
+  const auto found = waiters_.find(key);
+  if (found == waiters_.end()) return;
+  WaitList& list = found->second;
+  WaitList woken;
+  for (auto waiter = list.begin(); waiter != list.end() && woken.empty();) {
+    const auto here = waiter++;
+    if (here->what == WaitsFor::kKey && waits_.at(here->client).missing == 1) {
+      woken.splice(woken.end(), list, here);
+    }
+  }
+  if (woken.empty()) {
+    for (auto waiter = list.begin(); waiter != list.end();) {
+      const auto here = waiter++;
+      if (here->what == WaitsFor::kKey) woken.splice(woken.end(), list, here);
+    }
+  }
+  if (list.empty()) waiters_.erase(found);
+  for (const Waiter& waiter : woken) arrived(waiter, outbox);
+}
+
+void Keyspace::arrived(const Waiter& waiter, Outbox& outbox) {
+  const auto found = waits_.find(waiter.client);
+  ELASTIC_CHECK(found != waits_.end());
+  Wait& wait = found->second;
+  wait.places[waiter.place].key = nullptr;
+  if (--wait.missing > 0) return;
+  waits_.erase(found);
+  put_byte(outbox.replies_to(waiter.client), kStopWaiting);
+}
+
+}  // namespace elastic::store

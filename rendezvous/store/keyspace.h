@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <expected>
+#include <functional>
+#include <list>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "rendezvous/store/codec.h"
+
+namespace elastic::store {
+
+// One connection; never used again for another one.
+using ClientId = std::uint64_t;
+
+// Where a keyspace puts its replies.
+class Outbox {
+ public:
+  // The bytes to be sent to a client, to append to. Asked for the client of a command and for those
+  // that wait; the reference stays good until apply() returns.
+  virtual std::string& replies_to(ClientId client) = 0;
+
+ protected:
+  ~Outbox() = default;
+};
+
+// The keys, queues and waiting clients of one round: what PyTorch's TCPStore server does with each
+// command (libuv backend of torch 2.15), but for the differences that docs/store-protocol.md lists.
+class Keyspace {
+ public:
+  Keyspace() = default;
+  Keyspace(const Keyspace&) = delete;
+  Keyspace& operator=(const Keyspace&) = delete;
+
+  // Carries out one command, whose strings it may take, and appends the replies it causes, to this
+  // and to waiting clients. A refusal means that the client's connection must be closed: nothing has
+  // changed and nothing was appended.
+  std::expected<void, Refusal> apply(ClientId client, Command& command, Outbox& outbox);
+
+  // Forgets what the client waits for. To be called when its connection has gone.
+  void drop(ClientId client);
+
+  std::size_t keys() const { return values_.size(); }
+  std::size_t waiting_clients() const { return waits_.size(); }
+  std::size_t awaited_keys() const { return waiters_.size(); }
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+  };
+  template <class Value>
+  using Map = std::unordered_map<std::string, Value, Hash, std::equal_to<>>;
+
+  // Callers of BARRIER wait for a key that exists already; a queue push does not release them.
+  enum class WaitsFor : std::uint8_t { kKey, kAllThere };
+  // One client's wait for one key: `place` of its Wait.
+  struct Waiter {
+    ClientId client;
+    std::size_t place;
+    WaitsFor what;
+  };
+  using WaitList = std::list<Waiter>;  // longest waiting first
+  struct Place {
+    Map<WaitList>::pointer key;  // in waiters_; null when that key has come
+    WaitList::iterator waiter;
+  };
+  // All that one client waits for.
+  struct Wait {
+    std::vector<Place> places;
+    std::size_t missing = 0;
+  };
+
+  void compare_set(Command& command, std::string& out, Outbox& outbox);
+  void get(std::string_view key, std::string& out) const;
+  std::expected<void, Refusal> add(Command& command, std::string& out, Outbox& outbox);
+  void delete_key(std::string_view key, std::string& out);
+  std::expected<void, Refusal> append(Command& command, Outbox& outbox);
+  std::expected<void, Refusal> multi_get(const Command& command, std::string& out) const;
+  void multi_set(Command& command, Outbox& outbox);
+  std::expected<void, Refusal> list_keys(std::string& out) const;
+  void queue_push(Command& command, Outbox& outbox);
+  void queue_pop(std::string_view key, std::string& out);
+  std::int64_t queue_length(std::string_view key) const;
+  void wait(ClientId client, Command& command, std::string& out);
+  std::expected<void, Refusal> barrier(ClientId client, Command& command, std::string& out,
+                                       Outbox& outbox);
+
+  bool present(std::string_view key) const;
+  bool all_present(const std::vector<std::string>& keys) const;
+  // The number at a key, a missing one being 0, plus `delta`; `request` is its name for a refusal.
+  std::expected<std::int64_t, Refusal> counted(std::string_view key, std::int64_t delta,
+                                               std::string_view request) const;
+  void store(std::string&& key, std::string&& value, Outbox& outbox);
+  void add_place(ClientId client, std::string key, WaitsFor what);
+  void wake_all(std::string_view key, Outbox& outbox);
+  void wake_one(std::string_view key, Outbox& outbox);
+  void arrived(const Waiter& waiter, Outbox& outbox);
+
+  Map<std::string> values_;
+  Map<std::deque<std::string>> queues_;  // no queue here is empty
+  Map<WaitList> waiters_;                // no list here is empty
+  std::unordered_map<ClientId, Wait> waits_;
+};
+
+}  // namespace elastic::store

@@ -1,0 +1,165 @@
+#include "rendezvous/store/server.h"
+
+#include <utility>
+
+#include "src/base/check.h"
+#include "src/base/limits.h"
+#include "src/base/log.h"
+#include "src/base/text.h"
+
+namespace elastic::store {
+namespace {
+
+// Replies of one read that are handed to the kernel before the rest of it is served: what a client
+// asks for in one go stays within kStoreUnreadReplyBytes plus one reply.
+constexpr std::size_t kSendEarlyBytes = 256 * 1024;
+// What an idle connection keeps allocated for its next replies.
+constexpr std::size_t kKeptReplyBytes = 1024;
+
+// Whoever else scans ports or asks for a web page here is not the user's concern.
+bool concerns_user(Refusal::Kind kind) {
+  switch (kind) {
+    case Refusal::Kind::kHttp:
+    case Refusal::Kind::kTls:
+    case Refusal::Kind::kSsh:
+    case Refusal::Kind::kUnknownProtocol: return false;
+    default: return true;
+  }
+}
+
+}  // namespace
+
+struct Server::Connection {
+  ClientId client;
+  std::unique_ptr<net::Stream> stream;
+  Decoder decoder;
+  std::string replies;  // of this turn, not yet given to the stream
+};
+
+Result<std::unique_ptr<Server>> Server::open(net::Loop& loop, const std::string& address,
+                                             std::uint16_t port) {
+  std::unique_ptr<Server> server(new Server);
+  auto listener = net::Listener::open(
+      loop, address, port,
+      [self = server.get()](std::unique_ptr<net::Stream> stream) { self->accept(std::move(stream)); });
+  if (!listener) return std::unexpected(std::move(listener.error()));
+  server->listener_ = std::move(*listener);
+  return server;
+}
+
+Server::~Server() = default;
+
+void Server::reset() {
+  ELASTIC_CHECK(serving_ == nullptr);
+  connections_.clear();
+  woken_.clear();
+  listener_->refuse_queued();
+  keyspace_ = std::make_unique<Keyspace>();
+}
+
+Server::Stats Server::stats() const {
+  Stats stats = stats_;
+  stats.connections = connections_.size();
+  stats.keys = keyspace_->keys();
+  return stats;
+}
+
+void Server::accept(std::unique_ptr<net::Stream> stream) {
+  ++stats_.accepted;
+  auto connection = std::make_unique<Connection>(++last_client_, std::move(stream));
+  Connection* served = connection.get();
+  connections_.emplace(served->client, std::move(connection));
+  served->stream->start({.on_data = [this, served](Bytes bytes) { serve(*served, bytes); },
+                         .on_end = [this, served] { close(served->client); }});
+}
+
+void Server::serve(Connection& connection, Bytes bytes) {
+  serving_ = &connection;
+  const std::optional<Refusal> refusal = carry_out(connection, bytes);
+  serving_ = nullptr;
+  send(connection);
+  if (refusal) {
+    refuse(connection, *refusal);
+  } else {
+    refuse_if_unread(connection);
+  }
+  send_to_woken();
+}
+
+std::optional<Refusal> Server::carry_out(Connection& connection, Bytes bytes) {
+  for (;;) {
+    switch (connection.decoder.next(bytes)) {
+      case Decoder::Step::kNeedMore: return {};
+      case Decoder::Step::kRefused: return connection.decoder.refusal();
+      case Decoder::Step::kCommand: break;
+    }
+    ++stats_.commands;
+    auto done = keyspace_->apply(connection.client, connection.decoder.command(), *this);
+    if (!done) return std::move(done.error());
+    if (connection.replies.size() < kSendEarlyBytes) continue;
+    send(connection);
+    if (auto unread = unread_replies(connection)) return unread;
+  }
+}
+
+void Server::send(Connection& connection) {
+  if (connection.replies.empty()) return;
+  connection.stream->write(std::move(connection.replies));
+  // What was sent at once has left its memory here for the next replies.
+  connection.replies.clear();
+  if (connection.replies.capacity() > kKeptReplyBytes) std::string().swap(connection.replies);
+}
+
+// Clients that this turn's commands have woken. By the end of a turn nobody's replies are left over.
+void Server::send_to_woken() {
+  for (const ClientId client : woken_) {
+    const auto found = connections_.find(client);
+    if (found == connections_.end()) continue;
+    send(*found->second);
+    refuse_if_unread(*found->second);
+  }
+  woken_.clear();
+}
+
+std::optional<Refusal> Server::unread_replies(const Connection& connection) const {
+  if (connection.stream->unsent_bytes() <= limits::kStoreUnreadReplyBytes) return {};
+  return Refusal{Refusal::Kind::kUnreadReplies,
+                 format("it has not read its replies; {} bytes of them are waiting",
+                        connection.stream->unsent_bytes())};
+}
+
+void Server::refuse_if_unread(Connection& connection) {
+  if (const auto refusal = unread_replies(connection)) refuse(connection, *refusal);
+}
+
+void Server::refuse(Connection& connection, const Refusal& refusal) {
+  ++stats_.refused;
+  const std::string text = format("worker store on port {} closed the connection from {}: {}", port(),
+                                  connection.stream->peer(), refusal.reason);
+  const auto kind = static_cast<std::size_t>(refusal.kind);
+  if (told_.test(kind)) {
+    log::debug(text);
+  } else if (concerns_user(refusal.kind)) {
+    log::warning(text);
+  } else {
+    log::info(text);
+  }
+  told_.set(kind);
+  close(connection.client);
+}
+
+void Server::close(ClientId client) {
+  keyspace_->drop(client);
+  connections_.erase(client);
+}
+
+std::string& Server::replies_to(ClientId client) {
+  if (client == serving_->client) return serving_->replies;
+  const auto found = connections_.find(client);
+  ELASTIC_CHECK(found != connections_.end());
+  std::string& replies = found->second->replies;
+  if (replies.empty()) woken_.push_back(client);
+  return replies;
+}
+
+}  // namespace elastic::store

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "rendezvous/store/keyspace.h"
+#include "src/base/result.h"
+#include "src/net/loop.h"
+#include "src/net/tcp.h"
+
+namespace elastic::store {
+
+// A worker store: one listening port, its connections and the keyspace they share.
+class Server final : private Outbox {
+ public:
+  struct Stats {
+    std::size_t connections = 0;  // now
+    std::size_t keys = 0;         // now
+    std::uint64_t accepted = 0;   // the rest since open()
+    std::uint64_t refused = 0;    // closed for what they sent or did not read
+    std::uint64_t commands = 0;
+  };
+
+  // Listens on a numeric address, or on all addresses if it is empty; port 0 takes a free one. Serves
+  // from the next turn of the loop on. Fails as net::Listener::open does.
+  static Result<std::unique_ptr<Server>> open(net::Loop& loop, const std::string& address,
+                                              std::uint16_t port);
+  // Closes the port and every connection.
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  std::uint16_t port() const { return listener_->port(); }
+
+  // Starts a new round on the same port: closes every connection, also those that wait in the accept
+  // queue, and replaces the keyspace by an empty one. Whoever connects after it sees only new keys; so
+  // call it when the last process of the old round has gone.
+  void reset();
+
+  Stats stats() const;
+
+ private:
+  struct Connection;
+
+  Server() = default;
+  void accept(std::unique_ptr<net::Stream> stream);
+  void serve(Connection& connection, Bytes bytes);
+  std::optional<Refusal> carry_out(Connection& connection, Bytes bytes);
+  void send(Connection& connection);
+  void send_to_woken();
+  std::optional<Refusal> unread_replies(const Connection& connection) const;
+  void refuse_if_unread(Connection& connection);
+  void refuse(Connection& connection, const Refusal& refusal);
+  void close(ClientId client);
+  std::string& replies_to(ClientId client) override;
+
+  std::unique_ptr<net::Listener> listener_;
+  std::unique_ptr<Keyspace> keyspace_ = std::make_unique<Keyspace>();
+  std::unordered_map<ClientId, std::unique_ptr<Connection>> connections_;
+  std::vector<ClientId> woken_;    // other clients with replies of the turn that is being served
+  Connection* serving_ = nullptr;  // the client whose commands are being carried out
+  ClientId last_client_ = 0;
+  Stats stats_;
+  std::bitset<kRefusalKinds> told_;  // what the user has been told once already
+};
+
+}  // namespace elastic::store

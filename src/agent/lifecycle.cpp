@@ -1,0 +1,171 @@
+#include "src/agent/lifecycle.h"
+
+#include <utility>
+
+#include "src/base/check.h"
+#include "src/base/signals.h"
+#include "src/base/text.h"
+
+namespace elastic::agent {
+
+using namespace protocol;
+
+namespace {
+
+// The numbers of the signals by name: this folder includes no <csignal>.
+const int kSigTerm = *signal_number("TERM");
+const int kSigKill = *signal_number("KILL");
+const int kSigInt = *signal_number("INT");
+
+// A second signal sooner than this after the first is taken for the same wish (Slurm, an impatient
+// script); later it means "now".
+constexpr std::int64_t kSecondSignalMs = 1000;
+
+}  // namespace
+
+Lifecycle::Lifecycle(NodeSettings settings) : settings_(std::move(settings)) {
+  ELASTIC_CHECK(settings_.local_world_size >= 1 && settings_.shutdown_timeout_ms >= 0);
+}
+
+Effects Lifecycle::on_event(const Event& event, std::int64_t now_ms) {
+  Effects out;
+  if (state_ == State::kEnded) return out;
+  std::visit([&](const auto& known) { on(known, now_ms, out); }, event);
+  return out;
+}
+
+void Lifecycle::on(const Begin&, std::int64_t, Effects& out) {
+  out.push_back(ToCoordinator{NodeJoins{settings_.local_world_size, settings_.role}});
+}
+
+void Lifecycle::on(const FromCoordinator& event, std::int64_t, Effects& out) {
+  std::visit([&](const auto& known) { told(known, out); }, event.message);
+}
+
+void Lifecycle::told(const PrepareRound& message, Effects& out) {
+  ELASTIC_CHECK(state_ == State::kIdle);
+  state_ = State::kPreparing;
+  round_ = message;
+  workers_.assign(static_cast<std::size_t>(settings_.local_world_size), Worker{});
+  exited_well_ = 0;
+  failures_.clear();
+  if (!message.reason.empty()) {
+    out.push_back(Warn{format("{}; restarting all workers (restart {} of {})", message.reason,
+                              message.restart_count, message.max_restarts)});
+  }
+  // The worker store is served by the node of group rank 0; the others hear where it is.
+  if (message.place.node_rank == 0) out.push_back(OpenStore{});
+}
+
+void Lifecycle::on(const StoreOpened& event, std::int64_t, Effects& out) {
+  out.push_back(ToCoordinator{StoreIsOpen{round_.round, event.endpoint}});
+}
+
+void Lifecycle::on(const StoreFailed& event, std::int64_t, Effects& out) {
+  out.push_back(ToCoordinator{NodeCannotRun{round_.round, event.reason}});
+}
+
+void Lifecycle::told(const RunWorkers& message, Effects& out) {
+  // A stop that crossed the order on its way has won.
+  if (state_ != State::kPreparing || message.round != round_.round) return;
+  state_ = State::kRunning;
+  out.push_back(StartWorkers{round_, message.store});
+}
+
+void Lifecycle::on(const WorkerStarted& event, std::int64_t, Effects&) {
+  workers_.at(static_cast<std::size_t>(event.local_rank)).pid = event.pid;
+}
+
+void Lifecycle::on(const WorkerNotStarted& event, std::int64_t, Effects& out) {
+  out.push_back(ToCoordinator{NodeCannotRun{
+      round_.round, format("local rank {} was not started: {}", event.local_rank, event.reason)}});
+}
+
+void Lifecycle::on(const WorkerExited& event, std::int64_t, Effects& out) {
+  workers_.at(static_cast<std::size_t>(event.local_rank)).exited = true;
+  if (!event.exit.success()) failures_.push_back(failure_of(event));
+  if (state_ != State::kRunning) return;
+  if (event.exit.success()) {
+    if (++exited_well_ < settings_.local_world_size) return;
+    state_ = State::kSucceeded;
+    out.push_back(ToCoordinator{WorkersSucceeded{round_.round}});
+    return;
+  }
+  // The peers of a failed worker can only hang or fail: do not wait to be told to stop them.
+  stop(kSigTerm, out);
+  out.push_back(ToCoordinator{WorkerFailed{round_.round, failures_.back()}});
+}
+
+WorkerFailure Lifecycle::failure_of(const WorkerExited& event) const {
+  const Worker& worker = workers_.at(static_cast<std::size_t>(event.local_rank));
+  return {.rank = round_.place.base_rank + event.local_rank,
+          .local_rank = event.local_rank,
+          .node_rank = round_.place.node_rank,
+          .pid = worker.pid,
+          .exit = event.exit,
+          .wall_ms = event.wall_ms,
+          .stopped_by_us = state_ != State::kRunning};
+}
+
+void Lifecycle::told(const StopWorkers& message, Effects& out) {
+  if (message.round != round_.round) return;
+  stop(kSigTerm, out);
+}
+
+void Lifecycle::stop(int signal, Effects& out) {
+  if (state_ != State::kPreparing && state_ != State::kRunning && state_ != State::kSucceeded) return;
+  state_ = State::kStopping;
+  sweep(signal, out);
+}
+
+void Lifecycle::sweep(int signal, Effects& out) {
+  out.push_back(SignalWorkers{signal});
+  out.push_back(StartTimer{settings_.shutdown_timeout_ms});
+  out.push_back(AwaitAllGone{});
+}
+
+void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
+  if (state_ == State::kStopping || state_ == State::kEnding) out.push_back(SignalWorkers{kSigKill});
+}
+
+void Lifecycle::on(const AllGone&, std::int64_t, Effects& out) {
+  if (state_ != State::kStopping && state_ != State::kEnding) return;
+  out.push_back(StopTimer{});
+  out.push_back(CloseStore{});
+  if (state_ == State::kEnding) {
+    state_ = State::kEnded;
+    out.push_back(Finish{*verdict_});
+    return;
+  }
+  state_ = State::kIdle;
+  out.push_back(ToCoordinator{NodeStopped{round_.round, std::move(failures_)}});
+}
+
+void Lifecycle::told(const EndJob& message, Effects& out) {
+  verdict_ = message.verdict;
+  if (state_ == State::kIdle) {
+    state_ = State::kEnded;
+    out.push_back(Finish{*verdict_});
+    return;
+  }
+  // Workers that have succeeded may have left children in their groups.
+  const bool stopping = state_ == State::kStopping;
+  state_ = State::kEnding;
+  if (!stopping) sweep(kSigTerm, out);
+}
+
+void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& out) {
+  if (told_to_leave_ms_) {
+    const bool insists = event.signal == kSigInt || event.signal == kSigTerm;
+    if (insists && now_ms - *told_to_leave_ms_ >= kSecondSignalMs) {
+      out.push_back(SignalWorkers{kSigKill});
+    }
+    return;
+  }
+  told_to_leave_ms_ = now_ms;
+  // The workers get the signal that we got, as with torchrun; some save their state on SIGINT only.
+  stop(event.signal, out);
+  out.push_back(ToCoordinator{NodeLeaves{event.signal}});
+}
+
+}  // namespace elastic::agent

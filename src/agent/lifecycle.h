@@ -1,0 +1,143 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "rendezvous/protocol/messages.h"
+#include "src/base/exit_status.h"
+
+namespace elastic::agent {
+
+// What one node's decisions depend on.
+struct NodeSettings {
+  int local_world_size = 1;
+  std::string role = "default";
+  std::int64_t shutdown_timeout_ms = 30'000;  // from SIGTERM to SIGKILL
+};
+
+// What happens to an agent.
+struct Begin {};
+struct FromCoordinator {
+  protocol::CoordinatorMessage message;
+};
+struct StoreOpened {
+  protocol::StoreEndpoint endpoint;
+};
+struct StoreFailed {
+  std::string reason;
+};
+struct WorkerStarted {
+  int local_rank = 0;
+  std::int64_t pid = 0;
+};
+struct WorkerNotStarted {
+  int local_rank = 0;
+  std::string reason;
+};
+struct WorkerExited {
+  int local_rank = 0;
+  ExitStatus exit;
+  std::int64_t wall_ms = 0;  // Unix time in milliseconds
+};
+struct AllGone {};  // no process is left in any worker's group
+struct TimerFired {};
+struct SignalReceived {
+  int signal = 0;
+};
+using Event = std::variant<Begin, FromCoordinator, StoreOpened, StoreFailed, WorkerStarted,
+                           WorkerNotStarted, WorkerExited, AllGone, TimerFired, SignalReceived>;
+
+// What an agent wants done, in this order.
+struct ToCoordinator {
+  protocol::AgentMessage message;
+};
+// Open an empty store for the round; answered by StoreOpened or StoreFailed.
+struct OpenStore {};
+// The round's workers are gone: nobody may write into its store any more.
+struct CloseStore {};
+// Start every worker of the round, local rank 0 first; answered by a WorkerStarted each, or by one
+// WorkerNotStarted after which the rest is not tried.
+struct StartWorkers {
+  protocol::PrepareRound round;
+  protocol::StoreEndpoint store;
+};
+// Tell the user, as a warning.
+struct Warn {
+  std::string text;
+};
+struct SignalWorkers {
+  int signal = 0;
+};
+// Answered by AllGone, at once if there is nothing to wait for.
+struct AwaitAllGone {};
+struct StartTimer {
+  std::int64_t delay_ms = 0;
+};
+struct StopTimer {};
+// The agent is done.
+struct Finish {
+  protocol::Verdict verdict;
+};
+using Effect = std::variant<ToCoordinator, OpenStore, CloseStore, StartWorkers, SignalWorkers,
+                            AwaitAllGone, StartTimer, StopTimer, Warn, Finish>;
+using Effects = std::vector<Effect>;
+
+// One node's life: joins, runs the workers of a round, stops them, waits for the next, ends.
+//
+//   idle --PrepareRound--> preparing --RunWorkers--> running --all exit 0--> succeeded
+//    ^                         |                        | failure, StopWorkers    |
+//    |                         +------> stopping <------+-------------------------+
+//    +----------all gone----------------- |            any --EndJob--> ending --all gone--> ended
+//
+// Stopping is SIGTERM to every group, then SIGKILL when the shutdown timeout is over; it ends when no
+// process of any group is left.
+class Lifecycle {
+ public:
+  explicit Lifecycle(NodeSettings settings);
+
+  // `now_ms` is a monotonic clock's milliseconds.
+  Effects on_event(const Event& event, std::int64_t now_ms);
+
+ private:
+  enum class State { kIdle, kPreparing, kRunning, kSucceeded, kStopping, kEnding, kEnded };
+  struct Worker {
+    std::int64_t pid = 0;
+    bool exited = false;
+  };
+
+  void on(const Begin&, std::int64_t now_ms, Effects& out);
+  void on(const FromCoordinator& event, std::int64_t now_ms, Effects& out);
+  void on(const StoreOpened& event, std::int64_t now_ms, Effects& out);
+  void on(const StoreFailed& event, std::int64_t now_ms, Effects& out);
+  void on(const WorkerStarted& event, std::int64_t now_ms, Effects& out);
+  void on(const WorkerNotStarted& event, std::int64_t now_ms, Effects& out);
+  void on(const WorkerExited& event, std::int64_t now_ms, Effects& out);
+  void on(const AllGone&, std::int64_t now_ms, Effects& out);
+  void on(const TimerFired&, std::int64_t now_ms, Effects& out);
+  void on(const SignalReceived& event, std::int64_t now_ms, Effects& out);
+
+  void told(const protocol::PrepareRound& message, Effects& out);
+  void told(const protocol::RunWorkers& message, Effects& out);
+  void told(const protocol::StopWorkers& message, Effects& out);
+  void told(const protocol::EndJob& message, Effects& out);
+
+  // Begins to stop the round with this signal; does nothing if that has begun already.
+  void stop(int signal, Effects& out);
+  void sweep(int signal, Effects& out);
+  protocol::WorkerFailure failure_of(const WorkerExited& event) const;
+
+  NodeSettings settings_;
+  State state_ = State::kIdle;
+  protocol::PrepareRound round_;
+  std::vector<Worker> workers_;
+  int exited_well_ = 0;
+  std::vector<protocol::WorkerFailure> failures_;
+  std::optional<std::int64_t> told_to_leave_ms_;  // when the first signal to end came
+  std::optional<protocol::Verdict> verdict_;
+};
+
+}  // namespace elastic::agent

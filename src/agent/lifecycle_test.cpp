@@ -1,0 +1,189 @@
+#include "src/agent/lifecycle.h"
+
+#include <doctest/doctest.h>
+
+using namespace elastic;
+using namespace elastic::agent;
+using namespace elastic::protocol;
+
+namespace {
+
+constexpr int kTerm = 15;
+constexpr int kKill = 9;
+constexpr int kInt = 2;
+constexpr int kHup = 1;
+
+const PrepareRound kFirstRound{0, 0, 3, {0, 1, 0, 2, 0, 2}, ""};
+
+// The effect of that kind; there must be exactly one.
+template <class Kind>
+const Kind& the(const Effects& effects) {
+  const Kind* found = nullptr;
+  for (const Effect& effect : effects) {
+    if (const auto* match = std::get_if<Kind>(&effect)) {
+      REQUIRE(found == nullptr);
+      found = match;
+    }
+  }
+  REQUIRE(found != nullptr);
+  return *found;
+}
+
+template <class Message>
+const Message& told(const Effects& effects) {
+  return std::get<Message>(the<ToCoordinator>(effects).message);
+}
+
+// A node of two workers.
+struct Node {
+  Lifecycle life{{.local_world_size = 2, .role = "default", .shutdown_timeout_ms = 30'000}};
+  std::int64_t now = 0;
+  Effects on(const Event& event) { return life.on_event(event, now); }
+  Effects from(const CoordinatorMessage& message) { return on(FromCoordinator{message}); }
+
+  void run(const PrepareRound& round = kFirstRound) {
+    the<OpenStore>(from(round));
+    told<StoreIsOpen>(on(StoreOpened{{"127.0.0.1", 4000}}));
+    the<StartWorkers>(from(RunWorkers{round.round, {"127.0.0.1", 4000}}));
+    for (int rank = 0; rank < 2; ++rank) on(WorkerStarted{rank, 100 + rank});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a node joins, opens the store as group rank 0 and starts its workers with it") {
+  Node node;
+  CHECK(told<NodeJoins>(node.on(Begin{})).local_world_size == 2);
+  the<OpenStore>(node.from(kFirstRound));
+  CHECK(told<StoreIsOpen>(node.on(StoreOpened{{"h", 5}})).endpoint == StoreEndpoint{"h", 5});
+  const Effects effects = node.from(RunWorkers{0, {"h", 5}});
+  CHECK(the<StartWorkers>(effects).store == StoreEndpoint{"h", 5});
+  CHECK(the<StartWorkers>(effects).round.place.world_size == 2);
+}
+
+TEST_CASE("a node that is not group rank 0 opens no store") {
+  Node node;
+  PrepareRound round = kFirstRound;
+  round.place.node_rank = 1;
+  CHECK(node.from(round).empty());
+}
+
+TEST_CASE("success is told when the last worker has exited with 0, and the groups are swept") {
+  Node node;
+  node.run();
+  CHECK(node.on(WorkerExited{1, {}, 5}).empty());
+  CHECK(told<WorkersSucceeded>(node.on(WorkerExited{0, {}, 6})).round == 0);
+  const Effects sweep = node.from(EndJob{{.outcome = Verdict::Outcome::kSucceeded}});
+  CHECK(the<SignalWorkers>(sweep).signal == kTerm);
+  the<AwaitAllGone>(sweep);
+  const Effects end = node.on(AllGone{});
+  CHECK(the<Finish>(end).verdict.outcome == Verdict::Outcome::kSucceeded);
+  the<CloseStore>(end);
+}
+
+TEST_CASE("a failing worker stops the others before anything else") {
+  Node node;
+  node.run();
+  const Effects effects = node.on(WorkerExited{1, {.code = 3}, 7});
+  CHECK(the<SignalWorkers>(effects).signal == kTerm);
+  CHECK(the<StartTimer>(effects).delay_ms == 30'000);
+  the<AwaitAllGone>(effects);
+  const WorkerFailure& failure = told<WorkerFailed>(effects).failure;
+  CHECK(failure.rank == 1);
+  CHECK(failure.pid == 101);
+  CHECK(failure.exit.code == 3);
+  CHECK(!failure.stopped_by_us);
+}
+
+TEST_CASE("what outlives the shutdown timeout is killed") {
+  Node node;
+  node.run();
+  node.on(WorkerExited{1, {.code = 3}, 7});
+  CHECK(the<SignalWorkers>(node.on(TimerFired{})).signal == kKill);
+}
+
+TEST_CASE("a stopped node tells all failures, those of its own making marked, when all are gone") {
+  Node node;
+  node.run();
+  node.on(WorkerExited{1, {.code = 3}, 7});
+  CHECK(node.on(WorkerExited{0, {.signal = kTerm}, 8}).empty());
+  const Effects effects = node.on(AllGone{});
+  the<StopTimer>(effects);
+  the<CloseStore>(effects);
+  const auto& failures = told<NodeStopped>(effects).failures;
+  REQUIRE(failures.size() == 2);
+  CHECK(!failures[0].stopped_by_us);
+  CHECK(failures[1].stopped_by_us);
+}
+
+TEST_CASE("the next round starts afresh and says why it is there") {
+  Node node;
+  node.run();
+  node.on(WorkerExited{1, {.code = 3}, 7});
+  node.on(WorkerExited{0, {.signal = kTerm}, 8});
+  node.on(AllGone{});
+  PrepareRound second = kFirstRound;
+  second.round = 1;
+  second.restart_count = 1;
+  second.reason = "rank 1 failed";
+  const Effects effects = node.from(second);
+  CHECK(the<Warn>(effects).text == "rank 1 failed; restarting all workers (restart 1 of 3)");
+  node.on(StoreOpened{{"127.0.0.1", 4001}});
+  CHECK(the<StartWorkers>(node.from(RunWorkers{1, {"127.0.0.1", 4001}})).round.restart_count == 1);
+  node.on(WorkerExited{0, {}, 9});
+  told<WorkersSucceeded>(node.on(WorkerExited{1, {}, 9}));
+}
+
+TEST_CASE("the coordinator's order to stop stops the workers, and an older one does not") {
+  Node node;
+  node.run();
+  CHECK(node.from(StopWorkers{5, RestartScope::kJob}).empty());
+  CHECK(the<SignalWorkers>(node.from(StopWorkers{0, RestartScope::kJob})).signal == kTerm);
+  CHECK(node.from(StopWorkers{0, RestartScope::kJob}).empty());
+}
+
+TEST_CASE("an order to run that a stop has overtaken starts nothing") {
+  Node node;
+  node.from(kFirstRound);
+  node.from(StopWorkers{0, RestartScope::kJob});
+  CHECK(node.from(RunWorkers{0, {"h", 5}}).empty());
+}
+
+TEST_CASE("workers get the signal that the node got, and the node leaves") {
+  Node node;
+  node.run();
+  const Effects effects = node.on(SignalReceived{kHup});
+  CHECK(the<SignalWorkers>(effects).signal == kHup);
+  CHECK(told<NodeLeaves>(effects).signal == kHup);
+}
+
+TEST_CASE("a second SIGINT or SIGTERM kills at once, unless it comes within a second") {
+  Node node;
+  node.run();
+  node.now = 10'000;
+  node.on(SignalReceived{kTerm});
+  node.now = 10'999;
+  CHECK(node.on(SignalReceived{kTerm}).empty());
+  node.now = 11'000;
+  CHECK(node.on(SignalReceived{kHup}).empty());
+  CHECK(the<SignalWorkers>(node.on(SignalReceived{kInt})).signal == kKill);
+}
+
+TEST_CASE("a store that cannot be opened and a worker that cannot be started end the round") {
+  Node node;
+  node.from(kFirstRound);
+  CHECK(told<NodeCannotRun>(node.on(StoreFailed{"port in use"})).reason == "port in use");
+  Node other;
+  other.run();
+  CHECK(told<NodeCannotRun>(other.on(WorkerNotStarted{1, "no such file"})).reason ==
+        "local rank 1 was not started: no such file");
+}
+
+TEST_CASE("a node without workers ends as soon as it is told") {
+  Node node;
+  node.on(Begin{});
+  node.on(SignalReceived{kTerm});
+  CHECK(the<Finish>(node.from(EndJob{{.outcome = Verdict::Outcome::kStopped}})).verdict.outcome ==
+        Verdict::Outcome::kStopped);
+  CHECK(node.on(TimerFired{}).empty());
+}

@@ -1,0 +1,115 @@
+#include "src/output/log_files.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <vector>
+
+#include "src/base/text.h"
+
+namespace elastic::output {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kAttempts = 100;  // names tried before giving up on a directory that has them all
+
+std::string random_suffix() {
+  constexpr std::string_view kAlphabet = "abcdefghijklmnopqrstuvwxyz012345";
+  std::array<unsigned char, 8> bytes{};
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return "00000000";
+  std::string out;
+  for (const unsigned char byte : bytes) out += kAlphabet[byte % kAlphabet.size()];
+  return out;
+}
+
+// A new directory of mode 0700 with a name that nobody else has.
+Result<std::string> make_unique(const std::string& parent, const std::string& prefix) {
+  int error = EEXIST;
+  for (int i = 0; i < kAttempts && error == EEXIST; ++i) {
+    std::string path = parent + "/" + prefix + random_suffix();
+    if (mkdir(path.c_str(), 0700) == 0) return path;
+    error = errno;
+  }
+  return fail_errno(format("cannot make a log directory in {}", printable(parent)), error,
+                    "name another place with --log-dir, or --log-dir=/dev/null for none");
+}
+
+Status make_base(const std::string& base) {
+  std::error_code error;
+  const fs::file_status status = fs::status(base, error);
+  if (fs::exists(status) && !fs::is_directory(status)) {
+    return fail(format("--log-dir={}", printable(base)), "it is a file", "name a directory");
+  }
+  fs::create_directories(base, error);
+  if (!error) return {};
+  return fail(format("--log-dir={}", printable(base)), errno_text(error.value()),
+              "name a directory that can be made and written");
+}
+
+std::string attempt_path(const std::string& run, int restart_count) {
+  return format("{}/attempt_{}", run, restart_count);
+}
+
+bool make_directory(const std::string& path, mode_t mode) {
+  return mkdir(path.c_str(), mode) == 0 || errno == EEXIST;
+}
+
+}  // namespace
+
+Result<RunDirectory> RunDirectory::create(const std::optional<std::string>& base,
+                                          const std::string& temporary, const std::string& run_id) {
+  RunDirectory run;
+  if (base) {
+    if (const Status made = make_base(*base); !made) return std::unexpected(made.error());
+    std::error_code error;
+    run.base_ = fs::absolute(*base, error).lexically_normal().string();
+    if (error) run.base_ = *base;
+  } else {
+    auto made = make_unique(temporary, "torchelastic_");
+    if (!made) return std::unexpected(made.error());
+    run.base_ = std::move(*made);
+    run.base_is_ours_ = true;
+  }
+  auto path = make_unique(run.base_, replace_all(run_id, "/", "_") + "_");
+  if (!path) {
+    run.remove_if_unused();
+    return std::unexpected(path.error());
+  }
+  run.path_ = std::move(*path);
+  return run;
+}
+
+Status RunDirectory::make_attempt(int restart_count, int workers) const {
+  const std::string attempt = attempt_path(path_, restart_count);
+  bool made = make_directory(attempt, 0777);
+  for (int rank = 0; made && rank < workers; ++rank) {
+    made = make_directory(format("{}/{}", attempt, rank), 0777);
+  }
+  if (made) return {};
+  return fail_errno(format("cannot make the log directory {}", printable(attempt)), errno);
+}
+
+std::string RunDirectory::error_file(int restart_count, int local_rank) const {
+  return format("{}/{}/error.json", attempt_path(path_, restart_count), local_rank);
+}
+
+bool RunDirectory::remove_if_unused() const {
+  if (!base_is_ours_) return false;
+  // Directories only, the deepest first; rmdir refuses those that hold anything.
+  std::vector<std::string> directories;
+  std::error_code error;
+  for (auto it = fs::recursive_directory_iterator(base_, error);
+       !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
+    if (it->is_directory(error) && !it->is_symlink(error)) directories.push_back(it->path());
+  }
+  for (auto path = directories.rbegin(); path != directories.rend(); ++path) rmdir(path->c_str());
+  return rmdir(base_.c_str()) == 0;
+}
+
+}  // namespace elastic::output

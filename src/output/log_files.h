@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "src/base/result.h"
+
+namespace elastic::output {
+
+// Where a run keeps its logs and error files, laid out as torchrun does it:
+//   <base>/<run id>_<8 characters>/attempt_<restart count>/<local rank>/
+class RunDirectory {
+ public:
+  // Makes the run's own directory (mode 0700). `base` is --log-dir, made if it is missing; without it a
+  // new directory in `temporary` is the base. A '/' in the run id becomes '_'. Fails where the base is
+  // a file or cannot be written.
+  static Result<RunDirectory> create(const std::optional<std::string>& base,
+                                     const std::string& temporary, const std::string& run_id);
+
+  const std::string& path() const { return path_; }
+
+  // Makes the directories of one attempt, one per local rank. Nothing in them is ever deleted.
+  Status make_attempt(int restart_count, int workers) const;
+  // "<run directory>/attempt_<restart count>/<local rank>/error.json"
+  std::string error_file(int restart_count, int local_rank) const;
+
+  // Removes whatever is empty, if the base was made in the temporary directory: a run that wrote
+  // nothing leaves nothing. Files, and a base that the user named, stay.
+  // True if the run's own directory is gone then.
+  bool remove_if_unused() const;
+
+ private:
+  std::string base_;
+  std::string path_;
+  bool base_is_ours_ = false;
+};
+
+}  // namespace elastic::output

@@ -1,0 +1,78 @@
+#include "src/output/log_files.h"
+
+#include <doctest/doctest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+using namespace elastic;
+using namespace elastic::output;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Scratch {
+  Scratch() {
+    char name[] = "/tmp/elastic-run-logs-XXXXXX";
+    path = mkdtemp(name);
+  }
+  ~Scratch() { fs::remove_all(path); }
+  std::string path;
+};
+
+}  // namespace
+
+TEST_CASE("a run's directory is base, run id and eight characters, one directory a rank below it") {
+  const Scratch scratch;
+  const auto run = RunDirectory::create(scratch.path + "/a/b", "/nowhere", "job/7");
+  REQUIRE(run.has_value());
+  CHECK(run->path().starts_with(scratch.path + "/a/b/job_7_"));
+  CHECK(fs::path(run->path()).filename().string().size() == std::string("job_7_").size() + 8);
+  REQUIRE(run->make_attempt(2, 3).has_value());
+  CHECK(fs::is_directory(run->path() + "/attempt_2/2"));
+  CHECK(run->error_file(2, 1) == run->path() + "/attempt_2/1/error.json");
+  run->remove_if_unused();
+  CHECK(fs::is_directory(run->path() + "/attempt_2/2"));
+}
+
+TEST_CASE("two runs with one id never share a directory") {
+  const Scratch scratch;
+  const auto first = RunDirectory::create(scratch.path, "", "none");
+  const auto second = RunDirectory::create(scratch.path, "", "none");
+  REQUIRE(first.has_value());
+  REQUIRE(second.has_value());
+  CHECK(first->path() != second->path());
+}
+
+TEST_CASE("without a base the run is in the temporary directory, and leaves nothing if it wrote nothing") {
+  const Scratch scratch;
+  const auto run = RunDirectory::create({}, scratch.path, "none");
+  REQUIRE(run.has_value());
+  REQUIRE(run->make_attempt(0, 2).has_value());
+  run->remove_if_unused();
+  CHECK(fs::is_empty(scratch.path));
+}
+
+TEST_CASE("a file that a worker wrote is kept, with the directories to it") {
+  const Scratch scratch;
+  const auto run = RunDirectory::create({}, scratch.path, "none");
+  REQUIRE(run.has_value());
+  REQUIRE(run->make_attempt(0, 2).has_value());
+  std::ofstream(run->error_file(0, 1)) << "{}";
+  run->remove_if_unused();
+  CHECK(fs::exists(run->error_file(0, 1)));
+  CHECK(!fs::exists(run->path() + "/attempt_0/0"));
+}
+
+TEST_CASE("a base that is a file, or below one, is an error that names it") {
+  const Scratch scratch;
+  std::ofstream(scratch.path + "/file") << "x";
+  const auto file = RunDirectory::create(scratch.path + "/file", "", "none");
+  REQUIRE(!file.has_value());
+  CHECK(file.error().text() == "--log-dir=" + scratch.path + "/file: it is a file; name a directory");
+  const auto below = RunDirectory::create(scratch.path + "/file/x", "", "none");
+  REQUIRE(!below.has_value());
+  CHECK(below.error().reason == "Not a directory");
+}

@@ -1,0 +1,120 @@
+#include "src/runtime/agent_runner.h"
+
+#include <chrono>
+#include <utility>
+
+#include "src/base/log.h"
+#include "src/base/text.h"
+
+namespace elastic::runtime {
+namespace {
+
+std::int64_t wall_clock_ms() {
+  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
+}
+
+// One overload per effect: the compiler says which one is missing.
+template <class... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+
+}  // namespace
+
+AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings,
+                         const output::RunDirectory* logs, const process::InheritedState& inherited,
+                         Handlers handlers)
+    : loop_(loop),
+      settings_(settings),
+      logs_(logs),
+      handlers_(std::move(handlers)),
+      lifecycle_(settings.node),
+      store_(loop, settings.store),
+      timer_(loop),
+      workers_(loop, inherited,
+               {.on_exit =
+                    [this](int local_rank, ExitStatus status) {
+                      happened(agent::WorkerExited{local_rank, status, wall_clock_ms()});
+                    },
+                .on_all_gone = [this] { happened(agent::AllGone{}); }}),
+      signals_(loop, settings.signals, [this](const process::ReceivedSignal& received) {
+        happened(agent::SignalReceived{received.number});
+      }) {}
+
+void AgentRunner::from_coordinator(protocol::CoordinatorMessage message) {
+  happened(agent::FromCoordinator{std::move(message)});
+}
+
+// Effects may bring about further events at once; they are taken one after the other, never nested.
+void AgentRunner::happened(agent::Event event) {
+  events_.push_back(std::move(event));
+  if (deciding_) return;
+  deciding_ = true;
+  while (!events_.empty()) {
+    const agent::Event next = std::move(events_.front());
+    events_.pop_front();
+    for (const agent::Effect& effect : lifecycle_.on_event(next, loop_.now_ms())) carry_out(effect);
+  }
+  deciding_ = false;
+}
+
+void AgentRunner::carry_out(const agent::Effect& effect) {
+  std::visit(Overloaded{
+                 [&](const agent::ToCoordinator& e) { handlers_.to_coordinator(e.message); },
+                 [&](const agent::OpenStore&) { open_store(); },
+                 [&](const agent::CloseStore&) { store_.close(); },
+                 [&](const agent::StartWorkers& e) { start_workers(e); },
+                 [&](const agent::SignalWorkers& e) { workers_.signal_groups(e.signal); },
+                 [&](const agent::AwaitAllGone&) { workers_.expect_all_gone(); },
+                 [&](const agent::StartTimer& e) {
+                   timer_.start(e.delay_ms, [this] { happened(agent::TimerFired{}); });
+                 },
+                 [&](const agent::StopTimer&) { timer_.stop(); },
+                 [&](const agent::Warn& e) { log::warning(e.text); },
+                 [&](const agent::Finish& e) { handlers_.finished(e.verdict); },
+             },
+             effect);
+}
+
+void AgentRunner::open_store() {
+  const auto endpoint = store_.open();
+  if (endpoint) {
+    happened(agent::StoreOpened{*endpoint});
+  } else {
+    happened(agent::StoreFailed{endpoint.error().text()});
+  }
+}
+
+void AgentRunner::start_workers(const agent::StartWorkers& order) {
+  if (logs_ != nullptr) {
+    const Status made =
+        logs_->make_attempt(order.round.restart_count, settings_.node.local_world_size);
+    if (!made) return happened(agent::WorkerNotStarted{0, made.error().text()});
+  }
+  for (int local_rank = 0; local_rank < settings_.node.local_world_size; ++local_rank) {
+    const auto pid = start_worker(order, local_rank);
+    if (!pid) return happened(agent::WorkerNotStarted{local_rank, pid.error().text()});
+    happened(agent::WorkerStarted{local_rank, *pid});
+  }
+}
+
+Result<pid_t> AgentRunner::start_worker(const agent::StartWorkers& order, int local_rank) {
+  const agent::WorkerPlace place{
+      .local_rank = local_rank,
+      .restart_count = order.round.restart_count,
+      .max_restarts = order.round.max_restarts,
+      .node = order.round.place,
+      .master_addr = order.store.address,
+      .master_port = format("{}", order.store.port),
+      .error_file = logs_ == nullptr ? "" : logs_->error_file(order.round.restart_count, local_rank),
+  };
+  const auto variables = agent::worker_variables(settings_.worker, place);
+  if (!variables) return std::unexpected(variables.error());
+  return workers_.start(local_rank,
+                        {.path = settings_.program,
+                         .arguments = agent::worker_arguments(settings_.worker, local_rank),
+                         .environment = agent::with_variables(settings_.worker.environment, *variables)});
+}
+
+}  // namespace elastic::runtime

@@ -1,0 +1,85 @@
+#include "src/runtime/launch.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "src/agent/failure_report.h"
+#include "src/base/log.h"
+#include "src/base/text.h"
+#include "src/runtime/agent_runner.h"
+#include "src/runtime/coordinator_host.h"
+
+namespace elastic::runtime {
+namespace {
+
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+
+// Changes what must differ for our own work; workers get back what `InheritedState` remembers.
+void prepare_process() {
+  // A console that has gone away is an error of that write, not the end of the launcher.
+  signal(SIGPIPE, SIG_IGN);
+  // Each worker costs a pidfd and a store connection or more.
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
+}
+
+protocol::Verdict run(const LaunchSettings& settings, const output::RunDirectory* logs,
+                      const process::InheritedState& inherited) {
+  net::Loop loop;
+  protocol::Verdict verdict;
+  CoordinatorHost coordinator({.nodes = 1, .max_restarts = settings.max_restarts});
+  AgentRunner agent(loop, settings, logs, inherited,
+                    {.to_coordinator =
+                         [&](protocol::AgentMessage message) { coordinator.from_agent(message); },
+                     .finished =
+                         [&](protocol::Verdict end) {
+                           verdict = std::move(end);
+                           loop.stop();
+                         }});
+  coordinator.set_agent(
+      [&](protocol::CoordinatorMessage message) { agent.from_coordinator(std::move(message)); });
+  agent.begin();
+  loop.run();
+  return verdict;
+}
+
+agent::LogPlaces places_of(const protocol::Verdict& verdict, const output::RunDirectory& logs) {
+  agent::LogPlaces places{.error_file = {}, .directory = logs.path()};
+  if (verdict.failures.empty()) return places;
+  std::string file = logs.error_file(verdict.restarts_used, verdict.failures.front().local_rank);
+  if (access(file.c_str(), F_OK) == 0) places.error_file = std::move(file);
+  return places;
+}
+
+}  // namespace
+
+int launch(const LaunchSettings& settings, const process::InheritedState& inherited) {
+  prepare_process();
+  std::optional<output::RunDirectory> logs;
+  if (settings.logs.enabled) {
+    auto made = output::RunDirectory::create(settings.logs.base, settings.logs.temporary,
+                                             settings.worker.run_id);
+    if (!made) {
+      log::error(made.error().text());
+      return kExitUsage;
+    }
+    logs = std::move(*made);
+    log::info(format("log directory: {}", logs->path()));
+  }
+  const protocol::Verdict verdict = run(settings, logs ? &*logs : nullptr, inherited);
+  const bool logs_kept = logs && !logs->remove_if_unused();
+  if (verdict.outcome == protocol::Verdict::Outcome::kSucceeded) return 0;
+  const agent::LogPlaces places = logs_kept ? places_of(verdict, *logs) : agent::LogPlaces{};
+  const std::string report = agent::failure_report(verdict, settings.max_restarts, places);
+  std::fwrite(report.data(), 1, report.size(), stderr);
+  return kExitFailed;
+}
+
+}  // namespace elastic::runtime

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/agent/lifecycle.h"
+#include "src/agent/worker_environment.h"
+
+namespace elastic::runtime {
+
+// Who serves the worker store, and where.
+struct StoreSettings {
+  enum class Kind {
+    kFreshLoopback,  // the launcher, on a free port of 127.0.0.1, another one each round
+    kFixedPort,      // the launcher, on one port of all addresses, for the whole job
+    kByWorker,       // rank 0's worker, on a free port that the launcher looks up
+  };
+  Kind kind = Kind::kFreshLoopback;
+  std::string master_addr = "127.0.0.1";  // what workers are told
+  std::uint16_t port = 0;                 // of kFixedPort
+};
+
+struct LogSettings {
+  bool enabled = true;              // off for --log-dir=/dev/null
+  std::optional<std::string> base;  // none: a directory made in `temporary`
+  std::string temporary = "/tmp";
+};
+
+// All that carrying out a launch needs to know.
+struct LaunchSettings {
+  agent::NodeSettings node;
+  agent::WorkerTemplate worker;
+  std::string program;  // the file that every worker executes, already looked up
+  StoreSettings store;
+  LogSettings logs;
+  int max_restarts = 0;
+  std::vector<int> signals;  // that end the job in order
+};
+
+}  // namespace elastic::runtime
