@@ -47,7 +47,7 @@ TEST_CASE("each worker's exit code or signal is seen, whatever the order") {
 
 TEST_CASE("a worker leads a session and a group of its own") {
   Fixture f;
-  const auto pid = f.tree.start(0, shell("exec cat"));
+  const auto pid = f.tree.start(0, shell("exec sleep 1000"));
   REQUIRE(pid);
   CHECK(getsid(*pid) == *pid);
   CHECK(getpgid(*pid) == *pid);

@@ -1,0 +1,246 @@
+#include "cli/launch_plan.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+
+using namespace elastic;
+using namespace elastic::cli;
+using StoreKind = runtime::StoreSettings::Kind;
+
+namespace {
+
+struct FakeHost : HostView {
+  std::map<std::string, PathFacts> files;
+  int cpus = 6;
+  int gpus = 0;
+
+  void file(const std::string& path) { files[path] = {true, false, true, false}; }
+  void program(const std::string& path) { files[path] = {true, false, true, true}; }
+  void directory(const std::string& path) { files[path] = {true, true, true, true}; }
+
+  PathFacts look_at(const std::string& path) const override {
+    const auto found = files.find(path);
+    return found == files.end() ? PathFacts{} : found->second;
+  }
+  int usable_cpus() const override { return cpus; }
+  int visible_gpus(const std::optional<std::string>& visible) const override {
+    return visible == "" ? 0 : gpus;
+  }
+  std::string random_uuid() const override { return "uuid"; }
+};
+
+// A host with a Python and a script, on which command lines are tried.
+struct Trial {
+  Trial() {
+    host.program("/usr/bin/python3");
+    host.file("train.py");
+  }
+
+  Result<LaunchPlan> plan(std::vector<std::string> arguments) const {
+    const auto flags = parse_command_line(
+        arguments, [&](const std::string& name) { return agent::lookup(environment, name); });
+    if (!flags) return std::unexpected(flags.error());
+    return make_launch_plan(*flags, environment, host);
+  }
+  LaunchPlan good(std::vector<std::string> arguments) const {
+    auto made = plan(std::move(arguments));
+    REQUIRE_MESSAGE(made.has_value(), (made ? "" : made.error().text()));
+    return *made;
+  }
+  std::string error(std::vector<std::string> arguments) const {
+    const auto made = plan(std::move(arguments));
+    REQUIRE(!made.has_value());
+    CHECK(!made.error().reason.empty());
+    CHECK(!made.error().remedy.empty());
+    return made.error().text();
+  }
+
+  FakeHost host;
+  agent::Environment environment{"PATH=/usr/local/bin:/usr/bin"};
+};
+
+std::vector<std::string> argv_of(const LaunchPlan& plan) { return plan.settings.worker.arguments; }
+
+bool starts(const std::string& text, std::string_view beginning) { return text.starts_with(beginning); }
+
+}  // namespace
+
+TEST_CASE("a plain launch is one worker, standalone, with a random id and no warning") {
+  const LaunchPlan plan = Trial().good({"train.py", "--lr", "1"});
+  CHECK(plan.settings.node.local_world_size == 1);
+  CHECK(plan.settings.store.kind == StoreKind::kFreshLoopback);
+  CHECK(plan.settings.store.master_addr == "127.0.0.1");
+  CHECK(plan.settings.worker.run_id == "uuid");
+  CHECK(plan.settings.worker.use_agent_store);
+  CHECK(plan.settings.node.shutdown_timeout_ms == 30'000);
+  CHECK(plan.settings.max_restarts == 0);
+  CHECK(argv_of(plan) == std::vector<std::string>{"/usr/bin/python3", "-u", "train.py", "--lr", "1"});
+  CHECK(plan.warnings.empty());
+}
+
+TEST_CASE("workers are counted from GPUs, else from CPUs, as the word says") {
+  Trial t;
+  CHECK(t.good({"--nproc-per-node=auto", "train.py"}).settings.node.local_world_size == 6);
+  CHECK(starts(t.error({"--nproc-per-node=gpu", "train.py"}), "--nproc-per-node=gpu: no NVIDIA GPU"));
+  t.host.gpus = 3;
+  CHECK(t.good({"--nproc-per-node=auto", "train.py"}).settings.node.local_world_size == 3);
+  CHECK(t.good({"--nproc-per-node=gpu", "train.py"}).settings.node.local_world_size == 3);
+  CHECK(t.good({"--nproc-per-node=cpu", "train.py"}).settings.node.local_world_size == 6);
+  t.environment.emplace_back("CUDA_VISIBLE_DEVICES=");
+  CHECK(t.good({"--nproc-per-node=auto", "train.py"}).settings.node.local_world_size == 6);
+}
+
+TEST_CASE("--auto_config takes nodes from NODE_NUM and workers from the GPUs, where they are there") {
+  Trial t;
+  CHECK(t.good({"--auto_config", "--nproc-per-node=2", "train.py"}).settings.node.local_world_size == 2);
+  t.host.gpus = 4;
+  t.environment.emplace_back("NODE_NUM=1");
+  CHECK(t.good({"--auto_config", "--nproc-per-node=2", "train.py"}).settings.node.local_world_size == 4);
+  t.environment.back() = "NODE_NUM=4";
+  CHECK(starts(t.error({"--auto_config", "train.py"}), "NODE_NUM=4: this version runs one node"));
+  t.environment.back() = "NODE_NUM=x";
+  CHECK(starts(t.error({"--auto_config", "train.py"}), "NODE_NUM=x: not a number of nodes"));
+}
+
+TEST_CASE("more nodes than one are refused where needed and warned about where only allowed") {
+  const Trial t;
+  CHECK(starts(t.error({"--nnodes=2", "train.py"}), "--nnodes=2: this version runs one node"));
+  CHECK(t.good({"--nnodes=1:4", "train.py"}).warnings.size() == 1);
+}
+
+TEST_CASE("a port or an endpoint makes the store static, on that port, under the name that was given") {
+  const Trial t;
+  LaunchPlan plan = t.good({"--master-port=29501", "train.py"});
+  CHECK(plan.settings.store.kind == StoreKind::kFixedPort);
+  CHECK(plan.settings.store.port == 29501);
+  CHECK(plan.settings.store.master_addr == "127.0.0.1");
+  CHECK(plan.settings.worker.run_id == "none");
+  plan = t.good({"--rdzv-endpoint=trainer-0:4000", "--rdzv-id=job7", "train.py"});
+  CHECK(plan.settings.store.port == 4000);
+  CHECK(plan.settings.store.master_addr == "trainer-0");
+  CHECK(plan.settings.worker.run_id == "job7");
+}
+
+TEST_CASE("--standalone overwrites the id, a plain launch of one node keeps one that was given") {
+  const Trial t;
+  CHECK(t.good({"--standalone", "--rdzv-id=mine", "train.py"}).settings.worker.run_id == "uuid");
+  CHECK(t.good({"--rdzv-id=mine", "train.py"}).settings.worker.run_id == "mine");
+  const LaunchPlan empty = t.good({"--rdzv-id=", "--master-port=4000", "train.py"});
+  CHECK(empty.settings.worker.run_id == "uuid");
+  CHECK(empty.warnings.size() == 1);
+}
+
+TEST_CASE("TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 leaves the store to rank 0, but for static") {
+  Trial t;
+  t.environment.emplace_back("TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1");
+  CHECK(t.good({"train.py"}).settings.store.kind == StoreKind::kByWorker);
+  CHECK(!t.good({"train.py"}).settings.worker.use_agent_store);
+  CHECK(t.good({"--master-port=4000", "train.py"}).settings.worker.use_agent_store);
+}
+
+TEST_CASE("the shutdown timeout comes from the flag, else from torch's variable, else is 30 s") {
+  Trial t;
+  t.environment.emplace_back("TORCH_ELASTIC_SHUTDOWN_TIMEOUT=7");
+  CHECK(t.good({"train.py"}).settings.node.shutdown_timeout_ms == 7'000);
+  CHECK(t.good({"--shutdown-timeout=3", "train.py"}).settings.node.shutdown_timeout_ms == 3'000);
+  t.environment.back() = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=-1";
+  CHECK(t.good({"train.py"}).settings.node.shutdown_timeout_ms == 0);
+  t.environment.back() = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=soon";
+  CHECK(starts(t.error({"train.py"}), "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=soon: "));
+}
+
+TEST_CASE("Python is PYTHON_EXEC, else the active environment's, else python3, else python on PATH") {
+  Trial t;
+  t.host.program("/usr/local/bin/python");
+  CHECK(t.good({"train.py"}).settings.program == "/usr/bin/python3");
+  t.host.files.erase("/usr/bin/python3");
+  CHECK(t.good({"train.py"}).settings.program == "/usr/local/bin/python");
+  t.host.program("/conda/bin/python");
+  t.environment.emplace_back("CONDA_PREFIX=/conda");
+  CHECK(t.good({"train.py"}).settings.program == "/conda/bin/python");
+  t.host.program("/venv/bin/python");
+  t.environment.emplace_back("VIRTUAL_ENV=/venv");
+  CHECK(t.good({"train.py"}).settings.program == "/venv/bin/python");
+  t.host.program("/usr/bin/pypy");
+  t.environment.emplace_back("PYTHON_EXEC=pypy");
+  CHECK(t.good({"train.py"}).settings.program == "/usr/bin/pypy");
+  t.environment.back() = "PYTHON_EXEC=/gone/python";
+  CHECK(starts(t.error({"train.py"}), "PYTHON_EXEC=/gone/python: no executable file"));
+}
+
+TEST_CASE("an environment that has lost its Python is passed over with a warning") {
+  Trial t;
+  t.environment.emplace_back("VIRTUAL_ENV=/gone");
+  const LaunchPlan plan = t.good({"train.py"});
+  CHECK(plan.settings.program == "/usr/bin/python3");
+  CHECK(plan.warnings == std::vector<std::string>{"VIRTUAL_ENV=/gone has no bin/python; looking on PATH"});
+}
+
+TEST_CASE("where there is no Python at all the error says where it was looked for") {
+  Trial t;
+  t.host.files.erase("/usr/bin/python3");
+  CHECK(starts(t.error({"train.py"}), "no Python: neither python3 nor python is on PATH"));
+}
+
+TEST_CASE("-m, --run-path and --no-python make torchrun's command lines") {
+  Trial t;
+  CHECK(argv_of(t.good({"-m", "pkg.train", "-x"})) ==
+        std::vector<std::string>{"/usr/bin/python3", "-u", "-m", "pkg.train", "-x"});
+  const auto run_path = argv_of(t.good({"--run-path", "train.py", "-x"}));
+  REQUIRE(run_path.size() == 6);
+  CHECK(run_path[2] == "-c");
+  CHECK(run_path[4] == "train.py");
+  t.host.program("/usr/bin/nvidia-smi");
+  const LaunchPlan binary = t.good({"--no-python", "nvidia-smi", "-L"});
+  CHECK(binary.settings.program == "/usr/bin/nvidia-smi");
+  CHECK(argv_of(binary) == std::vector<std::string>{"nvidia-smi", "-L"});
+}
+
+TEST_CASE("a script that cannot be run is named with the reason before anything starts") {
+  Trial t;
+  t.host.directory("folder");
+  t.host.files["locked.py"] = {true, false, false, false};
+  t.host.file("plain");
+  CHECK(starts(t.error({"gone.py"}), "gone.py: no such file"));
+  CHECK(starts(t.error({"folder"}), "folder: it is a directory without a __main__.py"));
+  CHECK(starts(t.error({"locked.py"}), "locked.py: it cannot be read"));
+  CHECK(starts(t.error({"--no-python", "./gone"}), "./gone: no such file"));
+  CHECK(starts(t.error({"--no-python", "folder/"}), "folder/: no such file"));
+  t.host.file("./plain");
+  CHECK(starts(t.error({"--no-python", "./plain"}), "./plain: it is not executable"));
+  CHECK(t.error({"--no-python", "plain"}) == "plain: not found on PATH; for the file here write ./plain");
+  t.host.file("folder/__main__.py");
+  CHECK(t.plan({"folder"}).has_value());
+}
+
+TEST_CASE("the OMP rule warns only where it acts") {
+  Trial t;
+  CHECK(t.good({"--nproc-per-node=2", "train.py"}).warnings.size() == 1);
+  t.environment.emplace_back("OMP_NUM_THREADS=4");
+  CHECK(t.good({"--nproc-per-node=2", "train.py"}).warnings.empty());
+}
+
+TEST_CASE("a virtual local rank without a device is refused before anything starts") {
+  Trial t;
+  t.environment.emplace_back("CUDA_VISIBLE_DEVICES=0,1");
+  CHECK(starts(t.error({"--virtual-local-rank", "--nproc-per-node=3", "train.py"}),
+               "CUDA_VISIBLE_DEVICES=0,1: "));
+}
+
+TEST_CASE("a file timer that nobody serves is kept from the workers") {
+  Trial t;
+  t.environment.emplace_back("TORCHELASTIC_TIMER_FILE=/tmp/fifo");
+  CHECK(!agent::lookup(t.good({"train.py"}).settings.worker.environment, "TORCHELASTIC_TIMER_FILE"));
+}
+
+TEST_CASE("logs go to --log-dir, else to a new directory in the temporary one, or nowhere") {
+  Trial t;
+  t.host.directory("/scratch");
+  t.environment.emplace_back("TMPDIR=/scratch");
+  CHECK(t.good({"--log-dir=/logs", "train.py"}).settings.logs.base == "/logs");
+  const LaunchPlan by_default = t.good({"--log-dir=", "train.py"});
+  CHECK(!by_default.settings.logs.base);
+  CHECK(by_default.settings.logs.temporary == "/scratch");
+  CHECK(!t.good({"--log-dir=/dev/null", "train.py"}).settings.logs.enabled);
+}
