@@ -17,6 +17,8 @@ namespace {
 
 // The kernel cuts it down to net.core.somaxconn; all workers of a node connect within milliseconds.
 constexpr int kBacklog = 65535;
+// Silence after which the kernel asks whether the peer still lives.
+constexpr unsigned kKeepAliveSeconds = 60;
 constexpr std::size_t kReadBytes = 64 * 1024;
 
 std::string address_text(const sockaddr_storage& address) {
@@ -130,6 +132,8 @@ struct Listener::State {
     auto stream = std::make_unique<Stream>(state);
     if (uv_accept(server, reinterpret_cast<uv_stream_t*>(&state->handle)) != 0) return;
     uv_tcp_nodelay(&state->handle, 1);
+    // A peer whose host has gone without a word is found out by the kernel.
+    uv_tcp_keepalive(&state->handle, 1, kKeepAliveSeconds);
     self->on_accept(std::move(stream));
   }
 

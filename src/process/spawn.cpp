@@ -60,6 +60,7 @@ int become(const Prepared& prepared) {
 std::unexpected<Error> cannot_execute(const Command& command, int error_number) {
   std::string remedy;
   if (error_number == ENOEXEC) remedy = "give it a #! line or build it for this machine";
+  if (error_number == ENOENT) remedy = "install what its #! line names, or the loader that it was built for";
   if (error_number == EACCES) remedy = "check its permissions (chmod +x)";
   if (error_number == E2BIG) remedy = "shorten the arguments or the environment";
   return fail_errno(format("cannot execute {}", printable(command.path)), error_number, remedy);

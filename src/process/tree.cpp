@@ -14,6 +14,15 @@ namespace {
 // whose living parent, outside our groups, has not reaped it.
 constexpr std::int64_t kLookAgainMs = 50;
 
+// SIGCHLD, ready to be waited for. Left ignored by a parent, it would make the kernel reap our children
+// and lose their exit codes.
+std::vector<int> child_signal() {
+  struct sigaction default_action {};
+  default_action.sa_handler = SIG_DFL;
+  ELASTIC_CHECK(sigaction(SIGCHLD, &default_action, nullptr) == 0);
+  return {SIGCHLD};
+}
+
 bool group_has_process(pid_t group) { return kill(-group, 0) == 0 || errno != ESRCH; }
 
 ExitStatus exit_status(const siginfo_t& info) {
@@ -27,13 +36,9 @@ WorkerTree::WorkerTree(net::Loop& loop, const InheritedState& inherited, Handler
     : loop_(loop),
       inherited_(inherited),
       handlers_(std::move(handlers)),
-      child_signals_(loop, {SIGCHLD}, [this](const ReceivedSignal&) { reap(); }),
+      child_signals_(loop, child_signal(), [this](const ReceivedSignal&) { reap(); }),
       look_again_(loop) {
   ELASTIC_CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
-  // Left ignored by a parent, it would make the kernel reap our children and lose their exit codes.
-  struct sigaction default_action {};
-  default_action.sa_handler = SIG_DFL;
-  ELASTIC_CHECK(sigaction(SIGCHLD, &default_action, nullptr) == 0);
 }
 
 WorkerTree::~WorkerTree() = default;

@@ -1,5 +1,6 @@
 #include "src/runtime/launch.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -20,6 +21,12 @@ constexpr int kExitUsage = 2;
 
 // Changes what must differ for our own work; workers get back what `InheritedState` remembers.
 void prepare_process() {
+  // A file of ours must not take the number of a standard stream that was closed at our start.
+  for (int fd = open("/dev/null", O_RDWR); fd >= 0; fd = open("/dev/null", O_RDWR)) {
+    if (fd <= STDERR_FILENO) continue;
+    close(fd);
+    break;
+  }
   // A console that has gone away is an error of that write, not the end of the launcher.
   signal(SIGPIPE, SIG_IGN);
   // Each worker costs a pidfd and a store connection or more.

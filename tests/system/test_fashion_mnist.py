@@ -1,0 +1,55 @@
+"""The main job: a real training on real data that loses a rank and ends as if it had not."""
+
+import pathlib
+import re
+
+import pytest
+
+EXAMPLE = pathlib.Path(__file__).parents[2] / "examples" / "fashion_mnist.py"
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture
+def train(elastic_run, tmp_path):
+    """train("name", options...): a run of the example on 4 ranks with a checkpoint of that name."""
+
+    def run(name, *options, ranks=4, restarts=3):
+        return elastic_run("--standalone", f"--nproc-per-node={ranks}",
+                           f"--max-restarts={restarts}", EXAMPLE, "--checkpoint", tmp_path / name,
+                           *options, env=ONE_THREAD, timeout=240)
+
+    return run
+
+
+def accuracy(result):
+    """Percent of the test images; every one of them must have been counted, and once."""
+    assert result.returncode == 0, result
+    lines = re.findall(r"^test accuracy: (.*) % of 10000 images$", result.stdout, re.MULTILINE)
+    assert len(lines) == 1, result
+    return float(lines[0])
+
+
+@pytest.mark.time_limit(500)
+def test_training_that_loses_a_rank_resumes_and_is_as_good_as_one_that_does_not(train):
+    undisturbed = train("undisturbed.pt")
+    assert accuracy(undisturbed) >= 85
+    assert "resumed" not in undisturbed.stdout
+    assert len(re.findall(r"^step 470/470 ", undisturbed.stdout, re.MULTILINE)) == 1, undisturbed
+
+    crashed = train("crashed.pt", "--crash-at", "430")
+    assert crashed.stderr.count("rank 1 kills itself at step 430") == 1, crashed
+    # Rank 1 can't be at step 430 before rank 0 is past its checkpoint of step 400. So late, 70
+    # steps at a low learning rate could not make good what the checkpoint had lost.
+    assert re.findall(r"resumed from step (\d+)", crashed.stdout) == ["400"], crashed
+    assert abs(accuracy(crashed) - accuracy(undisturbed)) <= 0.5
+
+
+def test_every_test_image_is_counted_once_where_ranks_do_not_divide_them(train):
+    accuracy(train("untrained.pt", "--epochs=0", ranks=3))
+
+
+def test_missing_data_names_the_package_to_install(train, tmp_path):
+    result = train("none.pt", "--data", tmp_path / "nowhere", ranks=1, restarts=0)
+    assert result.returncode == 1
+    missing = tmp_path / "nowhere" / "train-images-idx3-ubyte.gz"
+    assert f"no {missing}: apt-get install dataset-fashion-mnist" in result.stderr, result
