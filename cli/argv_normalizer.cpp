@@ -21,7 +21,8 @@ struct Reading {
   std::vector<const Flag*> candidates{};       // kAmbiguous
 };
 
-// Whether `text` begins the dash spelling or the underscore spelling of the flag; a mixture does not.
+// Whether `text` begins the dash spelling or the underscore spelling of the flag; a mixture does
+// not.
 bool begins(std::string_view text, const Flag& flag) {
   if (text.size() > flag.name.size()) return false;
   bool dashes = true;
@@ -78,7 +79,8 @@ Reading read_token(std::string_view token) {
   const std::size_t equals = token.find('=');
   Reading reading{.kind = Reading::Kind::kUnknown};
   if (token[1] == '-') {
-    reading = read_long_name(token.substr(2, equals == std::string_view::npos ? equals : equals - 2));
+    reading =
+        read_long_name(token.substr(2, equals == std::string_view::npos ? equals : equals - 2));
     if (equals != std::string_view::npos) reading.attached = token.substr(equals + 1);
   } else if (const Flag* flag = flag_by_letter(token[1])) {
     reading = {.kind = Reading::Kind::kOption, .flag = flag, .is_letter = true};
@@ -175,7 +177,8 @@ class Normalizer {
   }
 
  private:
-  // An unknown option is reported only at the end: a --help behind it comes first, as with argparse.
+  // An unknown option is reported only at the end: a --help behind it comes first, as with
+  // argparse.
   Status take_option(const std::string& token, const Reading& reading) {
     ++next_;
     if (reading.kind == Reading::Kind::kAmbiguous) {
@@ -209,7 +212,8 @@ class Normalizer {
       if (rest->front() == '=') return std::unexpected(unwanted_value(token, *flag));
       flag = flag_by_letter(rest->front());
       if (flag == nullptr) {
-        return fail(printable(token), format("there is no option -{}", printable(rest->substr(0, 1))),
+        return fail(printable(token),
+                    format("there is no option -{}", printable(rest->substr(0, 1))),
                     "a long option begins with two dashes");
       }
       rest->remove_prefix(1);
@@ -248,8 +252,8 @@ class Normalizer {
              flag.id == FlagId::kPrintCompletion;
   }
 
-  // The first "--" of a command line is argparse's own, wherever it stands up to the one place behind
-  // the script; every other one belongs to the script.
+  // The first "--" of a command line is argparse's own, wherever it stands up to the one place
+  // behind the script; every other one belongs to the script.
   void take_script(bool dashes_used) {
     if (next_ == arguments_.size()) return;
     line_.script = arguments_[next_++];

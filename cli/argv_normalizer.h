@@ -23,12 +23,12 @@ struct CanonicalLine {
   std::vector<std::string> script_arguments;
 };
 
-// Brings the arguments (without the program's name; any bytes) to one form, with argparse's habits as
-// torchrun's users know them: options only before the script, everything after it verbatim, "--opt=v",
-// "--opt v", "-r3", "-mr3", "--", unambiguous prefixes, negative numbers as values. Unlike argparse it
-// never looks at the script's arguments, takes two spellings of one flag for one, and reads "-mr=3"
-// as "-m -r 3" on every version. Reading ends at --help, --version or --print-completion.
-// Fails on an unknown or ambiguous option, a missing or an unwanted value.
+// Brings the arguments (without the program's name; any bytes) to one form, with argparse's habits
+// as torchrun's users know them: options only before the script, everything after it verbatim,
+// "--opt=v" and "--opt v", "-r3", "-mr3", "--", unambiguous prefixes, negative numbers as values.
+// Unlike argparse it never looks at the script's arguments, takes two spellings of one flag for
+// one, and reads "-mr=3" as "-m -r 3" whatever the Python. Reading ends at --help, --version or
+// --print-completion. Fails on an unknown or ambiguous option, a missing or an unwanted value.
 Result<CanonicalLine> normalize_arguments(std::span<const std::string> arguments);
 
 }  // namespace elastic::cli

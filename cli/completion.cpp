@@ -16,10 +16,12 @@ std::string fill(std::string_view script, std::string_view name, std::string_vie
   return replace_all(std::string(script), format("@{}@", name), text);
 }
 
-// --- bash -----------------------------------------------------------------------------------------
+// --- bash
+// -----------------------------------------------------------------------------------------
 
 // The words are read from the line itself: bash cuts them at "=" and ":" too.
-constexpr std::string_view kBash = R"bash(# bash completion for elastic-run, made by: elastic-run --print-completion bash
+constexpr std::string_view kBash =
+    R"bash(# bash completion for elastic-run, made by: elastic-run --print-completion bash
 # Load it with: source <(elastic-run --print-completion bash)
 
 _elastic_run() {
@@ -90,7 +92,8 @@ std::string bash_script() {
     if (takes_value(flag)) value_flags.push_back(join(spellings, "|"));
     if (names_directory(flag)) directory_flags.push_back(join(spellings, "|"));
     if (!flag.words.empty()) {
-      known_values += format("    {}) known='{}' ;;\n", join(spellings, "|"), join(words_of(flag), " "));
+      known_values +=
+          format("    {}) known='{}' ;;\n", join(spellings, "|"), join(words_of(flag), " "));
     }
   }
   std::string script = fill(kBash, "OPTIONS", join(options, " "));
@@ -99,7 +102,8 @@ std::string bash_script() {
   return fill(script, "KNOWN_VALUES", known_values);
 }
 
-// --- zsh ------------------------------------------------------------------------------------------
+// --- zsh
+// ------------------------------------------------------------------------------------------
 
 constexpr std::string_view kZsh = R"zsh(#compdef elastic-run
 # zsh completion for elastic-run, made by: elastic-run --print-completion zsh
@@ -154,9 +158,11 @@ std::string zsh_script() {
   return fill(kZsh, "SPECIFICATIONS", specifications);
 }
 
-// --- fish -----------------------------------------------------------------------------------------
+// --- fish
+// -----------------------------------------------------------------------------------------
 
-constexpr std::string_view kFish = R"fish(# fish completion for elastic-run, made by: elastic-run --print-completion fish
+constexpr std::string_view kFish =
+    R"fish(# fish completion for elastic-run, made by: elastic-run --print-completion fish
 # Put it into ~/.config/fish/completions/elastic-run.fish, or load it with:
 # elastic-run --print-completion fish | source
 
@@ -195,7 +201,8 @@ std::string fish_script() {
   std::vector<std::string> value_flags;
   std::string specifications;
   for (const Flag& flag : flag_table()) {
-    std::string line = format("complete -c elastic-run -n __elastic_run_before_script -l {}", flag.name);
+    std::string line =
+        format("complete -c elastic-run -n __elastic_run_before_script -l {}", flag.name);
     if (flag.letter != 0) line += format(" -s {}", flag.letter);
     if (takes_value(flag)) {
       line += " -x";

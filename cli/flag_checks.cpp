@@ -16,6 +16,8 @@ constexpr std::int64_t kMaxNodes = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kMaxPort = 65535;
 constexpr std::int64_t kDefaultMasterPort = 29500;
 constexpr unsigned kBothStreams = 3;
+constexpr std::string_view kPlugIns =
+    "others are plug-ins in Python, which a program without Python cannot load";
 
 std::unexpected<Error> bad(std::string_view input, std::string reason, std::string remedy) {
   return fail(std::string(input), std::move(reason), std::move(remedy));
@@ -42,7 +44,9 @@ Result<NodeRange> check_nnodes(std::string_view value, std::string_view input) {
   if (parts.size() > 2) return bad(input, "this is not N or MIN:MAX", remedy);
   const auto min = parse_int(parts.front());
   const auto max = parse_int(parts.back());
-  if (!min || !max) return bad(input, "this is not a whole number or two with a colon between", remedy);
+  if (!min || !max) {
+    return bad(input, "this is not a whole number or two with a colon between", remedy);
+  }
   if (*min < 1) return bad(input, "a job needs at least one node", remedy);
   if (*min > *max) return bad(input, "the minimum is above the maximum", remedy);
   if (*max > kMaxNodes) return bad(input, format("more than {} nodes", kMaxNodes), remedy);
@@ -51,11 +55,13 @@ Result<NodeRange> check_nnodes(std::string_view value, std::string_view input) {
 
 Result<WorkersPerNode> check_nproc_per_node(std::string_view value, std::string_view input) {
   using Kind = WorkersPerNode::Kind;
-  const std::string remedy = format("give a number from 1 to {}, or auto, cpu or gpu",
-                                    limits::kMaxWorkersPerNode);
+  const std::string remedy =
+      format("give a number from 1 to {}, or auto, cpu or gpu", limits::kMaxWorkersPerNode);
   if (const auto number = parse_int(value)) {
     if (*number < 1) return bad(input, "a node needs at least one worker", remedy);
-    if (*number > limits::kMaxWorkersPerNode) return bad(input, "too many workers for one node", remedy);
+    if (*number > limits::kMaxWorkersPerNode) {
+      return bad(input, "too many workers for one node", remedy);
+    }
     return WorkersPerNode{Kind::kNumber, *number};
   }
   if (value == "auto") return WorkersPerNode{Kind::kAuto, 0};
@@ -74,10 +80,7 @@ Result<Backend> check_rdzv_backend(std::string_view value, std::string_view inpu
   if (value == "etcd" || value == "etcd-v2") {
     return bad(input, "no client for etcd is built in", remedy);
   }
-  return bad(input,
-             "the backends are static and c10d; others are plug-ins in Python, which a program without "
-             "Python cannot load",
-             remedy);
+  return bad(input, format("backends are static and c10d; {}", kPlugIns), remedy);
 }
 
 Result<Endpoint> check_endpoint(std::string_view value, std::string_view input) {
@@ -95,7 +98,8 @@ Result<Endpoint> check_endpoint(std::string_view value, std::string_view input) 
                            digits.find_first_not_of("0123456789") == std::string_view::npos;
     const auto port = is_number ? parse_int(digits) : std::nullopt;
     if (!port || *port > kMaxPort) {
-      return bad(input, format("the port {} is not a number from 0 to 65535", printable(digits)), remedy);
+      return bad(input, format("the port {} is not a number from 0 to 65535", printable(digits)),
+                 remedy);
     }
     endpoint.port = static_cast<std::uint16_t>(*port);
     if (host.ends_with(':') && !host.ends_with("::")) {
@@ -106,8 +110,9 @@ Result<Endpoint> check_endpoint(std::string_view value, std::string_view input) 
     host = host.substr(1, host.size() - 2);
   }
   if (!is_host(host)) {
-    return bad(input, format("{} is neither a name nor an IP address",
-                             host.empty() ? "the empty host" : printable(host)),
+    return bad(input,
+               format("{} is neither a name nor an IP address",
+                      host.empty() ? "the empty host" : printable(host)),
                remedy);
   }
   endpoint.host = host;
@@ -125,8 +130,8 @@ Result<StreamMap> check_stream_map(std::string_view value, std::string_view inpu
   for (const std::string& part : split(value, ',')) {
     const std::size_t colon = part.find(':');
     const std::string rank_text = part.substr(0, colon);
-    const bool digits = !rank_text.empty() &&
-                        rank_text.find_first_not_of("0123456789") == std::string::npos;
+    const bool digits =
+        !rank_text.empty() && rank_text.find_first_not_of("0123456789") == std::string::npos;
     const auto rank = digits ? parse_int(rank_text) : std::nullopt;
     const auto streams = colon == std::string::npos
                              ? std::nullopt
@@ -173,7 +178,9 @@ Result<std::vector<int>> check_signals(std::string_view value, std::string_view 
       return bad(input, format("no program can handle {}", signal_name(*number)),
                  "leave it out of the list");
     }
-    if (std::find(signals.begin(), signals.end(), *number) == signals.end()) signals.push_back(*number);
+    if (std::find(signals.begin(), signals.end(), *number) == signals.end()) {
+      signals.push_back(*number);
+    }
   }
   return signals;
 }
@@ -182,9 +189,9 @@ Result<std::int64_t> check_seconds(std::string_view value, std::string_view inpu
   const auto seconds = parse_int(value);
   if (!seconds || *seconds < 0 || *seconds > limits::kMaxTimeoutSeconds) {
     return bad(input,
-               !seconds        ? "the value is not a whole number"
+               !seconds       ? "the value is not a whole number"
                : *seconds < 0 ? "a time cannot be negative"
-                               : "the time is too long",
+                              : "the time is too long",
                format("give whole seconds from 0 to {}", limits::kMaxTimeoutSeconds));
   }
   return *seconds;
@@ -205,8 +212,7 @@ Status check_event_log_handler(const ParsedFlags& flags) {
   const std::string& name = flags.text(FlagId::kEventLogHandler);
   if (name == "null" || name == "dynamic_rendezvous" || name == "console") return {};
   return bad(flags.input(FlagId::kEventLogHandler),
-             "handlers other than null, dynamic_rendezvous and console are plug-ins in Python, which a "
-             "program without Python cannot load",
+             format("handlers are null, dynamic_rendezvous and console; {}", kPlugIns),
              "leave it out or use null");
 }
 
@@ -225,7 +231,9 @@ Status check_numbers(const ParsedFlags& flags) {
       Range{FlagId::kTrainingPort, 0, kMaxPort},
   };
   for (const Range& range : ranges) {
-    if (Status status = check_range(flags, range.id, range.least, range.most); !status) return status;
+    if (Status status = check_range(flags, range.id, range.least, range.most); !status) {
+      return status;
+    }
   }
   if (!(flags.number(FlagId::kMonitorInterval) > 0)) {
     return bad(flags.input(FlagId::kMonitorInterval), "an interval must be above 0",
@@ -260,8 +268,8 @@ Status check_static(CheckedFlags& checked, const ParsedFlags& flags) {
   FlagId port_flag = FlagId::kRdzvEndpoint;
   if (trim(flags.text(FlagId::kRdzvEndpoint)).empty()) {
     port_flag = FlagId::kMasterPort;
-    const std::int64_t port = flags.is_set(FlagId::kMasterPort) ? flags.integer(FlagId::kMasterPort)
-                                                                : kDefaultMasterPort;
+    const std::int64_t port =
+        flags.is_set(FlagId::kMasterPort) ? flags.integer(FlagId::kMasterPort) : kDefaultMasterPort;
     const std::string address = format("{}:{}", trim(flags.text(FlagId::kMasterAddr)), port);
     auto endpoint = check_endpoint(address, flags.input(FlagId::kMasterAddr));
     if (!endpoint) return std::unexpected(std::move(endpoint.error()));
@@ -275,13 +283,16 @@ Status check_static(CheckedFlags& checked, const ParsedFlags& flags) {
                format("write {}:{}", checked.endpoint.host, kDefaultMasterPort));
   }
   if (*checked.endpoint.port == 0) {
-    return bad(flags.input(port_flag), "the other nodes and the workers must know the port beforehand",
+    return bad(flags.input(port_flag),
+               "the other nodes and the workers must know the port beforehand",
                "give a port from 1 to 65535, or leave it out on one node to get a free one");
   }
-  if (checked.node_rank < checked.nodes.max) return {};
-  return bad(flags.input(FlagId::kNodeRank),
-             format("node ranks of a job of {} nodes end at {}", checked.nodes.max, checked.nodes.max - 1),
-             "give each node its own rank, or more nodes by --nnodes");
+  // With --auto-config the number of nodes is not settled yet.
+  if (checked.node_rank < checked.nodes.max || flags.on(FlagId::kAutoConfig)) return {};
+  return bad(
+      flags.input(FlagId::kNodeRank),
+      format("node ranks of a job of {} nodes end at {}", checked.nodes.max, checked.nodes.max - 1),
+      "give each node its own rank, or more nodes by --nnodes");
 }
 
 // Which rules are in force follows run.py: --standalone first, then its plain single-node case.

@@ -42,8 +42,8 @@ struct Endpoint {
 };
 Result<Endpoint> check_endpoint(std::string_view value, std::string_view input);
 
-// --rdzv-conf: the pairs in the order given, of a repeated key the last. Values of the known keys are
-// of their type.
+// --rdzv-conf: the pairs in the order given, of a repeated key the last. Values of the known keys
+// are of their type.
 class RdzvConf {
  public:
   std::vector<std::pair<std::string, std::string>> entries;
@@ -60,8 +60,8 @@ Result<RdzvConf> check_rdzv_conf(std::string_view value, std::string_view input)
 
 // --redirects, --tee: which streams of which local rank. Bit 1 is stdout, bit 2 is stderr.
 struct StreamMap {
-  unsigned all = 0;                           // for the ranks that are not named
-  std::map<std::int64_t, unsigned> by_rank;   // local rank -> streams
+  unsigned all = 0;                          // for the ranks that are not named
+  std::map<std::int64_t, unsigned> by_rank;  // local rank -> streams
 
   unsigned of(std::int64_t local_rank) const;
 };
@@ -101,12 +101,13 @@ struct CheckedFlags {
   StreamMap redirects;
   StreamMap tee;
   std::optional<std::set<std::int64_t>> local_ranks_filter;
-  bool run_path = false;   // at most one of the three is set, with torchrun's precedence:
-  bool module = false;     // --run-path wins over both others; --module with --no-python fails
+  bool run_path = false;  // at most one of the three is set, with torchrun's precedence:
+  bool module = false;    // --run-path wins over both others; --module with --no-python fails
   bool no_python = false;
 };
 
-// Checks each flag and the flags against each other, in the order of the table. The first error ends it.
+// Checks each flag and the flags against each other, in the order of the table. The first error
+// ends it.
 Result<CheckedFlags> check_flags(const ParsedFlags& flags);
 
 }  // namespace elastic::cli

@@ -25,7 +25,9 @@ std::vector<std::string> sentences_about(const Flag& flag) {
   std::vector<std::string> sentences = {sentence(flag, flag.help)};
   if (!flag.more.empty()) sentences.emplace_back(flag.more);
   if (flag.family == Family::kDlrover) sentences.emplace_back("An option of dlrover-run.");
-  if (flag.family == Family::kOurs) sentences.emplace_back("Neither torchrun nor dlrover-run has it.");
+  if (flag.family == Family::kOurs) {
+    sentences.emplace_back("Neither torchrun nor dlrover-run has it.");
+  }
   return sentences;
 }
 
@@ -40,7 +42,7 @@ std::string_view state_name(FlagState state) {
 }
 
 std::string shown_default(const Flag& flag) {
-  if (flag.kind == FlagKind::kSwitch) return "off";
+  if (flag.kind == FlagKind::kSwitch) return flag.group == FlagGroup::kAbout ? "" : "off";
   return std::string(flag.by_default.value_or(""));
 }
 

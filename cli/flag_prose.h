@@ -6,7 +6,8 @@
 
 #include "cli/flag_table.h"
 
-// What the manual page and docs/command-line.md say about a flag, in whole sentences without markup.
+// What the manual page and docs/command-line.md say about a flag, in whole sentences without
+// markup.
 namespace elastic::cli {
 
 // What it means, what it needs, and whose it is if not torchrun's.

@@ -1,5 +1,5 @@
-// generate_docs DIRECTORY: brings man/elastic-run.1 and the generated part of docs/command-line.md below
-// DIRECTORY up to date with the table of flags. scripts/generate-docs runs it on the source.
+// generate_docs DIRECTORY: brings man/elastic-run.1 and the generated part of docs/command-line.md
+// below DIRECTORY up to date with the table of flags. scripts/generate-docs runs it on the source.
 
 #include <cstdio>
 #include <fstream>

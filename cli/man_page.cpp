@@ -7,7 +7,8 @@
 namespace elastic::cli {
 namespace {
 
-// The day on which the page was last written; not the day of the build, which would change its bytes.
+// The day on which the page was last written; not the day of the build, which would change its
+// bytes.
 constexpr std::string_view kDate = "2026-11-21";
 
 constexpr std::string_view kHead = R"(.SH NAME
@@ -297,8 +298,9 @@ std::string flags_without_variable() {
 }  // namespace
 
 std::string man_page() {
-  const std::string title = format(".TH ELASTIC\\-RUN 1 \"{}\" \"elastic\\-run {}\" \"User Commands\"\n",
-                                   kDate, ELASTIC_RUN_VERSION);
+  const std::string title =
+      format(".TH ELASTIC\\-RUN 1 \"{}\" \"elastic\\-run {}\" \"User Commands\"\n", kDate,
+             ELASTIC_RUN_VERSION);
   return ".\\\" Made by scripts/generate-docs from the table of flags. Do not edit.\n" + title +
          std::string(kHead) + options() +
          replace_all(std::string(kTail), "@WITHOUT_VARIABLE@", flags_without_variable());

@@ -87,8 +87,8 @@ Status read_variables(ParsedFlags& flags, const EnvironmentLookup& environment) 
     const std::string name = variable_of(flag);
     const std::optional<std::string> value = environment(name);
     if (!value) continue;
-    if (Status status = store(flags, flag, *value, {.text = {}, .origin = Origin::kEnvironment,
-                                                    .source = name});
+    if (Status status = store(flags, flag, *value,
+                              {.text = {}, .origin = Origin::kEnvironment, .source = name});
         !status) {
       return status;
     }
@@ -165,8 +165,9 @@ Result<ParsedFlags> parse_command_line(std::span<const std::string> arguments,
     return std::unexpected(std::move(status.error()));
   }
   if (!line->script) {
-    return fail("SCRIPT", "the command line names no script",
-                "write elastic-run [OPTION]... SCRIPT [ARGUMENT]...; elastic-run --help explains it");
+    return fail(
+        "SCRIPT", "the command line names no script",
+        "write elastic-run [OPTION]... SCRIPT [ARGUMENT]...; elastic-run --help explains it");
   }
   flags.script = std::move(*line->script);
   flags.script_arguments = std::move(line->script_arguments);
@@ -182,7 +183,7 @@ std::optional<std::string> no_effect_warning(const ParsedFlags& flags) {
     inputs.push_back(flags.input(flag.id));
   }
   if (inputs.empty()) return {};
-  return format("no effect yet: {}", join(inputs, ", "));
+  return format("no effect yet: {} (--help marks all options like these)", join(inputs, ", "));
 }
 
 std::vector<std::string> split_filters(std::string_view text) {

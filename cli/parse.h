@@ -25,8 +25,8 @@ struct FlagValue {
 // What the command line asks for. All but kRun come before anything else is looked at.
 enum class Request : unsigned char { kRun, kHelp, kVersion, kPrintCompletion };
 
-// Every flag with its value and where it came from. Each value is of its flag's kind (a whole number,
-// one of the choices, ...); what a value means is checked in flag_checks.h.
+// Every flag with its value and where it came from. Each value is of its flag's kind (a whole
+// number, one of the choices, ...); what a value means is checked in flag_checks.h.
 class ParsedFlags {
  public:
   Request request = Request::kRun;
@@ -61,14 +61,14 @@ class ParsedFlags {
 // Looks up an environment variable by its name; nothing if it is not set.
 using EnvironmentLookup = std::function<std::optional<std::string>(const std::string& name)>;
 
-// Reads the arguments (without the program's name) and the PET_ variables. The command line wins over a
-// variable, a variable over the default; of a repeated flag the last one counts. Fails on anything that
-// is not of its flag's kind, on refused flags, and where the script is missing.
+// Reads the arguments (without the program's name) and the PET_ variables. The command line wins
+// over a variable, a variable over the default; of a repeated flag the last one counts. Fails on
+// anything that is not of its flag's kind, on refused flags, and where the script is missing.
 Result<ParsedFlags> parse_command_line(std::span<const std::string> arguments,
                                        const EnvironmentLookup& environment);
 
-// The one warning about the flags that parse but have no effect yet and were given a value other than
-// their default; nothing if there is none.
+// The one warning about the flags that parse but have no effect yet and were given a value other
+// than their default; nothing if there is none.
 std::optional<std::string> no_effect_warning(const ParsedFlags& flags);
 
 // The parts of a comma list with torchrun's rule: ",," is taken from left to right for a comma

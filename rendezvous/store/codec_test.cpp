@@ -60,7 +60,7 @@ void feed(Decoder& decoder, std::string_view piece, Decoded& decoded) {
       decoded.commands.push_back(told(decoder.command()));
       continue;
     }
-    if (step == Decoder::Step::kNeedMore) CHECK(bytes.empty());
+    if (step == Decoder::Step::kNeedMore && !bytes.empty()) FAIL("bytes were left over");
     decoded.refused = step == Decoder::Step::kRefused;
     if (decoded.refused) decoded.refusal = decoder.refusal();
     return;

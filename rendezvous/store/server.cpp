@@ -75,15 +75,12 @@ void Server::accept(std::unique_ptr<net::Stream> stream) {
 
 void Server::serve(Connection& connection, Bytes bytes) {
   serving_ = &connection;
-  const std::optional<Refusal> refusal = carry_out(connection, bytes);
+  std::optional<Refusal> refusal = carry_out(connection, bytes);
   serving_ = nullptr;
   send(connection);
-  if (refusal) {
-    refuse(connection, *refusal);
-  } else {
-    refuse_if_unread(connection);
-  }
   send_to_woken();
+  if (!refusal) refusal = unread_replies(connection);
+  if (refusal) refuse(connection, *refusal);
 }
 
 std::optional<Refusal> Server::carry_out(Connection& connection, Bytes bytes) {
@@ -110,14 +107,9 @@ void Server::send(Connection& connection) {
   if (connection.replies.capacity() > kKeptReplyBytes) std::string().swap(connection.replies);
 }
 
-// Clients that this turn's commands have woken. By the end of a turn nobody's replies are left over.
+// A wake-up is one byte for one request, so only a client's own requests can make it unread too much.
 void Server::send_to_woken() {
-  for (const ClientId client : woken_) {
-    const auto found = connections_.find(client);
-    if (found == connections_.end()) continue;
-    send(*found->second);
-    refuse_if_unread(*found->second);
-  }
+  for (const ClientId client : woken_) send(*connections_.at(client));
   woken_.clear();
 }
 
@@ -126,10 +118,6 @@ std::optional<Refusal> Server::unread_replies(const Connection& connection) cons
   return Refusal{Refusal::Kind::kUnreadReplies,
                  format("it has not read its replies; {} bytes of them are waiting",
                         connection.stream->unsent_bytes())};
-}
-
-void Server::refuse_if_unread(Connection& connection) {
-  if (const auto refusal = unread_replies(connection)) refuse(connection, *refusal);
 }
 
 void Server::refuse(Connection& connection, const Refusal& refusal) {

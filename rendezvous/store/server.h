@@ -55,7 +55,6 @@ class Server final : private Outbox {
   void send(Connection& connection);
   void send_to_woken();
   std::optional<Refusal> unread_replies(const Connection& connection) const;
-  void refuse_if_unread(Connection& connection);
   void refuse(Connection& connection, const Refusal& refusal);
   void close(ClientId client);
   std::string& replies_to(ClientId client) override;

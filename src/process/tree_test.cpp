@@ -85,8 +85,8 @@ TEST_CASE("a program that cannot be executed is an error that says why, and leav
   Fixture f;
   auto none = f.tree.start(0, {"/nonexistent/program", {"program"}, {}});
   REQUIRE(!none);
-  CHECK(none.error().text() ==
-        "cannot execute /nonexistent/program: No such file or directory");
+  CHECK(none.error().what == "cannot execute /nonexistent/program");
+  CHECK(none.error().reason == "No such file or directory");
   auto directory = f.tree.start(0, {"/tmp", {"tmp"}, {}});
   REQUIRE(!directory);
   CHECK(directory.error().reason == "Permission denied");
