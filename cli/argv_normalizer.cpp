@@ -236,8 +236,8 @@ class Normalizer {
     if (next_ == arguments_.size()) {
       return fail(printable(token), "a value is missing, the command line ends here", remedy);
     }
-    const std::string& value = arguments_[next_];
-    if (value == "--" || read_token(value).kind != Reading::Kind::kPositional) {
+    const std::string& value = arguments_[next_];  // "--" begins every option: no value either
+    if (read_token(value).kind != Reading::Kind::kPositional) {
       return fail(printable(token),
                   format("a value is missing, {} looks like an option", printable(value)), remedy);
     }

@@ -1,0 +1,197 @@
+#include "cli/flag_checks.h"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <map>
+
+using namespace elastic;
+using namespace elastic::cli;
+
+namespace {
+
+using Words = std::vector<std::string>;
+using Variables = std::map<std::string, std::string>;
+
+Result<CheckedFlags> check(Words arguments, const Variables& variables = {}) {
+  arguments.push_back("train.py");
+  const auto flags = parse_command_line(arguments, [&](const std::string& name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  });
+  if (!flags) return std::unexpected(flags.error());
+  return check_flags(*flags);
+}
+
+// What a wrong command line is answered; "no error" for a right one.
+std::string error_of(const Words& arguments, const Variables& variables = {}) {
+  const auto checked = check(arguments, variables);
+  return checked ? "no error" : checked.error().text();
+}
+
+bool complains(const Words& arguments, std::string_view about, const Variables& variables = {}) {
+  const std::string error = error_of(arguments, variables);
+  CAPTURE(error);
+  CHECK(error != "no error");
+  return error.find(about) != std::string::npos && error.find("; ") != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("the number of nodes is N or MIN:MAX") {
+  CHECK(check({"--nnodes=3"})->nodes.min == 3);
+  CHECK(check({"--nnodes=2:4"})->nodes.min == 2);
+  CHECK(check({"--nnodes=2:4"})->nodes.max == 4);
+  CHECK(check({"--nnodes= 1 : 2 "})->nodes.max == 2);
+  for (const char* bad :
+       {"", "0", "-1", "a", "1:", ":2", "1:2:3", "0:2", "3:2", "1.5", "1:9999999999"}) {
+    CAPTURE(bad);
+    CHECK(complains({std::string("--nnodes=") + bad}, "--nnodes="));
+  }
+  CHECK(complains({}, "PET_NNODES=''", {{"PET_NNODES", ""}}));
+}
+
+TEST_CASE("workers of a node are a number within bounds or a known word") {
+  using Kind = WorkersPerNode::Kind;
+  CHECK(check({"--nproc-per-node=8"})->workers.number == 8);
+  CHECK(check({"--nproc-per-node=auto"})->workers.kind == Kind::kAuto);
+  CHECK(check({"--nproc-per-node=cpu"})->workers.kind == Kind::kCpu);
+  CHECK(check({"--nproc-per-node=gpu"})->workers.kind == Kind::kGpu);
+  for (const char* bad : {"", "0", "-1", "4097", "1000000000000", "GPU", "many", "2.0"}) {
+    CAPTURE(bad);
+    CHECK(complains({std::string("--nproc-per-node=") + bad}, "--nproc-per-node="));
+  }
+  CHECK(complains({"--nproc-per-node=xpu"}, "XPUs are not supported"));
+}
+
+TEST_CASE("the backend is static, c10d or another name of it; all others say why not") {
+  CHECK(check({"--rdzv-backend=c10d"})->meeting == Meeting::kC10d);
+  CHECK(check({"--rdzv-backend=dlrover-master"})->meeting == Meeting::kC10d);
+  CHECK(complains({"--rdzv-backend=etcd"}, "no client for etcd is built in"));
+  CHECK(complains({"--rdzv-backend=mine"}, "plug-ins in Python"));
+  CHECK(complains({"--rdzv-backend="}, "--rdzv-backend="));
+}
+
+TEST_CASE("how nodes meet follows torchrun: standalone, plain single node, static, c10d") {
+  CHECK(check({})->meeting == Meeting::kImplicitStandalone);
+  CHECK(check({"--rdzv-id=x", "--node-rank=0"})->meeting == Meeting::kImplicitStandalone);
+  CHECK(check({"--standalone"})->meeting == Meeting::kStandalone);
+  CHECK(check({"--standalone", "--rdzv-backend=mine", "--rdzv-endpoint=:"})->meeting ==
+        Meeting::kStandalone);
+  CHECK(check({"--master-port=29501"})->meeting == Meeting::kStatic);
+  CHECK(check({"--rdzv-endpoint=h:1"})->meeting == Meeting::kStatic);
+  CHECK(check({"--nnodes=1:2"})->meeting == Meeting::kStatic);
+  CHECK(check({}, {{"PET_MASTER_PORT", "29501"}})->meeting == Meeting::kStatic);
+}
+
+TEST_CASE("the address of static is the endpoint, or else master-addr and master-port") {
+  CHECK(check({"--nnodes=2"})->endpoint.host == "127.0.0.1");
+  CHECK(check({"--nnodes=2"})->endpoint.port == 29500);
+  CHECK(check({"--master-port=5", "--master-addr=node0"})->endpoint.host == "node0");
+  CHECK(check({"--master-port=5", "--master-addr=node0"})->endpoint.port == 5);
+  CHECK(check({"--master-port=5", "--master-addr=[::1]"})->endpoint.host == "::1");
+  CHECK(check({"--master-port=5", "--master-addr=::1"})->endpoint.host == "::1");
+  CHECK(check({"--rdzv-endpoint=h:7", "--master-port=5"})->endpoint.port == 7);
+  CHECK(complains({"--rdzv-endpoint=h"}, "--rdzv-endpoint=h: the static backend needs a port"));
+  CHECK(complains({"--master-port=0"}, "--master-port=0"));
+  CHECK(complains({"--master-port=70000"}, "70000 is out of range"));
+  CHECK(complains({"--master-port=-1"}, "-1 is out of range"));
+  CHECK(complains({"--master-port=5", "--master-addr=a b"}, "'--master-addr=a b'"));
+}
+
+TEST_CASE("an endpoint is a host with or without a port, an IPv6 address in brackets") {
+  const auto endpoint = [](std::string_view text) { return check_endpoint(text, "e").value(); };
+  CHECK(endpoint("h").host == "h");
+  CHECK(!endpoint("h").port.has_value());
+  CHECK(endpoint(" h:29400 ").port == 29400);
+  CHECK(endpoint("[::1]").host == "::1");
+  CHECK(!endpoint("[::1]").port.has_value());
+  CHECK(endpoint("[fe80::1]:0").port == 0);
+  CHECK(endpoint("2001:db8::1:29400").host == "2001:db8::1");  // as torchrun reads it
+  CHECK(endpoint("").host == "localhost");
+  for (const char* bad :
+       {"h:", "h:x", "h:65536", "h:123456", "h:-1", ":1", "a b:1", "[]:1", "h/:1", "::1"}) {
+    CAPTURE(bad);
+    CHECK(!check_endpoint(bad, "e").has_value());
+  }
+  CHECK(check_endpoint("fe80::1", "e").error().reason == "an IPv6 address must stand in brackets");
+}
+
+TEST_CASE("with a file as store the endpoint of c10d is a path") {
+  CHECK(check({"--rdzv-backend=c10d", "--rdzv-endpoint=/shared/a b"}).has_value() == false);
+  CHECK(check({"--rdzv-backend=c10d", "--rdzv-endpoint=/shared/a b", "--rdzv-conf=store_type=file"})
+            .has_value());
+}
+
+TEST_CASE("a node rank is below the number of nodes where it counts") {
+  CHECK(check({"--nnodes=2", "--node-rank=1"})->node_rank == 1);
+  CHECK(complains({"--nnodes=2", "--node-rank=2"}, "node ranks of a job of 2 nodes end at 1"));
+  CHECK(complains({"--node-rank=-1"}, "-1 is out of range"));
+  CHECK(check({"--node-rank=3"}).has_value());  // one node, not static: torchrun ignores it
+}
+
+TEST_CASE("restarts and times must not be negative, the interval above 0") {
+  CHECK(check({"--max-restarts=3"})->max_restarts == 3);
+  CHECK(!check({})->shutdown_timeout_seconds.has_value());
+  CHECK(check({"--shutdown-timeout=0"})->shutdown_timeout_seconds == 0);
+  CHECK(complains({"--max-restarts", "-1"}, "--max-restarts -1: -1 is out of range"));
+  CHECK(complains({"--shutdown-timeout=-1"}, "--shutdown-timeout=-1"));
+  CHECK(complains({"--monitor-interval=0"}, "--monitor-interval=0"));
+  CHECK(complains({"--node_unit=0"}, "--node_unit=0"));
+  CHECK(complains({"--training_port=65536"}, "--training_port=65536"));
+  CHECK(check_seconds("5", "x") == 5);
+  CHECK(!check_seconds("", "x").has_value());
+  CHECK(!check_seconds("-1", "x").has_value());
+}
+
+TEST_CASE("a map of streams is one digit for all ranks or a list by local rank of any length") {
+  const auto all = check_stream_map("3", "r").value();
+  CHECK(all.of(0) == 3);
+  CHECK(all.of(100) == 3);
+  const auto map = check_stream_map("0:3,12:1", "r").value();
+  CHECK(map.of(0) == 3);
+  CHECK(map.of(12) == 1);
+  CHECK(map.of(1) == 0);
+  for (const char* bad :
+       {"", "4", "-1", "10", "0:4", "0:1,", "a:1", ":1", "0:", "-1:1", "0:1;1:2"}) {
+    CAPTURE(bad);
+    CHECK(!check_stream_map(bad, "r").has_value());
+  }
+  CHECK(complains({"--redirects=9"}, "--redirects=9: '9' is not LOCAL_RANK:STREAMS"));
+  CHECK(complains({}, "PET_TEE=0:9", {{"PET_TEE", "0:9"}}));
+}
+
+TEST_CASE("a filter of local ranks is a list of numbers, and empty for all ranks") {
+  CHECK(!check({})->local_ranks_filter.has_value());
+  CHECK(check({"--local-ranks-filter=0, 12"})->local_ranks_filter == std::set<std::int64_t>{0, 12});
+  CHECK(complains({"--local-ranks-filter=0,a"}, "'a' is not a local rank"));
+  CHECK(complains({"--local-ranks-filter=-1"}, "'-1' is not a local rank"));
+}
+
+TEST_CASE("signals are known by name, and those that nobody can handle are refused") {
+  CHECK(check({})->signals == std::vector<int>{15, 2, 1, 3});
+  CHECK(check({"--signals-to-handle= SIGUSR1,SIGTERM,SIGUSR1"})->signals ==
+        std::vector<int>{10, 15});
+  CHECK(check({"--signals-to-handle="})->signals.empty());
+  CHECK(complains({"--signals-to-handle=SIGKILL"}, "no program can handle SIGKILL"));
+  CHECK(complains({"--signals-to-handle=SIGSTOP"}, "no program can handle SIGSTOP"));
+  CHECK(complains({"--signals-to-handle=SIGFOO"}, "there is no signal 'SIGFOO'"));
+}
+
+TEST_CASE("run-path wins over module and no-python, which exclude each other") {
+  CHECK(check({"-m"})->module);
+  CHECK(check({"--no-python"})->no_python);
+  CHECK(complains({"-m", "--no-python"},
+                  "-m and --no-python: a module cannot be run without Python"));
+  const auto checked = check({"-m", "--no-python", "--run-path"});
+  REQUIRE(checked.has_value());
+  CHECK(checked->run_path);
+  CHECK(!checked->module);
+  CHECK(!checked->no_python);
+}
+
+TEST_CASE("an event handler that is a plug-in is refused with the reason") {
+  CHECK(check({"--event-log-handler=console"}).has_value());
+  CHECK(check({"--event-log-handler=dynamic_rendezvous"}).has_value());
+  CHECK(complains({"--event-log-handler=mine"}, "plug-ins in Python"));
+}

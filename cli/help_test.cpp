@@ -1,0 +1,58 @@
+#include "cli/help.h"
+
+#include <doctest/doctest.h>
+
+#include "cli/completion.h"
+#include "cli/flag_table.h"
+#include "cli/man_page.h"
+#include "cli/reference_page.h"
+#include "src/base/text.h"
+
+using namespace elastic;
+using namespace elastic::cli;
+
+TEST_CASE("no line of the help is wider than 80 columns or ends in blanks") {
+  for (const std::string& line : split(help_text(), '\n')) {
+    CAPTURE(line);
+    CHECK(line.size() <= 80);
+    CHECK(!line.ends_with(' '));
+  }
+  CHECK(help_text().ends_with("\n"));
+}
+
+TEST_CASE("help, manual, reference and completions hold every flag of the table") {
+  const std::string man = replace_all(man_page(), "\\-", "-");
+  const std::string zsh = completion_script("zsh");
+  const std::string bash = completion_script("bash");
+  const std::string fish = completion_script("fish");
+  for (const Flag& flag : flag_table()) {
+    const std::string name = long_spelling(flag);
+    CAPTURE(name);
+    const std::string help = replace_all(help_text(), ", ", "    ");
+    CHECK(help.find("    " + name) != std::string::npos);
+    CHECK(man.find(name) != std::string::npos);
+    CHECK(reference_page().find("`" + name) != std::string::npos);
+    CHECK(bash.find(name) != std::string::npos);
+    CHECK(zsh.find(name) != std::string::npos);
+    CHECK(fish.find("-l " + std::string(flag.name) + " ") != std::string::npos);
+  }
+}
+
+TEST_CASE("the help marks the flags that have no effect yet, and only these") {
+  for (const std::string& line : split(help_text(), '\n')) {
+    for (const Flag& flag : flag_table()) {
+      const std::string name = long_spelling(flag);
+      const std::size_t at = line.find(name);
+      const std::size_t end = at + name.size();
+      const bool entry = at == 6 && (end == line.size() || line[end] == '=' || line[end] == ' ' ||
+                                     line[end] == '[');
+      if (!entry) continue;
+      CAPTURE(line);
+      CHECK((line[0] == '*') == (flag.state == FlagState::kLater));
+    }
+  }
+}
+
+TEST_CASE("the version is one line with the program's name") {
+  CHECK(version_text() == "elastic-run " ELASTIC_RUN_VERSION "\n");
+}

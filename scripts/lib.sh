@@ -1,0 +1,295 @@
+# shellcheck shell=bash disable=SC2034  # the lists below are read by the scripts that source this
+# What scripts/run, scripts/test and scripts/pytest share: packages, build, Python environment.
+# To be sourced. Everything it prints goes to stderr: stdout belongs to the program that is run.
+
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
+readonly root
+
+# --- What has to be there ---------------------------------------------------------------------
+
+# Debian 12 packages, one line each with its reason. This list is the only one.
+packages_for_build=(
+  g++                   # the compiler
+  cmake                 # 3.25, with presets
+  ninja-build           # what the presets build with
+  pkg-config            # finds libuv
+  libuv1-dev            # event loop: sockets, timers, worker pool
+  libfmt-dev            # text formatting (headers only)
+  libspdlog-dev         # behind src/base/log (headers only)
+  libcli11-dev          # behind cli/ (headers only)
+  nlohmann-json3-dev    # behind src/base/json (headers only)
+  doctest-dev           # unit tests, which every preset builds
+)
+packages_for_python=(
+  python3               # runs the example and the tests
+  python3-venv          # makes the Python environment
+)
+packages_for_example=(
+  dataset-fashion-mnist # the images that examples/fashion_mnist.py learns
+)
+packages_for_tests=(
+  binutils              # strip and readelf, for the size and the linking of the binary
+  zsh fish              # the completions are loaded by the real shells (bash is always there)
+  man-db mandoc         # the manual page is formatted and checked
+  procps                # ps and pkill, as users have them
+  iproute2              # ip and ss, for network namespaces
+  shellcheck            # reads these scripts
+)
+
+# Python packages, always the newest that PyPI has.
+python_packages_for_example=(torch numpy)
+python_packages_for_tests=(torch numpy pytest)
+
+# PyTorch takes 5.4 GB, and pip unpacks the downloads beside it.
+venv_needs_mib=9000
+
+# --- Saying what goes on ----------------------------------------------------------------------
+
+steps_total=0  # set by the script that sources this
+step_number=0
+step_name=
+quiet_steps=no  # yes: a step that has nothing to do is not mentioned
+seconds_between_lines=10  # of progress, where stderr is no terminal
+
+say() { printf '%s\n' "$*" >&2; }
+
+die() {
+  printf '%s: error: %s\n' "$(basename -- "$0")" "$*" >&2
+  exit 1
+}
+
+# `set -e` sleeps in a function that is called in a condition, so what may fail is asked.
+make_directory() { mkdir -p -- "$1" || die "cannot make the directory $1"; }
+
+# Begins step k of n. It is printed by what it has to do, or by nothing_to_do.
+step() {
+  step_number=$((step_number + 1))
+  step_name="[$step_number/$steps_total] $*"
+}
+
+nothing_to_do() { [[ $quiet_steps == yes ]] || say "$step_name: nothing to do"; }
+
+# Runs a command whose output is of interest only if it fails. Meanwhile one line shows the time and
+# the newest line of the output: a live line on a terminal, else a line now and then.
+with_progress() {
+  local what=$1 log started=$SECONDS status
+  shift
+  log=$root/build/log/$(basename -- "$0")-$step_number.log
+  make_directory "$root/build/log"
+  say "$step_name: $what"
+  # With pipefail this is the command's own status.
+  status=0
+  "$@" </dev/null 2>&1 | show_progress "$log" || status=$?
+  if ((status != 0)); then
+    say "$step_name: failed after $((SECONDS - started)) s. The end of its output:"
+    tail -n 40 -- "$log" >&2
+    say "(all of it: $log)"
+    return "$status"
+  fi
+  say "$step_name: done in $((SECONDS - started)) s"
+}
+
+show_progress() {
+  local log=$1 started=$SECONDS line='' part='' last='' next_line=$((SECONDS + seconds_between_lines)) status
+  exec 3>"$log"
+  while true; do
+    status=0
+    IFS= read -r -t 1 part || status=$?
+    line+=$part
+    # A status above 128 is the second that passed; anything else that is not 0 is the end.
+    if ((status <= 128)); then
+      [[ -z $line ]] || { printf '%s\n' "$line" >&3; last=$line; line=''; }
+      ((status == 0)) || break
+    fi
+    if [[ -t 2 ]]; then
+      printf '\r\033[K  %4d s  %.68s' $((SECONDS - started)) "${last//[^[:print:]]/ }" >&2
+    elif ((SECONDS >= next_line)); then
+      printf '  %4d s  %.88s\n' $((SECONDS - started)) "${last//[^[:print:]]/ }" >&2
+      next_line=$((SECONDS + seconds_between_lines))
+    fi
+  done
+  [[ ! -t 2 ]] || printf '\r\033[K' >&2
+  exec 3>&-
+}
+
+# Holds a lock until `unlock`, so that two of these scripts at once do not disturb each other.
+lock() {
+  make_directory "$(dirname -- "$1")"
+  exec 9>"$1" || die "cannot write $1"
+  flock -n 9 && return
+  say "$step_name: waiting for another run that is at it ($1)"
+  flock 9
+}
+unlock() { exec 9>&-; }
+
+# --- Debian packages --------------------------------------------------------------------------
+
+# Installs what is missing of the packages named. Asks dpkg first: no network if nothing is missing.
+ensure_packages() {
+  local missing=() sudo=() name
+  command -v apt-get >/dev/null || die \
+    "this is not Debian (there is no apt-get). Install what scripts/lib.sh lists by your system's" \
+    "own means, then: cmake --preset release && cmake --build --preset release"
+  for name in "$@"; do
+    [[ $(dpkg-query -W -f='${db:Status-Status}' "$name" 2>/dev/null) == installed ]] ||
+      missing+=("$name")
+  done
+  if ((${#missing[@]} == 0)); then
+    nothing_to_do
+    return
+  fi
+  if ((EUID != 0)); then
+    command -v sudo >/dev/null || die "packages are missing, and only root can install them (there is" \
+      "no sudo here). Let root run: apt-get install --no-install-recommends ${missing[*]}"
+    say "$step_name: sudo installs ${missing[*]}"
+    sudo -v || die "sudo refused. Let root run: apt-get install --no-install-recommends ${missing[*]}"
+    sudo=(sudo)
+  fi
+  local apt=("${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300)
+  # One broken source among many is not our affair: the installation says what is really missing.
+  with_progress "reading the package lists" "${apt[@]}" update || say "going on with the lists as they are"
+  with_progress "installing ${missing[*]}" "${apt[@]}" install -y --no-install-recommends "${missing[@]}" ||
+    die "apt-get could not install: ${missing[*]}"
+}
+
+# --- Build ------------------------------------------------------------------------------------
+
+# Brings build/PRESET up to date: ensure_build PRESET [TARGET ...], all targets by default.
+ensure_build() {
+  local preset=$1 directory=$root/build/$1 stamp=$root/build/$1/.configured fresh=()
+  shift
+  lock "$root/build/$preset.lock"
+  # A clone that was moved, or presets that changed, need a build directory from scratch.
+  if [[ ! -f $directory/build.ninja || ! -f $stamp || $root/CMakePresets.json -nt $stamp ||
+    $(<"$stamp") != "$root" ]]; then
+    [[ ! -e $directory/CMakeCache.txt ]] || fresh=(--fresh)
+    with_progress "configuring ($preset)" in_root cmake --preset "$preset" "${fresh[@]}" ||
+      die "cmake could not configure the preset $preset"
+    printf '%s\n' "$root" >"$stamp"
+  fi
+  build_if_needed "$preset" "$directory" "$@" || die "the build ($preset) failed"
+  unlock
+}
+
+build_if_needed() {
+  local preset=$1 directory=$2 answer
+  shift 2
+  # Ninja first takes care of build.ninja itself (sources that are new or gone), then is asked.
+  ninja -C "$directory" build.ninja >/dev/null 2>&1 || true
+  answer=$(ninja -C "$directory" -n "$@" 2>&1) || true
+  if [[ $answer == *"no work to do"* ]]; then
+    nothing_to_do
+  else
+    with_progress "compiling ($preset)" ninja -C "$directory" -j "$(nproc)" "$@"
+  fi
+}
+
+in_root() { (cd -- "$root" && "$@"); }
+
+# --- Python environment -----------------------------------------------------------------------
+
+# Where the environment lies: one for all clones of a user.
+venv_directory() {
+  if [[ -n ${ELASTIC_RUN_VENV:-} ]]; then
+    realpath -ms -- "$ELASTIC_RUN_VENV"
+    return
+  fi
+  local home=${HOME:-}
+  [[ -n $home ]] || home=$(getent passwd "$(id -u)" | cut -d: -f6)
+  [[ -n $home || -n ${XDG_CACHE_HOME:-} ]] ||
+    die "no home directory: set HOME, or name the Python environment by ELASTIC_RUN_VENV"
+  printf '%s\n' "${XDG_CACHE_HOME:-$home/.cache}/elastic-run/venv"
+}
+
+# The packages named that are not, or only in part, in the environment. Looks at the record that pip
+# writes last for each package, in a few milliseconds, instead of importing gigabytes.
+venv_missing() {
+  local venv=$1 version name records
+  shift
+  version=$("$venv/bin/python" -I -S -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) ||
+    version=none
+  for name in "$@"; do
+    records=("$venv/lib/python$version/site-packages/$name"-*.dist-info/RECORD)
+    [[ -s ${records[0]} ]] || printf '%s\n' "$name"
+  done
+}
+
+# True if the environment is whole and has the packages named.
+venv_ready() {
+  [[ ! -e $1/.elastic-run-unfinished ]] && [[ -z $(venv_missing "$@") ]]
+}
+
+# Makes the environment, or finishes it: ensure_venv PACKAGE ...
+# The file .elastic-run-unfinished lies in it for as long as pip is at work, so that an installation
+# that was interrupted is seen. It says how far we may go in mending it: an environment that we
+# "created" is made afresh, into one that was there before we only "add".
+ensure_venv() {
+  local venv missing unfinished
+  venv=$(venv_directory)
+  if venv_ready "$venv" "$@"; then
+    nothing_to_do
+    return
+  fi
+  lock "$venv.lock"
+  if venv_ready "$venv" "$@"; then  # whoever held the lock has done it
+    unlock
+    nothing_to_do
+    return
+  fi
+  unfinished=$venv/.elastic-run-unfinished
+  if [[ ! -e $venv || -z $(ls -A -- "$venv") || $(cat -- "$unfinished" 2>/dev/null) == created ]]; then
+    require_space "$venv"
+    rm -rf -- "$venv" || die "cannot remove the half-made $venv"
+    make_directory "$venv"
+    echo created >"$unfinished"
+    with_progress "making $venv" /usr/bin/python3 -m venv -- "$venv" || die "python3 -m venv failed"
+  elif [[ ! -x $venv/bin/python ]]; then
+    die "$venv is no Python environment (there is no bin/python):" \
+      "remove it, or name another by ELASTIC_RUN_VENV"
+  elif ! "$venv/bin/python" -I -S -c '' 2>/dev/null; then
+    die "the Python of $venv does not run any more: remove that directory and start again"
+  fi
+  mapfile -t missing < <(venv_missing "$venv" "$@")
+  # In an environment that we only add to, pip must not trust what an interrupted pip left.
+  local again=()
+  if [[ $(cat -- "$unfinished" 2>/dev/null) == added ]]; then
+    again=(--ignore-installed)
+    missing=("$@")
+  fi
+  [[ " ${missing[*]} " != *" torch "* ]] || require_space "$venv"
+  [[ -e $unfinished ]] || echo added >"$unfinished"
+  with_progress "installing ${missing[*]} from PyPI into $venv" \
+    install_with_pip "$venv" "${again[@]}" "${missing[@]}" ||
+    die "pip could not install: ${missing[*]}. Mend the cause and start again"
+  rm -f -- "$unfinished"
+  unlock
+}
+
+# /tmp is too small for PyTorch on many machines, so pip unpacks beside the environment.
+install_with_pip() {
+  local venv=$1 status=0
+  shift
+  rm -rf -- "$venv.tmp"
+  mkdir -- "$venv.tmp" || return
+  TMPDIR=$venv.tmp "$venv/bin/python" -m pip install --disable-pip-version-check --no-input "$@" ||
+    status=$?
+  rm -rf -- "$venv.tmp"
+  return "$status"
+}
+
+require_space() {
+  local parent free
+  parent=$(dirname -- "$1")
+  make_directory "$parent"
+  free=$(df -Pm -- "$parent" | awk 'NR == 2 { print $4 }')
+  ((free >= venv_needs_mib)) ||
+    die "PyTorch needs $venv_needs_mib MiB while it is installed, and $parent has $free:" \
+      "make room, or name a directory elsewhere by ELASTIC_RUN_VENV"
+}
+
+# Makes the environment the active one, as its own bin/activate does.
+activate_venv() {
+  VIRTUAL_ENV=$(venv_directory)
+  export VIRTUAL_ENV PATH="$VIRTUAL_ENV/bin:$PATH"
+  unset PYTHONHOME PYTHON_EXEC CONDA_PREFIX
+}

@@ -1,0 +1,287 @@
+"""The floors of the house, as docs/architecture.md draws them, and what reads them off the sources.
+
+check(root) returns one line for each place where a rule is broken. To change a rule, change a table.
+"""
+
+import pathlib
+import re
+
+# Lowest first. A file includes from its own folder and from lower floors; folders on one floor do
+# not include each other.
+FLOORS = [
+    ["src/base"],
+    ["src/net"],
+    ["src/process", "src/output"],
+    ["rendezvous", "health"],
+    ["src/agent", "src/job"],
+    ["src/runtime"],
+    ["cli"],
+]
+
+# The rooms of rendezvous/ and what each may include of the others.
+ROOMS = {
+    "rendezvous/membership": [],
+    "rendezvous/protocol": [],
+    "rendezvous/store": [],
+    "rendezvous/transport": ["rendezvous/protocol", "rendezvous/membership"],
+    "rendezvous/locate": ["rendezvous/protocol", "rendezvous/membership"],
+}
+
+# What is pure: it decides, and does nothing. A folder, or one thing (its .h, .cpp and _test.cpp).
+PURE = [
+    "src/agent", "src/job",
+    "rendezvous/membership", "rendezvous/protocol",
+    "rendezvous/store/codec", "rendezvous/store/keyspace",
+    "cli/argv_normalizer", "cli/launch_plan", "cli/detect",
+    "health/judge",
+    "src/output/lines", "src/output/tail", "src/output/filters",
+]
+
+# All that pure code may include, itself or through headers of ours. Nothing in here can ask the
+# clock, open a file or a socket, start a thread or a process, or throw dice (<random> has
+# std::random_device, <chrono> has clocks: times are plain numbers with their unit in the name).
+PURE_HEADERS = set("""
+    algorithm array bit bitset cctype charconv cinttypes climits cmath compare concepts cstddef
+    cstdint cstring deque exception expected functional initializer_list iomanip iosfwd iterator
+    limits list map memory new numeric optional ostream queue ranges ratio set source_location span
+    sstream stack stdexcept string string_view system_error tuple type_traits typeindex
+    unordered_map unordered_set utility variant vector version
+    fmt/core.h fmt/format.h fmt/ranges.h
+""".split())
+PURE_TEST_HEADERS = PURE_HEADERS | {"doctest/doctest.h"}
+
+# Ours, and yet not for pure code, whatever they include themselves.
+IMPURE = ["src/base/log", "src/net", "src/process", "src/output"]
+
+# Headers that are slow to compile or hard to replace stay behind one wall: (what is included, where
+# it may be, in how many files).
+WALLS = [
+    (r"CLI/.*|CLI11\.hpp", r"cli/[^/]+\.cpp", 1),
+    (r"spdlog/.*", r"src/base/log\.cpp", 1),
+    (r"nlohmann/.*", r"src/base/json\.cpp", 1),
+    (r"uv\.h|uv/.*", r"src/net/[^/]+\.cpp", None),
+]
+
+# CMake targets that bring libuv, sockets, threads or processes with them.
+IMPURE_TARGET = re.compile(
+    r"elastic_(net|process|output|store|runtime)|Threads::.*|.*(?<![a-z])uv(?![a-z]).*|.*cares.*",
+    re.IGNORECASE)
+
+TOPS = ["src", "cli", "rendezvous", "health"]
+
+
+def check(root):
+    root = pathlib.Path(root)
+    sources = read_sources(root)
+    return sorted(check_floors(sources) + check_purity(sources) + check_walls(sources) +
+                  check_environment(sources) + check_targets(root, sources))
+
+
+# --- Reading ----------------------------------------------------------------------------------
+
+
+class Source:
+    """A C++ or C file: its includes as (line number, "<" or '"', name), and its code."""
+
+    def __init__(self, path, text):
+        self.path = path
+        # Comments go, line numbers stay.
+        self.code = re.sub(r"//[^\n]*|/\*.*?\*/|(\"(?:\\.|[^\"\\\n])*\")",
+                           lambda m: m.group(1) or "\n" * m.group(0).count("\n"), text, flags=re.S)
+        self.includes = []
+        for number, line in enumerate(self.code.splitlines(), 1):
+            if match := re.match(r"\s*#\s*include(?:_next)?\b\s*(?:([<\"])([^>\"]+)|(.*))", line):
+                self.includes.append((number, match[1] or "?", match[2] or match[3]))
+
+    @property
+    def is_test(self):
+        return self.path.endswith("_test.cpp")
+
+
+def read_sources(root):
+    found = {}
+    for top in TOPS:
+        for path in sorted((root / top).rglob("*")):
+            if path.suffix in (".h", ".hpp", ".cpp", ".cc", ".c") and path.is_file():
+                name = path.relative_to(root).as_posix()
+                found[name] = Source(name, path.read_text(errors="replace"))
+    return found
+
+
+def is_in(path, place):
+    """Whether a path is in a folder, or belongs to the one thing that `place` names."""
+    return path.startswith(place + "/") or re.fullmatch(
+        re.escape(place) + r"(_test)?\.(h|hpp|cpp|cc|c)", path) is not None
+
+
+def find_place(path, places):
+    return next((place for place in places if is_in(path, place)), None)
+
+
+def floor_of(path):
+    """(number, folder) of the floor that a file stands on; None if it stands on none."""
+    for number, folders in enumerate(FLOORS, 1):
+        if folder := find_place(path, folders):
+            return number, folder
+    return None
+
+
+# --- Rules ------------------------------------------------------------------------------------
+
+
+def check_floors(sources):
+    broken = []
+    for source in sources.values():
+        here = floor_of(source.path)
+        if here is None:
+            broken.append(f"{source.path}: stands on no floor; FLOORS in tests/structure/floors.py "
+                          "lists them")
+            continue
+        for line, kind, name in source.includes:
+            if wrong := wrong_include(source.path, here, kind, name, sources):
+                broken.append(f"{source.path}:{line}: includes {name}: {wrong}")
+    return broken
+
+
+def wrong_include(path, here, kind, name, sources):
+    if kind == "?":
+        return "a name that only the preprocessor knows; write the path"
+    if name not in sources:
+        if kind == '"':
+            return "there is no such file of ours; name it from the top of the repository"
+        return None
+    there = floor_of(name)
+    if there is None or there[1] == here[1]:
+        mine, other = find_place(path, ROOMS), find_place(name, ROOMS)
+        if mine != other and mine and other not in ROOMS[mine]:
+            return f"{mine} may not include from {other}"
+        return None
+    if there[0] > here[0]:
+        return f"floor {here[0]} ({here[1]}) may not include from floor {there[0]} ({there[1]})"
+    if there[0] == here[0]:
+        return f"{here[1]} and {there[1]} are neighbours on floor {here[0]}"
+    return None
+
+
+def check_purity(sources):
+    broken = []
+    for source in sources.values():
+        if not find_place(source.path, PURE):
+            continue
+        allowed = PURE_TEST_HEADERS if source.is_test else PURE_HEADERS
+        for chain, name in reach(source.path, sources):
+            if name in sources:
+                if place := find_place(name, IMPURE):
+                    if not find_place(name, PURE):
+                        broken.append(f"{chain}: pure code may not include {name} ({place} is not pure)")
+            elif name not in allowed:
+                broken.append(f"{chain}: pure code may not include <{name}>; PURE_HEADERS in "
+                              "tests/structure/floors.py lists what it may")
+    return broken
+
+
+def reach(path, sources):
+    """Everything that a file includes, through headers of ours: ("a.cpp:3 > b.h:7", included)."""
+    seen = {path}
+    waiting = [(path, path)]
+    while waiting:
+        chain, current = waiting.pop()
+        for line, _, name in sources[current].includes:
+            yield f"{chain}:{line}", name
+            if name in sources and name not in seen:
+                seen.add(name)
+                waiting.append((f"{chain}:{line} > {name}", name))
+
+
+def check_walls(sources):
+    broken = []
+    for header, place, how_many in WALLS:
+        users = {}
+        for source in sources.values():
+            for line, _, name in source.includes:
+                if re.fullmatch(header, name):
+                    users.setdefault(source.path, (line, name))
+        for path, (line, name) in users.items():
+            if not re.fullmatch(place, path):
+                broken.append(f"{path}:{line}: includes {name}, which stays behind {place}")
+        if how_many and len(users) > how_many:
+            broken.append(f"{', '.join(sorted(users))}: {header} is included in {len(users)} files, "
+                          f"not in {how_many}")
+    return broken
+
+
+def check_environment(sources):
+    """Nothing below cli/ reads the environment or the command line of elastic-run itself."""
+    broken = []
+    for source in sources.values():
+        if source.path.startswith("cli/") or source.is_test:
+            continue
+        for number, line in enumerate(source.code.splitlines(), 1):
+            bare = re.sub(r"\"(?:\\.|[^\"\\])*\"", '""', line)
+            if re.search(r"\b((secure_)?getenv|(un)?setenv|putenv|clearenv|(__)?environ)\b", bare):
+                broken.append(f"{source.path}:{number}: reads or changes the environment; only cli/ does")
+            if re.search(r"/proc/(self|thread-self)/(environ|cmdline)", line):
+                broken.append(f"{source.path}:{number}: reads the environment or the command line; "
+                              "only cli/ does")
+    return broken
+
+
+# --- CMake ------------------------------------------------------------------------------------
+
+
+def read_targets(root):
+    """{target: (set of its sources, set of what it links)} from the CMakeLists.txt of all folders."""
+    targets = {}
+    for top in TOPS:
+        for file in sorted((root / top).rglob("CMakeLists.txt")):
+            folder = file.parent.relative_to(root).as_posix()
+            text = re.sub(r"#[^\n]*", "", file.read_text())
+            for command, body in re.findall(r"(\w+)\s*\(([^()]*)\)", text):
+                read_command(targets, folder, command.lower(), body.split())
+    return targets
+
+
+def read_command(targets, folder, command, words):
+    keywords = {"NAME", "SOURCES", "TESTS", "DEPS", "STATIC", "OBJECT", "INTERFACE", "PUBLIC", "PRIVATE"}
+    if command not in ("elastic_library", "add_library", "add_executable", "target_link_libraries",
+                       "target_sources"):
+        return
+    section = {"elastic_library": None, "target_link_libraries": "DEPS"}.get(command, "SOURCES")
+    name = None
+    for word in words:
+        if word in keywords:
+            if word in ("NAME", "SOURCES", "TESTS", "DEPS"):
+                section = word
+        elif name is None:
+            name = word
+            targets.setdefault(name, (set(), set()))
+        elif section == "SOURCES":
+            targets[name][0].add(f"{folder}/{word}")
+        elif section == "DEPS":
+            targets[name][1].add(word)
+
+
+def link_closure(target, targets):
+    seen, waiting = set(), [target]
+    while waiting:
+        for needed in targets.get(waiting.pop(), (set(), set()))[1]:
+            if needed not in seen:
+                seen.add(needed)
+                waiting.append(needed)
+    return seen
+
+
+def check_targets(root, sources):
+    broken = []
+    targets = read_targets(root)
+    for source in sources.values():
+        if source.is_test or not source.path.endswith(".cpp") or not find_place(source.path, PURE):
+            continue
+        homes = [name for name, (files, _) in targets.items() if source.path in files]
+        if not homes:
+            broken.append(f"{source.path}: is in no CMake target")
+        for home in homes:
+            for needed in sorted(link_closure(home, targets)):
+                if IMPURE_TARGET.fullmatch(needed):
+                    broken.append(f"{source.path}: is pure, but its CMake target {home} links {needed}")
+    return broken

@@ -1,0 +1,176 @@
+"""scripts/run and scripts/test themselves. Installing and compiling are replaced: test_scripts.py and
+the suite's own run try those."""
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# In the place of elastic-run: says how it was called, then does what the test wants.
+PROGRAM = r"""#!/usr/bin/env bash
+echo "called by $PPID as $$ in $PWD"
+printf 'argument <%s>\n' "$@"
+echo "python ${VIRTUAL_ENV:-none} ${PYTHON_EXEC:-none} ${PATH%%:*}"
+echo "scratch $TMPDIR"
+touch "$TMPDIR/left-by-a-worker"
+trap 'echo got TERM; exit 15' TERM
+trap 'echo got INT; exit 2' INT
+eval "${THEN:-}"
+"""
+CTEST = r"""#!/usr/bin/env bash
+echo "ctest $*" | sed "s|$PWD|.|g"
+case $* in *"$FAILING"*) echo "90% tests passed, 1 tests failed out of 10"; exit 8 ;; esac
+echo "100% tests passed, 0 tests failed out of 10"
+"""
+
+
+class Clone:
+    """A clone whose packages are there and whose build is up to date."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.cache = directory / "cache"
+        (directory / "tmp").mkdir()
+        shutil.copytree(ROOT / "scripts", directory / "scripts")
+        with (directory / "scripts/lib.sh").open("a") as lib:
+            lib.write('ensure_packages() { echo "packages $*" >>asked; nothing_to_do; }\n'
+                      'ensure_build() { echo "build $*" >>asked; mkdir -p "$root/build/$1"; nothing_to_do; }\n'
+                      'ensure_venv() { echo "venv $*" >>asked; nothing_to_do; }\n')
+        self.write("build/release/elastic-run", PROGRAM)
+        self.write("tools/ctest", CTEST)
+
+    def write(self, path, text):
+        file = self.directory / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        file.chmod(0o755)
+
+    def make_venv(self):
+        """As pip leaves it, for all that lib.sh looks at."""
+        self.write("cache/elastic-run/venv/bin/python", "#!/bin/sh\necho 3.11\n")
+        for name in ("torch", "numpy"):
+            self.write(f"cache/elastic-run/venv/lib/python3.11/site-packages/{name}-1.dist-info/RECORD", "x")
+        return self.cache / "elastic-run/venv"
+
+    @property
+    def asked(self):
+        return (self.directory / "asked").read_text().splitlines()
+
+    def start(self, *command, **environment):
+        values = {"PATH": f"{self.directory}/tools:{os.environ['PATH']}", "HOME": str(self.directory),
+                  "XDG_CACHE_HOME": str(self.cache), "TMPDIR": str(self.directory / "tmp"),
+                  "FAILING": "nothing"} | environment
+        return subprocess.Popen(command, env=values, cwd=self.directory, text=True, bufsize=1,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, start_new_session=True)
+
+    def run(self, *command, **environment):
+        process = self.start(*command, **environment)
+        stdout, stderr = process.communicate(timeout=30)
+        return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+
+
+@pytest.fixture
+def clone(tmp_path):
+    return Clone(tmp_path)
+
+
+def test_arguments_reach_elastic_run_as_they_are(clone):
+    arguments = ["--nproc-per-node=2", "a b", "", "*", "-h", "--", "é\n"]
+    process = clone.start("scripts/run", *arguments, THEN="exit 7")
+    stdout, stderr = process.communicate(timeout=30)
+    assert (process.returncode, stderr) == (7, "")
+    # Run in the place of the script (exec), where the user stands, with nothing else on stdout.
+    assert stdout.startswith(f"called by {os.getpid()} as {process.pid} in {clone.directory}\n" +
+                             "".join(f"argument <{text}>\n" for text in arguments) + "python ")
+
+
+def test_with_arguments_only_the_build_is_set_up(clone):
+    assert clone.run("scripts/run", "--version").returncode == 0
+    assert [line.split()[0] for line in clone.asked] == ["packages", "build"]
+    assert "python3" not in clone.asked[0] and clone.asked[1] == "build release elastic-run"
+
+
+def test_the_python_that_is_run_is_the_users_own_if_they_have_one_active(clone):
+    def python(**environment):
+        lines = clone.run("scripts/run", "x", **environment).stdout.splitlines()
+        return next(line for line in lines if line.startswith("python "))
+
+    tools = clone.directory / "tools"
+    assert python() == f"python none none {tools}"
+    venv = clone.make_venv()
+    assert python() == f"python {venv} none {venv}/bin"
+    assert python(VIRTUAL_ENV="/mine") == f"python /mine none {tools}"
+    assert python(PYTHON_EXEC="/my/python") == f"python none /my/python {tools}"
+    assert python(CONDA_PREFIX="/conda") == f"python none none {tools}"
+    (venv / ".elastic-run-unfinished").write_text("created")
+    assert python() == f"python none none {tools}"
+
+
+def test_the_main_job_is_set_up_run_and_cleaned_up_after(clone):
+    result = clone.run("scripts/run", VIRTUAL_ENV="/mine", PYTHON_EXEC="/my/python", THEN="exit 3")
+    assert result.returncode == 3
+    assert [line.split()[0] for line in clone.asked] == ["packages", "build", "venv"]
+    venv = clone.cache / "elastic-run/venv"
+    assert f"\npython {venv} none {venv}/bin\n" in result.stdout
+    assert "argument <--max-restarts=3>" in result.stdout
+    assert f"argument <{clone.directory}/examples/fashion_mnist.py>" in result.stdout
+    assert [line[:5] for line in result.stderr.splitlines()] == ["[1/4]", "[2/4]", "[3/4]", "[4/4]"]
+    assert list((clone.directory / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("number,status", [(signal.SIGTERM, 15), (signal.SIGINT, 2)])
+def test_a_signal_to_the_script_reaches_the_main_job_and_its_end_is_waited_for(clone, number, status):
+    process = clone.start("scripts/run", THEN="echo ready; while :; do sleep 0.05; done")
+    for line in process.stdout:
+        if line == "ready\n":
+            break
+    process.send_signal(number)
+    stdout, _ = process.communicate(timeout=30)
+    assert f"got {number.name.removeprefix('SIG')}\n" in stdout and process.returncode == status
+    assert list((clone.directory / "tmp").iterdir()) == []
+
+
+def test_scripts_test_runs_everything_and_ends_with_what_ctest_says(clone):
+    result = clone.run("scripts/test")
+    assert result.returncode == 0, result.stderr
+    assert [line.split()[:2] for line in clone.asked if line.startswith("build")] == [
+        ["build", "release"], ["build", "asan"]]
+    closing = "100% tests passed, 0 tests failed out of 10"
+    assert result.stdout.splitlines()[-2:] == [f"release: {closing}", f"asan: {closing}"]
+    assert [line.split()[0] for line in result.stdout.splitlines() if line.startswith(("build", "tests"))
+            ] == ["build", "build", "tests", "tests"]
+
+
+@pytest.mark.parametrize("failing", ["build/release", "build/asan"])
+def test_scripts_test_fails_if_any_part_fails_and_still_runs_the_others(clone, failing):
+    result = clone.run("scripts/test", FAILING=failing)
+    assert result.returncode == 1
+    assert result.stdout.count("\nctest ") + result.stdout.startswith("ctest ") == 2
+    assert f"{failing.removeprefix('build/')}: 90% tests passed, 1 tests failed" in result.stdout
+
+
+@pytest.mark.parametrize("arguments,ctest", [
+    (["unit"], [r"--test-dir ./build/release", r"-R ^unit\."]),
+    (["system"], [r"--test-dir ./build/release", r"-R ^system\."]),
+    (["structure"], [r"--test-dir ./build/release", r"-R ^(structure|build)\."]),
+    (["asan"], ["--test-dir ./build/asan"]),
+    (["asan", "store"], ["--test-dir ./build/asan", "-R store"]),
+    (["system.harness"], ["--test-dir ./build/release", "-R system.harness"]),
+])
+def test_a_part_of_the_tests_can_be_named(clone, arguments, ctest):
+    result = clone.run("scripts/test", *arguments)
+    calls = [line for line in result.stdout.splitlines() if line.startswith("ctest ")]
+    assert result.returncode == 0 and len(calls) == 1
+    assert [part for part in ctest if part not in calls[0]] == []
+    assert ("venv torch numpy pytest" in clone.asked) == (arguments != ["unit"])
+
+
+def test_ci_runs_scripts_test(clone):
+    shutil.copytree(ROOT / ".ci", clone.directory / ".ci")
+    assert "\nasan: 100% tests passed" in clone.run(".ci/run").stdout

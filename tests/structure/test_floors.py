@@ -1,0 +1,229 @@
+"""No include against the order of floors, and nothing in a pure folder that does instead of decides."""
+
+import pathlib
+import shutil
+
+import floors
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def test_every_include_obeys_the_floors():
+    broken = floors.check(ROOT)
+    assert not broken, "\n" + "\n".join(broken)
+
+
+# --- Each rule is seen to fail: a copy of the tree gets one bad file, and the rule must name it. ------
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    """A copy of our tree, and what check() finds in it as it is."""
+    copy = tmp_path_factory.mktemp("tree")
+    for top in floors.TOPS:
+        if (ROOT / top).exists():
+            shutil.copytree(ROOT / top, copy / top)
+    return copy, set(floors.check(copy))
+
+
+@pytest.fixture
+def house(tree, tmp_path):
+    """house({path: text}): what check() finds when these files are added to our tree (a path that
+    exists is added to), beyond what it finds without them."""
+    copy, before = tree
+
+    def add(files):
+        shutil.rmtree(tmp_path)
+        shutil.copytree(copy, tmp_path)
+        for path, text in files.items():
+            file = tmp_path / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("a") as out:
+                out.write(text + "\n")
+        return sorted(set(floors.check(tmp_path)) - before)
+
+    return add
+
+
+AGAINST_THE_ORDER = [
+    ("src/base", "src/net"),
+    ("src/net", "src/process"),
+    ("src/process", "rendezvous/store"),
+    ("src/output", "src/runtime"),
+    ("rendezvous/store", "src/agent"),
+    ("rendezvous/protocol", "src/job"),
+    ("src/job", "src/runtime"),
+    ("src/runtime", "cli"),
+    ("health", "cli"),
+]
+NEIGHBOURS = [
+    ("src/process", "src/output"),
+    ("src/output", "src/process"),
+    ("src/agent", "src/job"),
+    ("src/job", "src/agent"),
+    ("rendezvous/store", "health"),
+    ("health", "rendezvous/protocol"),
+]
+BETWEEN_ROOMS = [
+    ("rendezvous/membership", "rendezvous/store"),
+    ("rendezvous/store", "rendezvous/protocol"),
+    ("rendezvous/protocol", "rendezvous/membership"),
+    ("rendezvous/protocol", "rendezvous/transport"),
+    ("rendezvous/transport", "rendezvous/store"),
+    ("rendezvous/locate", "rendezvous/transport"),
+]
+ALLOWED = [
+    ("cli", "src/runtime"),
+    ("src/runtime", "src/job"),
+    ("src/runtime", "src/process"),
+    ("src/agent", "rendezvous/protocol"),
+    ("src/job", "rendezvous/membership"),
+    ("rendezvous/transport", "rendezvous/protocol"),
+    ("rendezvous/locate", "rendezvous/membership"),
+    ("rendezvous/transport", "src/net"),
+    ("src/process", "src/net"),
+    ("health", "src/output"),
+]
+
+
+def include(user, used):
+    return {f"{used}/bad_used.h": "#pragma once", f"{user}/bad_user.h": f'#include "{used}/bad_used.h"'}
+
+
+@pytest.mark.parametrize("user,used", AGAINST_THE_ORDER)
+def test_an_include_against_the_order_is_found(house, user, used):
+    broken = house(include(user, used))
+    assert [line for line in broken if line.startswith(f"{user}/bad_user.h:1:") and "may not include "
+            "from floor" in line], broken
+
+
+@pytest.mark.parametrize("user,used", NEIGHBOURS)
+def test_an_include_between_neighbours_is_found(house, user, used):
+    broken = house(include(user, used))
+    assert [line for line in broken if line.startswith(f"{user}/bad_user.h:1:") and "neighbours" in line]
+
+
+@pytest.mark.parametrize("user,used", BETWEEN_ROOMS)
+def test_an_include_between_the_rooms_of_rendezvous_is_found(house, user, used):
+    broken = house(include(user, used))
+    assert [line for line in broken if line.startswith(f"{user}/bad_user.h:1:") and
+            f"{user} may not include from {used}" in line]
+
+
+@pytest.mark.parametrize("user,used", ALLOWED)
+def test_an_include_from_a_lower_floor_is_allowed(house, user, used):
+    assert house(include(user, used)) == []
+
+
+def test_a_file_outside_all_floors_is_found(house):
+    assert "stands on no floor" in house({"src/attic/chest.cpp": "int i;"})[0]
+    assert "stands on no floor" in house({"src/loose.h": "#pragma once"})[0]
+
+
+def test_an_include_that_is_not_from_the_top_is_found(house):
+    assert "name it from the top" in house({"src/base/bad.cpp": '#include "result.h"'})[0]
+    assert "preprocessor" in house({"src/base/worse.cpp": "#include SOME_HEADER"})[0]
+
+
+def test_an_include_with_angle_brackets_is_no_way_round(house):
+    broken = house({"cli/bad_used.h": "#pragma once", "src/base/bad.cpp": "#include <cli/bad_used.h>"})
+    assert "may not include from floor 7" in broken[0]
+
+
+def test_an_include_in_a_comment_is_none(house):
+    assert house({"src/base/good.cpp": '// #include "cli/x.h"\n/*\n#include "cli/x.h"\n*/'}) == []
+
+
+PURE_FILES = [
+    "src/agent/bad.h", "src/job/bad.h", "rendezvous/membership/bad.h", "rendezvous/protocol/bad.h",
+    "rendezvous/store/codec.h", "rendezvous/store/keyspace.h", "cli/argv_normalizer.h",
+    "cli/launch_plan.h", "cli/detect/slurm.h", "health/judge/bad.h", "src/output/lines.h",
+    "src/output/tail.h", "src/output/filters.h", "src/agent/bad_test.cpp",
+]
+DOING = [
+    "uv.h", "sys/socket.h", "netinet/in.h", "arpa/inet.h", "netdb.h", "poll.h", "sys/epoll.h",
+    "unistd.h", "signal.h", "csignal", "fcntl.h", "spawn.h", "sys/wait.h", "sys/types.h", "time.h",
+    "ctime", "chrono", "sys/time.h", "thread", "mutex", "condition_variable", "future", "atomic",
+    "pthread.h", "semaphore", "fstream", "filesystem", "iostream", "cstdio", "stdio.h", "cstdlib",
+    "stdlib.h", "random", "linux/close_range.h", "spdlog/spdlog.h", "fmt/chrono.h", "fmt/os.h",
+]
+
+
+@pytest.mark.parametrize("path", PURE_FILES)
+def test_a_header_that_does_something_is_found_in_every_pure_place(house, path):
+    broken = house({path: "#include <sys/socket.h>"})
+    assert [line for line in broken if line.startswith(f"{path}:") and "<sys/socket.h>" in line]
+
+
+def test_every_header_that_does_something_is_found(house):
+    broken = "\n".join(house({"src/job/bad.h": "\n".join(f"#include <{name}>" for name in DOING)}))
+    assert [name for name in DOING if f"may not include <{name}>" not in broken] == []
+
+
+def test_a_header_that_does_something_is_found_through_headers_of_ours(house):
+    broken = house({"src/base/middle.h": '#include "src/base/low.h"',
+                    "src/base/low.h": "#include <sys/socket.h>",
+                    "src/agent/bad.h": '#include "src/base/middle.h"'})
+    assert broken == ["src/agent/bad.h:1 > src/base/middle.h:1 > src/base/low.h:1: pure code may not "
+                      "include <sys/socket.h>; PURE_HEADERS in tests/structure/floors.py lists what it "
+                      "may"]
+
+
+@pytest.mark.parametrize("used", ["src/base/log.h", "src/net/bad_used.h", "src/process/bad_used.h",
+                                  "src/output/bad_used.h"])
+def test_a_header_of_ours_that_does_something_is_found(house, used):
+    broken = house({used: "#pragma once", "src/agent/bad.h": f'#include "{used}"'})
+    assert [line for line in broken if line.startswith("src/agent/bad.h:1:") and "is not pure" in line]
+
+
+def test_doctest_is_for_tests_only(house):
+    assert house({"src/job/good_test.cpp": "#include <doctest/doctest.h>"}) == []
+    assert "doctest" in house({"src/job/bad.h": "#include <doctest/doctest.h>"})[0]
+
+
+@pytest.mark.parametrize("path,header", [
+    ("src/net/bad.cpp", "spdlog/spdlog.h"), ("src/base/log.h", "spdlog/spdlog.h"),
+    ("src/base/bad.cpp", "nlohmann/json.hpp"), ("src/base/json.h", "nlohmann/json.hpp"),
+    ("src/runtime/bad.cpp", "CLI/CLI.hpp"), ("cli/bad.h", "CLI/App.hpp"),
+    ("src/runtime/bad.cpp", "uv.h"), ("src/net/bad.h", "uv.h"),
+])
+def test_a_heavy_header_outside_its_wall_is_found(house, path, header):
+    broken = house({path: f"#include <{header}>"})
+    assert [line for line in broken if line.startswith(f"{path}:") and "stays behind" in line], broken
+
+
+def test_cli11_in_two_files_is_found(house):
+    broken = house({"cli/one.cpp": "#include <CLI/CLI.hpp>", "cli/two.cpp": "#include <CLI/App.hpp>"})
+    assert [line for line in broken if "not in 1" in line]
+
+
+@pytest.mark.parametrize("code", [
+    'const char* home = std::getenv("HOME");', 'auto x = secure_getenv("X");', "extern char** environ;",
+    "char** all = environ;", 'setenv("A", "b", 1);', 'read_file("/proc/self/environ");',
+    'open("/proc/self/cmdline");',
+])
+def test_reading_the_environment_below_cli_is_found(house, code):
+    assert "src/runtime/bad.cpp:1:" in house({"src/runtime/bad.cpp": code})[0]
+    assert house({"cli/good.cpp": code}) == []
+
+
+def test_words_about_the_environment_are_no_reading_of_it(house):
+    assert house({"src/runtime/good.cpp": '// getenv("X")\nlog("environ = getenv() is not used");\n'
+                  'auto environment = plan.environment; path("/proc/" + pid + "/environ");'}) == []
+
+
+@pytest.mark.parametrize("needed", ["elastic_net", "elastic_uv", "elastic_process", "Threads::Threads",
+                                    "${UV_STATIC_LIBRARY}", "PkgConfig::uv", "elastic_middle"])
+def test_a_pure_target_that_links_libuv_is_found(house, needed):
+    broken = house({
+        "src/job/bad.cpp": "int i;", "src/net/bad.cpp": "int i;",
+        "src/job/CMakeLists.txt": f"elastic_library(NAME bad SOURCES bad.cpp # comment\n DEPS {needed})",
+        "src/net/CMakeLists.txt": "add_library(elastic_middle STATIC bad.cpp)\n"
+                                  "target_link_libraries(elastic_middle PUBLIC elastic_uv)"})
+    assert [line for line in broken if line.startswith("src/job/bad.cpp:") and "its CMake target bad" in
+            line and "links" in line], broken
+
+
+def test_a_pure_file_in_no_target_is_found(house):
+    assert house({"src/job/bad.cpp": "int i;"}) == ["src/job/bad.cpp: is in no CMake target"]

@@ -1,0 +1,84 @@
+"""The fixtures of the system tests; docs/testing.md explains how a test uses them."""
+
+import glob
+import os
+import pathlib
+import signal
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(__file__))
+import harness  # noqa: E402
+
+USUAL_TIME_LIMIT = 120  # seconds for one test, unless @pytest.mark.time_limit says otherwise
+
+
+def pytest_collection_modifyitems(items):
+    if os.path.exists("/proc/driver/nvidia") or glob.glob("/dev/nvidia[0-9]*"):
+        return
+    skip = pytest.mark.skip(reason="needs an NVIDIA GPU, and this machine has none")
+    for item in items:
+        if item.get_closest_marker("requires_gpu"):
+            item.add_marker(skip)
+
+
+@pytest.fixture(autouse=True)
+def time_limit(request):
+    """Fails a test that hangs in Python itself; everything that it started is then ended."""
+    marker = request.node.get_closest_marker("time_limit")
+    seconds = marker.args[0] if marker else USUAL_TIME_LIMIT
+
+    def too_long(_number, _frame):
+        raise harness.HarnessError(f"the test takes longer than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(seconds)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def elastic_run(tmp_path, time_limit):
+    """Runs elastic-run: `elastic_run("--version")`, or `.start(...)` and `.wait()`; the class
+    harness.Programs has the rest. At the end of the test nothing of it may be left."""
+    binary = os.environ.get("ELASTIC_RUN_BINARY")
+    if not binary or not os.access(binary, os.X_OK):
+        pytest.fail(f"no elastic-run to test: ELASTIC_RUN_BINARY is {binary!r}; scripts/test builds it")
+    places = sorted({"/tmp", os.environ.get("TMPDIR", "/tmp")})
+    before = worker_directories(places)
+    programs = harness.Programs(pathlib.Path(binary), tmp_path, os.path.dirname(sys.executable))
+    yield programs
+    programs.finish()
+    left = worker_directories(places) - before
+    assert not left, f"directories of workers were made outside TMPDIR, or stayed: {sorted(left)}"
+
+
+def worker_directories(places):
+    return {name for place in places for name in glob.glob(f"{place}/torchelastic_*")}
+
+
+@pytest.fixture
+def script(tmp_path):
+    """script(name, text): writes a file that is executable and returns its path."""
+
+    def write(name, text):
+        path = tmp_path / name
+        path.write_text(text)
+        path.chmod(0o755)
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def static_c(tmp_path_factory):
+    """static_c(source): the path of a static executable made from the text of a C file."""
+    return harness.StaticC(tmp_path_factory.mktemp("static_c"))
+
+
+@pytest.fixture
+def sanitized(elastic_run):
+    """True if the elastic-run under test has sanitizers in it: larger, slower, not static."""
+    return harness.is_sanitized(elastic_run.binary)
