@@ -16,8 +16,7 @@ std::string fill(std::string_view script, std::string_view name, std::string_vie
   return replace_all(std::string(script), format("@{}@", name), text);
 }
 
-// --- bash
-// -----------------------------------------------------------------------------------------
+// --- bash ----------------------------------------------------------------------------------------
 
 // The words are read from the line itself: bash cuts them at "=" and ":" too.
 constexpr std::string_view kBash =
@@ -25,7 +24,7 @@ constexpr std::string_view kBash =
 # Load it with: source <(elastic-run --print-completion bash)
 
 _elastic_run() {
-  local line=${COMP_LINE:0:COMP_POINT} words=() current flag= script= dashes= i
+  local line=${COMP_LINE:0:COMP_POINT} words=() current flag='' script='' i
   read -ra words <<<"$line"
   [[ $line == *[[:space:]] ]] && words+=('')
   current=${words[-1]}
@@ -33,19 +32,18 @@ _elastic_run() {
 
   for ((i = 1; i < ${#words[@]} - 1; ++i)); do
     if [[ -n $flag ]]; then
-      flag=
+      flag=''
       continue
     fi
     case ${words[i]//_/-} in
-      --) dashes=1 && break ;;
       --*=*) ;;
       @VALUE_FLAGS@) flag=${words[i]} ;;
-      -?*) ;;
-      *) script=1 && break ;;
+      -[!-]* | --?*) ;;
+      *) script=1; break ;; # the script, or "--" before it
     esac
   done
 
-  if [[ -z $script && -z $dashes && -z $flag ]]; then
+  if [[ -z $script && -z $flag ]]; then
     case $current in
       --*=*) flag=${current%%=*} current=${current#*=} ;;
       -*)
@@ -55,7 +53,7 @@ _elastic_run() {
     esac
   fi
 
-  local known=
+  local known=''
   case ${flag//_/-} in
 @KNOWN_VALUES@    @DIRECTORY_FLAGS@)
       compopt -o filenames
@@ -68,7 +66,7 @@ _elastic_run() {
       return
       ;;
   esac
-  local before=
+  local before=''
   [[ $line == *"$flag=$current" && $COMP_WORDBREAKS != *=* ]] && before="$flag="
   mapfile -t COMPREPLY < <(compgen -P "$before" -W "$known" -- "$current")
 }
@@ -102,8 +100,7 @@ std::string bash_script() {
   return fill(script, "KNOWN_VALUES", known_values);
 }
 
-// --- zsh
-// ------------------------------------------------------------------------------------------
+// --- zsh -----------------------------------------------------------------------------------------
 
 constexpr std::string_view kZsh = R"zsh(#compdef elastic-run
 # zsh completion for elastic-run, made by: elastic-run --print-completion zsh
@@ -158,8 +155,7 @@ std::string zsh_script() {
   return fill(kZsh, "SPECIFICATIONS", specifications);
 }
 
-// --- fish
-// -----------------------------------------------------------------------------------------
+// --- fish ----------------------------------------------------------------------------------------
 
 constexpr std::string_view kFish =
     R"fish(# fish completion for elastic-run, made by: elastic-run --print-completion fish
@@ -177,12 +173,12 @@ function __elastic_run_before_script
             continue
         end
         switch (string replace -a _ - -- $word)
-            case --
-                return 1
             case '--*=*'
             case @VALUE_FLAGS@
                 set is_value 1
-            case '-?*'
+            case -
+                return 1
+            case '-*'
             case '*'
                 return 1
         end

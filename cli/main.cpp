@@ -35,6 +35,11 @@ int print(const std::string& text) {
 
 int run(const cli::ParsedFlags& flags, const agent::Environment& environment,
         const process::InheritedState& inherited) {
+  if (const auto wanted = agent::lookup(environment, "LOGLEVEL"); wanted && !wanted->empty()) {
+    const auto level = log::parse_level(*wanted);
+    if (!level) return refuse(level.error());
+    log::set_level(*level);
+  }
   const auto plan = cli::make_launch_plan(flags, environment, cli::ThisHost());
   if (!plan) return refuse(plan.error());
   if (const auto warning = cli::no_effect_warning(flags)) log::warning(*warning);
@@ -54,11 +59,6 @@ int main(int argc, char** argv) {
   agent::Environment environment;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) environment.emplace_back(*entry);
 
-  if (const auto wanted = agent::lookup(environment, "LOGLEVEL"); wanted && !wanted->empty()) {
-    const auto level = log::parse_level(*wanted);
-    if (!level) return refuse(level.error());
-    log::set_level(*level);
-  }
   const auto flags = cli::parse_command_line(
       arguments, [&](const std::string& name) { return agent::lookup(environment, name); });
   if (!flags) return refuse(flags.error());

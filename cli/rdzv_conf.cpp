@@ -81,7 +81,7 @@ std::string_view complaint(KeyType type, const std::string& value) {
   switch (type) {
     case KeyType::kSeconds:
       if (is_whole_number(value, 1, limits::kMaxTimeoutSeconds)) return {};
-      return "whole seconds, from 1 to 30 days";
+      return "whole seconds, from 1 to 315360000 (10 years)";
     case KeyType::kCount: return is_whole_number(value, 0, kMost) ? "" : "a whole number from 0 on";
     case KeyType::kNodes: return is_whole_number(value, 1, kMost) ? "" : "a whole number from 1 on";
     case KeyType::kFraction: {

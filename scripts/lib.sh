@@ -16,7 +16,6 @@ packages_for_build=(
   libuv1-dev            # event loop: sockets, timers, worker pool
   libfmt-dev            # text formatting (headers only)
   libspdlog-dev         # behind src/base/log (headers only)
-  libcli11-dev          # behind cli/ (headers only)
   nlohmann-json3-dev    # behind src/base/json (headers only)
   doctest-dev           # unit tests, which every preset builds
 )

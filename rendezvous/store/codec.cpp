@@ -12,7 +12,7 @@
 namespace elastic::store {
 namespace {
 
-// The protocol has the byte order of the host that wrote it; every machine that trains is little-endian.
+// The protocol has the byte order of the host that wrote it, and all that train are little-endian.
 static_assert(std::endian::native == std::endian::little);
 
 // VALIDATE and its magic.
@@ -52,8 +52,8 @@ bool may_be_http(std::string_view seen) {
                      [&](std::string_view method) { return may_be(seen, method); });
 }
 
-// Before VALIDATE existed a request was an op from 0 to 12 and the length of a key. A first byte of 0
-// is judged only when the whole length is there: it may as well be VALIDATE with a wrong magic.
+// Before VALIDATE existed a request was an op from 0 to 12 and the length of a key. A first byte of
+// 0 is judged only when the whole length is there: it may as well be VALIDATE with a wrong magic.
 bool may_be_old_torch(std::string_view seen) {
   const auto op = static_cast<unsigned char>(seen[0]);
   if (op > 12 || (op == 0 && seen.size() < 9)) return false;
@@ -80,7 +80,8 @@ Refusal stranger(std::string_view seen) {
             "it speaks the TCPStore protocol of torch 2.0 or older; use torch 2.2 or newer"};
   }
   if (first == kHello[0]) {
-    return {Kind::kWrongMagic, format("its VALIDATE has a wrong magic number (first bytes {})", hex(seen))};
+    return {Kind::kWrongMagic,
+            format("its VALIDATE has a wrong magic number (first bytes {})", hex(seen))};
   }
   return {Kind::kUnknownProtocol,
           format("it does not speak PyTorch's TCPStore protocol (first bytes {})", hex(seen))};
@@ -246,8 +247,8 @@ bool Decoder::take_length(Bytes& bytes, bool is_key) {
   const std::size_t limit = is_key ? limits::kStoreKeyBytes : limits::kStorePayloadBytes;
   if (length > limit) {
     return refuse(is_key ? Refusal::Kind::kKeyTooLong : Refusal::Kind::kValueTooLong,
-                  format("it sent a {} of {} bytes; at most {} are allowed", is_key ? "key" : "value",
-                         length, limit));
+                  format("it sent a {} of {} bytes; at most {} are allowed",
+                         is_key ? "key" : "value", length, limit));
   }
   length_ = static_cast<std::size_t>(length);
   command_bytes_ += length_;
@@ -262,8 +263,9 @@ bool Decoder::take_length(Bytes& bytes, bool is_key) {
 bool Decoder::take_text(Bytes& bytes, std::string& text) {
   const std::size_t taken = std::min(length_ - text.size(), bytes.size());
   const std::size_t needed = text.size() + taken;
-  // Room grows with what has come, not with what is announced: an announcement costs a client nothing.
-  if (needed > text.capacity()) text.reserve(std::min(length_, std::max(needed, 2 * text.capacity())));
+  // Room grows with what has come, not with what is announced, for that costs a client nothing.
+  if (needed > text.capacity())
+    text.reserve(std::min(length_, std::max(needed, 2 * text.capacity())));
   text.append(as_text(bytes.first(taken)));
   bytes = bytes.subspan(taken);
   if (text.size() < length_) return false;

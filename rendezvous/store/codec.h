@@ -72,13 +72,14 @@ struct Refusal {
   Kind kind;
   std::string reason;  // for a person, without the client's address: "its key has 9000 bytes, ..."
 };
-inline constexpr std::size_t kRefusalKinds = static_cast<std::size_t>(Refusal::Kind::kUnreadReplies) + 1;
+inline constexpr std::size_t kRefusalKinds =
+    static_cast<std::size_t>(Refusal::Kind::kUnreadReplies) + 1;
 
 // Bytes of one request, its keys and values together; above it the connection is closed.
 inline constexpr std::size_t kCommandBytes = 64 * 1024 * 1024;
 
-// Turns one connection's bytes, in whatever pieces they come, into commands. Takes the time that the
-// number of bytes needs, however small the pieces; holds the one command that is not yet complete.
+// Turns one connection's bytes, in whatever pieces they come, into commands. Takes the time that
+// the number of bytes needs, however small the pieces; holds the one command that is incomplete.
 class Decoder {
  public:
   enum class Step {
@@ -88,7 +89,7 @@ class Decoder {
   };
 
   // Takes bytes from the front of `bytes` up to the end of one command. VALIDATE, which must come
-  // first, is taken here and is no command. Limits are judged as soon as a length or a count is there.
+  // first, is taken here and is no command. A length or count is judged as soon as it is there.
   Step next(Bytes& bytes);
 
   // The command that next() completed, until the next call. The caller may move its strings away.

@@ -32,7 +32,8 @@ std::string told(const Command& command) {
     case Op::kSet:
     case Op::kAppend:
     case Op::kQueuePush: return line + " " + command.key + "=" + command.value;
-    case Op::kCompareSet: return line + " " + command.key + " " + command.expected + "->" + command.value;
+    case Op::kCompareSet:
+      return line + " " + command.key + " " + command.expected + "->" + command.value;
     case Op::kGet:
     case Op::kDeleteKey:
     case Op::kQueuePop:
@@ -87,11 +88,12 @@ Refusal::Kind kind_of(const std::string& data) {
 
 // One of every request, as a client sends it, and what is to be understood.
 const std::string kEverything =
-    kHello + set("/foo", "bar") + op(Op::kCompareSet) + text("/foo") + text("") + text("x") + get("/foo") +
-    add("init/", -2) + op(Op::kCheck) + key_list({"/a", "/b"}) + wait({}) + op(Op::kGetNumKeys) +
-    op(Op::kDeleteKey) + text("/foo") + op(Op::kAppend) + text("/foo") + text("more") + op(Op::kMultiGet) +
-    key_list({"", "/bb"}) + op(Op::kMultiSet) + i64(2) + text("/a") + text("1") + text("/b") + text("") +
-    op(Op::kCancelWait) + ping({"\x39\x30\x00\xF0", 4}) + op(Op::kQueuePush) + text("/q") + text("item") +
+    kHello + set("/foo", "bar") + op(Op::kCompareSet) + text("/foo") + text("") + text("x") +
+    get("/foo") + add("init/", -2) + op(Op::kCheck) + key_list({"/a", "/b"}) + wait({}) +
+    op(Op::kGetNumKeys) + op(Op::kDeleteKey) + text("/foo") + op(Op::kAppend) + text("/foo") +
+    text("more") + op(Op::kMultiGet) + key_list({"", "/bb"}) + op(Op::kMultiSet) + i64(2) +
+    text("/a") + text("1") + text("/b") + text("") + op(Op::kCancelWait) +
+    ping({"\x39\x30\x00\xF0", 4}) + op(Op::kQueuePush) + text("/q") + text("item") +
     op(Op::kQueuePop) + text("/q") + op(Op::kQueueLen) + text("/q") + op(Op::kListKeys) +
     op(Op::kBarrier) + text("/foo") + i64(2);
 const std::vector<std::string> kEverythingTold = {
@@ -132,7 +134,8 @@ TEST_CASE("every request is understood, however its bytes are cut") {
 
 TEST_CASE("a command's strings may be taken away before the next command") {
   Decoder decoder;
-  const std::string data = kHello + set("/a", std::string(100, 'x')) + set("/b", std::string(100, 'y'));
+  const std::string data =
+      kHello + set("/a", std::string(100, 'x')) + set("/b", std::string(100, 'y'));
   Bytes bytes = bytes_of(data);
   REQUIRE(decoder.next(bytes) == Decoder::Step::kCommand);
   const std::string taken = std::move(decoder.command().value);
@@ -222,7 +225,8 @@ TEST_CASE("the longest value is taken and one byte more is refused before any of
   CHECK(kind_of(kHello + op(Op::kSet) + text("/k") + length) == Refusal::Kind::kValueTooLong);
   CHECK(kind_of(kHello + op(Op::kCompareSet) + text("/k") + text("") + length) ==
         Refusal::Kind::kValueTooLong);
-  CHECK(kind_of(kHello + op(Op::kMultiSet) + i64(1) + text("/k") + length) == Refusal::Kind::kValueTooLong);
+  CHECK(kind_of(kHello + op(Op::kMultiSet) + i64(1) + text("/k") + length) ==
+        Refusal::Kind::kValueTooLong);
 }
 
 TEST_CASE("the longest list is taken and one key more is refused by its count") {
@@ -263,8 +267,11 @@ TEST_CASE("a large command leaves no memory with an idle connection") {
   const std::string large(1024 * 1024, 'v');
   Decoder decoder;
   Decoded decoded;
-  feed(decoder, kHello + op(Op::kCompareSet) + text(std::string(8000, 'k')) + text(large) + text(large), decoded);
-  feed(decoder, op(Op::kMultiSet) + i64(2) + text("/a") + text(large) + text("/b") + text(large), decoded);
+  feed(decoder,
+       kHello + op(Op::kCompareSet) + text(std::string(8000, 'k')) + text(large) + text(large),
+       decoded);
+  feed(decoder, op(Op::kMultiSet) + i64(2) + text("/a") + text(large) + text("/b") + text(large),
+       decoded);
   feed(decoder, op(Op::kCheck) + i64(1000) + std::string(8 * 1000, '\0'), decoded);
   REQUIRE(decoded.commands.size() == 3);
   const Command& kept = decoder.command();

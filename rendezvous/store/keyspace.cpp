@@ -27,8 +27,8 @@ std::unexpected<Refusal> reply_too_long(std::string_view request) {
                 format("the answer to its {} would have more than {} bytes", request, kReplyBytes));
 }
 
-// A number as std::stoll reads it, for that is what PyTorch's server does with a counter: blanks and a
-// sign may precede it, whatever follows the digits is ignored.
+// A number as std::stoll reads it, for that is what PyTorch's server does with a counter: blanks
+// and a sign may precede it, whatever follows the digits is ignored.
 std::optional<std::int64_t> read_counter(std::string_view text) {
   const std::size_t start = text.find_first_not_of(" \t\n\v\f\r");
   if (start == std::string_view::npos) return {};
@@ -73,7 +73,8 @@ Outcome Keyspace::apply(ClientId client, Command& command, Outbox& outbox) {
   return {};
 }
 
-// A failed comparison with a missing key answers `expected`, as if it were there; clients rely on it.
+// A failed comparison with a missing key answers `expected` as if it were there: clients rely on
+// it.
 void Keyspace::compare_set(Command& command, std::string& out, Outbox& outbox) {
   const auto found = values_.find(command.key);
   if (found == values_.end()) {
@@ -129,8 +130,8 @@ Outcome Keyspace::append(Command& command, Outbox& outbox) {
   const auto [at, is_new] = values_.try_emplace(std::move(command.key));
   if (command.value.size() > kGrownValueBytes - at->second.size()) {
     return refuse(Refusal::Kind::kValueTooLong,
-                  format("its APPEND takes the value of key {} beyond {} bytes", printable(at->first),
-                         kGrownValueBytes));
+                  format("its APPEND takes the value of key {} beyond {} bytes",
+                         printable(at->first), kGrownValueBytes));
   }
   if (is_new) {
     at->second = std::move(command.value);
@@ -267,8 +268,8 @@ void Keyspace::wake_all(std::string_view key, Outbox& outbox) {
   for (const Waiter& waiter : list) arrived(waiter, outbox);
 }
 
-// One item is for one client: the one that has waited longest for nothing else. If there is none, all
-// who wait for this queue among other keys note that it has come.
+// One item is for one client: the one that has waited longest for nothing else. If there is none,
+// all who wait for this queue among other keys note that it has come.
 void Keyspace::wake_one(std::string_view key, Outbox& outbox) {
   const auto found = waiters_.find(key);
   if (found == waiters_.end()) return;

@@ -38,8 +38,8 @@ class Keyspace {
   Keyspace& operator=(const Keyspace&) = delete;
 
   // Carries out one command, whose strings it may take, and appends the replies it causes, to this
-  // and to waiting clients. A refusal means that the client's connection must be closed: nothing has
-  // changed and nothing was appended.
+  // and to waiting clients. A refusal means that the client's connection must be closed: nothing
+  // has changed and nothing was appended.
   std::expected<void, Refusal> apply(ClientId client, Command& command, Outbox& outbox);
 
   // Forgets what the client waits for. To be called when its connection has gone.
@@ -52,7 +52,9 @@ class Keyspace {
  private:
   struct Hash {
     using is_transparent = void;
-    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+    std::size_t operator()(std::string_view text) const {
+      return std::hash<std::string_view>{}(text);
+    }
   };
   template <class Value>
   using Map = std::unordered_map<std::string, Value, Hash, std::equal_to<>>;

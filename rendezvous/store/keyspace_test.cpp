@@ -60,7 +60,9 @@ class World final : public Outbox {
   std::string wait(ClientId client, const std::vector<std::string>& keys) {
     return run(client, list(Op::kWait, keys));
   }
-  std::string check(const std::vector<std::string>& keys) { return run(kReader, list(Op::kCheck, keys)); }
+  std::string check(const std::vector<std::string>& keys) {
+    return run(kReader, list(Op::kCheck, keys));
+  }
   std::string barrier(ClientId client, const std::string& key, std::int64_t size) {
     return run(client, number(Op::kBarrier, key, size));
   }
@@ -81,7 +83,8 @@ class World final : public Outbox {
     command.number = number;
     return command;
   }
-  static Command list(Op op, const std::vector<std::string>& keys, const std::vector<std::string>& values = {}) {
+  static Command list(Op op, const std::vector<std::string>& keys,
+                      const std::vector<std::string>& values = {}) {
     Command command = with(op, {});
     command.keys = keys;
     command.values = values;
@@ -133,9 +136,15 @@ TEST_CASE("add counts from nothing, and its value reads as decimal text") {
 }
 
 TEST_CASE("add reads an existing value as std::stoll does") {
-  const std::map<std::string, std::int64_t> kReadable = {
-      {" 12abc", 13}, {"12.9", 13},  {"0x10", 1}, {"+5", 6},         {"-0", 1},
-      {" \t\n\v\f\r7", 8}, {"007", 8}, {std::string("5\0x", 3), 6}, {"-9223372036854775808", kLeast + 1}};
+  const std::map<std::string, std::int64_t> kReadable = {{" 12abc", 13},
+                                                         {"12.9", 13},
+                                                         {"0x10", 1},
+                                                         {"+5", 6},
+                                                         {"-0", 1},
+                                                         {" \t\n\v\f\r7", 8},
+                                                         {"007", 8},
+                                                         {std::string("5\0x", 3), 6},
+                                                         {"-9223372036854775808", kLeast + 1}};
   for (const auto& [value, sum] : kReadable) {
     CAPTURE(value);
     World world;
@@ -146,9 +155,10 @@ TEST_CASE("add reads an existing value as std::stoll does") {
 }
 
 TEST_CASE("add to what is no number is refused and changes nothing") {
-  for (const std::string& value : {std::string(), std::string("abc"), std::string("-"), std::string("+"),
-                                  std::string("--1"), std::string("+-1"), std::string("   "),
-                                  std::string("9223372036854775808"), std::string("\0001", 2)}) {
+  for (const std::string& value :
+       {std::string(), std::string("abc"), std::string("-"), std::string("+"), std::string("--1"),
+        std::string("+-1"), std::string("   "), std::string("9223372036854775808"),
+        std::string("\0001", 2)}) {
     CAPTURE(value);
     World world;
     world.set(1, "/n", value);
@@ -201,7 +211,8 @@ TEST_CASE("append stops where a get could no longer be answered") {
   World world;
   const std::string eighth(limits::kStorePayloadBytes, 'v');
   for (int i = 0; i < 7; ++i) world.run(1, World::with(Op::kAppend, "/k", eighth));
-  const Command rest = World::with(Op::kAppend, "/k", std::string(limits::kStorePayloadBytes - 8, 'v'));
+  const Command rest =
+      World::with(Op::kAppend, "/k", std::string(limits::kStorePayloadBytes - 8, 'v'));
   world.run(1, rest);
   CHECK(world.refused(1, World::with(Op::kAppend, "/k", "v")) == Refusal::Kind::kValueTooLong);
   CHECK(world.get("/k").size() == limits::kStoreUnreadReplyBytes);
@@ -210,7 +221,8 @@ TEST_CASE("append stops where a get could no longer be answered") {
 TEST_CASE("multi_set sets all pairs and multi_get answers in the order asked") {
   World world;
   CHECK(world.run(1, World::list(Op::kMultiSet, {"/a", "/b", "/a"}, {"1", "", "2"})).empty());
-  CHECK(world.run(1, World::list(Op::kMultiGet, {"/b", "/a", "/none"})) == text("") + text("2") + text(""));
+  CHECK(world.run(1, World::list(Op::kMultiGet, {"/b", "/a", "/none"})) ==
+        text("") + text("2") + text(""));
   CHECK(world.run(1, World::list(Op::kMultiGet, {})).empty());
   CHECK(world.run(1, World::list(Op::kMultiSet, {})).empty());
 }
@@ -234,7 +246,8 @@ TEST_CASE("num_keys and list_keys tell of values, not of queues") {
 
 TEST_CASE("ping answers its nonce") {
   World world;
-  CHECK(world.run(1, World::number(Op::kPing, {}, 0xF0003039)) == std::string("\x39\x30\x00\xF0", 4));
+  CHECK(world.run(1, World::number(Op::kPing, {}, 0xF0003039)) ==
+        std::string("\x39\x30\x00\xF0", 4));
 }
 
 TEST_CASE("a wait is answered at once when all keys are there") {

@@ -39,9 +39,10 @@ struct Server::Connection {
 Result<std::unique_ptr<Server>> Server::open(net::Loop& loop, const std::string& address,
                                              std::uint16_t port) {
   std::unique_ptr<Server> server(new Server);
-  auto listener = net::Listener::open(
-      loop, address, port,
-      [self = server.get()](std::unique_ptr<net::Stream> stream) { self->accept(std::move(stream)); });
+  auto listener = net::Listener::open(loop, address, port,
+                                      [self = server.get()](std::unique_ptr<net::Stream> stream) {
+                                        self->accept(std::move(stream));
+                                      });
   if (!listener) return std::unexpected(std::move(listener.error()));
   server->listener_ = std::move(*listener);
   return server;
@@ -107,7 +108,7 @@ void Server::send(Connection& connection) {
   if (connection.replies.capacity() > kKeptReplyBytes) std::string().swap(connection.replies);
 }
 
-// A wake-up is one byte for one request, so only a client's own requests can make it unread too much.
+// A wake-up is one byte for one request: only a client's own requests make it leave much unread.
 void Server::send_to_woken() {
   for (const ClientId client : woken_) send(*connections_.at(client));
   woken_.clear();
@@ -122,8 +123,8 @@ std::optional<Refusal> Server::unread_replies(const Connection& connection) cons
 
 void Server::refuse(Connection& connection, const Refusal& refusal) {
   ++stats_.refused;
-  const std::string text = format("worker store on port {} closed the connection from {}: {}", port(),
-                                  connection.stream->peer(), refusal.reason);
+  const std::string text = format("worker store on port {} closed the connection from {}: {}",
+                                  port(), connection.stream->peer(), refusal.reason);
   const auto kind = static_cast<std::size_t>(refusal.kind);
   if (told_.test(kind)) {
     log::debug(text);

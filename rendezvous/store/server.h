@@ -27,8 +27,8 @@ class Server final : private Outbox {
     std::uint64_t commands = 0;
   };
 
-  // Listens on a numeric address, or on all addresses if it is empty; port 0 takes a free one. Serves
-  // from the next turn of the loop on. Fails as net::Listener::open does.
+  // Listens on a numeric address, or on all addresses if it is empty; port 0 takes a free one.
+  // Serves from the next turn of the loop on. Fails as net::Listener::open does.
   static Result<std::unique_ptr<Server>> open(net::Loop& loop, const std::string& address,
                                               std::uint16_t port);
   // Closes the port and every connection.
@@ -38,9 +38,9 @@ class Server final : private Outbox {
 
   std::uint16_t port() const { return listener_->port(); }
 
-  // Starts a new round on the same port: closes every connection, also those that wait in the accept
-  // queue, and replaces the keyspace by an empty one. Whoever connects after it sees only new keys; so
-  // call it when the last process of the old round has gone.
+  // Starts a new round on the same port: closes every connection, also those that wait in the
+  // accept queue, and replaces the keyspace by an empty one. Whoever connects after it sees only
+  // new keys; so call it when the last process of the old round has gone.
   void reset();
 
   Stats stats() const;

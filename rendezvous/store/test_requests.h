@@ -39,7 +39,9 @@ inline std::string get(std::string_view key) { return op(Op::kGet) + text(key); 
 inline std::string add(std::string_view key, std::int64_t delta) {
   return op(Op::kAdd) + text(key) + i64(delta);
 }
-inline std::string wait(const std::vector<std::string>& keys) { return op(Op::kWait) + key_list(keys); }
+inline std::string wait(const std::vector<std::string>& keys) {
+  return op(Op::kWait) + key_list(keys);
+}
 inline std::string ping(std::string_view nonce) { return op(Op::kPing) + std::string(nonce); }
 
 }  // namespace elastic::store::test

@@ -10,8 +10,8 @@ namespace elastic::limits {
 inline constexpr std::int64_t kMaxWorkersPerNode = 4096;
 // Restarts of a job (--max-restarts).
 inline constexpr std::int64_t kMaxRestarts = 1'000'000'000;
-// Seconds that any timeout on the command line may name: 30 days.
-inline constexpr std::int64_t kMaxTimeoutSeconds = 30 * 24 * 3600;
+// Seconds that any timeout on the command line may name: ten years, for "never".
+inline constexpr std::int64_t kMaxTimeoutSeconds = 3650LL * 24 * 3600;
 
 // The worker store, as PyTorch's libuv server has them: one key, one command's payload, keys in one command.
 inline constexpr std::size_t kStoreKeyBytes = 8192;

@@ -157,7 +157,8 @@ Result<std::unique_ptr<Listener>> Listener::open(Loop& loop, const std::string& 
     state->on_accept = on_accept;
     int error = uv_tcp_bind(&state->handle, reinterpret_cast<sockaddr*>(&where), 0);
     if (error == 0) {
-      error = uv_listen(reinterpret_cast<uv_stream_t*>(&state->handle), kBacklog, State::on_connection);
+      error =
+          uv_listen(reinterpret_cast<uv_stream_t*>(&state->handle), kBacklog, State::on_connection);
     }
     if (error != 0) {
       state->close();

@@ -20,8 +20,8 @@ FLOORS = [
 
 # The rooms of rendezvous/ and what each may include of the others.
 ROOMS = {
-    "rendezvous/membership": [],
     "rendezvous/protocol": [],
+    "rendezvous/membership": ["rendezvous/protocol"],
     "rendezvous/store": [],
     "rendezvous/transport": ["rendezvous/protocol", "rendezvous/membership"],
     "rendezvous/locate": ["rendezvous/protocol", "rendezvous/membership"],
@@ -32,7 +32,8 @@ PURE = [
     "src/agent", "src/job",
     "rendezvous/membership", "rendezvous/protocol",
     "rendezvous/store/codec", "rendezvous/store/keyspace",
-    "cli/argv_normalizer", "cli/launch_plan", "cli/detect",
+    "cli/flag_table", "cli/argv_normalizer", "cli/parse", "cli/flag_checks", "cli/rdzv_conf",
+    "cli/launch_plan", "cli/program", "cli/detect",
     "health/judge",
     "src/output/lines", "src/output/tail", "src/output/filters",
 ]

@@ -110,3 +110,10 @@ def test_the_manual_can_be_read_by_man():
     result = run("man", "--local-file", ROOT / "man/elastic-run.1")
     assert result.returncode == 0
     assert "SYNOPSIS" in result.stdout and "EXIT STATUS" in result.stdout
+
+
+def test_the_completion_for_bash_is_clean_for_shellcheck(tmp_path):
+    script = tmp_path / "completion"
+    script.write_text(run(BINARY, "--print-completion", "bash").stdout)
+    result = run("shellcheck", "--shell=bash", script)
+    assert (result.returncode, result.stdout) == (0, "")

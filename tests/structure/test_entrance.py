@@ -24,6 +24,8 @@ eval "${THEN:-}"
 """
 CTEST = r"""#!/usr/bin/env bash
 echo "ctest $*" | sed "s|$PWD|.|g"
+mkdir -p "$2/Testing/Temporary"
+echo "SKIPPED [1] tests/system/test_x.py:7: needs a GPU" >"$2/Testing/Temporary/LastTest.log"
 case $* in *"$FAILING"*) echo "90% tests passed, 1 tests failed out of 10"; exit 8 ;; esac
 echo "100% tests passed, 0 tests failed out of 10"
 """
@@ -143,6 +145,7 @@ def test_scripts_test_runs_everything_and_ends_with_what_ctest_says(clone):
         ["build", "release"], ["build", "asan"]]
     closing = "100% tests passed, 0 tests failed out of 10"
     assert result.stdout.splitlines()[-2:] == [f"release: {closing}", f"asan: {closing}"]
+    assert "release: skipped tests/system/test_x.py:7: needs a GPU\n" in result.stdout
     assert [line.split()[0] for line in result.stdout.splitlines() if line.startswith(("build", "tests"))
             ] == ["build", "build", "tests", "tests"]
 

@@ -364,7 +364,8 @@ def test_a_module_without_python_is_refused(elastic_run, train):
 
 
 @pytest.mark.parametrize("typed, meant", [
-    ("--nodes=2", "--nnodes"), ("--nproc-pernode=2", "--nproc-per-node"), ("--max_restart-s=1", "--max-restarts"),
+    ("--nodes=2", "--nnodes"), ("--nproc-pernode=2", "--nproc-per-node"),
+    ("--max_restart-s=1", "--max-restarts"),
     ("-standalone", "--standalone"), ("--rdzvid=1", "--rdzv-id"), ("--networkcheck", "--network-check")])
 def test_an_unknown_option_is_answered_with_the_nearest_one(elastic_run, train, typed, meant):
     result = elastic_run(typed, train)

@@ -14,9 +14,10 @@ import pytest
 # A key, Ctrl-X d, writes the line that is being edited to the pipe and empties it.
 BASH_START = """
 PS1=$'READY\\n> '
+{prepare}
 bind 'set bell-style none'
 source "$COMPLETION"
-dump() { printf '%s' "$READLINE_LINE" >"$PIPE"; READLINE_LINE=; READLINE_POINT=0; }
+dump() {{ printf '%s' "$READLINE_LINE" >"$PIPE"; READLINE_LINE=; READLINE_POINT=0; }}
 bind -x '"\\C-xd": dump'
 """
 ZSH_START = """
@@ -27,6 +28,10 @@ dump() {{ print -rn -- "$BUFFER" >"$PIPE"; BUFFER= }}
 zle -N dump
 bindkey '^Xd' dump
 """
+BASH_PREPARES = {
+    "bash": "",
+    "bash-whole-words": "COMP_WORDBREAKS=${COMP_WORDBREAKS//[=:]}",  # as some users have it
+}
 ZSH_LOADS = {
     "zsh": 'compinit -D -u; source "$COMPLETION"',
     "zsh-by-name": "fpath=($HOME/functions $fpath); compinit -D -u",  # found as _elastic-run
@@ -75,7 +80,7 @@ class InteractiveShell:
         make_files(directory)
         if name == "bash":
             start = directory / "start"
-            start.write_text(BASH_START)
+            start.write_text(BASH_START.format(prepare=BASH_PREPARES[kind]))
             command = ["bash", "--noprofile", "--rcfile", start, "-i"]
         else:
             (directory / "home/.zshrc").write_text(ZSH_START.format(load=ZSH_LOADS[kind]))
@@ -126,7 +131,7 @@ class Fish:
         pass
 
 
-@pytest.fixture(params=["bash", "zsh", "zsh-by-name", "fish"])
+@pytest.fixture(params=["bash", "bash-whole-words", "zsh", "zsh-by-name", "fish"])
 def shell(request, elastic_run, tmp_path):
     if request.param == "fish":
         started = Fish(elastic_run, tmp_path)

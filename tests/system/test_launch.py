@@ -266,7 +266,7 @@ lock = os.open("lock" + rank, os.O_RDWR | os.O_CREAT, 0o600)
 try:
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 except BlockingIOError:
-    print(f"rank {rank} of round {count} met a process of the round before", flush=True)
+    os.write(1, f"rank {rank} of round {count} met a process of the round before\\n".encode())
     os._exit(0)
 if count < 3:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

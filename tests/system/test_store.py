@@ -17,8 +17,8 @@ import threading
 import harness
 import pytest
 
-# PyTorch's client looks up the names of both ends of each of its connections. Where the resolver loses
-# some of many questions at once, it is to ask again soon.
+# PyTorch's client looks up the names of both ends of each of its connections. Where the resolver
+# loses some of many questions at once, it is to ask again soon.
 os.environ["RES_OPTIONS"] = "timeout:1"
 
 import torch  # noqa: E402
@@ -37,8 +37,8 @@ class OurServer:
     side = OURS
 
     def __init__(self, programs, address="127.0.0.1", **popen):
-        beside = pathlib.Path(os.environ["ELASTIC_RUN_BINARY"]).parent / "tests/stand_ins/store_server"
-        path = os.environ.get("ELASTIC_STORE_SERVER", beside)
+        build = pathlib.Path(os.environ["ELASTIC_RUN_BINARY"]).parent
+        path = os.environ.get("ELASTIC_STORE_SERVER", build / "tests/stand_ins/store_server")
         self.running = programs.start(address, program=[path], stdin=subprocess.PIPE, **popen)
         self.port = int(self.running.wait_for_line(r"^port (\d+)$", stream="stdout").group(1))
 
@@ -222,8 +222,11 @@ def test_queues(store, server):
     with pytest.raises(dist.QueueEmptyError):
         store.queue_pop("q", False)
     popper = client(server)
-    assert in_threads(2, lambda index: popper.queue_pop("q") if index else store.queue_push("q", "late")) == [
-        None, b"late"]
+
+    def push_or_pop(index):
+        return store.queue_push("q", "late") if index == 0 else popper.queue_pop("q")
+
+    assert in_threads(2, push_or_pop) == [None, b"late"]
 
 
 def test_a_wait_ends_when_the_last_key_comes(server):
@@ -330,8 +333,8 @@ def test_the_longest_key_and_value_are_taken_and_one_byte_more_closes(server):
 
 # Bytes on a socket.
 
-(VALIDATE, SET, COMPARE_SET, GET, ADD, CHECK, WAIT, GETNUMKEYS, DELETE_KEY, APPEND, MULTI_GET, MULTI_SET,
- CANCEL_WAIT, PING, QUEUE_PUSH, QUEUE_POP, QUEUE_LEN, LIST_KEYS, BARRIER) = range(19)
+(VALIDATE, SET, COMPARE_SET, GET, ADD, CHECK, WAIT, GETNUMKEYS, DELETE_KEY, APPEND, MULTI_GET,
+ MULTI_SET, CANCEL_WAIT, PING, QUEUE_PUSH, QUEUE_POP, QUEUE_LEN, LIST_KEYS, BARRIER) = range(19)
 HELLO = bytes.fromhex("00cef7853c")
 
 
@@ -348,7 +351,8 @@ def keys(*names):
 
 
 def request(op, *arguments):
-    return bytes([op]) + b"".join(i64(part) if isinstance(part, int) else part for part in arguments)
+    return bytes([op]) + b"".join(
+        i64(part) if isinstance(part, int) else part for part in arguments)
 
 
 class Raw:
@@ -399,19 +403,30 @@ class Raw:
         self.socket.close()
 
 
-EVERYTHING = b"".join([
-    request(SET, text(b"/foo"), text(b"bar")), request(COMPARE_SET, text(b"/foo"), text(b"bar"), text(b"x")),
-    request(GET, text(b"/foo")), request(ADD, text(b"init/"), -2), request(CHECK, keys(b"/foo", b"/b")),
-    request(WAIT, keys()), request(GETNUMKEYS), request(DELETE_KEY, text(b"/foo")),
-    request(APPEND, text(b"/a"), text(b"more")), request(MULTI_GET, keys(b"", b"/a")),
-    request(MULTI_SET, 2, text(b"/a"), text(b"1"), text(b"/b"), text(b"")), request(CANCEL_WAIT),
-    request(PING, b"\x01\x02\x03\x04"), request(QUEUE_PUSH, text(b"/q"), text(b"item")),
-    request(QUEUE_LEN, text(b"/q")), request(QUEUE_POP, text(b"/q")), request(QUEUE_POP, text(b"/q")),
-    request(DELETE_KEY, text(b"/b")), request(DELETE_KEY, text(b"/a")), request(LIST_KEYS),
-    request(BARRIER, text(b"/bar"), 1)])
-EVERYTHING_ANSWERED = b"".join([
-    text(b"x"), text(b"x"), i64(-2), b"\1", b"\0", i64(2), i64(1), i64(0), i64(4), b"more", b"\1",
-    b"\x01\x02\x03\x04", i64(1), i64(1), text(b"item"), i64(0), i64(1), i64(1), i64(1), text(b"init/"), b"\0"])
+# One of every request, and what must be answered on an empty store.
+EVERYTHING, EVERYTHING_ANSWERED = map(b"".join, zip(
+    (request(SET, text(b"/foo"), text(b"bar")), b""),
+    (request(COMPARE_SET, text(b"/foo"), text(b"bar"), text(b"x")), text(b"x")),
+    (request(GET, text(b"/foo")), text(b"x")),
+    (request(ADD, text(b"init/"), -2), i64(-2)),
+    (request(CHECK, keys(b"/foo", b"/b")), b"\1"),
+    (request(WAIT, keys()), b"\0"),
+    (request(GETNUMKEYS), i64(2)),
+    (request(DELETE_KEY, text(b"/foo")), i64(1)),
+    (request(APPEND, text(b"/a"), text(b"more")), b""),
+    (request(MULTI_GET, keys(b"", b"/a")), text(b"") + text(b"more")),
+    (request(MULTI_SET, 2, text(b"/a"), text(b"1"), text(b"/b"), text(b"")), b""),
+    (request(CANCEL_WAIT), b"\1"),
+    (request(PING, b"\1\2\3\4"), b"\1\2\3\4"),
+    (request(QUEUE_PUSH, text(b"/q"), text(b"item")), b""),
+    (request(QUEUE_LEN, text(b"/q")), i64(1)),
+    (request(QUEUE_POP, text(b"/q")), i64(1) + text(b"item")),
+    (request(QUEUE_POP, text(b"/q")), i64(0)),
+    (request(DELETE_KEY, text(b"/b")), i64(1)),
+    (request(DELETE_KEY, text(b"/a")), i64(1)),
+    (request(LIST_KEYS), i64(1) + text(b"init/")),
+    (request(BARRIER, text(b"/bar"), 1), b"\0"),
+))
 
 
 def test_every_request_at_once_and_byte_by_byte(server):
@@ -445,14 +460,16 @@ def test_the_first_words_may_come_in_pieces(ours):
 def test_who_does_not_say_validate_is_closed_at_once_and_named(ours, words, named):
     raw = Raw(ours, greet=False).send(words)
     assert raw.until_closed() == b""
-    ours.wait_for_log(f"closed the connection from 127.0.0.1:{raw.socket.getsockname()[1]}: .*{named}")
+    own = raw.socket.getsockname()[1]
+    ours.wait_for_log(f"closed the connection from 127.0.0.1:{own}: .*{named}")
     assert ours.stats()["commands"] == 0
 
 
 @pytest.mark.parametrize("bad", [
     request(19), request(255), HELLO,
     request(GET, 8193), request(SET, text(b"/k"), 8 * 1024 * 1024 + 1), request(CHECK, 131073),
-    request(MULTI_SET, -1), request(GET, -1), request(ADD, text(b"/text"), 1), request(BARRIER, text(b"/text"), 1),
+    request(MULTI_SET, -1), request(GET, -1),
+    request(ADD, text(b"/text"), 1), request(BARRIER, text(b"/text"), 1),
 ], ids=lambda bad: bad.hex()[:18])
 def test_a_bad_request_closes_its_connection_after_the_answers_before_it_and_no_other(server, bad):
     other = Raw(server)
@@ -502,6 +519,14 @@ def test_the_intended_differences_in_who_is_woken(server):
     assert one.answers() == spurious
     one.ask(CANCEL_WAIT)
 
+    assert one.ask(WAIT, keys(b"/items", b"/key")) == b""
+    assert two.ask(WAIT, keys(b"/items")) == b""
+    other.ask(QUEUE_PUSH, text(b"/items"), text(b"item"))
+    assert two.ask(QUEUE_POP, text(b"/items")) == b"\0" + i64(1) + text(b"item")
+    other.ask(SET, text(b"/key"), text(b""))
+    assert one.answers() == spurious
+    one.ask(CANCEL_WAIT)
+
     assert one.ask(BARRIER, text(b"/barrier"), 3) == b""
     other.ask(QUEUE_PUSH, text(b"/barrier"), text(b"item"))
     assert one.answers() == spurious
@@ -537,8 +562,11 @@ def test_rounds_are_kept_apart_over_100_resets(ours):
         ours.hold()
         # These wait in the accept queue, and what they ask for waits with them.
         queued = [Raw(ours, greet=False) for _ in range(4)]
-        for raw in connected + queued:
-            raw.send(b"" if raw in connected else HELLO, request(SET, text(b"/old"), text(b"%d" % number)))
+        late = request(SET, text(b"/old"), text(b"%d" % number))
+        for raw in connected:
+            raw.send(late)
+        for raw in queued:
+            raw.send(HELLO, late)
         ours.reset()
         assert [raw.until_closed() for raw in connected + queued] == [b""] * 8
         assert Raw(ours).ask(GETNUMKEYS) == i64(0)
@@ -561,7 +589,7 @@ def test_a_torch_client_that_connects_while_a_round_ends_gets_into_the_next(ours
 
 
 def tcp_table():
-    """(local port, remote port, state, receive queue, timer) of each IPv4 socket of this machine."""
+    """(local port, remote port, state, receive queue, timer) of each IPv4 socket."""
     for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
         fields = line.split()
         yield (int(fields[1].split(":")[1], 16), int(fields[2].split(":")[1], 16), fields[3],
@@ -569,19 +597,26 @@ def tcp_table():
 
 
 def queued_at(port):
-    return any(local == port and state == "0A" and queue > 0 for local, _, state, queue, _ in tcp_table())
+    return any(local == port and state == "0A" and queue > 0
+               for local, _, state, queue, _ in tcp_table())
 
 
 def test_the_host_of_a_silent_client_is_asked_whether_it_lives(ours):
     raw = Raw(ours)
-    own = raw.socket.getsockname()[1]
+    ends = (ours.port, raw.socket.getsockname()[1])
+    keep_alive = "02"
     harness.wait_until(what="a keep-alive timer", condition=lambda: any(
-        timer == "02" for local, remote, _, _, timer in tcp_table() if (local, remote) == (ours.port, own)))
+        (local, remote, timer) == (*ends, keep_alive)
+        for local, remote, _, _, timer in tcp_table()))
 
 
 def test_no_free_descriptors_close_newcomers_only(elastic_run):
     few = 40
-    server = OurServer(elastic_run, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (few, few)))
+
+    def limit_descriptors():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (few, few))
+
+    server = OurServer(elastic_run, preexec_fn=limit_descriptors)
     served, turned_away = [], 0
     for _ in range(few + 10):
         raw = Raw(server, greet=False)
