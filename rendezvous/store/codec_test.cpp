@@ -256,7 +256,8 @@ TEST_CASE("a request whose keys and values are too much together is refused") {
 TEST_CASE("an announced length or count takes no memory before its bytes come") {
   Decoder decoder;
   Decoded decoded;
-  feed(decoder, kHello + op(Op::kSet) + text("/k") + i64(limits::kStorePayloadBytes), decoded);
+  const std::string announced = text("/k") + i64(limits::kStorePayloadBytes);
+  feed(decoder, kHello + op(Op::kSet) + announced + "its first bytes", decoded);
   CHECK(decoder.command().value.capacity() < 1024);
   Decoder lists;
   feed(lists, kHello + op(Op::kCheck) + i64(limits::kStoreKeysPerCommand), decoded);

@@ -290,6 +290,11 @@ TEST_CASE("a key that is named twice in a wait is awaited once") {
   CHECK(world.answers(1).empty());
   world.set(2, "/y", "");
   CHECK(world.answers(1) == kZero);
+  CHECK(world.wait(1, {"/q", "/q"}).empty());
+  CHECK(world.wait(2, {"/q"}).empty());
+  world.push(3, "/q", "item");
+  CHECK(world.answers(1) == kZero);
+  CHECK(world.answers(2).empty());
 }
 
 TEST_CASE("setting a key again does not stand for another key") {
@@ -314,20 +319,25 @@ TEST_CASE("a failed compare_set on a missing key wakes nobody") {
 
 TEST_CASE("a refused add wakes nobody") {
   World world;
-  world.set(2, "/n", "abc");
-  CHECK(world.wait(1, {"/n", "/other"}).empty());
-  world.refused(2, World::number(Op::kAdd, "/n", 1));
+  CHECK(world.barrier(1, "/b", 2).empty());
+  world.refused(2, World::number(Op::kAdd, "/b", kMost));
   CHECK(world.answers(1).empty());
+  world.add(2, "/b", 1);
+  CHECK(world.answers(1) == kZero);
 }
 
 TEST_CASE("a client's later wait replaces its earlier one") {
   World world;
   CHECK(world.wait(1, {"/a"}).empty());
   CHECK(world.wait(1, {"/b"}).empty());
-  world.set(2, "/a", "");
-  CHECK(world.answers(1).empty());
   world.set(2, "/b", "");
   CHECK(world.answers(1) == kZero);
+  world.set(2, "/a", "");
+  CHECK(world.answers(1).empty());
+  CHECK(world.wait(1, {"/c"}).empty());
+  CHECK(world.wait(1, {"/d"}).empty());
+  world.set(2, "/c", "");
+  CHECK(world.answers(1).empty());
 }
 
 TEST_CASE("a wait that is answered at once leaves a pending one pending") {

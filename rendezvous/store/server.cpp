@@ -53,7 +53,6 @@ Server::~Server() = default;
 void Server::reset() {
   ELASTIC_CHECK(serving_ == nullptr);
   connections_.clear();
-  woken_.clear();
   listener_->refuse_queued();
   keyspace_ = std::make_unique<Keyspace>();
 }
@@ -78,9 +77,9 @@ void Server::serve(Connection& connection, Bytes bytes) {
   serving_ = &connection;
   std::optional<Refusal> refusal = carry_out(connection, bytes);
   serving_ = nullptr;
-  send(connection);
+  std::optional<Refusal> unread = send(connection);
   send_to_woken();
-  if (!refusal) refusal = unread_replies(connection);
+  if (!refusal) refusal = std::move(unread);
   if (refusal) refuse(connection, *refusal);
 }
 
@@ -95,30 +94,26 @@ std::optional<Refusal> Server::carry_out(Connection& connection, Bytes bytes) {
     auto done = keyspace_->apply(connection.client, connection.decoder.command(), *this);
     if (!done) return std::move(done.error());
     if (connection.replies.size() < kSendEarlyBytes) continue;
-    send(connection);
-    if (auto unread = unread_replies(connection)) return unread;
+    if (auto unread = send(connection)) return unread;
   }
 }
 
-void Server::send(Connection& connection) {
-  if (connection.replies.empty()) return;
+std::optional<Refusal> Server::send(Connection& connection) {
+  if (connection.replies.empty()) return {};
   connection.stream->write(std::move(connection.replies));
   // What was sent at once has left its memory here for the next replies.
   connection.replies.clear();
   if (connection.replies.capacity() > kKeptReplyBytes) std::string().swap(connection.replies);
+  const std::size_t unread = connection.stream->unsent_bytes();
+  if (unread <= limits::kStoreUnreadReplyBytes) return {};
+  return Refusal{Refusal::Kind::kUnreadReplies,
+                 format("it does not read its replies; {} bytes of them are waiting", unread)};
 }
 
 // A wake-up is one byte for one request: only a client's own requests make it leave much unread.
 void Server::send_to_woken() {
-  for (const ClientId client : woken_) send(*connections_.at(client));
+  for (Connection* const woken : woken_) send(*woken);
   woken_.clear();
-}
-
-std::optional<Refusal> Server::unread_replies(const Connection& connection) const {
-  if (connection.stream->unsent_bytes() <= limits::kStoreUnreadReplyBytes) return {};
-  return Refusal{Refusal::Kind::kUnreadReplies,
-                 format("it has not read its replies; {} bytes of them are waiting",
-                        connection.stream->unsent_bytes())};
 }
 
 void Server::refuse(Connection& connection, const Refusal& refusal) {
@@ -146,9 +141,9 @@ std::string& Server::replies_to(ClientId client) {
   if (client == serving_->client) return serving_->replies;
   const auto found = connections_.find(client);
   ELASTIC_CHECK(found != connections_.end());
-  std::string& replies = found->second->replies;
-  if (replies.empty()) woken_.push_back(client);
-  return replies;
+  Connection* const woken = found->second.get();
+  if (woken->replies.empty()) woken_.push_back(woken);
+  return woken->replies;
 }
 
 }  // namespace elastic::store

@@ -52,9 +52,9 @@ class Server final : private Outbox {
   void accept(std::unique_ptr<net::Stream> stream);
   void serve(Connection& connection, Bytes bytes);
   std::optional<Refusal> carry_out(Connection& connection, Bytes bytes);
-  void send(Connection& connection);
+  // Gives the client its replies of this turn; a refusal if it has left too many unread.
+  std::optional<Refusal> send(Connection& connection);
   void send_to_woken();
-  std::optional<Refusal> unread_replies(const Connection& connection) const;
   void refuse(Connection& connection, const Refusal& refusal);
   void close(ClientId client);
   std::string& replies_to(ClientId client) override;
@@ -62,8 +62,8 @@ class Server final : private Outbox {
   std::unique_ptr<net::Listener> listener_;
   std::unique_ptr<Keyspace> keyspace_ = std::make_unique<Keyspace>();
   std::unordered_map<ClientId, std::unique_ptr<Connection>> connections_;
-  std::vector<ClientId> woken_;    // other clients with replies of the turn that is being served
-  Connection* serving_ = nullptr;  // the client whose commands are being carried out
+  std::vector<Connection*> woken_;  // others that have replies by the commands being carried out
+  Connection* serving_ = nullptr;   // the client whose commands are being carried out
   ClientId last_client_ = 0;
   Stats stats_;
   std::bitset<kRefusalKinds> told_;  // what the user has been told once already

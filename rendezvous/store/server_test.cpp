@@ -159,6 +159,23 @@ TEST_CASE("a client that reads no replies is closed at the limit, and delays nob
   REQUIRE(slow.send(requests));
   while (host.stats().connections > 1) CHECK(ask(other, ping("turn"), 4) == "turn");
   CHECK(host.stats().refused == 1);
+  CHECK(host.stats().commands < 50);  // the rest of its requests was not even looked at
+}
+
+TEST_CASE("replies that are left unread one after the other end in the same") {
+  Host host;
+  Client slow = host.client();
+  const std::string value(128 * 1024, 'v');
+  CHECK(ask(slow, set("/v", value) + ping("done"), 4) == "done");
+  std::uint64_t asked = host.stats().commands;
+  while (host.stats().refused == 0) {
+    REQUIRE(asked * value.size() < 4 * limits::kStoreUnreadReplyBytes);
+    REQUIRE(slow.send(get("/v")));
+    ++asked;
+    while (host.stats().commands < asked) continue;
+  }
+  CHECK(asked * value.size() > limits::kStoreUnreadReplyBytes);
+  CHECK(host.stats().connections == 0);
 }
 
 TEST_CASE("a reader that is slow but reads gets all its replies") {

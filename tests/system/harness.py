@@ -225,10 +225,8 @@ class Running:
         are passed over. Fails when the stream ends or the time is up without it."""
         match = getattr(self, stream).wait_for_line(pattern, timeout)
         if match is None:
-            over = self.popen.poll()
-            raise HarnessError(f"no line like {pattern!r} on {stream} within {timeout} s (" +
-                               ("still running" if over is None else f"it ended with {over}") +
-                               ")\n" + self._so_far())
+            raise HarnessError(f"no line like {pattern!r} on {stream} within {timeout} s " +
+                               f"({self._state()})\n{self._so_far()}")
         return match
 
     def wait(self, timeout=60):
@@ -251,6 +249,13 @@ class Running:
     def processes(self):
         """Everything alive that this test started, this program among it."""
         return self._owner.processes()
+
+    def _state(self):
+        try:
+            # Its output ends a moment before the program does.
+            return f"it ended with {self.popen.wait(0.5)}"
+        except subprocess.TimeoutExpired:
+            return "still running"
 
     def _so_far(self):
         parts = [f"{self.command}"]

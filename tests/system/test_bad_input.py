@@ -46,7 +46,7 @@ def refused(elastic_run, script, tmp_path):
     ["--nnodes=x"], ["--nnodes="], ["--nnodes=:"], ["--nnodes=2"],
     ["--max-restarts=-1"], ["--max-restarts=x"], ["--max-restarts=1e3"],
     ["--monitor-interval=0"], ["--monitor-interval=x"], ["--monitor-interval=nan"],
-    ["--shutdown-timeout=-1"], ["--shutdown-timeout=soon"], ["--shutdown-timeout=99999999"],
+    ["--shutdown-timeout=-1"], ["--shutdown-timeout=soon"], ["--shutdown-timeout=999999999999"],
     ["--signals-to-handle=SIGKILL"], ["--signals-to-handle=SIGTERM,SIGSTOP"], ["--signals-to-handle=SIGNONE"],
     ["--rdzv-backend=etcd"], ["--rdzv-backend=etcd-v2"], ["--rdzv-backend=mine"], ["--rdzv-backend="],
     ["--rdzv-conf=x"], ["--rdzv-conf==1"], ["--rdzv-conf=join_timeout=soon"], ["--rdzv-conf=rank=0,,"],
