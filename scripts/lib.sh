@@ -265,12 +265,13 @@ ensure_venv() {
 }
 
 # /tmp is too small for PyTorch on many machines, so pip unpacks beside the environment.
+# Run as python3, which is then what torchrun and the other programs that it installs name as theirs.
 install_with_pip() {
   local venv=$1 status=0
   shift
   rm -rf -- "$venv.tmp"
   mkdir -- "$venv.tmp" || return
-  TMPDIR=$venv.tmp "$venv/bin/python" -m pip install --disable-pip-version-check --no-input "$@" ||
+  TMPDIR=$venv.tmp "$venv/bin/python3" -m pip install --disable-pip-version-check --no-input "$@" ||
     status=$?
   rm -rf -- "$venv.tmp"
   return "$status"
