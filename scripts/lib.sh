@@ -32,6 +32,7 @@ packages_for_tests=(
   man-db mandoc         # the manual page is formatted and checked
   procps                # ps and pkill, as users have them
   iproute2              # ip and ss, for network namespaces
+  strace                # shows that a dry run starts nothing
   shellcheck            # reads these scripts
 )
 

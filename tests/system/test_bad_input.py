@@ -162,13 +162,15 @@ def test_a_program_that_is_not_on_path_is_refused_with_a_hint_at_the_file_here(r
 @pytest.mark.parametrize("text, hint", [("echo no interpreter\n", "#! line"),
                                         ("#!/no/such/interpreter\n", "#! line")])
 def test_a_program_that_the_system_cannot_execute_fails_the_job_without_a_restart(
-        elastic_run, script, text, hint):
+        elastic_run, script, tmp_path, text, hint):
     path = script("program", text)
-    result = elastic_run("--max-restarts=3", "--nproc-per-node=2", "--no-python", path,
+    result = elastic_run("--max-restarts=3", "--nproc-per-node=2", "--log-dir=logs", "--no-python", path,
                          env={"OMP_NUM_THREADS": "1"})
     assert (result.returncode, result.stdout) == (1, "")
     match = MESSAGE.fullmatch(result.stderr)
     assert match and f"cannot execute {path}" in match["reason"] and hint in match["remedy"]
+    (run,) = (tmp_path / "logs").iterdir()
+    assert os.listdir(run) == ["attempt_0"]
 
 
 def test_arguments_that_are_too_long_for_the_system_fail_the_job_with_its_reason(elastic_run):

@@ -86,9 +86,8 @@ def test_the_text_has_what_the_json_has(elastic_run, plan, script):
 def test_the_real_launch_is_what_the_dry_run_said(elastic_run, plan, script, tmp_path, options, env):
     reports = tmp_path / "reports"
     reports.mkdir()
-    text = workers.REPORT.replace('os.path.isdir(os.path.dirname(os.environ["TORCHELASTIC_ERROR_FILE"]))', "0")
     arguments = [*(option.format(port=workers.free_port()) for option in options),
-                 script("report.py", text), "${local_rank}", "--x"]
+                 script("report.py", workers.REPORT), "${local_rank}", "--x"]
     env = env | {"REPORTS": str(reports)}
     planned = plan(*arguments, env=env)
     assert list(reports.iterdir()) == []

@@ -164,8 +164,8 @@ def test_nccl_error_handling_that_the_user_has_set_is_kept(report):
 
 
 def test_ranks_that_the_launcher_itself_was_given_are_not_those_of_its_workers(report):
-    outer = {"RANK": "5", "LOCAL_RANK": "5", "WORLD_SIZE": "9", "MASTER_ADDR": "elsewhere", "MASTER_PORT": "1",
-             "TORCHELASTIC_RESTART_COUNT": "4", "TORCHELASTIC_RUN_ID": "outer",
+    outer = {"RANK": "5", "LOCAL_RANK": "5", "WORLD_SIZE": "9", "MASTER_ADDR": "elsewhere",
+             "MASTER_PORT": "1", "TORCHELASTIC_RESTART_COUNT": "4", "TORCHELASTIC_RUN_ID": "outer",
              "TORCHELASTIC_ERROR_FILE": "/outer/error.json", "TORCHELASTIC_USE_AGENT_STORE": "False"}
     told, _ = report(env=outer)
     seen = environment_of(told)

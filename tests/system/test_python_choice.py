@@ -25,7 +25,8 @@ def run(elastic_run, tmp_path):
     (tmp_path / "train.py").write_text("")
 
     def start(path, *options, arguments=("train.py", "a b"), **variables):
-        env = {"PATH": os.pathsep.join(map(str, path))} | {name: str(value) for name, value in variables.items()}
+        env = {name: str(value) for name, value in variables.items()}
+        env["PATH"] = os.pathsep.join(map(str, path))
         return elastic_run(*options, *arguments, env=env)
 
     return start

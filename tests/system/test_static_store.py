@@ -201,23 +201,77 @@ def test_a_connection_of_an_earlier_round_is_closed_and_its_keys_are_gone(job, k
     running.end()
 
 
-def test_connections_that_no_one_has_accepted_when_their_round_ends_never_reach_the_next(
-        elastic_run, script, tmp_path):
-    """The launcher is stopped while the last processes of the round connect, write a key and end."""
-    port = workers.free_port()
-    running = elastic_run.start(f"--master-port={port}", "--max-restarts=1", script("late.py", f"""\
-import os, signal, socket, sys
+# Rank 0 cleans up when it is stopped, and needs the store for it.
+CLEANS_UP = f"""\
+import os, signal, sys
 sys.path.insert(0, {os.path.dirname(__file__)!r})
 import raw_store
+
+port = int(os.environ["MASTER_PORT"])
+if os.environ["TORCHELASTIC_RESTART_COUNT"] == "1":
+    os.write(1, b"keys %d\\n" % raw_store.number_of_keys(raw_store.connect(port)))
+elif os.environ["RANK"] == "1":
+    open("ready").read()
+    sys.exit(1)
+else:
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    open("ready", "w").close()
+    signal.sigwait([signal.SIGTERM])
+    client = raw_store.connect(port)
+    client.sendall(raw_store.set_command(b"late"))
+    assert raw_store.check(client, b"late") == raw_store.READY
+    os.write(1, b"cleaned up\\n")
+"""
+
+
+@pytest.mark.parametrize("kind", ["static", "standalone"])
+def test_a_worker_that_is_being_stopped_still_has_its_store_and_writes_nothing_into_the_next(
+        elastic_run, script, tmp_path, kind):
+    os.mkfifo(tmp_path / "ready")
+    options = [f"--master-port={workers.free_port()}"] if kind == "static" else []
+    result = elastic_run(*options, "--nproc-per-node=2", "--max-restarts=1",
+                         script("cleans_up.py", CLEANS_UP), env={"OMP_NUM_THREADS": "1"})
+    assert result.returncode == 0, result
+    assert result.stdout == "cleaned up\n" + "keys 0\n" * 2
+
+
+# In its first round it stops the launcher, connects, writes a key on each connection, and ends. The
+# launcher will learn of that end before it looks at the connections: a child of it has ended already.
+LATE = f"""\
+import os, signal, sys
+sys.path.insert(0, {os.path.dirname(__file__)!r})
+import harness, raw_store
+
+def leave_an_orphan_that_ends():
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        parent = os.getpid()
+        orphan = os.fork()
+        if orphan == 0:
+            harness.wait_until(lambda: os.getppid() != parent)
+        else:
+            os.write(writing, str(orphan).encode())
+        os._exit(0)
+    os.wait()
+    orphan = int(os.read(reading, 20))
+    harness.wait_until(lambda: not harness.alive(orphan))
+
 port = int(os.environ["MASTER_PORT"])
 if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
     os.kill(os.getppid(), signal.SIGSTOP)
+    leave_an_orphan_that_ends()
     late = [raw_store.connect(port) for _ in range(50)]
     for client in late:
         client.sendall(raw_store.set_command(b"late"))
     sys.exit(1)
 os.write(1, b"keys %d\\n" % raw_store.number_of_keys(raw_store.connect(port)))
-"""))
+"""
+
+
+def test_connections_that_no_one_has_accepted_when_their_round_ends_never_reach_the_next(
+        elastic_run, script):
+    running = elastic_run.start(f"--master-port={workers.free_port()}", "--max-restarts=1",
+                                script("late.py", LATE))
     harness.wait_until(lambda: harness.read_process(running.pid).state == "T", what="elastic-run is stopped")
     harness.wait_until(lambda: len(running.processes()) == 1, what="its worker has ended")
     running.send_signal(signal.SIGCONT)

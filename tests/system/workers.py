@@ -16,7 +16,7 @@ with open(f"{os.environ['REPORTS']}/{count}.{rank}", "x") as file:
     json.dump(told, file)
 """
 
-# What every round of a job may choose anew, or a name made of random letters.
+# The id of a job that chose it itself.
 UUID4 = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 
 # Default ports for outgoing connections, and for stores of other tests, begin at 32768.
