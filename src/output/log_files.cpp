@@ -8,7 +8,6 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
-#include <vector>
 
 #include "src/base/text.h"
 
@@ -56,10 +55,6 @@ std::string attempt_path(const std::string& run, int restart_count) {
   return format("{}/attempt_{}", run, restart_count);
 }
 
-bool make_directory(const std::string& path, mode_t mode) {
-  return mkdir(path.c_str(), mode) == 0 || errno == EEXIST;
-}
-
 }  // namespace
 
 Result<RunDirectory> RunDirectory::create(const std::optional<std::string>& base,
@@ -85,14 +80,17 @@ Result<RunDirectory> RunDirectory::create(const std::optional<std::string>& base
   return run;
 }
 
-Status RunDirectory::make_attempt(int restart_count, int workers) const {
+Status RunDirectory::make_rank_directory(int restart_count, int local_rank) {
   const std::string attempt = attempt_path(path_, restart_count);
-  bool made = make_directory(attempt, 0777);
-  for (int rank = 0; made && rank < workers; ++rank) {
-    made = make_directory(format("{}/{}", attempt, rank), 0777);
+  const std::string rank = format("{}/{}", attempt, local_rank);
+  for (const std::string& directory : {attempt, rank}) {
+    if (mkdir(directory.c_str(), 0777) == 0) {
+      made_.push_back(directory);
+    } else if (errno != EEXIST) {
+      return fail_errno(format("cannot make the log directory {}", printable(directory)), errno);
+    }
   }
-  if (made) return {};
-  return fail_errno(format("cannot make the log directory {}", printable(attempt)), errno);
+  return {};
 }
 
 std::string RunDirectory::error_file(int restart_count, int local_rank) const {
@@ -101,14 +99,9 @@ std::string RunDirectory::error_file(int restart_count, int local_rank) const {
 
 bool RunDirectory::remove_if_unused() const {
   if (!base_is_ours_) return false;
-  // Directories only, the deepest first; rmdir refuses those that hold anything.
-  std::vector<std::string> directories;
-  std::error_code error;
-  for (auto it = fs::recursive_directory_iterator(base_, error);
-       !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
-    if (it->is_directory(error) && !it->is_symlink(error)) directories.push_back(it->path());
-  }
-  for (auto path = directories.rbegin(); path != directories.rend(); ++path) rmdir(path->c_str());
+  // The deepest first; rmdir refuses those that hold anything.
+  for (auto directory = made_.rbegin(); directory != made_.rend(); ++directory) rmdir(directory->c_str());
+  rmdir(path_.c_str());
   return rmdir(base_.c_str()) == 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "src/base/result.h"
 
@@ -19,20 +20,21 @@ class RunDirectory {
 
   const std::string& path() const { return path_; }
 
-  // Makes the directories of one attempt, one per local rank. Nothing in them is ever deleted.
-  Status make_attempt(int restart_count, int workers) const;
+  // Makes the directory of one local rank in one attempt. Nothing in it is ever deleted.
+  Status make_rank_directory(int restart_count, int local_rank);
   // "<run directory>/attempt_<restart count>/<local rank>/error.json"
   std::string error_file(int restart_count, int local_rank) const;
 
-  // Removes whatever is empty, if the base was made in the temporary directory: a run that wrote
-  // nothing leaves nothing. Files, and a base that the user named, stay.
-  // True if the run's own directory is gone then.
+  // Removes what was made here and is still empty, if the base was made in the temporary directory: a
+  // run that wrote nothing leaves nothing. Files, and a base that the user named, stay. True if the
+  // run's own directory is gone then.
   bool remove_if_unused() const;
 
  private:
   std::string base_;
   std::string path_;
   bool base_is_ours_ = false;
+  std::vector<std::string> made_;  // directories below path_, parents first
 };
 
 }  // namespace elastic::output

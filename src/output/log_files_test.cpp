@@ -26,11 +26,11 @@ struct Scratch {
 
 TEST_CASE("a run's directory is base, run id and eight characters, one directory a rank below it") {
   const Scratch scratch;
-  const auto run = RunDirectory::create(scratch.path + "/a/b", "/nowhere", "job/7");
+  auto run = RunDirectory::create(scratch.path + "/a/b", "/nowhere", "job/7");
   REQUIRE(run.has_value());
   CHECK(run->path().starts_with(scratch.path + "/a/b/job_7_"));
   CHECK(fs::path(run->path()).filename().string().size() == std::string("job_7_").size() + 8);
-  REQUIRE(run->make_attempt(2, 3).has_value());
+  for (int rank = 0; rank < 3; ++rank) REQUIRE(run->make_rank_directory(2, rank).has_value());
   CHECK(fs::is_directory(run->path() + "/attempt_2/2"));
   CHECK(run->error_file(2, 1) == run->path() + "/attempt_2/1/error.json");
   run->remove_if_unused();
@@ -48,18 +48,18 @@ TEST_CASE("two runs with one id never share a directory") {
 
 TEST_CASE("without a base the run is in the temporary directory, and leaves nothing if it wrote nothing") {
   const Scratch scratch;
-  const auto run = RunDirectory::create({}, scratch.path, "none");
+  auto run = RunDirectory::create({}, scratch.path, "none");
   REQUIRE(run.has_value());
-  REQUIRE(run->make_attempt(0, 2).has_value());
+  for (int rank = 0; rank < 2; ++rank) REQUIRE(run->make_rank_directory(0, rank).has_value());
   run->remove_if_unused();
   CHECK(fs::is_empty(scratch.path));
 }
 
 TEST_CASE("a file that a worker wrote is kept, with the directories to it") {
   const Scratch scratch;
-  const auto run = RunDirectory::create({}, scratch.path, "none");
+  auto run = RunDirectory::create({}, scratch.path, "none");
   REQUIRE(run.has_value());
-  REQUIRE(run->make_attempt(0, 2).has_value());
+  for (int rank = 0; rank < 2; ++rank) REQUIRE(run->make_rank_directory(0, rank).has_value());
   std::ofstream(run->error_file(0, 1)) << "{}";
   run->remove_if_unused();
   CHECK(fs::exists(run->error_file(0, 1)));

@@ -23,7 +23,7 @@ struct Overloaded : Cases... {
 }  // namespace
 
 AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings,
-                         const output::RunDirectory* logs, const process::InheritedState& inherited,
+                         output::RunDirectory* logs, const process::InheritedState& inherited,
                          Handlers handlers)
     : loop_(loop),
       settings_(settings),
@@ -87,11 +87,6 @@ void AgentRunner::open_store() {
 }
 
 void AgentRunner::start_workers(const agent::StartWorkers& order) {
-  if (logs_ != nullptr) {
-    const Status made =
-        logs_->make_attempt(order.round.restart_count, settings_.node.local_world_size);
-    if (!made) return happened(agent::WorkerNotStarted{0, made.error().text()});
-  }
   for (int local_rank = 0; local_rank < settings_.node.local_world_size; ++local_rank) {
     const auto pid = start_worker(order, local_rank);
     if (!pid) return happened(agent::WorkerNotStarted{local_rank, pid.error().text()});
@@ -100,6 +95,10 @@ void AgentRunner::start_workers(const agent::StartWorkers& order) {
 }
 
 Result<pid_t> AgentRunner::start_worker(const agent::StartWorkers& order, int local_rank) {
+  if (logs_ != nullptr) {
+    const Status made = logs_->make_rank_directory(order.round.restart_count, local_rank);
+    if (!made) return std::unexpected(made.error());
+  }
   const agent::WorkerPlace place{
       .local_rank = local_rank,
       .restart_count = order.round.restart_count,

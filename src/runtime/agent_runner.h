@@ -26,7 +26,7 @@ class AgentRunner {
   };
 
   // `logs` may be null: then nothing is kept. Settings, logs and inherited state outlive the runner.
-  AgentRunner(net::Loop& loop, const LaunchSettings& settings, const output::RunDirectory* logs,
+  AgentRunner(net::Loop& loop, const LaunchSettings& settings, output::RunDirectory* logs,
               const process::InheritedState& inherited, Handlers handlers);
 
   void begin() { happened(agent::Begin{}); }
@@ -42,7 +42,7 @@ class AgentRunner {
 
   net::Loop& loop_;
   const LaunchSettings& settings_;
-  const output::RunDirectory* logs_;
+  output::RunDirectory* logs_;
   Handlers handlers_;
   agent::Lifecycle lifecycle_;
   std::deque<agent::Event> events_;

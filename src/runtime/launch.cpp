@@ -37,7 +37,7 @@ void prepare_process() {
   }
 }
 
-protocol::Verdict run(const LaunchSettings& settings, const output::RunDirectory* logs,
+protocol::Verdict run(const LaunchSettings& settings, output::RunDirectory* logs,
                       const process::InheritedState& inherited) {
   net::Loop loop;
   protocol::Verdict verdict;
