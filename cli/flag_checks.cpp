@@ -178,6 +178,10 @@ Result<std::vector<int>> check_signals(std::string_view value, std::string_view 
       return bad(input, format("no program can handle {}", signal_name(*number)),
                  "leave it out of the list");
     }
+    if (*number == signal_number("SIGCHLD") || *number == signal_number("SIGCONT")) {
+      return bad(input, format("elastic-run needs {} for itself", signal_name(*number)),
+                 "leave it out of the list");
+    }
     if (std::find(signals.begin(), signals.end(), *number) == signals.end()) {
       signals.push_back(*number);
     }
@@ -338,6 +342,13 @@ Result<CheckedFlags> check_flags(const ParsedFlags& flags) {
   }
   if (status) status = check_command(checked, flags);
   if (status) status = keep(checked.signals, flags, FlagId::kSignalsToHandle, check_signals);
+  if (status) status = keep(checked.forward_signals, flags, FlagId::kForwardSignals, check_signals);
+  for (const int signal : checked.forward_signals) {
+    if (!status || std::ranges::find(checked.signals, signal) == checked.signals.end()) continue;
+    status = bad(flags.input(FlagId::kForwardSignals),
+                 format("{} ends the job by --signals-to-handle", signal_name(signal)),
+                 "name it in one of the two lists only");
+  }
   if (status) status = keep(checked.redirects, flags, FlagId::kRedirects, check_stream_map);
   if (status) status = keep(checked.tee, flags, FlagId::kTee, check_stream_map);
   if (status) {

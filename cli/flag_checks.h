@@ -98,6 +98,7 @@ struct CheckedFlags {
   std::int64_t max_restarts = 0;
   std::optional<std::int64_t> shutdown_timeout_seconds;  // none: not given by flag or PET variable
   std::vector<int> signals;
+  std::vector<int> forward_signals;  // none of them in `signals`
   StreamMap redirects;
   StreamMap tee;
   std::optional<std::set<std::int64_t>> local_ranks_filter;

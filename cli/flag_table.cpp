@@ -222,7 +222,38 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
      .metavar = "LIST",
      .help = "signals that end the job in order",
-     .more = "SIGKILL and SIGSTOP cannot be handled and are errors."},
+     .more = "SIGKILL and SIGSTOP cannot be handled and are errors. A signal that was ignored when "
+             "elastic-run started (nohup) stays ignored. A second SIGINT or SIGTERM, at least a second "
+             "after the first, kills all workers at once."},
+    {.id = FlagId::kForwardSignals,
+     .name = "forward-signals",
+     .family = kOurs,
+     .group = kRestart,
+     .metavar = "LIST",
+     .help = "signals handed to the workers, and no more",
+     .more = "Such as USR1,USR2: every worker's process group gets the signal, and the job goes on. A "
+             "signal may not stand in --signals-to-handle too."},
+    {.id = FlagId::kStuckWorker,
+     .name = "stuck-worker",
+     .family = kOurs,
+     .group = kRestart,
+     .kind = kChoice,
+     .by_default = "fail",
+     .metavar = "WHAT",
+     .words = "fail|ignore",
+     .help = "when a killed worker does not end",
+     .more = "A process in uninterruptible sleep (state D) or in a frozen cgroup does not end even by "
+             "SIGKILL. It is named one second after SIGKILL and given up after stuck_timeout seconds "
+             "(a key of --rdzv-conf, 5 if not given): then the job fails, or with ignore goes on "
+             "without it."},
+    {.id = FlagId::kPropagateExitCode,
+     .name = "propagate-exit-code",
+     .family = kOurs,
+     .group = kRestart,
+     .kind = kSwitch,
+     .by_default = "false",
+     .help = "end with the first failure's exit code, not 1",
+     .more = "128 plus the number of the signal where a signal killed it."},
 
     // --- Output and logs
     {.id = FlagId::kLogDir,

@@ -41,6 +41,9 @@ enum class FlagId : unsigned char {
   kMaxRestarts,
   kShutdownTimeout,
   kSignalsToHandle,
+  kForwardSignals,
+  kStuckWorker,
+  kPropagateExitCode,
   // Output and logs
   kLogDir,
   kRedirects,

@@ -13,7 +13,16 @@ namespace {
 using StoreKind = runtime::StoreSettings::Kind;
 
 constexpr std::int64_t kDefaultShutdownSeconds = 30;
+// After a SIGTERM from outside: Kubernetes and Slurm send SIGKILL after 30 s.
+constexpr std::int64_t kTerminatedSeconds = 25;
+constexpr std::int64_t kStuckSeconds = 5;
 constexpr std::uint16_t kNoPort = 0;
+
+std::string names_of(const std::vector<int>& signals) {
+  std::vector<std::string> names;
+  for (const int signal : signals) names.push_back(signal_name(signal));
+  return join(names, ",");
+}
 
 // Builds the plan part by part, in the order in which a reader wants to see it.
 class Planner {
@@ -210,11 +219,24 @@ Status Planner::plan_stop() {
     origin = format("environment: {}", kVariable);
   }
   settings.node.shutdown_timeout_ms = seconds * 1000;
-  entry("stop", format("SIGTERM, after {} s SIGKILL", seconds), origin);
+  const bool chosen = origin != "default";
+  settings.node.terminated_timeout_ms = chosen ? seconds * 1000 : kTerminatedSeconds * 1000;
+  entry("stop", format("SIGTERM, after {} s SIGKILL{}", seconds,
+                       chosen ? "" : format(" ({} s after a SIGTERM from outside)", kTerminatedSeconds)),
+        origin);
+  settings.node.ignore_stuck_workers = flags_.text(FlagId::kStuckWorker) == "ignore";
+  settings.node.stuck_timeout_ms =
+      checked_.rdzv_conf.integer("stuck_timeout").value_or(kStuckSeconds) * 1000;
+  settings.propagate_exit_code = flags_.on(FlagId::kPropagateExitCode);
+  settings.use_cgroup = variable("ELASTIC_RUN_CGROUP") != "off";
   settings.signals = checked_.signals;
-  std::vector<std::string> names;
-  for (const int signal : settings.signals) names.push_back(signal_name(signal));
-  entry("signals that end the job", join(names, ","), flags_.origin_text(FlagId::kSignalsToHandle));
+  entry("signals that end the job", names_of(checked_.signals), flags_.origin_text(FlagId::kSignalsToHandle));
+  if (checked_.forward_signals.empty()) return {};
+  entry("signals for the workers", names_of(checked_.forward_signals),
+        flags_.origin_text(FlagId::kForwardSignals));
+  settings.node.forward_signals.insert(checked_.forward_signals.begin(), checked_.forward_signals.end());
+  settings.signals.insert(settings.signals.end(), checked_.forward_signals.begin(),
+                          checked_.forward_signals.end());
   return {};
 }
 

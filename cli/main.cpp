@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,7 @@ int print(const std::string& text) {
 }
 
 int run(const cli::ParsedFlags& flags, const agent::Environment& environment,
-        const process::InheritedState& inherited) {
+        const process::InheritedState& inherited, const runtime::ProcessTitle& title) {
   if (const auto wanted = agent::lookup(environment, "LOGLEVEL"); wanted && !wanted->empty()) {
     const auto level = log::parse_level(*wanted);
     if (!level) return refuse(level.error());
@@ -48,7 +49,14 @@ int run(const cli::ParsedFlags& flags, const agent::Environment& environment,
     const bool json = flags.text(cli::FlagId::kDryRun) == "json";
     return print(json ? cli::dry_run_json(*plan, flags) : cli::dry_run_text(*plan));
   }
-  return runtime::launch(plan->settings, inherited);
+  return runtime::launch(plan->settings, inherited, title);
+}
+
+// The arguments lie one behind the other.
+runtime::ProcessTitle title_of(int argc, char** argv) {
+  if (argc == 0) return {};
+  char* end = argv[argc - 1] + std::strlen(argv[argc - 1]) + 1;
+  return {argv[0], static_cast<std::size_t>(end - argv[0])};
 }
 
 }  // namespace
@@ -70,6 +78,6 @@ int main(int argc, char** argv) {
     case cli::Request::kPrintCompletion:
       return print(cli::completion_script(flags->text(cli::FlagId::kPrintCompletion)));
     case cli::Request::kRun:
-      return run(*flags, environment, inherited);
+      return run(*flags, environment, inherited, title_of(argc, argv));
   }
 }

@@ -38,6 +38,7 @@ constexpr std::array kKeys = {
     Key{"lastcall_timeout", KeyType::kSeconds},
     Key{"pend_timeout", KeyType::kPatience},
     Key{"node_unit", KeyType::kNodes},
+    Key{"stuck_timeout", KeyType::kSeconds},  // ours: see --stuck-worker
 };
 
 // Keys that torchrun sets from its flags; naming one is an error there too.

@@ -1,5 +1,6 @@
 #include "src/agent/lifecycle.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "src/base/check.h"
@@ -16,10 +17,16 @@ namespace {
 const int kSigTerm = *signal_number("TERM");
 const int kSigKill = *signal_number("KILL");
 const int kSigInt = *signal_number("INT");
+const int kSigStop = *signal_number("STOP");
+const int kSigTstp = *signal_number("TSTP");
+const int kSigCont = *signal_number("CONT");
 
 // A second signal sooner than this after the first is taken for the same wish (Slurm, an impatient
 // script); later it means "now".
 constexpr std::int64_t kSecondSignalMs = 1000;
+
+// From SIGKILL to the message that names what has not ended.
+constexpr std::int64_t kNameSurvivorsMs = 1000;
 
 }  // namespace
 
@@ -119,17 +126,50 @@ void Lifecycle::stop(int signal, Effects& out) {
 }
 
 void Lifecycle::sweep(int signal, Effects& out) {
+  sweep_ = Sweep::kTold;
+  survivors_.clear();
   out.push_back(SignalWorkers{signal});
-  out.push_back(StartTimer{settings_.shutdown_timeout_ms});
+  out.push_back(StartTimer{terminated_ ? settings_.terminated_timeout_ms : settings_.shutdown_timeout_ms});
   out.push_back(AwaitAllGone{});
 }
 
+void Lifecycle::kill(Effects& out) {
+  sweep_ = Sweep::kKilled;
+  out.push_back(SignalWorkers{kSigKill});
+  out.push_back(StartTimer{kNameSurvivorsMs});
+}
+
 void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
-  if (state_ == State::kStopping || state_ == State::kEnding) out.push_back(SignalWorkers{kSigKill});
+  if (state_ != State::kStopping && state_ != State::kEnding) return;
+  switch (sweep_) {
+    case Sweep::kTold:
+      return kill(out);
+    case Sweep::kKilled:
+      sweep_ = Sweep::kNamed;
+      out.push_back(NameSurvivors{});
+      out.push_back(StartTimer{std::max<std::int64_t>(settings_.stuck_timeout_ms - kNameSurvivorsMs, 0)});
+      return;
+    case Sweep::kNamed:
+      out.push_back(AbandonWorkers{});
+      if (!settings_.ignore_stuck_workers && state_ == State::kStopping) {
+        out.push_back(ToCoordinator{NodeCannotRun{
+            round_.round, format("{} does not end, even when killed; --stuck-worker=ignore goes on without it",
+                                 survivors_.empty() ? "a worker" : survivors_)}});
+      }
+      return gone(out);
+  }
+}
+
+void Lifecycle::on(const SurvivorsNamed& event, std::int64_t, Effects& out) {
+  survivors_ = event.text;
+  out.push_back(Warn{format("killed, but still there: {}", event.text)});
 }
 
 void Lifecycle::on(const AllGone&, std::int64_t, Effects& out) {
-  if (state_ != State::kStopping && state_ != State::kEnding) return;
+  if (state_ == State::kStopping || state_ == State::kEnding) gone(out);
+}
+
+void Lifecycle::gone(Effects& out) {
   out.push_back(StopTimer{});
   out.push_back(CloseStore{});
   if (state_ == State::kEnding) {
@@ -154,15 +194,32 @@ void Lifecycle::told(const EndJob& message, Effects& out) {
   if (!stopping) sweep(kSigTerm, out);
 }
 
+void Lifecycle::on(const GuardianLost&, std::int64_t, Effects& out) {
+  verdict_ = Verdict{.outcome = Verdict::Outcome::kFailed,
+                     .reason = "the outer elastic-run process has died; all workers were killed",
+                     .round = round_.round};
+  state_ = State::kEnding;
+  kill(out);
+  out.push_back(AwaitAllGone{});
+}
+
 void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& out) {
+  if (event.signal == kSigTstp || event.signal == kSigCont) {
+    out.push_back(SignalWorkers{event.signal == kSigTstp ? kSigStop : kSigCont});
+    if (event.signal == kSigTstp) out.push_back(Paused{});
+    return;
+  }
+  if (settings_.forward_signals.contains(event.signal)) {
+    out.push_back(SignalWorkers{event.signal});
+    return;
+  }
   if (told_to_leave_ms_) {
     const bool insists = event.signal == kSigInt || event.signal == kSigTerm;
-    if (insists && now_ms - *told_to_leave_ms_ >= kSecondSignalMs) {
-      out.push_back(SignalWorkers{kSigKill});
-    }
+    if (insists && now_ms - *told_to_leave_ms_ >= kSecondSignalMs) kill(out);
     return;
   }
   told_to_leave_ms_ = now_ms;
+  terminated_ = event.signal == kSigTerm;
   // The workers get the signal that we got, as with torchrun; some save their state on SIGINT only.
   stop(event.signal, out);
   out.push_back(ToCoordinator{NodeLeaves{event.signal}});

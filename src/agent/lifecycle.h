@@ -17,6 +17,12 @@ struct NodeSettings {
   int local_world_size = 1;
   std::string role = "default";
   std::int64_t shutdown_timeout_ms = 30'000;  // from SIGTERM to SIGKILL
+  // The same after a SIGTERM from outside, whose sender will lose patience too.
+  std::int64_t terminated_timeout_ms = 25'000;
+  // From SIGKILL until a worker that does not end is given up.
+  std::int64_t stuck_timeout_ms = 5'000;
+  bool ignore_stuck_workers = false;  // go on without them; else the job fails
+  std::set<int> forward_signals = {};  // handed to the workers, otherwise without effect
 };
 
 // What happens to an agent.
@@ -48,8 +54,14 @@ struct TimerFired {};
 struct SignalReceived {
   int signal = 0;
 };
+struct GuardianLost {};  // the outer process has died
+// What AwaitAllGone still waits for, as text for a message; the answer to NameSurvivors.
+struct SurvivorsNamed {
+  std::string text;
+};
 using Event = std::variant<Begin, FromCoordinator, StoreOpened, StoreFailed, WorkerStarted,
-                           WorkerNotStarted, WorkerExited, AllGone, TimerFired, SignalReceived>;
+                           WorkerNotStarted, WorkerExited, AllGone, TimerFired, SignalReceived,
+                           GuardianLost, SurvivorsNamed>;
 
 // What an agent wants done, in this order.
 struct ToCoordinator {
@@ -65,6 +77,12 @@ struct StartWorkers {
   protocol::PrepareRound round;
   protocol::StoreEndpoint store;
 };
+// Answered by SurvivorsNamed, if there are any.
+struct NameSurvivors {};
+// Wait no longer for what does not end.
+struct AbandonWorkers {};
+// All workers are stopped, as SIGTSTP asked: the launcher may be, too.
+struct Paused {};
 // Tell the user, as a warning.
 struct Warn {
   std::string text;
@@ -83,7 +101,8 @@ struct Finish {
   protocol::Verdict verdict;
 };
 using Effect = std::variant<ToCoordinator, OpenStore, CloseStore, StartWorkers, SignalWorkers,
-                            AwaitAllGone, StartTimer, StopTimer, Warn, Finish>;
+                            AwaitAllGone, NameSurvivors, AbandonWorkers, Paused, StartTimer,
+                            StopTimer, Warn, Finish>;
 using Effects = std::vector<Effect>;
 
 // One node's life: joins, runs the workers of a round, stops them, waits for the next, ends.
@@ -93,8 +112,9 @@ using Effects = std::vector<Effect>;
 //    |                         +------> stopping <------+-------------------------+
 //    +----------all gone----------------- |            any --EndJob--> ending --all gone--> ended
 //
-// Stopping is SIGTERM to every group, then SIGKILL when the shutdown timeout is over; it ends when no
-// process of any group is left.
+// Stopping is SIGTERM to every group, then SIGKILL when the shutdown timeout is over; it ends when nothing
+// that a worker started is left. What does not end after SIGKILL is named 1 s later and given up when
+// the stuck timeout is over.
 class Lifecycle {
  public:
   explicit Lifecycle(NodeSettings settings);
@@ -119,6 +139,8 @@ class Lifecycle {
   void on(const AllGone&, std::int64_t now_ms, Effects& out);
   void on(const TimerFired&, std::int64_t now_ms, Effects& out);
   void on(const SignalReceived& event, std::int64_t now_ms, Effects& out);
+  void on(const GuardianLost&, std::int64_t now_ms, Effects& out);
+  void on(const SurvivorsNamed& event, std::int64_t now_ms, Effects& out);
 
   void told(const protocol::PrepareRound& message, Effects& out);
   void told(const protocol::RunWorkers& message, Effects& out);
@@ -128,6 +150,8 @@ class Lifecycle {
   // Begins to stop the round with this signal; does nothing if that has begun already.
   void stop(int signal, Effects& out);
   void sweep(int signal, Effects& out);
+  void kill(Effects& out);
+  void gone(Effects& out);
   protocol::WorkerFailure failure_of(const WorkerExited& event) const;
 
   NodeSettings settings_;
@@ -136,6 +160,11 @@ class Lifecycle {
   std::vector<Worker> workers_;
   int exited_well_ = 0;
   std::vector<protocol::WorkerFailure> failures_;
+  // How far a sweep has got, and with it what the timer means when it fires.
+  enum class Sweep { kTold, kKilled, kNamed };
+  Sweep sweep_ = Sweep::kTold;
+  std::string survivors_;  // as last named
+  bool terminated_ = false;
   std::optional<std::int64_t> told_to_leave_ms_;  // when the first signal to end came
   std::optional<protocol::Verdict> verdict_;
 };

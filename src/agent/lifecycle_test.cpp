@@ -12,6 +12,9 @@ constexpr int kTerm = 15;
 constexpr int kKill = 9;
 constexpr int kInt = 2;
 constexpr int kHup = 1;
+constexpr int kCont = 18;
+constexpr int kStop = 19;
+constexpr int kTstp = 20;
 
 const PrepareRound kFirstRound{0, 0, 3, {0, 1, 0, 2, 0, 2}, ""};
 
@@ -177,6 +180,75 @@ TEST_CASE("a store that cannot be opened and a worker that cannot be started end
   other.run();
   CHECK(told<NodeCannotRun>(other.on(WorkerNotStarted{1, "no such file"})).reason ==
         "local rank 1 was not started: no such file");
+}
+
+TEST_CASE("a SIGTERM from outside leaves less time than a failure does") {
+  Node node;
+  node.run();
+  CHECK(the<StartTimer>(node.on(SignalReceived{kTerm})).delay_ms == 25'000);
+  Node other;
+  other.run();
+  CHECK(the<StartTimer>(other.on(SignalReceived{kInt})).delay_ms == 30'000);
+}
+
+TEST_CASE("what does not end when killed is named after a second and given up after five: the job fails") {
+  Node node;
+  node.run();
+  node.on(WorkerExited{1, {.code = 3}, 7});
+  CHECK(the<StartTimer>(node.on(TimerFired{})).delay_ms == 1'000);
+  const Effects named = node.on(TimerFired{});
+  the<NameSurvivors>(named);
+  CHECK(the<StartTimer>(named).delay_ms == 4'000);
+  CHECK(the<Warn>(node.on(SurvivorsNamed{"process 7 (python, state D)"})).text ==
+        "killed, but still there: process 7 (python, state D)");
+  const Effects given_up = node.on(TimerFired{});
+  the<AbandonWorkers>(given_up);
+  the<CloseStore>(given_up);
+  std::vector<AgentMessage> messages;
+  for (const Effect& effect : given_up) {
+    if (const auto* sent = std::get_if<ToCoordinator>(&effect)) messages.push_back(sent->message);
+  }
+  REQUIRE(messages.size() == 2);
+  CHECK(std::get<NodeCannotRun>(messages[0]).reason.starts_with("process 7 (python, state D) does not end"));
+  CHECK(std::holds_alternative<NodeStopped>(messages[1]));
+}
+
+TEST_CASE("a stuck worker may be ignored: the node is stopped without it") {
+  Node node;
+  node.life = Lifecycle{{.local_world_size = 2, .ignore_stuck_workers = true}};
+  node.run();
+  node.on(WorkerExited{1, {.code = 3}, 7});
+  for (int i = 0; i < 2; ++i) node.on(TimerFired{});
+  told<NodeStopped>(node.on(TimerFired{}));
+}
+
+TEST_CASE("a signal to be forwarded reaches the workers and ends nothing") {
+  constexpr int kUsr1 = 10;
+  Node node;
+  node.life = Lifecycle{{.local_world_size = 2, .forward_signals = {kUsr1}}};
+  node.run();
+  const Effects effects = node.on(SignalReceived{kUsr1});
+  CHECK(effects.size() == 1);
+  CHECK(the<SignalWorkers>(effects).signal == kUsr1);
+}
+
+TEST_CASE("a stop from the terminal stops the workers first, and going on continues them") {
+  Node node;
+  node.run();
+  const Effects effects = node.on(SignalReceived{kTstp});
+  CHECK(the<SignalWorkers>(effects).signal == kStop);
+  the<Paused>(effects);
+  CHECK(the<SignalWorkers>(node.on(SignalReceived{kCont})).signal == kCont);
+  told<WorkersSucceeded>((node.on(WorkerExited{0, {}, 5}), node.on(WorkerExited{1, {}, 6})));
+}
+
+TEST_CASE("when the guardian dies all workers are killed and the job has failed") {
+  Node node;
+  node.run();
+  const Effects effects = node.on(GuardianLost{});
+  CHECK(the<SignalWorkers>(effects).signal == kKill);
+  the<AwaitAllGone>(effects);
+  CHECK(the<Finish>(node.on(AllGone{})).verdict.outcome == Verdict::Outcome::kFailed);
 }
 
 TEST_CASE("a node without workers ends as soon as it is told") {

@@ -5,6 +5,8 @@
 #include <sstream>
 
 #include "src/base/text.h"
+#include "src/process/descendants.h"
+#include "src/process/guardian.h"
 
 namespace elastic::process {
 namespace {
@@ -45,10 +47,10 @@ std::optional<std::string> process_with_socket(const std::string& inode) {
   for (const auto& entry : fs::directory_iterator("/proc", error)) {
     const std::string name = entry.path().filename();
     if (!parse_int(name) || !has_socket(entry.path() / "fd", inode)) continue;
-    std::ifstream file(entry.path() / "comm");
-    std::string comm;
-    std::getline(file, comm);
-    return format("process {} ({})", name, printable(comm));
+    ProcessFacts holder = process_facts(static_cast<pid_t>(*parse_int(name)));
+    // The user knows an elastic-run by its outer process, and that is the one to end.
+    if (holder.name == kLauncherName) holder = process_facts(holder.parent);
+    return format("process {} ({})", holder.pid, printable(holder.name));
   }
   return {};
 }

@@ -9,7 +9,6 @@
 namespace elastic::process {
 namespace {
 
-// While it is blocked, the kernel keeps even an ignored signal for whoever reads it.
 bool is_ignored(int number) {
   struct sigaction action {};
   return sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
@@ -17,14 +16,20 @@ bool is_ignored(int number) {
 
 }  // namespace
 
+std::vector<int> not_ignored(const std::vector<int>& numbers) {
+  std::vector<int> out;
+  for (const int number : numbers) {
+    if (!is_ignored(number)) out.push_back(number);
+  }
+  return out;
+}
+
 SignalSource::SignalSource(net::Loop& loop, const std::vector<int>& numbers,
                            std::function<void(const ReceivedSignal&)> callback)
     : callback_(std::move(callback)) {
   sigset_t set;
   sigemptyset(&set);
-  for (const int number : numbers) {
-    if (!is_ignored(number)) sigaddset(&set, number);
-  }
+  for (const int number : not_ignored(numbers)) sigaddset(&set, number);
   ELASTIC_CHECK(sigprocmask(SIG_BLOCK, &set, nullptr) == 0);
   fd_ = UniqueFd(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
   ELASTIC_CHECK(static_cast<bool>(fd_));

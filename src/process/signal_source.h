@@ -16,6 +16,10 @@ struct ReceivedSignal {
   pid_t sender = 0;  // 0 if the kernel sent it (a terminal's Ctrl-C)
 };
 
+// Those of the signals that this process does not ignore. While it is blocked, the kernel keeps even an
+// ignored signal for whoever reads it: what nohup or a shell's `&` has silenced must be left out by hand.
+std::vector<int> not_ignored(const std::vector<int>& numbers);
+
 // Turns signals into events of the loop. The signals are blocked from construction on and stay blocked;
 // one that is ignored in this process is never seen (nohup keeps its meaning).
 class SignalSource {

@@ -36,10 +36,18 @@ struct Child {
   UniqueFd pidfd;  // readable once it has ended; empty where the kernel has no pidfd (before 5.3)
 };
 
+// What all children of the launcher have in common.
+struct SpawnContext {
+  InheritedState inherited;
+  int guardian = -1;      // the channel over which a child makes itself known before it executes
+  int cgroup = -1;        // the workers' cgroup: its directory, into which a child is born,
+  int cgroup_procs = -1;  // and its cgroup.procs, by which one moves itself where that cannot be had
+};
+
 // Starts a program in a new session (so that session, process group and pid are one number), with the
 // inherited state given back, SIGPIPE default, stdin, stdout, stderr, working directory and umask as
 // ours, and no other descriptor open. It is killed with SIGKILL when the calling thread ends. Returns
 // when the program runs; fails with the system's reason when it cannot be started or executed.
-Result<Child> spawn(const Command& command, const InheritedState& inherited);
+Result<Child> spawn(const Command& command, const SpawnContext& context);
 
 }  // namespace elastic::process

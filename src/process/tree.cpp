@@ -2,6 +2,7 @@
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -32,9 +33,9 @@ ExitStatus exit_status(const siginfo_t& info) {
 
 }  // namespace
 
-WorkerTree::WorkerTree(net::Loop& loop, const InheritedState& inherited, Handlers handlers)
+WorkerTree::WorkerTree(net::Loop& loop, SpawnContext context, Handlers handlers)
     : loop_(loop),
-      inherited_(inherited),
+      context_(std::move(context)),
       handlers_(std::move(handlers)),
       child_signals_(loop, child_signal(), [this](const ReceivedSignal&) { reap(); }),
       look_again_(loop) {
@@ -45,7 +46,7 @@ WorkerTree::~WorkerTree() = default;
 
 Result<pid_t> WorkerTree::start(int local_rank, const Command& command) {
   ELASTIC_CHECK(!workers_.contains(local_rank));
-  auto child = spawn(command, inherited_);
+  auto child = spawn(command, context_);
   if (!child) return std::unexpected(child.error());
   Worker worker{.pid = child->pid, .pidfd = std::move(child->pidfd), .watch = {}};
   if (worker.pidfd) {
@@ -77,6 +78,7 @@ void WorkerTree::reap() {
 }
 
 void WorkerTree::reaped(pid_t pid, ExitStatus status) {
+  abandoned_.erase(pid);
   for (auto& [local_rank, worker] : workers_) {
     if (worker.pid != pid || worker.exited) continue;
     worker.exited = true;
@@ -102,11 +104,34 @@ void WorkerTree::look_at_groups() {
     worker.group_gone = !group_has_process(worker.pid);
     waiting_for_others = waiting_for_others || !worker.group_gone;
   }
+  if (!waiting_for_workers && !waiting_for_others) waiting_for_others = strays_left();
   if (waiting_for_others) look_again_.start(kLookAgainMs, [this] { look_at_groups(); });
   if (waiting_for_workers || waiting_for_others) return;
   expecting_all_gone_ = false;
   workers_.clear();
   handlers_.on_all_gone();
+}
+
+// With the groups gone every child that is left was adopted: what a worker put into a session or group of
+// its own.
+bool WorkerTree::strays_left() {
+  siginfo_t info{};
+  if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return false;
+  const std::vector<ProcessFacts> strays = survivors();
+  for (const ProcessFacts& stray : strays) kill(stray.pid, SIGKILL);
+  return !strays.empty();
+}
+
+std::vector<ProcessFacts> WorkerTree::survivors() const {
+  std::vector<ProcessFacts> left = descendants_of(getpid());
+  std::erase_if(left, [this](const ProcessFacts& facts) { return abandoned_.contains(facts.pid); });
+  return left;
+}
+
+void WorkerTree::abandon() {
+  for (const ProcessFacts& facts : survivors()) abandoned_.insert(facts.pid);
+  expecting_all_gone_ = false;
+  workers_.clear();
 }
 
 }  // namespace elastic::process

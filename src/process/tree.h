@@ -7,27 +7,30 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <vector>
 
 #include "src/base/exit_status.h"
 #include "src/base/result.h"
 #include "src/net/loop.h"
+#include "src/process/descendants.h"
 #include "src/process/signal_source.h"
 #include "src/process/spawn.h"
 
 namespace elastic::process {
 
-// The workers of one node and whatever else runs in their process groups. While it lives, this process
-// is the subreaper of all its descendants and reaps every child that ends.
+// The workers of one node and whatever they fork. While it lives, this process is the subreaper of all
+// its descendants and reaps every child that ends.
 class WorkerTree {
  public:
   struct Handlers {
     // A worker has ended and been reaped. Told once per started worker.
     std::function<void(int local_rank, ExitStatus status)> on_exit;
-    // No process is left in any of the workers' groups. Told once per expect_all_gone().
+    // Neither a worker nor anything it forked is left. Told once per expect_all_gone().
     std::function<void()> on_all_gone;
   };
 
-  WorkerTree(net::Loop& loop, const InheritedState& inherited, Handlers handlers);
+  WorkerTree(net::Loop& loop, SpawnContext context, Handlers handlers);
   ~WorkerTree();
   WorkerTree(const WorkerTree&) = delete;
   WorkerTree& operator=(const WorkerTree&) = delete;
@@ -38,8 +41,15 @@ class WorkerTree {
   // Sends a signal to every process group that still has a process, also where its leader has gone.
   void signal_groups(int signal_number);
 
-  // Asks for on_all_gone, which comes from the loop, never from within this call.
+  // Asks for on_all_gone, which comes from the loop, never from within this call. What has left its
+  // worker's group (a daemon) is killed as soon as the groups are empty.
   void expect_all_gone();
+
+  // The living processes that on_all_gone is waiting for.
+  std::vector<ProcessFacts> survivors() const;
+
+  // Forgets what does not end even when killed; on_all_gone does not come for it.
+  void abandon();
 
  private:
   struct Worker {
@@ -53,11 +63,13 @@ class WorkerTree {
   void reap();
   void reaped(pid_t pid, ExitStatus status);
   void look_at_groups();
+  bool strays_left();
 
   net::Loop& loop_;
-  const InheritedState& inherited_;
+  SpawnContext context_;
   Handlers handlers_;
   std::map<int, Worker> workers_;  // by local rank; emptied when all are gone
+  std::set<pid_t> abandoned_;
   bool expecting_all_gone_ = false;
   SignalSource child_signals_;
   net::Timer look_again_;

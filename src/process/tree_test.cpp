@@ -21,8 +21,9 @@ Command shell(const std::string& script) {
 struct Fixture {
   net::Loop loop;
   InheritedState inherited = InheritedState::capture();
+  SpawnContext context{.inherited = inherited};
   std::map<int, ExitStatus> exits;
-  WorkerTree tree{loop, inherited,
+  WorkerTree tree{loop, context,
                   {.on_exit = [this](int rank, ExitStatus status) { exits[rank] = status; },
                    .on_all_gone = [this] { loop.stop(); }}};
   ~Fixture() { sigprocmask(SIG_SETMASK, &inherited.signal_mask, nullptr); }

@@ -14,6 +14,11 @@ std::int64_t wall_clock_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
 }
 
+process::SpawnContext with_guardian(process::SpawnContext context, const process::GuardianLink& link) {
+  context.guardian = link.descriptor();
+  return context;
+}
+
 // One overload per effect: the compiler says which one is missing.
 template <class... Cases>
 struct Overloaded : Cases... {
@@ -23,8 +28,8 @@ struct Overloaded : Cases... {
 }  // namespace
 
 AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings,
-                         output::RunDirectory* logs, const process::InheritedState& inherited,
-                         Handlers handlers)
+                         output::RunDirectory* logs, process::SpawnContext context,
+                         UniqueFd guardian, Handlers handlers)
     : loop_(loop),
       settings_(settings),
       logs_(logs),
@@ -32,15 +37,15 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings,
       lifecycle_(settings.node),
       store_(loop, settings.store),
       timer_(loop),
-      workers_(loop, inherited,
+      guardian_(loop, std::move(guardian),
+                {.on_signal = [this](int signal) { happened(agent::SignalReceived{signal}); },
+                 .on_lost = [this] { happened(agent::GuardianLost{}); }}),
+      workers_(loop, with_guardian(context, guardian_),
                {.on_exit =
                     [this](int local_rank, ExitStatus status) {
                       happened(agent::WorkerExited{local_rank, status, wall_clock_ms()});
                     },
-                .on_all_gone = [this] { happened(agent::AllGone{}); }}),
-      signals_(loop, settings.signals, [this](const process::ReceivedSignal& received) {
-        happened(agent::SignalReceived{received.number});
-      }) {}
+                .on_all_gone = [this] { happened(agent::AllGone{}); }}) {}
 
 void AgentRunner::from_coordinator(protocol::CoordinatorMessage message) {
   happened(agent::FromCoordinator{std::move(message)});
@@ -63,10 +68,18 @@ void AgentRunner::carry_out(const agent::Effect& effect) {
   std::visit(Overloaded{
                  [&](const agent::ToCoordinator& e) { handlers_.to_coordinator(e.message); },
                  [&](const agent::OpenStore&) { open_store(); },
-                 [&](const agent::CloseStore&) { store_.close(); },
+                 [&](const agent::CloseStore&) {
+                   guardian_.send({process::GuardianMessage::Kind::kRoundOver, 0});
+                   store_.close();
+                 },
                  [&](const agent::StartWorkers& e) { start_workers(e); },
                  [&](const agent::SignalWorkers& e) { workers_.signal_groups(e.signal); },
                  [&](const agent::AwaitAllGone&) { workers_.expect_all_gone(); },
+                 [&](const agent::NameSurvivors&) { name_survivors(); },
+                 [&](const agent::AbandonWorkers&) { workers_.abandon(); },
+                 [&](const agent::Paused&) {
+                   guardian_.send({process::GuardianMessage::Kind::kPaused, 0});
+                 },
                  [&](const agent::StartTimer& e) {
                    timer_.start(e.delay_ms, [this] { happened(agent::TimerFired{}); });
                  },
@@ -75,6 +88,14 @@ void AgentRunner::carry_out(const agent::Effect& effect) {
                  [&](const agent::Finish& e) { handlers_.finished(e.verdict); },
              },
              effect);
+}
+
+void AgentRunner::name_survivors() {
+  std::vector<std::string> names;
+  for (const process::ProcessFacts& facts : workers_.survivors()) {
+    names.push_back(process::describe(process::process_facts(facts.pid)));
+  }
+  if (!names.empty()) happened(agent::SurvivorsNamed{join(names, ", ")});
 }
 
 void AgentRunner::open_store() {

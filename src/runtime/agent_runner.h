@@ -8,7 +8,7 @@
 #include "src/agent/lifecycle.h"
 #include "src/net/loop.h"
 #include "src/output/log_files.h"
-#include "src/process/signal_source.h"
+#include "src/process/guardian.h"
 #include "src/process/tree.h"
 #include "src/runtime/launch_settings.h"
 #include "src/runtime/store_host.h"
@@ -25,9 +25,10 @@ class AgentRunner {
     std::function<void(protocol::Verdict)> finished;
   };
 
-  // `logs` may be null: then nothing is kept. Settings, logs and inherited state outlive the runner.
+  // `logs` may be null: then nothing is kept. Settings and logs outlive the runner. `context.guardian`
+  // is set by the runner.
   AgentRunner(net::Loop& loop, const LaunchSettings& settings, output::RunDirectory* logs,
-              const process::InheritedState& inherited, Handlers handlers);
+              process::SpawnContext context, UniqueFd guardian, Handlers handlers);
 
   void begin() { happened(agent::Begin{}); }
   void from_coordinator(protocol::CoordinatorMessage message);
@@ -37,6 +38,7 @@ class AgentRunner {
   void carry_out(const agent::Effect& effect);
 
   void open_store();
+  void name_survivors();
   void start_workers(const agent::StartWorkers& order);
   Result<pid_t> start_worker(const agent::StartWorkers& order, int local_rank);
 
@@ -49,8 +51,8 @@ class AgentRunner {
   bool deciding_ = false;
   StoreHost store_;
   net::Timer timer_;
+  process::GuardianLink guardian_;
   process::WorkerTree workers_;
-  process::SignalSource signals_;
 };
 
 }  // namespace elastic::runtime

@@ -36,7 +36,9 @@ struct LaunchSettings {
   StoreSettings store;
   LogSettings logs;
   int max_restarts = 0;
-  std::vector<int> signals;  // that end the job in order
+  std::vector<int> signals;  // that end the job in order, and those that are handed on to the workers
+  bool use_cgroup = true;            // where one is delegated
+  bool propagate_exit_code = false;  // end with the first failure's own code instead of 1
 };
 
 }  // namespace elastic::runtime

@@ -246,6 +246,11 @@ class Running:
         self._owner.check_sanitizers(result.stderr_bytes)
         return result
 
+    def launcher(self):
+        """The pid of elastic-run's inner process, which starts the workers; the outer one is `pid`."""
+        return wait_until(lambda: next((process.pid for process in self.processes()
+                                        if process.parent == self.pid), None), what="a launcher")
+
     def processes(self):
         """Everything alive that this test started, this program among it."""
         return self._owner.processes()

@@ -145,8 +145,9 @@ def test_a_signal_that_was_ignored_when_elastic_run_started_stays_ignored(begin,
     running = begin(ignored=[ignored])
     other = USR1 if ignored == TERM else TERM
     running.send_signal(ignored)
+    launcher = running.launcher()
     for process in running.processes():
-        if process.pid != running.pid:
+        if process.parent == launcher:
             os.kill(process.pid, other)
     assert running.wait().returncode == 0
     assert set(told(tmp_path).values()) == {other.name}
@@ -157,7 +158,7 @@ def test_nohup_keeps_a_job_alive_when_the_terminal_closes(elastic_run, script, t
                                 stdin=subprocess.DEVNULL, preexec_fn=heeding())
     running.wait_for_line("^up", stream="stdout")
     running.send_signal(HUP)
-    (worker,) = [process for process in running.processes() if process.pid != running.pid]
+    (worker,) = [process for process in running.processes() if process.parent == running.launcher()]
     os.kill(worker.pid, USR1)
     assert running.wait().returncode == 0
     assert told(tmp_path) == {"rank 0": "SIGUSR1"}
@@ -184,8 +185,9 @@ def test_a_signal_of_no_concern_changes_nothing(begin, tmp_path):
     running = begin()
     for number in (signal.SIGWINCH, signal.SIGCONT, signal.SIGCHLD, signal.SIGPIPE):
         running.send_signal(number)
+    launcher = running.launcher()
     for process in running.processes():
-        if process.pid != running.pid:
+        if process.parent == launcher:
             os.kill(process.pid, USR1)
     assert running.wait().returncode == 0
     assert set(told(tmp_path).values()) == {"SIGUSR1"}

@@ -272,8 +272,8 @@ def test_connections_that_no_one_has_accepted_when_their_round_ends_never_reach_
         elastic_run, script):
     running = elastic_run.start(f"--master-port={workers.free_port()}", "--max-restarts=1",
                                 script("late.py", LATE))
-    harness.wait_until(lambda: harness.read_process(running.pid).state == "T", what="elastic-run is stopped")
-    harness.wait_until(lambda: len(running.processes()) == 1, what="its worker has ended")
+    harness.wait_until(lambda: harness.read_process(running.launcher()).state == "T", what="elastic-run is stopped")
+    harness.wait_until(lambda: len(running.processes()) == 2, what="its worker has ended")
     running.send_signal(signal.SIGCONT)
     result = running.wait()
     assert (result.returncode, result.stdout) == (0, "keys 0\n"), result

@@ -1,0 +1,87 @@
+#include "src/process/descendants.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <unordered_map>
+
+#include "src/base/text.h"
+#include "src/base/unique_fd.h"
+
+namespace elastic::process {
+namespace {
+
+// A whole file of /proc that fits in a page; empty if it cannot be read. Plain calls: the guardian, which
+// has to stay small, runs this too.
+std::string read_file(const std::string& path) {
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return {};
+  std::array<char, 4096> buffer{};
+  const ssize_t count = read(file.get(), buffer.data(), buffer.size());
+  return count > 0 ? std::string(buffer.data(), static_cast<std::size_t>(count)) : std::string();
+}
+
+// "4711 (comm) S 1 ...": comm may itself contain blanks and parentheses.
+ProcessFacts parse_stat(const std::string& text) {
+  ProcessFacts facts;
+  const std::size_t open_at = text.find('(');
+  const std::size_t close_at = text.rfind(')');
+  if (open_at == std::string::npos || close_at == std::string::npos || close_at + 4 > text.size()) return facts;
+  facts.pid = static_cast<pid_t>(std::strtol(text.c_str(), nullptr, 10));
+  facts.name = text.substr(open_at + 1, close_at - open_at - 1);
+  facts.state = text[close_at + 2];
+  facts.parent = static_cast<pid_t>(std::strtol(text.c_str() + close_at + 4, nullptr, 10));
+  return facts;
+}
+
+std::vector<ProcessFacts> all_processes() {
+  std::vector<ProcessFacts> all;
+  DIR* proc = opendir("/proc");
+  if (proc == nullptr) return all;
+  while (const dirent* entry = readdir(proc)) {
+    if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
+    ProcessFacts facts = parse_stat(read_file(std::string("/proc/") + entry->d_name + "/stat"));
+    if (facts.pid != 0) all.push_back(std::move(facts));
+  }
+  closedir(proc);
+  return all;
+}
+
+}  // namespace
+
+ProcessFacts process_facts(pid_t pid) {
+  const std::string folder = format("/proc/{}", pid);
+  ProcessFacts facts = parse_stat(read_file(folder + "/stat"));
+  facts.pid = pid;
+  facts.waiting = read_file(folder + "/wchan");
+  if (facts.waiting == "0") facts.waiting.clear();
+  return facts;
+}
+
+std::string describe(const ProcessFacts& facts) {
+  const std::string waiting = facts.waiting.empty() ? "" : ", in " + facts.waiting;
+  return format("process {} ({}, state {}{})", facts.pid, printable(facts.name), facts.state, waiting);
+}
+
+std::vector<ProcessFacts> descendants_of(pid_t ancestor) {
+  const std::vector<ProcessFacts> all = all_processes();
+  std::unordered_map<pid_t, std::vector<const ProcessFacts*>> children;
+  for (const ProcessFacts& facts : all) children[facts.parent].push_back(&facts);
+  std::vector<ProcessFacts> found;
+  std::vector<pid_t> parents{ancestor};
+  while (!parents.empty()) {
+    const pid_t parent = parents.back();
+    parents.pop_back();
+    for (const ProcessFacts* child : children[parent]) {
+      parents.push_back(child->pid);
+      if (child->state != 'Z' && child->state != 'X') found.push_back(*child);
+    }
+  }
+  return found;
+}
+
+}  // namespace elastic::process

@@ -1,0 +1,314 @@
+#include "src/process/guardian.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+#include "src/base/check.h"
+#include "src/base/signals.h"
+#include "src/base/text.h"
+#include "src/process/descendants.h"
+#include "src/process/signal_source.h"
+
+namespace elastic::process {
+namespace {
+
+// How long the guardian waits for killed processes before it names those that are left and goes.
+constexpr std::int64_t kSweepMs = 1500;
+// Between two looks at /proc while killed processes hand their children up to us.
+constexpr int kSweepLookMs = 10;
+// A second signal to end sooner than this means the same as the first.
+constexpr std::int64_t kSecondSignalMs = 1000;
+
+std::int64_t monotonic_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
+
+void say(const std::string& text) {
+  const std::string line = "elastic-run: " + text + "\n";
+  (void)!write(STDERR_FILENO, line.data(), line.size());
+}
+
+sigset_t set_of(const std::vector<int>& numbers) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : numbers) sigaddset(&set, number);
+  return set;
+}
+
+struct KnownWorker {
+  pid_t pid;
+  UniqueFd pidfd;
+};
+
+class Guardian {
+ public:
+  Guardian(const GuardianSettings& settings, pid_t launcher, UniqueFd channel, std::vector<pid_t> strangers)
+      : settings_(settings),
+        launcher_(launcher),
+        channel_(std::move(channel)),
+        strangers_(std::move(strangers)) {}
+
+  [[noreturn]] void run();
+
+ private:
+  void keep_only_what_is_needed();
+  void read_signals();
+  void handle(int signal);
+  void read_channel();
+  void reap();
+  void pause();
+  void resume();
+  void kill_known_workers();
+  [[noreturn]] void launcher_ended(int status);
+  // Ends all descendants but those that were there before us. Returns those that would not die.
+  std::vector<ProcessFacts> sweep();
+  std::vector<ProcessFacts> ours() const;
+
+  GuardianSettings settings_;
+  pid_t launcher_;
+  UniqueFd channel_;
+  std::vector<pid_t> strangers_;
+  UniqueFd signals_;
+  std::vector<KnownWorker> workers_;
+  std::int64_t first_stop_ms_ = 0;
+  bool asked_to_stop_ = false;
+};
+
+void Guardian::run() {
+  keep_only_what_is_needed();
+  for (;;) {
+    pollfd watched[2] = {{signals_.get(), POLLIN, 0}, {channel_.get(), POLLIN, 0}};
+    if (poll(watched, channel_ ? 2 : 1, -1) < 0 && errno != EINTR) continue;
+    // The channel first: a worker that was told of must be known before the launcher's death is seen.
+    if (channel_ && watched[1].revents != 0) read_channel();
+    if (watched[0].revents != 0) read_signals();
+  }
+}
+
+void Guardian::keep_only_what_is_needed() {
+  std::vector<int> numbers = settings_.signals;
+  numbers.insert(numbers.end(), {SIGCHLD, SIGTSTP, SIGCONT});
+  const sigset_t set = set_of(not_ignored(numbers));
+  // stderr, the signals and the channel; the user's pipes must not stay open through us.
+  const int channel = dup2(channel_.get(), 4);
+  ELASTIC_CHECK(channel == 4);
+  if (channel_.get() != 4) channel_ = UniqueFd(channel);
+  const int made = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+  ELASTIC_CHECK(made >= 0);
+  if (made != 3) {
+    ELASTIC_CHECK(dup2(made, 3) == 3);
+    close(made);
+  }
+  signals_ = UniqueFd(3);
+  close(STDIN_FILENO);
+  close(STDOUT_FILENO);
+  if (syscall(SYS_close_range, 5U, ~0U, 0) != 0) {
+    const long limit = sysconf(_SC_OPEN_MAX);
+    for (int fd = 5; fd < limit; ++fd) close(fd);
+  }
+}
+
+void Guardian::read_signals() {
+  signalfd_siginfo info{};
+  while (read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+    handle(static_cast<int>(info.ssi_signo));
+  }
+  reap();
+}
+
+void Guardian::handle(int signal) {
+  if (signal == SIGCHLD) return;
+  if (signal == SIGCONT) return resume();
+  const GuardianMessage order{GuardianMessage::Kind::kSignal, signal};
+  (void)!send(channel_.get(), &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (signal != SIGINT && signal != SIGTERM) return;
+  const std::int64_t now = monotonic_ms();
+  if (asked_to_stop_ && now - first_stop_ms_ >= kSecondSignalMs && process_facts(launcher_).state == 'T') {
+    // The user insists, and the launcher is stopped: it cannot do it.
+    kill_known_workers();
+    kill(launcher_, SIGKILL);
+  }
+  if (!asked_to_stop_) first_stop_ms_ = now;
+  asked_to_stop_ = true;
+}
+
+void Guardian::read_channel() {
+  for (;;) {
+    GuardianMessage message;
+    iovec part{&message, sizeof message};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))]{};
+    msghdr header{};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+    const ssize_t count = recvmsg(channel_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (count < 0) return;
+    if (count == 0) {
+      channel_ = UniqueFd();  // the launcher is ending; SIGCHLD says how
+      return;
+    }
+    switch (message.kind) {
+      case GuardianMessage::Kind::kWorker: {
+        const cmsghdr* attached = CMSG_FIRSTHDR(&header);
+        int pidfd = -1;
+        if (attached != nullptr) std::memcpy(&pidfd, CMSG_DATA(attached), sizeof pidfd);
+        workers_.push_back({message.value, UniqueFd(pidfd)});
+        break;
+      }
+      case GuardianMessage::Kind::kRoundOver:
+        workers_.clear();
+        break;
+      case GuardianMessage::Kind::kPaused:
+        pause();
+        break;
+      case GuardianMessage::Kind::kSignal:
+        break;  // only we say that
+    }
+  }
+}
+
+// Ctrl-Z: the workers are stopped; now the launcher, and then this process, for the shell to see.
+void Guardian::pause() {
+  kill(launcher_, SIGSTOP);
+  kill(getpid(), SIGSTOP);
+}
+
+void Guardian::resume() {
+  kill(launcher_, SIGCONT);
+  const GuardianMessage order{GuardianMessage::Kind::kSignal, SIGCONT};
+  (void)!send(channel_.get(), &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+// Takes what has ended: the launcher, and orphans that came to us (all of them, as PID 1).
+void Guardian::reap() {
+  for (;;) {
+    int status = 0;
+    const pid_t pid = waitpid(-1, &status, WNOHANG);
+    if (pid <= 0) return;
+    if (pid == launcher_) {
+      if (channel_) read_channel();
+      launcher_ended(status);
+    }
+  }
+}
+
+void Guardian::kill_known_workers() {
+  if (!settings_.cgroup.empty()) {
+    const UniqueFd file(open((settings_.cgroup + "/cgroup.kill").c_str(), O_WRONLY | O_CLOEXEC));
+    if (file) (void)!write(file.get(), "1", 1);
+  }
+  for (const KnownWorker& worker : workers_) {
+    // By pidfd where there is one; else the number is right as long as nobody has reaped it but us.
+    if (worker.pidfd) {
+      syscall(SYS_pidfd_send_signal, worker.pidfd.get(), SIGKILL, nullptr, 0);
+    } else {
+      kill(worker.pid, SIGKILL);
+    }
+  }
+}
+
+void Guardian::launcher_ended(int status) {
+  if (WIFSIGNALED(status)) {
+    kill_known_workers();
+    say(format("error: the launcher (process {}) was killed by {}; ending all workers", launcher_,
+               signal_name(WTERMSIG(status))));
+  }
+  for (const ProcessFacts& survivor : sweep()) {
+    say(format("error: {} was killed but does not end; it is left behind", describe(survivor)));
+  }
+  if (!settings_.cgroup.empty()) rmdir(settings_.cgroup.c_str());
+  _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+}
+
+std::vector<ProcessFacts> Guardian::ours() const {
+  std::vector<ProcessFacts> found = descendants_of(getpid());
+  if (strangers_.empty()) return found;
+  std::vector<pid_t> theirs = strangers_;
+  for (const pid_t stranger : strangers_) {
+    for (const ProcessFacts& facts : descendants_of(stranger)) theirs.push_back(facts.pid);
+  }
+  std::erase_if(found, [&](const ProcessFacts& facts) {
+    return std::find(theirs.begin(), theirs.end(), facts.pid) != theirs.end();
+  });
+  return found;
+}
+
+std::vector<ProcessFacts> Guardian::sweep() {
+  const std::int64_t deadline = monotonic_ms() + kSweepMs;
+  for (;;) {
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    // The usual end: no child is left at all, and /proc need not be read.
+    if (waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD) return {};
+    std::vector<ProcessFacts> left = ours();
+    if (left.empty() || monotonic_ms() >= deadline) {
+      for (ProcessFacts& facts : left) facts = process_facts(facts.pid);
+      return left;
+    }
+    for (const ProcessFacts& facts : left) kill(facts.pid, SIGKILL);
+    pollfd signals{signals_.get(), POLLIN, 0};
+    poll(&signals, 1, kSweepLookMs);
+    signalfd_siginfo info{};
+    while (read(signals_.get(), &info, sizeof info) > 0) {
+    }
+  }
+}
+
+// Children that this process had before it became elastic-run (a shell that exec'd us): not ours to kill.
+std::vector<pid_t> children_before() {
+  siginfo_t info{};
+  if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return {};
+  std::vector<pid_t> out;
+  for (const ProcessFacts& facts : descendants_of(getpid())) out.push_back(facts.pid);
+  return out;
+}
+
+}  // namespace
+
+Result<UniqueFd> split_off_launcher(const GuardianSettings& settings) {
+  std::vector<int> numbers = settings.signals;
+  // The terminal's stops are for the guardian to decide; SIGTTOU must never stop the launcher.
+  numbers.insert(numbers.end(), {SIGCHLD, SIGTSTP, SIGCONT, SIGTTIN, SIGTTOU});
+  const sigset_t set = set_of(numbers);
+  ELASTIC_CHECK(sigprocmask(SIG_BLOCK, &set, nullptr) == 0);
+  struct sigaction default_action {};
+  default_action.sa_handler = SIG_DFL;
+  ELASTIC_CHECK(sigaction(SIGCHLD, &default_action, nullptr) == 0);
+  ELASTIC_CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
+  std::vector<pid_t> strangers = children_before();
+  int ends[2];
+  ELASTIC_CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
+  const pid_t launcher = fork();
+  if (launcher < 0) {
+    return fail_errno("cannot start the launcher", errno, "raise the limit of processes (ulimit -u, pids.max)");
+  }
+  if (launcher == 0) {
+    close(ends[0]);
+    setpgid(0, 0);
+    return UniqueFd(ends[1]);
+  }
+  close(ends[1]);
+  setpgid(launcher, launcher);  // whoever comes first
+  Guardian(settings, launcher, UniqueFd(ends[0]), std::move(strangers)).run();
+}
+
+}  // namespace elastic::process

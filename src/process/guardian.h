@@ -1,0 +1,72 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/base/result.h"
+#include "src/base/unique_fd.h"
+#include "src/net/loop.h"
+
+// The two processes of a launch. The outer one, which the user started, is the guardian: parent, reaper
+// and watchman of the launcher, which is its child in a process group of its own and does everything
+// else. Whichever of them dies, the other ends every worker and whatever it forked.
+namespace elastic::process {
+
+// The launcher's name (comm), so that `pkill elastic-run` meets the guardian and leaves the launcher alive
+// to clean up.
+inline constexpr const char* kLauncherName = "elastic_launch";
+
+// One packet between guardian and launcher.
+struct GuardianMessage {
+  enum class Kind : std::uint32_t {
+    kWorker = 1,     // launcher's child, just before it becomes a worker: value is its pid, a pidfd comes along
+    kRoundOver = 2,  // launcher: no worker that was told before is left
+    kPaused = 3,     // launcher: all workers are stopped, as SIGTSTP asked
+    kSignal = 4,     // guardian: value is a signal that the user sent
+  };
+  Kind kind = Kind::kRoundOver;
+  std::int32_t value = 0;
+};
+
+struct GuardianSettings {
+  std::vector<int> signals;  // handed to the launcher instead of ending the guardian
+  std::string cgroup;        // the directory of the workers' cgroup, killed and removed at the end; may be empty
+};
+
+// Forks. Returns, in the launcher only, its end of the channel; the guardian never returns, it exits with
+// the launcher's exit status, or with 1 and a message where the launcher was killed. Fails where no
+// process can be forked. To be called while the process has one thread. The signals are blocked in both
+// from before the fork on.
+Result<UniqueFd> split_off_launcher(const GuardianSettings& settings);
+
+// The launcher's side of the channel.
+class GuardianLink {
+ public:
+  struct Handlers {
+    std::function<void(int signal)> on_signal;
+    std::function<void()> on_lost;  // the guardian has died. Told once.
+  };
+  GuardianLink(net::Loop& loop, UniqueFd channel, Handlers handlers);
+
+  // For spawn(): through it a child makes itself known before it executes its program.
+  int descriptor() const { return channel_.get(); }
+  void send(GuardianMessage message) const;
+
+ private:
+  void receive();
+
+  Handlers handlers_;
+  UniqueFd channel_;
+  std::unique_ptr<net::ReadWatch> watch_;
+};
+
+// Sends a message about this very process with its pidfd. Only system calls: for a child between vfork
+// and exec. A guardian that does not read (stopped) costs the message, never a wait.
+void introduce_to_guardian(int channel, pid_t pid);
+
+}  // namespace elastic::process

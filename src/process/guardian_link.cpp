@@ -1,0 +1,58 @@
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "src/process/guardian.h"
+
+namespace elastic::process {
+
+GuardianLink::GuardianLink(net::Loop& loop, UniqueFd channel, Handlers handlers)
+    : handlers_(std::move(handlers)), channel_(std::move(channel)) {
+  watch_ = std::make_unique<net::ReadWatch>(loop, channel_.get(), [this] { receive(); });
+}
+
+void GuardianLink::send(GuardianMessage message) const {
+  // A guardian that has gone is seen by receive().
+  (void)!::send(channel_.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void GuardianLink::receive() {
+  for (;;) {
+    GuardianMessage message;
+    const ssize_t count = recv(channel_.get(), &message, sizeof message, MSG_DONTWAIT);
+    if (count == static_cast<ssize_t>(sizeof message)) {
+      if (message.kind == GuardianMessage::Kind::kSignal) handlers_.on_signal(message.value);
+      continue;
+    }
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    watch_.reset();
+    handlers_.on_lost();
+    return;
+  }
+}
+
+void introduce_to_guardian(int channel, pid_t pid) {
+  GuardianMessage message{GuardianMessage::Kind::kWorker, pid};
+  iovec part{&message, sizeof message};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))]{};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  if (pidfd >= 0) {  // without one (before Linux 5.3) the number has to do
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+    cmsghdr* attached = CMSG_FIRSTHDR(&header);
+    attached->cmsg_level = SOL_SOCKET;
+    attached->cmsg_type = SCM_RIGHTS;
+    attached->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(attached), &pidfd, sizeof pidfd);
+  }
+  (void)!sendmsg(channel, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (pidfd >= 0) close(pidfd);
+}
+
+}  // namespace elastic::process
