@@ -131,18 +131,22 @@ Result<Child> spawn(const Command& command, const SpawnContext& context) {
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &before);
   volatile int child_error = 0;
-  int pidfd = -1;
-  volatile pid_t pid = -1;  // as vfork wants it: kept in memory, not in a register
+  volatile int pidfd = -1;  // as vfork wants them: kept in memory, not in registers
+  volatile pid_t pid = -1;
 #ifndef ELASTIC_RUN_NO_VFORK_CLONE3
   if (context.cgroup >= 0) {
-    clone_args arguments = into_cgroup(context, &pidfd);
+    int made_pidfd = -1;
+    clone_args arguments = into_cgroup(context, &made_pidfd);
     prepared.born_in_cgroup = true;
     const long made = elastic_run_vfork_clone3(&arguments, sizeof arguments);
     if (made == 0) {
       child_error = become(prepared);
       _exit(127);
     }
-    if (made > 0) pid = static_cast<pid_t>(made);
+    if (made > 0) {
+      pid = static_cast<pid_t>(made);
+      pidfd = made_pidfd;
+    }
   }
 #endif
   int fork_error = 0;
