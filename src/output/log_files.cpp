@@ -83,14 +83,14 @@ Result<RunDirectory> RunDirectory::create(const std::optional<std::string>& base
 Status RunDirectory::make_rank_directory(int restart_count, int local_rank) {
   const std::string attempt = attempt_path(path_, restart_count);
   const std::string rank = format("{}/{}", attempt, local_rank);
-  for (const std::string& directory : {attempt, rank}) {
-    if (mkdir(directory.c_str(), 0777) == 0) {
-      made_.push_back(directory);
-    } else if (errno != EEXIST) {
-      return fail_errno(format("cannot make the log directory {}", printable(directory)), errno);
-    }
-  }
-  return {};
+  const auto make = [this](const std::string& directory) {
+    const bool made = mkdir(directory.c_str(), 0777) == 0;
+    if (made) made_.push_back(directory);
+    return made || errno == EEXIST;
+  };
+  if (made_attempt_ != restart_count && make(attempt)) made_attempt_ = restart_count;
+  if (made_attempt_ == restart_count && make(rank)) return {};
+  return fail_errno(format("cannot make the log directory {}", printable(rank)), errno);
 }
 
 std::string RunDirectory::error_file(int restart_count, int local_rank) const {

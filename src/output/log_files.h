@@ -35,6 +35,7 @@ class RunDirectory {
   std::string path_;
   bool base_is_ours_ = false;
   std::vector<std::string> made_;  // directories below path_, parents first
+  int made_attempt_ = -1;          // the restart count of the newest attempt's directory
 };
 
 }  // namespace elastic::output

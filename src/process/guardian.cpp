@@ -32,6 +32,8 @@ namespace {
 constexpr std::int64_t kSweepMs = 1500;
 // Between two looks at /proc while killed processes hand their children up to us.
 constexpr int kSweepLookMs = 10;
+// How long messages of the launcher gather in the socket, which holds some 250 of them.
+constexpr int kGatherMs = 10;
 // A second signal to end sooner than this means the same as the first.
 constexpr std::int64_t kSecondSignalMs = 1000;
 
@@ -96,9 +98,13 @@ void Guardian::run() {
   keep_only_what_is_needed();
   for (;;) {
     pollfd watched[2] = {{signals_.get(), POLLIN, 0}, {channel_.get(), POLLIN, 0}};
-    if (poll(watched, channel_ ? 2 : 1, -1) < 0 && errno != EINTR) continue;
-    // The channel first: a worker that was told of must be known before the launcher's death is seen.
-    if (channel_ && watched[1].revents != 0) read_channel();
+    if (poll(watched, channel_ ? 2 : 1, -1) < 0) continue;
+    if (watched[0].revents == 0) {
+      // Workers are told of in bursts, and to wake for each takes a core from them. What lies in the
+      // socket meanwhile is not lost: it is read before the launcher's death is acted upon.
+      poll(watched, 1, kGatherMs);
+    }
+    if (channel_) read_channel();
     if (watched[0].revents != 0) read_signals();
   }
 }

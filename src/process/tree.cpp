@@ -1,5 +1,6 @@
 #include "src/process/tree.h"
 
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,9 +35,10 @@ ExitStatus exit_status(const siginfo_t& info) {
 }  // namespace
 
 WorkerTree::WorkerTree(net::Loop& loop, SpawnContext context, Handlers handlers)
-    : loop_(loop),
-      context_(std::move(context)),
+    : context_(std::move(context)),
       handlers_(std::move(handlers)),
+      exits_(epoll_create1(EPOLL_CLOEXEC)),
+      exits_watch_(loop, exits_.get(), [this] { reap(); }),
       child_signals_(loop, child_signal(), [this](const ReceivedSignal&) { reap(); }),
       look_again_(loop) {
   ELASTIC_CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
@@ -48,11 +50,11 @@ Result<pid_t> WorkerTree::start(int local_rank, const Command& command) {
   ELASTIC_CHECK(!workers_.contains(local_rank));
   auto child = spawn(command, context_);
   if (!child) return std::unexpected(child.error());
-  Worker worker{.pid = child->pid, .pidfd = std::move(child->pidfd), .watch = {}};
-  if (worker.pidfd) {
-    worker.watch = std::make_unique<net::ReadWatch>(loop_, worker.pidfd.get(), [this] { reap(); });
+  if (child->pidfd) {
+    epoll_event event{.events = EPOLLIN, .data = {}};
+    ELASTIC_CHECK(epoll_ctl(exits_.get(), EPOLL_CTL_ADD, child->pidfd.get(), &event) == 0);
   }
-  workers_.emplace(local_rank, std::move(worker));
+  workers_.emplace(local_rank, Worker{.pid = child->pid, .pidfd = std::move(child->pidfd)});
   return child->pid;
 }
 
@@ -82,8 +84,7 @@ void WorkerTree::reaped(pid_t pid, ExitStatus status) {
   for (auto& [local_rank, worker] : workers_) {
     if (worker.pid != pid || worker.exited) continue;
     worker.exited = true;
-    worker.watch.reset();
-    worker.pidfd = UniqueFd();
+    worker.pidfd = UniqueFd();  // and with it the epoll's entry
     // From here on the number may belong to somebody else, unless the group still has a process.
     worker.group_gone = !group_has_process(pid);
     handlers_.on_exit(local_rank, status);

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <vector>
@@ -57,7 +56,6 @@ class WorkerTree {
     bool exited = false;
     bool group_gone = false;
     UniqueFd pidfd;
-    std::unique_ptr<net::ReadWatch> watch;
   };
 
   void reap();
@@ -65,12 +63,13 @@ class WorkerTree {
   void look_at_groups();
   bool strays_left();
 
-  net::Loop& loop_;
   SpawnContext context_;
   Handlers handlers_;
   std::map<int, Worker> workers_;  // by local rank; emptied when all are gone
   std::set<pid_t> abandoned_;
   bool expecting_all_gone_ = false;
+  UniqueFd exits_;  // an epoll of all pidfds: one watch of the loop for all workers
+  net::ReadWatch exits_watch_;
   SignalSource child_signals_;
   net::Timer look_again_;
 };
