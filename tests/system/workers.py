@@ -12,8 +12,10 @@ import json, os, sys
 count, rank = os.environ.get("TORCHELASTIC_RESTART_COUNT"), os.environ.get("RANK")
 told = {"environment": dict(os.environ), "arguments": sys.orig_argv, "cwd": os.getcwd(),
         "error_directory": os.path.isdir(os.path.dirname(os.environ["TORCHELASTIC_ERROR_FILE"]))}
-with open(f"{os.environ['REPORTS']}/{count}.{rank}", "x") as file:
+name = f"{os.environ['REPORTS']}/{count}.{rank}"
+with open(name + ".part", "x") as file:
     json.dump(told, file)
+os.rename(name + ".part", name)  # whole or not at all: a worker may be stopped while it writes
 """
 
 # The id of a job that chose it itself.
@@ -40,6 +42,8 @@ def read_reports(directory):
     """What the workers of REPORT told: {(restart count, rank): dict}."""
     found = {}
     for name in os.listdir(directory):
+        if name.endswith(".part"):
+            continue
         count, rank = map(int, name.split("."))
         found[count, rank] = json.loads((directory / name).read_text())
     return found
