@@ -34,7 +34,11 @@ Result<protocol::StoreEndpoint> StoreHost::open() {
       port = open_server(kLoopback);
       break;
     case StoreSettings::Kind::kFixedPort:
-      if (!server_) port = open_server("");
+      if (server_) {
+        server_->reset();  // a stranger may have written since close()
+      } else {
+        port = open_server("");
+      }
       break;
     case StoreSettings::Kind::kByWorker:
       // Whoever takes the port before rank 0's worker does, wins; torchrun has the same gap.
