@@ -196,6 +196,7 @@ def main():
     correct, counted = count_correct(model.module, test_images, test_labels)
     if dist.get_rank() == 0:
         print(f"test accuracy: {100 * correct / counted:.2f} % of {counted} images", flush=True)
+    dist.barrier()  # nobody leaves while another still needs it
     dist.destroy_process_group()
 
 
