@@ -2,6 +2,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,7 +36,17 @@ ProcessFacts parse_stat(const std::string& text) {
   facts.pid = static_cast<pid_t>(std::strtol(text.c_str(), nullptr, 10));
   facts.name = text.substr(open_at + 1, close_at - open_at - 1);
   facts.state = text[close_at + 2];
-  facts.parent = static_cast<pid_t>(std::strtol(text.c_str() + close_at + 4, nullptr, 10));
+  // The fields after the state, of which the first is the fourth of proc(5).
+  const char* at = text.c_str() + close_at + 3;
+  for (int field = 4; field <= 22; ++field) {
+    char* end = nullptr;
+    const unsigned long long value = std::strtoull(at, &end, 10);
+    if (end == at) break;
+    at = end;
+    if (field == 4) facts.parent = static_cast<pid_t>(value);
+    if (field == 5) facts.group = static_cast<pid_t>(value);
+    if (field == 22) facts.started = value;
+  }
   return facts;
 }
 
@@ -66,6 +78,19 @@ std::string describe(const ProcessFacts& facts) {
   const std::string waiting = facts.waiting.empty() ? "" : ", in " + facts.waiting;
   return format("process {} ({}, state {}{})", facts.pid, printable(facts.name), facts.state, waiting);
 }
+
+void kill_process(const ProcessFacts& found) {
+  const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, found.pid, 0)));
+  // If it is the same one now, the descriptor, which is older, means it too.
+  if (process_facts(found.pid).started != found.started) return;
+  if (pidfd) {
+    syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
+  } else {
+    kill(found.pid, SIGKILL);
+  }
+}
+
+bool processes_can_be_seen() { return access("/proc/self/stat", R_OK) == 0; }
 
 std::vector<ProcessFacts> descendants_of(pid_t ancestor) {
   const std::vector<ProcessFacts> all = all_processes();

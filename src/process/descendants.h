@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,8 @@ namespace elastic::process {
 struct ProcessFacts {
   pid_t pid = 0;
   pid_t parent = 0;
+  pid_t group = 0;
+  std::uint64_t started = 0;  // in clock ticks after boot: with the pid it names one process for ever
   char state = '?';     // as in ps: R, S, D (uninterruptible), T (stopped), Z (zombie), ...
   std::string name;     // comm
   std::string waiting;  // the kernel function it waits in; empty if unknown
@@ -21,6 +24,13 @@ ProcessFacts process_facts(pid_t pid);
 
 // "process 4711 (python, state D, in fuse_wait)", for messages.
 std::string describe(const ProcessFacts& facts);
+
+// Kills by SIGKILL the very process that was found, never one that has got its number since (but for an
+// instant where the kernel has no pidfd_open, before Linux 5.3).
+void kill_process(const ProcessFacts& found);
+
+// False where /proc is not mounted: nobody's descendants can be told then.
+bool processes_can_be_seen();
 
 // All living descendants of a process, zombies left out. As this process and the guardian are
 // subreapers, whatever a worker has forked is found here, in whatever session or group it is. Empty

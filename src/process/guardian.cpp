@@ -1,9 +1,7 @@
 #include "src/process/guardian.h"
 
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -23,6 +21,7 @@
 #include "src/base/signals.h"
 #include "src/base/text.h"
 #include "src/process/descendants.h"
+#include "src/process/descriptors.h"
 #include "src/process/signal_source.h"
 
 namespace elastic::process {
@@ -53,6 +52,17 @@ sigset_t set_of(const std::vector<int>& numbers) {
   sigemptyset(&set);
   for (const int number : numbers) sigaddset(&set, number);
   return set;
+}
+
+bool is_child(pid_t pid) {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+// True for a child that a signal has stopped. Asks the kernel, not /proc, which may not be there.
+bool is_stopped(pid_t child) {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(child), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child;
 }
 
 struct KnownWorker {
@@ -126,10 +136,7 @@ void Guardian::keep_only_what_is_needed() {
   signals_ = UniqueFd(3);
   close(STDIN_FILENO);
   close(STDOUT_FILENO);
-  if (syscall(SYS_close_range, 5U, ~0U, 0) != 0) {
-    const long limit = sysconf(_SC_OPEN_MAX);
-    for (int fd = 5; fd < limit; ++fd) close(fd);
-  }
+  close_descriptors_from(5, settings_.descriptors_below);
 }
 
 void Guardian::read_signals() {
@@ -147,8 +154,8 @@ void Guardian::handle(int signal) {
   (void)!send(channel_.get(), &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (signal != SIGINT && signal != SIGTERM) return;
   const std::int64_t now = monotonic_ms();
-  if (asked_to_stop_ && now - first_stop_ms_ >= kSecondSignalMs && process_facts(launcher_).state == 'T') {
-    // The user insists, and the launcher is stopped: it cannot do it.
+  if (asked_to_stop_ && now - first_stop_ms_ >= kSecondSignalMs && is_stopped(launcher_)) {
+    // The user insists, and the launcher is stopped: it cannot do it. Its end will end all the rest.
     kill_known_workers();
     kill(launcher_, SIGKILL);
   }
@@ -192,10 +199,16 @@ void Guardian::read_channel() {
   }
 }
 
-// Ctrl-Z: the workers are stopped; now the launcher, and then this process, for the shell to see.
+// Ctrl-Z: the workers are stopped; now the launcher, and then this process, for the shell to see. It is
+// stopped by the same signal with its default action, which the kernel does not take where nobody could
+// continue us (no shell with job control, PID 1). Then, as after SIGCONT, all go on.
 void Guardian::pause() {
   kill(launcher_, SIGSTOP);
-  kill(getpid(), SIGSTOP);
+  kill(getpid(), SIGTSTP);
+  const sigset_t stop = set_of({SIGTSTP});
+  sigprocmask(SIG_UNBLOCK, &stop, nullptr);
+  sigprocmask(SIG_BLOCK, &stop, nullptr);
+  resume();
 }
 
 void Guardian::resume() {
@@ -223,10 +236,11 @@ void Guardian::kill_known_workers() {
     if (file) (void)!write(file.get(), "1", 1);
   }
   for (const KnownWorker& worker : workers_) {
-    // By pidfd where there is one; else the number is right as long as nobody has reaped it but us.
+    // By pidfd where there is one. A number that is our child's is right too: nobody but us can reap it.
+    // It is that once the launcher has died; before, it may be a stranger's by now.
     if (worker.pidfd) {
       syscall(SYS_pidfd_send_signal, worker.pidfd.get(), SIGKILL, nullptr, 0);
-    } else {
+    } else if (is_child(worker.pid)) {
       kill(worker.pid, SIGKILL);
     }
   }
@@ -266,11 +280,18 @@ std::vector<ProcessFacts> Guardian::sweep() {
     // The usual end: no child is left at all, and /proc need not be read.
     if (waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD) return {};
     std::vector<ProcessFacts> left = ours();
-    if (left.empty() || monotonic_ms() >= deadline) {
+    const bool blind = left.empty() && !processes_can_be_seen();
+    if ((left.empty() && !blind) || monotonic_ms() >= deadline) {
       for (ProcessFacts& facts : left) facts = process_facts(facts.pid);
       return left;
     }
-    for (const ProcessFacts& facts : left) kill(facts.pid, SIGKILL);
+    for (const ProcessFacts& facts : left) kill_process(facts);
+    if (blind) {
+      // Without /proc only PID 1 knows who is left: everybody that it can see. Nobody else can tell
+      // descendants from strangers.
+      if (getpid() != 1) return {};
+      kill(-1, SIGKILL);
+    }
     pollfd signals{signals_.get(), POLLIN, 0};
     poll(&signals, 1, kSweepLookMs);
     signalfd_siginfo info{};

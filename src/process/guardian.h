@@ -1,5 +1,6 @@
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -36,6 +37,7 @@ struct GuardianMessage {
 struct GuardianSettings {
   std::vector<int> signals;  // handed to the launcher instead of ending the guardian
   std::string cgroup;        // the directory of the workers' cgroup, killed and removed at the end; may be empty
+  rlim_t descriptors_below = 1024;  // those inherited lie below this number
 };
 
 // Forks. Returns, in the launcher only, its end of the channel; the guardian never returns, it exits with

@@ -1,6 +1,5 @@
 #include "src/process/spawn.h"
 
-#include <linux/close_range.h>
 #include <linux/sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -12,6 +11,7 @@
 #include <cstdint>
 
 #include "src/base/text.h"
+#include "src/process/descriptors.h"
 #include "src/process/guardian.h"
 
 // vfork() by clone3(), for what clone3 can do and vfork cannot. Returns twice, the second time minus errno
@@ -47,7 +47,6 @@ struct Prepared {
   char* const* envp;
   const SpawnContext* context;
   pid_t launcher;
-  rlim_t open_files_limit;
   bool born_in_cgroup = false;
 };
 
@@ -57,12 +56,6 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   for (const std::string& text : strings) out.push_back(const_cast<char*>(text.c_str()));
   out.push_back(nullptr);
   return out;
-}
-
-void close_other_descriptors(rlim_t limit) {
-  if (syscall(SYS_close_range, kFirstOther, ~0U, 0) == 0) return;
-  // Kernels before 5.9.
-  for (rlim_t fd = kFirstOther; fd < limit; ++fd) close(static_cast<int>(fd));
 }
 
 // Runs in the child. Returns the errno of what failed; does not return when the program runs.
@@ -80,7 +73,7 @@ int become(const Prepared& prepared) {
   if (sigaction(SIGPIPE, &default_action, nullptr) != 0) return errno;
   if (sigaction(SIGCHLD, &context.inherited.child_action, nullptr) != 0) return errno;
   if (setrlimit(RLIMIT_NOFILE, &context.inherited.open_files) != 0) return errno;
-  close_other_descriptors(prepared.open_files_limit);
+  close_descriptors_from(kFirstOther, context.inherited.open_files.rlim_cur);
   if (sigprocmask(SIG_SETMASK, &context.inherited.signal_mask, nullptr) != 0) return errno;
   execve(prepared.path, prepared.argv, prepared.envp);
   return errno;
@@ -121,10 +114,7 @@ InheritedState InheritedState::capture() {
 Result<Child> spawn(const Command& command, const SpawnContext& context) {
   const std::vector<char*> argv = pointers(command.arguments);
   const std::vector<char*> envp = pointers(command.environment);
-  rlimit open_files{};
-  getrlimit(RLIMIT_NOFILE, &open_files);
-  Prepared prepared{command.path.c_str(), argv.data(), envp.data(),
-                          &context,             getpid(),    open_files.rlim_cur};
+  Prepared prepared{command.path.c_str(), argv.data(), envp.data(), &context, getpid()};
   // No handler of ours may run in the child while it shares our memory.
   sigset_t all;
   sigset_t before;

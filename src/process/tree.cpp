@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "src/base/check.h"
@@ -25,7 +26,14 @@ std::vector<int> child_signal() {
   return {SIGCHLD};
 }
 
-bool group_has_process(pid_t group) { return kill(-group, 0) == 0 || errno != ESRCH; }
+// Of a worker that has been reaped: true if its group still has a process. The number is the worker's as
+// long as that is so, and may be a stranger's afterwards: only descendants count, where they can be told.
+bool group_outlived(pid_t worker) {
+  if (kill(-worker, 0) != 0 && errno == ESRCH) return false;
+  if (!processes_can_be_seen()) return true;
+  const std::vector<ProcessFacts> all = descendants_of(getpid());
+  return std::any_of(all.begin(), all.end(), [worker](const ProcessFacts& facts) { return facts.group == worker; });
+}
 
 ExitStatus exit_status(const siginfo_t& info) {
   if (info.si_code == CLD_EXITED) return {.code = info.si_status};
@@ -60,6 +68,7 @@ Result<pid_t> WorkerTree::start(int local_rank, const Command& command) {
 
 void WorkerTree::signal_groups(int signal_number) {
   for (auto& [local_rank, worker] : workers_) {
+    if (worker.exited && !worker.group_gone) worker.group_gone = !group_outlived(worker.pid);
     if (!worker.group_gone) kill(-worker.pid, signal_number);
   }
 }
@@ -80,13 +89,12 @@ void WorkerTree::reap() {
 }
 
 void WorkerTree::reaped(pid_t pid, ExitStatus status) {
-  abandoned_.erase(pid);
+  std::erase_if(abandoned_, [pid](const auto& known) { return known.first == pid; });
   for (auto& [local_rank, worker] : workers_) {
     if (worker.pid != pid || worker.exited) continue;
     worker.exited = true;
     worker.pidfd = UniqueFd();  // and with it the epoll's entry
-    // From here on the number may belong to somebody else, unless the group still has a process.
-    worker.group_gone = !group_has_process(pid);
+    worker.group_gone = !group_outlived(pid);
     handlers_.on_exit(local_rank, status);
     return;
   }
@@ -102,7 +110,7 @@ void WorkerTree::look_at_groups() {
       waiting_for_workers = true;
       continue;
     }
-    worker.group_gone = !group_has_process(worker.pid);
+    worker.group_gone = !group_outlived(worker.pid);
     waiting_for_others = waiting_for_others || !worker.group_gone;
   }
   if (!waiting_for_workers && !waiting_for_others) waiting_for_others = strays_left();
@@ -119,18 +127,20 @@ bool WorkerTree::strays_left() {
   siginfo_t info{};
   if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return false;
   const std::vector<ProcessFacts> strays = survivors();
-  for (const ProcessFacts& stray : strays) kill(stray.pid, SIGKILL);
+  for (const ProcessFacts& stray : strays) kill_process(stray);
   return !strays.empty();
 }
 
 std::vector<ProcessFacts> WorkerTree::survivors() const {
   std::vector<ProcessFacts> left = descendants_of(getpid());
-  std::erase_if(left, [this](const ProcessFacts& facts) { return abandoned_.contains(facts.pid); });
+  std::erase_if(left, [this](const ProcessFacts& facts) {
+    return abandoned_.contains({facts.pid, facts.started});
+  });
   return left;
 }
 
 void WorkerTree::abandon() {
-  for (const ProcessFacts& facts : survivors()) abandoned_.insert(facts.pid);
+  for (const ProcessFacts& facts : survivors()) abandoned_.insert({facts.pid, facts.started});
   expecting_all_gone_ = false;
   workers_.clear();
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "src/base/exit_status.h"
@@ -66,7 +67,7 @@ class WorkerTree {
   SpawnContext context_;
   Handlers handlers_;
   std::map<int, Worker> workers_;  // by local rank; emptied when all are gone
-  std::set<pid_t> abandoned_;
+  std::set<std::pair<pid_t, std::uint64_t>> abandoned_;  // pid and start
   bool expecting_all_gone_ = false;
   UniqueFd exits_;  // an epoll of all pidfds: one watch of the loop for all workers
   net::ReadWatch exits_watch_;

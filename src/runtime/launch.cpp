@@ -89,7 +89,8 @@ int launch(const LaunchSettings& settings, const process::InheritedState& inheri
            const ProcessTitle& title) {
   prepare_process();
   const std::unique_ptr<process::Cgroup> cgroup = settings.use_cgroup ? process::Cgroup::make() : nullptr;
-  auto guardian = process::split_off_launcher({settings.signals, cgroup ? cgroup->path() : ""});
+  auto guardian = process::split_off_launcher(
+      {settings.signals, cgroup ? cgroup->path() : "", inherited.open_files.rlim_cur});
   if (!guardian) {
     log::error(guardian.error().text());
     return kExitFailed;
