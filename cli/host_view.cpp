@@ -18,7 +18,8 @@ HostView::PathFacts ThisHost::look_at(const std::string& path) const {
   return {.exists = true,
           .directory = S_ISDIR(status.st_mode),
           .readable = access(path.c_str(), R_OK) == 0,
-          .executable = access(path.c_str(), X_OK) == 0};
+          .executable = access(path.c_str(), X_OK) == 0,
+          .writable = access(path.c_str(), W_OK) == 0};
 }
 
 int ThisHost::usable_cpus() const { return process::usable_cpus(); }

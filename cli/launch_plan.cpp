@@ -48,6 +48,7 @@ class Planner {
   Status plan_meeting();
   Status plan_stop();
   Status plan_logs();
+  std::optional<std::string> temporary_directory();
   Status plan_environment();
 
   std::optional<std::string> variable(std::string_view name) const {
@@ -242,12 +243,6 @@ Status Planner::plan_stop() {
 
 Status Planner::plan_logs() {
   runtime::LogSettings& logs = plan_.settings.logs;
-  for (const char* name : {"TMPDIR", "TEMP", "TMP"}) {
-    const auto value = variable(name);
-    if (!value || value->empty() || !host_.look_at(*value).directory) continue;
-    logs.temporary = *value;
-    break;
-  }
   const std::string& given = flags_.text(FlagId::kLogDir);
   const std::string origin = flags_.origin_text(FlagId::kLogDir);
   if (given == "/dev/null") {
@@ -256,8 +251,38 @@ Status Planner::plan_logs() {
   } else if (!given.empty()) {
     logs.base = given;
     entry("log directory", printable(given, 4096), origin);
-  } else {
+  } else if (auto place = temporary_directory()) {
+    logs.temporary = std::move(*place);
     entry("log directory", format("a new one in {}", printable(logs.temporary, 4096)), "default");
+  } else {
+    logs.enabled = false;
+    entry("log directory", "none", "default");
+    warn("no log directory and no error files: neither /tmp, /var/tmp, /usr/tmp nor the working directory can be "
+         "written; name a place with TMPDIR or --log-dir");
+  }
+  return {};
+}
+
+// The first place for temporary files that can be written, in Python's order, which is torchrun's; none
+// on a host that is read-only throughout.
+std::optional<std::string> Planner::temporary_directory() {
+  std::string passed_over;
+  const auto usable = [this](const std::string& path) {
+    const HostView::PathFacts facts = host_.look_at(path);
+    return facts.directory && facts.writable && facts.executable;
+  };
+  const auto chosen = [&](const std::string& place) {
+    if (!passed_over.empty()) warn(format("{} cannot be written; log directories go to {}", passed_over, printable(place)));
+    return place;
+  };
+  for (const char* name : {"TMPDIR", "TEMP", "TMP"}) {
+    const auto value = variable(name);
+    if (!value || value->empty()) continue;
+    if (usable(*value)) return chosen(*value);
+    if (passed_over.empty()) passed_over = format("{}={}", name, printable(*value));
+  }
+  for (const char* place : {"/tmp", "/var/tmp", "/usr/tmp", "."}) {
+    if (usable(place)) return chosen(place);
   }
   return {};
 }

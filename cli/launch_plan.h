@@ -20,6 +20,7 @@ class HostView {
     bool directory = false;
     bool readable = false;
     bool executable = false;
+    bool writable = false;
   };
 
   virtual ~HostView() = default;

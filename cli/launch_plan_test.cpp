@@ -17,7 +17,7 @@ struct FakeHost : HostView {
 
   void file(const std::string& path) { files[path] = {true, false, true, false}; }
   void program(const std::string& path) { files[path] = {true, false, true, true}; }
-  void directory(const std::string& path) { files[path] = {true, true, true, true}; }
+  void directory(const std::string& path) { files[path] = {true, true, true, true, true}; }
 
   PathFacts look_at(const std::string& path) const override {
     const auto found = files.find(path);
@@ -35,6 +35,7 @@ struct Trial {
   Trial() {
     host.program("/usr/bin/python3");
     host.file("train.py");
+    host.directory("/tmp");
   }
 
   Result<LaunchPlan> plan(std::vector<std::string> arguments) const {
@@ -243,4 +244,26 @@ TEST_CASE("logs go to --log-dir, else to a new directory in the temporary one, o
   CHECK(!by_default.settings.logs.base);
   CHECK(by_default.settings.logs.temporary == "/scratch");
   CHECK(!t.good({"--log-dir=/dev/null", "train.py"}).settings.logs.enabled);
+}
+
+TEST_CASE("a temporary directory that cannot be written is passed over with a warning, as Python does without") {
+  Trial t;
+  t.host.directory("/scratch");
+  t.host.files["/scratch"].writable = false;
+  t.host.directory(".");
+  t.environment.emplace_back("TMPDIR=/scratch");
+  const LaunchPlan passed_over = t.good({"train.py"});
+  CHECK(passed_over.settings.logs.temporary == "/tmp");
+  CHECK(passed_over.warnings ==
+        std::vector<std::string>{"TMPDIR=/scratch cannot be written; log directories go to /tmp"});
+
+  t.host.files["/tmp"].writable = false;
+  CHECK(t.good({"train.py"}).settings.logs.temporary == ".");
+
+  t.host.files["."].writable = false;
+  const LaunchPlan nowhere = t.good({"train.py"});
+  CHECK(!nowhere.settings.logs.enabled);
+  REQUIRE(nowhere.warnings.size() == 1);
+  CHECK(starts(nowhere.warnings[0], "no log directory and no error files"));
+  CHECK(t.good({"--log-dir=/logs", "train.py"}).warnings.empty());
 }

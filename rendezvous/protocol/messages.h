@@ -61,6 +61,8 @@ struct Verdict {
   int restarts_used = 0;
   int signal = 0;                        // kStopped: the signal that asked for it
   std::vector<WorkerFailure> failures = {};  // of the last round, the first one first
+  // Processes of this node that did not end even when killed; each node fills it in for its own report.
+  std::string left_behind = {};
 };
 
 // Agent to coordinator.

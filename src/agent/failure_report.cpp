@@ -14,7 +14,8 @@ using protocol::WorkerFailure;
 
 std::string headline(const Verdict& verdict, int max_restarts) {
   if (verdict.outcome == Verdict::Outcome::kStopped) {
-    return format("elastic-run: {}; all workers have ended\n", verdict.reason);
+    if (verdict.left_behind.empty()) return format("elastic-run: {}; all workers have ended\n", verdict.reason);
+    return format("elastic-run: {}; killed and left behind: {}\n", verdict.reason, verdict.left_behind);
   }
   if (!verdict.reason.empty()) return format("elastic-run: error: {}\n", verdict.reason);
   if (max_restarts == 0) return "elastic-run: error: the job failed; --max-restarts is 0\n";

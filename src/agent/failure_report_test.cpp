@@ -39,5 +39,8 @@ TEST_CASE("a job that could not run says why, one that was stopped says by what,
   CHECK(failure_report({.outcome = Verdict::Outcome::kStopped, .reason = "stopped by SIGTERM",
                         .signal = 15, .failures = {}}, 0, {"", "/logs"}) ==
         "elastic-run: stopped by SIGTERM; all workers have ended\n");
+  CHECK(failure_report({.outcome = Verdict::Outcome::kStopped, .reason = "stopped by SIGTERM", .signal = 15,
+                        .failures = {}, .left_behind = "process 7 (x, state D)"}, 0, {}) ==
+        "elastic-run: stopped by SIGTERM; killed and left behind: process 7 (x, state D)\n");
   CHECK(failure_report({}, 0, {}).empty());
 }

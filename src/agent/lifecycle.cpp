@@ -17,6 +17,8 @@ namespace {
 const int kSigTerm = *signal_number("TERM");
 const int kSigKill = *signal_number("KILL");
 const int kSigInt = *signal_number("INT");
+const int kSigHup = *signal_number("HUP");
+const int kSigQuit = *signal_number("QUIT");
 const int kSigStop = *signal_number("STOP");
 const int kSigTstp = *signal_number("TSTP");
 const int kSigCont = *signal_number("CONT");
@@ -27,6 +29,17 @@ constexpr std::int64_t kSecondSignalMs = 1000;
 
 // From SIGKILL to the message that names what has not ended.
 constexpr std::int64_t kNameSurvivorsMs = 1000;
+
+// Who ends a whole process tree (systemd, Slurm, pkill) signals the workers too, and they may be gone
+// before the order to stop arrives here: so long it is waited for before their end counts as a failure.
+constexpr std::int64_t kOrderOnItsWayMs = 500;
+
+// True where the first failure is a death by a signal that is sent to whole process trees.
+bool ended_from_outside(const std::vector<WorkerFailure>& failures) {
+  if (failures.empty() || failures.front().stopped_by_us) return false;
+  const int signal = failures.front().exit.signal;
+  return signal == kSigTerm || signal == kSigInt || signal == kSigHup || signal == kSigQuit;
+}
 
 }  // namespace
 
@@ -56,6 +69,7 @@ void Lifecycle::told(const PrepareRound& message, Effects& out) {
   workers_.assign(static_cast<std::size_t>(settings_.local_world_size), Worker{});
   exited_well_ = 0;
   failures_.clear();
+  left_behind_.clear();
   if (!message.reason.empty()) {
     out.push_back(Warn{format("{}; restarting all workers (restart {} of {})", message.reason,
                               message.restart_count, message.max_restarts)});
@@ -141,6 +155,7 @@ void Lifecycle::kill(Effects& out) {
 
 void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
   if (state_ != State::kStopping && state_ != State::kEnding) return;
+  if (workers_.empty()) return gone(out);  // no order has come
   switch (sweep_) {
     case Sweep::kTold:
       return kill(out);
@@ -151,10 +166,11 @@ void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
       return;
     case Sweep::kNamed:
       out.push_back(AbandonWorkers{});
+      left_behind_ = survivors_.empty() ? "a worker" : survivors_;
       if (!settings_.ignore_stuck_workers && state_ == State::kStopping) {
         out.push_back(ToCoordinator{NodeCannotRun{
             round_.round, format("{} does not end, even when killed; --stuck-worker=ignore goes on without it",
-                                 survivors_.empty() ? "a worker" : survivors_)}});
+                                 left_behind_)}});
       }
       return gone(out);
   }
@@ -166,28 +182,31 @@ void Lifecycle::on(const SurvivorsNamed& event, std::int64_t, Effects& out) {
 }
 
 void Lifecycle::on(const AllGone&, std::int64_t, Effects& out) {
+  if (state_ == State::kStopping && !told_to_leave_ms_ && ended_from_outside(failures_)) {
+    workers_.clear();
+    out.push_back(StartTimer{kOrderOnItsWayMs});
+    return;
+  }
   if (state_ == State::kStopping || state_ == State::kEnding) gone(out);
 }
 
 void Lifecycle::gone(Effects& out) {
   out.push_back(StopTimer{});
   out.push_back(CloseStore{});
-  if (state_ == State::kEnding) {
-    state_ = State::kEnded;
-    out.push_back(Finish{*verdict_});
-    return;
-  }
+  if (state_ == State::kEnding) return finish(out);
   state_ = State::kIdle;
   out.push_back(ToCoordinator{NodeStopped{round_.round, std::move(failures_)}});
 }
 
+void Lifecycle::finish(Effects& out) {
+  state_ = State::kEnded;
+  verdict_->left_behind = left_behind_;
+  out.push_back(Finish{*verdict_});
+}
+
 void Lifecycle::told(const EndJob& message, Effects& out) {
   verdict_ = message.verdict;
-  if (state_ == State::kIdle) {
-    state_ = State::kEnded;
-    out.push_back(Finish{*verdict_});
-    return;
-  }
+  if (state_ == State::kIdle) return finish(out);
   // Workers that have succeeded may have left children in their groups.
   const bool stopping = state_ == State::kStopping;
   state_ = State::kEnding;
@@ -223,6 +242,7 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
   // The workers get the signal that we got, as with torchrun; some save their state on SIGINT only.
   stop(event.signal, out);
   out.push_back(ToCoordinator{NodeLeaves{event.signal}});
+  if (state_ == State::kStopping && workers_.empty()) gone(out);
 }
 
 }  // namespace elastic::agent

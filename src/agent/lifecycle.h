@@ -152,6 +152,7 @@ class Lifecycle {
   void sweep(int signal, Effects& out);
   void kill(Effects& out);
   void gone(Effects& out);
+  void finish(Effects& out);
   protocol::WorkerFailure failure_of(const WorkerExited& event) const;
 
   NodeSettings settings_;
@@ -163,7 +164,8 @@ class Lifecycle {
   // How far a sweep has got, and with it what the timer means when it fires.
   enum class Sweep { kTold, kKilled, kNamed };
   Sweep sweep_ = Sweep::kTold;
-  std::string survivors_;  // as last named
+  std::string survivors_;    // as last named
+  std::string left_behind_;  // of the last round: given up
   bool terminated_ = false;
   std::optional<std::int64_t> told_to_leave_ms_;  // when the first signal to end came
   std::optional<protocol::Verdict> verdict_;

@@ -211,6 +211,7 @@ TEST_CASE("what does not end when killed is named after a second and given up af
   REQUIRE(messages.size() == 2);
   CHECK(std::get<NodeCannotRun>(messages[0]).reason.starts_with("process 7 (python, state D) does not end"));
   CHECK(std::holds_alternative<NodeStopped>(messages[1]));
+  CHECK(the<Finish>(node.on(FromCoordinator{EndJob{}})).verdict.left_behind == "process 7 (python, state D)");
 }
 
 TEST_CASE("a stuck worker may be ignored: the node is stopped without it") {
@@ -258,4 +259,46 @@ TEST_CASE("a node without workers ends as soon as it is told") {
   CHECK(the<Finish>(node.from(EndJob{{.outcome = Verdict::Outcome::kStopped}})).verdict.outcome ==
         Verdict::Outcome::kStopped);
   CHECK(node.on(TimerFired{}).empty());
+}
+
+TEST_CASE("a worker's death by SIGTERM waits for the order to stop that may be on its way, and is none's failure then") {
+  Node node;
+  node.run();
+  node.on(WorkerExited{1, {.signal = kTerm}, 7});
+  node.on(WorkerExited{0, {.signal = kTerm}, 8});
+  const Effects held = node.on(AllGone{});
+  CHECK(held.size() == 1);
+  CHECK(the<StartTimer>(held).delay_ms == 500);
+  const Effects effects = node.on(SignalReceived{kTerm});
+  std::vector<AgentMessage> messages;
+  for (const Effect& effect : effects) {
+    CHECK_FALSE(std::holds_alternative<SignalWorkers>(effect));
+    if (const auto* sent = std::get_if<ToCoordinator>(&effect)) messages.push_back(sent->message);
+  }
+  REQUIRE(messages.size() == 2);
+  CHECK(std::get<NodeLeaves>(messages[0]).signal == kTerm);
+  CHECK(std::holds_alternative<NodeStopped>(messages[1]));
+  the<StopTimer>(effects);
+}
+
+TEST_CASE("a worker's death by SIGTERM is a failure like others when no order comes") {
+  Node node;
+  node.run();
+  node.on(WorkerExited{1, {.signal = kTerm}, 7});
+  node.on(WorkerExited{0, {.signal = kTerm}, 8});
+  node.on(AllGone{});
+  CHECK(told<NodeStopped>(node.on(TimerFired{})).failures.size() == 2);
+}
+
+TEST_CASE("a death by another signal, and one of our making, wait for no order") {
+  Node node;
+  node.run();
+  node.on(WorkerExited{1, {.signal = kKill}, 7});
+  node.on(WorkerExited{0, {.signal = kTerm}, 8});
+  told<NodeStopped>(node.on(AllGone{}));
+  Node stopped;
+  stopped.run();
+  stopped.on(SignalReceived{kTerm});
+  for (int rank = 0; rank < 2; ++rank) stopped.on(WorkerExited{rank, {.signal = kTerm}, 7});
+  told<NodeStopped>(stopped.on(AllGone{}));
 }

@@ -8,6 +8,8 @@ namespace elastic::limits {
 
 // Workers on one node. Above it the number is taken for a mistake.
 inline constexpr std::int64_t kMaxWorkersPerNode = 4096;
+// Descriptors that the launcher opens for itself at most, connections to the store not counted.
+inline constexpr int kLauncherDescriptors = 24;
 // Restarts of a job (--max-restarts).
 inline constexpr std::int64_t kMaxRestarts = 1'000'000'000;
 // Seconds that any timeout on the command line may name: ten years, for "never".

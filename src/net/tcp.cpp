@@ -1,6 +1,7 @@
 #include "src/net/tcp.h"
 
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <uv.h>
@@ -10,6 +11,7 @@
 #include <climits>
 
 #include "src/base/check.h"
+#include "src/base/log.h"
 #include "src/base/text.h"
 
 namespace elastic::net {
@@ -131,10 +133,23 @@ struct Listener::State {
     state->handle.data = state;
     auto stream = std::make_unique<Stream>(state);
     if (uv_accept(server, reinterpret_cast<uv_stream_t*>(&state->handle)) != 0) return;
+    tell_if_last(&state->handle);
     uv_tcp_nodelay(&state->handle, 1);
     // A peer whose host has gone without a word is found out by the kernel.
     uv_tcp_keepalive(&state->handle, 1, kKeepAliveSeconds);
     self->on_accept(std::move(stream));
+  }
+
+  // libuv closes further connections without a word, so that nobody waits for an answer that can't come.
+  static void tell_if_last(const uv_tcp_t* accepted) {
+    static bool told = false;
+    uv_os_fd_t fd = -1;
+    rlimit files{};
+    if (told || uv_fileno(reinterpret_cast<const uv_handle_t*>(accepted), &fd) != 0) return;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || static_cast<rlim_t>(fd) + 1 < files.rlim_cur) return;
+    told = true;
+    log::warning(format("the limit of open files, {}, is reached: further connections are refused; raise it "
+                        "(ulimit -Hn)", files.rlim_cur));
   }
 
   void close() {

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <filesystem>
@@ -51,6 +52,12 @@ Status make_base(const std::string& base) {
               "name a directory that can be made and written");
 }
 
+std::string absolute(const std::string& path) {
+  std::error_code error;
+  const fs::path whole = fs::absolute(path, error);
+  return error ? path : whole.lexically_normal().string();
+}
+
 std::string attempt_path(const std::string& run, int restart_count) {
   return format("{}/attempt_{}", run, restart_count);
 }
@@ -62,11 +69,9 @@ Result<RunDirectory> RunDirectory::create(const std::optional<std::string>& base
   RunDirectory run;
   if (base) {
     if (const Status made = make_base(*base); !made) return std::unexpected(made.error());
-    std::error_code error;
-    run.base_ = fs::absolute(*base, error).lexically_normal().string();
-    if (error) run.base_ = *base;
+    run.base_ = absolute(*base);
   } else {
-    auto made = make_unique(temporary, "torchelastic_");
+    auto made = make_unique(absolute(temporary), "torchelastic_");
     if (!made) return std::unexpected(made.error());
     run.base_ = std::move(*made);
     run.base_is_ours_ = true;
@@ -83,12 +88,11 @@ Result<RunDirectory> RunDirectory::create(const std::optional<std::string>& base
 Status RunDirectory::make_rank_directory(int restart_count, int local_rank) {
   const std::string attempt = attempt_path(path_, restart_count);
   const std::string rank = format("{}/{}", attempt, local_rank);
-  const auto make = [this](const std::string& directory) {
-    const bool made = mkdir(directory.c_str(), 0777) == 0;
-    if (made) made_.push_back(directory);
-    return made || errno == EEXIST;
+  const auto make = [](const std::string& directory) {
+    return mkdir(directory.c_str(), 0777) == 0 || errno == EEXIST;
   };
   if (made_attempt_ != restart_count && make(attempt)) made_attempt_ = restart_count;
+  ranks_ = std::max(ranks_, local_rank + 1);
   if (made_attempt_ == restart_count && make(rank)) return {};
   return fail_errno(format("cannot make the log directory {}", printable(rank)), errno);
 }
@@ -100,7 +104,11 @@ std::string RunDirectory::error_file(int restart_count, int local_rank) const {
 bool RunDirectory::remove_if_unused() const {
   if (!base_is_ours_) return false;
   // The deepest first; rmdir refuses those that hold anything.
-  for (auto directory = made_.rbegin(); directory != made_.rend(); ++directory) rmdir(directory->c_str());
+  for (int attempt = made_attempt_; attempt >= 0; --attempt) {
+    const std::string directory = attempt_path(path_, attempt);
+    for (int rank = 0; rank < ranks_; ++rank) rmdir(format("{}/{}", directory, rank).c_str());
+    rmdir(directory.c_str());
+  }
   rmdir(path_.c_str());
   return rmdir(base_.c_str()) == 0;
 }

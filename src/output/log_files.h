@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "src/base/result.h"
 
@@ -34,8 +33,8 @@ class RunDirectory {
   std::string base_;
   std::string path_;
   bool base_is_ours_ = false;
-  std::vector<std::string> made_;  // directories below path_, parents first
-  int made_attempt_ = -1;          // the restart count of the newest attempt's directory
+  int made_attempt_ = -1;  // the restart count of the newest attempt's directory
+  int ranks_ = 0;          // no attempt has a directory for a local rank of this or more
 };
 
 }  // namespace elastic::output

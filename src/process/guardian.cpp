@@ -217,16 +217,19 @@ void Guardian::resume() {
   (void)!send(channel_.get(), &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-// Takes what has ended: the launcher, and orphans that came to us (all of them, as PID 1).
+// Takes what has ended: the launcher, and orphans that came to us (all of them, as PID 1). A worker comes
+// to us by the launcher's death only, and is not reaped before that is dealt with: until then its number
+// is good for its process group.
 void Guardian::reap() {
   for (;;) {
+    siginfo_t info{};
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
     int status = 0;
-    const pid_t pid = waitpid(-1, &status, WNOHANG);
-    if (pid <= 0) return;
-    if (pid == launcher_) {
+    if (waitpid(launcher_, &status, WNOHANG) == launcher_) {
       if (channel_) read_channel();
       launcher_ended(status);
     }
+    waitpid(info.si_pid, nullptr, WNOHANG);
   }
 }
 
@@ -236,12 +239,12 @@ void Guardian::kill_known_workers() {
     if (file) (void)!write(file.get(), "1", 1);
   }
   for (const KnownWorker& worker : workers_) {
-    // By pidfd where there is one. A number that is our child's is right too: nobody but us can reap it.
-    // It is that once the launcher has died; before, it may be a stranger's by now.
-    if (worker.pidfd) {
+    // A number that is our child's is right, and its group's number too: nobody but us can reap it. It is
+    // that once the launcher has died; before, it may be a stranger's by now, and only a pidfd is sure.
+    if (is_child(worker.pid)) {
+      kill(-worker.pid, SIGKILL);
+    } else if (worker.pidfd) {
       syscall(SYS_pidfd_send_signal, worker.pidfd.get(), SIGKILL, nullptr, 0);
-    } else if (is_child(worker.pid)) {
-      kill(worker.pid, SIGKILL);
     }
   }
 }
@@ -309,6 +312,15 @@ std::vector<pid_t> children_before() {
   return out;
 }
 
+// Where the guardian is killed while the launcher is stopped (Ctrl-Z), the launcher has to go on and end the
+// workers: the kernel continues it. As a process group that is left orphaned and stopped it is sent SIGHUP
+// besides, of which it must not die.
+void go_on_when_the_guardian_dies() {
+  prctl(PR_SET_PDEATHSIG, SIGCONT);
+  const sigset_t hangup = set_of({SIGHUP});
+  sigprocmask(SIG_BLOCK, &hangup, nullptr);
+}
+
 }  // namespace
 
 Result<UniqueFd> split_off_launcher(const GuardianSettings& settings) {
@@ -331,6 +343,7 @@ Result<UniqueFd> split_off_launcher(const GuardianSettings& settings) {
   if (launcher == 0) {
     close(ends[0]);
     setpgid(0, 0);
+    go_on_when_the_guardian_dies();
     return UniqueFd(ends[1]);
   }
   close(ends[1]);

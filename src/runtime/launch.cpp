@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "src/agent/failure_report.h"
+#include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/process/cgroup.h"
@@ -24,22 +25,38 @@ constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 constexpr int kExitSignal = 128;  // plus the signal's number
 
-// Changes what must differ for our own work; workers get back what `InheritedState` remembers.
-void prepare_process() {
-  // A file of ours must not take the number of a standard stream that was closed at our start.
-  for (int fd = open("/dev/null", O_RDWR); fd >= 0; fd = open("/dev/null", O_RDWR)) {
-    if (fd <= STDERR_FILENO) continue;
-    close(fd);
-    break;
-  }
+// Takes the numbers of standard streams that were closed at our start: a file of ours must not get them.
+// Returns the lowest number that is free then.
+int fill_standard_streams() {
+  // Without /dev there is still "/", as a path only: to read or write it is the same error as on a
+  // closed descriptor.
+  const auto anything = [] {
+    const int fd = open("/dev/null", O_RDWR);
+    return fd >= 0 ? fd : open("/", O_PATH);
+  };
+  int fd = anything();
+  while (fd >= 0 && fd <= STDERR_FILENO) fd = anything();
+  if (fd >= 0) close(fd);
+  return fd;
+}
+
+// Changes what must differ for our own work; workers get back what `InheritedState` remembers. Fails
+// where the limit of open files leaves too few for this many workers.
+Status prepare_process(int workers) {
+  const int first_free = fill_standard_streams();
   // A console that has gone away is an error of that write, not the end of the launcher.
   signal(SIGPIPE, SIG_IGN);
-  // Each worker costs a pidfd and a store connection or more.
   rlimit files{};
-  if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return {};
+  if (files.rlim_cur < files.rlim_max) {
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
   }
+  const auto needed = static_cast<rlim_t>(first_free + limits::kLauncherDescriptors + workers);
+  if (first_free >= 0 && files.rlim_cur >= needed) return {};
+  return fail(format("the limit of open files is {}", files.rlim_cur),
+              format("--nproc-per-node={} takes {}, and one for each connection to the worker store", workers, needed),
+              "raise it (ulimit -Hn)");
 }
 
 void rename_launcher(const ProcessTitle& title) {
@@ -87,7 +104,10 @@ agent::LogPlaces places_of(const protocol::Verdict& verdict, const output::RunDi
 
 int launch(const LaunchSettings& settings, const process::InheritedState& inherited,
            const ProcessTitle& title) {
-  prepare_process();
+  if (const Status prepared = prepare_process(settings.node.local_world_size); !prepared) {
+    log::error(prepared.error().text());
+    return kExitFailed;
+  }
   const std::unique_ptr<process::Cgroup> cgroup = settings.use_cgroup ? process::Cgroup::make() : nullptr;
   auto guardian = process::split_off_launcher(
       {settings.signals, cgroup ? cgroup->path() : "", inherited.open_files.rlim_cur});
@@ -103,12 +123,16 @@ int launch(const LaunchSettings& settings, const process::InheritedState& inheri
   if (settings.logs.enabled) {
     auto made = output::RunDirectory::create(settings.logs.base, settings.logs.temporary,
                                              settings.worker.run_id);
-    if (!made) {
+    if (made) {
+      logs = std::move(*made);
+      log::info(format("log directory: {}", logs->path()));
+    } else if (settings.logs.base) {
       log::error(made.error().text());
       return kExitUsage;
+    } else {
+      // Nobody asked for one: no reason not to train.
+      log::warning(format("{}; going on without log directory and error files", made.error().text()));
     }
-    logs = std::move(*made);
-    log::info(format("log directory: {}", logs->path()));
   }
   const protocol::Verdict verdict = run(settings, logs ? &*logs : nullptr, context, std::move(*guardian));
   const bool logs_kept = logs && !logs->remove_if_unused();

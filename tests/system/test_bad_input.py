@@ -206,14 +206,6 @@ def test_a_log_directory_that_cannot_be_written_is_refused(refused, tmp_path, pe
     assert list(closed.iterdir()) == []
 
 
-def test_a_temporary_directory_that_cannot_be_written_is_refused_naming_log_dir(
-        refused, tmp_path, permissions_count):
-    closed = tmp_path / "closed"
-    closed.mkdir(mode=0o500)
-    message = refused("", env={"TMPDIR": str(closed)}, program=permissions_count)
-    assert str(closed) in message and "--log-dir" in message
-
-
 # --- Ports
 
 def listen(port, family=socket.AF_INET, address="127.0.0.1"):
