@@ -1,5 +1,6 @@
 // argv and environment in, exit status out.
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -52,6 +53,15 @@ int run(const cli::ParsedFlags& flags, const agent::Environment& environment,
   return runtime::launch(plan->settings, inherited, title);
 }
 
+// From here on a terminal with `stty tostop` does not stop a background job for what it has to say. Workers
+// get their signal mask from `InheritedState`.
+void let_background_write() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTTOU);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+}
+
 // The arguments lie one behind the other.
 runtime::ProcessTitle title_of(int argc, char** argv) {
   if (argc == 0) return {};
@@ -63,6 +73,7 @@ runtime::ProcessTitle title_of(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const auto inherited = process::InheritedState::capture();
+  let_background_write();
   const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
   agent::Environment environment;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) environment.emplace_back(*entry);

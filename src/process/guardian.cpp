@@ -283,18 +283,12 @@ std::vector<ProcessFacts> Guardian::sweep() {
     // The usual end: no child is left at all, and /proc need not be read.
     if (waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD) return {};
     std::vector<ProcessFacts> left = ours();
-    const bool blind = left.empty() && !processes_can_be_seen();
-    if ((left.empty() && !blind) || monotonic_ms() >= deadline) {
+    // Without /proc nobody can be found; where this is PID 1, the kernel ends all with it.
+    if (left.empty() || monotonic_ms() >= deadline) {
       for (ProcessFacts& facts : left) facts = process_facts(facts.pid);
       return left;
     }
     for (const ProcessFacts& facts : left) kill_process(facts);
-    if (blind) {
-      // Without /proc only PID 1 knows who is left: everybody that it can see. Nobody else can tell
-      // descendants from strangers.
-      if (getpid() != 1) return {};
-      kill(-1, SIGKILL);
-    }
     pollfd signals{signals_.get(), POLLIN, 0};
     poll(&signals, 1, kSweepLookMs);
     signalfd_siginfo info{};

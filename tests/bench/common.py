@@ -1,5 +1,6 @@
 """What the benchmarks share: the programs under test, runs of them, figures, tables, JSON."""
 
+import argparse
 import dataclasses
 import datetime
 import importlib.metadata
@@ -10,6 +11,7 @@ import platform
 import select
 import signal
 import statistics
+import struct
 import subprocess
 import sys
 import time
@@ -88,19 +90,20 @@ def environment(temporary):
 
 class Launch:
     """One run of a program: started by posix_spawn, with nothing to read; its output is kept for
-    the error message. Must be waited for, or stopped."""
+    the error message, or goes to the descriptor `output`. `variables` are added to its environment.
+    Must be waited for, or stopped."""
 
-    def __init__(self, command, temporary, timeout_s=120):
+    def __init__(self, command, temporary, timeout_s=120, variables=None, output=None):
         self.command = command
-        self._output = pathlib.Path(temporary) / "output"
+        self._output = pathlib.Path(temporary) / "output" if output is None else None
         self._timeout_s = timeout_s
         actions = [
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, str(self._output), os.O_WRONLY | os.O_CREAT | os.O_TRUNC,
-             0o600),
+             0o600) if output is None else (os.POSIX_SPAWN_DUP2, output, 1),
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ]
-        values = environment(temporary)
+        values = environment(temporary) | (variables or {})
         # Python ignores these two, and what is ignored stays so over exec.
         defaults = [signal.SIGPIPE, signal.SIGXFSZ]
         self.began_ns = time.perf_counter_ns()
@@ -136,7 +139,7 @@ class Launch:
         self.pidfd = -1
 
     def _told(self, what):
-        text = self._output.read_text(errors="replace")[-2000:]
+        text = self._output.read_text(errors="replace")[-2000:] if self._output else ""
         return f"{what}: {' '.join(self.command)}\n{text}"
 
 
@@ -147,6 +150,35 @@ def timed(command, temporary):
         return launch.wait()
     finally:
         launch.stop()
+
+
+# --- Restarts ------------------------------------------------------------------------------------
+
+
+class Marks:
+    """The file through which the ranks of restart_worker.c tell when they came and died."""
+
+    HEAD = struct.Struct("=8I")
+
+    def __init__(self, path, ranks, restarts, pause_us=0, pause_spread_us=0, look_every=1):
+        self.path, self.ranks, self.restarts = str(path), ranks, restarts
+        times = restarts + (restarts + 1) * ranks
+        head = self.HEAD.pack(ranks, restarts, pause_us, pause_spread_us, look_every, 0, 0, 0)
+        pathlib.Path(path).write_bytes(head + bytes(8 * times))
+
+    def gaps_ms(self):
+        """For each restart: from the death of rank 0 until the last new rank was in main(). An error
+        unless every rank of every attempt came."""
+        data = pathlib.Path(self.path).read_bytes()
+        arrived, wrong = self.HEAD.unpack_from(data)[5:7]
+        expected = (self.restarts + 1) * self.ranks
+        if wrong or arrived != expected:
+            raise BenchError(f"{arrived} ranks came in {self.restarts + 1} attempts instead of "
+                             f"{expected}, {wrong} of them to a wrong attempt")
+        times = [one for one, in struct.iter_unpack("=q", data[self.HEAD.size:])]
+        came = times[self.restarts:]
+        return [(max(came[(number + 1) * self.ranks:(number + 2) * self.ranks]) - died) / 1e6
+                for number, died in enumerate(times[:self.restarts])]
 
 
 # --- Figures -------------------------------------------------------------------------------------
@@ -207,6 +239,13 @@ def print_table(head, rows):
         print("  ".join(cells).rstrip())
 
 
+def positive(text):
+    """The type of an option."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
+    return int(text)
+
+
 def pairs(numerators, denominators):
     """Ratios of what was measured in the same round: both map a round to its figure."""
     return [numerators[number] / denominators[number] for number in numerators
@@ -229,6 +268,12 @@ def describe(about):
     busy = " (OTHERS ARE AT WORK, the figures suffer)" if about["load"] > 0.5 else ""
     return (f"{about['cpu']}, {about['cores']} cores, Linux {about['kernel']}; load average at the "
             f"start {about['load']:.2f}{busy}")
+
+
+def say(text):
+    """Progress, for whoever waits at a terminal."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def write_json(path, value):

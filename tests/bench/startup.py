@@ -7,11 +7,10 @@ import gc
 import os
 import pathlib
 import select
-import sys
 import tempfile
 
 import common
-from common import BenchError, Goal, Spread
+from common import BenchError, Goal, Spread, positive, say
 
 OURS, TORCHRUN, BARE = "elastic-run", "torchrun", "bare loop"
 
@@ -78,12 +77,6 @@ def parse_arguments():
     args = parser.parse_args()
     args.torchrun_runs = min(args.torchrun_runs, args.runs)
     return args
-
-
-def positive(text):
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
-    return int(text)
 
 
 def rank_list(text):
@@ -260,12 +253,6 @@ def as_json(machine, versions, floor, times, memory, goals):
                        for ranks, measured in memory.items()},
         "goals": [goal.as_json() for goal in goals],
     }
-
-
-def say(text):
-    """Progress, for whoever waits at a terminal."""
-    if sys.stderr.isatty():
-        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -83,3 +83,20 @@ def static_c(tmp_path_factory):
 def sanitized(elastic_run):
     """True if the elastic-run under test has sanitizers in it: larger, slower, not static."""
     return harness.is_sanitized(elastic_run.binary)
+
+
+@pytest.fixture
+def refusing(static_c):
+    """refusing("38 424-999"): what to put before a command line to have it run where these system calls
+    are answered with that error; harness.SYSTEM_CALL_FILTER says how to name them."""
+    return lambda which: [static_c(harness.SYSTEM_CALL_FILTER), which]
+
+
+@pytest.fixture(params=["cgroup", "no cgroup"])
+def with_cgroup(request):
+    """Changes of the environment under which elastic-run uses a cgroup, or does not."""
+    if request.param == "no cgroup":
+        return {"ELASTIC_RUN_CGROUP": "off"}
+    if " - cgroup2 " not in pathlib.Path("/proc/self/mountinfo").read_text():
+        pytest.skip("no cgroup v2 is mounted")
+    return {}

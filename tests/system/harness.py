@@ -246,6 +246,23 @@ class Running:
         self._owner.check_sanitizers(result.stderr_bytes)
         return result
 
+    def wait_for_pids(self, count):
+        """The numbers of so many processes, each of which writes "up <pid>" in a line to stdout."""
+        return [int(self.wait_for_line(r"^up (\d+)", stream="stdout").group(1)) for _ in range(count)]
+
+    def insist(self, number):
+        """Sends a signal again and again until the program has ended. Returns the seconds it took."""
+        began = time.monotonic()
+        while self.popen.poll() is None:
+            if time.monotonic() > began + 30:
+                raise HarnessError(f"still running in spite of signal {number}:\n{self._give_up()}")
+            self.send_signal(number)
+            try:
+                self.popen.wait(0.05)  # the end would end this wait
+            except subprocess.TimeoutExpired:
+                pass
+        return time.monotonic() - began
+
     def launcher(self):
         """The pid of elastic-run's inner process, which starts the workers; the outer one is `pid`."""
         return wait_until(lambda: next((process.pid for process in self.processes()
@@ -370,6 +387,39 @@ class Programs:
         if reports:
             raise HarnessError("a sanitizer found something:\n" +
                                b"\n".join(reports).decode("utf-8", "replace"))
+
+
+# Runs a program under a filter that answers some system calls with an error: "38 424-999" is ENOSYS for
+# those numbers, "1 434" EPERM for that one.
+SYSTEM_CALL_FILTER = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  unsigned error = 0, first = 0, last = 0;
+  if (argc < 3) return 120;
+  int read = sscanf(argv[1], "%u %u-%u", &error, &first, &last);
+  if (read < 2) return 121;
+  if (read == 2) last = first;
+  struct sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, first, 0, 2),
+      BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, last, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog program = {sizeof code / sizeof *code, code};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return 122;
+  execvp(argv[2], argv + 2);
+  return 123;
+}
+"""
 
 
 def feed(stream, data):

@@ -51,21 +51,6 @@ def freezer():
     place.rmdir()
 
 
-@pytest.fixture(params=["cgroup", "no cgroup"])
-def with_cgroup(request):
-    """Changes of the environment under which elastic-run uses a cgroup, or does not."""
-    if request.param == "no cgroup":
-        return {"ELASTIC_RUN_CGROUP": "off"}
-    mounts = pathlib.Path("/proc/self/mountinfo").read_text()
-    if " - cgroup2 " not in mounts:
-        pytest.skip("no cgroup v2 is mounted")
-    return {}
-
-
-def up(running, count):
-    return [int(running.wait_for_line(r"^up (\d+)", stream="stdout").group(1)) for _ in range(count)]
-
-
 def kill_in_one_call(pids):
     """Both at once, as near as can be had: a process group of nobody else cannot be made of them, so
     they are stopped first and neither can act between the two kills."""
@@ -90,7 +75,7 @@ def test_nothing_is_alive_after_two_seconds(elastic_run, static_c, request, with
     freezer = request.getfixturevalue("freezer") if shape == "frozen" else None
     running = elastic_run.start("--nproc-per-node=2", "--shutdown-timeout=1", "--no-python", static_c(SHAPES),
                                 shape, env={"OMP_NUM_THREADS": "1"} | with_cgroup)
-    everybody = up(running, 2 * PROCESSES[shape])
+    everybody = running.wait_for_pids(2 * PROCESSES[shape])
     workers = [pid for pid in everybody if os.getpgid(pid) == pid and parent_of(pid) == running.launcher()]
     assert len(workers) == 2
     in_cgroup = f"0::/elastic-run-{running.pid}" in pathlib.Path(f"/proc/{workers[0]}/cgroup").read_text()
@@ -139,7 +124,7 @@ def test_the_first_failures_code_is_handed_on_if_asked_for(elastic_run, script_t
 
 def test_the_launcher_has_another_name_and_cleans_up_after_pkill(elastic_run, static_c):
     running = elastic_run.start("--no-python", static_c(SHAPES), "double")
-    up(running, 2)
+    running.wait_for_pids(2)
     launcher = harness.read_process(running.launcher())
     assert "elastic-run" not in launcher.name and "elastic-run" not in launcher.command
     os.kill(running.pid, signal.SIGKILL)  # what pkill -9 elastic-run does
@@ -149,7 +134,7 @@ def test_the_launcher_has_another_name_and_cleans_up_after_pkill(elastic_run, st
 
 def test_the_outer_process_is_small_and_holds_no_pipe_open(elastic_run, static_c, sanitized):
     running = elastic_run.start("--no-python", static_c(SHAPES), "plain")
-    up(running, 1)
+    running.wait_for_pids(1)
     held = {os.readlink(f"/proc/{running.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{running.pid}/fd")}
     pipes = {name for name in held if name.startswith("pipe:")}
     assert pipes == {os.readlink(f"/proc/{running.pid}/fd/2")}  # stderr, for its last words

@@ -10,38 +10,6 @@ import signal
 import harness
 import pytest
 
-# Runs a program under a filter that answers some system calls with an error: "38 424-999" is ENOSYS for
-# those numbers, "1 434" EPERM for that one.
-FILTER = r"""
-#define _GNU_SOURCE
-#include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/prctl.h>
-#include <unistd.h>
-int main(int argc, char** argv) {
-  unsigned error = 0, first = 0, last = 0;
-  if (argc < 3) return 120;
-  int read = sscanf(argv[1], "%u %u-%u", &error, &first, &last);
-  if (read < 2) return 121;
-  if (read == 2) last = first;
-  struct sock_filter code[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, first, 0, 2),
-      BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, last, 1, 0),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  struct sock_fprog program = {sizeof code / sizeof *code, code};
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return 122;
-  execvp(argv[2], argv + 2);
-  return 123;
-}
-"""
-
 FILTERS = {
     "pidfd_open forbidden": "1 434",
     "clone3 forbidden": "1 435",
@@ -78,18 +46,9 @@ int main(int argc, char** argv) {
 
 
 @pytest.fixture(params=FILTERS)
-def filtered(request, elastic_run, static_c):
+def filtered(request, elastic_run, refusing):
     """The command line of elastic-run under one of the filters."""
-    return [static_c(FILTER), FILTERS[request.param], elastic_run.binary]
-
-
-@pytest.fixture(params=["cgroup", "no cgroup"])
-def with_cgroup(request):
-    return {"ELASTIC_RUN_CGROUP": "off"} if request.param == "no cgroup" else {}
-
-
-def up(running, count):
-    return [int(running.wait_for_line(r"^up (\d+)", stream="stdout").group(1)) for _ in range(count)]
+    return [*refusing(FILTERS[request.param]), elastic_run.binary]
 
 
 def workers_among(pids):
@@ -98,17 +57,17 @@ def workers_among(pids):
 
 # --- System calls that are not there
 
-def test_the_filter_filters(elastic_run, static_c, script):
+def test_the_filter_filters(elastic_run, refusing, script):
     asks = script("asks.py", "import os\ntry: os.pidfd_open(os.getpid()); print('there')\n"
                              "except OSError as error: print(error.errno)\n")
     for wanted, answer in [("1 434", "1"), ("38 424-999", "38"), ("38 435-999", "there")]:
-        assert elastic_run(program=[static_c(FILTER), wanted, "python3", asks]).stdout == f"{answer}\n"
+        assert elastic_run(program=[*refusing(wanted), "python3", asks]).stdout == f"{answer}\n"
 
 
 def test_a_failed_round_is_cleared_away_and_the_next_succeeds(elastic_run, static_c, filtered, with_cgroup):
     running = elastic_run.start("--nproc-per-node=2", "--max-restarts=1", "--shutdown-timeout=20", "--no-python",
                                 static_c(WORKER), "restart", "strays", program=filtered, env=with_cgroup)
-    everybody = up(running, 4)
+    everybody = running.wait_for_pids(4)
     os.kill([pid for pid in everybody if harness.read_process(pid).parent == running.launcher()][0], signal.SIGKILL)
     result = running.wait()
     assert result.returncode == 0, result
@@ -120,7 +79,7 @@ def test_a_failed_round_is_cleared_away_and_the_next_succeeds(elastic_run, stati
 def test_whoever_is_killed_nothing_stays(elastic_run, static_c, filtered, with_cgroup, killed):
     running = elastic_run.start("--nproc-per-node=2", "--no-python", static_c(WORKER), "stay", "strays",
                                 program=filtered, env=with_cgroup)
-    everybody = up(running, 4)
+    everybody = running.wait_for_pids(4)
     os.kill(running.launcher() if killed == "launcher" else running.pid, signal.SIGKILL)
     harness.wait_until(lambda: not any(map(harness.alive, everybody)), what="all to end")
     assert running.wait().returncode == (1 if killed == "launcher" else -signal.SIGKILL)
@@ -128,7 +87,7 @@ def test_whoever_is_killed_nothing_stays(elastic_run, static_c, filtered, with_c
 
 def test_a_signal_ends_the_job_in_order(elastic_run, static_c, filtered):
     running = elastic_run.start("--nproc-per-node=2", "--no-python", static_c(WORKER), program=filtered)
-    everybody = up(running, 4)
+    everybody = running.wait_for_pids(4)
     running.send_signal(signal.SIGTERM)
     result = running.wait()
     assert (result.returncode, result.stderr.splitlines()[-1]) == (
@@ -138,7 +97,7 @@ def test_a_signal_ends_the_job_in_order(elastic_run, static_c, filtered):
 
 # Without close_range descriptors are found in /proc/self/fd, and without that by counting.
 @pytest.mark.parametrize("proc", [True, False], ids=["proc", "no proc"])
-def test_no_descriptor_is_handed_on_on_an_old_kernel(elastic_run, static_c, script, proc):
+def test_no_descriptor_is_handed_on_on_an_old_kernel(elastic_run, static_c, refusing, script, proc):
     lists = static_c(r"""
 #include <fcntl.h>
 #include <stdio.h>
@@ -148,18 +107,19 @@ int main(void) { for (int fd = 0; fd < 1024; ++fd) if (fcntl(fd, F_GETFD) >= 0) 
     high = 900
     os.dup2(inherited, high)
     os.close(inherited)
-    program = [static_c(FILTER), FILTERS["Linux 4.18"], elastic_run.binary]
+    program = [*refusing(FILTERS["Linux 4.18"]), elastic_run.binary]
     if not proc:
         program = without(script, "umount -l /proc", program)
     try:
-        result = elastic_run("--no-python", lists, program=program, pass_fds=[high])
+        result = elastic_run("--no-python", lists, program=program, pass_fds=[high],
+                             preexec_fn=with_files(1024))
     finally:
         os.close(high)
     assert (result.returncode, result.stdout) == (0, "0 1 2 ")
 
 
 @pytest.mark.time_limit(120)
-def test_pytorch_trains_on_an_old_kernel_without_dev_shm(elastic_run, static_c, script):
+def test_pytorch_trains_on_an_old_kernel_without_dev_shm(elastic_run, refusing, script):
     trains = script("trains.py", """\
 import os, torch, torch.distributed as dist
 assert not os.path.ismount("/dev/shm")
@@ -171,7 +131,7 @@ dist.barrier()
 dist.destroy_process_group()
 """)
     program = without(script, "while mountpoint -q /dev/shm; do umount -l /dev/shm; done",
-                      [static_c(FILTER), FILTERS["Linux 4.18"], elastic_run.binary])
+                      [*refusing(FILTERS["Linux 4.18"]), elastic_run.binary])
     result = elastic_run("--nproc-per-node=2", trains, program=program, timeout=100)
     assert result.returncode == 0, result
     assert result.stdout == "sum 2\n" * 2
@@ -189,7 +149,7 @@ def test_without_proc_a_job_restarts_and_its_groups_are_ended(elastic_run, stati
     program = without(script, "umount -l /proc", [elastic_run.binary])
     running = elastic_run.start("--nproc-per-node=2", "--max-restarts=1", "--no-python", static_c(WORKER), "restart",
                                 program=program)
-    everybody = up(running, 4)
+    everybody = running.wait_for_pids(4)
     os.kill(workers_among(everybody)[0], signal.SIGKILL)
     result = running.wait()
     assert result.returncode == 0, result
@@ -200,7 +160,7 @@ def test_without_proc_a_job_restarts_and_its_groups_are_ended(elastic_run, stati
 def test_without_proc_the_groups_of_all_workers_end_with_the_launcher(elastic_run, static_c, script, killed):
     program = without(script, "umount -l /proc", [elastic_run.binary])
     running = elastic_run.start("--nproc-per-node=2", "--no-python", static_c(WORKER), program=program)
-    everybody = up(running, 4)
+    everybody = running.wait_for_pids(4)
     os.kill(running.launcher() if killed == "launcher" else running.pid, signal.SIGKILL)
     harness.wait_until(lambda: not any(map(harness.alive, everybody)), what="all to end")
     assert running.wait().returncode == (1 if killed == "launcher" else -signal.SIGKILL)
@@ -292,7 +252,7 @@ def test_a_limit_of_open_files_that_is_too_low_is_told_before_anything_starts(el
 def test_a_limit_of_open_files_that_is_just_enough_is_enough_for_restarts(elastic_run, static_c):
     running = elastic_run.start("--nproc-per-node=8", "--max-restarts=1", "--no-python", static_c(WORKER), "restart",
                                 "strays", preexec_fn=with_files(35))
-    everybody = up(running, 16)
+    everybody = running.wait_for_pids(16)
     os.kill([pid for pid in everybody if harness.read_process(pid).parent == running.launcher()][0], signal.SIGKILL)
     assert running.wait().returncode == 0
 
