@@ -114,6 +114,7 @@ void Lifecycle::on(const WorkerExited& event, std::int64_t, Effects& out) {
   }
   // The peers of a failed worker can only hang or fail: do not wait to be told to stop them.
   stop(kSigTerm, out);
+  if (round_.restart_count < round_.max_restarts) out.push_back(PrepareLogs{round_.restart_count + 1});
   out.push_back(ToCoordinator{WorkerFailed{round_.round, failures_.back()}});
 }
 

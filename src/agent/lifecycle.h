@@ -77,6 +77,10 @@ struct StartWorkers {
   protocol::PrepareRound round;
   protocol::StoreEndpoint store;
 };
+// Make the log directories of a round that is likely to come: there is time now, while an old one ends.
+struct PrepareLogs {
+  int restart_count = 0;
+};
 // Answered by SurvivorsNamed, if there are any.
 struct NameSurvivors {};
 // Wait no longer for what does not end.
@@ -100,8 +104,8 @@ struct StopTimer {};
 struct Finish {
   protocol::Verdict verdict;
 };
-using Effect = std::variant<ToCoordinator, OpenStore, CloseStore, StartWorkers, SignalWorkers,
-                            AwaitAllGone, NameSurvivors, AbandonWorkers, Paused, StartTimer,
+using Effect = std::variant<ToCoordinator, OpenStore, CloseStore, StartWorkers, PrepareLogs,
+                            SignalWorkers, AwaitAllGone, NameSurvivors, AbandonWorkers, Paused, StartTimer,
                             StopTimer, Warn, Finish>;
 using Effects = std::vector<Effect>;
 

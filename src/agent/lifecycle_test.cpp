@@ -98,6 +98,21 @@ TEST_CASE("a failing worker stops the others before anything else") {
   CHECK(!failure.stopped_by_us);
 }
 
+TEST_CASE("log directories of the next round are made while the failed one ends, if one may come") {
+  Node node;
+  PrepareRound round = kFirstRound;  // of three restarts at most
+  round.restart_count = 2;
+  node.run(round);
+  CHECK(the<PrepareLogs>(node.on(WorkerExited{1, {.code = 3}, 7})).restart_count == 3);
+
+  Node last;
+  round.restart_count = 3;
+  last.run(round);
+  for (const Effect& effect : last.on(WorkerExited{1, {.code = 3}, 7})) {
+    CHECK(!std::holds_alternative<PrepareLogs>(effect));
+  }
+}
+
 TEST_CASE("what outlives the shutdown timeout is killed") {
   Node node;
   node.run();

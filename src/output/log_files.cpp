@@ -62,6 +62,12 @@ std::string attempt_path(const std::string& run, int restart_count) {
   return format("{}/attempt_{}", run, restart_count);
 }
 
+std::string rank_path(const std::string& run, int restart_count, int local_rank) {
+  return format("{}/{}", attempt_path(run, restart_count), local_rank);
+}
+
+bool make_directory(const std::string& path) { return mkdir(path.c_str(), 0777) == 0 || errno == EEXIST; }
+
 }  // namespace
 
 Result<RunDirectory> RunDirectory::create(const std::optional<std::string>& base,
@@ -85,30 +91,45 @@ Result<RunDirectory> RunDirectory::create(const std::optional<std::string>& base
   return run;
 }
 
+bool RunDirectory::make_attempt(int restart_count) {
+  if (made_attempt_ == restart_count) return true;
+  if (!make_directory(attempt_path(path_, restart_count))) return false;
+  made_attempt_ = restart_count;
+  return true;
+}
+
 Status RunDirectory::make_rank_directory(int restart_count, int local_rank) {
-  const std::string attempt = attempt_path(path_, restart_count);
-  const std::string rank = format("{}/{}", attempt, local_rank);
-  const auto make = [](const std::string& directory) {
-    return mkdir(directory.c_str(), 0777) == 0 || errno == EEXIST;
-  };
-  if (made_attempt_ != restart_count && make(attempt)) made_attempt_ = restart_count;
+  const std::string rank = rank_path(path_, restart_count, local_rank);
+  started_attempt_ = restart_count;
+  if (made_attempt_ == restart_count && local_rank < prepared_ranks_) return {};
   ranks_ = std::max(ranks_, local_rank + 1);
-  if (made_attempt_ == restart_count && make(rank)) return {};
+  if (make_attempt(restart_count) && make_directory(rank)) return {};
   return fail_errno(format("cannot make the log directory {}", printable(rank)), errno);
 }
 
+void RunDirectory::prepare(int restart_count, int ranks) {
+  prepared_ranks_ = 0;
+  if (!make_attempt(restart_count)) return;
+  ranks_ = std::max(ranks_, ranks);
+  while (prepared_ranks_ < ranks && make_directory(rank_path(path_, restart_count, prepared_ranks_))) {
+    ++prepared_ranks_;
+  }
+}
+
 std::string RunDirectory::error_file(int restart_count, int local_rank) const {
-  return format("{}/{}/error.json", attempt_path(path_, restart_count), local_rank);
+  return format("{}/error.json", rank_path(path_, restart_count, local_rank));
+}
+
+// The deepest first; rmdir refuses those that hold anything.
+void RunDirectory::remove_attempt(int restart_count) const {
+  for (int rank = 0; rank < ranks_; ++rank) rmdir(rank_path(path_, restart_count, rank).c_str());
+  rmdir(attempt_path(path_, restart_count).c_str());
 }
 
 bool RunDirectory::remove_if_unused() const {
+  if (made_attempt_ > started_attempt_) remove_attempt(made_attempt_);
   if (!base_is_ours_) return false;
-  // The deepest first; rmdir refuses those that hold anything.
-  for (int attempt = made_attempt_; attempt >= 0; --attempt) {
-    const std::string directory = attempt_path(path_, attempt);
-    for (int rank = 0; rank < ranks_; ++rank) rmdir(format("{}/{}", directory, rank).c_str());
-    rmdir(directory.c_str());
-  }
+  for (int attempt = started_attempt_; attempt >= 0; --attempt) remove_attempt(attempt);
   rmdir(path_.c_str());
   return rmdir(base_.c_str()) == 0;
 }

@@ -21,20 +21,28 @@ class RunDirectory {
 
   // Makes the directory of one local rank in one attempt. Nothing in it is ever deleted.
   Status make_rank_directory(int restart_count, int local_rank);
+  // Makes the directories of an attempt that may come, as far as that can be done; remove_if_unused()
+  // removes them if it has not come.
+  void prepare(int restart_count, int ranks);
   // "<run directory>/attempt_<restart count>/<local rank>/error.json"
   std::string error_file(int restart_count, int local_rank) const;
 
-  // Removes what was made here and is still empty, if the base was made in the temporary directory: a
-  // run that wrote nothing leaves nothing. Files, and a base that the user named, stay. True if the
-  // run's own directory is gone then.
+  // The end of the run. Removes what was made here and is still empty, if the base was made in the
+  // temporary directory: a run that wrote nothing leaves nothing. Files, and a base that the user named,
+  // stay. True if the run's own directory is gone then.
   bool remove_if_unused() const;
 
  private:
+  bool make_attempt(int restart_count);
+  void remove_attempt(int restart_count) const;
+
   std::string base_;
   std::string path_;
   bool base_is_ours_ = false;
-  int made_attempt_ = -1;  // the restart count of the newest attempt's directory
-  int ranks_ = 0;          // no attempt has a directory for a local rank of this or more
+  int made_attempt_ = -1;     // the restart count of the newest attempt's directory
+  int started_attempt_ = -1;  // and of the newest attempt that is more than prepared
+  int prepared_ranks_ = 0;    // of made_attempt_: local ranks below it have their directories
+  int ranks_ = 0;             // no attempt has a directory for a local rank of this or more
 };
 
 }  // namespace elastic::output

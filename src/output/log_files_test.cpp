@@ -66,6 +66,22 @@ TEST_CASE("a file that a worker wrote is kept, with the directories to it") {
   CHECK(!fs::exists(run->path() + "/attempt_0/0"));
 }
 
+TEST_CASE("an attempt that was prepared and never came leaves no directory, also where the user named the base") {
+  const Scratch scratch;
+  auto run = RunDirectory::create(scratch.path, "", "none");
+  REQUIRE(run.has_value());
+  REQUIRE(run->make_rank_directory(0, 0).has_value());
+  run->prepare(1, 2);
+  CHECK(fs::is_directory(run->path() + "/attempt_1/1"));
+  CHECK(!fs::exists(run->path() + "/attempt_1/2"));
+  for (int rank = 0; rank < 3; ++rank) REQUIRE(run->make_rank_directory(1, rank).has_value());
+  run->prepare(2, 3);
+  CHECK(fs::is_directory(run->path() + "/attempt_2/2"));
+  run->remove_if_unused();
+  CHECK(fs::is_directory(run->path() + "/attempt_1/2"));
+  CHECK(!fs::exists(run->path() + "/attempt_2"));
+}
+
 TEST_CASE("a base that is a file, or below one, is an error that names it") {
   const Scratch scratch;
   std::ofstream(scratch.path + "/file") << "x";
