@@ -241,7 +241,10 @@ def with_files(limit):
 
 
 @pytest.mark.parametrize("limit", [4, 8, 16, 24, 30])
-def test_a_limit_of_open_files_that_is_too_low_is_told_before_anything_starts(elastic_run, static_c, limit):
+def test_a_limit_of_open_files_that_is_too_low_is_told_before_anything_starts(
+        elastic_run, static_c, sanitized, limit):
+    if sanitized:
+        pytest.skip("the sanitizers need descriptors of their own")
     result = elastic_run("--nproc-per-node=8", "--no-python", static_c(WORKER), preexec_fn=with_files(limit),
                          env={"OMP_NUM_THREADS": "1"})
     assert (result.returncode, result.stdout) == (1, "")
