@@ -68,12 +68,13 @@ struct Refusal {
     kOutOfRange,       // ADD or BARRIER beyond 64 bits
     kReplyTooLong,
     kUnreadReplies,
+    kSilent,           // no VALIDATE in time
   };
   Kind kind;
   std::string reason;  // for a person, without the client's address: "its key has 9000 bytes, ..."
 };
 inline constexpr std::size_t kRefusalKinds =
-    static_cast<std::size_t>(Refusal::Kind::kUnreadReplies) + 1;
+    static_cast<std::size_t>(Refusal::Kind::kSilent) + 1;
 
 // Bytes of one request, its keys and values together; above it the connection is closed.
 inline constexpr std::size_t kCommandBytes = 64 * 1024 * 1024;
@@ -95,6 +96,9 @@ class Decoder {
   // The command that next() completed, until the next call. The caller may move its strings away.
   Command& command() { return command_; }
   const Refusal& refusal() const { return refusal_; }
+
+  // True once VALIDATE has come whole.
+  bool greeted() const;
 
  private:
   enum class Field : std::uint8_t { kKey, kExpected, kValue, kNumber, kNonce, kKeys, kPairs };

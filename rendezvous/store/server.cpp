@@ -22,7 +22,8 @@ bool concerns_user(Refusal::Kind kind) {
     case Refusal::Kind::kHttp:
     case Refusal::Kind::kTls:
     case Refusal::Kind::kSsh:
-    case Refusal::Kind::kUnknownProtocol: return false;
+    case Refusal::Kind::kUnknownProtocol:
+    case Refusal::Kind::kSilent: return false;
     default: return true;
   }
 }
@@ -36,9 +37,12 @@ struct Server::Connection {
   std::string replies;  // of this turn, not yet given to the stream
 };
 
-Result<std::unique_ptr<Server>> Server::open(net::Loop& loop, const std::string& address,
-                                             std::uint16_t port) {
-  std::unique_ptr<Server> server(new Server);
+Server::Server(net::Loop& loop, std::int64_t greeting_ms)
+    : loop_(loop), greeting_ms_(greeting_ms), next_deadline_(loop) {}
+
+Result<std::unique_ptr<Server>> Server::open(net::Loop& loop, const std::string& address, std::uint16_t port,
+                                             std::int64_t greeting_ms) {
+  std::unique_ptr<Server> server(new Server(loop, greeting_ms));
   auto listener = net::Listener::open(loop, address, port,
                                       [self = server.get()](std::unique_ptr<net::Stream> stream) {
                                         self->accept(std::move(stream));
@@ -53,6 +57,7 @@ Server::~Server() = default;
 void Server::reset() {
   ELASTIC_CHECK(serving_ == nullptr);
   connections_.clear();
+  newcomers_.clear();
   listener_->refuse_queued();
   keyspace_ = std::make_unique<Keyspace>();
 }
@@ -69,6 +74,8 @@ void Server::accept(std::unique_ptr<net::Stream> stream) {
   auto connection = std::make_unique<Connection>(++last_client_, std::move(stream));
   Connection* served = connection.get();
   connections_.emplace(served->client, std::move(connection));
+  newcomers_.push_back({served->client, loop_.now_ms() + greeting_ms_});
+  if (newcomers_.size() == 1) next_deadline_.start(greeting_ms_, [this] { close_silent_newcomers(); });
   served->stream->start({.on_data = [this, served](Bytes bytes) { serve(*served, bytes); },
                          .on_end = [this, served] { close(served->client); }});
 }
@@ -135,6 +142,16 @@ void Server::refuse(Connection& connection, const Refusal& refusal) {
 void Server::close(ClientId client) {
   keyspace_->drop(client);
   connections_.erase(client);
+}
+
+void Server::close_silent_newcomers() {
+  for (; !newcomers_.empty() && newcomers_.front().deadline_ms <= loop_.now_ms(); newcomers_.pop_front()) {
+    const auto found = connections_.find(newcomers_.front().client);
+    if (found == connections_.end() || found->second->decoder.greeted()) continue;
+    refuse(*found->second, {Refusal::Kind::kSilent, format("it did not say VALIDATE within {} s", greeting_ms_ / 1000)});
+  }
+  if (newcomers_.empty()) return;
+  next_deadline_.start(newcomers_.front().deadline_ms - loop_.now_ms(), [this] { close_silent_newcomers(); });
 }
 
 std::string& Server::replies_to(ClientId client) {

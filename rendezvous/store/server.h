@@ -3,6 +3,7 @@
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "rendezvous/store/keyspace.h"
+#include "src/base/limits.h"
 #include "src/base/result.h"
 #include "src/net/loop.h"
 #include "src/net/tcp.h"
@@ -29,8 +31,9 @@ class Server final : private Outbox {
 
   // Listens on a numeric address, or on all addresses if it is empty; port 0 takes a free one.
   // Serves from the next turn of the loop on. Fails as net::Listener::open does.
-  static Result<std::unique_ptr<Server>> open(net::Loop& loop, const std::string& address,
-                                              std::uint16_t port);
+  // Who has not said VALIDATE `greeting_ms` after it connected is disconnected.
+  static Result<std::unique_ptr<Server>> open(net::Loop& loop, const std::string& address, std::uint16_t port,
+                                              std::int64_t greeting_ms = limits::kStoreGreetingMs);
   // Closes the port and every connection.
   ~Server();
   Server(const Server&) = delete;
@@ -48,7 +51,7 @@ class Server final : private Outbox {
  private:
   struct Connection;
 
-  Server() = default;
+  Server(net::Loop& loop, std::int64_t greeting_ms);
   void accept(std::unique_ptr<net::Stream> stream);
   void serve(Connection& connection, Bytes bytes);
   std::optional<Refusal> carry_out(Connection& connection, Bytes bytes);
@@ -57,8 +60,19 @@ class Server final : private Outbox {
   void send_to_woken();
   void refuse(Connection& connection, const Refusal& refusal);
   void close(ClientId client);
+  void close_silent_newcomers();
   std::string& replies_to(ClientId client) override;
 
+  // Somebody who connected and has to say VALIDATE before the loop's clock shows `deadline_ms`.
+  struct Newcomer {
+    ClientId client;
+    std::int64_t deadline_ms;
+  };
+
+  net::Loop& loop_;
+  std::int64_t greeting_ms_;
+  std::deque<Newcomer> newcomers_;  // the earliest deadline first; some have greeted or gone since
+  net::Timer next_deadline_;
   std::unique_ptr<net::Listener> listener_;
   std::unique_ptr<Keyspace> keyspace_ = std::make_unique<Keyspace>();
   std::unordered_map<ClientId, std::unique_ptr<Connection>> connections_;

@@ -25,10 +25,10 @@ const std::string kOne(1, '\1');
 // A server on a running loop. Refusals are expected here and must not fill the test's output.
 class Host {
  public:
-  explicit Host(const std::string& address = "127.0.0.1") {
+  explicit Host(const std::string& address = "127.0.0.1", std::int64_t greeting_ms = 30'000) {
     log::set_level(log::Level::kOff);
     loop_.on_loop([&] {
-      auto opened = Server::open(loop_.loop(), address, 0);
+      auto opened = Server::open(loop_.loop(), address, 0, greeting_ms);
       REQUIRE(opened.has_value());
       server_ = std::move(*opened);
       port_ = server_->port();
@@ -249,6 +249,21 @@ TEST_CASE("a port that is taken is an error") {
     REQUIRE_FALSE(second.has_value());
     CHECK(second.error().what.find(std::to_string(host.port())) != std::string::npos);
   });
+}
+
+TEST_CASE("who does not say VALIDATE in time is closed, who said it may be silent for ever") {
+  Host host("127.0.0.1", 50);
+  Client greeted(host.port());
+  REQUIRE(greeted.send(kHello));
+  Client silent(host.port());
+  Client halfway(host.port());
+  REQUIRE(halfway.send(kHello.substr(0, kHello.size() - 1)));
+  CHECK(silent.ended());
+  CHECK(halfway.ended());
+  CHECK(host.stats().refused == 2);
+  Client later(host.port());  // the clock runs for each from its own start, also after a pause
+  CHECK(later.ended());
+  CHECK(ask(greeted, ping("abcd"), 4) == "abcd");
 }
 
 TEST_CASE("a server that goes closes its clients and its port") {

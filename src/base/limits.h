@@ -21,5 +21,7 @@ inline constexpr std::size_t kStorePayloadBytes = 8 * 1024 * 1024;
 inline constexpr std::size_t kStoreKeysPerCommand = 131072;
 // Replies that one client has not read yet, in bytes; above it the client is disconnected.
 inline constexpr std::size_t kStoreUnreadReplyBytes = 64 * 1024 * 1024;
+// Milliseconds that a connection to the store may take to say what it is.
+inline constexpr std::int64_t kStoreGreetingMs = 30'000;
 
 }  // namespace elastic::limits
