@@ -221,6 +221,10 @@ Status check_event_log_handler(const ParsedFlags& flags) {
 }
 
 Status check_numbers(const ParsedFlags& flags) {
+  if (flags.is_given(FlagId::kPort)) {
+    return bad(flags.input(FlagId::kPort), "it is the port of --store-only",
+               "use --master-port for the workers' store");
+  }
   struct Range {
     FlagId id;
     std::int64_t least;
@@ -325,6 +329,13 @@ Status check_rendezvous(CheckedFlags& checked, const ParsedFlags& flags) {
 }
 
 }  // namespace
+
+Result<std::uint16_t> check_store_port(const ParsedFlags& flags) {
+  if (Status status = check_range(flags, FlagId::kPort, 0, kMaxPort); !status) {
+    return std::unexpected(std::move(status.error()));
+  }
+  return static_cast<std::uint16_t>(flags.integer(FlagId::kPort));
+}
 
 Result<CheckedFlags> check_flags(const ParsedFlags& flags) {
   CheckedFlags checked;

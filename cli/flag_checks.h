@@ -78,6 +78,9 @@ Result<std::vector<int>> check_signals(std::string_view value, std::string_view 
 // TORCH_ELASTIC_SHUTDOWN_TIMEOUT, where torchrun takes a negative value for 0.
 Result<std::int64_t> check_seconds(std::string_view value, std::string_view input);
 
+// --port of --store-only; 0 for a free one.
+Result<std::uint16_t> check_store_port(const ParsedFlags& flags);
+
 // How the nodes of this job meet (torchrun's order of rules, with its plain `torchrun script.py`).
 enum class Meeting : unsigned char {
   kStandalone,          // --standalone: backend, endpoint and id are overwritten

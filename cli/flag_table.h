@@ -28,6 +28,8 @@ enum class FlagId : unsigned char {
   kMasterAddr,
   kMasterPort,
   kLocalAddr,
+  kStoreOnly,
+  kPort,
   // Workers and their command
   kModule,
   kNoPython,

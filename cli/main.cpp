@@ -10,6 +10,7 @@
 
 #include "cli/completion.h"
 #include "cli/dry_run.h"
+#include "cli/flag_checks.h"
 #include "cli/help.h"
 #include "cli/host_view.h"
 #include "cli/launch_plan.h"
@@ -17,6 +18,7 @@
 #include "src/base/log.h"
 #include "src/process/spawn.h"
 #include "src/runtime/launch.h"
+#include "src/runtime/store_only.h"
 
 namespace {
 
@@ -35,13 +37,24 @@ int print(const std::string& text) {
   return written && std::fflush(stdout) == 0 ? 0 : 1;
 }
 
+Status set_log_level(const agent::Environment& environment) {
+  const auto wanted = agent::lookup(environment, "LOGLEVEL");
+  if (!wanted || wanted->empty()) return {};
+  const auto level = log::parse_level(*wanted);
+  if (!level) return std::unexpected(level.error());
+  log::set_level(*level);
+  return {};
+}
+
+int serve_store(const cli::ParsedFlags& flags, const agent::Environment& environment) {
+  if (const Status set = set_log_level(environment); !set) return refuse(set.error());
+  const auto port = cli::check_store_port(flags);
+  return port ? runtime::serve_store(*port) : refuse(port.error());
+}
+
 int run(const cli::ParsedFlags& flags, const agent::Environment& environment,
         const process::InheritedState& inherited, const runtime::ProcessTitle& title) {
-  if (const auto wanted = agent::lookup(environment, "LOGLEVEL"); wanted && !wanted->empty()) {
-    const auto level = log::parse_level(*wanted);
-    if (!level) return refuse(level.error());
-    log::set_level(*level);
-  }
+  if (const Status set = set_log_level(environment); !set) return refuse(set.error());
   const auto plan = cli::make_launch_plan(flags, environment, cli::ThisHost());
   if (!plan) return refuse(plan.error());
   if (const auto warning = cli::no_effect_warning(flags)) log::warning(*warning);
@@ -88,6 +101,8 @@ int main(int argc, char** argv) {
       return print(cli::version_text());
     case cli::Request::kPrintCompletion:
       return print(cli::completion_script(flags->text(cli::FlagId::kPrintCompletion)));
+    case cli::Request::kStoreOnly:
+      return serve_store(*flags, environment);
     case cli::Request::kRun:
       return run(*flags, environment, inherited, title_of(argc, argv));
   }

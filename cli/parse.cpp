@@ -164,6 +164,13 @@ Result<ParsedFlags> parse_command_line(std::span<const std::string> arguments,
   if (Status status = read_variables(flags, environment); !status) {
     return std::unexpected(std::move(status.error()));
   }
+  if (flags.on(FlagId::kStoreOnly)) {
+    if (line->script) {
+      return fail(printable(*line->script), "--store-only starts no script", "leave it out, or --store-only");
+    }
+    flags.request = Request::kStoreOnly;
+    return flags;
+  }
   if (!line->script) {
     return fail(
         "SCRIPT", "the command line names no script",

@@ -22,8 +22,8 @@ struct FlagValue {
   std::string source;  // kCommandLine: as typed ("--max-r 3"); kEnvironment: the variable's name
 };
 
-// What the command line asks for. All but kRun come before anything else is looked at.
-enum class Request : unsigned char { kRun, kHelp, kVersion, kPrintCompletion };
+// What the command line asks for. Help, version and completions come before anything else is looked at.
+enum class Request : unsigned char { kRun, kStoreOnly, kHelp, kVersion, kPrintCompletion };
 
 // Every flag with its value and where it came from. Each value is of its flag's kind (a whole
 // number, one of the choices, ...); what a value means is checked in flag_checks.h.

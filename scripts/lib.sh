@@ -35,6 +35,10 @@ packages_for_tests=(
   strace                # shows that a dry run starts nothing
   shellcheck            # reads these scripts
 )
+packages_for_fuzzing=(
+  clang-19              # libFuzzer's compiler; clang 14 does not know g++ 12's std::expected
+  libclang-rt-19-dev    # libFuzzer and the sanitizers of clang
+)
 
 # Python packages, always the newest that PyPI has.
 python_packages_for_example=(torch numpy)

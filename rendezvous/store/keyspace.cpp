@@ -78,13 +78,14 @@ Outcome Keyspace::apply(ClientId client, Command& command, Outbox& outbox) {
 void Keyspace::compare_set(Command& command, std::string& out, Outbox& outbox) {
   const auto found = values_.find(command.key);
   if (found == values_.end()) {
-    put_string(out, command.expected.empty() ? command.value : command.expected);
-    if (command.expected.empty()) store(std::move(command.key), std::move(command.value), outbox);
+    const bool sets = command.expected.empty();
+    put_string(out, sets ? store(std::move(command.key), std::move(command.value), outbox) : command.expected);
     return;
   }
   if (found->second == command.expected) found->second = std::move(command.value);
-  put_string(out, found->second);
+  // A wait of the same client is answered before its COMPARE_SET is, as by PyTorch's server.
   wake_all(found->first, outbox);
+  put_string(out, found->second);
 }
 
 void Keyspace::get(std::string_view key, std::string& out) const {
@@ -95,8 +96,8 @@ void Keyspace::get(std::string_view key, std::string& out) const {
 Outcome Keyspace::add(Command& command, std::string& out, Outbox& outbox) {
   const auto sum = counted(command.key, command.number, "ADD");
   if (!sum) return std::unexpected(sum.error());
-  put_i64(out, *sum);
   store(std::move(command.key), std::to_string(*sum), outbox);
+  put_i64(out, *sum);
   return {};
 }
 
@@ -253,10 +254,11 @@ bool Keyspace::all_present(const std::vector<std::string>& keys) const {
   return true;
 }
 
-void Keyspace::store(std::string&& key, std::string&& value, Outbox& outbox) {
+const std::string& Keyspace::store(std::string&& key, std::string&& value, Outbox& outbox) {
   const auto at = values_.try_emplace(std::move(key)).first;
   at->second = std::move(value);
   wake_all(at->first, outbox);
+  return at->second;
 }
 
 void Keyspace::wake_all(std::string_view key, Outbox& outbox) {

@@ -98,7 +98,8 @@ class Keyspace {
   // The number at a key, a missing one being 0, plus `delta`; `request` is its name for a refusal.
   std::expected<std::int64_t, Refusal> counted(std::string_view key, std::int64_t delta,
                                                std::string_view request) const;
-  void store(std::string&& key, std::string&& value, Outbox& outbox);
+  // Sets a key and wakes who waits for it. Returns the value where it lies now.
+  const std::string& store(std::string&& key, std::string&& value, Outbox& outbox);
   void add_place(ClientId client, std::string key, WaitsFor what);
   void wake_all(std::string_view key, Outbox& outbox);
   void wake_one(std::string_view key, Outbox& outbox);

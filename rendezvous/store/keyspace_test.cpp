@@ -98,6 +98,17 @@ class World final : public Outbox {
   std::map<ClientId, std::string> replies_;
 };
 
+TEST_CASE("a wait that a client's own ADD or COMPARE_SET ends is answered before it, as by PyTorch's server") {
+  World world;
+  CHECK(world.wait(1, {"/k"}).empty());
+  CHECK(world.add(1, "/k", 5) == kZero + i64(5));
+  CHECK(world.wait(2, {"/new"}).empty());
+  CHECK(world.compare_set(2, "/new", "", "value") == kZero + text("value"));
+  CHECK(world.wait(3, {"/other"}).empty());
+  CHECK(world.set(4, "/other", "old") == "");
+  CHECK(world.answers(3) == kZero);
+}
+
 TEST_CASE("what was set is what get answers, bytes of any kind and none") {
   World world;
   const std::string bytes("a\0\xFF", 3);

@@ -1,22 +1,20 @@
 #include "src/runtime/launch.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <memory>
 
 #include "src/agent/failure_report.h"
-#include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/process/cgroup.h"
 #include "src/process/guardian.h"
 #include "src/runtime/agent_runner.h"
 #include "src/runtime/coordinator_host.h"
+#include "src/runtime/process_state.h"
 
 namespace elastic::runtime {
 namespace {
@@ -24,40 +22,6 @@ namespace {
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 constexpr int kExitSignal = 128;  // plus the signal's number
-
-// Takes the numbers of standard streams that were closed at our start: a file of ours must not get them.
-// Returns the lowest number that is free then.
-int fill_standard_streams() {
-  // Without /dev there is still "/", as a path only: to read or write it is the same error as on a
-  // closed descriptor.
-  const auto anything = [] {
-    const int fd = open("/dev/null", O_RDWR);
-    return fd >= 0 ? fd : open("/", O_PATH);
-  };
-  int fd = anything();
-  while (fd >= 0 && fd <= STDERR_FILENO) fd = anything();
-  if (fd >= 0) close(fd);
-  return fd;
-}
-
-// Changes what must differ for our own work; workers get back what `InheritedState` remembers. Fails
-// where the limit of open files leaves too few for this many workers.
-Status prepare_process(int workers) {
-  const int first_free = fill_standard_streams();
-  // A console that has gone away is an error of that write, not the end of the launcher.
-  signal(SIGPIPE, SIG_IGN);
-  rlimit files{};
-  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return {};
-  if (files.rlim_cur < files.rlim_max) {
-    files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files);
-  }
-  const auto needed = static_cast<rlim_t>(first_free + limits::kLauncherDescriptors + workers);
-  if (first_free >= 0 && files.rlim_cur >= needed) return {};
-  return fail(format("the limit of open files is {}", files.rlim_cur),
-              format("--nproc-per-node={} takes {}, and one for each connection to the worker store", workers, needed),
-              "raise it (ulimit -Hn)");
-}
 
 void rename_launcher(const ProcessTitle& title) {
   prctl(PR_SET_NAME, process::kLauncherName);

@@ -159,7 +159,7 @@ def test_scripts_test_fails_if_any_part_fails_and_still_runs_the_others(clone, f
 
 
 @pytest.mark.parametrize("arguments,ctest", [
-    (["unit"], [r"--test-dir ./build/release", r"-R ^unit\."]),
+    (["unit"], [r"--test-dir ./build/release", r"-R ^(unit|simulation)\."]),
     (["system"], [r"--test-dir ./build/release", r"-R ^system\."]),
     (["structure"], [r"--test-dir ./build/release", r"-R ^(structure|build)\."]),
     (["asan"], ["--test-dir ./build/asan"]),

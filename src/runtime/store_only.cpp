@@ -1,0 +1,37 @@
+#include "src/runtime/store_only.h"
+
+#include <signal.h>
+
+#include <cstdio>
+
+#include "src/base/log.h"
+#include "src/base/text.h"
+#include "src/process/signal_source.h"
+#include "src/runtime/process_state.h"
+#include "src/runtime/store_host.h"
+
+namespace elastic::runtime {
+
+int serve_store(std::uint16_t port) {
+  if (const Status prepared = prepare_process(0); !prepared) {
+    log::error(prepared.error().text());
+    return 1;
+  }
+  net::Loop loop;
+  StoreHost store(loop, {.kind = StoreSettings::Kind::kFixedPort, .port = port});
+  const auto endpoint = store.open();
+  if (!endpoint) {
+    Error error = endpoint.error();
+    if (!error.remedy.empty()) error.remedy = "end it, or choose another --port";
+    log::error(error.text());
+    return 1;
+  }
+  const process::SignalSource signals(loop, {SIGTERM, SIGINT, SIGHUP, SIGQUIT},
+                                      [&](const process::ReceivedSignal&) { loop.stop(); });
+  const std::string line = format("elastic-run: the worker store listens on port {}\n", endpoint->port);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  loop.run();
+  return 0;
+}
+
+}  // namespace elastic::runtime
