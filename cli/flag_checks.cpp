@@ -178,7 +178,10 @@ Result<std::vector<int>> check_signals(std::string_view value, std::string_view 
       return bad(input, format("no program can handle {}", signal_name(*number)),
                  "leave it out of the list");
     }
-    if (*number == signal_number("SIGCHLD") || *number == signal_number("SIGCONT")) {
+    // The first is the end of a child, the next four are what a terminal and a shell do with jobs, the last
+    // is a reader that has gone.
+    const std::array needed = {"SIGCHLD", "SIGCONT", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGPIPE"};
+    if (std::any_of(needed.begin(), needed.end(), [&](const char* own) { return number == signal_number(own); })) {
       return bad(input, format("elastic-run needs {} for itself", signal_name(*number)),
                  "leave it out of the list");
     }

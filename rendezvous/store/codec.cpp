@@ -77,7 +77,7 @@ Refusal stranger(std::string_view seen) {
   }
   if (may_be_old_torch(seen)) {
     return {Kind::kOldTorch,
-            "it speaks the TCPStore protocol of torch 2.0 or older; use torch 2.2 or newer"};
+            "it speaks the TCPStore protocol of torch 2.1 or older; use torch 2.2 or newer"};
   }
   if (first == kHello[0]) {
     return {Kind::kWrongMagic,

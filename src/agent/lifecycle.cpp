@@ -51,6 +51,10 @@ Effects Lifecycle::on_event(const Event& event, std::int64_t now_ms) {
   Effects out;
   if (state_ == State::kEnded) return out;
   std::visit([&](const auto& known) { on(known, now_ms, out); }, event);
+  for (const Effect& effect : out) {
+    if (const auto* started = std::get_if<StartTimer>(&effect)) deadline_ms_ = now_ms + started->delay_ms;
+    if (std::holds_alternative<StopTimer>(effect)) deadline_ms_.reset();
+  }
   return out;
 }
 
@@ -155,6 +159,7 @@ void Lifecycle::kill(Effects& out) {
 }
 
 void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
+  deadline_ms_.reset();
   if (state_ != State::kStopping && state_ != State::kEnding) return;
   if (workers_.empty()) return gone(out);  // no order has come
   switch (sweep_) {
@@ -224,26 +229,43 @@ void Lifecycle::on(const GuardianLost&, std::int64_t, Effects& out) {
 }
 
 void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& out) {
-  if (event.signal == kSigTstp || event.signal == kSigCont) {
-    out.push_back(SignalWorkers{event.signal == kSigTstp ? kSigStop : kSigCont});
-    if (event.signal == kSigTstp) out.push_back(Paused{});
-    return;
-  }
+  if (event.signal == kSigTstp) return pause(now_ms, out);
+  if (event.signal == kSigCont) return resume(out);
   if (settings_.forward_signals.contains(event.signal)) {
     out.push_back(SignalWorkers{event.signal});
     return;
   }
   if (told_to_leave_ms_) {
     const bool insists = event.signal == kSigInt || event.signal == kSigTerm;
-    if (insists && now_ms - *told_to_leave_ms_ >= kSecondSignalMs) kill(out);
+    if (insists && sweep_ == Sweep::kTold && now_ms - *told_to_leave_ms_ >= kSecondSignalMs) kill(out);
     return;
   }
   told_to_leave_ms_ = now_ms;
   terminated_ = event.signal == kSigTerm;
+  const bool stopping_already = state_ == State::kStopping || state_ == State::kEnding;
+  if (stopping_already && terminated_ && sweep_ == Sweep::kTold && deadline_ms_) {
+    out.push_back(StartTimer{std::min(*deadline_ms_ - now_ms, settings_.terminated_timeout_ms)});
+  }
   // The workers get the signal that we got, as with torchrun; some save their state on SIGINT only.
   stop(event.signal, out);
   out.push_back(ToCoordinator{NodeLeaves{event.signal}});
   if (state_ == State::kStopping && workers_.empty()) gone(out);
+}
+
+// While all are stopped, the time that workers were given to end stands still.
+void Lifecycle::pause(std::int64_t now_ms, Effects& out) {
+  out.push_back(SignalWorkers{kSigStop});
+  if (deadline_ms_) {
+    rest_ms_ = std::max<std::int64_t>(*deadline_ms_ - now_ms, 0);
+    out.push_back(StopTimer{});
+  }
+  out.push_back(Paused{});
+}
+
+void Lifecycle::resume(Effects& out) {
+  out.push_back(SignalWorkers{kSigCont});
+  if (rest_ms_) out.push_back(StartTimer{*rest_ms_});
+  rest_ms_.reset();
 }
 
 }  // namespace elastic::agent

@@ -157,6 +157,8 @@ class Lifecycle {
   void kill(Effects& out);
   void gone(Effects& out);
   void finish(Effects& out);
+  void pause(std::int64_t now_ms, Effects& out);
+  void resume(Effects& out);
   protocol::WorkerFailure failure_of(const WorkerExited& event) const;
 
   NodeSettings settings_;
@@ -170,6 +172,8 @@ class Lifecycle {
   Sweep sweep_ = Sweep::kTold;
   std::string survivors_;    // as last named
   std::string left_behind_;  // of the last round: given up
+  std::optional<std::int64_t> deadline_ms_;  // when the timer that runs will fire
+  std::optional<std::int64_t> rest_ms_;      // of the timer that SIGTSTP stopped
   bool terminated_ = false;
   std::optional<std::int64_t> told_to_leave_ms_;  // when the first signal to end came
   std::optional<protocol::Verdict> verdict_;

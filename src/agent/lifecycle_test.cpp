@@ -238,6 +238,43 @@ TEST_CASE("a stuck worker may be ignored: the node is stopped without it") {
   told<NodeStopped>(node.on(TimerFired{}));
 }
 
+TEST_CASE("the time to end stands still while all are stopped") {
+  Node node;
+  node.run();
+  node.on(SignalReceived{kInt});
+  node.now = 10'000;
+  const Effects paused = node.on(SignalReceived{kTstp});
+  CHECK(the<SignalWorkers>(paused).signal == kStop);
+  the<StopTimer>(paused);
+  the<Paused>(paused);
+  node.now = 99'000;
+  CHECK(the<StartTimer>(node.on(SignalReceived{kCont})).delay_ms == 20'000);
+}
+
+TEST_CASE("SIGTERM while a failed round is being stopped shortens the wait to that after a SIGTERM") {
+  Node node;
+  node.run();
+  CHECK(the<StartTimer>(node.on(WorkerExited{1, {.code = 3}, 7})).delay_ms == 30'000);
+  node.now = 1'000;
+  CHECK(the<StartTimer>(node.on(SignalReceived{kTerm})).delay_ms == 25'000);
+
+  Node late;
+  late.run();
+  late.on(WorkerExited{1, {.code = 3}, 7});
+  late.now = 20'000;
+  CHECK(the<StartTimer>(late.on(SignalReceived{kTerm})).delay_ms == 10'000);
+}
+
+TEST_CASE("a user who goes on insisting does not delay that a stuck worker is given up") {
+  Node node;
+  node.run();
+  node.on(SignalReceived{kInt});
+  node.now = 1'500;
+  CHECK(the<SignalWorkers>(node.on(SignalReceived{kInt})).signal == kKill);
+  node.now = 2'300;
+  CHECK(node.on(SignalReceived{kInt}).empty());
+}
+
 TEST_CASE("a signal to be forwarded reaches the workers and ends nothing") {
   constexpr int kUsr1 = 10;
   Node node;

@@ -7,18 +7,29 @@
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 #pragma GCC diagnostic ignored "-Wshadow"
+#include <spdlog/details/null_mutex.h>
 #include <spdlog/logger.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 #pragma GCC diagnostic pop
 
+#include "src/base/console.h"
 #include "src/base/text.h"
 
 namespace elastic::log {
 namespace {
 
+class ConsoleSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    write_to_stderr({line.data(), line.size()});
+  }
+  void flush_() override {}
+};
+
 spdlog::logger& logger() {
   static spdlog::logger instance = [] {
-    spdlog::logger made("elastic-run", std::make_shared<spdlog::sinks::stderr_sink_st>());
+    spdlog::logger made("elastic-run", std::make_shared<ConsoleSink>());
     made.set_pattern("%n: %l: %v");
     made.set_level(spdlog::level::warn);
     return made;

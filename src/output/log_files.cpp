@@ -66,7 +66,15 @@ std::string rank_path(const std::string& run, int restart_count, int local_rank)
   return format("{}/{}", attempt_path(run, restart_count), local_rank);
 }
 
-bool make_directory(const std::string& path) { return mkdir(path.c_str(), 0777) == 0 || errno == EEXIST; }
+bool make_directory(const std::string& path) {
+  if (mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return true;
+  if (errno != ENOENT) return false;
+  // Somebody has cleared away what lay above it.
+  std::error_code error;
+  fs::create_directories(path, error);
+  errno = error.value();
+  return !error;
+}
 
 }  // namespace
 

@@ -18,6 +18,8 @@ class RunDirectory {
                                      const std::string& temporary, const std::string& run_id);
 
   const std::string& path() const { return path_; }
+  // False where --log-dir names the base.
+  bool is_temporary() const { return base_is_ours_; }
 
   // Makes the directory of one local rank in one attempt. Nothing in it is ever deleted.
   Status make_rank_directory(int restart_count, int local_rank);

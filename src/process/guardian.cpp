@@ -16,8 +16,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <optional>
 
 #include "src/base/check.h"
+#include "src/base/console.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
 #include "src/process/descendants.h"
@@ -35,6 +37,8 @@ constexpr int kSweepLookMs = 10;
 constexpr int kGatherMs = 10;
 // A second signal to end sooner than this means the same as the first.
 constexpr std::int64_t kSecondSignalMs = 1000;
+// The launcher answers a signal at once, unless it hangs.
+constexpr int kUnheardMs = 1000;
 
 std::int64_t monotonic_ms() {
   timespec now{};
@@ -43,8 +47,7 @@ std::int64_t monotonic_ms() {
 }
 
 void say(const std::string& text) {
-  const std::string line = "elastic-run: " + text + "\n";
-  (void)!write(STDERR_FILENO, line.data(), line.size());
+  write_to_stderr("elastic-run: " + text + "\n");
 }
 
 sigset_t set_of(const std::vector<int>& numbers) {
@@ -89,6 +92,8 @@ class Guardian {
   void pause();
   void resume();
   void kill_known_workers();
+  void kill_cgroup() const;
+  void end_launcher();
   [[noreturn]] void launcher_ended(int status);
   // Ends all descendants but those that were there before us. Returns those that would not die.
   std::vector<ProcessFacts> sweep();
@@ -102,20 +107,25 @@ class Guardian {
   std::vector<KnownWorker> workers_;
   std::int64_t first_stop_ms_ = 0;
   bool asked_to_stop_ = false;
+  bool pause_wanted_ = false;  // SIGTSTP has come, and no SIGCONT since
+  std::optional<std::int64_t> unheard_since_ms_;  // since when the launcher owes an answer to a user who insists
 };
 
 void Guardian::run() {
   keep_only_what_is_needed();
   for (;;) {
     pollfd watched[2] = {{signals_.get(), POLLIN, 0}, {channel_.get(), POLLIN, 0}};
-    if (poll(watched, channel_ ? 2 : 1, -1) < 0) continue;
-    if (watched[0].revents == 0) {
+    const int ready = poll(watched, channel_ ? 2 : 1, unheard_since_ms_ ? kUnheardMs : -1);
+    if (ready < 0) continue;
+    if (ready > 0 && watched[0].revents == 0) {
       // Workers are told of in bursts, and to wake for each takes a core from them. What lies in the
       // socket meanwhile is not lost: it is read before the launcher's death is acted upon.
       poll(watched, 1, kGatherMs);
     }
+    // The signals first: a SIGCONT may have followed the SIGTSTP that the launcher answers.
+    read_signals();
     if (channel_) read_channel();
-    if (watched[0].revents != 0) read_signals();
+    if (unheard_since_ms_ && monotonic_ms() - *unheard_since_ms_ >= kUnheardMs) end_launcher();
   }
 }
 
@@ -149,18 +159,29 @@ void Guardian::read_signals() {
 
 void Guardian::handle(int signal) {
   if (signal == SIGCHLD) return;
-  if (signal == SIGCONT) return resume();
+  if (signal == SIGTSTP) pause_wanted_ = true;
+  if (signal == SIGCONT) {
+    pause_wanted_ = false;
+    return resume();
+  }
   const GuardianMessage order{GuardianMessage::Kind::kSignal, signal};
   (void)!send(channel_.get(), &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (signal != SIGINT && signal != SIGTERM) return;
   const std::int64_t now = monotonic_ms();
-  if (asked_to_stop_ && now - first_stop_ms_ >= kSecondSignalMs && is_stopped(launcher_)) {
-    // The user insists, and the launcher is stopped: it cannot do it. Its end will end all the rest.
-    kill_known_workers();
-    kill(launcher_, SIGKILL);
+  if (asked_to_stop_ && now - first_stop_ms_ >= kSecondSignalMs) {
+    // The user insists. A launcher that is stopped cannot do it, nor can one that hangs.
+    if (is_stopped(launcher_)) return end_launcher();
+    if (!unheard_since_ms_) unheard_since_ms_ = now;
   }
   if (!asked_to_stop_) first_stop_ms_ = now;
   asked_to_stop_ = true;
+}
+
+// Its end will end all the rest.
+void Guardian::end_launcher() {
+  unheard_since_ms_.reset();
+  kill_known_workers();
+  kill(launcher_, SIGKILL);
 }
 
 void Guardian::read_channel() {
@@ -193,6 +214,9 @@ void Guardian::read_channel() {
       case GuardianMessage::Kind::kPaused:
         pause();
         break;
+      case GuardianMessage::Kind::kHeard:
+        unheard_since_ms_.reset();
+        break;
       case GuardianMessage::Kind::kSignal:
         break;  // only we say that
     }
@@ -203,6 +227,11 @@ void Guardian::read_channel() {
 // stopped by the same signal with its default action, which the kernel does not take where nobody could
 // continue us (no shell with job control, PID 1). Then, as after SIGCONT, all go on.
 void Guardian::pause() {
+  sigset_t pending;
+  sigpending(&pending);
+  // Who has been continued meanwhile must not be stopped for ever.
+  if (!pause_wanted_ || sigismember(&pending, SIGCONT) == 1) return resume();
+  pause_wanted_ = false;
   kill(launcher_, SIGSTOP);
   kill(getpid(), SIGTSTP);
   const sigset_t stop = set_of({SIGTSTP});
@@ -233,11 +262,14 @@ void Guardian::reap() {
   }
 }
 
+void Guardian::kill_cgroup() const {
+  if (settings_.cgroup.empty()) return;
+  const UniqueFd file(open((settings_.cgroup + "/cgroup.kill").c_str(), O_WRONLY | O_CLOEXEC));
+  if (file) (void)!write(file.get(), "1", 1);
+}
+
 void Guardian::kill_known_workers() {
-  if (!settings_.cgroup.empty()) {
-    const UniqueFd file(open((settings_.cgroup + "/cgroup.kill").c_str(), O_WRONLY | O_CLOEXEC));
-    if (file) (void)!write(file.get(), "1", 1);
-  }
+  kill_cgroup();
   for (const KnownWorker& worker : workers_) {
     // A number that is our child's is right, and its group's number too: nobody but us can reap it. It is
     // that once the launcher has died; before, it may be a stranger's by now, and only a pidfd is sure.
@@ -250,12 +282,13 @@ void Guardian::kill_known_workers() {
 }
 
 void Guardian::launcher_ended(int status) {
+  if (WIFSIGNALED(status)) kill_known_workers();
+  const std::vector<ProcessFacts> survivors = sweep();  // before a word is said: nobody may be reading
   if (WIFSIGNALED(status)) {
-    kill_known_workers();
-    say(format("error: the launcher (process {}) was killed by {}; ending all workers", launcher_,
+    say(format("error: the launcher (process {}) was killed by {}; all workers were ended", launcher_,
                signal_name(WTERMSIG(status))));
   }
-  for (const ProcessFacts& survivor : sweep()) {
+  for (const ProcessFacts& survivor : survivors) {
     say(format("error: {} was killed but does not end; it is left behind", describe(survivor)));
   }
   if (!settings_.cgroup.empty()) rmdir(settings_.cgroup.c_str());
@@ -282,15 +315,18 @@ std::vector<ProcessFacts> Guardian::sweep() {
     }
     // The usual end: no child is left at all, and /proc need not be read.
     if (waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD) return {};
+    kill_cgroup();
     std::vector<ProcessFacts> left = ours();
-    // Without /proc nobody can be found; where this is PID 1, the kernel ends all with it.
-    if (left.empty() || monotonic_ms() >= deadline) {
+    // Without /proc nobody can be found; where this is PID 1, the kernel ends all with it. A child that was
+    // not found forks faster than /proc is read: look again. Or it is somebody else's.
+    const bool none = left.empty() && (!strangers_.empty() || !processes_can_be_seen());
+    if (none || monotonic_ms() >= deadline) {
       for (ProcessFacts& facts : left) facts = process_facts(facts.pid);
       return left;
     }
     for (const ProcessFacts& facts : left) kill_process(facts);
     pollfd signals{signals_.get(), POLLIN, 0};
-    poll(&signals, 1, kSweepLookMs);
+    poll(&signals, 1, left.empty() ? 0 : kSweepLookMs);
     signalfd_siginfo info{};
     while (read(signals_.get(), &info, sizeof info) > 0) {
     }

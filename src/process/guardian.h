@@ -29,6 +29,7 @@ struct GuardianMessage {
     kRoundOver = 2,  // launcher: no worker that was told before is left
     kPaused = 3,     // launcher: all workers are stopped, as SIGTSTP asked
     kSignal = 4,     // guardian: value is a signal that the user sent
+    kHeard = 5,      // launcher: the signal has come
   };
   Kind kind = Kind::kRoundOver;
   std::int32_t value = 0;

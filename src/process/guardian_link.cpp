@@ -24,7 +24,9 @@ void GuardianLink::receive() {
     GuardianMessage message;
     const ssize_t count = recv(channel_.get(), &message, sizeof message, MSG_DONTWAIT);
     if (count == static_cast<ssize_t>(sizeof message)) {
-      if (message.kind == GuardianMessage::Kind::kSignal) handlers_.on_signal(message.value);
+      if (message.kind != GuardianMessage::Kind::kSignal) continue;
+      send({GuardianMessage::Kind::kHeard, message.value});
+      handlers_.on_signal(message.value);
       continue;
     }
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;

@@ -124,7 +124,7 @@ Result<Child> spawn(const Command& command, const SpawnContext& context) {
   volatile int pidfd = -1;  // as vfork wants them: kept in memory, not in registers
   volatile pid_t pid = -1;
 #ifndef ELASTIC_RUN_NO_VFORK_CLONE3
-  if (context.cgroup >= 0) {
+  if (context.cgroup >= 0 && context.born_in_cgroup) {
     int made_pidfd = -1;
     clone_args arguments = into_cgroup(context, &made_pidfd);
     prepared.born_in_cgroup = true;

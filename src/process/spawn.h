@@ -41,6 +41,9 @@ struct SpawnContext {
   InheritedState inherited;
   int guardian = -1;      // the channel over which a child makes itself known before it executes
   int cgroup = -1;        // the workers' cgroup: its directory, into which a child is born,
+  // False: it moves there itself. After a first cgroup.kill the kernel (seen with 6.18) kills whatever
+  // clone3 makes in that cgroup.
+  bool born_in_cgroup = true;
   int cgroup_procs = -1;  // and its cgroup.procs, by which one moves itself where that cannot be had
 };
 

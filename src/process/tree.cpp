@@ -1,5 +1,6 @@
 #include "src/process/tree.h"
 
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -16,6 +17,8 @@ namespace {
 // Every end of a process that we parent wakes us at once. This is for the one that we do not: a zombie
 // whose living parent, outside our groups, has not reaped it.
 constexpr std::int64_t kLookAgainMs = 50;
+// Between two looks for what has left its group, was killed, and may have forked before.
+constexpr std::int64_t kLookForStraysMs = 5;
 
 // SIGCHLD, ready to be waited for. Left ignored by a parent, it would make the kernel reap our children
 // and lose their exit codes.
@@ -48,7 +51,7 @@ WorkerTree::WorkerTree(net::Loop& loop, SpawnContext context, Handlers handlers)
       exits_(epoll_create1(EPOLL_CLOEXEC)),
       exits_watch_(loop, exits_.get(), [this] { reap(); }),
       child_signals_(loop, child_signal(), [this](const ReceivedSignal&) { reap(); }),
-      look_again_(loop) {
+      look_again_timer_(loop) {
   ELASTIC_CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
 }
 
@@ -71,11 +74,29 @@ void WorkerTree::signal_groups(int signal_number) {
     if (worker.exited && !worker.group_gone) worker.group_gone = !group_outlived(worker.pid);
     if (!worker.group_gone) kill(-worker.pid, signal_number);
   }
+  if (signal_number != SIGKILL) return;
+  killing_ = true;
+  kill_all();
+}
+
+void WorkerTree::kill_all() {
+  if (context_.cgroup >= 0) {
+    const UniqueFd file(openat(context_.cgroup, "cgroup.kill", O_WRONLY | O_CLOEXEC));
+    if (file) (void)!write(file.get(), "1", 1);
+    context_.born_in_cgroup = false;
+  }
+  for (const ProcessFacts& facts : survivors()) kill_process(facts);
 }
 
 void WorkerTree::expect_all_gone() {
   expecting_all_gone_ = true;
-  look_again_.start(0, [this] { look_at_groups(); });
+  look_again_timer_.start(0, [this] { look_at_groups(); });
+}
+
+// From the timer only: /proc is not read again for each that has ended.
+void WorkerTree::look_again() {
+  if (killing_) kill_all();
+  look_at_groups();
 }
 
 // Takes whatever has ended: workers, and orphans that came to us as their subreaper.
@@ -113,10 +134,14 @@ void WorkerTree::look_at_groups() {
     worker.group_gone = !group_outlived(worker.pid);
     waiting_for_others = waiting_for_others || !worker.group_gone;
   }
-  if (!waiting_for_workers && !waiting_for_others) waiting_for_others = strays_left();
-  if (waiting_for_others) look_again_.start(kLookAgainMs, [this] { look_at_groups(); });
+  const bool groups_gone = !waiting_for_workers && !waiting_for_others;
+  if (groups_gone) waiting_for_others = strays_left();
+  if (waiting_for_others || (waiting_for_workers && killing_)) {
+    look_again_timer_.start(groups_gone ? kLookForStraysMs : kLookAgainMs, [this] { look_again(); });
+  }
   if (waiting_for_workers || waiting_for_others) return;
   expecting_all_gone_ = false;
+  killing_ = false;
   workers_.clear();
   handlers_.on_all_gone();
 }
@@ -126,9 +151,10 @@ void WorkerTree::look_at_groups() {
 bool WorkerTree::strays_left() {
   siginfo_t info{};
   if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return false;
-  const std::vector<ProcessFacts> strays = survivors();
-  for (const ProcessFacts& stray : strays) kill_process(stray);
-  return !strays.empty();
+  kill_all();
+  // A child is there. If /proc does not show it, it forks and ends faster than that is read; or it was given
+  // up, or nobody can be seen at all.
+  return !survivors().empty() || (abandoned_.empty() && processes_can_be_seen());
 }
 
 std::vector<ProcessFacts> WorkerTree::survivors() const {
@@ -142,6 +168,7 @@ std::vector<ProcessFacts> WorkerTree::survivors() const {
 void WorkerTree::abandon() {
   for (const ProcessFacts& facts : survivors()) abandoned_.insert({facts.pid, facts.started});
   expecting_all_gone_ = false;
+  killing_ = false;
   workers_.clear();
 }
 

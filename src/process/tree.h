@@ -38,7 +38,8 @@ class WorkerTree {
   // Starts one worker; `local_rank` must not be in use. Returns its pid. Fails as spawn() does.
   Result<pid_t> start(int local_rank, const Command& command);
 
-  // Sends a signal to every process group that still has a process, also where its leader has gone.
+  // Sends a signal to every process group that still has a process, also where its leader has gone. SIGKILL
+  // is for everybody, also for what has left its group, and again for what it forks until all are gone.
   void signal_groups(int signal_number);
 
   // Asks for on_all_gone, which comes from the loop, never from within this call. What has left its
@@ -62,6 +63,8 @@ class WorkerTree {
   void reap();
   void reaped(pid_t pid, ExitStatus status);
   void look_at_groups();
+  void look_again();
+  void kill_all();
   bool strays_left();
 
   SpawnContext context_;
@@ -69,10 +72,11 @@ class WorkerTree {
   std::map<int, Worker> workers_;  // by local rank; emptied when all are gone
   std::set<std::pair<pid_t, std::uint64_t>> abandoned_;  // pid and start
   bool expecting_all_gone_ = false;
+  bool killing_ = false;  // SIGKILL was sent, and not all are gone
   UniqueFd exits_;  // an epoll of all pidfds: one watch of the loop for all workers
   net::ReadWatch exits_watch_;
   SignalSource child_signals_;
-  net::Timer look_again_;
+  net::Timer look_again_timer_;
 };
 
 }  // namespace elastic::process

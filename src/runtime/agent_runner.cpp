@@ -122,7 +122,12 @@ void AgentRunner::start_workers(const agent::StartWorkers& order) {
 Result<pid_t> AgentRunner::start_worker(const agent::StartWorkers& order, int local_rank) {
   if (logs_ != nullptr) {
     const Status made = logs_->make_rank_directory(order.round.restart_count, local_rank);
-    if (!made) return std::unexpected(made.error());
+    if (!made && !logs_->is_temporary()) return std::unexpected(made.error());
+    if (!made) {
+      // Nobody asked for it: no reason not to train.
+      log::warning(format("{}; going on without log directory and error files", made.error().text()));
+      logs_ = nullptr;
+    }
   }
   const agent::WorkerPlace place{
       .local_rank = local_rank,

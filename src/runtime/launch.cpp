@@ -4,10 +4,10 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <memory>
 
 #include "src/agent/failure_report.h"
+#include "src/base/console.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/process/cgroup.h"
@@ -76,6 +76,7 @@ int launch(const LaunchSettings& settings, const process::InheritedState& inheri
   auto guardian = process::split_off_launcher(
       {settings.signals, cgroup ? cgroup->path() : "", inherited.open_files.rlim_cur});
   if (!guardian) {
+    if (cgroup) rmdir(cgroup->path().c_str());
     log::error(guardian.error().text());
     return kExitFailed;
   }
@@ -103,7 +104,7 @@ int launch(const LaunchSettings& settings, const process::InheritedState& inheri
   if (verdict.outcome == protocol::Verdict::Outcome::kSucceeded) return 0;
   const agent::LogPlaces places = logs_kept ? places_of(verdict, *logs) : agent::LogPlaces{};
   const std::string report = agent::failure_report(verdict, settings.max_restarts, places);
-  std::fwrite(report.data(), 1, report.size(), stderr);
+  write_to_stderr(report);
   if (cgroup) rmdir(cgroup->path().c_str());
   return settings.propagate_exit_code ? exit_code_of(verdict) : kExitFailed;
 }

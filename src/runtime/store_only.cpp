@@ -2,8 +2,8 @@
 
 #include <signal.h>
 
-#include <cstdio>
 
+#include "src/base/console.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/process/signal_source.h"
@@ -28,8 +28,7 @@ int serve_store(std::uint16_t port) {
   }
   const process::SignalSource signals(loop, {SIGTERM, SIGINT, SIGHUP, SIGQUIT},
                                       [&](const process::ReceivedSignal&) { loop.stop(); });
-  const std::string line = format("elastic-run: the worker store listens on port {}\n", endpoint->port);
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  write_to_stderr(format("elastic-run: the worker store listens on port {}\n", endpoint->port));
   loop.run();
   return 0;
 }

@@ -92,11 +92,17 @@ def refusing(static_c):
     return lambda which: [static_c(harness.SYSTEM_CALL_FILTER), which]
 
 
+@pytest.fixture
+def has_cgroup():
+    """Skips the test where elastic-run finds no cgroup to use."""
+    if " - cgroup2 " not in pathlib.Path("/proc/self/mountinfo").read_text():
+        pytest.skip("no cgroup v2 is mounted")
+
+
 @pytest.fixture(params=["cgroup", "no cgroup"])
 def with_cgroup(request):
     """Changes of the environment under which elastic-run uses a cgroup, or does not."""
     if request.param == "no cgroup":
         return {"ELASTIC_RUN_CGROUP": "off"}
-    if " - cgroup2 " not in pathlib.Path("/proc/self/mountinfo").read_text():
-        pytest.skip("no cgroup v2 is mounted")
+    request.getfixturevalue("has_cgroup")
     return {}

@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
   if (!strcmp(argv[1], "ignores")) signal(SIGTERM, SIG_IGN);
   if (!strcmp(argv[1], "exits")) { if (fork() == 0) { setsid(); up(); } char c; return (int)read(0, &c, 1) + 3; }
   if (!strcmp(argv[1], "child") && fork() == 0) up();
-  if (!strcmp(argv[1], "setsid") && fork() == 0) { setsid(); up(); }
+  if ((!strcmp(argv[1], "setsid") || !strcmp(argv[1], "frozen")) && fork() == 0) { setsid(); up(); }
   if (!strcmp(argv[1], "double")) {
     pid_t middle = fork();
     if (middle == 0) { setsid(); if (fork() == 0) up(); _exit(0); }
@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
 }
 """
 
-PROCESSES = {"child": 2, "setsid": 2, "double": 2, "ignores": 1, "frozen": 1}
+PROCESSES = {"child": 2, "setsid": 2, "double": 2, "ignores": 1, "frozen": 2}
 FREEZER = pathlib.Path("/sys/fs/cgroup/freezer")
 
 
@@ -133,13 +133,111 @@ def test_the_launcher_has_another_name_and_cleans_up_after_pkill(elastic_run, st
 
 
 def test_the_outer_process_is_small_and_holds_no_pipe_open(elastic_run, static_c, sanitized):
-    running = elastic_run.start("--no-python", static_c(SHAPES), "plain")
+    with open("/dev/null") as first, open("/dev/null") as second:
+        running = elastic_run.start("--no-python", static_c(SHAPES), "plain",
+                                    pass_fds=[first.fileno(), second.fileno()])
     running.wait_for_pids(1)
-    held = {os.readlink(f"/proc/{running.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{running.pid}/fd")}
-    pipes = {name for name in held if name.startswith("pipe:")}
-    assert pipes == {os.readlink(f"/proc/{running.pid}/fd/2")}  # stderr, for its last words
+    held = {fd: os.readlink(f"/proc/{running.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{running.pid}/fd")}
+    # stderr for its last words, the signals, the channel to the launcher.
+    assert sorted(held) == ["2", "3", "4"]
+    assert held["3"] == "anon_inode:[signalfd]" and held["4"].startswith("socket:")
     rollup = pathlib.Path(f"/proc/{running.pid}/smaps_rollup").read_text()
     private_kib = sum(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Private_"))
     assert sanitized or private_kib < 1024, rollup
     running.send_signal(signal.SIGTERM)
     assert running.wait().returncode == 1
+
+
+# A process in a session of its own that every millisecond forks one that goes on in its place: whoever
+# reads /proc to find it comes too late. It holds stdout open, whose end therefore says that it is gone.
+HOPS = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  if (fork() == 0) {
+    setsid();
+    if (write(1, "up\n", 3) < 0) return 9;
+    for (;;) {
+      usleep(1000);
+      if (fork() != 0) _exit(0);
+    }
+  }
+  if (argc > 1 && !strcmp(argv[1], "ends")) { sleep(1); return 0; }
+  for (;;) pause();
+}
+"""
+
+
+@pytest.mark.parametrize("killed", ["launcher", "outer", "nobody"])
+def test_what_forks_faster_than_proc_is_read_ends_with_the_cgroup(elastic_run, static_c, has_cgroup, killed):
+    running = elastic_run.start("--no-python", static_c(HOPS), "ends" if killed == "nobody" else "stays")
+    running.wait_for_line("^up$", stream="stdout")
+    if killed != "nobody":
+        os.kill(running.launcher() if killed == "launcher" else running.pid, signal.SIGKILL)
+    assert running.wait().returncode == {"launcher": 1, "outer": -signal.SIGKILL, "nobody": 0}[killed]
+
+
+@pytest.fixture
+def unread():
+    """A pipe that is full and that nobody reads: its writing end."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    while True:
+        try:
+            os.write(writer, b"x" * 4096)
+        except BlockingIOError:
+            break
+    os.set_blocking(writer, True)
+    yield writer
+    os.close(reader)
+    os.close(writer)
+
+
+def test_a_stderr_that_nobody_reads_makes_nobody_deaf(elastic_run, static_c, unread):
+    running = elastic_run.start("--nproc-per-node=2", "--max-restarts=3", "--no-python", static_c(SHAPES), "setsid",
+                                stderr=unread)
+    first = running.wait_for_pids(4)
+    os.kill(next(pid for pid in first if parent_of(pid) == running.launcher()), signal.SIGKILL)
+    running.wait_for_pids(4)  # the restart was not told to anybody
+    running.send_signal(signal.SIGTERM)
+    assert running.wait().returncode == 1
+
+
+@pytest.mark.parametrize("killed", ["launcher", "outer"])
+def test_a_stderr_that_nobody_reads_saves_nobody(elastic_run, static_c, unread, with_cgroup, killed):
+    running = elastic_run.start("--nproc-per-node=2", "--no-python", static_c(SHAPES), "setsid", stderr=unread,
+                                env=with_cgroup)
+    everybody = running.wait_for_pids(4)
+    os.kill(running.launcher() if killed == "launcher" else running.pid, signal.SIGKILL)
+    harness.wait_until(lambda: not any(map(harness.alive, everybody)), what="all to end")
+    running.wait()
+
+
+def test_who_is_continued_at_once_is_not_stopped_for_ever(elastic_run, static_c):
+    """In a group of its own in our session, where SIGTSTP stops."""
+    running = elastic_run.start("--no-python", static_c(SHAPES), "plain", start_new_session=False, process_group=0)
+    running.wait_for_pids(1)
+    for _ in range(20):
+        running.send_signal(signal.SIGTSTP)
+        running.send_signal(signal.SIGCONT)
+    running.send_signal(signal.SIGTERM)
+    assert running.wait().returncode == 1
+
+
+@pytest.mark.parametrize("instead", ["nothing", "a file"])
+def test_a_job_outlives_its_temporary_log_directory(elastic_run, script, instead):
+    worker = script("worker.py", f"""\
+import glob, os, shutil, sys
+if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    base, = glob.glob(os.environ["TMPDIR"] + "/torchelastic_*")
+    shutil.rmtree(base)
+    if {instead!r} == "a file":
+        open(base, "w").close()
+    sys.exit(1)
+print("file", os.environ["TORCHELASTIC_ERROR_FILE"])
+""")
+    result = elastic_run("--max-restarts=1", worker)
+    assert result.returncode == 0, result
+    assert ("going on without log directory" in result.stderr) == (result.stdout == "file \n") == (instead == "a file")

@@ -1,0 +1,328 @@
+"""Where our store's server is meant to differ from PyTorch's: each line of the table in
+docs/store-protocol.md is probed on both sides. A difference that vanishes fails too."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+import harness
+import pytest
+from raw_store import (ADD, APPEND, BARRIER, CHECK, COMPARE_SET, GET, GETNUMKEYS, HELLO,
+                       KEYS_IN_A_LIST, MULTI_GET, MULTI_SET, PING, QUEUE_POP, QUEUE_PUSH, SET, VALUE_BYTES,
+                       WAIT, Raw, i64, keys, request, text)
+from store_servers import OURS, TORCH, OurServer, TorchProcess, TorchServer, our_program, tcp_table
+
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/store-protocol.md"
+MIB = 1024 * 1024
+MOST = 2**63 - 1
+CLOSED, KEPT = "closed", "kept"
+
+PROBES = {}  # line of the table: (probe, PyTorch's answer, ours, whether it needs a process of its own)
+
+
+def difference(line, *, theirs, ours, process=False):
+    """The function, called with a server, returns `theirs` for PyTorch's and `ours` for ours."""
+
+    def keep(probe):
+        PROBES[line] = (probe, theirs, ours, process)
+        return probe
+
+    return keep
+
+
+def until_read(server, raw):
+    """Returns when the server has taken everything that was sent to it."""
+    harness.wait_until(what="the server to read", condition=lambda: any(
+        (local, remote, queued) == (server.port, raw.port, 0)
+        for local, remote, _, queued, _ in tcp_table()))
+
+
+def asked(raw, *arguments):
+    """The answers to that request, or to what was sent before; CLOSED if the connection was closed."""
+    try:
+        return raw.ask(*arguments) if arguments else raw.answers()
+    except (AssertionError, ConnectionError):
+        return CLOSED
+
+
+def fate(raw):
+    raw.socket.settimeout(0.5)
+    try:
+        return CLOSED if raw.until_closed() == b"" else "answered"
+    except TimeoutError:
+        return KEPT
+
+
+# The first words.
+
+@difference("VALIDATE in pieces", theirs=CLOSED, ours=b"abcd")
+def _(server):
+    raw = Raw(server, greet=False).send(HELLO[:2])
+    until_read(server, raw)
+    raw.send(HELLO[2:], request(PING, b"abcd"))
+    return raw.until_closed() or CLOSED if server.side == TORCH else raw.receive(4)
+
+
+@difference("wrong first bytes", theirs=KEPT, ours=CLOSED)
+def _(server):
+    return fate(Raw(server, greet=False).send(b"hello"))
+
+
+@difference("valid requests without VALIDATE", theirs=i64(0), ours=CLOSED)
+def _(server):
+    raw = Raw(server, greet=False).send(request(GETNUMKEYS))
+    if server.side == TORCH:
+        until_read(server, raw)
+        return asked(raw)
+    return raw.until_closed() or CLOSED
+
+
+# Who is woken: each is a wake-up by something that does not make the awaited keys be there.
+
+@difference("COMPARE_SET that fails on a missing key", theirs=b"\0", ours=b"")
+def _(server):
+    one, other = Raw(server), Raw(server)
+    assert one.ask(WAIT, keys(b"/missing")) == b""
+    assert other.ask(COMPARE_SET, text(b"/missing"), text(b"x"), text(b"y")) == text(b"x")
+    return one.answers()
+
+
+@difference("a WAIT that replaced another, then a key of the old one", theirs=b"\0", ours=b"")
+def _(server):
+    one, other = Raw(server), Raw(server)
+    assert one.ask(WAIT, keys(b"/first")) == b""
+    assert one.ask(WAIT, keys(b"/second")) == b""
+    other.ask(SET, text(b"/first"), text(b""))
+    return one.answers()
+
+
+@difference("WAIT for a queue and a key, two pushes on the queue", theirs=b"\0", ours=b"")
+def _(server):
+    one, two, other = Raw(server), Raw(server), Raw(server)
+    assert one.ask(WAIT, keys(b"/queue", b"/never")) == b""
+    assert two.ask(WAIT, keys(b"/queue")) == b""
+    other.ask(QUEUE_PUSH, text(b"/queue"), text(b"item"))
+    assert (one.answers(), two.answers()) == (b"", b"\0")
+    other.ask(QUEUE_PUSH, text(b"/queue"), text(b"item"))
+    return one.answers()
+
+
+@difference("a push that wakes another client, then the key", theirs=b"\0", ours=b"")
+def _(server):
+    one, two, other = Raw(server), Raw(server), Raw(server)
+    assert one.ask(WAIT, keys(b"/items", b"/key")) == b""
+    assert two.ask(WAIT, keys(b"/items")) == b""
+    other.ask(QUEUE_PUSH, text(b"/items"), text(b"item"))
+    assert two.ask(QUEUE_POP, text(b"/items")) == b"\0" + i64(1) + text(b"item")
+    other.ask(SET, text(b"/key"), text(b""))
+    return one.answers()
+
+
+@difference("QUEUE_PUSH on the key of a BARRIER", theirs=b"\0", ours=b"")
+def _(server):
+    one, other = Raw(server), Raw(server)
+    assert one.ask(BARRIER, text(b"/barrier"), 3) == b""
+    other.ask(QUEUE_PUSH, text(b"/barrier"), text(b"item"))
+    return one.answers()
+
+
+# Half of something, and too much of something.
+
+@difference("MULTI_SET cut off in the middle", theirs=i64(1), ours=i64(0))
+def _(server):
+    cut = request(MULTI_SET, 2, text(b"/one"), text(b"1"), text(b"/two"), text(b"2"))[:-1]
+    raw = Raw(server).send(cut)
+    until_read(server, raw)
+    raw.vanish()
+    return Raw(server).ask(GETNUMKEYS)
+
+
+@difference("ADD or BARRIER beyond 64 bits", theirs=(i64(-2**63), b"", text(b"%d" % -2**63)),
+            ours=(CLOSED, CLOSED, text(b"%d" % MOST)))
+def _(server):
+    raw = Raw(server)
+    for key in (b"/add", b"/barrier"):
+        raw.ask(SET, text(key), text(b"%d" % MOST))
+    answers = asked(Raw(server), ADD, text(b"/add"), 1), asked(Raw(server), BARRIER, text(b"/barrier"), 2)
+    values = {raw.ask(GET, text(key)) for key in (b"/add", b"/barrier")}
+    return *answers, *values
+
+
+@difference("more than 64 MiB in one request", theirs="reads on", ours=CLOSED)
+def _(server):
+    pairs = b"".join(text(b"/%d" % number) + text(bytes(VALUE_BYTES)) for number in range(9))
+    raw = Raw(server)
+    raw.socket.settimeout(5)  # PyTorch's server begins anew with each piece, which takes it minutes
+    try:
+        return raw.send(request(MULTI_SET, 9, pairs)).ask(GETNUMKEYS)
+    except TimeoutError:
+        raw.vanish()
+        return "reads on"
+    except (AssertionError, ConnectionError):
+        return CLOSED
+
+
+@difference("more than 64 MiB in one reply", theirs=9 * (8 + VALUE_BYTES), ours=len(CLOSED))
+def _(server):
+    raw = Raw(server)
+    raw.ask(SET, text(b"/k"), text(bytes(VALUE_BYTES)))
+    return len(asked(raw, MULTI_GET, keys(*[b"/k"] * 9)))
+
+
+@difference("more than 64 MiB in a value by APPEND", theirs=b"", ours=CLOSED)
+def _(server):
+    raw = Raw(server)
+    part = request(APPEND, text(b"/k"), text(bytes(VALUE_BYTES)))
+    for _ in range(7):
+        raw.send(part)
+    assert raw.answers() == b""
+    return asked(raw, APPEND, text(b"/k"), text(bytes(VALUE_BYTES)))
+
+
+@difference("more than 64 MiB of unread replies", theirs=40 * (8 + VALUE_BYTES), ours=CLOSED)
+def _(server):
+    raw = Raw(server)
+    raw.ask(SET, text(b"/k"), text(bytes(VALUE_BYTES)))
+    raw.send(request(GET, text(b"/k")) * 40)
+    until_read(server, raw)
+    if server.side == TORCH:
+        Raw(server)  # its turn comes after those replies were made
+        return len(raw.receive(40 * (8 + VALUE_BYTES)))
+    return CLOSED if len(raw.until_closed()) < 20 * VALUE_BYTES else "answered"
+
+
+# What costs time or memory.
+
+@difference("CHECK of 131,072 keys that comes in pieces", theirs="seconds", ours="at once")
+def _(server):
+    raw = Raw(server)
+    name = text(b"/a key of usual length")
+    began = time.monotonic()
+    assert raw.ask(CHECK, KEYS_IN_A_LIST, name * KEYS_IN_A_LIST) == b"\1"
+    return "seconds" if time.monotonic() - began > 1 else "at once"
+
+
+def resident_bytes(server):
+    return int(re.search(r"VmRSS:\s*(\d+)", pathlib.Path(f"/proc/{server.pid}/status").read_text())[1]) * 1024
+
+
+def grown(server, abandon, times):
+    """The memory that the server keeps of clients that came, did something and left."""
+    abandon()
+    Raw(server).answers()
+    before = resident_bytes(server)
+    for _ in range(times):
+        abandon()
+    # What is given back is given back when the server has seen the end of the connections.
+    try:
+        harness.wait_until(lambda: resident_bytes(server) - before < 16 * MIB, timeout=2)
+    except harness.HarnessError:
+        return "kept"
+    return "given back"
+
+
+@difference("a request that its client abandons half-way", theirs="kept", ours="given back", process=True)
+def _(server):
+    half = request(SET, text(b"/k"), text(os.urandom(4 * MIB)))[:-1]
+
+    def abandon():
+        raw = Raw(server).send(half)
+        until_read(server, raw)
+        raw.vanish()
+
+    return grown(server, abandon, 20)
+
+
+# Runs as root of a network and a mount namespace: a resolver that knows nothing and takes its time is
+# this machine's, and the client's address is in no hosts file.
+SLOW_RESOLVER = r"""
+import json, pathlib, socket, subprocess, sys, threading, time
+place, program = pathlib.Path(sys.argv[1]), sys.argv[2:]
+subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+for name, content in (("resolv.conf", "nameserver 127.0.0.1\noptions timeout:9 attempts:1\n"),
+                      ("hosts", "127.0.0.1 localhost\n::1 localhost\n"),
+                      ("nsswitch.conf", "hosts: files dns\n")):
+    (place / name).write_text(content)
+    subprocess.run(["mount", "--bind", place / name, "/etc/" + name], check=True)
+resolver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+resolver.bind(("127.0.0.1", 53))
+questions = []
+def listen():
+    while True:
+        question, asker = resolver.recvfrom(512)
+        questions.append(question)
+        time.sleep(1)
+        # No such name. (Where nothing is answered, PyTorch does not ask again.)
+        resolver.sendto(question[:2] + b"\x81\x83" + question[4:], asker)
+threading.Thread(target=listen, daemon=True).start()
+server = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+port = int(server.stdout.readline().split()[1])
+before = len(questions)
+began = time.monotonic()
+with socket.create_connection(("127.0.0.1", port), source_address=("127.0.0.7", 0)) as client:
+    client.sendall(bytes.fromhex("00cef7853c") + b"\x0dabcd")
+    assert client.recv(4, socket.MSG_WAITALL) == b"abcd"
+print(json.dumps([time.monotonic() - began, len(questions) - before]))
+server.stdin.close()
+server.wait(10)
+"""
+
+
+# On its usual listener, which is for both families.
+TORCH_ON_ALL_ADDRESSES = [sys.executable, "-c", """
+import sys
+import torch.distributed as dist
+store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+print("port", store.port, flush=True)
+sys.stdin.read()
+"""]
+
+
+def test_a_connection_is_accepted(elastic_run, tmp_path):
+    """The line of that name: it needs a resolver of its own, so another way to be probed."""
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        pytest.skip("needs root and unshare, for a resolver of its own")
+    answers = {}
+    for side, program in ((OURS, [our_program()]), (TORCH, TORCH_ON_ALL_ADDRESSES)):
+        done = elastic_run(program=["unshare", "--net", "--mount", "--propagation", "private",
+                                    sys.executable, "-c", SLOW_RESOLVER, tmp_path, *program])
+        if "Operation not permitted" in done.stderr:
+            pytest.skip("may not make namespaces here")
+        assert done.returncode == 0, done.stderr
+        answers[side] = json.loads(done.stdout)
+    seconds, questions = answers[OURS]
+    assert questions == 0 and seconds < 1
+    seconds, questions = answers[TORCH]
+    assert questions > 0 and seconds > 1
+
+
+# Lines that are probed by other means.
+PROBED_ELSEWHERE = {
+    "a connection is accepted",  # above
+    "a connection that never says anything",  # rendezvous/store/server_test.cpp, where the time is short
+}
+
+
+@pytest.mark.parametrize("side", [OURS, TORCH])
+@pytest.mark.parametrize("line", PROBES)
+def test_a_difference_is_what_the_table_says(elastic_run, line, side):
+    probe, theirs, ours, process = PROBES[line]
+    if side == OURS:
+        server = OurServer(elastic_run)
+    else:
+        server = TorchProcess(elastic_run) if process else TorchServer()
+    answer = probe(server)
+    server.end()
+    assert answer == (ours if side == OURS else theirs)
+
+
+def test_the_table_has_the_differences_that_are_probed_and_no_other():
+    section = PAGE.read_text().split("\n## Where it differs from PyTorch's server\n")[1].split("\n## ")[0]
+    lines = re.findall(r"^\| ([^|]+?) \|", section, re.MULTILINE)[1:]
+    assert sorted(lines) == sorted({*PROBES, *PROBED_ELSEWHERE})
