@@ -95,6 +95,8 @@ void Lifecycle::told(const RunWorkers& message, Effects& out) {
   if (state_ != State::kPreparing || message.round != round_.round) return;
   state_ = State::kRunning;
   out.push_back(StartWorkers{round_, message.store});
+  // There is time now, and none between the end of a round and the next.
+  if (round_.restart_count < round_.max_restarts) out.push_back(PrepareLogs{});
 }
 
 void Lifecycle::on(const WorkerStarted& event, std::int64_t, Effects&) {
@@ -118,7 +120,6 @@ void Lifecycle::on(const WorkerExited& event, std::int64_t, Effects& out) {
   }
   // The peers of a failed worker can only hang or fail: do not wait to be told to stop them.
   stop(kSigTerm, out);
-  if (round_.restart_count < round_.max_restarts) out.push_back(PrepareLogs{round_.restart_count + 1});
   out.push_back(ToCoordinator{WorkerFailed{round_.round, failures_.back()}});
 }
 

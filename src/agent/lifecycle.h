@@ -77,10 +77,8 @@ struct StartWorkers {
   protocol::PrepareRound round;
   protocol::StoreEndpoint store;
 };
-// Make the log directories of a round that is likely to come: there is time now, while an old one ends.
-struct PrepareLogs {
-  int restart_count = 0;
-};
+// Make the log directories of a further round, which may never come.
+struct PrepareLogs {};
 // Answered by SurvivorsNamed, if there are any.
 struct NameSurvivors {};
 // Wait no longer for what does not end.

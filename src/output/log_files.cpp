@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 
 #include "src/base/text.h"
@@ -62,9 +63,7 @@ std::string attempt_path(const std::string& run, int restart_count) {
   return format("{}/attempt_{}", run, restart_count);
 }
 
-std::string rank_path(const std::string& run, int restart_count, int local_rank) {
-  return format("{}/{}", attempt_path(run, restart_count), local_rank);
-}
+std::string rank_path(const std::string& attempt, int local_rank) { return format("{}/{}", attempt, local_rank); }
 
 bool make_directory(const std::string& path) {
   if (mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return true;
@@ -99,45 +98,48 @@ Result<RunDirectory> RunDirectory::create(const std::optional<std::string>& base
   return run;
 }
 
+std::string RunDirectory::prepared_path() const { return path_ + "/.next"; }
+
 bool RunDirectory::make_attempt(int restart_count) {
   if (made_attempt_ == restart_count) return true;
-  if (!make_directory(attempt_path(path_, restart_count))) return false;
+  const std::string path = attempt_path(path_, restart_count);
+  const bool taken_over = prepared_ && rename(prepared_path().c_str(), path.c_str()) == 0;
+  if (!taken_over) prepared_ranks_ = 0;
+  prepared_ = prepared_ && !taken_over;
+  if (!taken_over && !make_directory(path)) return false;
   made_attempt_ = restart_count;
   return true;
 }
 
 Status RunDirectory::make_rank_directory(int restart_count, int local_rank) {
-  const std::string rank = rank_path(path_, restart_count, local_rank);
-  started_attempt_ = restart_count;
-  if (made_attempt_ == restart_count && local_rank < prepared_ranks_) return {};
+  const std::string rank = rank_path(attempt_path(path_, restart_count), local_rank);
   ranks_ = std::max(ranks_, local_rank + 1);
-  if (make_attempt(restart_count) && make_directory(rank)) return {};
+  if (make_attempt(restart_count) && (local_rank < prepared_ranks_ || make_directory(rank))) return {};
   return fail_errno(format("cannot make the log directory {}", printable(rank)), errno);
 }
 
-void RunDirectory::prepare(int restart_count, int ranks) {
+void RunDirectory::prepare(int ranks) {
+  const std::string path = prepared_path();
   prepared_ranks_ = 0;
-  if (!make_attempt(restart_count)) return;
+  prepared_ = mkdir(path.c_str(), 0777) == 0 || errno == EEXIST;
   ranks_ = std::max(ranks_, ranks);
-  while (prepared_ranks_ < ranks && make_directory(rank_path(path_, restart_count, prepared_ranks_))) {
-    ++prepared_ranks_;
-  }
+  while (prepared_ && prepared_ranks_ < ranks && make_directory(rank_path(path, prepared_ranks_))) ++prepared_ranks_;
 }
 
 std::string RunDirectory::error_file(int restart_count, int local_rank) const {
-  return format("{}/error.json", rank_path(path_, restart_count, local_rank));
+  return format("{}/error.json", rank_path(attempt_path(path_, restart_count), local_rank));
 }
 
 // The deepest first; rmdir refuses those that hold anything.
-void RunDirectory::remove_attempt(int restart_count) const {
-  for (int rank = 0; rank < ranks_; ++rank) rmdir(rank_path(path_, restart_count, rank).c_str());
-  rmdir(attempt_path(path_, restart_count).c_str());
+void RunDirectory::remove_ranks(const std::string& attempt) const {
+  for (int rank = 0; rank < ranks_; ++rank) rmdir(rank_path(attempt, rank).c_str());
+  rmdir(attempt.c_str());
 }
 
 bool RunDirectory::remove_if_unused() const {
-  if (made_attempt_ > started_attempt_) remove_attempt(made_attempt_);
+  if (prepared_) remove_ranks(prepared_path());
   if (!base_is_ours_) return false;
-  for (int attempt = started_attempt_; attempt >= 0; --attempt) remove_attempt(attempt);
+  for (int attempt = made_attempt_; attempt >= 0; --attempt) remove_ranks(attempt_path(path_, attempt));
   rmdir(path_.c_str());
   return rmdir(base_.c_str()) == 0;
 }

@@ -23,9 +23,9 @@ class RunDirectory {
 
   // Makes the directory of one local rank in one attempt. Nothing in it is ever deleted.
   Status make_rank_directory(int restart_count, int local_rank);
-  // Makes the directories of an attempt that may come, as far as that can be done; remove_if_unused()
-  // removes them if it has not come.
-  void prepare(int restart_count, int ranks);
+  // Makes the directories of a further attempt, as far as that can be done, under a hidden name that the
+  // attempt takes over. remove_if_unused() removes them if none has.
+  void prepare(int ranks);
   // "<run directory>/attempt_<restart count>/<local rank>/error.json"
   std::string error_file(int restart_count, int local_rank) const;
 
@@ -36,15 +36,16 @@ class RunDirectory {
 
  private:
   bool make_attempt(int restart_count);
-  void remove_attempt(int restart_count) const;
+  std::string prepared_path() const;
+  void remove_ranks(const std::string& attempt) const;
 
   std::string base_;
   std::string path_;
   bool base_is_ours_ = false;
-  int made_attempt_ = -1;     // the restart count of the newest attempt's directory
-  int started_attempt_ = -1;  // and of the newest attempt that is more than prepared
-  int prepared_ranks_ = 0;    // of made_attempt_: local ranks below it have their directories
-  int ranks_ = 0;             // no attempt has a directory for a local rank of this or more
+  int made_attempt_ = -1;    // the restart count of the newest attempt's directory
+  bool prepared_ = false;    // prepared_path() is there
+  int prepared_ranks_ = 0;   // of the newest attempt: local ranks below it have their directories
+  int ranks_ = 0;            // no attempt has a directory for a local rank of this or more
 };
 
 }  // namespace elastic::output

@@ -66,20 +66,26 @@ TEST_CASE("a file that a worker wrote is kept, with the directories to it") {
   CHECK(!fs::exists(run->path() + "/attempt_0/0"));
 }
 
-TEST_CASE("an attempt that was prepared and never came leaves no directory, also where the user named the base") {
+TEST_CASE("an attempt takes over what was prepared; what no attempt took is removed, also in a base of the user's") {
   const Scratch scratch;
   auto run = RunDirectory::create(scratch.path, "", "none");
   REQUIRE(run.has_value());
   REQUIRE(run->make_rank_directory(0, 0).has_value());
-  run->prepare(1, 2);
-  CHECK(fs::is_directory(run->path() + "/attempt_1/1"));
-  CHECK(!fs::exists(run->path() + "/attempt_1/2"));
+  run->prepare(2);
+  CHECK(fs::is_directory(run->path() + "/.next/1"));
+  CHECK(!fs::exists(run->path() + "/attempt_1"));
   for (int rank = 0; rank < 3; ++rank) REQUIRE(run->make_rank_directory(1, rank).has_value());
-  run->prepare(2, 3);
+  CHECK(!fs::exists(run->path() + "/.next"));
+  for (int rank = 0; rank < 3; ++rank) CHECK(fs::is_directory(run->path() + "/attempt_1/" + std::to_string(rank)));
+  run->prepare(3);
+  // Whatever happens to it, the next attempt has its directories.
+  fs::remove_all(run->path() + "/.next");
+  for (int rank = 0; rank < 3; ++rank) REQUIRE(run->make_rank_directory(2, rank).has_value());
   CHECK(fs::is_directory(run->path() + "/attempt_2/2"));
+  run->prepare(3);
   run->remove_if_unused();
-  CHECK(fs::is_directory(run->path() + "/attempt_1/2"));
-  CHECK(!fs::exists(run->path() + "/attempt_2"));
+  CHECK(fs::is_directory(run->path() + "/attempt_2/2"));
+  CHECK(!fs::exists(run->path() + "/.next"));
 }
 
 TEST_CASE("a base that is a file, or below one, is an error that names it") {

@@ -73,9 +73,9 @@ void AgentRunner::carry_out(const agent::Effect& effect) {
                    store_.close();
                  },
                  [&](const agent::StartWorkers& e) { start_workers(e); },
-                 [&](const agent::PrepareLogs& e) {
+                 [&](const agent::PrepareLogs&) {
                    // What fails here is tried again, and told, when the round starts.
-                   if (logs_ != nullptr) logs_->prepare(e.restart_count, settings_.node.local_world_size);
+                   if (logs_ != nullptr) logs_->prepare(settings_.node.local_world_size);
                  },
                  [&](const agent::SignalWorkers& e) { workers_.signal_groups(e.signal); },
                  [&](const agent::AwaitAllGone&) { workers_.expect_all_gone(); },
