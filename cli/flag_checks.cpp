@@ -333,7 +333,12 @@ Status check_rendezvous(CheckedFlags& checked, const ParsedFlags& flags) {
 
 }  // namespace
 
-Result<std::uint16_t> check_store_port(const ParsedFlags& flags) {
+Result<std::uint16_t> check_store_only(const ParsedFlags& flags) {
+  for (const Flag& flag : flag_table()) {
+    if (flag.id == FlagId::kStoreOnly || flag.id == FlagId::kPort) continue;
+    if (flags[flag.id].origin != Origin::kCommandLine) continue;  // variables are for the jobs of that shell
+    return bad(flags.input(flag.id), "--store-only starts no job", "leave it out, or --store-only");
+  }
   if (Status status = check_range(flags, FlagId::kPort, 0, kMaxPort); !status) {
     return std::unexpected(std::move(status.error()));
   }

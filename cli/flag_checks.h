@@ -78,8 +78,8 @@ Result<std::vector<int>> check_signals(std::string_view value, std::string_view 
 // TORCH_ELASTIC_SHUTDOWN_TIMEOUT, where torchrun takes a negative value for 0.
 Result<std::int64_t> check_seconds(std::string_view value, std::string_view input);
 
-// --port of --store-only; 0 for a free one.
-Result<std::uint16_t> check_store_port(const ParsedFlags& flags);
+// --store-only, beside which only --port may be given. Returns that port, 0 for a free one.
+Result<std::uint16_t> check_store_only(const ParsedFlags& flags);
 
 // How the nodes of this job meet (torchrun's order of rules, with its plain `torchrun script.py`).
 enum class Meeting : unsigned char {

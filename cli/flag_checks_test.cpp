@@ -175,6 +175,10 @@ TEST_CASE("signals are known by name, and those that nobody can handle are refus
   CHECK(check({"--signals-to-handle="})->signals.empty());
   CHECK(complains({"--signals-to-handle=SIGKILL"}, "no program can handle SIGKILL"));
   CHECK(complains({"--signals-to-handle=SIGSTOP"}, "no program can handle SIGSTOP"));
+  for (const std::string name : {"SIGCHLD", "SIGCONT", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGPIPE"}) {
+    CHECK(complains({"--signals-to-handle=" + name}, "elastic-run needs " + name + " for itself"));
+    CHECK(complains({"--forward-signals=" + name}, "elastic-run needs " + name + " for itself"));
+  }
   CHECK(complains({"--signals-to-handle=SIGFOO"}, "there is no signal 'SIGFOO'"));
 }
 

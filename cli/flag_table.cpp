@@ -242,7 +242,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
      .metavar = "LIST",
      .help = "signals that end the job in order",
-     .more = "SIGKILL and SIGSTOP cannot be handled and are errors. A signal that was ignored when "
+     .more = "SIGKILL and SIGSTOP cannot be handled, SIGCHLD, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU and "
+             "SIGPIPE are needed by elastic-run itself: errors. A signal that was ignored when "
              "elastic-run started (nohup) stays ignored. A second SIGINT or SIGTERM, at least a second "
              "after the first, kills all workers at once."},
     {.id = FlagId::kForwardSignals,

@@ -48,7 +48,7 @@ Status set_log_level(const agent::Environment& environment) {
 
 int serve_store(const cli::ParsedFlags& flags, const agent::Environment& environment) {
   if (const Status set = set_log_level(environment); !set) return refuse(set.error());
-  const auto port = cli::check_store_port(flags);
+  const auto port = cli::check_store_only(flags);
   return port ? runtime::serve_store(*port) : refuse(port.error());
 }
 

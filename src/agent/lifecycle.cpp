@@ -162,7 +162,7 @@ void Lifecycle::kill(Effects& out) {
 void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
   deadline_ms_.reset();
   if (state_ != State::kStopping && state_ != State::kEnding) return;
-  if (workers_.empty()) return gone(out);  // no order has come
+  if (awaiting_order_) return gone(out);  // none has come
   switch (sweep_) {
     case Sweep::kTold:
       return kill(out);
@@ -190,7 +190,7 @@ void Lifecycle::on(const SurvivorsNamed& event, std::int64_t, Effects& out) {
 
 void Lifecycle::on(const AllGone&, std::int64_t, Effects& out) {
   if (state_ == State::kStopping && !told_to_leave_ms_ && ended_from_outside(failures_)) {
-    workers_.clear();
+    awaiting_order_ = true;
     out.push_back(StartTimer{kOrderOnItsWayMs});
     return;
   }
@@ -198,6 +198,7 @@ void Lifecycle::on(const AllGone&, std::int64_t, Effects& out) {
 }
 
 void Lifecycle::gone(Effects& out) {
+  awaiting_order_ = false;
   out.push_back(StopTimer{});
   out.push_back(CloseStore{});
   if (state_ == State::kEnding) return finish(out);
@@ -244,13 +245,13 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
   told_to_leave_ms_ = now_ms;
   terminated_ = event.signal == kSigTerm;
   const bool stopping_already = state_ == State::kStopping || state_ == State::kEnding;
-  if (stopping_already && terminated_ && sweep_ == Sweep::kTold && deadline_ms_) {
-    out.push_back(StartTimer{std::min(*deadline_ms_ - now_ms, settings_.terminated_timeout_ms)});
+  if (stopping_already && !awaiting_order_ && terminated_ && sweep_ == Sweep::kTold && deadline_ms_) {
+    out.push_back(StartTimer{std::clamp<std::int64_t>(*deadline_ms_ - now_ms, 0, settings_.terminated_timeout_ms)});
   }
   // The workers get the signal that we got, as with torchrun; some save their state on SIGINT only.
   stop(event.signal, out);
   out.push_back(ToCoordinator{NodeLeaves{event.signal}});
-  if (state_ == State::kStopping && workers_.empty()) gone(out);
+  if (awaiting_order_) gone(out);
 }
 
 // While all are stopped, the time that workers were given to end stands still.

@@ -172,6 +172,7 @@ class Lifecycle {
   std::string left_behind_;  // of the last round: given up
   std::optional<std::int64_t> deadline_ms_;  // when the timer that runs will fire
   std::optional<std::int64_t> rest_ms_;      // of the timer that SIGTSTP stopped
+  bool awaiting_order_ = false;  // all are gone, and a signal to us may follow the one to the workers
   bool terminated_ = false;
   std::optional<std::int64_t> told_to_leave_ms_;  // when the first signal to end came
   std::optional<protocol::Verdict> verdict_;

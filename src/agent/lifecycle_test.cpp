@@ -262,6 +262,12 @@ TEST_CASE("SIGTERM while a failed round is being stopped shortens the wait to th
   late.on(WorkerExited{1, {.code = 3}, 7});
   late.now = 20'000;
   CHECK(the<StartTimer>(late.on(SignalReceived{kTerm})).delay_ms == 10'000);
+
+  Node overdue;  // its timer has not fired yet
+  overdue.run();
+  overdue.on(WorkerExited{1, {.code = 3}, 7});
+  overdue.now = 30'001;
+  CHECK(the<StartTimer>(overdue.on(SignalReceived{kTerm})).delay_ms == 0);
 }
 
 TEST_CASE("a user who goes on insisting does not delay that a stuck worker is given up") {

@@ -65,14 +65,18 @@ std::string attempt_path(const std::string& run, int restart_count) {
 
 std::string rank_path(const std::string& attempt, int local_rank) { return format("{}/{}", attempt, local_rank); }
 
-bool make_directory(const std::string& path) {
-  if (mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return true;
-  if (errno != ENOENT) return false;
-  // Somebody has cleared away what lay above it.
-  std::error_code error;
-  fs::create_directories(path, error);
-  errno = error.value();
-  return !error;
+bool make_directory(const std::string& path, mode_t mode = 0777) {
+  return mkdir(path.c_str(), mode) == 0 || errno == EEXIST;
+}
+
+// The same for a directory in one that everybody may write to: what is there already must be ours.
+bool make_private_directory(const std::string& path) {
+  struct stat status {};
+  if (mkdir(path.c_str(), 0700) == 0) return true;
+  if (errno != EEXIST || lstat(path.c_str(), &status) != 0) return false;
+  if (S_ISDIR(status.st_mode) && status.st_uid == geteuid()) return true;
+  errno = EEXIST;
+  return false;
 }
 
 }  // namespace
@@ -100,13 +104,23 @@ Result<RunDirectory> RunDirectory::create(const std::optional<std::string>& base
 
 std::string RunDirectory::prepared_path() const { return path_ + "/.next"; }
 
+bool RunDirectory::make_run_again() {
+  if (base_is_ours_) return make_private_directory(base_) && make_directory(path_, 0700);
+  std::error_code error;
+  fs::create_directories(base_, error);
+  return make_directory(path_, 0700);
+}
+
 bool RunDirectory::make_attempt(int restart_count) {
   if (made_attempt_ == restart_count) return true;
   const std::string path = attempt_path(path_, restart_count);
   const bool taken_over = prepared_ && rename(prepared_path().c_str(), path.c_str()) == 0;
   if (!taken_over) prepared_ranks_ = 0;
   prepared_ = prepared_ && !taken_over;
-  if (!taken_over && !make_directory(path)) return false;
+  if (!taken_over && !make_directory(path)) {
+    // Somebody may have cleared away what lay above it.
+    if (errno != ENOENT || !make_run_again() || !make_directory(path)) return false;
+  }
   made_attempt_ = restart_count;
   return true;
 }

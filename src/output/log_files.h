@@ -36,6 +36,7 @@ class RunDirectory {
 
  private:
   bool make_attempt(int restart_count);
+  bool make_run_again();
   std::string prepared_path() const;
   void remove_ranks(const std::string& attempt) const;
 

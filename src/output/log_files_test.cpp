@@ -88,6 +88,22 @@ TEST_CASE("an attempt takes over what was prepared; what no attempt took is remo
   CHECK(!fs::exists(run->path() + "/.next"));
 }
 
+TEST_CASE("a run whose directories were cleared away makes them again, for nobody else to read, or fails") {
+  const Scratch scratch;
+  auto run = RunDirectory::create({}, scratch.path, "none");
+  REQUIRE(run.has_value());
+  const fs::path base = fs::path(run->path()).parent_path();
+  fs::remove_all(base);
+  REQUIRE(run->make_rank_directory(1, 0).has_value());
+  CHECK(fs::is_directory(run->path() + "/attempt_1/0"));
+  CHECK(fs::status(base).permissions() == fs::perms::owner_all);
+  CHECK(fs::status(run->path()).permissions() == fs::perms::owner_all);
+  fs::remove_all(base);
+  fs::create_directory_symlink(scratch.path, base);  // somebody else's doing
+  CHECK(!run->make_rank_directory(2, 0).has_value());
+  fs::remove(base);
+}
+
 TEST_CASE("a base that is a file, or below one, is an error that names it") {
   const Scratch scratch;
   std::ofstream(scratch.path + "/file") << "x";

@@ -41,7 +41,8 @@ Status prepare_process(int workers) {
   const auto needed = static_cast<rlim_t>(first_free + limits::kLauncherDescriptors + workers);
   if (first_free >= 0 && files.rlim_cur >= needed) return {};
   return fail(format("the limit of open files is {}", files.rlim_cur),
-              format("--nproc-per-node={} takes {}, and one for each connection to the worker store", workers, needed),
+              format("{} takes {}, and one for each connection to the worker store",
+                     workers == 0 ? "--store-only" : format("--nproc-per-node={}", workers), needed),
               "raise it (ulimit -Hn)");
 }
 

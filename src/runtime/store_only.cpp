@@ -2,7 +2,6 @@
 
 #include <signal.h>
 
-
 #include "src/base/console.h"
 #include "src/base/log.h"
 #include "src/base/text.h"

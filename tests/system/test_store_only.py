@@ -48,6 +48,9 @@ def test_a_port_in_use_is_told_with_its_holder(elastic_run):
 @pytest.mark.parametrize("arguments, message", [
     (["--store-only", "train.py"], "train.py: --store-only starts no script; leave it out, or --store-only"),
     (["--store-only", "--port=70000"], "--port=70000: 70000 is out of range; give a number from 0 to 65535"),
+    (["--store-only", "--dry-run"], "--dry-run: --store-only starts no job; leave it out, or --store-only"),
+    (["--nproc-per-node=2", "--store-only"],
+     "--nproc-per-node=2: --store-only starts no job; leave it out, or --store-only"),
     (["--port=5", "train.py"],
      "--port=5: it is the port of --store-only; use --master-port for the workers' store"),
 ])
