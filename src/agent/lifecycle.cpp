@@ -34,6 +34,10 @@ constexpr std::int64_t kNameSurvivorsMs = 1000;
 // before the order to stop arrives here: so long it is waited for before their end counts as a failure.
 constexpr std::int64_t kOrderOnItsWayMs = 500;
 
+// From the start of the workers until log directories are made for a round that may follow: until then
+// the new processes need the processors.
+constexpr std::int64_t kPrepareLogsMs = 20;
+
 // True where the first failure is a death by a signal that is sent to whole process trees.
 bool ended_from_outside(const std::vector<WorkerFailure>& failures) {
   if (failures.empty() || failures.front().stopped_by_us) return false;
@@ -95,8 +99,7 @@ void Lifecycle::told(const RunWorkers& message, Effects& out) {
   if (state_ != State::kPreparing || message.round != round_.round) return;
   state_ = State::kRunning;
   out.push_back(StartWorkers{round_, message.store});
-  // There is time now, and none between the end of a round and the next.
-  if (round_.restart_count < round_.max_restarts) out.push_back(PrepareLogs{});
+  if (round_.restart_count < round_.max_restarts) out.push_back(StartTimer{kPrepareLogsMs});
 }
 
 void Lifecycle::on(const WorkerStarted& event, std::int64_t, Effects&) {
@@ -161,6 +164,8 @@ void Lifecycle::kill(Effects& out) {
 
 void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
   deadline_ms_.reset();
+  // There is time now, and none between the end of a round and the next.
+  if (state_ == State::kRunning) out.push_back(PrepareLogs{});
   if (state_ != State::kStopping && state_ != State::kEnding) return;
   if (awaiting_order_) return gone(out);  // none has come
   switch (sweep_) {

@@ -108,7 +108,12 @@ TEST_CASE("log directories of the next round are made while one runs, if one may
     const Effects effects = node.from(RunWorkers{0, {"127.0.0.1", 4000}});
     std::get<StartWorkers>(effects.front());
     CHECK(effects.size() == (restart_count < 3 ? 2 : 1));
-    if (restart_count < 3) the<PrepareLogs>(effects);
+    if (restart_count == 3) continue;
+    CHECK(the<StartTimer>(effects).delay_ms == 20);  // the new workers come first
+    the<PrepareLogs>(node.on(TimerFired{}));
+    // Not for a round that ends before.
+    CHECK(the<StartTimer>(node.on(WorkerExited{1, {.code = 3}, 7})).delay_ms == 30'000);
+    CHECK(the<SignalWorkers>(node.on(TimerFired{})).signal == kKill);
   }
 }
 

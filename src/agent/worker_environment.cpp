@@ -1,7 +1,8 @@
 #include "src/agent/worker_environment.h"
 
 #include <algorithm>
-#include <map>
+#include <iterator>
+#include <set>
 
 #include "src/base/text.h"
 
@@ -79,52 +80,57 @@ std::optional<std::string> lookup(const Environment& environment, std::string_vi
 }
 
 Result<std::vector<Variable>> worker_variables(const WorkerTemplate& worker, const WorkerPlace& place) {
-  const auto number = [](int value) { return format("{}", value); };
   const protocol::NodePlace& node = place.node;
-  std::vector<Variable> out{
-      {"LOCAL_RANK", number(worker.virtual_local_rank ? 0 : place.local_rank)},
-      {"RANK", number(node.base_rank + place.local_rank)},
-      {"GROUP_RANK", number(node.node_rank)},
-      {"ROLE_RANK", number(node.base_role_rank + place.local_rank)},
-      {"ROLE_NAME", worker.role},
-      {"LOCAL_WORLD_SIZE", number(worker.local_world_size)},
-      {"WORLD_SIZE", number(node.world_size)},
-      {"GROUP_WORLD_SIZE", number(node.node_count)},
-      {"ROLE_WORLD_SIZE", number(node.role_world_size)},
-      {"MASTER_ADDR", place.master_addr},
-      {"MASTER_PORT", place.master_port},
-      {"TORCHELASTIC_RESTART_COUNT", number(place.restart_count)},
-      {"TORCHELASTIC_MAX_RESTARTS", number(place.max_restarts)},
-      {"TORCHELASTIC_RUN_ID", worker.run_id},
-      {"TORCHELASTIC_USE_AGENT_STORE", worker.use_agent_store ? "True" : "False"},
-      {"TORCHELASTIC_ERROR_FILE", place.error_file},
-      {"TORCHELASTIC_SIGNALS_TO_HANDLE", worker.signals_to_handle},
-  };
+  std::vector<Variable> out;
+  out.reserve(21);
+  const auto add = [&out](std::string_view name, std::string_view value) { out.emplace_back(name, value); };
+  const auto add_number = [&out](std::string_view name, int value) { out.emplace_back(name, std::to_string(value)); };
+  add_number("LOCAL_RANK", worker.virtual_local_rank ? 0 : place.local_rank);
+  add_number("RANK", node.base_rank + place.local_rank);
+  add_number("GROUP_RANK", node.node_rank);
+  add_number("ROLE_RANK", node.base_role_rank + place.local_rank);
+  add("ROLE_NAME", worker.role);
+  add_number("LOCAL_WORLD_SIZE", worker.local_world_size);
+  add_number("WORLD_SIZE", node.world_size);
+  add_number("GROUP_WORLD_SIZE", node.node_count);
+  add_number("ROLE_WORLD_SIZE", node.role_world_size);
+  add("MASTER_ADDR", place.master_addr);
+  add("MASTER_PORT", place.master_port);
+  add_number("TORCHELASTIC_RESTART_COUNT", place.restart_count);
+  add_number("TORCHELASTIC_MAX_RESTARTS", place.max_restarts);
+  add("TORCHELASTIC_RUN_ID", worker.run_id);
+  add("TORCHELASTIC_USE_AGENT_STORE", worker.use_agent_store ? "True" : "False");
+  add("TORCHELASTIC_ERROR_FILE", place.error_file);
+  add("TORCHELASTIC_SIGNALS_TO_HANDLE", worker.signals_to_handle);
   if (!lookup(worker.environment, "TORCH_NCCL_ASYNC_ERROR_HANDLING")) {
-    out.emplace_back("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+    add("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   }
   // torchrun's rule: one thread each where several workers share the CPUs and the user has not chosen.
   if (worker.local_world_size > 1 && !lookup(worker.environment, "OMP_NUM_THREADS")) {
-    out.emplace_back("OMP_NUM_THREADS", "1");
+    add("OMP_NUM_THREADS", "1");
   }
   if (worker.virtual_local_rank) {
     const auto device = virtual_device(worker.environment, place.local_rank);
     if (!device) return std::unexpected(device.error());
-    out.emplace_back("CUDA_VISIBLE_DEVICES", device->entry);
-    if (device->from_hip) out.emplace_back("HIP_VISIBLE_DEVICES", device->entry);
+    add("CUDA_VISIBLE_DEVICES", device->entry);
+    if (device->from_hip) add("HIP_VISIBLE_DEVICES", device->entry);
   }
   return out;
 }
 
-Environment with_variables(const Environment& base, const std::vector<Variable>& variables) {
-  std::map<std::string_view, const std::string*> ours;
-  for (const auto& [name, value] : variables) ours[name] = &value;
+Environment without_variables(const Environment& base, const std::vector<Variable>& variables) {
+  std::set<std::string_view> names;
+  for (const auto& [name, value] : variables) names.insert(name);
   Environment out;
-  out.reserve(base.size() + variables.size());
-  for (const std::string& entry : base) {
-    const std::string_view name = std::string_view(entry).substr(0, entry.find('='));
-    if (!ours.contains(name)) out.push_back(entry);
-  }
+  std::copy_if(base.begin(), base.end(), std::back_inserter(out), [&](const std::string& entry) {
+    return !names.contains(std::string_view(entry).substr(0, entry.find('=')));
+  });
+  return out;
+}
+
+Environment as_environment(const std::vector<Variable>& variables) {
+  Environment out;
+  out.reserve(variables.size());
   for (const auto& [name, value] : variables) out.push_back(name + "=" + value);
   return out;
 }

@@ -44,12 +44,15 @@ struct WorkerPlace {
 };
 
 // The variables that a worker gets on top of the launcher's environment, in the order in which
-// torchrun documents them. With virtual local ranks, fails if the visible devices are fewer than the
+// torchrun documents them. The names are the same at every place. With virtual local ranks, fails if the visible devices are fewer than the
 // workers.
 Result<std::vector<Variable>> worker_variables(const WorkerTemplate& worker, const WorkerPlace& place);
 
-// An environment with variables added or replaced.
-Environment with_variables(const Environment& base, const std::vector<Variable>& variables);
+// An environment without those that bear the name of one of the variables.
+Environment without_variables(const Environment& base, const std::vector<Variable>& variables);
+
+// NAME=value for each.
+Environment as_environment(const std::vector<Variable>& variables);
 
 // argv with ${local_rank} and $local_rank replaced. Unlike Python's Template, which torchrun uses,
 // "$$" stays as it is: a script's own dollars arrive unchanged.

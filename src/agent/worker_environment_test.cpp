@@ -104,8 +104,9 @@ TEST_CASE("a virtual local rank without a device is an error that names the list
 }
 
 TEST_CASE("variables replace those of the same name and leave the others as they are") {
-  CHECK(with_variables({"A=1", "RANK=9", "B=x=y", "AB=2"}, {{"RANK", "0"}, {"A", ""}}) ==
-        Environment{"B=x=y", "AB=2", "RANK=0", "A="});
+  const std::vector<Variable> variables{{"RANK", "0"}, {"A", ""}};
+  CHECK(without_variables({"A=1", "RANK=9", "B=x=y", "AB=2"}, variables) == Environment{"B=x=y", "AB=2"});
+  CHECK(as_environment(variables) == Environment{"RANK=0", "A="});
   CHECK(lookup({"AB=1", "A=2=3"}, "A") == "2=3");
   CHECK(!lookup({"AB=1"}, "A"));
   CHECK(lookup({"A="}, "A") == "");

@@ -4,6 +4,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <array>
+#include <span>
+
 #include "src/base/check.h"
 
 namespace elastic::process {
@@ -37,9 +40,14 @@ SignalSource::SignalSource(net::Loop& loop, const std::vector<int>& numbers,
 }
 
 void SignalSource::read_all() {
-  signalfd_siginfo info{};
-  while (read(fd_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-    callback_({static_cast<int>(info.ssi_signo), static_cast<pid_t>(info.ssi_pid)});
+  std::array<signalfd_siginfo, 4> infos{};
+  for (;;) {
+    const ssize_t bytes = read(fd_.get(), infos.data(), sizeof infos);
+    const std::size_t count = bytes > 0 ? static_cast<std::size_t>(bytes) / sizeof infos[0] : 0;
+    for (const signalfd_siginfo& info : std::span(infos).first(count)) {
+      callback_({static_cast<int>(info.ssi_signo), static_cast<pid_t>(info.ssi_pid)});
+    }
+    if (count < infos.size()) return;
   }
 }
 

@@ -50,10 +50,11 @@ struct Prepared {
   bool born_in_cgroup = false;
 };
 
-std::vector<char*> pointers(const std::vector<std::string>& strings) {
+std::vector<char*> pointers(std::span<const std::string> strings, std::span<const std::string> more = {}) {
   std::vector<char*> out;
-  out.reserve(strings.size() + 1);
+  out.reserve(strings.size() + more.size() + 1);
   for (const std::string& text : strings) out.push_back(const_cast<char*>(text.c_str()));
+  for (const std::string& text : more) out.push_back(const_cast<char*>(text.c_str()));
   out.push_back(nullptr);
   return out;
 }
@@ -82,10 +83,9 @@ int become(const Prepared& prepared) {
 // Where there is a cgroup, the child is made in it: to move there takes it 80 us and a lock of the whole
 // machine. Elsewhere, and where clone3 is refused (before Linux 5.7, by a filter), plain vfork has to do.
 #ifndef ELASTIC_RUN_NO_VFORK_CLONE3
-inline clone_args into_cgroup(const SpawnContext& context, int* pidfd) {
+inline clone_args into_cgroup(const SpawnContext& context) {
   clone_args arguments{};
-  arguments.flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | CLONE_INTO_CGROUP;
-  arguments.pidfd = reinterpret_cast<std::uintptr_t>(pidfd);
+  arguments.flags = CLONE_VM | CLONE_VFORK | CLONE_INTO_CGROUP;
   arguments.exit_signal = SIGCHLD;
   arguments.cgroup = static_cast<__u64>(context.cgroup);
   return arguments;
@@ -111,32 +111,27 @@ InheritedState InheritedState::capture() {
   return state;
 }
 
-Result<Child> spawn(const Command& command, const SpawnContext& context) {
+Result<pid_t> spawn(const Command& command, const SpawnContext& context) {
   const std::vector<char*> argv = pointers(command.arguments);
-  const std::vector<char*> envp = pointers(command.environment);
+  const std::vector<char*> envp = pointers(command.environment, command.variables);
   Prepared prepared{command.path.c_str(), argv.data(), envp.data(), &context, getpid()};
   // No handler of ours may run in the child while it shares our memory.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &before);
-  volatile int child_error = 0;
-  volatile int pidfd = -1;  // as vfork wants them: kept in memory, not in registers
+  volatile int child_error = 0;  // as vfork wants them: kept in memory, not in registers
   volatile pid_t pid = -1;
 #ifndef ELASTIC_RUN_NO_VFORK_CLONE3
   if (context.cgroup >= 0 && context.born_in_cgroup) {
-    int made_pidfd = -1;
-    clone_args arguments = into_cgroup(context, &made_pidfd);
+    clone_args arguments = into_cgroup(context);
     prepared.born_in_cgroup = true;
     const long made = elastic_run_vfork_clone3(&arguments, sizeof arguments);
     if (made == 0) {
       child_error = become(prepared);
       _exit(127);
     }
-    if (made > 0) {
-      pid = static_cast<pid_t>(made);
-      pidfd = made_pidfd;
-    }
+    if (made > 0) pid = static_cast<pid_t>(made);
   }
 #endif
   int fork_error = 0;
@@ -160,11 +155,9 @@ Result<Child> spawn(const Command& command, const SpawnContext& context) {
   if (child_error != 0) {
     while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }
-    UniqueFd unused(pidfd);
     return cannot_execute(command, child_error);
   }
-  if (pidfd < 0) pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-  return Child{pid, UniqueFd(pidfd)};
+  return pid_t{pid};
 }
 
 }  // namespace elastic::process

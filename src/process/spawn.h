@@ -4,11 +4,11 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include "src/base/result.h"
-#include "src/base/unique_fd.h"
 
 namespace elastic::process {
 
@@ -27,13 +27,10 @@ struct InheritedState {
 struct Command {
   std::string path;                      // the file to execute, already looked up
   std::vector<std::string> arguments;    // argv, the program's name first; any bytes but NUL
-  std::vector<std::string> environment;  // NAME=value
-};
-
-// A started child. Its parent must reap it.
-struct Child {
-  pid_t pid = -1;
-  UniqueFd pidfd;  // readable once it has ended; empty where the kernel has no pidfd (before 5.3)
+  // NAME=value. What all workers have, which must live as long as the call, and what this one has besides;
+  // no name is in both.
+  std::span<const std::string> environment;
+  std::vector<std::string> variables;
 };
 
 // What all children of the launcher have in common.
@@ -49,8 +46,9 @@ struct SpawnContext {
 
 // Starts a program in a new session (so that session, process group and pid are one number), with the
 // inherited state given back, SIGPIPE default, stdin, stdout, stderr, working directory and umask as
-// ours, and no other descriptor open. It is killed with SIGKILL when the calling thread ends. Returns
-// when the program runs; fails with the system's reason when it cannot be started or executed.
-Result<Child> spawn(const Command& command, const SpawnContext& context);
+// ours, and no other descriptor open. It is killed with SIGKILL when the calling thread ends. Returns its
+// pid when the program runs, for the caller to reap; fails with the system's reason when it cannot be
+// started or executed.
+Result<pid_t> spawn(const Command& command, const SpawnContext& context);
 
 }  // namespace elastic::process

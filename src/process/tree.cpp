@@ -1,7 +1,6 @@
 #include "src/process/tree.h"
 
 #include <fcntl.h>
-#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -48,8 +47,6 @@ ExitStatus exit_status(const siginfo_t& info) {
 WorkerTree::WorkerTree(net::Loop& loop, SpawnContext context, Handlers handlers)
     : context_(std::move(context)),
       handlers_(std::move(handlers)),
-      exits_(epoll_create1(EPOLL_CLOEXEC)),
-      exits_watch_(loop, exits_.get(), [this] { reap(); }),
       child_signals_(loop, child_signal(), [this](const ReceivedSignal&) { reap(); }),
       look_again_timer_(loop) {
   ELASTIC_CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
@@ -59,14 +56,9 @@ WorkerTree::~WorkerTree() = default;
 
 Result<pid_t> WorkerTree::start(int local_rank, const Command& command) {
   ELASTIC_CHECK(!workers_.contains(local_rank));
-  auto child = spawn(command, context_);
-  if (!child) return std::unexpected(child.error());
-  if (child->pidfd) {
-    epoll_event event{.events = EPOLLIN, .data = {}};
-    ELASTIC_CHECK(epoll_ctl(exits_.get(), EPOLL_CTL_ADD, child->pidfd.get(), &event) == 0);
-  }
-  workers_.emplace(local_rank, Worker{.pid = child->pid, .pidfd = std::move(child->pidfd)});
-  return child->pid;
+  const auto pid = spawn(command, context_);
+  if (pid) workers_.emplace(local_rank, Worker{.pid = *pid});
+  return pid;
 }
 
 void WorkerTree::signal_groups(int signal_number) {
@@ -114,7 +106,6 @@ void WorkerTree::reaped(pid_t pid, ExitStatus status) {
   for (auto& [local_rank, worker] : workers_) {
     if (worker.pid != pid || worker.exited) continue;
     worker.exited = true;
-    worker.pidfd = UniqueFd();  // and with it the epoll's entry
     worker.group_gone = !group_outlived(pid);
     handlers_.on_exit(local_rank, status);
     return;

@@ -57,7 +57,6 @@ class WorkerTree {
     pid_t pid;
     bool exited = false;
     bool group_gone = false;
-    UniqueFd pidfd;
   };
 
   void reap();
@@ -73,8 +72,6 @@ class WorkerTree {
   std::set<std::pair<pid_t, std::uint64_t>> abandoned_;  // pid and start
   bool expecting_all_gone_ = false;
   bool killing_ = false;  // SIGKILL was sent, and not all are gone
-  UniqueFd exits_;  // an epoll of all pidfds: one watch of the loop for all workers
-  net::ReadWatch exits_watch_;
   SignalSource child_signals_;
   net::Timer look_again_timer_;
 };

@@ -14,7 +14,7 @@ using namespace elastic::process;
 namespace {
 
 Command shell(const std::string& script) {
-  return {"/bin/sh", {"sh", "-c", script}, {"PATH=/usr/bin:/bin"}};
+  return {.path = "/bin/sh", .arguments = {"sh", "-c", script}, .environment = {}, .variables = {"PATH=/usr/bin:/bin"}};
 }
 
 // A loop with a tree in it that runs until all groups are gone.
@@ -84,11 +84,11 @@ TEST_CASE("a group is not gone while a child of an ended worker is in it, and is
 
 TEST_CASE("a program that cannot be executed is an error that says why, and leaves no child") {
   Fixture f;
-  auto none = f.tree.start(0, {"/nonexistent/program", {"program"}, {}});
+  auto none = f.tree.start(0, {"/nonexistent/program", {"program"}, {}, {}});
   REQUIRE(!none);
   CHECK(none.error().what == "cannot execute /nonexistent/program");
   CHECK(none.error().reason == "No such file or directory");
-  auto directory = f.tree.start(0, {"/tmp", {"tmp"}, {}});
+  auto directory = f.tree.start(0, {"/tmp", {"tmp"}, {}, {}});
   REQUIRE(!directory);
   CHECK(directory.error().reason == "Permission denied");
   CHECK(waitpid(-1, nullptr, WNOHANG) == -1);

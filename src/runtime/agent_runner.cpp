@@ -140,10 +140,14 @@ Result<pid_t> AgentRunner::start_worker(const agent::StartWorkers& order, int lo
   };
   const auto variables = agent::worker_variables(settings_.worker, place);
   if (!variables) return std::unexpected(variables.error());
+  if (!inherited_environment_) {
+    inherited_environment_ = agent::without_variables(settings_.worker.environment, *variables);
+  }
   return workers_.start(local_rank,
                         {.path = settings_.program,
                          .arguments = agent::worker_arguments(settings_.worker, local_rank),
-                         .environment = agent::with_variables(settings_.worker.environment, *variables)});
+                         .environment = *inherited_environment_,
+                         .variables = agent::as_environment(*variables)});
 }
 
 }  // namespace elastic::runtime

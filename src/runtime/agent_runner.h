@@ -47,6 +47,7 @@ class AgentRunner {
   output::RunDirectory* logs_;
   Handlers handlers_;
   agent::Lifecycle lifecycle_;
+  std::optional<agent::Environment> inherited_environment_;  // what all workers get of the launcher's
   std::deque<agent::Event> events_;
   bool deciding_ = false;
   StoreHost store_;
