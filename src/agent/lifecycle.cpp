@@ -38,6 +38,10 @@ constexpr std::int64_t kOrderOnItsWayMs = 500;
 // the new processes need the processors.
 constexpr std::int64_t kPrepareLogsMs = 20;
 
+// How long log directories and files may take to be opened. Training does not wait for a file system
+// that hangs.
+constexpr std::int64_t kOpenLogsMs = 2000;
+
 // True where the first failure is a death by a signal that is sent to whole process trees.
 bool ended_from_outside(const std::vector<WorkerFailure>& failures) {
   if (failures.empty() || failures.front().stopped_by_us) return false;
@@ -82,6 +86,12 @@ void Lifecycle::told(const PrepareRound& message, Effects& out) {
     out.push_back(Warn{format("{}; restarting all workers (restart {} of {})", message.reason,
                               message.restart_count, message.max_restarts)});
   }
+  run_with_store_.reset();
+  logs_awaited_ = settings_.logs;
+  if (logs_awaited_) {
+    out.push_back(OpenLogs{round_.round, round_.restart_count});
+    out.push_back(StartTimer{kOpenLogsMs});
+  }
   // The worker store is served by the node of group rank 0; the others hear where it is.
   if (message.place.node_rank == 0) out.push_back(OpenStore{});
 }
@@ -97,9 +107,29 @@ void Lifecycle::on(const StoreFailed& event, std::int64_t, Effects& out) {
 void Lifecycle::told(const RunWorkers& message, Effects& out) {
   // A stop that crossed the order on its way has won.
   if (state_ != State::kPreparing || message.round != round_.round) return;
+  run_with_store_ = message.store;
+  start_if_ready(out);
+}
+
+void Lifecycle::start_if_ready(Effects& out) {
+  if (state_ != State::kPreparing || logs_awaited_ || !run_with_store_) return;
   state_ = State::kRunning;
-  out.push_back(StartWorkers{round_, message.store});
-  if (round_.restart_count < round_.max_restarts) out.push_back(StartTimer{kPrepareLogsMs});
+  out.push_back(StartWorkers{round_, *run_with_store_});
+  const bool another_may_come = round_.restart_count < round_.max_restarts;
+  if (settings_.logs && another_may_come) out.push_back(StartTimer{kPrepareLogsMs});
+}
+
+void Lifecycle::on(const LogsOpened& event, std::int64_t, Effects& out) {
+  if (state_ != State::kPreparing || !logs_awaited_ || event.round != round_.round) return;
+  logs_awaited_ = false;
+  out.push_back(StopTimer{});
+  start_if_ready(out);
+}
+
+void Lifecycle::on(const LogsFailed& event, std::int64_t, Effects& out) {
+  if (state_ != State::kPreparing || !logs_awaited_ || event.round != round_.round) return;
+  out.push_back(StopTimer{});
+  out.push_back(ToCoordinator{NodeCannotRun{round_.round, event.reason}});
 }
 
 void Lifecycle::on(const WorkerStarted& event, std::int64_t, Effects&) {
@@ -166,6 +196,11 @@ void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
   deadline_ms_.reset();
   // There is time now, and none between the end of a round and the next.
   if (state_ == State::kRunning) out.push_back(PrepareLogs{});
+  if (state_ == State::kPreparing && logs_awaited_) {
+    settings_.logs = logs_awaited_ = false;
+    out.push_back(GiveUpLogs{});
+    return start_if_ready(out);
+  }
   if (state_ != State::kStopping && state_ != State::kEnding) return;
   if (awaiting_order_) return gone(out);  // none has come
   switch (sweep_) {

@@ -23,6 +23,7 @@ struct NodeSettings {
   std::int64_t stuck_timeout_ms = 5'000;
   bool ignore_stuck_workers = false;  // go on without them; else the job fails
   std::set<int> forward_signals = {};  // handed to the workers, otherwise without effect
+  bool logs = false;                   // there is a log directory
 };
 
 // What happens to an agent.
@@ -34,6 +35,13 @@ struct StoreOpened {
   protocol::StoreEndpoint endpoint;
 };
 struct StoreFailed {
+  std::string reason;
+};
+struct LogsOpened {
+  protocol::RoundNumber round = 0;
+};
+struct LogsFailed {
+  protocol::RoundNumber round = 0;
   std::string reason;
 };
 struct WorkerStarted {
@@ -59,7 +67,7 @@ struct GuardianLost {};  // the outer process has died
 struct SurvivorsNamed {
   std::string text;
 };
-using Event = std::variant<Begin, FromCoordinator, StoreOpened, StoreFailed, WorkerStarted,
+using Event = std::variant<Begin, FromCoordinator, StoreOpened, StoreFailed, LogsOpened, LogsFailed, WorkerStarted,
                            WorkerNotStarted, WorkerExited, AllGone, TimerFired, SignalReceived,
                            GuardianLost, SurvivorsNamed>;
 
@@ -77,8 +85,16 @@ struct StartWorkers {
   protocol::PrepareRound round;
   protocol::StoreEndpoint store;
 };
-// Make the log directories of a further round, which may never come.
+// Make the log directories of a round, and the files that its workers write to. Answered by LogsOpened or
+// LogsFailed, at some time, or never, where the file system hangs.
+struct OpenLogs {
+  protocol::RoundNumber round = 0;
+  int restart_count = 0;
+};
+// The same for a further round, as far as that goes, which may never come. No answer.
 struct PrepareLogs {};
+// Go on without logs from now on, and say so.
+struct GiveUpLogs {};
 // Answered by SurvivorsNamed, if there are any.
 struct NameSurvivors {};
 // Wait no longer for what does not end.
@@ -102,9 +118,9 @@ struct StopTimer {};
 struct Finish {
   protocol::Verdict verdict;
 };
-using Effect = std::variant<ToCoordinator, OpenStore, CloseStore, StartWorkers, PrepareLogs,
-                            SignalWorkers, AwaitAllGone, NameSurvivors, AbandonWorkers, Paused, StartTimer,
-                            StopTimer, Warn, Finish>;
+using Effect = std::variant<ToCoordinator, OpenStore, CloseStore, OpenLogs, PrepareLogs, GiveUpLogs,
+                            StartWorkers, SignalWorkers, AwaitAllGone, NameSurvivors, AbandonWorkers, Paused,
+                            StartTimer, StopTimer, Warn, Finish>;
 using Effects = std::vector<Effect>;
 
 // One node's life: joins, runs the workers of a round, stops them, waits for the next, ends.
@@ -135,6 +151,8 @@ class Lifecycle {
   void on(const FromCoordinator& event, std::int64_t now_ms, Effects& out);
   void on(const StoreOpened& event, std::int64_t now_ms, Effects& out);
   void on(const StoreFailed& event, std::int64_t now_ms, Effects& out);
+  void on(const LogsOpened& event, std::int64_t now_ms, Effects& out);
+  void on(const LogsFailed& event, std::int64_t now_ms, Effects& out);
   void on(const WorkerStarted& event, std::int64_t now_ms, Effects& out);
   void on(const WorkerNotStarted& event, std::int64_t now_ms, Effects& out);
   void on(const WorkerExited& event, std::int64_t now_ms, Effects& out);
@@ -149,6 +167,8 @@ class Lifecycle {
   void told(const protocol::StopWorkers& message, Effects& out);
   void told(const protocol::EndJob& message, Effects& out);
 
+  // Starts the workers once they are ordered and their logs are there.
+  void start_if_ready(Effects& out);
   // Begins to stop the round with this signal; does nothing if that has begun already.
   void stop(int signal, Effects& out);
   void sweep(int signal, Effects& out);
@@ -164,6 +184,8 @@ class Lifecycle {
   protocol::PrepareRound round_;
   std::vector<Worker> workers_;
   int exited_well_ = 0;
+  bool logs_awaited_ = false;                              // those of the round that is prepared
+  std::optional<protocol::StoreEndpoint> run_with_store_;  // ordered, and not done yet
   std::vector<protocol::WorkerFailure> failures_;
   // How far a sweep has got, and with it what the timer means when it fires.
   enum class Sweep { kTold, kKilled, kNamed };

@@ -37,9 +37,16 @@ const Message& told(const Effects& effects) {
   return std::get<Message>(the<ToCoordinator>(effects).message);
 }
 
+const NodeSettings kWithLogs{.logs = true};
+
 // A node of two workers.
 struct Node {
-  Lifecycle life{{.local_world_size = 2, .role = "default", .shutdown_timeout_ms = 30'000}};
+  explicit Node(NodeSettings settings = {}) : life([&] {
+    settings.local_world_size = 2;
+    return settings;
+  }()) {}
+
+  Lifecycle life;
   std::int64_t now = 0;
   Effects on(const Event& event) { return life.on_event(event, now); }
   Effects from(const CoordinatorMessage& message) { return on(FromCoordinator{message}); }
@@ -98,13 +105,56 @@ TEST_CASE("a failing worker stops the others before anything else") {
   CHECK(!failure.stopped_by_us);
 }
 
+TEST_CASE("workers start when their logs are open and the order has come, whichever is later") {
+  for (const bool logs_first : {true, false}) {
+    Node node(kWithLogs);
+    the<OpenLogs>(node.from(kFirstRound));
+    node.on(StoreOpened{{"h", 5}});
+    const Event opened = LogsOpened{0};
+    const Event ordered = FromCoordinator{RunWorkers{0, {"h", 5}}};
+    for (const Effect& effect : node.on(logs_first ? opened : ordered)) {
+      CHECK(!std::holds_alternative<StartWorkers>(effect));
+    }
+    CHECK(the<StartWorkers>(node.on(logs_first ? ordered : opened)).store == StoreEndpoint{"h", 5});
+  }
+}
+
+TEST_CASE("logs that do not open are given up after a while, in this round and those that follow") {
+  Node node(kWithLogs);
+  CHECK(the<StartTimer>(node.from(kFirstRound)).delay_ms == 2'000);
+  node.on(StoreOpened{{"h", 5}});
+  CHECK(node.from(RunWorkers{0, {"h", 5}}).empty());
+  const Effects effects = node.on(TimerFired{});
+  std::get<GiveUpLogs>(effects.at(0));
+  std::get<StartWorkers>(effects.at(1));
+  CHECK(effects.size() == 2);  // and none are prepared
+  CHECK(node.on(LogsOpened{0}).empty());
+  node.on(WorkerExited{1, {.code = 3}, 7});
+  node.on(AllGone{});
+  PrepareRound next = kFirstRound;
+  next.round = 1;
+  next.restart_count = 1;
+  CHECK(node.from(next).size() == 1);  // the store
+}
+
+TEST_CASE("logs that cannot be opened end the round with their reason, those of an older round nothing") {
+  Node node(kWithLogs);
+  PrepareRound round = kFirstRound;
+  round.round = 4;
+  node.from(round);
+  CHECK(node.on(LogsFailed{3, "old"}).empty());
+  CHECK(node.on(LogsOpened{3}).empty());
+  CHECK(told<NodeCannotRun>(node.on(LogsFailed{4, "disk full"})).reason == "disk full");
+}
+
 TEST_CASE("log directories of the next round are made while one runs, if one may come") {
   for (const int restart_count : {2, 3}) {
-    Node node;
+    Node node(kWithLogs);
     PrepareRound round = kFirstRound;  // of three restarts at most
     round.restart_count = restart_count;
-    node.from(round);
+    CHECK(the<OpenLogs>(node.from(round)).restart_count == restart_count);
     node.on(StoreOpened{{"127.0.0.1", 4000}});
+    node.on(LogsOpened{0});
     const Effects effects = node.from(RunWorkers{0, {"127.0.0.1", 4000}});
     std::get<StartWorkers>(effects.front());
     CHECK(effects.size() == (restart_count < 3 ? 2 : 1));

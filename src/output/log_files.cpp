@@ -125,11 +125,15 @@ bool RunDirectory::make_attempt(int restart_count) {
   return true;
 }
 
-Status RunDirectory::make_rank_directory(int restart_count, int local_rank) {
-  const std::string rank = rank_path(attempt_path(path_, restart_count), local_rank);
-  ranks_ = std::max(ranks_, local_rank + 1);
-  if (make_attempt(restart_count) && (local_rank < prepared_ranks_ || make_directory(rank))) return {};
-  return fail_errno(format("cannot make the log directory {}", printable(rank)), errno);
+Status RunDirectory::make_rank_directories(int restart_count, int ranks) {
+  const std::string attempt = attempt_path(path_, restart_count);
+  ranks_ = std::max(ranks_, ranks);
+  if (!make_attempt(restart_count)) return fail_errno(format("cannot make the log directory {}", printable(attempt)), errno);
+  for (int rank = prepared_ranks_; rank < ranks; ++rank) {
+    const std::string path = rank_path(attempt, rank);
+    if (!make_directory(path)) return fail_errno(format("cannot make the log directory {}", printable(path)), errno);
+  }
+  return {};
 }
 
 void RunDirectory::prepare(int ranks) {

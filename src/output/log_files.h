@@ -21,8 +21,8 @@ class RunDirectory {
   // False where --log-dir names the base.
   bool is_temporary() const { return base_is_ours_; }
 
-  // Makes the directory of one local rank in one attempt. Nothing in it is ever deleted.
-  Status make_rank_directory(int restart_count, int local_rank);
+  // Makes the directories of the local ranks below `ranks` in one attempt. Nothing in them is ever deleted.
+  Status make_rank_directories(int restart_count, int ranks);
   // Makes the directories of a further attempt, as far as that can be done, under a hidden name that the
   // attempt takes over. remove_if_unused() removes them if none has.
   void prepare(int ranks);

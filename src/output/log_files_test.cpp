@@ -30,7 +30,7 @@ TEST_CASE("a run's directory is base, run id and eight characters, one directory
   REQUIRE(run.has_value());
   CHECK(run->path().starts_with(scratch.path + "/a/b/job_7_"));
   CHECK(fs::path(run->path()).filename().string().size() == std::string("job_7_").size() + 8);
-  for (int rank = 0; rank < 3; ++rank) REQUIRE(run->make_rank_directory(2, rank).has_value());
+  REQUIRE(run->make_rank_directories(2, 3).has_value());
   CHECK(fs::is_directory(run->path() + "/attempt_2/2"));
   CHECK(run->error_file(2, 1) == run->path() + "/attempt_2/1/error.json");
   run->remove_if_unused();
@@ -50,7 +50,7 @@ TEST_CASE("without a base the run is in the temporary directory, and leaves noth
   const Scratch scratch;
   auto run = RunDirectory::create({}, scratch.path, "none");
   REQUIRE(run.has_value());
-  for (int rank = 0; rank < 2; ++rank) REQUIRE(run->make_rank_directory(0, rank).has_value());
+  REQUIRE(run->make_rank_directories(0, 2).has_value());
   run->remove_if_unused();
   CHECK(fs::is_empty(scratch.path));
 }
@@ -59,7 +59,7 @@ TEST_CASE("a file that a worker wrote is kept, with the directories to it") {
   const Scratch scratch;
   auto run = RunDirectory::create({}, scratch.path, "none");
   REQUIRE(run.has_value());
-  for (int rank = 0; rank < 2; ++rank) REQUIRE(run->make_rank_directory(0, rank).has_value());
+  REQUIRE(run->make_rank_directories(0, 2).has_value());
   std::ofstream(run->error_file(0, 1)) << "{}";
   run->remove_if_unused();
   CHECK(fs::exists(run->error_file(0, 1)));
@@ -70,17 +70,17 @@ TEST_CASE("an attempt takes over what was prepared; what no attempt took is remo
   const Scratch scratch;
   auto run = RunDirectory::create(scratch.path, "", "none");
   REQUIRE(run.has_value());
-  REQUIRE(run->make_rank_directory(0, 0).has_value());
+  REQUIRE(run->make_rank_directories(0, 1).has_value());
   run->prepare(2);
   CHECK(fs::is_directory(run->path() + "/.next/1"));
   CHECK(!fs::exists(run->path() + "/attempt_1"));
-  for (int rank = 0; rank < 3; ++rank) REQUIRE(run->make_rank_directory(1, rank).has_value());
+  REQUIRE(run->make_rank_directories(1, 3).has_value());
   CHECK(!fs::exists(run->path() + "/.next"));
   for (int rank = 0; rank < 3; ++rank) CHECK(fs::is_directory(run->path() + "/attempt_1/" + std::to_string(rank)));
   run->prepare(3);
   // Whatever happens to it, the next attempt has its directories.
   fs::remove_all(run->path() + "/.next");
-  for (int rank = 0; rank < 3; ++rank) REQUIRE(run->make_rank_directory(2, rank).has_value());
+  REQUIRE(run->make_rank_directories(2, 3).has_value());
   CHECK(fs::is_directory(run->path() + "/attempt_2/2"));
   run->prepare(3);
   run->remove_if_unused();
@@ -94,13 +94,13 @@ TEST_CASE("a run whose directories were cleared away makes them again, for nobod
   REQUIRE(run.has_value());
   const fs::path base = fs::path(run->path()).parent_path();
   fs::remove_all(base);
-  REQUIRE(run->make_rank_directory(1, 0).has_value());
+  REQUIRE(run->make_rank_directories(1, 1).has_value());
   CHECK(fs::is_directory(run->path() + "/attempt_1/0"));
   CHECK(fs::status(base).permissions() == fs::perms::owner_all);
   CHECK(fs::status(run->path()).permissions() == fs::perms::owner_all);
   fs::remove_all(base);
   fs::create_directory_symlink(scratch.path, base);  // somebody else's doing
-  CHECK(!run->make_rank_directory(2, 0).has_value());
+  CHECK(!run->make_rank_directories(2, 1).has_value());
   fs::remove(base);
 }
 

@@ -39,6 +39,9 @@ constexpr int kGatherMs = 10;
 constexpr std::int64_t kSecondSignalMs = 1000;
 // The launcher answers a signal at once, unless it hangs.
 constexpr int kUnheardMs = 1000;
+// How long a launcher that is done, and hangs, is waited for, and then what SIGKILL may still end.
+constexpr int kLeavingMs = 200;
+constexpr std::int64_t kLeavingSweepMs = 500;
 
 std::int64_t monotonic_ms() {
   timespec now{};
@@ -95,8 +98,11 @@ class Guardian {
   void kill_cgroup() const;
   void end_launcher();
   [[noreturn]] void launcher_ended(int status);
-  // Ends all descendants but those that were there before us. Returns those that would not die.
-  std::vector<ProcessFacts> sweep();
+  [[noreturn]] void leave_launcher_behind();
+  // Ends all descendants but those that were there before us. Returns those that have not died within so
+  // many milliseconds.
+  std::vector<ProcessFacts> sweep(std::int64_t milliseconds);
+  [[noreturn]] void leave(int status, const std::vector<ProcessFacts>& survivors);
   std::vector<ProcessFacts> ours() const;
 
   GuardianSettings settings_;
@@ -108,6 +114,7 @@ class Guardian {
   std::int64_t first_stop_ms_ = 0;
   bool asked_to_stop_ = false;
   bool pause_wanted_ = false;  // SIGTSTP has come, and no SIGCONT since
+  std::optional<int> leaving_status_;  // the launcher is done, and may hang
   std::optional<std::int64_t> unheard_since_ms_;  // since when the launcher owes an answer to a user who insists
 };
 
@@ -115,7 +122,8 @@ void Guardian::run() {
   keep_only_what_is_needed();
   for (;;) {
     pollfd watched[2] = {{signals_.get(), POLLIN, 0}, {channel_.get(), POLLIN, 0}};
-    const int ready = poll(watched, channel_ ? 2 : 1, unheard_since_ms_ ? kUnheardMs : -1);
+    const int patience = leaving_status_ ? kLeavingMs : unheard_since_ms_ ? kUnheardMs : -1;
+    const int ready = poll(watched, channel_ ? 2 : 1, patience);
     if (ready < 0) continue;
     if (ready > 0 && watched[0].revents == 0) {
       // Workers are told of in bursts, and to wake for each takes a core from them. What lies in the
@@ -126,6 +134,7 @@ void Guardian::run() {
     read_signals();
     if (channel_) read_channel();
     if (unheard_since_ms_ && monotonic_ms() - *unheard_since_ms_ >= kUnheardMs) end_launcher();
+    if (leaving_status_ && ready == 0) leave_launcher_behind();
   }
 }
 
@@ -217,6 +226,9 @@ void Guardian::read_channel() {
       case GuardianMessage::Kind::kHeard:
         unheard_since_ms_.reset();
         break;
+      case GuardianMessage::Kind::kLeaving:
+        leaving_status_ = message.value;
+        break;
       case GuardianMessage::Kind::kSignal:
         break;  // only we say that
     }
@@ -283,16 +295,30 @@ void Guardian::kill_known_workers() {
 
 void Guardian::launcher_ended(int status) {
   if (WIFSIGNALED(status)) kill_known_workers();
-  const std::vector<ProcessFacts> survivors = sweep();  // before a word is said: nobody may be reading
+  const std::vector<ProcessFacts> survivors = sweep(kSweepMs);  // before a word is said: nobody may be reading
   if (WIFSIGNALED(status)) {
     say(format("error: the launcher (process {}) was killed by {}; all workers were ended", launcher_,
                signal_name(WTERMSIG(status))));
   }
+  leave(WIFEXITED(status) ? WEXITSTATUS(status) : 1, survivors);
+}
+
+void Guardian::leave_launcher_behind() {
+  kill(launcher_, SIGKILL);
+  const std::vector<ProcessFacts> survivors = sweep(kLeavingSweepMs);
+  // Not reaped: a thread of it is left, of which a process that has ended otherwise shows nothing.
+  if (kill(launcher_, 0) == 0) {
+    say(format("error: the launcher (process {}) was killed but does not end; it is left behind", launcher_));
+  }
+  leave(*leaving_status_, survivors);
+}
+
+void Guardian::leave(int status, const std::vector<ProcessFacts>& survivors) {
   for (const ProcessFacts& survivor : survivors) {
     say(format("error: {} was killed but does not end; it is left behind", describe(survivor)));
   }
   if (!settings_.cgroup.empty()) rmdir(settings_.cgroup.c_str());
-  _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+  _exit(status);
 }
 
 std::vector<ProcessFacts> Guardian::ours() const {
@@ -308,8 +334,8 @@ std::vector<ProcessFacts> Guardian::ours() const {
   return found;
 }
 
-std::vector<ProcessFacts> Guardian::sweep() {
-  const std::int64_t deadline = monotonic_ms() + kSweepMs;
+std::vector<ProcessFacts> Guardian::sweep(std::int64_t milliseconds) {
+  const std::int64_t deadline = monotonic_ms() + milliseconds;
   for (;;) {
     while (waitpid(-1, nullptr, WNOHANG) > 0) {
     }

@@ -30,6 +30,7 @@ struct GuardianMessage {
     kPaused = 3,     // launcher: all workers are stopped, as SIGTSTP asked
     kSignal = 4,     // guardian: value is a signal that the user sent
     kHeard = 5,      // launcher: the signal has come
+    kLeaving = 6,    // launcher: all is done, value is the exit status, and a thread of it may hang
   };
   Kind kind = Kind::kRoundOver;
   std::int32_t value = 0;

@@ -47,6 +47,8 @@ struct Prepared {
   char* const* envp;
   const SpawnContext* context;
   pid_t launcher;
+  int standard_output;
+  int standard_error;
   bool born_in_cgroup = false;
 };
 
@@ -69,6 +71,8 @@ int become(const Prepared& prepared) {
   // Without it the groups and subreapers have to do.
   if (!prepared.born_in_cgroup && context.cgroup_procs >= 0) (void)!write(context.cgroup_procs, "0", 1);
   if (context.guardian >= 0) introduce_to_guardian(context.guardian, getpid());
+  if (prepared.standard_output >= 0 && dup2(prepared.standard_output, STDOUT_FILENO) < 0) return errno;
+  if (prepared.standard_error >= 0 && dup2(prepared.standard_error, STDERR_FILENO) < 0) return errno;
   struct sigaction default_action {};
   default_action.sa_handler = SIG_DFL;
   if (sigaction(SIGPIPE, &default_action, nullptr) != 0) return errno;
@@ -114,7 +118,8 @@ InheritedState InheritedState::capture() {
 Result<pid_t> spawn(const Command& command, const SpawnContext& context) {
   const std::vector<char*> argv = pointers(command.arguments);
   const std::vector<char*> envp = pointers(command.environment, command.variables);
-  Prepared prepared{command.path.c_str(), argv.data(), envp.data(), &context, getpid()};
+  Prepared prepared{command.path.c_str(), argv.data(),           envp.data(),           &context,
+                    getpid(),             command.standard_output, command.standard_error};
   // No handler of ours may run in the child while it shares our memory.
   sigset_t all;
   sigset_t before;

@@ -31,6 +31,9 @@ struct Command {
   // no name is in both.
   std::span<const std::string> environment;
   std::vector<std::string> variables;
+  // What it has for stdout and stderr, open until spawn() returns; -1: ours.
+  int standard_output = -1;
+  int standard_error = -1;
 };
 
 // What all children of the launcher have in common.
@@ -45,8 +48,7 @@ struct SpawnContext {
 };
 
 // Starts a program in a new session (so that session, process group and pid are one number), with the
-// inherited state given back, SIGPIPE default, stdin, stdout, stderr, working directory and umask as
-// ours, and no other descriptor open. It is killed with SIGKILL when the calling thread ends. Returns its
+// inherited state given back, SIGPIPE default, stdin, working directory and umask as ours, and no other descriptor open. It is killed with SIGKILL when the calling thread ends. Returns its
 // pid when the program runs, for the caller to reap; fails with the system's reason when it cannot be
 // started or executed.
 Result<pid_t> spawn(const Command& command, const SpawnContext& context);

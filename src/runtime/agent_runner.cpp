@@ -14,6 +14,11 @@ std::int64_t wall_clock_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
 }
 
+agent::NodeSettings with_logs(agent::NodeSettings settings, bool logs) {
+  settings.logs = logs;
+  return settings;
+}
+
 process::SpawnContext with_guardian(process::SpawnContext context, const process::GuardianLink& link) {
   context.guardian = link.descriptor();
   return context;
@@ -27,15 +32,20 @@ struct Overloaded : Cases... {
 
 }  // namespace
 
-AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings,
-                         output::RunDirectory* logs, process::SpawnContext context,
+AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::SideThread& files,
+                         std::shared_ptr<output::RunDirectory> logs, process::SpawnContext context,
                          UniqueFd guardian, Handlers handlers)
     : loop_(loop),
       settings_(settings),
-      logs_(logs),
       handlers_(std::move(handlers)),
-      lifecycle_(settings.node),
+      lifecycle_(with_logs(settings.node, logs != nullptr)),
       store_(loop, settings.store),
+      logs_(loop, files, std::move(logs),
+            {.on_opened = [this](protocol::RoundNumber round) { happened(agent::LogsOpened{round}); },
+             .on_failed =
+                 [this](protocol::RoundNumber round, std::string reason) {
+                   happened(agent::LogsFailed{round, std::move(reason)});
+                 }}),
       timer_(loop),
       guardian_(loop, std::move(guardian),
                 {.on_signal = [this](int signal) { happened(agent::SignalReceived{signal}); },
@@ -73,10 +83,11 @@ void AgentRunner::carry_out(const agent::Effect& effect) {
                    store_.close();
                  },
                  [&](const agent::StartWorkers& e) { start_workers(e); },
-                 [&](const agent::PrepareLogs&) {
-                   // What fails here is tried again, and told, when the round starts.
-                   if (logs_ != nullptr) logs_->prepare(settings_.node.local_world_size);
+                 [&](const agent::OpenLogs& e) {
+                   logs_.open(e.round, e.restart_count, settings_.node.local_world_size);
                  },
+                 [&](const agent::PrepareLogs&) { logs_.prepare(settings_.node.local_world_size); },
+                 [&](const agent::GiveUpLogs&) { logs_.give_up(); },
                  [&](const agent::SignalWorkers& e) { workers_.signal_groups(e.signal); },
                  [&](const agent::AwaitAllGone&) { workers_.expect_all_gone(); },
                  [&](const agent::NameSurvivors&) { name_survivors(); },
@@ -120,15 +131,6 @@ void AgentRunner::start_workers(const agent::StartWorkers& order) {
 }
 
 Result<pid_t> AgentRunner::start_worker(const agent::StartWorkers& order, int local_rank) {
-  if (logs_ != nullptr) {
-    const Status made = logs_->make_rank_directory(order.round.restart_count, local_rank);
-    if (!made && !logs_->is_temporary()) return std::unexpected(made.error());
-    if (!made) {
-      // Nobody asked for it: no reason not to train.
-      log::warning(format("{}; going on without log directory and error files", made.error().text()));
-      logs_ = nullptr;
-    }
-  }
   const agent::WorkerPlace place{
       .local_rank = local_rank,
       .restart_count = order.round.restart_count,
@@ -136,7 +138,7 @@ Result<pid_t> AgentRunner::start_worker(const agent::StartWorkers& order, int lo
       .node = order.round.place,
       .master_addr = order.store.address,
       .master_port = format("{}", order.store.port),
-      .error_file = logs_ == nullptr ? "" : logs_->error_file(order.round.restart_count, local_rank),
+      .error_file = logs_.error_file(order.round.restart_count, local_rank),
   };
   const auto variables = agent::worker_variables(settings_.worker, place);
   if (!variables) return std::unexpected(variables.error());

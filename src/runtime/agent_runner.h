@@ -2,15 +2,16 @@
 
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "rendezvous/protocol/messages.h"
 #include "src/agent/lifecycle.h"
 #include "src/net/loop.h"
-#include "src/output/log_files.h"
 #include "src/process/guardian.h"
 #include "src/process/tree.h"
 #include "src/runtime/launch_settings.h"
+#include "src/runtime/log_host.h"
 #include "src/runtime/store_host.h"
 
 namespace elastic::runtime {
@@ -25,13 +26,15 @@ class AgentRunner {
     std::function<void(protocol::Verdict)> finished;
   };
 
-  // `logs` may be null: then nothing is kept. Settings and logs outlive the runner. `context.guardian`
-  // is set by the runner.
-  AgentRunner(net::Loop& loop, const LaunchSettings& settings, output::RunDirectory* logs,
-              process::SpawnContext context, UniqueFd guardian, Handlers handlers);
+  // `logs` may be null: then nothing is kept. Settings and `files`, the thread for all that touches the logs,
+  // outlive the runner. `context.guardian` is set by the runner.
+  AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::SideThread& files,
+              std::shared_ptr<output::RunDirectory> logs, process::SpawnContext context, UniqueFd guardian, Handlers handlers);
 
   void begin() { happened(agent::Begin{}); }
   void from_coordinator(protocol::CoordinatorMessage message);
+  // Tells the guardian to end with this status without waiting for long for the launcher, which hangs.
+  void leave(int status) { guardian_.send({process::GuardianMessage::Kind::kLeaving, status}); }
 
  private:
   void happened(agent::Event event);
@@ -44,13 +47,13 @@ class AgentRunner {
 
   net::Loop& loop_;
   const LaunchSettings& settings_;
-  output::RunDirectory* logs_;
   Handlers handlers_;
   agent::Lifecycle lifecycle_;
   std::optional<agent::Environment> inherited_environment_;  // what all workers get of the launcher's
   std::deque<agent::Event> events_;
   bool deciding_ = false;
   StoreHost store_;
+  LogHost logs_;
   net::Timer timer_;
   process::GuardianLink guardian_;
   process::WorkerTree workers_;

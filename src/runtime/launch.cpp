@@ -23,18 +23,78 @@ constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 constexpr int kExitSignal = 128;  // plus the signal's number
 
+// How long the log directory may take to be made, and at the end to be cleared away.
+constexpr std::int64_t kOpenLogsMs = 2000;
+constexpr std::int64_t kCloseLogsMs = 500;
+
 void rename_launcher(const ProcessTitle& title) {
   prctl(PR_SET_NAME, process::kLauncherName);
   const std::string text = format("{}: launcher of process {}", process::kLauncherName, getppid());
   for (std::size_t i = 0; i < title.size; ++i) title.begin[i] = i < text.size() && i + 1 < title.size ? text[i] : '\0';
 }
 
-protocol::Verdict run(const LaunchSettings& settings, output::RunDirectory* logs,
-                      const process::SpawnContext& context, UniqueFd guardian) {
+// The first failure's own code, as a shell gives it.
+int exit_code_of(const protocol::Verdict& verdict) {
+  if (verdict.failures.empty()) return kExitFailed;
+  const ExitStatus exit = verdict.failures.front().exit;
+  return exit.signal != 0 ? kExitSignal + exit.signal : exit.code;
+}
+
+// The directory of this run; null if nothing is to be kept, or can't be. Fails where the user named a place
+// that cannot be had.
+Result<std::shared_ptr<output::RunDirectory>> open_logs(const LogSettings& settings, const std::string& run_id,
+                                                        net::SideThread& files) {
+  if (!settings.enabled) return nullptr;
+  const std::string place = settings.base.value_or(settings.temporary);
+  const auto made = std::make_shared<std::optional<Result<output::RunDirectory>>>();
+  files.post(place, [made, settings, run_id] {
+    *made = output::RunDirectory::create(settings.base, settings.temporary, run_id);
+  });
+  if (!files.wait(kOpenLogsMs)) {
+    log::warning(format("{} does not answer; going on without log directory and error files", printable(place)));
+    return nullptr;
+  }
+  if (!made->value()) {
+    if (settings.base) return std::unexpected(std::move(made->value().error()));
+    // Nobody asked for one: no reason not to train.
+    log::warning(format("{}; going on without log directory and error files", made->value().error().text()));
+    return nullptr;
+  }
+  log::info(format("log directory: {}", made->value()->path()));
+  return std::make_shared<output::RunDirectory>(std::move(*made->value()));
+}
+
+// Clears away what no worker has written to. Returns where the rest is. Nothing is waited for longer than
+// kCloseLogsMs, after which `hangs` names what does not answer.
+agent::LogPlaces close_logs(const std::shared_ptr<output::RunDirectory>& logs, const protocol::Verdict& verdict,
+                            net::SideThread& files, std::string& hangs) {
+  const auto places = std::make_shared<agent::LogPlaces>();
+  if (logs) {
+    files.post(logs->path(), [places, logs, verdict] {
+      if (logs->remove_if_unused()) return;
+      places->directory = logs->path();
+      if (verdict.failures.empty()) return;
+      std::string file = logs->error_file(verdict.restarts_used, verdict.failures.front().local_rank);
+      if (access(file.c_str(), F_OK) == 0) places->error_file = std::move(file);
+    });
+  }
+  if (files.wait(kCloseLogsMs)) return *places;
+  hangs = files.stuck_for(0).value_or("the log directory");
+  return {};
+}
+
+int exit_status(const protocol::Verdict& verdict, bool propagate_exit_code) {
+  if (verdict.outcome == protocol::Verdict::Outcome::kSucceeded) return 0;
+  return propagate_exit_code ? exit_code_of(verdict) : kExitFailed;
+}
+
+// The job, from its beginning to its report. Returns the exit status.
+int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirectory>& logs, net::SideThread& files,
+        const process::SpawnContext& context, UniqueFd guardian) {
   net::Loop loop;
   protocol::Verdict verdict;
   CoordinatorHost coordinator({.nodes = 1, .max_restarts = settings.max_restarts});
-  AgentRunner agent(loop, settings, logs, context, std::move(guardian),
+  AgentRunner agent(loop, settings, files, logs, context, std::move(guardian),
                     {.to_coordinator =
                          [&](protocol::AgentMessage message) { coordinator.from_agent(message); },
                      .finished =
@@ -46,22 +106,16 @@ protocol::Verdict run(const LaunchSettings& settings, output::RunDirectory* logs
       [&](protocol::CoordinatorMessage message) { agent.from_coordinator(std::move(message)); });
   agent.begin();
   loop.run();
-  return verdict;
-}
-
-// The first failure's own code, as a shell gives it.
-int exit_code_of(const protocol::Verdict& verdict) {
-  if (verdict.failures.empty()) return kExitFailed;
-  const ExitStatus exit = verdict.failures.front().exit;
-  return exit.signal != 0 ? kExitSignal + exit.signal : exit.code;
-}
-
-agent::LogPlaces places_of(const protocol::Verdict& verdict, const output::RunDirectory& logs) {
-  agent::LogPlaces places{.error_file = {}, .directory = logs.path()};
-  if (verdict.failures.empty()) return places;
-  std::string file = logs.error_file(verdict.restarts_used, verdict.failures.front().local_rank);
-  if (access(file.c_str(), F_OK) == 0) places.error_file = std::move(file);
-  return places;
+  std::string hangs;
+  const agent::LogPlaces places = close_logs(logs, verdict, files, hangs);
+  const int status = exit_status(verdict, settings.propagate_exit_code);
+  if (!hangs.empty()) {
+    log::warning(format("{} does not answer; what was to be written there is lost", printable(hangs)));
+    // The thread that waits for it keeps this process from ending.
+    agent.leave(status);
+  }
+  write_to_stderr(agent::failure_report(verdict, settings.max_restarts, places));
+  return status;
 }
 
 }  // namespace
@@ -84,29 +138,15 @@ int launch(const LaunchSettings& settings, const process::InheritedState& inheri
   const process::SpawnContext context{.inherited = inherited,
                                       .cgroup = cgroup ? cgroup->descriptor() : -1,
                                       .cgroup_procs = cgroup ? cgroup->procs_descriptor() : -1};
-  std::optional<output::RunDirectory> logs;
-  if (settings.logs.enabled) {
-    auto made = output::RunDirectory::create(settings.logs.base, settings.logs.temporary,
-                                             settings.worker.run_id);
-    if (made) {
-      logs = std::move(*made);
-      log::info(format("log directory: {}", logs->path()));
-    } else if (settings.logs.base) {
-      log::error(made.error().text());
-      return kExitUsage;
-    } else {
-      // Nobody asked for one: no reason not to train.
-      log::warning(format("{}; going on without log directory and error files", made.error().text()));
-    }
+  net::SideThread files;
+  const auto logs = open_logs(settings.logs, settings.worker.run_id, files);
+  if (!logs) {
+    log::error(logs.error().text());
+    return kExitUsage;
   }
-  const protocol::Verdict verdict = run(settings, logs ? &*logs : nullptr, context, std::move(*guardian));
-  const bool logs_kept = logs && !logs->remove_if_unused();
-  if (verdict.outcome == protocol::Verdict::Outcome::kSucceeded) return 0;
-  const agent::LogPlaces places = logs_kept ? places_of(verdict, *logs) : agent::LogPlaces{};
-  const std::string report = agent::failure_report(verdict, settings.max_restarts, places);
-  write_to_stderr(report);
-  if (cgroup) rmdir(cgroup->path().c_str());
-  return settings.propagate_exit_code ? exit_code_of(verdict) : kExitFailed;
+  const int status = run(settings, *logs, files, context, std::move(*guardian));
+  if (cgroup && status != 0) rmdir(cgroup->path().c_str());
+  return status;
 }
 
 }  // namespace elastic::runtime

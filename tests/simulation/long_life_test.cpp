@@ -56,7 +56,7 @@ class World {
         crashes_left_(crashes),
         max_restarts_(max_restarts),
         coordinator_({.nodes = 1, .max_restarts = max_restarts}),
-        lifecycle_({.local_world_size = kWorkers, .shutdown_timeout_ms = kShutdownTimeoutMs}) {
+        lifecycle_({.local_world_size = kWorkers, .shutdown_timeout_ms = kShutdownTimeoutMs, .logs = true}) {
     happened(agent::Begin{});
   }
 
@@ -206,7 +206,9 @@ class World {
 
   void carry_out(const agent::StopTimer&) { timer_ = 0; }
 
+  void carry_out(const agent::OpenLogs& effect) { happened(agent::LogsOpened{effect.round}); }
   void carry_out(const agent::PrepareLogs&) {}
+  void carry_out(const agent::GiveUpLogs&) { must(false, "the log directory does not hang here"); }
 
   void carry_out(const agent::Warn& effect) {
     must(effect.text.find(format("(restart {} of {})", rounds_, max_restarts_)) != std::string::npos,

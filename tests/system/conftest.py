@@ -10,6 +10,7 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(__file__))
 import harness  # noqa: E402
+from deaf_server import DeafServer  # noqa: E402
 
 USUAL_TIME_LIMIT = 120  # seconds for one test, unless @pytest.mark.time_limit says otherwise
 
@@ -106,3 +107,14 @@ def with_cgroup(request):
         return {"ELASTIC_RUN_CGROUP": "off"}
     request.getfixturevalue("has_cgroup")
     return {}
+
+
+@pytest.fixture
+def deaf_server(tmp_path):
+    """A deaf_server.DeafServer, whose directory is mounted by its mount_here."""
+    if not os.path.exists("/dev/fuse") or os.geteuid() != 0:
+        pytest.skip("needs /dev/fuse, and root to mount")
+    (tmp_path / "deaf").mkdir()
+    serving = DeafServer(tmp_path / "deaf")
+    yield serving
+    serving.close()

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "rendezvous/protocol/messages.h"
+#include "src/net/loop.h"
+#include "src/net/side_thread.h"
+#include "src/output/log_files.h"
+
+namespace elastic::runtime {
+
+// The log directory of a run, every touch of which is done by a side thread: it may lie on a file system
+// that hangs.
+class LogHost {
+ public:
+  struct Handlers {
+    std::function<void(protocol::RoundNumber)> on_opened;
+    std::function<void(protocol::RoundNumber, std::string reason)> on_failed;
+  };
+
+  // `directory` may be null: then nothing is kept. The thread outlives the host.
+  LogHost(net::Loop& loop, net::SideThread& thread, std::shared_ptr<output::RunDirectory> directory,
+          Handlers handlers);
+
+  // Makes the directories of a round's workers. on_failed only where the user has named the place; elsewhere
+  // it is no reason not to train.
+  void open(protocol::RoundNumber round, int restart_count, int workers);
+  // The same for a round that may follow.
+  void prepare(int workers);
+  // From now on nothing is kept.
+  void give_up();
+
+  // Where a worker's @record is to write; empty if nothing is kept.
+  std::string error_file(int restart_count, int local_rank) const;
+
+ private:
+  net::SideThread& thread_;
+  std::shared_ptr<output::RunDirectory> directory_;
+  Handlers handlers_;
+  net::ReadWatch done_watch_;
+};
+
+}  // namespace elastic::runtime
