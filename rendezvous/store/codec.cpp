@@ -154,7 +154,7 @@ bool Decoder::take_hello(Bytes& bytes) {
 }
 
 bool Decoder::begin_command(Bytes& bytes) {
-  release_large();
+  if (has_large_ || !command_.keys.empty() || !command_.values.empty()) release_large();
   if (bytes.empty()) return false;
   const std::uint8_t op = bytes[0];
   bytes = bytes.subspan(1);
@@ -168,6 +168,7 @@ bool Decoder::begin_command(Bytes& bytes) {
   fields_ = fields_of(command_.op);
   field_ = 0;
   command_bytes_ = 0;
+  held_bytes_ = 0;
   in_command_ = true;
   return true;
 }
@@ -236,6 +237,7 @@ bool Decoder::take_list(Bytes& bytes, bool with_values) {
     if (!has_length_) {
       if (!take_length(bytes, is_key)) return false;
       list.emplace_back();
+      held_bytes_ += sizeof(std::string);
     }
     if (!take_text(bytes, list.back())) return false;
   }
@@ -256,10 +258,11 @@ bool Decoder::take_length(Bytes& bytes, bool is_key) {
                          is_key ? "key" : "value", length, limit));
   }
   length_ = static_cast<std::size_t>(length);
+  has_large_ = has_large_ || length_ > kKeptBytes;
   command_bytes_ += length_;
-  if (command_bytes_ > kCommandBytes) {
+  if (command_bytes_ > limits::kStoreCommandBytes) {
     return refuse(Refusal::Kind::kCommandTooLong,
-                  format("it sent a request of more than {} bytes", kCommandBytes));
+                  format("it sent a request of more than {} bytes", limits::kStoreCommandBytes));
   }
   has_length_ = true;
   return true;
@@ -272,6 +275,7 @@ bool Decoder::take_text(Bytes& bytes, std::string& text) {
   if (needed > text.capacity())
     text.reserve(std::min(length_, std::max(needed, 2 * text.capacity())));
   text.append(as_text(bytes.first(taken)));
+  held_bytes_ += taken;
   bytes = bytes.subspan(taken);
   if (text.size() < length_) return false;
   has_length_ = false;
@@ -286,6 +290,7 @@ bool Decoder::refuse(Refusal::Kind kind, std::string reason) {
 
 // Small strings stay allocated for the next command; large ones would add up over idle connections.
 void Decoder::release_large() {
+  has_large_ = false;
   for (std::string* text : {&command_.key, &command_.value, &command_.expected}) {
     if (text->capacity() > kKeptBytes) std::string().swap(*text);  // an assignment keeps the memory
   }

@@ -68,6 +68,8 @@ struct Refusal {
     kOutOfRange,       // ADD or BARRIER beyond 64 bits
     kReplyTooLong,
     kUnreadReplies,
+    kStoreFull,        // the keyspace's bound
+    kTransitFull,      // the bound of what all clients have under way
     kSilent,           // no VALIDATE in time
   };
   Kind kind;
@@ -75,9 +77,6 @@ struct Refusal {
 };
 inline constexpr std::size_t kRefusalKinds =
     static_cast<std::size_t>(Refusal::Kind::kSilent) + 1;
-
-// Bytes of one request, its keys and values together; above it the connection is closed.
-inline constexpr std::size_t kCommandBytes = 64 * 1024 * 1024;
 
 // Turns one connection's bytes, in whatever pieces they come, into commands. Takes the time that
 // the number of bytes needs, however small the pieces; holds the one command that is incomplete.
@@ -99,6 +98,10 @@ class Decoder {
 
   // True once VALIDATE has come whole.
   bool greeted() const;
+
+  // Memory of the unfinished command, in bytes, about: what has come of its keys and values, and
+  // their strings. A few hundred bytes that every decoder keeps do not count.
+  std::size_t held_bytes() const { return in_command_ ? held_bytes_ : 0; }
 
  private:
   enum class Field : std::uint8_t { kKey, kExpected, kValue, kNumber, kNonce, kKeys, kPairs };
@@ -124,11 +127,13 @@ class Decoder {
   std::uint64_t list_done_ = 0;          // and how many of them are complete
   std::size_t length_ = 0;               // of the string being read
   std::size_t command_bytes_ = 0;        // announced so far by the current command's lengths
+  std::size_t held_bytes_ = 0;           // that have come of it, and the strings of its list
   std::array<std::uint8_t, 8> part_{};   // the start of a number that came in pieces
   std::uint8_t part_size_ = 0;
   std::uint8_t hello_size_ = 0;          // bytes of VALIDATE and its magic that have come
   bool in_command_ = false;
   bool has_list_size_ = false;
+  bool has_large_ = false;  // something long has come since release_large()
   bool has_length_ = false;
   bool refused_ = false;
 };

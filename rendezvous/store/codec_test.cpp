@@ -264,6 +264,24 @@ TEST_CASE("an announced length or count takes no memory before its bytes come") 
   CHECK(lists.command().keys.capacity() <= 1024);
 }
 
+TEST_CASE("the memory of an unfinished request is counted, and of a finished one no more") {
+  Decoder decoder;
+  Decoded decoded;
+  feed(decoder, kHello + op(Op::kSet) + text("/k") + i64(1000) + std::string(600, 'v'), decoded);
+  CHECK(decoder.held_bytes() == 602);
+  feed(decoder, std::string(399, 'v'), decoded);
+  CHECK(decoder.held_bytes() == 1001);
+  feed(decoder, "v", decoded);
+  CHECK(decoded.commands.size() == 1);
+  CHECK(decoder.held_bytes() == 0);
+  // An empty key takes memory, too.
+  feed(decoder, op(Op::kCheck) + i64(1000) + std::string(8 * 999, '\0'), decoded);
+  CHECK(decoder.held_bytes() == 999 * sizeof(std::string));
+  feed(decoder, std::string(8, '\0') + op(Op::kGetNumKeys), decoded);
+  CHECK(decoded.commands.size() == 3);
+  CHECK(decoder.held_bytes() == 0);
+}
+
 TEST_CASE("a large command leaves no memory with an idle connection") {
   const std::string large(1024 * 1024, 'v');
   Decoder decoder;

@@ -17,6 +17,11 @@ using Outcome = std::expected<void, Refusal>;
 constexpr std::size_t kLengthBytes = 8;
 constexpr std::size_t kReplyBytes = limits::kStoreUnreadReplyBytes;
 constexpr std::size_t kGrownValueBytes = kReplyBytes - kLengthBytes;
+// Of a counter's text: a sign and 19 digits.
+constexpr std::size_t kCounterBytes = 20;
+
+// Below it a value is copied into the memory of the one it replaces.
+constexpr std::size_t kSmallValueBytes = 256;
 
 std::unexpected<Refusal> refuse(Refusal::Kind kind, std::string reason) {
   return std::unexpected<Refusal>(Refusal{kind, std::move(reason)});
@@ -45,6 +50,10 @@ std::optional<std::int64_t> read_counter(std::string_view text) {
 }  // namespace
 
 Outcome Keyspace::apply(ClientId client, Command& command, Outbox& outbox) {
+  // A wait takes room only if it lasts.
+  if (command.op != Op::kWait) {
+    if (auto room = check_room(command); !room) return room;
+  }
   std::string& out = outbox.replies_to(client);
   switch (command.op) {
     case Op::kSet: store(std::move(command.key), std::move(command.value), outbox); break;
@@ -52,7 +61,7 @@ Outcome Keyspace::apply(ClientId client, Command& command, Outbox& outbox) {
     case Op::kGet: get(command.key, out); break;
     case Op::kAdd: return add(command, out, outbox);
     case Op::kCheck: put_byte(out, all_present(command.keys) ? kReady : kNotReady); break;
-    case Op::kWait: wait(client, command, out); break;
+    case Op::kWait: return wait(client, command, out);
     case Op::kGetNumKeys: put_i64(out, static_cast<std::int64_t>(values_.size())); break;
     case Op::kDeleteKey: delete_key(command.key, out); break;
     case Op::kAppend: return append(command, outbox);
@@ -82,7 +91,7 @@ void Keyspace::compare_set(Command& command, std::string& out, Outbox& outbox) {
     put_string(out, sets ? store(std::move(command.key), std::move(command.value), outbox) : command.expected);
     return;
   }
-  if (found->second == command.expected) found->second = std::move(command.value);
+  if (found->second == command.expected) replace(found->second, std::move(command.value));
   // A wait of the same client is answered before its COMPARE_SET is, as by PyTorch's server.
   wake_all(found->first, outbox);
   put_string(out, found->second);
@@ -123,20 +132,24 @@ std::expected<std::int64_t, Refusal> Keyspace::counted(std::string_view key, std
 void Keyspace::delete_key(std::string_view key, std::string& out) {
   const auto found = values_.find(key);
   const bool exists = found != values_.end();
-  if (exists) values_.erase(found);
+  if (exists) {
+    text_bytes_ -= found->first.size() + found->second.size();
+    values_.erase(found);
+  }
   put_i64(out, exists ? 1 : 0);
 }
 
 Outcome Keyspace::append(Command& command, Outbox& outbox) {
-  const auto [at, is_new] = values_.try_emplace(std::move(command.key));
+  const auto at = value_at(std::move(command.key));
   if (command.value.size() > kGrownValueBytes - at->second.size()) {
     return refuse(Refusal::Kind::kValueTooLong,
                   format("its APPEND takes the value of key {} beyond {} bytes",
                          printable(at->first), kGrownValueBytes));
   }
-  if (is_new) {
-    at->second = std::move(command.value);
+  if (at->second.empty()) {
+    replace(at->second, std::move(command.value));
   } else {
+    text_bytes_ += command.value.size();
     at->second += command.value;
   }
   wake_all(at->first, outbox);
@@ -176,7 +189,10 @@ Outcome Keyspace::list_keys(std::string& out) const {
 }
 
 void Keyspace::queue_push(Command& command, Outbox& outbox) {
-  const auto at = queues_.try_emplace(std::move(command.key)).first;
+  const auto [at, is_new] = queues_.try_emplace(std::move(command.key));
+  if (is_new) text_bytes_ += at->first.size();
+  text_bytes_ += command.value.size();
+  ++items_;
   at->second.push_back(std::move(command.value));
   wake_one(at->first, outbox);
 }
@@ -187,8 +203,12 @@ void Keyspace::queue_pop(std::string_view key, std::string& out) {
   std::deque<std::string>& queue = found->second;
   put_i64(out, static_cast<std::int64_t>(queue.size()));
   put_string(out, queue.front());
+  text_bytes_ -= queue.front().size();
+  --items_;
   queue.pop_front();
-  if (queue.empty()) queues_.erase(found);
+  if (!queue.empty()) return;
+  text_bytes_ -= found->first.size();
+  queues_.erase(found);
 }
 
 std::int64_t Keyspace::queue_length(std::string_view key) const {
@@ -200,8 +220,8 @@ std::int64_t Keyspace::queue_length(std::string_view key) const {
 Outcome Keyspace::barrier(ClientId client, Command& command, std::string& out, Outbox& outbox) {
   const auto count = counted(command.key, 1, "BARRIER");
   if (!count) return std::unexpected(count.error());
-  const auto at = values_.try_emplace(std::move(command.key)).first;
-  at->second = std::to_string(*count);
+  const auto at = value_at(std::move(command.key));
+  replace(at->second, std::to_string(*count));
   if (*count >= command.number) {
     put_byte(out, kStopWaiting);
     wake_all(at->first, outbox);
@@ -213,16 +233,22 @@ Outcome Keyspace::barrier(ClientId client, Command& command, std::string& out, O
 }
 
 // A wait that can be answered at once leaves the one that is pending alone; any other replaces it.
-void Keyspace::wait(ClientId client, Command& command, std::string& out) {
-  if (all_present(command.keys)) return put_byte(out, kStopWaiting);
+Outcome Keyspace::wait(ClientId client, Command& command, std::string& out) {
+  if (all_present(command.keys)) {
+    put_byte(out, kStopWaiting);
+    return {};
+  }
+  if (auto room = check_room(command); !room) return room;
   drop(client);
   for (std::string& key : command.keys) {
     if (!present(key)) add_place(client, std::move(key), WaitsFor::kKey);
   }
+  return {};
 }
 
 void Keyspace::add_place(ClientId client, std::string key, WaitsFor what) {
-  const auto at = waiters_.try_emplace(std::move(key)).first;
+  const auto [at, is_new] = waiters_.try_emplace(std::move(key));
+  if (is_new) text_bytes_ += at->first.size();
   WaitList& list = at->second;
   // This wait is being made now, so a key named twice has it as its last waiter.
   if (!list.empty() && list.back().client == client) return;
@@ -230,6 +256,7 @@ void Keyspace::add_place(ClientId client, std::string key, WaitsFor what) {
   list.push_back({client, wait.places.size(), what});
   wait.places.push_back({&*at, std::prev(list.end())});
   ++wait.missing;
+  ++places_;
 }
 
 void Keyspace::drop(ClientId client) {
@@ -238,9 +265,60 @@ void Keyspace::drop(ClientId client) {
   for (const Place& place : found->second.places) {
     if (place.key == nullptr) continue;
     place.key->second.erase(place.waiter);
-    if (place.key->second.empty()) waiters_.erase(waiters_.find(place.key->first));
+    if (place.key->second.empty()) forget_awaited(waiters_.find(place.key->first));
   }
-  waits_.erase(found);
+  forget_wait(found);
+}
+
+void Keyspace::forget_awaited(Map<WaitList>::iterator key) {
+  text_bytes_ -= key->first.size();
+  waiters_.erase(key);
+}
+
+void Keyspace::forget_wait(std::unordered_map<ClientId, Wait>::iterator wait) {
+  places_ -= wait->second.places.size();
+  waits_.erase(wait);
+}
+
+std::size_t Keyspace::held_bytes() const {
+  return text_bytes_ + (values_.size() + waiters_.size()) * limits::kStoreEntryBytes +
+         queues_.size() * limits::kStoreQueueBytes + items_ * limits::kStoreItemBytes +
+         waits_.size() * limits::kStoreWaitBytes + places_ * limits::kStorePlaceBytes;
+}
+
+std::size_t Keyspace::most_added_by(const Command& command) {
+  constexpr std::size_t kAwaitedBytes = limits::kStoreEntryBytes + limits::kStorePlaceBytes;
+  std::size_t bytes = command.key.size();
+  switch (command.op) {
+    case Op::kSet:
+    case Op::kCompareSet:
+    case Op::kAppend: return bytes + command.value.size() + limits::kStoreEntryBytes;
+    case Op::kAdd: return bytes + kCounterBytes + limits::kStoreEntryBytes;
+    case Op::kQueuePush:
+      return bytes + command.value.size() + limits::kStoreQueueBytes + limits::kStoreItemBytes;
+    case Op::kBarrier:
+      return 2 * bytes + kCounterBytes + limits::kStoreEntryBytes + limits::kStoreWaitBytes +
+             kAwaitedBytes;
+    case Op::kMultiSet:
+      bytes = command.keys.size() * limits::kStoreEntryBytes;
+      for (const std::string& key : command.keys) bytes += key.size();
+      for (const std::string& value : command.values) bytes += value.size();
+      return bytes;
+    case Op::kWait:
+      bytes = limits::kStoreWaitBytes + command.keys.size() * kAwaitedBytes;
+      for (const std::string& key : command.keys) bytes += key.size();
+      return bytes;
+    default: return 0;
+  }
+}
+
+Outcome Keyspace::check_room(const Command& command) const {
+  const std::size_t more = most_added_by(command);
+  if (more == 0 || (more <= most_bytes_ && held_bytes() <= most_bytes_ - more)) return {};
+  return refuse(Refusal::Kind::kStoreFull,
+                format("its request could take the store beyond {} bytes, the most for keys, values and "
+                       "waits in all; delete keys that nobody needs any more, and keep large data "
+                       "elsewhere", most_bytes_));
 }
 
 bool Keyspace::present(std::string_view key) const {
@@ -255,10 +333,25 @@ bool Keyspace::all_present(const std::vector<std::string>& keys) const {
 }
 
 const std::string& Keyspace::store(std::string&& key, std::string&& value, Outbox& outbox) {
-  const auto at = values_.try_emplace(std::move(key)).first;
-  at->second = std::move(value);
+  const auto at = value_at(std::move(key));
+  replace(at->second, std::move(value));
   wake_all(at->first, outbox);
   return at->second;
+}
+
+auto Keyspace::value_at(std::string&& key) -> Map<std::string>::iterator {
+  const auto [at, is_new] = values_.try_emplace(std::move(key));
+  if (is_new) text_bytes_ += at->first.size();
+  return at;
+}
+
+void Keyspace::replace(std::string& value, std::string&& by) {
+  text_bytes_ += by.size() - value.size();
+  if (by.size() <= value.capacity() && value.capacity() <= kSmallValueBytes) {
+    value.assign(by);  // costs neither of them its memory
+  } else {
+    value = std::move(by);
+  }
 }
 
 void Keyspace::wake_all(std::string_view key, Outbox& outbox) {
@@ -266,7 +359,7 @@ void Keyspace::wake_all(std::string_view key, Outbox& outbox) {
   const auto found = waiters_.find(key);
   if (found == waiters_.end()) return;
   const WaitList list = std::move(found->second);
-  waiters_.erase(found);
+  forget_awaited(found);
   for (const Waiter& waiter : list) arrived(waiter, outbox);
 }
 
@@ -289,7 +382,7 @@ void Keyspace::wake_one(std::string_view key, Outbox& outbox) {
       if (here->what == WaitsFor::kKey) woken.splice(woken.end(), list, here);
     }
   }
-  if (list.empty()) waiters_.erase(found);
+  if (list.empty()) forget_awaited(found);
   for (const Waiter& waiter : woken) arrived(waiter, outbox);
 }
 
@@ -299,7 +392,7 @@ void Keyspace::arrived(const Waiter& waiter, Outbox& outbox) {
   Wait& wait = found->second;
   wait.places[waiter.place].key = nullptr;
   if (--wait.missing > 0) return;
-  waits_.erase(found);
+  forget_wait(found);
   put_byte(outbox.replies_to(waiter.client), kStopWaiting);
 }
 

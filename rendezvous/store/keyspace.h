@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rendezvous/store/codec.h"
+#include "src/base/limits.h"
 
 namespace elastic::store {
 
@@ -33,13 +34,15 @@ class Outbox {
 // command (libuv backend of torch 2.15), but for the differences that docs/store-protocol.md lists.
 class Keyspace {
  public:
-  Keyspace() = default;
+  // `most_bytes`: what held_bytes() may reach.
+  explicit Keyspace(std::size_t most_bytes = limits::kStoreBytes) : most_bytes_(most_bytes) {}
   Keyspace(const Keyspace&) = delete;
   Keyspace& operator=(const Keyspace&) = delete;
 
   // Carries out one command, whose strings it may take, and appends the replies it causes, to this
   // and to waiting clients. A refusal means that the client's connection must be closed: nothing
-  // has changed and nothing was appended.
+  // has changed and nothing was appended. Whether a command has room is judged as if all of its keys
+  // were new, whatever it would replace.
   std::expected<void, Refusal> apply(ClientId client, Command& command, Outbox& outbox);
 
   // Forgets what the client waits for. To be called when its connection has gone.
@@ -48,6 +51,10 @@ class Keyspace {
   std::size_t keys() const { return values_.size(); }
   std::size_t waiting_clients() const { return waits_.size(); }
   std::size_t awaited_keys() const { return waiters_.size(); }
+
+  // Bytes of all keys, values, items and awaited keys, and what limits.h counts for each of them.
+  // 0 when there are no keys, queues and waits.
+  std::size_t held_bytes() const;
 
  private:
   struct Hash {
@@ -89,10 +96,13 @@ class Keyspace {
   void queue_push(Command& command, Outbox& outbox);
   void queue_pop(std::string_view key, std::string& out);
   std::int64_t queue_length(std::string_view key) const;
-  void wait(ClientId client, Command& command, std::string& out);
+  std::expected<void, Refusal> wait(ClientId client, Command& command, std::string& out);
   std::expected<void, Refusal> barrier(ClientId client, Command& command, std::string& out,
                                        Outbox& outbox);
 
+  // What a command may add to held_bytes(), at most.
+  static std::size_t most_added_by(const Command& command);
+  std::expected<void, Refusal> check_room(const Command& command) const;
   bool present(std::string_view key) const;
   bool all_present(const std::vector<std::string>& keys) const;
   // The number at a key, a missing one being 0, plus `delta`; `request` is its name for a refusal.
@@ -100,11 +110,20 @@ class Keyspace {
                                                std::string_view request) const;
   // Sets a key and wakes who waits for it. Returns the value where it lies now.
   const std::string& store(std::string&& key, std::string&& value, Outbox& outbox);
+  // The value of a key, which is made if it is missing; nobody is woken.
+  Map<std::string>::iterator value_at(std::string&& key);
+  void replace(std::string& value, std::string&& by);
   void add_place(ClientId client, std::string key, WaitsFor what);
   void wake_all(std::string_view key, Outbox& outbox);
   void wake_one(std::string_view key, Outbox& outbox);
   void arrived(const Waiter& waiter, Outbox& outbox);
+  void forget_awaited(Map<WaitList>::iterator key);
+  void forget_wait(std::unordered_map<ClientId, Wait>::iterator wait);
 
+  std::size_t most_bytes_;
+  std::size_t text_bytes_ = 0;  // of all keys, values, items and awaited keys
+  std::size_t items_ = 0;       // of all queues
+  std::size_t places_ = 0;      // of all waits
   Map<std::string> values_;
   Map<std::deque<std::string>> queues_;  // no queue here is empty
   Map<WaitList> waiters_;                // no list here is empty

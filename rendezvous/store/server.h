@@ -18,12 +18,22 @@
 
 namespace elastic::store {
 
+// What a server bears before it closes connections.
+struct ServerBounds {
+  std::int64_t greeting_ms = limits::kStoreGreetingMs;         // from a connection to its VALIDATE
+  std::size_t unread_bytes = limits::kStoreUnreadReplyBytes;   // of one client's replies
+  std::size_t store_bytes = limits::kStoreBytes;               // of the keyspace
+  std::size_t transit_bytes = limits::kStoreTransitBytes;      // of all unfinished requests, unread replies
+};
+
 // A worker store: one listening port, its connections and the keyspace they share.
 class Server final : private Outbox {
  public:
   struct Stats {
     std::size_t connections = 0;  // now
     std::size_t keys = 0;         // now
+    std::size_t store_bytes = 0;    // of the keyspace, now
+    std::size_t transit_bytes = 0;  // unfinished requests and unread replies, now
     std::uint64_t accepted = 0;   // the rest since open()
     std::uint64_t refused = 0;    // closed for what they sent or did not read
     std::uint64_t commands = 0;
@@ -31,9 +41,8 @@ class Server final : private Outbox {
 
   // Listens on a numeric address, or on all addresses if it is empty; port 0 takes a free one.
   // Serves from the next turn of the loop on. Fails as net::Listener::open does.
-  // Who has not said VALIDATE `greeting_ms` after it connected is disconnected.
   static Result<std::unique_ptr<Server>> open(net::Loop& loop, const std::string& address, std::uint16_t port,
-                                              std::int64_t greeting_ms = limits::kStoreGreetingMs);
+                                              const ServerBounds& bounds = {});
   // Closes the port and every connection.
   ~Server();
   Server(const Server&) = delete;
@@ -51,15 +60,25 @@ class Server final : private Outbox {
  private:
   struct Connection;
 
-  Server(net::Loop& loop, std::int64_t greeting_ms);
+  Server(net::Loop& loop, const ServerBounds& bounds);
   void accept(std::unique_ptr<net::Stream> stream);
   void serve(Connection& connection, Bytes bytes);
   std::optional<Refusal> carry_out(Connection& connection, Bytes bytes);
   // Gives the client its replies of this turn; a refusal if it has left too many unread.
   std::optional<Refusal> send(Connection& connection);
   void send_to_woken();
+  // Counts anew what a client has under way; where that takes all beyond their bound, whoever has
+  // the most is disconnected, which may be this one.
+  void count_transit(Connection& connection);
+  static std::size_t bytes_under_way(const Connection& connection);
+  void recount_transit(Connection& connection);
+  void end_who_has_most_under_way();
   void refuse(Connection& connection, const Refusal& refusal);
   void close(ClientId client);
+  std::size_t held_bytes() const;
+  // Has free memory given back to the system a while after much of it has become free.
+  void watch_memory();
+  void give_memory_back();
   void close_silent_newcomers();
   std::string& replies_to(ClientId client) override;
 
@@ -70,15 +89,21 @@ class Server final : private Outbox {
   };
 
   net::Loop& loop_;
-  std::int64_t greeting_ms_;
+  ServerBounds bounds_;
   std::deque<Newcomer> newcomers_;  // the earliest deadline first; some have greeted or gone since
   net::Timer next_deadline_;
   std::unique_ptr<net::Listener> listener_;
-  std::unique_ptr<Keyspace> keyspace_ = std::make_unique<Keyspace>();
+  std::unique_ptr<Keyspace> keyspace_;
   std::unordered_map<ClientId, std::unique_ptr<Connection>> connections_;
   std::vector<Connection*> woken_;  // others that have replies by the commands being carried out
   Connection* serving_ = nullptr;   // the client whose commands are being carried out
   ClientId last_client_ = 0;
+  // The sum of all connections' transit_bytes. Each is as old as its connection's last request, and
+  // replies may have been read since: a sum that is too large is counted anew.
+  std::size_t transit_bytes_ = 0;
+  std::size_t most_held_bytes_ = 0;  // since free memory was given back
+  net::Timer give_back_;
+  bool will_give_back_ = false;
   Stats stats_;
   std::bitset<kRefusalKinds> told_;  // what the user has been told once already
 };

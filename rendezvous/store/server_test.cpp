@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,10 +27,10 @@ const std::string kOne(1, '\1');
 // A server on a running loop. Refusals are expected here and must not fill the test's output.
 class Host {
  public:
-  explicit Host(const std::string& address = "127.0.0.1", std::int64_t greeting_ms = 30'000) {
+  explicit Host(const std::string& address = "127.0.0.1", const ServerBounds& bounds = {}) {
     log::set_level(log::Level::kOff);
     loop_.on_loop([&] {
-      auto opened = Server::open(loop_.loop(), address, 0, greeting_ms);
+      auto opened = Server::open(loop_.loop(), address, 0, bounds);
       REQUIRE(opened.has_value());
       server_ = std::move(*opened);
       port_ = server_->port();
@@ -65,6 +67,12 @@ class Host {
 std::string ask(Client& client, const std::string& request, std::size_t reply_size) {
   REQUIRE(client.send(request));
   return client.receive(reply_size);
+}
+
+// Fails where it does not come true within ten seconds.
+void wait_until(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!condition()) REQUIRE(std::chrono::steady_clock::now() < end);
 }
 
 TEST_CASE("clients of one server share its keys") {
@@ -178,6 +186,104 @@ TEST_CASE("replies that are left unread one after the other end in the same") {
   CHECK(host.stats().connections == 0);
 }
 
+TEST_CASE("many small replies that are left unread end before their memory is much more than their bytes") {
+  constexpr std::size_t kMost = 1 << 20;
+  Host host("127.0.0.1", {.unread_bytes = kMost});
+  Client slow = host.client();
+  CHECK(ask(slow, set("/v", std::string(1024, 'v')) + ping("done"), 4) == "done");
+  while (host.stats().transit_bytes == 0) REQUIRE(slow.send(get("/v")));  // the kernel's buffers are full
+  std::size_t most = 0;
+  for (std::size_t asked = 0; host.stats().refused == 0; ++asked) {
+    REQUIRE(asked < kMost / 4);  // by their bytes alone they would go on
+    REQUIRE(slow.send(ping("drip")));  // four bytes of reply, each in a write of its own
+    most = std::max(most, host.stats().transit_bytes);
+  }
+  CHECK(most > kMost);
+  CHECK(most <= 2 * kMost);
+}
+
+TEST_CASE("a store beyond its bound closes who would fill it, and serves the others") {
+  Host host("127.0.0.1", {.store_bytes = 1 << 20});
+  Client other = host.client();
+  Client filling = host.client();
+  CHECK(ask(other, set("/k", "value") + ping("done"), 4) == "done");
+  CHECK(ask(filling, set("/big", std::string(1 << 20, 'v')), 1).empty());
+  CHECK(ask(other, get("/k"), 13) == text("value"));
+  CHECK(ask(other, op(Op::kGetNumKeys), 8) == i64(1));
+  CHECK(host.stats().refused == 1);
+  CHECK(ask(other, op(Op::kDeleteKey) + text("/k"), 8) == i64(1));
+  CHECK(host.stats().store_bytes == 0);
+}
+
+TEST_CASE("half requests of all clients together are bounded: who has the most is closed") {
+  constexpr std::size_t kMost = 1 << 20;
+  Host host("127.0.0.1", {.transit_bytes = kMost});
+  const auto half_of = [&](Client& client, std::size_t size) {
+    REQUIRE(client.send(op(Op::kSet) + text("/k") + i64(kMost) + std::string(size, 'v')));
+  };
+  const auto wait_for = [&](std::size_t bytes) {
+    wait_until([&] { return host.stats().transit_bytes == bytes; });
+  };
+  Client largest = host.client();
+  half_of(largest, kMost / 2);
+  wait_for(2 + kMost / 2);
+  std::vector<Client> smaller;
+  for (std::size_t i = 0; i < 4; ++i) {
+    smaller.push_back(host.client());
+    half_of(smaller.back(), kMost / 8 - 3);
+    wait_for(2 + kMost / 2 + (i + 1) * (kMost / 8 - 1));
+  }
+  CHECK(host.stats().refused == 0);
+  Client one_more = host.client();
+  half_of(one_more, 1000);
+  CHECK(largest.ended());
+  wait_for(4 * (kMost / 8 - 1) + 1002);
+  CHECK(host.stats().refused == 1);
+  CHECK(host.stats().connections == 5);
+  // What vanishes or is completed makes room.
+  smaller.clear();
+  REQUIRE(one_more.send(std::string(kMost - 1000, 'v') + ping("done")));
+  CHECK(one_more.receive(4) == "done");
+  wait_for(0);
+}
+
+TEST_CASE("unread replies of all clients together are bounded: who has the most is closed") {
+  constexpr std::size_t kMost = 32 << 20;
+  Host host("127.0.0.1", {.transit_bytes = kMost});
+  Client other = host.client();
+  CHECK(ask(other, set("/v", std::string(1 << 20, 'v')) + ping("done"), 4) == "done");
+  const auto ask_for = [&](Client& client, int times) {
+    const std::uint64_t before = host.stats().commands;
+    for (int i = 0; i < times; ++i) REQUIRE(client.send(get("/v")));
+    wait_until([&] {
+      return host.stats().refused > 0 || host.stats().commands == before + static_cast<unsigned>(times);
+    });
+  };
+  Client greedy = host.client();
+  ask_for(greedy, 24);
+  CHECK(host.stats().refused == 0);
+  Client modest = host.client();
+  for (int i = 0; i < 20 && host.stats().refused == 0; ++i) ask_for(modest, 1);
+  CHECK(greedy.receive(24 << 20).size() < 24 << 20);  // and then its connection ended
+  CHECK(modest.receive(1000).size() == 1000);
+  CHECK(ask(other, ping("abcd"), 4) == "abcd");
+  CHECK(host.stats().refused == 1);
+  CHECK(host.stats().transit_bytes <= kMost);
+}
+
+TEST_CASE("replies that have been read since make room for others") {
+  constexpr std::size_t kMost = 32 << 20;
+  Host host("127.0.0.1", {.transit_bytes = kMost});
+  const std::string value(8 << 20, 'v');
+  std::vector<Client> clients;
+  for (int i = 0; i < 12; ++i) {  // each asks nothing more after it, so its count is an old one
+    clients.push_back(host.client());
+    REQUIRE(clients.back().send(i == 0 ? set("/v", value) + get("/v") + get("/v") : get("/v") + get("/v")));
+    CHECK(clients.back().receive(2 * (8 + value.size())).size() == 2 * (8 + value.size()));
+  }
+  CHECK(host.stats().refused == 0);
+}
+
 TEST_CASE("a reader that is slow but reads gets all its replies") {
   Host host;
   Client client = host.client();
@@ -252,7 +358,7 @@ TEST_CASE("a port that is taken is an error") {
 }
 
 TEST_CASE("who does not say VALIDATE in time is closed, who said it may be silent for ever") {
-  Host host("127.0.0.1", 50);
+  Host host("127.0.0.1", {.greeting_ms = 50});
   Client greeted(host.port());
   REQUIRE(greeted.send(kHello));
   Client silent(host.port());

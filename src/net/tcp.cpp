@@ -1,6 +1,7 @@
 #include "src/net/tcp.h"
 
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -9,6 +10,8 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <memory>
+#include <utility>
 
 #include "src/base/check.h"
 #include "src/base/log.h"
@@ -19,8 +22,13 @@ namespace {
 
 // The kernel cuts it down to net.core.somaxconn; all workers of a node connect within milliseconds.
 constexpr int kBacklog = 65535;
-// Silence after which the kernel asks whether the peer still lives.
-constexpr unsigned kKeepAliveSeconds = 60;
+// A peer whose host has gone without a word is found out by the kernel: after so many seconds of
+// silence it asks, again and again, and after so many in all without an answer, or in which the
+// peer took nothing of what was sent, the connection ends.
+constexpr int kSilentSeconds = 60;
+constexpr int kAskAgainSeconds = 10;
+constexpr int kAskTimes = 6;
+constexpr int kGoneMs = 120'000;
 constexpr std::size_t kReadBytes = 64 * 1024;
 
 std::string address_text(const sockaddr_storage& address) {
@@ -43,6 +51,26 @@ std::uint16_t bound_port(const uv_tcp_t* handle) {
                                             : reinterpret_cast<sockaddr_in6*>(&address)->sin6_port);
 }
 
+// False if it is no numeric address.
+bool to_address(const char* host, std::uint16_t port, sockaddr_storage& address) {
+  return uv_ip4_addr(host, port, reinterpret_cast<sockaddr_in*>(&address)) == 0 ||
+         uv_ip6_addr(host, port, reinterpret_cast<sockaddr_in6*>(&address)) == 0;
+}
+
+// Of a listening socket: each connection that it accepts has them from the start.
+void set_options(uv_tcp_t* handle) {
+  uv_os_fd_t fd = -1;
+  if (uv_fileno(reinterpret_cast<uv_handle_t*>(handle), &fd) != 0) return;
+  const auto set = [fd](int level, int name, int value) { setsockopt(fd, level, name, &value, sizeof value); };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, kSilentSeconds);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, kAskAgainSeconds);
+  set(IPPROTO_TCP, TCP_KEEPCNT, kAskTimes);
+  // While something is unacknowledged the kernel does not ask, and sends it again for a quarter of an hour.
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, kGoneMs);
+}
+
 }  // namespace
 
 // Lives until libuv has let go of the handle, which may be after the Stream has gone.
@@ -50,6 +78,7 @@ struct Stream::State {
   uv_tcp_t handle{};
   Handlers handlers;
   bool closed = false;
+  std::size_t held_bytes = 0;  // by write()
   // One buffer serves all streams of the thread: libuv reads into it and hands it over at once.
   static inline thread_local std::array<std::uint8_t, kReadBytes> read_buffer;
 
@@ -91,27 +120,37 @@ void Stream::write(std::string&& bytes) {
   auto* stream = reinterpret_cast<uv_stream_t*>(&state_->handle);
   std::size_t sent = 0;
   if (uv_stream_get_write_queue_size(stream) == 0) {
-    uv_buf_t now = uv_buf_init(bytes.data(), static_cast<unsigned>(bytes.size()));
-    const int result = uv_try_write(stream, &now, 1);
+    // What uv_try_write() does too, by way of write(), which costs the kernel more for a socket.
+    uv_os_fd_t fd = -1;
+    ELASTIC_CHECK(uv_fileno(reinterpret_cast<uv_handle_t*>(stream), &fd) == 0);
+    const ssize_t result = send(fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     // An error here is seen again by the reader, which ends the stream.
     if (result > 0) sent = static_cast<std::size_t>(result);
     if (sent == bytes.size()) return;
   }
   struct Pending {
+    State* state;
     uv_write_t request{};
     std::string bytes;
   };
-  auto* pending = new Pending{{}, std::move(bytes)};
+  auto* pending = new Pending{state_, {}, std::move(bytes)};
+  state_->held_bytes += sizeof(Pending) + pending->bytes.capacity();
   pending->request.data = pending;
   uv_buf_t rest = uv_buf_init(pending->bytes.data() + sent,
                               static_cast<unsigned>(pending->bytes.size() - sent));
-  const auto done = [](uv_write_t* request, int) { delete static_cast<Pending*>(request->data); };
-  if (uv_write(&pending->request, stream, &rest, 1, done) != 0) delete pending;
+  // Called before the handle's close is, so the state is still there.
+  const auto done = [](uv_write_t* request, int) {
+    const std::unique_ptr<Pending> gone(static_cast<Pending*>(request->data));
+    gone->state->held_bytes -= sizeof(Pending) + gone->bytes.capacity();
+  };
+  if (uv_write(&pending->request, stream, &rest, 1, done) != 0) done(&pending->request, 0);
 }
 
 std::size_t Stream::unsent_bytes() const {
   return uv_stream_get_write_queue_size(reinterpret_cast<const uv_stream_t*>(&state_->handle));
 }
+
+std::size_t Stream::held_bytes() const { return state_->held_bytes; }
 
 std::string Stream::peer() const {
   sockaddr_storage address{};
@@ -119,6 +158,62 @@ std::string Stream::peer() const {
   const int failed =
       uv_tcp_getpeername(&state_->handle, reinterpret_cast<sockaddr*>(&address), &length);
   return failed != 0 ? "unknown" : address_text(address);
+}
+
+// Lives until libuv has told its end, which may be after the Connector has gone.
+struct Connector::Attempt {
+  uv_connect_t request{};
+  Connector* owner;
+
+  static void on_connect(uv_connect_t* request, int status) {
+    const std::unique_ptr<Attempt> self(static_cast<Attempt*>(request->data));
+    if (self->owner == nullptr) return;
+    self->owner->attempt_ = nullptr;
+    self->owner->end(status == 0 ? std::string() : errno_text(-status));
+  }
+};
+
+Connector::Connector(Loop& loop, const std::string& address, std::uint16_t port, std::int64_t timeout_ms,
+                     OnDone on_done)
+    : what_(format("cannot connect to port {} of {}", port, printable(address))),
+      on_done_(std::move(on_done)),
+      timer_(loop) {
+  sockaddr_storage where{};
+  const auto fail_soon = [&](std::string reason) { timer_.start(0, [this, reason] { end(reason); }); };
+  if (!to_address(address.c_str(), port, where)) {
+    fail_soon("not a numeric address");
+    return;
+  }
+  auto* state = new Stream::State;
+  ELASTIC_CHECK(uv_tcp_init(loop.native(), &state->handle) == 0);
+  state->handle.data = state;
+  stream_ = std::make_unique<Stream>(state);
+  attempt_ = new Attempt{{}, this};
+  attempt_->request.data = attempt_;
+  const int error = uv_tcp_connect(&attempt_->request, &state->handle, reinterpret_cast<sockaddr*>(&where),
+                                   Attempt::on_connect);
+  if (error != 0) {
+    delete std::exchange(attempt_, nullptr);
+    fail_soon(errno_text(-error));
+    return;
+  }
+  set_options(&state->handle);
+  timer_.start(timeout_ms, [this, timeout_ms] { end(format("no answer within {} ms", timeout_ms)); });
+}
+
+Connector::~Connector() {
+  if (attempt_ != nullptr) attempt_->owner = nullptr;
+}
+
+void Connector::end(std::string reason) {
+  timer_.stop();
+  if (attempt_ != nullptr) std::exchange(attempt_, nullptr)->owner = nullptr;
+  std::unique_ptr<Stream> stream = std::move(stream_);
+  const OnDone done = std::move(on_done_);
+  // Nothing of this object is needed from here on: it may end in the call.
+  if (reason.empty()) return done(std::move(stream));
+  stream.reset();
+  done(fail(what_, std::move(reason)));
 }
 
 struct Listener::State {
@@ -134,9 +229,6 @@ struct Listener::State {
     auto stream = std::make_unique<Stream>(state);
     if (uv_accept(server, reinterpret_cast<uv_stream_t*>(&state->handle)) != 0) return;
     tell_if_last(&state->handle);
-    uv_tcp_nodelay(&state->handle, 1);
-    // A peer whose host has gone without a word is found out by the kernel.
-    uv_tcp_keepalive(&state->handle, 1, kKeepAliveSeconds);
     self->on_accept(std::move(stream));
   }
 
@@ -162,8 +254,7 @@ Result<std::unique_ptr<Listener>> Listener::open(Loop& loop, const std::string& 
                                                  std::uint16_t port, OnAccept on_accept) {
   const auto try_address = [&](const char* host) -> Result<std::unique_ptr<Listener>> {
     sockaddr_storage where{};
-    if (uv_ip4_addr(host, port, reinterpret_cast<sockaddr_in*>(&where)) != 0 &&
-        uv_ip6_addr(host, port, reinterpret_cast<sockaddr_in6*>(&where)) != 0) {
+    if (!to_address(host, port, where)) {
       return fail(format("cannot listen on {}", printable(host)), "not a numeric address");
     }
     auto* state = new State;
@@ -172,6 +263,7 @@ Result<std::unique_ptr<Listener>> Listener::open(Loop& loop, const std::string& 
     state->on_accept = on_accept;
     int error = uv_tcp_bind(&state->handle, reinterpret_cast<sockaddr*>(&where), 0);
     if (error == 0) {
+      set_options(&state->handle);
       error =
           uv_listen(reinterpret_cast<uv_stream_t*>(&state->handle), kBacklog, State::on_connection);
     }

@@ -13,7 +13,7 @@
 
 namespace elastic::net {
 
-// One accepted TCP connection. Destroying it, also from within its own callbacks, closes it.
+// One TCP connection. Destroying it, also from within its own callbacks, closes it.
 class Stream {
  public:
   struct Handlers {
@@ -36,11 +36,37 @@ class Stream {
   void write(std::string&& bytes);
   // Bytes given to write() that the kernel has not taken yet.
   std::size_t unsent_bytes() const;
+  // Memory that they take: what is sent in part is kept whole, and each write() has its overhead.
+  std::size_t held_bytes() const;
   // "127.0.0.1:40312", "[::1]:40312"; "unknown" if the peer is gone.
   std::string peer() const;
 
  private:
   State* state_;
+};
+
+// An outgoing TCP connection that is being made. Destroying it, also from within its callback, gives it up.
+class Connector {
+ public:
+  using OnDone = std::function<void(Result<std::unique_ptr<Stream>>)>;
+
+  // Connects to a numeric address. `on_done` is called once, in a later turn of the loop: with the stream,
+  // or with an error whose `what` names address and port and whose `reason` is the system's (connection
+  // refused, ...), or that the address is not numeric, or that `timeout_ms` are over.
+  Connector(Loop& loop, const std::string& address, std::uint16_t port, std::int64_t timeout_ms, OnDone on_done);
+  ~Connector();
+  Connector(const Connector&) = delete;
+  Connector& operator=(const Connector&) = delete;
+
+ private:
+  struct Attempt;
+  void end(std::string reason);  // empty: it is connected
+
+  std::string what_;
+  OnDone on_done_;
+  Timer timer_;
+  std::unique_ptr<Stream> stream_;  // until on_done_ takes it
+  Attempt* attempt_ = nullptr;      // while libuv has it
 };
 
 // A listening TCP socket.

@@ -2,11 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "src/base/text.h"
 #include "src/net/test_loop.h"
 
 namespace elastic::net {
@@ -309,12 +311,148 @@ TEST_CASE("a stream tells the address of its peer") {
   CHECK(peer == "127.0.0.1:" + std::to_string(ntohs(own.sin_port)));
 }
 
+// An option of the socket that this process has as the other end of a client's.
+int option_of_peer(const Client& client, int level, int name) {
+  const auto port_of = [](int fd, auto get_name) {
+    sockaddr_in address{};
+    socklen_t size = sizeof address;
+    return get_name(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0 ? address.sin_port : 0;
+  };
+  const int client_port = port_of(client.fd(), getsockname);
+  for (int fd = 0; fd < 1024; ++fd) {
+    if (port_of(fd, getpeername) != client_port) continue;
+    int value = -1;
+    socklen_t size = sizeof value;
+    CHECK(getsockopt(fd, level, name, &value, &size) == 0);
+    return value;
+  }
+  return -1;
+}
+
+TEST_CASE("a peer whose host is gone is found out within two minutes, whatever was sent to it") {
+  Host host(echo);
+  Client client(host.port);
+  REQUIRE(client.send("x"));
+  REQUIRE(client.receive(1) == "x");  // it has been accepted
+  CHECK(option_of_peer(client, SOL_SOCKET, SO_KEEPALIVE) == 1);
+  CHECK(option_of_peer(client, IPPROTO_TCP, TCP_KEEPIDLE) +
+            option_of_peer(client, IPPROTO_TCP, TCP_KEEPINTVL) *
+                option_of_peer(client, IPPROTO_TCP, TCP_KEEPCNT) == 120);
+  CHECK(option_of_peer(client, IPPROTO_TCP, TCP_USER_TIMEOUT) == 120'000);
+  CHECK(option_of_peer(client, IPPROTO_TCP, TCP_NODELAY) == 1);
+}
+
+TEST_CASE("memory of unread replies is counted until it is free") {
+  Host host(echo);
+  Client client(host.port);
+  const auto held = [&] {
+    std::size_t bytes = 0;
+    host.loop.on_loop([&] { bytes = host.streams.front()->held_bytes(); });
+    return bytes;
+  };
+  REQUIRE(client.send("x"));
+  REQUIRE(client.receive(1) == "x");  // it has been accepted
+  constexpr std::size_t kLarge = 32 << 20;
+  constexpr std::size_t kSmall = 1000;
+  host.loop.on_loop([&] {
+    Stream& stream = *host.streams.front();
+    CHECK(stream.held_bytes() == 0);
+    stream.write(std::string(kLarge, 'v'));
+    CHECK(stream.held_bytes() > kLarge);  // though a part is sent
+    for (std::size_t i = 0; i < kSmall; ++i) stream.write("w");
+    CHECK(stream.held_bytes() > kLarge + kSmall * 100);  // much more than one byte each
+    CHECK(stream.unsent_bytes() < kLarge + kSmall);
+  });
+  CHECK(client.receive(kLarge + kSmall).size() == kLarge + kSmall);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (held() != 0) REQUIRE(std::chrono::steady_clock::now() < end);
+}
+
 TEST_CASE("a burst of clients is accepted whole") {
   Host host(echo);
   std::vector<Client> clients;
   for (int i = 0; i < 200; ++i) clients.emplace_back(host.port);
   for (Client& client : clients) REQUIRE(client.send("x"));
   for (Client& client : clients) CHECK(client.receive(1) == "x");
+}
+
+// What a connector on the host's loop comes to; the stream, if any, is closed there.
+std::string connect(LoopThread& loop, const std::string& address, std::uint16_t port, std::int64_t timeout_ms) {
+  std::unique_ptr<Connector> connector;
+  std::string told;
+  Event ended;
+  loop.on_loop([&] {
+    connector = std::make_unique<Connector>(loop.loop(), address, port, timeout_ms, [&](auto result) {
+      told = result ? (*result)->peer() : result.error().text();
+      connector.reset();  // from within its callback
+      ended.happen();
+    });
+    CHECK(told.empty());
+  });
+  CHECK(ended.wait());
+  return told;
+}
+
+TEST_CASE("a connection that is made can be written to and read from") {
+  Host host(echo);
+  std::unique_ptr<Connector> connector;
+  std::unique_ptr<Stream> made;
+  std::string seen;
+  Event came;
+  host.loop.on_loop([&] {
+    connector = std::make_unique<Connector>(host.loop.loop(), "127.0.0.1", host.port, 10'000, [&](auto result) {
+      REQUIRE(result.has_value());
+      made = std::move(*result);
+      made->start({.on_data = [&](std::span<const std::uint8_t> bytes) {
+                     seen += as_text(bytes);
+                     if (seen.size() == 5) came.happen();
+                   },
+                   .on_end = {}});
+      made->write("hello");
+    });
+  });
+  CHECK(came.wait());
+  host.loop.on_loop([&] {
+    made.reset();
+    connector.reset();
+  });
+  CHECK(seen == "hello");
+}
+
+TEST_CASE("a connection that can't be made is an error that says where and why") {
+  std::uint16_t free_port = 0;
+  {
+    Host host(echo);
+    free_port = host.port;
+  }
+  LoopThread loop;
+  CHECK(connect(loop, "127.0.0.1", free_port, 10'000) ==
+        format("cannot connect to port {} of 127.0.0.1: Connection refused", free_port));
+  CHECK(connect(loop, "localhost", 1, 10'000) == "cannot connect to port 1 of localhost: not a numeric address");
+}
+
+TEST_CASE("a connection that is not answered in time is given up, and so is one whose owner ends") {
+  // A listener that accepts nobody: its queue of one is full, so further SYNs are dropped.
+  const int full = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  REQUIRE(bind(full, reinterpret_cast<sockaddr*>(&address), size) == 0);
+  REQUIRE(listen(full, 0) == 0);
+  REQUIRE(getsockname(full, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  const std::uint16_t port = ntohs(address.sin_port);
+  Client first(port);
+  LoopThread loop;
+  CHECK(connect(loop, "127.0.0.1", port, 50) ==
+        format("cannot connect to port {} of 127.0.0.1: no answer within 50 ms", port));
+  bool called = false;
+  loop.on_loop([&] {
+    Connector(loop.loop(), "127.0.0.1", port, 10'000, [&](auto) { called = true; });
+  });
+  loop.on_loop([] {});  // a turn in which the end of the attempt is told
+  CHECK_FALSE(called);
+  close(full);
 }
 
 }  // namespace

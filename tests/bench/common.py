@@ -79,6 +79,14 @@ def compile_c(name, directory):
     return str(path)
 
 
+def built_program(binary, name):
+    """What the build that made `binary` has in tests/bench."""
+    program = pathlib.Path(binary).parent / "tests/bench" / name
+    if not os.access(program, os.X_OK):
+        raise BenchError(f"no {program}: build everything (cmake --build --preset release)")
+    return str(program)
+
+
 def environment(temporary):
     """The whole environment of what is measured. OMP_NUM_THREADS keeps launchers from warning."""
     return {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(temporary),

@@ -23,6 +23,7 @@ enum Kind : std::uint8_t {
   kLeave,         // the connection ends
   kPatch,         // place, byte: changes what is not sent yet, such as a length
   kDeliver,       // cut
+  kSmallStore,    // size: a bound for what the store holds; only as the first event
 };                // any other kind is kRaw
 
 // How what is unsent is sent: 0 all at once, up to 127 in pieces of so many bytes, from 128 on only
@@ -47,6 +48,9 @@ inline constexpr std::array<std::size_t, 2> kLongValues = {257, 5000};
 inline constexpr std::array<std::size_t, 5> kFillerSizes = {8 << 10, 64 << 10, 1 << 20,
                                                             (8 << 20) - 8, 8 << 20};
 inline constexpr std::uint8_t kLargeFiller = 255;
+// The store's bound in bytes: the usual one, and what each step of kSmallStore's size adds.
+inline constexpr std::size_t kUsualStoreBytes = 1 << 30;
+inline constexpr std::size_t kStoreBytesPerStep = 40;
 inline constexpr std::uint8_t kInline = 64;       // values and numbers
 inline constexpr std::uint8_t kInlineValueEnd = 128;
 
@@ -71,6 +75,7 @@ class Writer {
   Writer& deliver(unsigned client, std::uint8_t cut = kAtOnce) {
     return begin(client, kDeliver).byte(cut);
   }
+  Writer& small_store(std::uint8_t steps) { return begin(0, kSmallStore).byte(steps); }
   Writer& leave(unsigned client) { return begin(client, kLeave); }
 
   const std::string& input() const { return input_; }
@@ -97,6 +102,13 @@ class Reader {
   Reader(const std::uint8_t* data, std::size_t size)
       : input_(reinterpret_cast<const char*>(data), size) {}
 
+  // To be asked for first.
+  std::size_t store_bytes() {
+    const bool is_small = !at_end() && static_cast<unsigned char>(input_.front()) >> 3 == kSmallStore;
+    if (!is_small) return kUsualStoreBytes;
+    byte();
+    return byte() * kStoreBytesPerStep;
+  }
   bool at_end() const { return input_.empty(); }
   std::uint8_t byte() {
     if (input_.empty()) return 0;

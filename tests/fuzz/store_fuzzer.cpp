@@ -121,7 +121,10 @@ Closed as_closed(const Refusal& refusal) {
     case Kind::kNotANumber: return Closed::kNotANumber;
     case Kind::kOutOfRange: return Closed::kOutOfRange;
     case Kind::kReplyTooLong: return Closed::kReplyTooLong;
-    case Kind::kUnreadReplies: found("a refusal for unread replies, which only a server can know");
+    case Kind::kStoreFull: return Closed::kStoreFull;
+    case Kind::kUnreadReplies:
+    case Kind::kTransitFull:
+    case Kind::kSilent: found("a refusal for what only a server can know");
     default: return Closed::kStranger;
   }
 }
@@ -176,6 +179,8 @@ struct Connection {
 
 class Run final : public store::Outbox {
  public:
+  explicit Run(std::size_t store_bytes) : keyspace_(store_bytes), model_(store_bytes) {}
+
   // Whether the input is quick enough to be kept.
   bool play(store_events::Reader events) {
     while (!events.at_end() && made_bytes_ < kMostBytes && reply_bytes_ < kMostReplyBytes) {
@@ -447,6 +452,7 @@ void Run::compare_counts() const {
   same("keys", keyspace_.keys(), model_.values().size());
   same("waiting clients", keyspace_.waiting_clients(), model_.waiting_clients());
   same("awaited keys", keyspace_.awaited_keys(), model_.awaited_keys());
+  same("bytes held", keyspace_.held_bytes(), model_.held_bytes());
 }
 
 std::string Run::ask(Op op, const std::string& key) {
@@ -471,6 +477,7 @@ void Run::compare_state() {
     std::string expected;
     store::put_string(expected, value);
     same("the value of " + key, ask(Op::kGet, key), expected);
+    ask(Op::kDeleteKey, key);
   }
   for (const auto& [key, queue] : model_.queues()) {
     for (std::size_t left = queue.size(); left > 0; --left) {
@@ -487,12 +494,16 @@ void Run::compare_state() {
   if (keyspace_.waiting_clients() != 0 || keyspace_.awaited_keys() != 0) {
     found("somebody waits, though all have left");
   }
+  if (keyspace_.held_bytes() != 0) {
+    found(format("{} bytes are held of an empty store", keyspace_.held_bytes()));
+  }
 }
 
 }  // namespace
 }  // namespace elastic
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const bool is_quick = elastic::Run().play({data, size});
+  elastic::store_events::Reader events(data, size);
+  const bool is_quick = elastic::Run(events.store_bytes()).play(events);
   return is_quick ? 0 : -1;
 }

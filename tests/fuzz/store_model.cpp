@@ -16,6 +16,15 @@ constexpr std::uint64_t kRequestBytes = 64 << 20;
 constexpr std::uint64_t kReplyBytes = 64 << 20;
 constexpr std::uint64_t kGrownValueBytes = kReplyBytes - 8;
 
+// Those of docs/limits.md: what is counted beside the bytes.
+constexpr std::size_t kPerValue = 160;
+constexpr std::size_t kPerAwaitedKey = 160;
+constexpr std::size_t kPerQueue = 800;
+constexpr std::size_t kPerItem = 64;
+constexpr std::size_t kPerWait = 160;
+constexpr std::size_t kPerKeyOfWait = 96;
+constexpr std::size_t kPerNumber = 20;
+
 constexpr std::string_view kHello("\x00\xCE\xF7\x85\x3C", 5);
 
 std::string number_text(std::uint64_t number, int bytes) {
@@ -165,7 +174,52 @@ std::size_t Model::awaited_keys() const {
   return keys.size();
 }
 
+std::size_t Model::held_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& [key, value] : values_) bytes += key.size() + value.size() + kPerValue;
+  for (const auto& [key, items] : queues_) {
+    bytes += key.size() + kPerQueue;
+    for (const std::string& item : items) bytes += item.size() + kPerItem;
+  }
+  std::set<std::string> awaited;
+  for (const Wait& wait : waits_) {
+    awaited.insert(wait.missing.begin(), wait.missing.end());
+    bytes += kPerWait + wait.keys * kPerKeyOfWait;
+  }
+  for (const std::string& key : awaited) bytes += key.size() + kPerAwaitedKey;
+  return bytes;
+}
+
+// As if all that it names were new.
+bool Model::has_room_for(const Request& request) const {
+  std::size_t bytes = 0;
+  const std::size_t key = request.key.size();
+  switch (request.number) {
+    case 1: case 2: case 9: bytes = key + request.value.size() + kPerValue; break;
+    case 4: bytes = key + kPerNumber + kPerValue; break;
+    case 6:
+      if (all_present(request.keys)) break;
+      bytes = kPerWait;
+      for (const std::string& awaited : request.keys) {
+        bytes += awaited.size() + kPerAwaitedKey + kPerKeyOfWait;
+      }
+      break;
+    case 11:
+      for (std::size_t i = 0; i < request.keys.size(); ++i) {
+        bytes += request.keys[i].size() + request.values[i].size() + kPerValue;
+      }
+      break;
+    case 14: bytes = key + kPerQueue + request.value.size() + kPerItem; break;
+    case 18:
+      bytes = key + kPerNumber + kPerValue + kPerWait + key + kPerAwaitedKey + kPerKeyOfWait;
+      break;
+    default: break;
+  }
+  return bytes == 0 || held_bytes() + bytes <= most_bytes_;
+}
+
 std::optional<Closed> Model::carry_out(Client client, const Request& request, Step& step) {
+  if (!has_room_for(request)) return Closed::kStoreFull;
   const std::string& key = request.key;
   std::string reply;
   // What a request wakes comes before the answer to it, also where both are of one client.
@@ -197,10 +251,11 @@ std::optional<Closed> Model::carry_out(Client client, const Request& request, St
         answer(std::string(1, 0));
       } else {
         forget_wait(client);
-        Wait wait{client, {}, false};
+        Wait wait{client, {}, false, 0};
         for (const std::string& awaited : request.keys) {
           if (!present(awaited)) wait.missing.insert(awaited);
         }
+        wait.keys = wait.missing.size();
         waits_.push_back(wait);
       }
       break;
@@ -260,7 +315,7 @@ std::optional<Closed> Model::carry_out(Client client, const Request& request, St
         came(key, step);
       } else {
         forget_wait(client);
-        waits_.push_back({client, {key}, true});
+        waits_.push_back({client, {key}, true, 1});
       }
       break;
     }

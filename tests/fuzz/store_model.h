@@ -27,6 +27,7 @@ enum class Closed : std::uint8_t {
   kNotANumber,
   kOutOfRange,
   kReplyTooLong,
+  kStoreFull,
 };
 
 // One request carried out: what each client is answered because of it. The keys in the reply to
@@ -46,6 +47,8 @@ struct Outcome {
 
 class Model {
  public:
+  explicit Model(std::size_t most_bytes) : most_bytes_(most_bytes) {}
+
   // A client sends more bytes. Where that closes its connection it has left, too.
   Outcome receive(Client client, std::string_view bytes);
   // A client's connection ends.
@@ -58,6 +61,8 @@ class Model {
   const std::map<std::string, std::deque<std::string>>& queues() const { return queues_; }
   std::size_t waiting_clients() const { return waits_.size(); }
   std::size_t awaited_keys() const;
+  // What docs/limits.md counts for all of them.
+  std::size_t held_bytes() const;
 
  private:
   struct Request {
@@ -78,12 +83,14 @@ class Model {
     Client client;
     std::set<std::string> missing;
     bool is_barrier;
+    std::size_t keys;  // how many were missing when it began
   };
   class Reader;
 
   static void read_request(Reader& reader, Request& request);
   // The reply to the request, if it is not refused; wakes others by `step`.
   std::optional<Closed> carry_out(Client client, const Request& request, Step& step);
+  bool has_room_for(const Request& request) const;
   std::optional<Closed> count(const std::string& key, std::int64_t delta, std::int64_t& sum) const;
   bool present(const std::string& key) const;
   bool all_present(const std::vector<std::string>& keys) const;
@@ -92,6 +99,7 @@ class Model {
   void pushed(const std::string& key, Step& step);
   void forget_wait(Client client);
 
+  std::size_t most_bytes_;
   std::map<Client, Connection> connections_;
   std::map<std::string, std::string> values_;
   std::map<std::string, std::deque<std::string>> queues_;

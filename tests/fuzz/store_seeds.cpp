@@ -30,6 +30,7 @@ using store_events::Writer;
 constexpr char kA = 0, kB = 1, kC = 2, kInit = 4, kNoKey = 5, kBinaryKey = 6;
 constexpr char kEmpty = 0, kZero = 1, kOne = 2, kX = 4, kText = 5, kBlanks = 6, kMinus = 9;
 constexpr char kMostText = 11, kTooMuchText = 13;
+constexpr char kLongValue = '\xF0';  // 257 bytes
 constexpr char kN0 = 0, kN1 = 1, kN2 = 2, kN3 = 3, kNMinus1 = 4, kNMost = 6, kNLeast = 7;
 // Keys of 300, 8,192 and 8,193 bytes.
 constexpr char kKey300 = '\xF0', kKeyMost = '\xF1', kKeyTooLong = '\xF2';
@@ -69,6 +70,10 @@ class Story {
   }
   Story& delivers(unsigned client, std::uint8_t cut = 0) {
     writer_.deliver(client, cut);
+    return *this;
+  }
+  Story& has_small_store(std::uint8_t steps) {
+    writer_.small_store(steps);
     return *this;
   }
   Story& leaves(unsigned client) {
@@ -134,6 +139,26 @@ void add_values(Seeds& seeds) {
       .does(0, Op::kWait, args(0)).does(0, Op::kMultiSet, args(3, kA, kOne, kB, kX, kA, kText))
       .does(0, Op::kMultiGet, args(2, kA, kA)).does(0, Op::kWait, args(3, kC, kC, kC))
       .does(1, Op::kSet, args(kC, kX));
+}
+
+// Requests that do and do not fit into a store of 400 to 1,600 bytes.
+void add_full_stores(Seeds& seeds) {
+  seeds["quick/store_full_of_values"] = Story()
+      .has_small_store(12).does(1, Op::kWait, args(1, kC)).does(0, Op::kSet, args(kA, kText))
+      .does(0, Op::kSet, args(kC, kText)).does(0, Op::kSet, args(kA, kLongValue))
+      .does(2, Op::kMultiSet, args(2, kA, kX, kB, kX)).does(3, Op::kDeleteKey, args(kA))
+      .does(3, Op::kAdd, args(kB, kN1)).does(3, Op::kAppend, args(kB, kLongValue))
+      .does(4, Op::kGet, args(kB));
+  seeds["quick/store_full_of_waits"] = Story()
+      .has_small_store(20).does(0, Op::kWait, args(1, kA)).does(1, Op::kWait, args(2, kA, kB))
+      .does(0, Op::kCancelWait).does(2, Op::kBarrier, args(kC, kN2)).leaves(2)
+      .does(3, Op::kBarrier, args(kC, kN3)).does(4, Op::kCompareSet, args(kA, kEmpty, kX))
+      .does(5, Op::kListKeys);
+  seeds["quick/store_full_of_items"] = Story()
+      .has_small_store(40).does(0, Op::kQueuePush, args(kA, kX)).does(1, Op::kQueuePush, args(kB, kX))
+      .does(2, Op::kQueuePop, args(kA)).does(3, Op::kQueuePush, args(kB, kX))
+      .does(3, Op::kQueueLen, args(kB)).does(3, Op::kQueuePop, args(kB))
+      .does(3, Op::kQueuePush, args(kA, kLongValue));
 }
 
 void add_waits(Seeds& seeds) {
@@ -304,6 +329,7 @@ void add_slow(Seeds& seeds) {
 Seeds make_seeds() {
   Seeds seeds;
   add_values(seeds);
+  add_full_stores(seeds);
   add_waits(seeds);
   add_bytes(seeds);
   add_slow(seeds);

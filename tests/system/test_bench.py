@@ -56,3 +56,91 @@ def test_guardian_prints_time_and_memory_and_judges_both(elastic_run, tmp_path):
     found = json.loads((tmp_path / "figures.json").read_text())
     assert len(found["plain_ns"]) == len(found["split_ns"]) == 10 and found["private_kib"] > 0
     assert len(re.findall(r" (reached|MISSED)$", result.stdout, re.MULTILINE)) == 2
+
+
+def store_ratio(load, other, figure="quiet_cpu_us_per_op"):
+    """The median of the ratios of elastic-run's figure to another server's, round by round."""
+    ours, others = load["servers"]["elastic-run"], load["servers"][other]
+    assert ours.keys() == others.keys()
+    return statistics.median(ours[number][figure] / others[number][figure] for number in ours)
+
+
+def test_store_compares_the_three_servers_and_judges_each_goal(elastic_run, tmp_path):
+    result = elastic_run.start("store", "--only=get,wait-notify,pipelined,wake,connects,memory,groups",
+                               "--clients=1,2", "--idle=0,300", "--rounds=2", "--turns=1", "--seconds=0.05",
+                               "--wake=40", "--connects=100", "--ranks=2", "--json", tmp_path / "figures.json",
+                               program=[ROOT / "scripts/bench"],
+                               env={"ELASTIC_RUN_BINARY": str(elastic_run.binary),
+                                    "ELASTIC_RUN_VENV": sys.prefix}).wait(timeout=110)
+    assert result.returncode == 0, result
+    for part in ("CPU OF THE SERVER", "PRIVATE MEMORY OF AN IDLE CLIENT", "init_process_group", "GOALS"):
+        assert part in result.stdout
+    found = json.loads((tmp_path / "figures.json").read_text())
+    loads = {(load["operation"], load["clients"], load["idle"], load["depth"]): load for load in found["loads"]}
+    assert loads.keys() == {*((operation, clients, idle, 1) for operation in ("get", "wait-notify")
+                              for clients in (1, 2) for idle in (0, 300)),
+                            ("get", 8, 0, 8), ("wake", 40, 0, 1), ("connects", 100, 0, 1)}
+    for load in loads.values():
+        assert load["servers"].keys() == {"elastic-run", "PyTorch", "bare store"}
+        for rounds in load["servers"].values():
+            assert len(rounds) == 2
+            assert all(figures["operations"] > 0 and figures["ops_per_s"] > 0 for figures in rounds.values())
+            # Real work, and not the work of something else.
+            assert all(0.02 < figures["quiet_cpu_us_per_op"] < 20_000 for figures in rounds.values())
+    assert all(len(rounds) == 2 and all(0 <= kib < 100 for kib in rounds.values())
+               for rounds in found["idle_client_kib"].values())
+    assert all(len(rounds) == 2 and all(took > 0 for took in rounds.values())
+               for rounds in found["init_process_group_ms"]["2"].values())
+
+    # The goals, from the figures: each at its worst point.
+    expected = []
+    for operation, depth in (("get", 1), ("wait-notify", 1), ("get", 8), ("wake", 1), ("connects", 1)):
+        alike = [load for (name, _, _, deep), load in loads.items() if (name, deep) == (operation, depth)]
+        expected.append((max(store_ratio(load, "bare store") for load in alike), "<=", 1.15))
+        expected.append((max(store_ratio(load, "PyTorch") for load in alike), "<=", 1.0))
+        if len(alike) > 1:
+            flat = [[loads[operation, clients, idle, 1]["servers"]["elastic-run"] for idle in (300, 0)]
+                    for clients in (1, 2)]
+            expected.append((max(statistics.median(
+                many[number]["quiet_cpu_us_per_op"] / none[number]["quiet_cpu_us_per_op"] for number in none)
+                for many, none in flat), "<=", 1.1))
+        if depth == 8:
+            expected.append((store_ratio(alike[0], "PyTorch", "ops_per_s"), ">=", 4.0))
+    memory = found["idle_client_kib"]
+    expected.append((statistics.median(memory["elastic-run"][number] / memory["PyTorch"][number]
+                                       for number in memory["PyTorch"]), "<=", 1.0))
+    assert [(goal["median"], goal["bound"]) for goal in found["goals"]] == [
+        (pytest.approx(median), bound) for median, _, bound in expected]
+    assert [goal["reached"] for goal in found["goals"]] == [
+        median <= bound if side == "<=" else median >= bound for median, side, bound in expected]
+    printed = re.findall(r"^ *(reached|MISSED)  ", result.stdout, re.MULTILINE)
+    assert printed == ["reached" if goal["reached"] else "MISSED" for goal in found["goals"]]
+
+
+@pytest.mark.parametrize("side", ["ours", "torch"])
+def test_the_load_generator_verifies_every_request_of_a_server(elastic_run, side):
+    from store_servers import OurServer, TorchProcess
+
+    server = (OurServer if side == "ours" else TorchProcess)(elastic_run)
+    program = elastic_run.binary.parent / "tests/bench/store_load"
+    result = elastic_run(f"--port={server.port}", "--verify", program=[program])
+    assert result.returncode == 0, result
+    assert sorted(json.loads(result.stdout)["verified"]) == sorted([
+        "PING", "CHECK", "SET", "GET", "APPEND", "COMPARE_SET", "ADD", "MULTI_SET", "MULTI_GET", "WAIT", "CANCEL_WAIT",
+        "QUEUE_LEN", "QUEUE_PUSH", "QUEUE_POP", "BARRIER", "DELETE_KEY", "LIST_KEYS", "GETNUMKEYS"])
+    server.end()
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--operation=get"], "--port: it is needed; --help lists the options"),
+    (["--port=1", "--operation=put"],
+     "--operation=put: not one of get, set, set-ack, add, check, wait-notify; --help lists the options"),
+    (["--port=1", "--operation=get", "--clients", "0"],
+     "--clients=0: not a whole number from 1 to 100000; --help lists the options"),
+    (["--port=1", "--verify", "--scenario=wake"],
+     "--operation, --scenario, --verify: one of them is needed, and only one; --help lists the options"),
+    (["--port=1", "get"], "get: no such option; --help lists the options"),
+])
+def test_the_load_generator_tells_a_wrong_option(elastic_run, arguments, message):
+    result = elastic_run(*arguments, program=[elastic_run.binary.parent / "tests/bench/store_load"])
+    assert (result.returncode, result.stderr) == (2, f"store_load: error: {message}\n")

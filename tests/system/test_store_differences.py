@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import socket
 import subprocess
@@ -135,6 +136,19 @@ def _(server):
 
 # Half of something, and too much of something.
 
+@difference("the host of a client that is silent", theirs="never asked", ours="asked whether it lives")
+def _(server):
+    raw = Raw(server)
+    unacknowledged, keep_alive = "01", "02"
+
+    def timer_of_server():
+        return next(timer for local, remote, _, _, timer in tcp_table()
+                    if (local, remote) == (server.port, raw.port))
+
+    harness.wait_until(lambda: timer_of_server() != unacknowledged)
+    return "asked whether it lives" if timer_of_server() == keep_alive else "never asked"
+
+
 @difference("MULTI_SET cut off in the middle", theirs=i64(1), ours=i64(0))
 def _(server):
     cut = request(MULTI_SET, 2, text(b"/one"), text(b"1"), text(b"/two"), text(b"2"))[:-1]
@@ -206,6 +220,27 @@ def _(server):
     name = text(b"/a key of usual length")
     began = time.monotonic()
     assert raw.ask(CHECK, KEYS_IN_A_LIST, name * KEYS_IN_A_LIST) == b"\1"
+    return "seconds" if time.monotonic() - began > 1 else "at once"
+
+
+@difference("2,000 clients that wait for the same 1,000 keys vanish", theirs="seconds", ours="at once",
+            process=True)
+def _(server):
+    clients, names = 2000, keys(*(b"/never/%d" % number for number in range(1000)))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if before[1] < clients + 100:
+        pytest.skip(f"needs {clients + 100} open files, and may have {before[1]}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before[1], before[1]))
+    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (before[1], before[1]))
+    other = Raw(server)
+    waiting = [Raw(server).send(request(WAIT, names)) for _ in range(clients)]
+    assert {raw.answers() for raw in waiting} == {b""}
+    began = time.monotonic()
+    for raw in waiting:
+        raw.vanish()
+    for _ in range(100):  # before, while and after the server sees that they have gone
+        other.answers()
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
     return "seconds" if time.monotonic() - began > 1 else "at once"
 
 
@@ -306,7 +341,10 @@ def test_a_connection_is_accepted(elastic_run, tmp_path):
 # Lines that are probed by other means.
 PROBED_ELSEWHERE = {
     "a connection is accepted",  # above
-    "a connection that never says anything",  # rendezvous/store/server_test.cpp, where the time is short
+    # rendezvous/store/server_test.cpp, where the time is short, and the bounds are small
+    "a connection that never says anything",
+    "more than 10 GiB of keys, values, queues and waits",
+    "more than 10 GiB of unfinished requests and unread replies of all clients",
 }
 
 
