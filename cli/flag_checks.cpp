@@ -178,9 +178,9 @@ Result<std::vector<int>> check_signals(std::string_view value, std::string_view 
       return bad(input, format("no program can handle {}", signal_name(*number)),
                  "leave it out of the list");
     }
-    // The first is the end of a child, the next four are what a terminal and a shell do with jobs, the last
-    // is a reader that has gone.
-    const std::array needed = {"SIGCHLD", "SIGCONT", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGPIPE"};
+    // The first is the end of a child, the next four are what a terminal and a shell do with jobs, then the
+    // terminal's size, and a reader that has gone.
+    const std::array needed = {"SIGCHLD", "SIGCONT", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGWINCH", "SIGPIPE"};
     if (std::any_of(needed.begin(), needed.end(), [&](const char* own) { return number == signal_number(own); })) {
       return bad(input, format("elastic-run needs {} for itself", signal_name(*number)),
                  "leave it out of the list");
@@ -331,6 +331,16 @@ Status check_rendezvous(CheckedFlags& checked, const ParsedFlags& flags) {
   return check_static(checked, flags);
 }
 
+// What matches is copied to a file.
+Status check_filters(const ParsedFlags& flags) {
+  for (const FlagId id : {FlagId::kDuplicateStdoutFilters, FlagId::kDuplicateStderrFilters}) {
+    if (flags.list(id).empty() || flags.text(FlagId::kLogDir) != "/dev/null") continue;
+    return bad(flags.input(id), format("{} means that there are no log files", flags.input(FlagId::kLogDir)),
+               "leave one of the two out");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::uint16_t> check_store_only(const ParsedFlags& flags) {
@@ -374,6 +384,7 @@ Result<CheckedFlags> check_flags(const ParsedFlags& flags) {
     status = keep(checked.local_ranks_filter, flags, FlagId::kLocalRanksFilter,
                   check_local_ranks_filter);
   }
+  if (status) status = check_filters(flags);
   if (status) status = check_event_log_handler(flags);
   if (!status) return std::unexpected(std::move(status.error()));
   return checked;

@@ -168,6 +168,15 @@ TEST_CASE("a filter of local ranks is a list of numbers, and empty for all ranks
   CHECK(complains({"--local-ranks-filter=-1"}, "'-1' is not a local rank"));
 }
 
+TEST_CASE("filters copy to a file, which there must be") {
+  CHECK(check({"--duplicate-stdout-filters=a,b"}).has_value());
+  CHECK(check({"--duplicate-stderr-filters="}).has_value());
+  for (const std::string stream : {"stdout", "stderr"}) {
+    CHECK(complains({"--duplicate-" + stream + "-filters=a", "--log-dir=/dev/null"},
+                    "--log-dir=/dev/null means that there are no log files"));
+  }
+}
+
 TEST_CASE("signals are known by name, and those that nobody can handle are refused") {
   CHECK(check({})->signals == std::vector<int>{15, 2, 1, 3});
   CHECK(check({"--signals-to-handle= SIGUSR1,SIGTERM,SIGUSR1"})->signals ==
@@ -175,7 +184,7 @@ TEST_CASE("signals are known by name, and those that nobody can handle are refus
   CHECK(check({"--signals-to-handle="})->signals.empty());
   CHECK(complains({"--signals-to-handle=SIGKILL"}, "no program can handle SIGKILL"));
   CHECK(complains({"--signals-to-handle=SIGSTOP"}, "no program can handle SIGSTOP"));
-  for (const std::string name : {"SIGCHLD", "SIGCONT", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGPIPE"}) {
+  for (const std::string name : {"SIGCHLD", "SIGCONT", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGWINCH", "SIGPIPE"}) {
     CHECK(complains({"--signals-to-handle=" + name}, "elastic-run needs " + name + " for itself"));
     CHECK(complains({"--forward-signals=" + name}, "elastic-run needs " + name + " for itself"));
   }

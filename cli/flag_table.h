@@ -54,6 +54,7 @@ enum class FlagId : unsigned char {
   kLocalRanksFilter,
   kDuplicateStdoutFilters,
   kDuplicateStderrFilters,
+  kStderrTail,
   // Node check
   kNetworkCheck,
   kExcludeStraggler,

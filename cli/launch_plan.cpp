@@ -34,7 +34,8 @@ class Planner {
   Result<LaunchPlan> plan() {
     for (const auto part : {&Planner::apply_auto_config, &Planner::plan_nodes, &Planner::plan_workers,
                             &Planner::plan_program, &Planner::plan_meeting, &Planner::plan_stop,
-                            &Planner::plan_logs, &Planner::plan_environment}) {
+                            &Planner::plan_logs, &Planner::plan_output,
+                            &Planner::plan_environment}) {
       if (const Status done = (this->*part)(); !done) return std::unexpected(done.error());
     }
     return std::move(plan_);
@@ -48,6 +49,7 @@ class Planner {
   Status plan_meeting();
   Status plan_stop();
   Status plan_logs();
+  Status plan_output();
   std::optional<std::string> temporary_directory();
   Status plan_environment();
 
@@ -151,6 +153,8 @@ Status Planner::plan_program() {
   entry("program", printable(program->path, 4096), program->origin);
   plan_.settings.program = std::move(program->path);
   plan_.settings.worker.arguments = std::move(program->arguments);
+  plan_.settings.title = std::move(program->title);
+  plan_.settings.parent_error_file = variable("TORCHELASTIC_ERROR_FILE").value_or("");
   return {};
 }
 
@@ -284,6 +288,24 @@ std::optional<std::string> Planner::temporary_directory() {
   for (const char* place : {"/tmp", "/var/tmp", "/usr/tmp", "."}) {
     if (usable(place)) return chosen(place);
   }
+  return {};
+}
+
+Status Planner::plan_output() {
+  runtime::OutputSettings& output = plan_.settings.output;
+  for (int rank = 0; rank < plan_.settings.node.local_world_size; ++rank) {
+    const auto& filter = checked_.local_ranks_filter;
+    output.ranks.push_back({.redirects = checked_.redirects.of(rank),
+                            .tee = checked_.tee.of(rank),
+                            .shown = !filter || filter->contains(rank)});
+  }
+  output.prefix_template = flags_.text(FlagId::kLogLinePrefixTemplate);
+  if (output.prefix_template.empty()) {
+    output.prefix_template = variable("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE").value_or("");
+  }
+  output.stdout_filters = flags_.list(FlagId::kDuplicateStdoutFilters);
+  output.stderr_filters = flags_.list(FlagId::kDuplicateStderrFilters);
+  output.stderr_tail = flags_.text(FlagId::kStderrTail) == "auto";
   return {};
 }
 

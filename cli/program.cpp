@@ -114,7 +114,7 @@ Result<WorkerProgram> find_worker_program(const ParsedFlags& flags, const Checke
   if (checked.no_python) {
     auto path = find_binary(environment, host, flags.script);
     if (!path) return std::unexpected(path.error());
-    program = {*path, "command line", {flags.script}, {}};
+    program = {*path, "command line", {flags.script}, flags.script, {}};
   } else {
     if (!checked.module) {
       if (const Status found = check_script(host, flags.script); !found) {
@@ -123,7 +123,10 @@ Result<WorkerProgram> find_worker_program(const ParsedFlags& flags, const Checke
     }
     auto python = find_python(environment, host);
     if (!python) return std::unexpected(python.error());
-    program = {python->path, python->origin, {python->path, "-u"}, std::move(python->warnings)};
+    const bool named = python->origin == "PYTHON_EXEC";
+    program = {python->path, python->origin, {python->path, "-u"}, named ? python->path : flags.script,
+               std::move(python->warnings)};
+    if (checked.run_path) program.title = "run_script_path";
     if (checked.run_path) program.arguments.insert(program.arguments.end(), {"-c", kRunPathStub});
     if (checked.module) program.arguments.emplace_back("-m");
     program.arguments.push_back(flags.script);

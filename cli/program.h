@@ -15,6 +15,7 @@ struct WorkerProgram {
   std::string path;                    // the file
   std::string origin;                  // how it was found: "PYTHON_EXEC", "VIRTUAL_ENV", "PATH", ...
   std::vector<std::string> arguments;  // argv, macros not yet replaced
+  std::string title;                   // as torchrun's failure summary names it
   std::vector<std::string> warnings;
 };
 

@@ -9,42 +9,6 @@
 namespace elastic::agent {
 namespace {
 
-constexpr std::string_view kMacro = "local_rank";
-
-bool continues_identifier(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-// The length of "${local_rank}" or "$local_rank" at the start of `text`, or 0.
-std::size_t macro_length(std::string_view text) {
-  if (text.substr(1).starts_with('{')) {
-    const bool closed = text.substr(2).starts_with(kMacro) && text.substr(2 + kMacro.size()).starts_with('}');
-    return closed ? kMacro.size() + 3 : 0;
-  }
-  if (!text.substr(1).starts_with(kMacro)) return 0;
-  const std::string_view rest = text.substr(1 + kMacro.size());
-  return rest.empty() || !continues_identifier(rest[0]) ? kMacro.size() + 1 : 0;
-}
-
-std::string expand(std::string_view text, const std::string& local_rank) {
-  std::string out;
-  while (!text.empty()) {
-    const std::size_t dollar = text.find('$');
-    out += text.substr(0, dollar);
-    if (dollar == std::string_view::npos) break;
-    text.remove_prefix(dollar);
-    std::size_t taken = text.starts_with("$$") ? 2 : 1;
-    if (const std::size_t macro = macro_length(text)) {
-      out += local_rank;
-      taken = macro;
-    } else {
-      out += text.substr(0, taken);
-    }
-    text.remove_prefix(taken);
-  }
-  return out;
-}
-
 // The one device that a worker with a virtual local rank sees, and the variable that listed it.
 struct VirtualDevice {
   std::string entry;
@@ -139,7 +103,9 @@ std::vector<std::string> worker_arguments(const WorkerTemplate& worker, int loca
   const std::string number = format("{}", local_rank);
   std::vector<std::string> out;
   out.reserve(worker.arguments.size());
-  for (const std::string& argument : worker.arguments) out.push_back(expand(argument, number));
+  for (const std::string& argument : worker.arguments) {
+    out.push_back(expand_macros(argument, {{"local_rank", number}}, TwoDollars::kTwo));
+  }
   return out;
 }
 

@@ -18,11 +18,15 @@
 namespace elastic::log {
 namespace {
 
+std::function<void(std::string_view)> output_function;
+
 class ConsoleSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
-    write_to_stderr({line.data(), line.size()});
+    const std::string_view text(line.data(), line.size());
+    if (output_function) return output_function(text);
+    write_to_stderr(text);
   }
   void flush_() override {}
 };
@@ -59,6 +63,8 @@ Result<Level> parse_level(std::string_view name) {
   return fail(format("LOGLEVEL={}", printable(name)), "not a log level",
               "use DEBUG, INFO, WARNING, ERROR or CRITICAL");
 }
+
+void set_output(std::function<void(std::string_view line)> output) { output_function = std::move(output); }
 
 void set_level(Level level) {
   constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info,

@@ -55,6 +55,20 @@ std::optional<std::string> number_text(std::string_view text) {
   return without_underscores(text);
 }
 
+bool is_identifier_start(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+// The identifier at the start of `text`, as long as it can be; empty if there is none.
+std::string_view identifier(std::string_view text) {
+  if (text.empty() || !is_identifier_start(text[0])) return {};
+  std::size_t length = 1;
+  while (length < text.size() && (is_identifier_start(text[length]) || is_digit(text[length]))) {
+    ++length;
+  }
+  return text.substr(0, length);
+}
+
 }  // namespace
 
 std::vector<std::string> split(std::string_view text, char separator) {
@@ -122,6 +136,33 @@ std::string replace_all(std::string text, std::string_view from, std::string_vie
     text.replace(at, from.size(), to);
   }
   return text;
+}
+
+std::string expand_macros(std::string_view text, std::initializer_list<Macro> macros,
+                          TwoDollars two_dollars) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t dollar = text.find('$');
+    out += text.substr(0, dollar);
+    if (dollar == std::string_view::npos) break;
+    text.remove_prefix(dollar);
+    const bool two = text.starts_with("$$");
+    const bool braces = text.starts_with("${");
+    const std::string_view name = identifier(text.substr(braces ? 2 : 1));
+    // What stays as it is: "$$", a macro that nobody named, a '$' that begins none.
+    std::size_t taken = two ? 2 : 1;
+    std::string_view value = two && two_dollars == TwoDollars::kOne ? "$" : text.substr(0, taken);
+    if (!name.empty() && (!braces || text.substr(2 + name.size()).starts_with('}'))) {
+      for (const Macro& macro : macros) {
+        if (macro.name != name) continue;
+        value = macro.value;
+        taken = name.size() + (braces ? 3 : 1);
+      }
+    }
+    out += value;
+    text.remove_prefix(taken);
+  }
+  return out;
 }
 
 std::string shell_quote(std::string_view argument) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,6 +44,21 @@ std::string shell_quote(std::string_view argument);
 // The text for a message: control characters and bytes that are not UTF-8 become \xNN, and what is
 // longer than `max_bytes` ends in "...".
 std::string printable(std::string_view text, std::size_t max_bytes = 200);
+
+// A macro of a template and what stands for it.
+struct Macro {
+  std::string_view name;
+  std::string_view value;
+};
+
+// What becomes of "$$" in a template.
+enum class TwoDollars : unsigned char { kOne, kTwo };
+
+// $name and ${name} replaced, as by Python's string.Template.safe_substitute: an identifier is as
+// long as it can be, macros that are not named stay as they are, and values are not looked into.
+// kOne is Python's way with "$$"; with kTwo it stays, and nothing in "$${name}" is a macro.
+std::string expand_macros(std::string_view text, std::initializer_list<Macro> macros,
+                          TwoDollars two_dollars);
 
 // Words filled into lines of at most `width` columns (ASCII), each line but the first indented by
 // `indent` blanks. A word longer than a line stands alone. No line end after the last line.

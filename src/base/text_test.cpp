@@ -47,3 +47,19 @@ TEST_CASE("wrapped text stays within its width but for words that are longer") {
   CHECK(wrap("aa bb cc dd", 5, 2) == "aa bb\n  cc\n  dd");
   CHECK(wrap("aaaaaaaa b", 4, 0) == "aaaaaaaa\nb");
 }
+
+TEST_CASE("macros are replaced as Python's string.Template.safe_substitute replaces them") {
+  const auto expand = [](std::string_view text, TwoDollars two = TwoDollars::kOne) {
+    return expand_macros(text, {{"rank", "7"}, {"role_name", "$rank"}}, two);
+  };
+  CHECK(expand("") == "");
+  CHECK(expand("[${role_name}${rank}]:") == "[$rank7]:");
+  CHECK(expand("$rank/$rank$rank") == "7/77");
+  for (const char* other : {"$ranks $RANK ${ranks} $rank1", "${rank ${} $5 ${5} $"}) {
+    CHECK(expand(other) == other);
+  }
+  CHECK(expand("$rank.x ${rank}x $rank-") == "7.x 7x 7-");
+  CHECK(expand("$$ $$rank $$${rank} $$$") == "$ $rank $7 $$");
+  CHECK(expand("$${rank}") == "${rank}");
+  CHECK(expand("a$$b$${rank}$$$rank", TwoDollars::kTwo) == "a$$b$${rank}$$7");
+}

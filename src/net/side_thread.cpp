@@ -113,7 +113,7 @@ void SideThread::do_next(State& state, std::unique_lock<std::mutex>& lock) {
 
 int SideThread::done_descriptor() const { return state_->event.get(); }
 
-void SideThread::run_done() {
+bool SideThread::run_done() {
   std::uint64_t count = 0;
   (void)!read(state_->event.get(), &count, sizeof count);
   std::deque<std::function<void()>> done;
@@ -122,6 +122,7 @@ void SideThread::run_done() {
     done.swap(state_->done);
   }
   for (const std::function<void()>& call : done) call();
+  return !done.empty();
 }
 
 bool SideThread::wait(std::int64_t milliseconds) {

@@ -26,9 +26,9 @@ class SideThread {
   // what the work waits for. Both must own all that they touch, or it must outlive a thread that hangs.
   void post(std::string what, std::function<void()> work, std::function<void()> done = {});
 
-  // Readable while run_done() has something to do.
+  // Readable while run_done() has something to do. It returns whether it had.
   int done_descriptor() const;
-  void run_done();
+  bool run_done();
 
   // Waits until all that was posted is done, at most so many milliseconds; the call-backs stay for
   // run_done(). False if it is not.

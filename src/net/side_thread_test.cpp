@@ -44,7 +44,8 @@ TEST_CASE("jobs are done in order on another thread, and what follows them on ou
   side.post("b", [&] { order.push_back("b"); });
   REQUIRE(side.wait(60'000));
   CHECK(readable(side.done_descriptor()));
-  side.run_done();
+  CHECK(side.run_done());
+  CHECK(!side.run_done());
   CHECK(order == std::vector<std::string>{"a there", "b", "after a"});
   CHECK(!readable(side.done_descriptor()));
 }

@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "src/base/text.h"
+#include "src/output/lines/stream_plan.h"
 
 namespace elastic::output {
 namespace {
@@ -59,10 +60,6 @@ std::string absolute(const std::string& path) {
   return error ? path : whole.lexically_normal().string();
 }
 
-std::string attempt_path(const std::string& run, int restart_count) {
-  return format("{}/attempt_{}", run, restart_count);
-}
-
 std::string rank_path(const std::string& attempt, int local_rank) { return format("{}/{}", attempt, local_rank); }
 
 bool make_directory(const std::string& path, mode_t mode = 0777) {
@@ -80,6 +77,10 @@ bool make_private_directory(const std::string& path) {
 }
 
 }  // namespace
+
+std::string Attempt::name() const {
+  return round ? format("attempt_{}_round_{}", restart_count, *round) : format("attempt_{}", restart_count);
+}
 
 Result<RunDirectory> RunDirectory::create(const std::optional<std::string>& base,
                                           const std::string& temporary, const std::string& run_id) {
@@ -111,9 +112,9 @@ bool RunDirectory::make_run_again() {
   return make_directory(path_, 0700);
 }
 
-bool RunDirectory::make_attempt(int restart_count) {
-  if (made_attempt_ == restart_count) return true;
-  const std::string path = attempt_path(path_, restart_count);
+bool RunDirectory::make_attempt(const Attempt& attempt) {
+  const std::string path = path_ + "/" + attempt.name();
+  if (made_attempt_ == path) return true;
   const bool taken_over = prepared_ && rename(prepared_path().c_str(), path.c_str()) == 0;
   if (!taken_over) prepared_ranks_ = 0;
   prepared_ = prepared_ && !taken_over;
@@ -121,16 +122,20 @@ bool RunDirectory::make_attempt(int restart_count) {
     // Somebody may have cleared away what lay above it.
     if (errno != ENOENT || !make_run_again() || !make_directory(path)) return false;
   }
-  made_attempt_ = restart_count;
+  made_attempt_ = path;
+  newest_restart_count_ = attempt.restart_count;
+  if (attempt.round) further_rounds_.push_back(attempt);
   return true;
 }
 
-Status RunDirectory::make_rank_directories(int restart_count, int ranks) {
-  const std::string attempt = attempt_path(path_, restart_count);
+Status RunDirectory::make_rank_directories(const Attempt& attempt, int ranks) {
+  const std::string attempt_path = path_ + "/" + attempt.name();
   ranks_ = std::max(ranks_, ranks);
-  if (!make_attempt(restart_count)) return fail_errno(format("cannot make the log directory {}", printable(attempt)), errno);
+  if (!make_attempt(attempt)) {
+    return fail_errno(format("cannot make the log directory {}", printable(attempt_path)), errno);
+  }
   for (int rank = prepared_ranks_; rank < ranks; ++rank) {
-    const std::string path = rank_path(attempt, rank);
+    const std::string path = rank_path(attempt_path, rank);
     if (!make_directory(path)) return fail_errno(format("cannot make the log directory {}", printable(path)), errno);
   }
   return {};
@@ -144,8 +149,36 @@ void RunDirectory::prepare(int ranks) {
   while (prepared_ && prepared_ranks_ < ranks && make_directory(rank_path(path, prepared_ranks_))) ++prepared_ranks_;
 }
 
-std::string RunDirectory::error_file(int restart_count, int local_rank) const {
-  return format("{}/error.json", rank_path(attempt_path(path_, restart_count), local_rank));
+Result<RoundFiles> RunDirectory::open(const Attempt& attempt, const WantedFiles& wanted) {
+  const Status made = make_rank_directories(attempt, static_cast<int>(wanted.ranks.size()));
+  if (!made) return std::unexpected(made.error());
+  RoundFiles files;
+  Status status;
+  const auto open_one = [&status](bool is_wanted, const std::string& path) {
+    if (!is_wanted || !status) return UniqueFd();
+    UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+    if (!file) status = fail_errno(format("cannot open the log file {}", printable(path)), errno);
+    return file;
+  };
+  for (std::size_t i = 0; i < wanted.ranks.size(); ++i) {
+    const int rank = static_cast<int>(i);
+    const unsigned streams = wanted.ranks[i];
+    UniqueFd out = open_one(streams & kStdoutBit, rank_file(attempt, rank, "stdout.log"));
+    UniqueFd err = open_one(streams & kStderrBit, rank_file(attempt, rank, "stderr.log"));
+    files.ranks.push_back({std::move(out), std::move(err)});
+  }
+  files.filtered_out = open_one(wanted.filtered & kStdoutBit, filtered_file(attempt, "stdout"));
+  files.filtered_err = open_one(wanted.filtered & kStderrBit, filtered_file(attempt, "stderr"));
+  if (!status) return std::unexpected(status.error());
+  return files;
+}
+
+std::string RunDirectory::rank_file(const Attempt& attempt, int local_rank, std::string_view name) const {
+  return format("{}/{}/{}/{}", path_, attempt.name(), local_rank, name);
+}
+
+std::string RunDirectory::filtered_file(const Attempt& attempt, std::string_view stream) const {
+  return format("{}/{}/filtered_{}.log", path_, attempt.name(), stream);
 }
 
 // The deepest first; rmdir refuses those that hold anything.
@@ -157,7 +190,10 @@ void RunDirectory::remove_ranks(const std::string& attempt) const {
 bool RunDirectory::remove_if_unused() const {
   if (prepared_) remove_ranks(prepared_path());
   if (!base_is_ours_) return false;
-  for (int attempt = made_attempt_; attempt >= 0; --attempt) remove_ranks(attempt_path(path_, attempt));
+  for (const Attempt& attempt : further_rounds_) remove_ranks(path_ + "/" + attempt.name());
+  for (int count = newest_restart_count_; count >= 0; --count) {
+    remove_ranks(path_ + "/" + Attempt{.restart_count = count}.name());
+  }
   rmdir(path_.c_str());
   return rmdir(base_.c_str()) == 0;
 }

@@ -140,7 +140,7 @@ void Guardian::run() {
 
 void Guardian::keep_only_what_is_needed() {
   std::vector<int> numbers = settings_.signals;
-  numbers.insert(numbers.end(), {SIGCHLD, SIGTSTP, SIGCONT});
+  numbers.insert(numbers.end(), {SIGCHLD, SIGTSTP, SIGCONT, SIGWINCH});
   const sigset_t set = set_of(not_ignored(numbers));
   // stderr, the signals and the channel; the user's pipes must not stay open through us.
   const int channel = dup2(channel_.get(), 4);
@@ -382,7 +382,7 @@ void go_on_when_the_guardian_dies() {
 Result<UniqueFd> split_off_launcher(const GuardianSettings& settings) {
   std::vector<int> numbers = settings.signals;
   // The terminal's stops are for the guardian to decide; SIGTTOU must never stop the launcher.
-  numbers.insert(numbers.end(), {SIGCHLD, SIGTSTP, SIGCONT, SIGTTIN, SIGTTOU});
+  numbers.insert(numbers.end(), {SIGCHLD, SIGTSTP, SIGCONT, SIGTTIN, SIGTTOU, SIGWINCH});
   const sigset_t set = set_of(numbers);
   ELASTIC_CHECK(sigprocmask(SIG_BLOCK, &set, nullptr) == 0);
   struct sigaction default_action {};

@@ -1,5 +1,7 @@
 #include "src/runtime/agent_runner.h"
 
+#include <signal.h>
+
 #include <chrono>
 #include <utility>
 
@@ -40,19 +42,25 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
       handlers_(std::move(handlers)),
       lifecycle_(with_logs(settings.node, logs != nullptr)),
       store_(loop, settings.store),
-      logs_(loop, files, std::move(logs),
-            {.on_opened = [this](protocol::RoundNumber round) { happened(agent::LogsOpened{round}); },
-             .on_failed =
-                 [this](protocol::RoundNumber round, std::string reason) {
-                   happened(agent::LogsFailed{round, std::move(reason)});
-                 }}),
+      output_(loop, settings, files, std::move(logs),
+              {.on_opened = [this](protocol::RoundNumber round) { happened(agent::LogsOpened{round}); },
+               .on_failed =
+                   [this](protocol::RoundNumber round, std::string reason) {
+                     happened(agent::LogsFailed{round, std::move(reason)});
+                   }}),
+      reporter_(settings),
       timer_(loop),
       guardian_(loop, std::move(guardian),
-                {.on_signal = [this](int signal) { happened(agent::SignalReceived{signal}); },
+                {.on_signal =
+                     [this](int signal) {
+                       if (signal == SIGWINCH) return output_.resize();
+                       happened(agent::SignalReceived{signal});
+                     },
                  .on_lost = [this] { happened(agent::GuardianLost{}); }}),
       workers_(loop, with_guardian(context, guardian_),
                {.on_exit =
                     [this](int local_rank, ExitStatus status) {
+                      output_.ended(local_rank);
                       happened(agent::WorkerExited{local_rank, status, wall_clock_ms()});
                     },
                 .on_all_gone = [this] { happened(agent::AllGone{}); }}) {}
@@ -76,18 +84,27 @@ void AgentRunner::happened(agent::Event event) {
 
 void AgentRunner::carry_out(const agent::Effect& effect) {
   std::visit(Overloaded{
-                 [&](const agent::ToCoordinator& e) { handlers_.to_coordinator(e.message); },
+                 [&](const agent::ToCoordinator& e) {
+                   if (const auto* stopped = std::get_if<protocol::NodeStopped>(&e.message)) {
+                     reporter_.round_ended(stopped->failures);
+                   }
+                   handlers_.to_coordinator(e.message);
+                 },
                  [&](const agent::OpenStore&) { open_store(); },
                  [&](const agent::CloseStore&) {
                    guardian_.send({process::GuardianMessage::Kind::kRoundOver, 0});
                    store_.close();
+                   output_.end_round();
                  },
-                 [&](const agent::StartWorkers& e) { start_workers(e); },
+                 [&](const agent::StartWorkers& e) {
+                   start_workers(e);
+                   reporter_.round_began(e.round);
+                 },
                  [&](const agent::OpenLogs& e) {
-                   logs_.open(e.round, e.restart_count, settings_.node.local_world_size);
+                   output_.open_round(e.round, e.restart_count);
                  },
-                 [&](const agent::PrepareLogs&) { logs_.prepare(settings_.node.local_world_size); },
-                 [&](const agent::GiveUpLogs&) { logs_.give_up(); },
+                 [&](const agent::PrepareLogs&) { output_.prepare_round(); },
+                 [&](const agent::GiveUpLogs&) { output_.give_up_logs(); },
                  [&](const agent::SignalWorkers& e) { workers_.signal_groups(e.signal); },
                  [&](const agent::AwaitAllGone&) { workers_.expect_all_gone(); },
                  [&](const agent::NameSurvivors&) { name_survivors(); },
@@ -138,18 +155,23 @@ Result<pid_t> AgentRunner::start_worker(const agent::StartWorkers& order, int lo
       .node = order.round.place,
       .master_addr = order.store.address,
       .master_port = format("{}", order.store.port),
-      .error_file = logs_.error_file(order.round.restart_count, local_rank),
+      .error_file = output_.error_file(local_rank),
   };
   const auto variables = agent::worker_variables(settings_.worker, place);
   if (!variables) return std::unexpected(variables.error());
   if (!inherited_environment_) {
     inherited_environment_ = agent::without_variables(settings_.worker.environment, *variables);
   }
-  return workers_.start(local_rank,
-                        {.path = settings_.program,
-                         .arguments = agent::worker_arguments(settings_.worker, local_rank),
-                         .environment = *inherited_environment_,
-                         .variables = agent::as_environment(*variables)});
+  const auto ends = output_.open_worker(local_rank, order.round.place.base_rank + local_rank);
+  if (!ends) return std::unexpected(ends.error());
+  const auto pid = workers_.start(local_rank, {.path = settings_.program,
+                                               .arguments = agent::worker_arguments(settings_.worker, local_rank),
+                                               .environment = *inherited_environment_,
+                                               .variables = agent::as_environment(*variables),
+                                               .standard_output = ends->out,
+                                               .standard_error = ends->err});
+  output_.started(local_rank);
+  return pid;
 }
 
 }  // namespace elastic::runtime

@@ -11,7 +11,7 @@
 #include "src/process/guardian.h"
 #include "src/process/tree.h"
 #include "src/runtime/launch_settings.h"
-#include "src/runtime/log_host.h"
+#include "src/runtime/output_host.h"
 #include "src/runtime/store_host.h"
 
 namespace elastic::runtime {
@@ -33,6 +33,13 @@ class AgentRunner {
 
   void begin() { happened(agent::Begin{}); }
   void from_coordinator(protocol::CoordinatorMessage message);
+  // Where the last round's files are.
+  const output::Attempt& attempt() const { return output_.attempt(); }
+  // What a report is made of, once the agent has finished.
+  JobReporter& reporter() { return reporter_; }
+  std::vector<StderrOfWorker> take_stderrs() { return output_.take_stderrs(); }
+  // Shows what workers have written and is not shown yet.
+  void flush_output() { output_.flush(); }
   // Tells the guardian to end with this status without waiting for long for the launcher, which hangs.
   void leave(int status) { guardian_.send({process::GuardianMessage::Kind::kLeaving, status}); }
 
@@ -53,7 +60,8 @@ class AgentRunner {
   std::deque<agent::Event> events_;
   bool deciding_ = false;
   StoreHost store_;
-  LogHost logs_;
+  OutputHost output_;
+  JobReporter reporter_;
   net::Timer timer_;
   process::GuardianLink guardian_;
   process::WorkerTree workers_;

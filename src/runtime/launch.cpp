@@ -4,16 +4,18 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <bit>
 #include <memory>
 
-#include "src/agent/failure_report.h"
 #include "src/base/console.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/process/cgroup.h"
 #include "src/process/guardian.h"
+#include "src/report/summary.h"
 #include "src/runtime/agent_runner.h"
 #include "src/runtime/coordinator_host.h"
+#include "src/runtime/job_report.h"
 #include "src/runtime/process_state.h"
 
 namespace elastic::runtime {
@@ -31,6 +33,20 @@ void rename_launcher(const ProcessTitle& title) {
   prctl(PR_SET_NAME, process::kLauncherName);
   const std::string text = format("{}: launcher of process {}", process::kLauncherName, getppid());
   for (std::size_t i = 0; i < title.size; ++i) title.begin[i] = i < text.size() && i + 1 < title.size ? text[i] : '\0';
+}
+
+// Descriptors for the workers: one for a connection to the store each, their log files, and what the launcher
+// reads of them.
+int descriptors_for(const LaunchSettings& settings) {
+  int count = 0;
+  for (const output::OutputFlags& flags : settings.output.ranks) {
+    const unsigned tee = settings.logs.enabled ? flags.tee : 0;
+    const unsigned logged = settings.logs.enabled ? flags.redirects | tee : 0;
+    const bool keeps_tail = settings.output.stderr_tail && (logged & output::kStderrBit) == 0;
+    count += 1 + std::popcount(logged) + std::popcount(tee) + (keeps_tail ? 1 : 0);
+  }
+  const bool filters = !settings.output.stdout_filters.empty() || !settings.output.stderr_filters.empty();
+  return count + (filters ? 2 : 0);
 }
 
 // The first failure's own code, as a shell gives it.
@@ -64,23 +80,36 @@ Result<std::shared_ptr<output::RunDirectory>> open_logs(const LogSettings& setti
   return std::make_shared<output::RunDirectory>(std::move(*made->value()));
 }
 
-// Clears away what no worker has written to. Returns where the rest is. Nothing is waited for longer than
-// kCloseLogsMs, after which `hangs` names what does not answer.
-agent::LogPlaces close_logs(const std::shared_ptr<output::RunDirectory>& logs, const protocol::Verdict& verdict,
-                            net::SideThread& files, std::string& hangs) {
-  const auto places = std::make_shared<agent::LogPlaces>();
-  if (logs) {
-    files.post(logs->path(), [places, logs, verdict] {
-      if (logs->remove_if_unused()) return;
-      places->directory = logs->path();
-      if (verdict.failures.empty()) return;
-      std::string file = logs->error_file(verdict.restarts_used, verdict.failures.front().local_rank);
-      if (access(file.c_str(), F_OK) == 0) places->error_file = std::move(file);
-    });
+// Waits for the thread as long as it gets on. False if it hangs.
+bool finish(net::SideThread& files) {
+  for (;;) {
+    if (files.wait(kCloseLogsMs)) {
+      if (!files.run_done()) return true;
+    } else if (files.stuck_for(kCloseLogsMs)) {
+      return false;
+    }
   }
-  if (files.wait(kCloseLogsMs)) return *places;
-  hangs = files.stuck_for(0).value_or("the log directory");
-  return {};
+}
+
+// Reads and writes what the report needs of files, and clears away directories that nobody has written to.
+// A log directory that hangs leaves the report as it is.
+void complete_report(report::JobReport& report, std::vector<StderrOfWorker> stderrs,
+                     const std::shared_ptr<output::RunDirectory>& logs, const output::Attempt& attempt,
+                     const std::string& parent_error_file, net::SideThread& files) {
+  struct Work {
+    report::JobReport report;
+    std::vector<StderrOfWorker> stderrs;
+    std::string problem;
+  };
+  if (!logs && parent_error_file.empty()) return;
+  const auto work = std::make_shared<Work>(report, std::move(stderrs), "");
+  files.post(logs ? logs->path() : parent_error_file, [work, logs, attempt, parent_error_file] {
+    work->problem = complete_with_files(work->report, work->stderrs, logs.get(), attempt, parent_error_file);
+    if (logs && logs->remove_if_unused()) work->report.log_directory.clear();
+  });
+  if (!finish(files)) return;
+  if (!work->problem.empty()) log::warning(work->problem);
+  report = std::move(work->report);
 }
 
 int exit_status(const protocol::Verdict& verdict, bool propagate_exit_code) {
@@ -106,15 +135,17 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
       [&](protocol::CoordinatorMessage message) { agent.from_coordinator(std::move(message)); });
   agent.begin();
   loop.run();
-  std::string hangs;
-  const agent::LogPlaces places = close_logs(logs, verdict, files, hangs);
+  std::vector<StderrOfWorker> stderrs = agent.take_stderrs();
+  report::JobReport report = agent.reporter().make(verdict, stderrs);
+  complete_report(report, std::move(stderrs), logs, agent.attempt(), settings.parent_error_file, files);
+  agent.flush_output();
   const int status = exit_status(verdict, settings.propagate_exit_code);
-  if (!hangs.empty()) {
-    log::warning(format("{} does not answer; what was to be written there is lost", printable(hangs)));
+  if (const auto hangs = files.stuck_for(0)) {
+    log::warning(format("{} does not answer; what was to be written there is lost", printable(*hangs)));
     // The thread that waits for it keeps this process from ending.
     agent.leave(status);
   }
-  write_to_stderr(agent::failure_report(verdict, settings.max_restarts, places));
+  write_to_stderr(report::failure_summary(report));
   return status;
 }
 
@@ -122,7 +153,7 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
 
 int launch(const LaunchSettings& settings, const process::InheritedState& inherited,
            const ProcessTitle& title) {
-  if (const Status prepared = prepare_process(settings.node.local_world_size); !prepared) {
+  if (const Status prepared = prepare_process(format("--nproc-per-node={}", settings.node.local_world_size), descriptors_for(settings)); !prepared) {
     log::error(prepared.error().text());
     return kExitFailed;
   }

@@ -7,6 +7,7 @@
 
 #include "src/agent/lifecycle.h"
 #include "src/agent/worker_environment.h"
+#include "src/output/lines/stream_plan.h"
 
 namespace elastic::runtime {
 
@@ -28,13 +29,25 @@ struct LogSettings {
   std::string temporary = "/tmp";
 };
 
+// Where the workers' output goes.
+struct OutputSettings {
+  std::vector<output::OutputFlags> ranks;  // by local rank: redirects, tee and shown
+  std::string prefix_template;             // empty: torchrun's
+  std::vector<std::string> stdout_filters;
+  std::vector<std::string> stderr_filters;
+  bool stderr_tail = true;  // keep the end of each worker's stderr for the failure report
+};
+
 // All that carrying out a launch needs to know.
 struct LaunchSettings {
   agent::NodeSettings node;
   agent::WorkerTemplate worker;
   std::string program;  // the file that every worker executes, already looked up
+  std::string title;    // what torchrun's failure summary calls the job: the script as typed
+  std::string parent_error_file;  // where our own parent reads why we failed; empty if it does not
   StoreSettings store;
   LogSettings logs;
+  OutputSettings output;
   int max_restarts = 0;
   std::vector<int> signals;  // that end the job in order, and those that are handed on to the workers
   bool use_cgroup = true;            // where one is delegated

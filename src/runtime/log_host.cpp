@@ -14,20 +14,24 @@ LogHost::LogHost(net::Loop& loop, net::SideThread& thread, std::shared_ptr<outpu
       handlers_(std::move(handlers)),
       done_watch_(loop, thread.done_descriptor(), [this] { thread_.run_done(); }) {}
 
-void LogHost::open(protocol::RoundNumber round, int restart_count, int workers) {
-  if (!directory_) return handlers_.on_opened(round);
-  const auto result = std::make_shared<Status>();
+void LogHost::open(protocol::RoundNumber round, int restart_count, output::WantedFiles wanted) {
+  if (!directory_) return handlers_.on_opened(round, {});
+  const bool keeps_count = attempt_.restart_count == restart_count;
+  attempt_ = {restart_count, keeps_count ? std::optional<unsigned>(round) : std::nullopt};
+  const auto result = std::make_shared<Result<output::RoundFiles>>();
   thread_.post(
       directory_->path(),
-      [result, directory = directory_, restart_count, workers] {
-        *result = directory->make_rank_directories(restart_count, workers);
+      [result, directory = directory_, attempt = attempt_, wanted = std::move(wanted)] {
+        *result = directory->open(attempt, wanted);
       },
       [this, result, round] {
-        if (result->has_value()) return handlers_.on_opened(round);
-        if (!directory_ || !directory_->is_temporary()) return handlers_.on_failed(round, result->error().text());
+        if (result->has_value()) return handlers_.on_opened(round, std::move(**result));
+        // The first round may be refused where the user has named the place; a job that has begun goes on.
+        const bool refuse = round == 0 && directory_ && !directory_->is_temporary();
+        if (refuse) return handlers_.on_failed(round, result->error().text());
         log::warning(format("{}; going on without log directory and error files", result->error().text()));
         directory_.reset();
-        handlers_.on_opened(round);
+        handlers_.on_opened(round, {});
       });
 }
 
@@ -44,8 +48,12 @@ void LogHost::give_up() {
   directory_.reset();
 }
 
-std::string LogHost::error_file(int restart_count, int local_rank) const {
-  return directory_ ? directory_->error_file(restart_count, local_rank) : "";
+std::string LogHost::rank_file(int local_rank, std::string_view name) const {
+  return directory_ ? directory_->rank_file(attempt_, local_rank, name) : "";
+}
+
+std::string LogHost::filtered_file(std::string_view stream) const {
+  return directory_ ? directory_->filtered_file(attempt_, stream) : "";
 }
 
 }  // namespace elastic::runtime

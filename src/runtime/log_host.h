@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "rendezvous/protocol/messages.h"
 #include "src/net/loop.h"
@@ -16,7 +17,7 @@ namespace elastic::runtime {
 class LogHost {
  public:
   struct Handlers {
-    std::function<void(protocol::RoundNumber)> on_opened;
+    std::function<void(protocol::RoundNumber, output::RoundFiles)> on_opened;
     std::function<void(protocol::RoundNumber, std::string reason)> on_failed;
   };
 
@@ -24,21 +25,26 @@ class LogHost {
   LogHost(net::Loop& loop, net::SideThread& thread, std::shared_ptr<output::RunDirectory> directory,
           Handlers handlers);
 
-  // Makes the directories of a round's workers. on_failed only where the user has named the place; elsewhere
-  // it is no reason not to train.
-  void open(protocol::RoundNumber round, int restart_count, int workers);
+  // Makes the directories and files of a round's workers. on_failed only for the first one, where the user
+  // has named the place; elsewhere it is no reason not to train.
+  void open(protocol::RoundNumber round, int restart_count, output::WantedFiles wanted);
   // The same for a round that may follow.
   void prepare(int workers);
   // From now on nothing is kept.
   void give_up();
 
-  // Where a worker's @record is to write; empty if nothing is kept.
-  std::string error_file(int restart_count, int local_rank) const;
+  // The place of the round that was opened last.
+  const output::Attempt& attempt() const { return attempt_; }
+  bool is_kept() const { return directory_ != nullptr; }
+  // Files of the round that was opened last; empty if nothing is kept.
+  std::string rank_file(int local_rank, std::string_view name) const;
+  std::string filtered_file(std::string_view stream) const;
 
  private:
   net::SideThread& thread_;
   std::shared_ptr<output::RunDirectory> directory_;
   Handlers handlers_;
+  output::Attempt attempt_{.restart_count = -1};
   net::ReadWatch done_watch_;
 };
 

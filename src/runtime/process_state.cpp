@@ -28,7 +28,7 @@ int fill_standard_streams() {
 
 }  // namespace
 
-Status prepare_process(int workers) {
+Status prepare_process(const std::string& input, int descriptors) {
   const int first_free = fill_standard_streams();
   // A console that has gone away is an error of that write, not the end of the launcher.
   signal(SIGPIPE, SIG_IGN);
@@ -38,11 +38,10 @@ Status prepare_process(int workers) {
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
   }
-  const auto needed = static_cast<rlim_t>(first_free + limits::kLauncherDescriptors + workers);
+  const auto needed = static_cast<rlim_t>(first_free + limits::kLauncherDescriptors + descriptors);
   if (first_free >= 0 && files.rlim_cur >= needed) return {};
   return fail(format("the limit of open files is {}", files.rlim_cur),
-              format("{} takes {}, and one for each connection to the worker store",
-                     workers == 0 ? "--store-only" : format("--nproc-per-node={}", workers), needed),
+              format("{} takes {}, and one for each connection to the worker store", input, needed),
               "raise it (ulimit -Hn)");
 }
 

@@ -12,7 +12,7 @@
 namespace elastic::runtime {
 
 int serve_store(std::uint16_t port) {
-  if (const Status prepared = prepare_process(0); !prepared) {
+  if (const Status prepared = prepare_process("--store-only", 0); !prepared) {
     log::error(prepared.error().text());
     return 1;
   }

@@ -170,7 +170,7 @@ def test_a_program_that_the_system_cannot_execute_fails_the_job_without_a_restar
     match = MESSAGE.fullmatch(result.stderr)
     assert match and f"cannot execute {path}" in match["reason"] and hint in match["remedy"]
     (run,) = (tmp_path / "logs").iterdir()
-    assert os.listdir(run) == ["attempt_0"]
+    assert sorted(os.listdir(run)) == ["attempt_0", "failure.json"]
 
 
 def test_arguments_that_are_too_long_for_the_system_fail_the_job_with_its_reason(elastic_run):

@@ -260,11 +260,11 @@ def test_joined_options_take_an_equals_sign_whatever_the_python(understood):
 
 
 def test_one_warning_names_every_flag_without_effect(elastic_run, train):
-    result = elastic_run("--dry-run", "-r3", "--network_check", train, env={"PET_NODE_UNIT": "2"})
+    result = elastic_run("--dry-run", "--exclude-straggler", "--network_check", train, env={"PET_NODE_UNIT": "2"})
     assert result.returncode == 0
     warnings = [line for line in result.stderr.splitlines() if "no effect" in line]
     assert len(warnings) == 1, result
-    assert all(name in warnings[0] for name in ("-r3", "--network_check", "PET_NODE_UNIT=2")), result
+    assert all(name in warnings[0] for name in ("--exclude-straggler", "--network_check", "PET_NODE_UNIT=2")), result
 
 
 def test_flags_with_nothing_to_do_are_silent(elastic_run, train):

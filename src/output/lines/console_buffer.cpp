@@ -1,0 +1,101 @@
+#include "src/output/lines/console_buffer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/check.h"
+#include "src/base/text.h"
+
+namespace elastic::output {
+namespace {
+
+Dropped count(std::string_view bytes) {
+  const auto ends = static_cast<std::uint64_t>(std::ranges::count(bytes, '\n'));
+  return {ends + (bytes.ends_with('\n') ? 0u : 1u), bytes.size()};
+}
+
+void operator+=(Dropped& sum, const Dropped& more) {
+  sum.lines += more.lines;
+  sum.bytes += more.bytes;
+}
+
+}  // namespace
+
+std::string dropped_text(const Dropped& dropped, std::string_view why) {
+  return format("{} line{} ({} bytes) of worker output {} dropped: {}",
+                dropped.lines, dropped.lines == 1 ? "" : "s", dropped.bytes,
+                dropped.lines == 1 ? "was" : "were", why);
+}
+
+ConsoleBuffer::ConsoleBuffer(Notice notice, std::size_t max_bytes)
+    : notice_(notice), max_bytes_(max_bytes) {
+  ELASTIC_CHECK(max_bytes_ > 0);
+}
+
+void ConsoleBuffer::add(int source, std::string_view lines) {
+  if (lines.empty()) return;
+  if (!dropping_ && !given_up_ && !at_line_start_ && source != last_source_) append("\n");
+  add_raw(source, lines);
+}
+
+void ConsoleBuffer::add_raw(int source, std::string_view bytes) {
+  if (bytes.empty()) return;
+  std::size_t fits = 0;
+  if (!dropping_ && !given_up_ && size() < max_bytes_) {
+    const std::size_t room = max_bytes_ - size();
+    fits = bytes.size() <= room ? bytes.size()
+                                : bytes.substr(0, room).rfind('\n') + 1;  // npos + 1 == 0
+  }
+  if (fits > 0) {
+    append(bytes.substr(0, fits));
+    last_source_ = source;
+  }
+  if (fits == bytes.size()) return;
+  dropping_ = true;
+  const Dropped lost = count(bytes.substr(fits));
+  untold_ += lost;
+  dropped_ += lost;
+}
+
+void ConsoleBuffer::give_up(std::string_view unwritten) {
+  given_up_ = true;
+  for (const std::string_view lost : {unwritten, std::string_view(waiting_).substr(taken_)}) {
+    if (!lost.empty()) dropped_ += count(lost);
+  }
+  waiting_ = {};
+  taken_ = 0;
+}
+
+void ConsoleBuffer::append(std::string_view bytes) {
+  // What was taken goes once there is more of it than what moves up: so no byte moves often, and
+  // the string holds at most twice the bound.
+  if (taken_ > size()) waiting_.erase(0, std::exchange(taken_, 0));
+  waiting_.append(bytes);
+  at_line_start_ = bytes.ends_with('\n');
+}
+
+bool ConsoleBuffer::take(std::string& bytes, std::size_t max_bytes) {
+  bytes.clear();
+  resume();
+  if (taken_ == 0 && waiting_.size() <= max_bytes) {
+    bytes.swap(waiting_);
+  } else {
+    const std::size_t count_taken = std::min(max_bytes, size());
+    bytes.append(waiting_, taken_, count_taken);
+    taken_ += count_taken;
+    if (empty()) waiting_.erase(0, std::exchange(taken_, 0));
+  }
+  resume();
+  return !bytes.empty();
+}
+
+// Takes lines again, behind the message about those that are missing, once there is room for many.
+void ConsoleBuffer::resume() {
+  if (!dropping_ || given_up_ || size() > max_bytes_ / 2) return;
+  dropping_ = false;
+  const Dropped lost = std::exchange(untold_, {});
+  if (!at_line_start_) append("\n");
+  if (notice_ == Notice::kInPlace) append(format("elastic-run: warning: {}\n", dropped_text(lost)));
+}
+
+}  // namespace elastic::output

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "src/base/limits.h"
+
+namespace elastic::output {
+
+// Output that was dropped.
+struct Dropped {
+  std::uint64_t lines = 0;  // a piece without a line end counts as one
+  std::uint64_t bytes = 0;
+};
+
+// "12 lines (3456 bytes) of worker output were dropped: the console is slow"
+std::string dropped_text(const Dropped& dropped, std::string_view why = "the console is slow");
+
+// What waits for a console that is slow, stopped or closed: at most `max_bytes`, then whole lines
+// are dropped and counted, until what waits has shrunk to half. Where they would have been stands
+// one message then, if the console is one for messages.
+class ConsoleBuffer {
+ public:
+  enum class Notice : unsigned char {
+    kInPlace,  // "elastic-run: warning: " and dropped_text() as a line
+    kNone,     // the console carries data (stdout): the caller tells from dropped()
+  };
+  explicit ConsoleBuffer(Notice notice, std::size_t max_bytes = limits::kConsoleWaitingBytes);
+
+  // Adds whole lines of one source (any number that tells sources apart). The last line may lack
+  // its end (a rest that was flushed): a line end is put in then before another source's lines.
+  void add(int source, std::string_view lines);
+  // Adds bytes of a terminal as they are: no line end is put before them.
+  void add_raw(int source, std::string_view bytes);
+
+  // Takes the next bytes, at most `max_bytes`: into the caller's string, whose former content is
+  // lost and whose memory is used again. False, and an empty string, if nothing waits.
+  bool take(std::string& bytes, std::size_t max_bytes);
+
+  // Nobody takes anything any more: what waits is dropped and counted, with `unwritten`, which was taken, and so
+  // is all that comes.
+  void give_up(std::string_view unwritten);
+
+  std::size_t size() const { return waiting_.size() - taken_; }
+  bool empty() const { return size() == 0; }
+  // Bytes of memory that it holds.
+  std::size_t memory() const { return waiting_.capacity(); }
+  // All that has been dropped so far.
+  const Dropped& dropped() const { return dropped_; }
+
+ private:
+  void append(std::string_view bytes);
+  void resume();
+
+  Notice notice_;
+  std::size_t max_bytes_;
+  std::string waiting_;
+  std::size_t taken_ = 0;  // of waiting_
+  bool at_line_start_ = true;
+  int last_source_ = -1;
+  bool dropping_ = false;
+  bool given_up_ = false;
+  Dropped untold_;  // since dropping began
+  Dropped dropped_;
+};
+
+}  // namespace elastic::output

@@ -1,0 +1,104 @@
+#include "src/output/lines/line_assembler.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/check.h"
+
+namespace elastic::output {
+namespace {
+
+// Of thousands of streams few are in the middle of a long line: the memory of one is not kept.
+constexpr std::size_t kKeptCapacity = 1024;
+
+void clear(std::string& rest) {
+  if (rest.capacity() > kKeptCapacity) {
+    std::string().swap(rest);
+  } else {
+    rest.clear();
+  }
+}
+
+}  // namespace
+
+LineAssembler::LineAssembler(std::string prefix, std::size_t max_line_bytes)
+    : prefix_(std::move(prefix)), max_line_bytes_(max_line_bytes) {
+  ELASTIC_CHECK(max_line_bytes_ > 0);
+}
+
+void LineAssembler::push(std::string_view input, std::string& out) {
+  const bool has_returns = input.find('\r') != std::string_view::npos;
+  while (!input.empty()) {
+    const std::size_t end = input.find('\n');
+    if (end == std::string_view::npos) {
+      return keep(has_returns ? push_returns(input, out) : input, out);
+    }
+    const std::string_view line = input.substr(0, end);
+    if (has_returns || !rest_.empty() || ended_early_ || end > max_line_bytes_) {
+      end_line(has_returns ? push_returns(line, out) : line, out);
+    } else {
+      // Nearly all lines come here.
+      out.append(prefix_);
+      out.append(input.data(), end + 1);
+    }
+    input.remove_prefix(end + 1);
+  }
+}
+
+// Gives out what the '\r's in a text without '\n' end. Returns what follows the last of them.
+std::string_view LineAssembler::push_returns(std::string_view text, std::string& out) {
+  for (std::size_t end; (end = text.find('\r')) != std::string_view::npos;
+       text.remove_prefix(end + 1)) {
+    if (end == 0 && rest_.empty()) continue;
+    end_line(text.substr(0, end), out);
+    ended_early_ = true;
+  }
+  return text;
+}
+
+// Adds to the rest, of which whole pieces are given out where the line is too long.
+void LineAssembler::keep(std::string_view text, std::string& out) {
+  while (rest_.size() + text.size() > max_line_bytes_) {
+    const std::size_t taken = max_line_bytes_ - rest_.size();
+    out.append(prefix_).append(rest_).append(text.substr(0, taken)).push_back('\n');
+    clear(rest_);
+    text.remove_prefix(taken);
+  }
+  rest_.append(text);
+}
+
+void LineAssembler::end_line(std::string_view text, std::string& out) {
+  if (text.empty() && rest_.empty() && std::exchange(ended_early_, false)) return;
+  keep(text, out);
+  ended_early_ = false;
+  out.append(prefix_).append(rest_).push_back('\n');
+  clear(rest_);
+}
+
+void LineAssembler::flush(std::string& out) {
+  if (rest_.empty()) return;
+  end_line({}, out);
+  ended_early_ = true;
+}
+
+PlainAssembler::PlainAssembler(std::size_t max_line_bytes) : max_line_bytes_(max_line_bytes) {
+  ELASTIC_CHECK(max_line_bytes_ > 0);
+}
+
+void PlainAssembler::push(std::string_view input, std::string& out) {
+  const std::size_t last = input.find_last_of("\r\n");
+  if (last != std::string_view::npos) {
+    flush(out);
+    out.append(input.substr(0, last + 1));
+    input.remove_prefix(last + 1);
+  }
+  rest_.append(input);
+  if (rest_.size() > max_line_bytes_) flush(out);
+}
+
+void PlainAssembler::flush(std::string& out) {
+  out.append(rest_);
+  clear(rest_);
+}
+
+}  // namespace elastic::output

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "src/base/limits.h"
+
+namespace elastic::output {
+
+// One stream of one worker, in whatever pieces it arrives, to whole lines with a prefix for a
+// console that many share. What it gives out does not depend on how the bytes were cut into pieces,
+// calls of flush() apart. Bytes that are no line end pass unchanged: NUL and invalid UTF-8 too.
+//
+// A line ends at "\n", "\r\n" or a '\r' alone, as for torchrun, and is given out with "\n": so a
+// progress bar (tqdm) shows each of its steps as a line, never held back until the bar is full. A
+// '\r' at the beginning of a line, and more than one in a row, add no empty lines. A line of more
+// than `max_line_bytes` is given out in pieces of that many bytes, each as a line with the prefix.
+class LineAssembler {
+ public:
+  // `max_line_bytes` >= 1 counts a line without prefix and line end.
+  explicit LineAssembler(std::string prefix, std::size_t max_line_bytes = limits::kLogLineBytes);
+
+  // Takes the next bytes and appends to `out` every line that they complete. Keeps the rest.
+  void push(std::string_view input, std::string& out);
+
+  // Whether the beginning of a line is kept. A pump that has had no more for a moment (a prompt, a
+  // dot a step) may flush() it.
+  bool has_rest() const { return !rest_.empty(); }
+  // Appends the rest as a line of its own, if there is one: at the end of the stream, or before.
+  // What follows begins with the prefix again; its line end, if that is all that follows, adds no
+  // empty line.
+  void flush(std::string& out);
+
+ private:
+  std::string_view push_returns(std::string_view text, std::string& out);
+  void keep(std::string_view text, std::string& out);
+  void end_line(std::string_view text, std::string& out);
+
+  std::string prefix_;
+  std::size_t max_line_bytes_;
+  std::string rest_;  // at most max_line_bytes_
+  // The line was ended by a '\r' or by flush(), and its "\n" may follow.
+  bool ended_early_ = false;
+};
+
+// The same for a stream that has the console without a prefix (stderr that is not tee'd): the bytes
+// pass unchanged, up to the last '\n' or '\r' so far; what follows is kept until its line ends,
+// until it has more than `max_line_bytes`, or until flush(), which adds nothing.
+class PlainAssembler {
+ public:
+  explicit PlainAssembler(std::size_t max_line_bytes = limits::kLogLineBytes);
+
+  void push(std::string_view input, std::string& out);
+  bool has_rest() const { return !rest_.empty(); }
+  void flush(std::string& out);
+
+ private:
+  std::size_t max_line_bytes_;
+  std::string rest_;
+};
+
+}  // namespace elastic::output

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "src/base/unique_fd.h"
+#include "src/net/side_thread.h"
+
+namespace elastic::output {
+
+// Has a file closed by the thread: that may block, too.
+void close_later(net::SideThread& thread, const std::string& path, UniqueFd file);
+
+// A log file that the launcher writes to, by the thread for all that touches the logs.
+class LogFile {
+ public:
+  struct Handlers {
+    std::function<void()> on_room;                   // what waits has shrunk
+    std::function<void(std::string reason)> on_lost;  // it cannot be written; told once, perhaps after the end of the LogFile
+  };
+
+  // `thread` outlives the file; its run_done() is called by somebody.
+  LogFile(net::SideThread& thread, std::string path, UniqueFd file, Handlers handlers);
+  // What waits is still written.
+  ~LogFile();
+  LogFile(const LogFile&) = delete;
+  LogFile& operator=(const LogFile&) = delete;
+
+  void add(std::string_view bytes);
+
+  // True while much waits: who can should hold back.
+  bool is_behind() const;
+  // Nothing is kept from now on: what waits for a file system that hangs would grow for ever.
+  void give_up();
+  const std::string& path() const;
+
+ private:
+  struct State;
+  static void write_next(const std::shared_ptr<State>& state);
+
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace elastic::output

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/base/result.h"
+#include "src/base/unique_fd.h"
+#include "src/net/loop.h"
+#include "src/output/console_writer.h"
+#include "src/output/lines/filters.h"
+#include "src/output/lines/stream_plan.h"
+#include "src/output/lines/tail.h"
+#include "src/output/log_file.h"
+
+namespace elastic::output {
+
+// A worker's own ends of its streams, for spawn(): -1 is ours, inherited.
+struct WorkerEnds {
+  int out = -1;
+  int err = -1;
+};
+
+// Where one worker's output goes.
+struct WorkerOutput {
+  RankStreams plan;
+  std::string prefix;  // of its lines where the plan says so
+  // The log files, opened: the worker's own for kFile, ours where the plan has to_file. Paths for messages.
+  UniqueFd out_file;
+  UniqueFd err_file;
+  std::string out_path;
+  std::string err_path;
+};
+
+// Reads what the workers of a round write, and hands it on: whole lines to the consoles, bytes to log
+// files, the end of stderr to the failure report. Where a console or a file is behind, it lets workers
+// wait as long as that gets on: a console that takes nothing for 200 ms loses lines, a file that does not
+// answer for 1 s is given up.
+class Pump {
+ public:
+  struct Settings {
+    LineFilter out_filter;
+    LineFilter err_filter;
+  };
+
+  // Console writers and thread outlive it.
+  Pump(net::Loop& loop, net::SideThread& files, Settings settings, ConsoleWriter& out, ConsoleWriter& err);
+  ~Pump();
+  Pump(const Pump&) = delete;
+  Pump& operator=(const Pump&) = delete;
+
+  // For a log file that it is to wait for.
+  LogFile::Handlers handlers_for(const std::string& path);
+
+  // Where the lines that match go in this round; null for none.
+  void use_filtered(std::shared_ptr<LogFile> out, std::shared_ptr<LogFile> err);
+
+  // Makes one worker's streams and begins to read them. The ends are good until started().
+  Result<WorkerEnds> open(int local_rank, WorkerOutput output);
+  // The worker has its ends.
+  void started(int local_rank);
+
+  // Reads what the worker has written so far: all of it, once it has ended. Whoever else holds the other
+  // end is not waited for.
+  void drain(int local_rank);
+  // All workers of the round have gone: reads what is left, ends lines, closes files.
+  void end_round();
+
+  // What was kept of a worker's stderr, since the round began.
+  TailText take_tail(int local_rank);
+
+  // Goes on reading what was held back for a console or a file that is behind.
+  void room();
+
+  // The size of our terminal has changed.
+  void resize();
+
+ private:
+  struct Stream;
+
+  Result<std::unique_ptr<Stream>> make_stream(const StreamPlan& plan, UniqueFd& worker_end);
+  void readable(Stream& stream);
+  // One read. False if there is nothing more now, or ever.
+  bool read_once(Stream& stream);
+  void take(Stream& stream, std::string_view bytes);
+  void copy_matching(const Stream& stream);
+  void flush(Stream& stream);
+  void drain(Stream& stream);
+  bool is_held_back(const Stream& stream) const;
+  void hold(Stream& stream);
+  void look_at_held();
+  void watch_rests(std::int64_t delay_ms);
+
+  net::Loop& loop_;
+  net::SideThread& files_;
+  Settings settings_;
+  ConsoleWriter& out_console_;
+  ConsoleWriter& err_console_;
+  std::shared_ptr<LogFile> out_filtered_;
+  std::shared_ptr<LogFile> err_filtered_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::map<int, std::vector<UniqueFd>> worker_ends_;                           // until started()
+  std::map<int, std::vector<std::pair<std::string, UniqueFd>>> worker_files_;  // the same, log files
+  std::map<int, Tail> tails_;
+  std::string lines_;  // given out by an assembler; kept for its memory
+  bool hold_timer_runs_ = false;
+  net::Timer hold_timer_;
+  net::Timer rest_timer_;
+  bool rest_timer_runs_ = false;
+};
+
+}  // namespace elastic::output

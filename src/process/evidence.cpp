@@ -1,0 +1,327 @@
+#include "src/process/evidence.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <limits>
+
+#include "src/base/text.h"
+
+namespace elastic::process {
+namespace {
+
+constexpr std::string_view kOomKill = "oom_kill ";
+constexpr int kRecordsPerCall = 10'000;
+constexpr std::size_t kEventsPerCall = 64;
+constexpr std::size_t kRecordBytes = 8192;  // the kernel's bound of one record
+constexpr std::size_t kTextBytes = 400;     // of a line in a message
+
+std::string below(const std::string& root, std::string_view path) {
+  std::string out = root;
+  if (out.ends_with('/') && path.starts_with('/')) out.pop_back();
+  out += path;
+  return out;
+}
+
+// A small file of /proc without its line end; empty if it cannot be read.
+std::string read_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// The path of this process in a hierarchy: /proc/self/cgroup has "id:controllers:path", of version
+// 2 "0::path".
+std::optional<std::string> own_path(std::string_view controller, const std::string& root) {
+  std::ifstream file(below(root, "/proc/self/cgroup"));
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const bool found = controller.empty()
+                           ? line.starts_with("0::")
+                           : std::ranges::count(split(controllers, ','), controller) > 0;
+    if (found) return line.substr(second + 1);
+  }
+  return {};
+}
+
+struct Mount {
+  std::string point;
+  std::string root;  // the part of the hierarchy that is mounted there
+};
+
+// mountinfo: "id parent dev root point options ... - type source superoptions".
+std::optional<Mount> hierarchy_mount(std::string_view controller, const std::string& root) {
+  std::ifstream file(below(root, "/proc/self/mountinfo"));
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t dash = line.find(" - ");
+    if (dash == std::string::npos) continue;
+    const std::vector<std::string> fields = split(line, ' ');
+    const std::vector<std::string> kind = split(line.substr(dash + 3), ' ');
+    if (fields.size() < 5 || kind.size() < 3) continue;
+    const bool found =
+        controller.empty()
+            ? kind[0] == "cgroup2"
+            : kind[0] == "cgroup" && std::ranges::count(split(kind[2], ','), controller) > 0;
+    if (found) return Mount{fields[4], fields[3]};
+  }
+  return {};
+}
+
+struct CgroupPlace {
+  std::string mount_point;
+  std::string path;  // below it; empty, or with a '/' at its beginning
+};
+
+std::optional<CgroupPlace> own_place(std::string_view controller, const std::string& root) {
+  std::optional<std::string> path = own_path(controller, root);
+  std::optional<Mount> mount = hierarchy_mount(controller, root);
+  if (!path || !mount) return {};
+  if (mount->root != "/") {
+    // A container that sees only its own part; a path outside of it is not to be had there.
+    if (!(*path + "/").starts_with(mount->root + "/")) return {};
+    path->erase(0, mount->root.size());
+  }
+  if (*path == "/") path->clear();
+  return CgroupPlace{std::move(mount->point), std::move(*path)};
+}
+
+}  // namespace
+
+std::optional<std::string> own_cgroup_directory(std::string_view controller_v1,
+                                                const std::string& root) {
+  const auto place = own_place(controller_v1, root);
+  if (!place) return {};
+  return below(root, place->mount_point + place->path);
+}
+
+OomCounter::OomCounter(const std::string& root) {
+  if (const auto directory = own_cgroup_directory("memory", root)) {
+    if (use(*directory + "/memory.oom_control")) return;
+  }
+  if (auto place = own_place({}, root)) {
+    for (;;) {
+      if (use(below(root, place->mount_point + place->path) + "/memory.events")) return;
+      if (place->path.empty()) break;
+      place->path.erase(place->path.rfind('/'));
+    }
+  }
+  whole_host_ = use(below(root, "/proc/vmstat"));
+}
+
+bool OomCounter::use(std::string file) {
+  file_ = std::move(file);
+  const auto count = read();
+  if (!count) file_.clear();
+  marked_ = count.value_or(0);
+  return count.has_value();
+}
+
+// The line "oom_kill N", which the three files have alike.
+std::optional<std::uint64_t> OomCounter::read() const {
+  if (file_.empty()) return {};
+  std::ifstream file(file_);
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with(kOomKill)) continue;
+    const auto count = parse_int(std::string_view(line).substr(kOomKill.size()));
+    if (count && *count >= 0) return static_cast<std::uint64_t>(*count);
+  }
+  return {};
+}
+
+OomCounter::Kills OomCounter::since_mark() const {
+  const auto now = read();
+  if (!now || *now <= marked_) return {};
+  return {*now - marked_, format("{}: oom_kill {} ({} before)", file_, *now, marked_)};
+}
+
+void OomCounter::mark() { marked_ = read().value_or(marked_); }
+
+namespace {
+
+// The number that `text` begins with; nothing if it is none or too large for a pid.
+std::optional<int> leading_number(std::string_view text) {
+  const std::size_t length = std::min(text.find_first_not_of("0123456789"), text.size());
+  const auto number = length == 0 ? std::nullopt : parse_int(text.substr(0, length));
+  if (!number || *number > std::numeric_limits<int>::max()) return {};
+  return static_cast<int>(*number);
+}
+
+// What follows `mark` in a text; nothing if it is not in there.
+std::optional<std::string_view> after(std::string_view text, std::string_view mark) {
+  const std::size_t at = text.find(mark);
+  if (at == std::string_view::npos) return {};
+  return text.substr(at + mark.size());
+}
+
+std::optional<KernelEvent> parse_xid(std::string_view message) {
+  const auto rest = after(message, "NVRM: Xid (");
+  const auto number = rest ? after(*rest, "): ") : std::nullopt;
+  const auto xid = number ? leading_number(*number) : std::nullopt;
+  if (!xid) return {};
+  const auto pid = after(*number, "pid=");
+  return KernelEvent{.kind = KernelEvent::Kind::kXid,
+                     .pid = pid ? leading_number(*pid).value_or(0) : 0,
+                     .xid = *xid,
+                     .text = printable(message, kTextBytes)};
+}
+
+// "Killed process" since Linux 5.0, "Kill process" in the line before it in older kernels, which
+// ends with "or sacrifice child": the process that was killed stands in the next line, alone.
+std::optional<KernelEvent> parse_oom_kill(std::string_view message) {
+  const bool begins = message.starts_with("Out of memory") ||
+                      message.starts_with("Memory cgroup out of memory") ||
+                      message.starts_with("Killed process ");
+  const auto rest = begins ? after(message, "Killed process ") : std::nullopt;
+  const auto pid = rest ? leading_number(*rest) : std::nullopt;
+  if (!pid) return {};
+  return KernelEvent{
+      .kind = KernelEvent::Kind::kOomKill, .pid = *pid, .text = printable(message, kTextBytes)};
+}
+
+// The message of a record "priority,sequence,time,flags[,...];message\n KEY=value\n...". Nothing if
+// a process wrote it, not the kernel.
+std::optional<std::string_view> kernel_message(std::string_view record) {
+  const std::size_t end = record.find(';');
+  const auto priority = leading_number(record);
+  if (end == std::string_view::npos || !priority || *priority >= 8) return {};
+  record.remove_prefix(end + 1);
+  return record.substr(0, record.find('\n'));
+}
+
+}  // namespace
+
+std::optional<KernelEvent> parse_kernel_message(std::string_view message) {
+  if (auto event = parse_xid(message)) return event;
+  return parse_oom_kill(message);
+}
+
+Result<KernelLog> KernelLog::open(const std::string& root) {
+  const std::string path = below(root, "/dev/kmsg");
+  UniqueFd records(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!records || lseek(records.get(), 0, SEEK_END) < 0) {
+    return fail_errno(format("cannot read the kernel log {}", path), errno);
+  }
+  return KernelLog(std::move(records));
+}
+
+std::vector<KernelEvent> KernelLog::read_new() {
+  std::vector<KernelEvent> events;
+  std::array<char, kRecordBytes> buffer;
+  for (int i = 0; i < kRecordsPerCall && events.size() < kEventsPerCall; ++i) {
+    const ssize_t length = read(records_.get(), buffer.data(), buffer.size());
+    // EPIPE: records were overwritten before they were read; the next read goes on behind them.
+    if (length < 0 && (errno == EINTR || errno == EPIPE)) continue;
+    if (length <= 0) break;
+    const auto message = kernel_message({buffer.data(), static_cast<std::size_t>(length)});
+    if (!message) continue;
+    if (auto event = parse_kernel_message(*message)) events.push_back(std::move(*event));
+  }
+  return events;
+}
+
+namespace {
+
+// A name as the kernel puts it into a core's name: no '/', and not "." or "..".
+std::string core_name_part(std::string text) {
+  if (text == "." || text == "..") text[0] = '!';
+  std::ranges::replace(text, '/', '!');
+  return text;
+}
+
+// What stands for %<c>. Nothing for a letter that the kernel does not know: it leaves those out.
+std::string core_macro(char c, const CrashedProcess& process) {
+  switch (c) {
+    case '%':
+      return "%";
+    case 'p':
+      return format("{}", process.pid);
+    case 'u':
+      return format("{}", process.uid);
+    case 'g':
+      return format("{}", process.gid);
+    case 's':
+      return format("{}", process.signal);
+    case 'h':
+      return core_name_part(process.hostname);
+    case 'e':
+      return core_name_part(process.name);
+    case 'f':
+      return core_name_part(process.executable.substr(process.executable.rfind('/') + 1));
+    case 'E':
+      return core_name_part(process.executable);
+    case 'c':
+      return format("{}", process.core_limit_bytes);
+    // The pid outside of a container, threads, the dump mode, the time, the CPU.
+    case 'P':
+    case 'i':
+    case 'I':
+    case 'd':
+    case 't':
+    case 'C':
+      return "*";
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+CorePlace expand_core_pattern(std::string_view pattern, bool core_uses_pid,
+                              const CrashedProcess& process) {
+  using Kind = CorePlace::Kind;
+  if (pattern.starts_with('|')) {
+    const std::string_view command = trim(pattern.substr(1));
+    return {Kind::kReceiver, std::string(command.substr(0, command.find(' ')))};
+  }
+  if (pattern.starts_with('@')) {
+    return {Kind::kReceiver,
+            format("the socket {}",
+                   pattern.substr(std::min(pattern.find_first_not_of('@'), pattern.size())))};
+  }
+  if (process.core_limit_bytes == 0) return {Kind::kNone, "the core size limit is 0 (ulimit -c)"};
+  if (pattern.empty() && !core_uses_pid) return {Kind::kNone, "kernel.core_pattern is empty"};
+
+  std::string name;
+  bool has_pid = false;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] != '%') {
+      name += pattern[i];
+    } else if (++i < pattern.size()) {
+      name += core_macro(pattern[i], process);
+      has_pid = has_pid || pattern[i] == 'p';
+    }
+  }
+  if (core_uses_pid && !has_pid) name += format(".{}", process.pid);
+  if (!name.starts_with('/')) name = below(process.working_directory, "/" + name);
+  return {Kind::kFile, std::move(name)};
+}
+
+CorePlace core_place(const CrashedProcess& process, const std::string& root) {
+  const bool uses_pid = read_line(below(root, "/proc/sys/kernel/core_uses_pid")).starts_with('1');
+  return expand_core_pattern(read_line(below(root, "/proc/sys/kernel/core_pattern")), uses_pid,
+                             process);
+}
+
+std::string CorePlace::text(pid_t pid) const {
+  switch (kind) {
+    case Kind::kFile:
+      return format("core file {}", printable(where, kTextBytes));
+    case Kind::kReceiver:
+      return format(
+          "core handed to {}{}", printable(where, kTextBytes),
+          where.ends_with("/systemd-coredump") ? format("; see coredumpctl info {}", pid) : "");
+    case Kind::kNone:
+      break;
+  }
+  return format("no core file: {}", where);
+}
+
+}  // namespace elastic::process

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace elastic::report {
+
+// RFC 4648, with padding and without line ends.
+std::string base64(std::string_view bytes);
+// The bytes; nothing if the text is no base64.
+std::optional<std::string> base64_decoded(std::string_view text);
+
+}  // namespace elastic::report

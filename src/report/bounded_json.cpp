@@ -1,0 +1,125 @@
+#include "src/report/bounded_json.h"
+
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "src/base/text.h"
+#include "src/report/screen_text.h"
+
+namespace elastic::report {
+namespace {
+
+std::optional<unsigned> hex4(std::string_view text) {
+  if (text.size() < 4) return {};
+  unsigned code = 0;
+  for (const char c : text.substr(0, 4)) {
+    code <<= 4;
+    if (c >= '0' && c <= '9') {
+      code |= static_cast<unsigned>(c - '0');
+    } else if (c >= 'a' && c <= 'f') {
+      code |= static_cast<unsigned>(c - 'a' + 10);
+    } else if (c >= 'A' && c <= 'F') {
+      code |= static_cast<unsigned>(c - 'A' + 10);
+    } else {
+      return {};
+    }
+  }
+  return code;
+}
+
+bool is_high_surrogate(unsigned code) { return code >= 0xD800 && code < 0xDC00; }
+bool is_low_surrogate(unsigned code) { return code >= 0xDC00 && code < 0xE000; }
+
+// Python escapes a file name that is not UTF-8 to a lone surrogate, which no reader but Python
+// takes.
+std::string mend_surrogates(std::string text) {
+  bool in_text = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') in_text = !in_text;
+    if (text[i] != '\\' || !in_text) continue;
+    ++i;
+    if (i >= text.size() || text[i] != 'u') continue;
+    const auto code = hex4(std::string_view(text).substr(i + 1));
+    if (!code) continue;
+    i += 4;
+    if (!is_high_surrogate(*code) && !is_low_surrogate(*code)) continue;
+    const std::string_view rest = std::string_view(text).substr(i + 1);
+    const auto second = rest.starts_with("\\u") ? hex4(rest.substr(2)) : std::nullopt;
+    if (is_high_surrogate(*code) && second && is_low_surrogate(*second)) {
+      i += 6;
+    } else {
+      text.replace(i - 3, 4, "fffd");
+    }
+  }
+  return text;
+}
+
+// What is too deep or too wide, in words; empty if nothing is. The text need not be JSON.
+std::string over_bounds(std::string_view text) {
+  std::vector<std::size_t> members;  // of each open bracket; colons are the members of an object
+  bool in_text = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_text) {
+      if (c == '\\') ++i;
+      if (c == '"') in_text = false;
+    } else if (c == '"') {
+      in_text = true;
+    } else if (c == '{' || c == '[') {
+      members.push_back(0);
+      if (members.size() > kJsonDepth) {
+        return format("it is nested deeper than {} levels", kJsonDepth);
+      }
+    } else if (c == '}' || c == ']') {
+      if (!members.empty()) members.pop_back();
+    } else if (c == ':' && !members.empty() && ++members.back() > kJsonMembers) {
+      return format("an object in it has more than {} members", kJsonMembers);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Json> parse_bounded_json(std::string_view text, std::size_t max_bytes, std::string what) {
+  if (text.size() > max_bytes) {
+    return fail("cannot read " + what, format("it is longer than {} bytes", max_bytes));
+  }
+  if (trim(text).empty()) return fail("cannot read " + what, "it is empty");
+  if (std::string over = over_bounds(text); !over.empty()) {
+    return fail("cannot read " + what, std::move(over));
+  }
+  auto parsed = Json::parse(mend_surrogates(to_utf8(text)), std::move(what));
+  // The library quotes what it stumbled over, which may be a megabyte of anything.
+  if (!parsed) parsed.error().reason = printable(parsed.error().reason, 200);
+  return parsed;
+}
+
+std::string text_member(const Json& object, std::string_view name) {
+  const Json* member = object.find(name);
+  const std::string* text = member != nullptr ? member->as_string() : nullptr;
+  return text != nullptr ? *text : std::string();
+}
+
+std::int64_t int_member(const Json& object, std::string_view name, std::int64_t otherwise,
+                        std::int64_t lowest, std::int64_t highest) {
+  const Json* member = object.find(name);
+  if (member == nullptr) return otherwise;
+  std::optional<double> number = member->as_number();
+  if (const std::string* text = member->as_string()) number = parse_float(*text);
+  // A double has all whole numbers up to 2^53, and no int64 overflows below 9e18.
+  if (!number || !std::isfinite(*number) || std::fabs(*number) > 9e18) return otherwise;
+  const auto value = static_cast<std::int64_t>(*number);
+  return value < lowest || value > highest ? otherwise : value;
+}
+
+bool bool_member(const Json& object, std::string_view name) {
+  const Json* member = object.find(name);
+  if (member == nullptr || member->as_array() != nullptr || member->as_object() != nullptr) {
+    return false;
+  }
+  return member->dump() == "true";
+}
+
+}  // namespace elastic::report

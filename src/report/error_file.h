@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "src/base/result.h"
+
+namespace elastic::report {
+
+// The most of an error.json that is worth reading; who reads the file stops one byte behind it.
+inline constexpr std::size_t kErrorFileBytes = 1024 * 1024;
+
+// What a worker said about its own end in TORCHELASTIC_ERROR_FILE, in one of the two forms that
+// torch reads: "message" is an object (written by @record) or a plain text. All texts are UTF-8.
+struct ErrorFile {
+  std::string message = {};      // "RuntimeError: boom"; empty if the file has none
+  std::string traceback = {};    // py_callstack; empty if the file has none
+  std::int64_t timestamp_s = 0;  // Unix time in seconds by the worker; 0 if the file has none
+  std::optional<std::int64_t> error_code = {};  // errorCode, set by a launcher in between
+  bool plain_message = false;                   // the second form
+
+  bool operator==(const ErrorFile&) const = default;
+};
+
+// Reads an error.json, whatever is in it. More lenient than torch: bytes that are not UTF-8 and
+// lone surrogates become U+FFFD, a missing timestamp is 0. Fails where there is no message, and on
+// what is longer than kErrorFileBytes, nested deeper than 64 or has an object of more than 1,000
+// members.
+Result<ErrorFile> parse_error_file(std::string_view text);
+
+// What the launcher writes to its own TORCHELASTIC_ERROR_FILE when the worker with that error.json
+// failed first: the same with message.errorCode set, as torch does, where the code is not 0 and the
+// message is an object. `python_code`: the exit code, or minus the signal. Fails as
+// parse_error_file.
+Result<std::string> error_file_for_parent(std::string_view text, int python_code);
+
+}  // namespace elastic::report

@@ -1,0 +1,205 @@
+#include "src/report/likely_cause.h"
+
+#include "src/base/text.h"
+#include "src/report/cause_rules.h"
+#include "src/report/python_traceback.h"
+#include "src/report/screen_text.h"
+#include "src/report/xid.h"
+
+namespace elastic::report {
+namespace {
+
+// The numbers of the signals by name: this folder includes no <csignal>.
+constexpr int kSigill = 4;
+constexpr int kSigabrt = 6;
+constexpr int kSigbus = 7;
+constexpr int kSigfpe = 8;
+constexpr int kSigkill = 9;
+constexpr int kSigsegv = 11;
+
+// A text that is searched, and what it is called.
+struct Place {
+  std::string_view text;
+  std::string_view name;
+};
+
+std::string_view line_around(std::string_view text, std::size_t at) {
+  const std::size_t before = at == 0 ? std::string_view::npos : text.rfind('\n', at - 1);
+  const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
+  return text.substr(begin, text.find('\n', at) - begin);
+}
+
+// Up to kEvidenceBytes of one line; of a long one the part from a little before `needle`.
+std::string quote(std::string_view line, std::string_view needle) {
+  constexpr std::size_t kBefore = 80;
+  std::string shown = screen_text(trim(line));
+  std::size_t at = shown.find(needle);
+  if (at == std::string::npos) at = 0;
+  if (shown.size() > kEvidenceBytes && at > kBefore) {
+    std::size_t cut = at - kBefore;
+    while (cut < at && (static_cast<unsigned char>(shown[cut]) & 0xC0) == 0x80) ++cut;
+    shown = "..." + shown.substr(cut);
+  }
+  return printable(shown, kEvidenceBytes);
+}
+
+// The rest of the line behind `mark`, or the line after it if nothing is left there.
+std::string_view behind(std::string_view text, std::string_view mark) {
+  const std::size_t at = text.find(mark);
+  if (at == std::string_view::npos) return {};
+  return trim(line_around(trim(text.substr(at + mark.size())), 0));
+}
+
+struct Found {
+  std::size_t at;
+  std::string_view needle;
+};
+
+// The last line that has the first needle of the rule that is found at all.
+std::optional<Found> find_last(const CauseRule& rule, std::string_view text) {
+  for (const Needle& needle : rule.needles) {
+    // Much faster than rfind, and nearly always the answer.
+    if (!text.contains(needle.text)) continue;
+    for (std::size_t from = text.size();;) {
+      const std::size_t at = text.rfind(needle.text, from);
+      if (at == std::string_view::npos) break;
+      const std::string_view line = line_around(text, at);
+      if (needle.also.empty() || line.contains(needle.also)) return Found{at, needle.text};
+      // Not this line: go on in the one before it.
+      if (line.data() == text.data()) break;
+      from = static_cast<std::size_t>(line.data() - text.data()) - 1;
+    }
+  }
+  return {};
+}
+
+std::optional<Cause> apply(const CauseRule& rule, const Place& place) {
+  const auto found = find_last(rule, place.text);
+  if (!found) return {};
+  Cause cause{.rule = rule.name, .sentence = std::string(rule.sentence),
+              .evidence = quote(line_around(place.text, found->at), found->needle),
+              .source = std::string(place.name), .lost_peer = rule.lost_peer};
+  if (!rule.detail_behind.empty()) {
+    const std::string_view detail = behind(place.text.substr(found->at), rule.detail_behind);
+    if (!detail.empty()) {
+      cause.evidence = printable(cause.evidence, kEvidenceBytes / 2) + " / " +
+                       printable(screen_text(detail), kEvidenceBytes / 2 - 6);
+    }
+  }
+  return cause;
+}
+
+Cause of_xid(const Xid& xid) {
+  const std::string_view remedy = xid.weight == XidWeight::kHardware
+                                      ? "; take the node out until the GPU has been looked at"
+                                      : "";
+  return Cause{.rule = "gpu-xid",
+               .sentence = format("Xid {}: {}{}", xid.number, xid.meaning, remedy),
+               .evidence = quote(xid.line, "NVRM"),
+               .source = "kernel log"};
+}
+
+// What needs no word of the worker's own: it was killed, or its hardware has failed.
+std::optional<Cause> from_kernel(const FailedWorker& worker) {
+  const std::string_view oom = worker.oom_evidence;
+  if (!oom.empty()) {
+    const bool in_log =
+        oom.contains("Out of memory") || oom.contains("out of memory") || oom.contains("oom-kill:");
+    return Cause{
+        .rule = "killed-for-memory",
+        .sentence = format(
+            "the kernel killed {} because the memory of its host or container was used up: give it "
+            "more, or let the job use less (data loader workers, checkpoints held in memory)",
+            worker.exit.signal != 0 ? "it" : "a process of it"),
+        .evidence = quote(oom, {}),
+        .source = in_log ? "kernel log" : "cgroup"};
+  }
+  const auto xid = worst_xid(worker.kernel_log);
+  if (xid && xid->weight == XidWeight::kHardware) return of_xid(*xid);
+  for (const std::string_view line : lines_of(worker.kernel_log)) {
+    if (line.contains("mce: [Hardware Error]") ||
+        (line.contains("EDAC") && line.contains(" UE "))) {
+      return Cause{.rule = "host-hardware-error",
+                   .sentence =
+                       "the host's hardware reported an error: take the node out until it has been "
+                       "looked at",
+                   .evidence = quote(line, {}),
+                   .source = "kernel log"};
+    }
+  }
+  return {};
+}
+
+std::optional<Cause> from_output(const FailedWorker& worker) {
+  const std::string plain = without_colours(worker.tail.bytes);
+  const std::string_view tail = plain;
+  const auto traceback = last_traceback(tail);
+  std::string said;
+  if (worker.error) said = worker.error->message + "\n" + worker.error->traceback;
+  // A signal ends a worker wherever it is; an exception that it died of comes last.
+  const bool by_exception = worker.exit.signal == 0 && (traceback || worker.error);
+  std::string_view end = tail;
+  if (by_exception && traceback) end.remove_prefix(traceback->begin);
+  if (by_exception && !traceback) end = {};
+  for (const CauseRule& rule : cause_rules()) {
+    if (auto cause = apply(rule, {said, "error.json"})) return cause;
+    const std::string_view where = rule.where == CauseRule::Where::kAnywhere ? tail : end;
+    if (auto cause = apply(rule, {where, "stderr"})) return cause;
+  }
+  return {};
+}
+
+// What the way it ended says, where nothing else says anything.
+std::optional<Cause> from_exit(const FailedWorker& worker) {
+  const auto cause = [&](std::string_view rule, std::string_view sentence) {
+    return Cause{.rule = rule, .sentence = std::string(sentence), .evidence = worker.exit.text(),
+                 .source = "exit status"};
+  };
+  switch (worker.exit.signal) {
+    case kSigkill:
+      return cause(
+          "killed",
+          "somebody killed it, not elastic-run: the kernel for memory (its log says so: dmesg), "
+          "the container's runtime, or a person");
+    case kSigsegv:
+      return cause("segmentation-fault",
+                   "it used memory that is not its own, most often a fault in an extension module; "
+                   "PYTHONFAULTHANDLER=1 shows where");
+    case kSigbus:
+      return cause(
+          "bus-error",
+          "a bus error, most often a full /dev/shm or a file that was cut while it was mapped");
+    case kSigill:
+      return cause("illegal-instruction",
+                   "the CPU does not know an instruction: the program or a library was built for a "
+                   "newer CPU");
+    case kSigfpe:
+      return cause("arithmetic-error",
+                   "an arithmetic error outside Python, most often a division by zero");
+    case kSigabrt:
+      return cause("aborted", "the program or a library called abort(); the lines before say why");
+    default:
+      break;
+  }
+  if (worker.exit.signal == 0 && worker.exit.code == 126) {
+    return cause("not-executable",
+                 "the program could not be executed (permissions, or no program)");
+  }
+  if (worker.exit.signal == 0 && worker.exit.code == 127) {
+    return cause("command-not-found", "a command was not found");
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<Cause> likely_cause(const FailedWorker& worker) {
+  if (worker.stopped_by_us) return {};
+  if (auto cause = from_kernel(worker)) return cause;
+  if (auto cause = from_output(worker)) return cause;
+  const auto xid = worst_xid(worker.kernel_log);
+  if (xid && xid->weight != XidWeight::kConsequence) return of_xid(*xid);
+  return from_exit(worker);
+}
+
+}  // namespace elastic::report

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace elastic::report {
+
+// A Python traceback found in what a program printed.
+struct Traceback {
+  std::string text;  // from its first line to the exception's, chained ones included; no line end
+                     // after the last
+  std::string exception;  // the last exception's line: "RuntimeError: boom"
+  std::size_t begin = 0;  // where it stands in the text searched: bytes [begin, end)
+  std::size_t end = 0;
+};
+
+// The last traceback that has come to its exception, with those that it was chained to ("During
+// handling of the above exception, ..."). A prefix before every line ("[rank0]: ", as torch sets
+// it) is taken off, and lines that others printed in between are left out. Nothing if there is
+// none. Never fails, whatever the bytes; takes time in proportion to their number.
+std::optional<Traceback> last_traceback(std::string_view text);
+
+// The exception's own line in a traceback that stands alone, such as py_callstack; empty if it has
+// none.
+std::string exception_of(std::string_view traceback);
+
+}  // namespace elastic::report

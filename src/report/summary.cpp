@@ -1,0 +1,220 @@
+#include "src/report/summary.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "src/base/text.h"
+#include "src/report/likely_cause.h"
+#include "src/report/python_traceback.h"
+#include "src/report/screen_text.h"
+#include "src/report/torchrun_block.h"
+#include "src/report/wall_time.h"
+
+namespace elastic::report {
+namespace {
+
+constexpr std::size_t kPathBytes = 4096;
+constexpr std::size_t kRanksBytes = 800;
+constexpr std::size_t kColumns = 98;
+constexpr std::string_view kIndent = "    ";
+
+std::string headline(const JobReport& report) {
+  if (report.outcome == JobReport::Outcome::kStopped) {
+    if (report.left_behind.empty()) {
+      return format("elastic-run: {}; all workers have ended\n", report.reason);
+    }
+    return format("elastic-run: {}; killed and left behind: {}\n", report.reason,
+                  report.left_behind);
+  }
+  if (!report.reason.empty()) return format("elastic-run: error: {}\n", report.reason);
+  if (report.max_restarts == 0) return "elastic-run: error: the job failed; --max-restarts is 0\n";
+  return format("elastic-run: error: the job failed; {} of {} restarts were used\n",
+                report.restarts_used, report.max_restarts);
+}
+
+std::string counted(std::uint64_t count, std::string_view noun) {
+  return format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string how(const FailedWorker& worker) {
+  if (worker.oom_evidence.empty()) return worker.exit.text();
+  return worker.exit.text() +
+         (worker.exit.signal != 0 ? ", for memory" : "; a process of it was killed for memory");
+}
+
+std::string first_failure(const FailedWorker& worker, int utc_offset_s) {
+  std::string out = format("  first failure: {} {}\n", worker.name(), how(worker));
+  out += format("{}at {} ({})", kIndent, wall_time_ms(worker.wall_ms, utc_offset_s),
+                utc_offset_text(utc_offset_s));
+  if (!worker.host.empty()) out += format(" on {}", printable(worker.host));
+  out += '\n';
+  if (!worker.core_file.empty()) {
+    out += format("{}core: {}\n", kIndent, printable(worker.core_file, kPathBytes));
+  }
+  return out;
+}
+
+std::string cause_lines(const FailedWorker& worker) {
+  const auto cause = likely_cause(worker);
+  if (!cause) return {};
+  return format("  {}\n{}{}: {}\n",
+                wrap("likely cause: " + cause->sentence, kColumns, kIndent.size()), kIndent,
+                cause->source, cause->evidence);
+}
+
+std::string indented(const LastLines& last) {
+  std::string out;
+  for (const std::string& line : last.lines)
+    out += line.empty() ? "\n" : format("{}{}\n", kIndent, line);
+  return out;
+}
+
+std::string traceback_lines(std::string_view traceback, std::string_view source) {
+  const LastLines last = last_lines(traceback, kSummaryTracebackLines, kSummaryLineBytes);
+  const std::string left_out =
+      last.left_out == 0 ? "" : format("; {} before them left out", counted(last.left_out, "line"));
+  return format("  Python traceback ({}{}):\n", source, left_out) + indented(last);
+}
+
+// "its last 20 lines of stderr (131 lines before left out; from /logs/...):"
+std::string tail_lines(const FailedWorker& worker) {
+  const StderrTail& tail = worker.tail;
+  const LastLines last = last_lines(tail.bytes, kSummaryTailLines, kSummaryLineBytes);
+  if (last.lines.empty() && !tail.none_because.empty()) {
+    return format("  its stderr was not kept: {}\n", printable(tail.none_because, kPathBytes));
+  }
+  if (last.lines.empty()) return "  it wrote nothing to stderr\n";
+  std::vector<std::string> notes;
+  const std::uint64_t before = last.left_out + tail.lines_before.value_or(0);
+  const std::string_view at_least = tail.lines_before ? "" : "at least ";
+  if (before > 0) {
+    notes.push_back(format("{}{} before left out", at_least, counted(before, "line")));
+  } else if (!tail.lines_before) {
+    notes.push_back("there may be more before");
+  }
+  if (!tail.source.empty()) notes.push_back("from " + printable(tail.source, kPathBytes));
+  const std::string aside = notes.empty() ? "" : " (" + join(notes, "; ") + ")";
+  return format("  its last {} of stderr{}:\n", counted(last.lines.size(), "line"), aside) +
+         indented(last);
+}
+
+// What stderr has behind a traceback that has been shown.
+std::string lines_after(std::string_view bytes) {
+  while (bytes.starts_with('\n')) bytes.remove_prefix(1);
+  const LastLines last = last_lines(bytes, kSummaryTailLines, kSummaryLineBytes);
+  if (last.lines.empty()) return {};
+  const std::string left_out =
+      last.left_out == 0 ? "" : format(" ({} before left out)", counted(last.left_out, "line"));
+  return format("  after it on stderr{}:\n", left_out) + indented(last);
+}
+
+// The traceback, and the end of stderr where that says something else.
+std::string last_words(const FailedWorker& worker) {
+  const std::string plain = without_colours(worker.tail.bytes);
+  const std::string_view tail = plain;
+  const auto found = last_traceback(tail);
+  if (worker.error && !worker.error->traceback.empty()) {
+    std::string out = traceback_lines(worker.error->traceback, "error.json");
+    const bool said_twice = found && found->exception == exception_of(worker.error->traceback);
+    if (said_twice) return out + lines_after(tail.substr(found->end));
+    return trim(tail).empty() ? out : out + tail_lines(worker);
+  }
+  std::string out;
+  if (worker.error && !worker.error->message.empty()) {
+    out += format("  error.json: {}\n", printable(worker.error->message, kSummaryLineBytes));
+  }
+  if (!found) return out + tail_lines(worker);
+  return out + traceback_lines(found->text, "stderr") + lines_after(tail.substr(found->end));
+}
+
+std::string earlier_rounds(const JobReport& report) {
+  std::vector<std::string> lines;
+  for (const RoundReport& round : report.rounds) {
+    for (const FailedWorker& worker : round.failures) {
+      if (worker.stopped_by_us) continue;
+      lines.push_back(
+          format("  before, in round {}: {} {}\n", round.round, worker.name(), how(worker)));
+      break;
+    }
+  }
+  const std::size_t skipped = lines.size() - std::min(lines.size(), kSummaryEarlierRounds);
+  std::string out;
+  for (std::size_t i = skipped; i < lines.size(); ++i) out += lines[i];
+  if (skipped > 0) out += format("  and in {} before\n", counted(skipped, "round"));
+  return out;
+}
+
+std::string consequences(const JobReport& report, const FailedWorker& first) {
+  std::string out;
+  std::size_t shown = 0;
+  std::vector<int> more;
+  std::vector<int> stopped;
+  for (const FailedWorker& worker : report.failures) {
+    if (&worker == &first) continue;
+    if (worker.stopped_by_us) {
+      stopped.push_back(worker.rank);
+    } else if (shown < kSummaryOtherFailures) {
+      out += format("  also failed:   {} {}, {} later\n", worker.name(), how(worker),
+                    span_text(worker.wall_ms - first.wall_ms));
+      ++shown;
+    } else {
+      more.push_back(worker.rank);
+    }
+  }
+  const auto ranks = [&](std::string_view lead, const std::vector<int>& which) {
+    if (which.empty()) return;
+    std::string names = rank_ranges(which);
+    // Every other rank of thousands makes no ranges.
+    if (names.size() > kRanksBytes) {
+      names = format("{}, ... ({} in all)", names.substr(0, names.rfind(',', kRanksBytes)),
+                     which.size());
+    }
+    const std::string line = format("{}{} {}", lead, which.size() == 1 ? "rank" : "ranks", names);
+    out += "  " + wrap(line, kColumns, kIndent.size()) + "\n";
+  };
+  ranks(format("and {} more failed: ", more.size()), more);
+  ranks("stopped because of it: ", stopped);
+  return out;
+}
+
+std::string places(const JobReport& report, const FailedWorker& first) {
+  std::string out;
+  if (first.error_file.empty()) {
+    out +=
+        "  error file: none was written (torch's @record on the script's main function writes "
+        "one)\n";
+  } else {
+    out += format("  error file: {}\n", printable(first.error_file, kPathBytes));
+    if (!first.error_file_problem.empty()) {
+      out += format("{}it is of no use: {}\n", kIndent,
+                    printable(first.error_file_problem, kPathBytes));
+    }
+  }
+  if (!report.log_directory.empty()) {
+    out += format("  log directory: {}\n", printable(report.log_directory, kPathBytes));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string failure_summary(const JobReport& report) {
+  if (report.outcome == JobReport::Outcome::kSucceeded) return {};
+  std::string out = headline(report);
+  if (report.outcome == JobReport::Outcome::kStopped) return out;
+  const FailedWorker* first = report.first_failure();
+  if (first == nullptr) return out + consequences(report, FailedWorker{});
+  out += first_failure(*first, report.utc_offset_s);
+  out += cause_lines(*first);
+  out += last_words(*first);
+  out += consequences(report, *first);
+  out += earlier_rounds(report);
+  if (!report.left_behind.empty()) {
+    out += "  " + wrap("killed and left behind: " + report.left_behind, kColumns, kIndent.size()) +
+           "\n";
+  }
+  out += places(report, *first);
+  return out + "\n" + torchrun_block(report);
+}
+
+}  // namespace elastic::report

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "src/report/failure.h"
+
+namespace elastic::report {
+
+// Bounds of what is printed.
+inline constexpr std::size_t kSummaryTailLines = 20;       // of a worker's stderr, the last ones
+inline constexpr std::size_t kSummaryTracebackLines = 40;  // of a traceback, the last ones
+inline constexpr std::size_t kSummaryLineBytes = 2000;     // of one line of either
+inline constexpr std::size_t kSummaryOtherFailures = 16;   // lines about other failures
+inline constexpr std::size_t kSummaryEarlierRounds = 5;    // lines about earlier rounds
+
+// What the user is told on stderr when a job has ended otherwise than well: what failed first and
+// how, the likely cause with what says so, the traceback or the last lines of stderr, the other
+// failures as consequences, where the logs are; and as the very last thing torchrun_block(). Whole
+// lines, fit for a terminal. One line for a job that was stopped; a job that failed without a
+// failure of a worker has no block; empty for success.
+std::string failure_summary(const JobReport& report);
+
+}  // namespace elastic::report

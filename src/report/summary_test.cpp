@@ -1,0 +1,235 @@
+#include "src/report/summary.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "src/base/text.h"
+#include "src/report/torchrun_block.h"
+
+using namespace elastic;
+using namespace elastic::report;
+
+namespace {
+
+constexpr std::int64_t kTime = 1'795'279'603'500;  // 2026-11-21 16:46:43.500 UTC
+
+FailedWorker worker(int rank, ExitStatus exit, std::int64_t later_ms = 0) {
+  return {.host = "node1.example.com",
+          .rank = rank,
+          .local_rank = rank,
+          .pid = 4700 + rank,
+          .exit = exit,
+          .wall_ms = kTime + later_ms,
+          .tail = {.none_because = "it went to a terminal"}};
+}
+
+FailedWorker stopped(int rank) {
+  FailedWorker out = worker(rank, {.signal = 15}, 10);
+  out.stopped_by_us = true;
+  return out;
+}
+
+// What stands before torchrun's block.
+std::string above_block(const JobReport& report) {
+  const std::string summary = failure_summary(report);
+  const std::string block = torchrun_block(report);
+  REQUIRE(summary.ends_with("\n\n" + block));
+  return summary.substr(0, summary.size() - block.size() - 1);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "the summary says what failed first and how, why, what followed, where to read on, and then "
+    "has torchrun's block") {
+  FailedWorker first = worker(2, {.signal = 9});
+  first.oom_evidence = "memory.events of /job: oom_kill 0 -> 1";
+  first.core_file = "none: core_pattern is empty";
+  first.tail = {.bytes = "loading\nepoch 1\n", .source = "/logs/none_x/attempt_3/2/stderr.log"};
+  const JobReport report{
+      .title = "train.py",
+      .restarts_used = 3,
+      .max_restarts = 3,
+      .log_directory = "/logs/none_x",
+      .failures = {first, worker(0, {.code = 1}, 412), stopped(1), stopped(3), stopped(4)}};
+  CHECK(
+      above_block(report) ==
+      "elastic-run: error: the job failed; 3 of 3 restarts were used\n"
+      "  first failure: rank 2 (local rank 2, pid 4702) was killed by SIGKILL, for memory\n"
+      "    at 2026-11-21 16:46:43.500 (UTC) on node1.example.com\n"
+      "    core: none: core_pattern is empty\n"
+      "  likely cause: the kernel killed it because the memory of its host or container was used "
+      "up: give\n"
+      "    it more, or let the job use less (data loader workers, checkpoints held in memory)\n"
+      "    cgroup: memory.events of /job: oom_kill 0 -> 1\n"
+      "  its last 2 lines of stderr (from /logs/none_x/attempt_3/2/stderr.log):\n"
+      "    loading\n"
+      "    epoch 1\n"
+      "  also failed:   rank 0 (local rank 0, pid 4700) exited with code 1, 0.412 s later\n"
+      "  stopped because of it: ranks 1, 3-4\n"
+      "  error file: none was written (torch's @record on the script's main function writes one)\n"
+      "  log directory: /logs/none_x\n");
+}
+
+TEST_CASE("the traceback of error.json is shown, and stderr only where it says something else") {
+  constexpr std::string_view kTraceback =
+      "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nValueError: bad label\n";
+  FailedWorker first = worker(0, {.code = 1});
+  first.error_file = "/logs/error.json";
+  first.error = ErrorFile{.message = "ValueError: bad label", .traceback = std::string(kTraceback)};
+  first.tail = {.bytes = "epoch 1\n[rank0]: " +
+                         replace_all(std::string(kTraceback), "\n", "\n[rank0]: ")};
+  CHECK(above_block({.title = "x", .failures = {first}}) ==
+        "elastic-run: error: the job failed; --max-restarts is 0\n"
+        "  first failure: rank 0 (local rank 0, pid 4700) exited with code 1\n"
+        "    at 2026-11-21 16:46:43.500 (UTC) on node1.example.com\n"
+        "  Python traceback (error.json):\n"
+        "    Traceback (most recent call last):\n"
+        "      File \"a.py\", line 1, in f\n"
+        "    ValueError: bad label\n"
+        "  after it on stderr:\n"
+        "    [rank0]: \n"
+        "  error file: /logs/error.json\n");
+  first.tail.bytes = "something else\n";
+  CHECK(above_block({.title = "x", .failures = {first}})
+            .contains(
+                "    ValueError: bad label\n  its last 1 line of stderr:\n    something else\n"));
+}
+
+TEST_CASE("without an error.json the traceback is taken from stderr, with what followed it") {
+  FailedWorker first = worker(0, {.code = 1});
+  first.tail = {.bytes =
+                    "epoch 1\nTraceback (most recent call last):\n  File \"a.py\", line 1, in "
+                    "f\nValueError: bad "
+                    "label\n\nresource_tracker: leaked\n"};
+  CHECK(above_block({.title = "x", .failures = {first}})
+            .contains("  Python traceback (stderr):\n"
+                      "    Traceback (most recent call last):\n"
+                      "      File \"a.py\", line 1, in f\n"
+                      "    ValueError: bad label\n"
+                      "  after it on stderr:\n"
+                      "    resource_tracker: leaked\n"
+                      "  error file: none"));
+}
+
+TEST_CASE("a traceback that Python has coloured for a terminal is shown without colours") {
+  FailedWorker first = worker(0, {.code = 1});
+  first.tail = {
+      .bytes =
+          "Traceback (most recent call last):\r\n  File \x1b[35m\"a.py\"\x1b[0m, line 1\r\n"
+          "\x1b[1;35mValueError\x1b[0m: \x1b[35mbad\x1b[0m\r\n"};
+  CHECK(above_block({.title = "x", .failures = {first}})
+            .contains("  Python traceback (stderr):\n    Traceback (most recent call last):\n      "
+                      "File \"a.py\", line 1\n"
+                      "    ValueError: bad\n  error file"));
+}
+
+TEST_CASE("the last 20 lines of stderr say how many lines stand before them") {
+  FailedWorker first = worker(0, {.code = 1});
+  first.tail = {.lines_before = 100};
+  for (int i = 1; i <= 51; ++i) first.tail.bytes += format("line {}\n", i);
+  const auto summary = [&] { return above_block({.title = "x", .failures = {first}}); };
+  CHECK(summary().contains(
+      "  its last 20 lines of stderr (131 lines before left out):\n    line 32\n    line 33\n"));
+  CHECK(summary().contains("    line 51\n  error file"));
+  first.tail.lines_before.reset();
+  CHECK(summary().contains("(at least 31 lines before left out)"));
+  first.tail.bytes = "only\n";
+  CHECK(summary().contains("(there may be more before)"));
+}
+
+TEST_CASE("a worker's stderr can hold anything: UTF-8 and tabs stay, the terminal is not touched") {
+  FailedWorker first = worker(0, {.code = 1});
+  first.tail = {.bytes = "ü\tx\x1b[31m\x1b]0;t\x07\xff\n" + std::string(5000, 'x') + "\n"};
+  const std::string summary = above_block({.title = "x", .failures = {first}});
+  CHECK(summary.contains("    ü\tx\\x1b]0;t\\x07\\xff\n    xxx"));
+  CHECK(summary.contains("xxx... (3000 bytes more)\n"));
+  CHECK_FALSE(summary.contains('\x1b'));
+}
+
+TEST_CASE("a worker without words says why there are none") {
+  FailedWorker first = worker(0, {.code = 1});
+  CHECK(above_block({.title = "x", .failures = {first}})
+            .contains("\n  its stderr was not kept: it went to a terminal\n"));
+  first.tail = {};
+  CHECK(above_block({.title = "x", .failures = {first}})
+            .contains("\n  it wrote nothing to stderr\n"));
+}
+
+TEST_CASE("an error file that could not be understood is named with the reason") {
+  FailedWorker first = worker(0, {.code = 1});
+  first.error_file = "/logs/error.json";
+  first.error_file_problem = "it is empty";
+  CHECK(above_block({.title = "x", .failures = {first}})
+            .contains("  error file: /logs/error.json\n    it is of no use: it is empty\n"));
+}
+
+TEST_CASE(
+    "a process of the worker that was killed for memory is told apart from the worker itself") {
+  FailedWorker first = worker(0, {.code = 1});
+  first.oom_evidence = "oom_kill 0 -> 1";
+  CHECK(above_block({.title = "x", .failures = {first}})
+            .contains("exited with code 1; a process of it was killed for memory\n"));
+}
+
+TEST_CASE("the failures of earlier rounds are named, the last five of them") {
+  JobReport report{.title = "x", .failures = {worker(0, {.code = 1})}};
+  for (std::uint32_t i = 0; i < 7; ++i)
+    report.rounds.push_back({.round = i, .failures = {worker(3, {.signal = 9})}});
+  report.rounds.push_back({.round = 7});
+  const std::string summary = above_block(report);
+  CHECK_FALSE(summary.contains("in round 1:"));
+  CHECK(summary.contains(
+      "  before, in round 2: rank 3 (local rank 3, pid 4703) was killed by SIGKILL\n"));
+  CHECK(summary.contains(
+      "  before, in round 6: rank 3 (local rank 3, pid 4703) was killed by SIGKILL\n"
+      "  and in 2 rounds before\n"));
+}
+
+TEST_CASE("4,096 ranks do not flood the screen, whether they failed or were stopped") {
+  JobReport report{.title = "x"};
+  for (int rank = 0; rank < 4096; ++rank) {
+    report.failures.push_back(rank % 2 == 0 ? worker(rank, {.code = 1}, rank) : stopped(rank));
+    report.failures.back().tail = {.bytes = std::string(500, '\n')};
+  }
+  const std::string summary = failure_summary(report);
+  CHECK(split(summary, '\n').size() < 320);
+  CHECK(summary.size() < 20'000);
+  CHECK(summary.contains(
+      "  also failed:   rank 32 (local rank 32, pid 4732) exited with code 1, 0.032 s later\n"
+      "  and 2031 more failed: ranks 34, 36, "));
+  CHECK(summary.contains("... (2031 in all)\n"));
+  CHECK(summary.contains("stopped because of it: ranks 1, 3, "));
+  for (FailedWorker& failed : report.failures) failed.stopped_by_us = failed.rank != 0;
+  CHECK(failure_summary(report).contains("\n  stopped because of it: ranks 1-4095\n"));
+}
+
+TEST_CASE("nothing stands after torchrun's block, and no line of ours is longer than 98 columns") {
+  FailedWorker first = worker(0, {.signal = 11});
+  const std::string summary = failure_summary(
+      {.title = "x", .left_behind = "process 7 (x, state D)", .failures = {first, stopped(1)}});
+  CHECK(summary.ends_with("received by PID 4700\n" + std::string(54, '=') + "\n"));
+  CHECK(summary.contains("  killed and left behind: process 7 (x, state D)\n"));
+  for (const std::string& line : split(summary, '\n')) CHECK(line.size() <= 98);
+}
+
+TEST_CASE("a job without a worker's failure is told in a line or two, without a block") {
+  CHECK(failure_summary({.outcome = JobReport::Outcome::kSucceeded}).empty());
+  CHECK(failure_summary({.reason = "cannot execute x"}) ==
+        "elastic-run: error: cannot execute x\n");
+  CHECK(failure_summary({.outcome = JobReport::Outcome::kStopped, .reason = "stopped by SIGTERM",
+                         .log_directory = "/logs", .failures = {stopped(1)}}) ==
+        "elastic-run: stopped by SIGTERM; all workers have ended\n");
+  CHECK(failure_summary({.outcome = JobReport::Outcome::kStopped, .reason = "stopped by SIGTERM",
+                         .left_behind = "process 7 (x, state D)"}) ==
+        "elastic-run: stopped by SIGTERM; killed and left behind: process 7 (x, state D)\n");
+  CHECK(failure_summary({.reason = "node 1 cannot run", .failures = {stopped(1), stopped(2)}}) ==
+        "elastic-run: error: node 1 cannot run\n  stopped because of it: ranks 1-2\n");
+}
+
+TEST_CASE("ranks are written as ranges, in order, each once") {
+  CHECK(rank_ranges({}).empty());
+  CHECK(rank_ranges({5}) == "5");
+  CHECK(rank_ranges({9, 1, 2, 2, 3, 7, 6}) == "1-3, 6-7, 9");
+}

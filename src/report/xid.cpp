@@ -1,0 +1,82 @@
+#include "src/report/xid.h"
+
+#include <charconv>
+
+#include "src/report/screen_text.h"
+
+namespace elastic::report {
+namespace {
+
+struct Entry {
+  int number;
+  XidWeight weight;
+  std::string_view meaning;
+};
+
+// In the words of NVIDIA's Xid documentation, made short.
+constexpr Entry kXids[] = {
+    {13, XidWeight::kProgram,
+     "an exception in the graphics engine, most often an access out of bounds by a kernel"},
+    {31, XidWeight::kProgram,
+     "a page fault of the GPU's memory, most often an illegal address used by a kernel"},
+    {43, XidWeight::kProgram, "the GPU stopped processing after an error of this program"},
+    {45, XidWeight::kConsequence,
+     "the driver removed the program from the GPU after an earlier error or a kill"},
+    {48, XidWeight::kHardware, "a double-bit ECC error: GPU memory has failed"},
+    {62, XidWeight::kHardware, "the GPU's internal microcontroller has halted"},
+    {63, XidWeight::kHardware,
+     "a failing page or row of GPU memory was recorded for retirement or remapping"},
+    {64, XidWeight::kHardware,
+     "a failing page or row of GPU memory could not be retired or remapped"},
+    {74, XidWeight::kHardware, "an error of an NVLink connection"},
+    {79, XidWeight::kHardware, "the GPU has fallen off the bus: the host cannot reach it any more"},
+    {92, XidWeight::kHardware, "a high rate of single-bit ECC errors"},
+    {94, XidWeight::kHardware,
+     "a contained ECC error: this program lost its GPU memory, others did not"},
+    {95, XidWeight::kHardware, "an uncontained ECC error: the GPU has to be reset"},
+    {119, XidWeight::kHardware, "the GPU's system processor (GSP) did not answer in time"},
+    {120, XidWeight::kHardware, "an error of the GPU's system processor (GSP)"},
+};
+
+int order(XidWeight weight) {
+  switch (weight) {
+    case XidWeight::kHardware: return 0;
+    case XidWeight::kProgram: return 1;
+    case XidWeight::kUnknown: return 2;
+    case XidWeight::kConsequence: return 3;
+  }
+  return 3;
+}
+
+std::optional<Xid> xid_of(std::string_view line) {
+  const std::size_t at = line.find("NVRM: Xid");
+  if (at == std::string_view::npos) return {};
+  const std::size_t close = line.find("): ", at);
+  if (close == std::string_view::npos) return {};
+  const std::string_view rest = line.substr(close + 3);
+  Xid xid;
+  if (std::from_chars(rest.data(), rest.data() + rest.size(), xid.number).ec != std::errc()) {
+    return {};
+  }
+  xid.meaning = "an error of a GPU that NVIDIA's driver reported";
+  for (const Entry& entry : kXids) {
+    if (entry.number != xid.number) continue;
+    xid.weight = entry.weight;
+    xid.meaning = entry.meaning;
+  }
+  xid.line = line;
+  return xid;
+}
+
+}  // namespace
+
+std::optional<Xid> worst_xid(std::string_view kernel_log) {
+  std::optional<Xid> worst;
+  for (const std::string_view line : lines_of(kernel_log)) {
+    auto xid = xid_of(line);
+    if (xid && (!worst || order(xid->weight) < order(worst->weight))) worst = std::move(xid);
+  }
+  return worst;
+}
+
+}  // namespace elastic::report

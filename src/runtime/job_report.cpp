@@ -1,0 +1,261 @@
+#include "src/runtime/job_report.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <ctime>
+#include <filesystem>
+#include <utility>
+
+#include "src/base/text.h"
+#include "src/output/write_all.h"
+#include "src/report/error_file.h"
+#include "src/report/failure_json.h"
+
+namespace elastic::runtime {
+namespace {
+
+constexpr std::size_t kKeptEvents = 64;
+// What is remembered of a job that restarts for ever: the last rounds, and of each the first that failed.
+constexpr std::size_t kRounds = 64;
+constexpr std::size_t kFailuresOfARound = 4;
+static_assert(kRounds <= report::kJsonRounds && kFailuresOfARound <= report::kJsonFailuresOfARound);
+
+std::int64_t wall_clock_ms() {
+  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
+  return name.data();
+}
+
+int utc_offset_s() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  return localtime_r(&now, &local) == nullptr ? 0 : static_cast<int>(local.tm_gmtoff);
+}
+
+std::string command_text(const LaunchSettings& settings) {
+  std::vector<std::string> quoted;
+  for (const std::string& argument : settings.worker.arguments) quoted.push_back(shell_quote(argument));
+  return join(quoted, " ");
+}
+
+report::JobReport::Outcome outcome_of(const protocol::Verdict& verdict) {
+  switch (verdict.outcome) {
+    case protocol::Verdict::Outcome::kSucceeded: return report::JobReport::Outcome::kSucceeded;
+    case protocol::Verdict::Outcome::kFailed: return report::JobReport::Outcome::kFailed;
+    case protocol::Verdict::Outcome::kStopped: return report::JobReport::Outcome::kStopped;
+  }
+  return report::JobReport::Outcome::kFailed;
+}
+
+// At most `bytes` from `offset` on; nothing if it cannot be read, with errno.
+std::optional<std::string> read_part(const std::string& path, off_t offset, std::size_t bytes) {
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file) return {};
+  std::string text(bytes, '\0');
+  std::size_t have = 0;
+  while (have < bytes) {
+    const ssize_t count = pread(file.get(), text.data() + have, bytes - have, offset + static_cast<off_t>(have));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return {};
+    if (count == 0) break;
+    have += static_cast<std::size_t>(count);
+  }
+  text.resize(have);
+  return text;
+}
+
+// A new file in place of what was there, whole or not at all. Returns an errno, or 0.
+int write_file(const std::string& path, const std::string& text) {
+  const std::string unfinished = path + ".new";
+  const UniqueFd file(open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!file) return errno;
+  const int error = output::write_all(file.get(), text);
+  if (error != 0 || rename(unfinished.c_str(), path.c_str()) == 0) return error;
+  return errno;
+}
+
+void read_tail(report::FailedWorker& worker, const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) {
+    worker.tail.none_because = errno_text(errno);
+    return;
+  }
+  const off_t start = std::max<off_t>(0, status.st_size - static_cast<off_t>(report::kTailBytes));
+  worker.tail.source = path;
+  worker.tail.bytes = read_part(path, start, report::kTailBytes).value_or("");
+  if (start > 0) worker.tail.lines_before.reset();
+}
+
+}  // namespace
+
+JobReporter::JobReporter(const LaunchSettings& settings) : settings_(settings), host_(host_name()) {}
+
+void JobReporter::round_began(const protocol::PrepareRound& round) {
+  if (!oom_counter_) {
+    oom_counter_.emplace();
+    if (auto log = process::KernelLog::open()) kernel_log_ = std::move(*log);
+  } else {
+    oom_counter_->mark();
+  }
+  if (kernel_log_) (void)kernel_log_->read_new();
+  events_.clear();
+  rounds_.push_back({.round = round.round,
+                     .restart_count = round.restart_count,
+                     .node_rank = round.place.node_rank,
+                     .host = host_,
+                     .began_ms = wall_clock_ms(),
+                     .ended_ms = 0,
+                     .first_rank = round.place.base_rank,
+                     .rank_count = settings_.node.local_world_size,
+                     .reason = round.reason,
+                     .failures = {}});
+  if (rounds_.size() > kRounds) rounds_.erase(rounds_.begin());
+}
+
+void JobReporter::round_ended(const std::vector<protocol::WorkerFailure>& failures) {
+  if (rounds_.empty()) return;
+  report::RoundReport& round = rounds_.back();
+  round.ended_ms = wall_clock_ms();
+  // Should it turn out to be the last round, its failures are told from the verdict, and whole.
+  for (const protocol::WorkerFailure& failure : failures) {
+    if (failure.stopped_by_us || round.failures.size() == kFailuresOfARound) continue;
+    round.failures.push_back(failed_worker(failure));
+  }
+}
+
+report::FailedWorker JobReporter::failed_worker(const protocol::WorkerFailure& failure) const {
+  report::FailedWorker worker;
+  worker.host = host_;
+  worker.node_rank = failure.node_rank;
+  worker.rank = failure.rank;
+  worker.local_rank = failure.local_rank;
+  worker.pid = failure.pid;
+  worker.exit = failure.exit;
+  worker.wall_ms = failure.wall_ms;
+  worker.stopped_by_us = failure.stopped_by_us;
+  return worker;
+}
+
+void JobReporter::add_evidence(report::FailedWorker& worker, const std::vector<process::KernelEvent>& events,
+                               const process::OomCounter::Kills& kills, bool is_first) const {
+  for (const process::KernelEvent& event : events) {
+    if (event.kind == process::KernelEvent::Kind::kXid) worker.kernel_log += event.text + "\n";
+    if (event.kind == process::KernelEvent::Kind::kOomKill && event.pid == worker.pid) worker.oom_evidence = event.text;
+  }
+  // A count says that somebody was killed, not who: the first that died by SIGKILL without our doing.
+  const bool may_be_it = worker.exit.signal == SIGKILL && is_first && oom_counter_ && !oom_counter_->is_whole_host();
+  if (worker.oom_evidence.empty() && may_be_it && kills.count > 0) worker.oom_evidence = kills.evidence;
+  if (!worker.exit.core_dumped) return;
+  std::error_code error;
+  rlimit limit{};
+  getrlimit(RLIMIT_CORE, &limit);
+  const process::CrashedProcess crashed{
+      .pid = static_cast<pid_t>(worker.pid),
+      .signal = worker.exit.signal,
+      .name = std::filesystem::path(settings_.program).filename().string().substr(0, 15),
+      .executable = settings_.program,
+      .working_directory = std::filesystem::current_path(error).string(),
+      .hostname = host_,
+      .uid = getuid(),
+      .gid = getgid(),
+      .core_limit_bytes = limit.rlim_cur};
+  worker.core_file = process::core_place(crashed).text(crashed.pid);
+}
+
+report::JobReport JobReporter::make(const protocol::Verdict& verdict, std::vector<StderrOfWorker> stderrs) {
+  report::JobReport report;
+  report.version = ELASTIC_RUN_VERSION;
+  report.run_id = settings_.worker.run_id;
+  report.title = settings_.title;
+  report.program = command_text(settings_);
+  report.outcome = outcome_of(verdict);
+  report.reason = verdict.reason;
+  report.restarts_used = verdict.restarts_used;
+  report.max_restarts = settings_.max_restarts;
+  report.left_behind = verdict.left_behind;
+  report.host = host_;
+  report.utc_offset_s = utc_offset_s();
+  report.rounds = std::move(rounds_);
+  if (!report.rounds.empty()) {
+    report.rounds.back().failures.clear();  // the last round's stand below
+    if (report.rounds.back().ended_ms == 0) report.rounds.back().ended_ms = wall_clock_ms();
+  }
+  const process::OomCounter::Kills kills = oom_counter_ ? oom_counter_->since_mark() : process::OomCounter::Kills{};
+  if (kernel_log_) {
+    for (process::KernelEvent& event : kernel_log_->read_new()) {
+      if (events_.size() < kKeptEvents) events_.push_back(std::move(event));
+    }
+  }
+  bool is_first = true;
+  for (const protocol::WorkerFailure& failure : verdict.failures) {
+    report::FailedWorker worker = failed_worker(failure);
+    const auto index = static_cast<std::size_t>(failure.local_rank);
+    if (index < stderrs.size()) {
+      worker.tail.bytes = std::move(stderrs[index].kept.bytes);
+      worker.tail.lines_before = stderrs[index].kept.lines_before;
+      worker.tail.none_because = stderrs[index].none_because;
+    }
+    if (!failure.stopped_by_us) {
+      add_evidence(worker, events_, kills, is_first);
+      is_first = false;
+    }
+    report.failures.push_back(std::move(worker));
+  }
+  return report;
+}
+
+std::string complete_with_files(report::JobReport& report, const std::vector<StderrOfWorker>& stderrs,
+                                const output::RunDirectory* logs, const output::Attempt& attempt,
+                                const std::string& parent_error_file) {
+  std::string first_error_file;
+  for (report::FailedWorker& worker : report.failures) {
+    const auto index = static_cast<std::size_t>(worker.local_rank);
+    if (index < stderrs.size() && !stderrs[index].file.empty()) read_tail(worker, stderrs[index].file);
+    if (logs == nullptr) continue;
+    const std::string path = logs->rank_file(attempt, worker.local_rank, "error.json");
+    const auto text = read_part(path, 0, report::kErrorFileBytes + 1);
+    if (!text) {
+      if (errno == ENOENT) continue;
+      worker.error_file_problem = errno_text(errno);
+    }
+    worker.error_file = path;
+    if (!text) continue;
+    auto parsed = report::parse_error_file(*text);
+    if (parsed) {
+      worker.error = std::move(*parsed);
+    } else {
+      worker.error_file_problem = parsed.error().reason;
+    }
+    if (&worker == report.first_failure()) first_error_file = *text;
+  }
+  if (report.outcome != report::JobReport::Outcome::kFailed) return {};
+  std::string problem;
+  if (logs != nullptr) {
+    const std::string path = logs->path() + "/failure.json";
+    report.log_directory = logs->path();
+    const int error = write_file(path, report::failure_json(report));
+    if (error != 0) problem = format("cannot write {}: {}", printable(path), errno_text(error));
+  }
+  if (parent_error_file.empty() || first_error_file.empty()) return problem;
+  const auto copy = report::error_file_for_parent(first_error_file, report.first_failure()->exit.python_code());
+  const int error = copy ? write_file(parent_error_file, *copy) : 0;
+  if (error != 0) {
+    problem = format("cannot write TORCHELASTIC_ERROR_FILE={}: {}", printable(parent_error_file), errno_text(error));
+  }
+  return problem;
+}
+
+}  // namespace elastic::runtime

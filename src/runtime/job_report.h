@@ -1,0 +1,58 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/protocol/messages.h"
+#include "src/net/side_thread.h"
+#include "src/output/lines/tail.h"
+#include "src/output/log_files.h"
+#include "src/process/evidence.h"
+#include "src/report/failure.h"
+#include "src/runtime/launch_settings.h"
+
+namespace elastic::runtime {
+
+// What is known of one worker's stderr when the job has ended.
+struct StderrOfWorker {
+  output::TailText kept;
+  std::string file;          // its log file, where the launcher has not seen the stream
+  std::string none_because;  // why neither is there
+};
+
+// Gathers what a failure report is made of while the job runs, and writes it down at the end.
+class JobReporter {
+ public:
+  explicit JobReporter(const LaunchSettings& settings);
+
+  // A round's workers run.
+  void round_began(const protocol::PrepareRound& round);
+  // It is over, with these failures.
+  void round_ended(const std::vector<protocol::WorkerFailure>& failures);
+
+  // The report, but for what stands in files. `stderrs` by local rank.
+  report::JobReport make(const protocol::Verdict& verdict, std::vector<StderrOfWorker> stderrs);
+
+ private:
+  report::FailedWorker failed_worker(const protocol::WorkerFailure& failure) const;
+  void add_evidence(report::FailedWorker& worker, const std::vector<process::KernelEvent>& events,
+                    const process::OomCounter::Kills& kills, bool is_first) const;
+
+  const LaunchSettings& settings_;
+  std::string host_;
+  std::vector<report::RoundReport> rounds_;  // the last ones
+  std::optional<process::OomCounter> oom_counter_;
+  std::optional<process::KernelLog> kernel_log_;
+  std::vector<process::KernelEvent> events_;  // of the round, read so far
+};
+
+// Reads what workers have left in files, writes failure.json into the run's directory and the first
+// failure's error file to `parent_error_file` (empty: to nowhere). Touches files only: for the side thread.
+// Returns what went wrong, for a warning; empty if nothing did.
+std::string complete_with_files(report::JobReport& report, const std::vector<StderrOfWorker>& stderrs,
+                                const output::RunDirectory* logs, const output::Attempt& attempt,
+                                const std::string& parent_error_file);
+
+}  // namespace elastic::runtime

@@ -1,0 +1,159 @@
+#include "src/runtime/output_host.h"
+
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <utility>
+
+#include "src/base/log.h"
+#include "src/base/text.h"
+#include "src/output/lines/prefix.h"
+#include "src/output/terminal.h"
+
+namespace elastic::runtime {
+namespace {
+
+using output::OurStreams;
+
+// Who writes to a console besides workers: the launcher's own lines.
+constexpr int kLauncher = -2;
+
+OurStreams::Kind kind_of(int descriptor) {
+  if (isatty(descriptor)) return OurStreams::Kind::kTerminal;
+  return fcntl(descriptor, F_GETFD) < 0 ? OurStreams::Kind::kClosed : OurStreams::Kind::kOther;
+}
+
+// Where the kernel cannot be asked (kcmp is forbidden), two names for one file count as the same open file.
+bool are_the_same_open_file(int one, int other) {
+  const pid_t self = getpid();
+  const long compared = syscall(SYS_kcmp, self, self, KCMP_FILE, one, other);
+  if (compared >= 0) return compared == 0;
+  struct stat first {};
+  struct stat second {};
+  return fstat(one, &first) == 0 && fstat(other, &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
+OurStreams look_at_our_streams() {
+  OurStreams ours{.out = kind_of(STDOUT_FILENO), .err = kind_of(STDERR_FILENO)};
+  const bool terminals = ours.out == OurStreams::Kind::kTerminal && ours.err == OurStreams::Kind::kTerminal;
+  struct stat first {};
+  struct stat second {};
+  const bool one_terminal = terminals && fstat(STDOUT_FILENO, &first) == 0 && fstat(STDERR_FILENO, &second) == 0 &&
+                            first.st_rdev == second.st_rdev;
+  ours.same = one_terminal || are_the_same_open_file(STDOUT_FILENO, STDERR_FILENO);
+  if (ours.err == OurStreams::Kind::kTerminal) ours.can_make_terminals = output::make_terminal().has_value();
+  return ours;
+}
+
+std::string short_hostname() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "";
+  return name.data();
+}
+
+}  // namespace
+
+OutputHost::OutputHost(net::Loop& loop, const LaunchSettings& settings, net::SideThread& files,
+                       std::shared_ptr<output::RunDirectory> directory, Handlers handlers)
+    : settings_(settings),
+      files_(files),
+      handlers_(std::move(handlers)),
+      ours_(look_at_our_streams()),
+      hostname_(short_hostname()),
+      logs_(loop, files, std::move(directory),
+            {.on_opened = [this](protocol::RoundNumber round,
+                                 output::RoundFiles opened_files) { opened(round, std::move(opened_files)); },
+             .on_failed = [this](protocol::RoundNumber round,
+                                 std::string reason) { handlers_.on_failed(round, std::move(reason)); }}),
+      out_(loop, STDOUT_FILENO, "stdout", output::ConsoleBuffer::Notice::kNone, [this] { pump_.room(); }),
+      err_(loop, STDERR_FILENO, "stderr", output::ConsoleBuffer::Notice::kInPlace, [this] { pump_.room(); }),
+      pump_(loop, files,
+            {.out_filter = output::LineFilter(settings.output.stdout_filters),
+             .err_filter = output::LineFilter(settings.output.stderr_filters)},
+            out_, err_) {
+  log::set_output([this](std::string_view line) { err_.add(kLauncher, line); });
+}
+
+OutputHost::~OutputHost() { log::set_output({}); }
+
+output::OutputFlags OutputHost::flags_of(int local_rank) const {
+  output::OutputFlags flags = settings_.output.ranks.at(static_cast<std::size_t>(local_rank));
+  flags.filters_stdout = !settings_.output.stdout_filters.empty();
+  flags.filters_stderr = !settings_.output.stderr_filters.empty();
+  flags.log_dir = logs_.is_kept();
+  flags.stderr_tail = settings_.output.stderr_tail;
+  return flags;
+}
+
+void OutputHost::open_round(protocol::RoundNumber round, int restart_count) {
+  output::WantedFiles wanted;
+  for (const output::OutputFlags& flags : settings_.output.ranks) wanted.ranks.push_back(flags.redirects | flags.tee);
+  if (!settings_.output.stdout_filters.empty()) wanted.filtered |= output::kStdoutBit;
+  if (!settings_.output.stderr_filters.empty()) wanted.filtered |= output::kStderrBit;
+  logs_.open(round, restart_count, std::move(wanted));
+}
+
+void OutputHost::opened(protocol::RoundNumber round, output::RoundFiles files) {
+  round_files_ = std::move(files);
+  const auto filtered = [this](UniqueFd& file, std::string_view stream) -> std::shared_ptr<output::LogFile> {
+    if (!file) return nullptr;
+    const std::string path = logs_.filtered_file(stream);
+    return std::make_shared<output::LogFile>(files_, path, std::move(file), pump_.handlers_for(path));
+  };
+  pump_.use_filtered(filtered(round_files_.filtered_out, "stdout"), filtered(round_files_.filtered_err, "stderr"));
+  handlers_.on_opened(round);
+}
+
+Result<output::WorkerEnds> OutputHost::open_worker(int local_rank, int rank) {
+  output::WorkerOutput output{
+      .plan = output::plan_streams(flags_of(local_rank), ours_),
+      .prefix = output::line_prefix(settings_.output.prefix_template, {.role_name = settings_.worker.role,
+                                                                        .rank = rank,
+                                                                        .local_rank = local_rank,
+                                                                        .hostname = hostname_}),
+      .out_file = {},
+      .err_file = {},
+      .out_path = logs_.rank_file(local_rank, "stdout.log"),
+      .err_path = logs_.rank_file(local_rank, "stderr.log"),
+  };
+  const auto index = static_cast<std::size_t>(local_rank);
+  if (index < round_files_.ranks.size()) {
+    output.out_file = std::move(round_files_.ranks[index].out);
+    output.err_file = std::move(round_files_.ranks[index].err);
+  }
+  tail_sources_.resize(settings_.output.ranks.size());
+  tail_sources_[index] = output.plan.tail;
+  return pump_.open(local_rank, std::move(output));
+}
+
+std::vector<StderrOfWorker> OutputHost::take_stderrs() {
+  std::vector<StderrOfWorker> all(tail_sources_.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const int local_rank = static_cast<int>(i);
+    switch (tail_sources_[i]) {
+      case output::TailSource::kKept: all[i].kept = pump_.take_tail(local_rank); break;
+      case output::TailSource::kFile: all[i].file = logs_.rank_file(local_rank, "stderr.log"); break;
+      case output::TailSource::kNone: all[i].none_because = "--stderr-tail=never"; break;
+      case output::TailSource::kUnavailable:
+        all[i].none_because = "it is a terminal, and no pseudo-terminal could be made (/dev/ptmx)";
+        break;
+    }
+  }
+  return all;
+}
+
+void OutputHost::flush() {
+  out_.flush();
+  err_.flush();
+  log::set_output({});
+  if (const output::Dropped& dropped = out_.dropped(); dropped.lines > 0) {
+    log::warning(format("stdout: {}", output::dropped_text(dropped, out_.why_dropped())));
+  }
+}
+
+}  // namespace elastic::runtime
