@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr rlim_t kLogDescriptorsFrom = 4096;
 constexpr int kAttempts = 100;  // names tried before giving up on a directory that has them all
 
 std::string random_suffix() {
@@ -28,6 +30,16 @@ std::string random_suffix() {
   std::string out;
   for (const unsigned char byte : bytes) out += kAlphabet[byte % kAlphabet.size()];
   return out;
+}
+
+// Moved up, so that the descriptors that a worker needs are below it and spawn() need not copy it: to close a
+// copy would wait for the file system.
+UniqueFd moved_up(UniqueFd file) {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t from = std::min<rlim_t>(limit.rlim_cur / 2, kLogDescriptorsFrom);
+  UniqueFd high(fcntl(file.get(), F_DUPFD_CLOEXEC, static_cast<int>(from)));
+  return high ? std::move(high) : std::move(file);
 }
 
 // A new directory of mode 0700 with a name that nobody else has.
@@ -157,8 +169,11 @@ Result<RoundFiles> RunDirectory::open(const Attempt& attempt, const WantedFiles&
   const auto open_one = [&status](bool is_wanted, const std::string& path) {
     if (!is_wanted || !status) return UniqueFd();
     UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-    if (!file) status = fail_errno(format("cannot open the log file {}", printable(path)), errno);
-    return file;
+    if (!file) {
+      status = fail_errno(format("cannot open the log file {}", printable(path)), errno);
+      return file;
+    }
+    return moved_up(std::move(file));
   };
   for (std::size_t i = 0; i < wanted.ranks.size(); ++i) {
     const int rank = static_cast<int>(i);

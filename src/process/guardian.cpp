@@ -306,8 +306,10 @@ void Guardian::launcher_ended(int status) {
 void Guardian::leave_launcher_behind() {
   kill(launcher_, SIGKILL);
   const std::vector<ProcessFacts> survivors = sweep(kLeavingSweepMs);
+  const bool is_named = std::any_of(survivors.begin(), survivors.end(),
+                                    [this](const ProcessFacts& facts) { return facts.pid == launcher_; });
   // Not reaped: a thread of it is left, of which a process that has ended otherwise shows nothing.
-  if (kill(launcher_, 0) == 0) {
+  if (!is_named && kill(launcher_, 0) == 0) {
     say(format("error: the launcher (process {}) was killed but does not end; it is left behind", launcher_));
   }
   leave(*leaving_status_, survivors);

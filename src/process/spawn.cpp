@@ -1,11 +1,13 @@
 #include "src/process/spawn.h"
 
+#include <linux/close_range.h>
 #include <linux/sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -50,7 +52,13 @@ struct Prepared {
   int standard_output;
   int standard_error;
   bool born_in_cgroup = false;
+  // The descriptors are still the launcher's own; those from `first_unneeded` on are not to be copied.
+  bool shares_descriptors = false;
+  int first_unneeded = kFirstOther;
 };
+
+// What become() returns where a table of descriptors of its own cannot be had (before Linux 5.9, by a filter).
+constexpr int kSharesDescriptors = -1;
 
 std::vector<char*> pointers(std::span<const std::string> strings, std::span<const std::string> more = {}) {
   std::vector<char*> out;
@@ -71,6 +79,10 @@ int become(const Prepared& prepared) {
   // Without it the groups and subreapers have to do.
   if (!prepared.born_in_cgroup && context.cgroup_procs >= 0) (void)!write(context.cgroup_procs, "0", 1);
   if (context.guardian >= 0) introduce_to_guardian(context.guardian, getpid());
+  if (prepared.shares_descriptors) {
+    const auto first = static_cast<unsigned>(prepared.first_unneeded);
+    if (syscall(SYS_close_range, first, ~0U, CLOSE_RANGE_UNSHARE) != 0) return kSharesDescriptors;
+  }
   if (prepared.standard_output >= 0 && dup2(prepared.standard_output, STDOUT_FILENO) < 0) return errno;
   if (prepared.standard_error >= 0 && dup2(prepared.standard_error, STDERR_FILENO) < 0) return errno;
   struct sigaction default_action {};
@@ -85,12 +97,17 @@ int become(const Prepared& prepared) {
 }
 
 // Where there is a cgroup, the child is made in it: to move there takes it 80 us and a lock of the whole
-// machine. Elsewhere, and where clone3 is refused (before Linux 5.7, by a filter), plain vfork has to do.
+// machine. It shares our descriptors until it takes those that it needs: what is copied must be closed again,
+// which waits for ever for a log file on a file system that does not answer. Where clone3 is refused (before
+// Linux 5.7, by a filter), plain vfork has to do.
 #ifndef ELASTIC_RUN_NO_VFORK_CLONE3
-inline clone_args into_cgroup(const SpawnContext& context) {
+inline clone_args how_to_clone(const SpawnContext& context, const Prepared& prepared) {
   clone_args arguments{};
-  arguments.flags = CLONE_VM | CLONE_VFORK | CLONE_INTO_CGROUP;
+  arguments.flags = CLONE_VM | CLONE_VFORK;
+  if (prepared.shares_descriptors) arguments.flags |= CLONE_FILES;
   arguments.exit_signal = SIGCHLD;
+  if (!prepared.born_in_cgroup) return arguments;
+  arguments.flags |= CLONE_INTO_CGROUP;
   arguments.cgroup = static_cast<__u64>(context.cgroup);
   return arguments;
 }
@@ -128,20 +145,27 @@ Result<pid_t> spawn(const Command& command, const SpawnContext& context) {
   volatile int child_error = 0;  // as vfork wants them: kept in memory, not in registers
   volatile pid_t pid = -1;
 #ifndef ELASTIC_RUN_NO_VFORK_CLONE3
-  if (context.cgroup >= 0 && context.born_in_cgroup) {
-    clone_args arguments = into_cgroup(context);
-    prepared.born_in_cgroup = true;
-    const long made = elastic_run_vfork_clone3(&arguments, sizeof arguments);
-    if (made == 0) {
-      child_error = become(prepared);
-      _exit(127);
+  prepared.born_in_cgroup = context.cgroup >= 0 && context.born_in_cgroup;
+  prepared.shares_descriptors = true;
+  prepared.first_unneeded = 1 + std::max({STDERR_FILENO, command.standard_output, command.standard_error});
+  clone_args arguments = how_to_clone(context, prepared);
+  const long made = elastic_run_vfork_clone3(&arguments, sizeof arguments);
+  if (made == 0) {
+    child_error = become(prepared);
+    _exit(127);
+  }
+  if (made > 0) pid = static_cast<pid_t>(made);
+  if (child_error == kSharesDescriptors) {
+    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }
-    if (made > 0) pid = static_cast<pid_t>(made);
+    pid = -1;
+    child_error = 0;
   }
 #endif
   int fork_error = 0;
   if (pid < 0) {
     prepared.born_in_cgroup = false;
+    prepared.shares_descriptors = false;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
     pid = vfork();
