@@ -19,7 +19,7 @@ namespace elastic::output {
 namespace {
 
 constexpr std::size_t kReadBytes = 256 * 1024;
-// A pipe as large as an unprivileged user may have it, so that a worker seldom waits for us.
+// For what is logged: as large as an unprivileged user may have a pipe, so that a worker seldom waits for us.
 constexpr int kPipeBytes = 1024 * 1024;
 // How often is read what a worker left, at most: somebody else may still be writing.
 constexpr int kDrainReads = 64;
@@ -149,7 +149,7 @@ Result<std::unique_ptr<Pump::Stream>> Pump::make_stream(const StreamPlan& plan, 
     if (pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot make a pipe for a worker's output", errno);
     stream->descriptor = UniqueFd(ends[0]);
     worker_end = UniqueFd(ends[1]);
-    fcntl(ends[1], F_SETPIPE_SZ, kPipeBytes);  // as it is, if that is refused
+    if (plan.to_file) fcntl(ends[1], F_SETPIPE_SZ, kPipeBytes);  // as it is, if that is refused
   }
   set_nonblocking(stream->descriptor.get());
   return stream;

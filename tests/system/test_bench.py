@@ -144,3 +144,37 @@ def test_the_load_generator_verifies_every_request_of_a_server(elastic_run, side
 def test_the_load_generator_tells_a_wrong_option(elastic_run, arguments, message):
     result = elastic_run(*arguments, program=[elastic_run.binary.parent / "tests/bench/store_load"])
     assert (result.returncode, result.stderr) == (2, f"store_load: error: {message}\n")
+
+
+def test_tee_compares_speed_and_delay_and_judges_each_goal(elastic_run, tmp_path):
+    result = elastic_run.start("tee", "--ranks=2", "--megabytes=3", "--runs=2", "--torchrun-runs=1", "--stamps=30",
+                               "--pause-us=500", "--json", tmp_path / "figures.json", program=[ROOT / "scripts/bench"],
+                               env={"ELASTIC_RUN_BINARY": str(elastic_run.binary),
+                                    "ELASTIC_RUN_VENV": sys.prefix}).wait(timeout=110)
+    assert result.returncode == 0, result
+    for part in ("2 RANKS WRITE 3 MB EACH", "DELAY OF A LINE", "lines dropped", "GOALS"):
+        assert part in result.stdout
+    found = json.loads((tmp_path / "figures.json").read_text())
+    runs, delays = found["runs"], found["delay_us"]
+    assert {name: len(of_name) for name, of_name in runs.items()} == {"elastic-run": 2, "torchrun": 1, "tee(1)": 2}
+    for of_name in runs.values():
+        for run in of_name.values():
+            assert run["lines_written"] == 60_000 and run["bytes_in_files"] == run["bytes_written"] == 6_000_000
+            assert 0 < run["flow_s"] <= run["total_s"]
+    assert {name: len(of_name) for name, of_name in delays.items()} == dict.fromkeys(
+        ["elastic-run", "torchrun", "tee(1)", "pipe alone"], 60)
+    assert all(delay > 0 for of_name in delays.values() for delay in of_name)
+
+    ours, theirs, tee = (runs[name] for name in ("elastic-run", "torchrun", "tee(1)"))
+    expected = [
+        (statistics.median(theirs[number]["flow_s"] / ours[number]["flow_s"] for number in theirs), ">=", 3),
+        (statistics.median(ours[number]["total_s"] / tee[number]["total_s"] for number in tee), "<=", 2),
+        (statistics.median(run["lines_shown"] / 60_000 for run in ours.values()), ">=", 1),
+        (1, ">=", 1),
+        (sorted(delays["elastic-run"])[59] / 1000, "<=", 2),
+    ]
+    assert [(goal["median"], goal["bound"]) for goal in found["goals"]] == [
+        (pytest.approx(median), bound) for median, _, bound in expected]
+    printed = re.findall(r"^ *(reached|MISSED)  ", result.stdout, re.MULTILINE)
+    assert printed == ["reached" if (median <= bound if side == "<=" else median >= bound) else "MISSED"
+                       for median, side, bound in expected]
