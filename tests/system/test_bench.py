@@ -152,7 +152,7 @@ def test_tee_compares_speed_and_delay_and_judges_each_goal(elastic_run, tmp_path
                                env={"ELASTIC_RUN_BINARY": str(elastic_run.binary),
                                     "ELASTIC_RUN_VENV": sys.prefix}).wait(timeout=110)
     assert result.returncode == 0, result
-    for part in ("2 RANKS WRITE 3 MB EACH", "DELAY OF A LINE", "lines dropped", "GOALS"):
+    for part in ("2 RANKS WRITE 3 MB EACH", "DELAY OF A LINE", "lines missing", "GOALS"):
         assert part in result.stdout
     found = json.loads((tmp_path / "figures.json").read_text())
     runs, delays = found["runs"], found["delay_us"]
