@@ -4,6 +4,7 @@ import collections
 import fcntl
 import os
 import re
+import signal
 import subprocess
 
 import harness
