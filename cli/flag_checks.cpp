@@ -228,6 +228,9 @@ Status check_numbers(const ParsedFlags& flags) {
     return bad(flags.input(FlagId::kPort), "it is the port of --store-only",
                "use --master-port for the workers' store");
   }
+  if (flags.is_given(FlagId::kHtml)) {
+    return bad(flags.input(FlagId::kHtml), "it is for the page that --report makes", "name a run's directory with --report");
+  }
   struct Range {
     FlagId id;
     std::int64_t least;
@@ -341,13 +344,32 @@ Status check_filters(const ParsedFlags& flags) {
   return {};
 }
 
+// An option in whose place of a job something else is done, with the one that goes with it.
+Status check_alone(const ParsedFlags& flags, FlagId alone, FlagId companion) {
+  const std::string name = long_spelling(flag_of(alone));
+  for (const Flag& flag : flag_table()) {
+    if (flag.id == alone || flag.id == companion) continue;
+    if (flags[flag.id].origin != Origin::kCommandLine) continue;  // variables are for the jobs of that shell
+    return bad(flags.input(flag.id), format("{} starts no job", name), format("leave it out, or {}", name));
+  }
+  return {};
+}
+
 }  // namespace
 
+Result<std::vector<std::string>> check_report(const ParsedFlags& flags) {
+  if (Status status = check_alone(flags, FlagId::kReport, FlagId::kHtml); !status) {
+    return std::unexpected(std::move(status.error()));
+  }
+  std::vector<std::string> directories{flags.text(FlagId::kReport)};
+  if (!flags.script.empty()) directories.push_back(flags.script);
+  directories.insert(directories.end(), flags.script_arguments.begin(), flags.script_arguments.end());
+  return directories;
+}
+
 Result<std::uint16_t> check_store_only(const ParsedFlags& flags) {
-  for (const Flag& flag : flag_table()) {
-    if (flag.id == FlagId::kStoreOnly || flag.id == FlagId::kPort) continue;
-    if (flags[flag.id].origin != Origin::kCommandLine) continue;  // variables are for the jobs of that shell
-    return bad(flags.input(flag.id), "--store-only starts no job", "leave it out, or --store-only");
+  if (Status status = check_alone(flags, FlagId::kStoreOnly, FlagId::kPort); !status) {
+    return std::unexpected(std::move(status.error()));
   }
   if (Status status = check_range(flags, FlagId::kPort, 0, kMaxPort); !status) {
     return std::unexpected(std::move(status.error()));

@@ -81,6 +81,9 @@ Result<std::int64_t> check_seconds(std::string_view value, std::string_view inpu
 // --store-only, beside which only --port may be given. Returns that port, 0 for a free one.
 Result<std::uint16_t> check_store_only(const ParsedFlags& flags);
 
+// --report, beside which only --html may be given. Returns the directories; what follows the options are more.
+Result<std::vector<std::string>> check_report(const ParsedFlags& flags);
+
 // How the nodes of this job meet (torchrun's order of rules, with its plain `torchrun script.py`).
 enum class Meeting : unsigned char {
   kStandalone,          // --standalone: backend, endpoint and id are overwritten

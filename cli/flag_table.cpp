@@ -242,8 +242,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
      .metavar = "LIST",
      .help = "signals that end the job in order",
-     .more = "SIGKILL and SIGSTOP cannot be handled, SIGCHLD, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU and "
-             "SIGPIPE are needed by elastic-run itself: errors. A signal that was ignored when "
+     .more = "SIGKILL and SIGSTOP cannot be handled, SIGCHLD, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, "
+             "SIGWINCH and SIGPIPE are needed by elastic-run itself: errors. A signal that was ignored when "
              "elastic-run started (nohup) stays ignored. A second SIGINT or SIGTERM, at least a second "
              "after the first, kills all workers at once."},
     {.id = FlagId::kForwardSignals,
@@ -321,7 +321,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .kind = kTextList,
      .metavar = "LIST",
      .help = "copy lines of stdout with such a text to a file",
-     .more = "To filtered_stdout.log of the attempt, from ranks that are tee'd to the console. The parts of the list stand between commas; two commas are a comma within a part."},
+     .more = "To filtered_stdout.log of the attempt, from ranks that are tee'd to the console. The parts of the list "
+             "stand between commas; two commas are a comma within a part."},
     {.id = FlagId::kDuplicateStderrFilters,
      .name = "duplicate-stderr-filters",
      .group = kOutput,
@@ -339,6 +340,23 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .help = "keep the end of stderr for the failure report",
      .more = "With auto each worker's stderr passes through elastic-run, by a pseudo-terminal where it is a "
              "terminal, and the last 64 KiB are kept. With never the worker has elastic-run's own."},
+    {.id = FlagId::kReport,
+     .name = "report",
+     .family = kOurs,
+     .group = kOutput,
+     .has_variable = false,
+     .metavar = "DIR",
+     .help = "print the failure report of an earlier run, and start nothing",
+     .more = "From the failure.json in DIR, the log directory of a run, or from those right below it. Directories of "
+             "other nodes of the job may follow; their reports become one, first cause first."},
+    {.id = FlagId::kHtml,
+     .name = "html",
+     .family = kOurs,
+     .group = kOutput,
+     .has_variable = false,
+     .metavar = "FILE",
+     .help = "write what --report has to say as a page",
+     .more = "It needs nothing else, neither a script nor a network; - is stdout."},
 
     // --- Node check
     {.id = FlagId::kNetworkCheck,

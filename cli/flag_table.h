@@ -55,6 +55,8 @@ enum class FlagId : unsigned char {
   kDuplicateStdoutFilters,
   kDuplicateStderrFilters,
   kStderrTail,
+  kReport,
+  kHtml,
   // Node check
   kNetworkCheck,
   kExcludeStraggler,

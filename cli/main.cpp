@@ -18,6 +18,7 @@
 #include "src/base/log.h"
 #include "src/process/spawn.h"
 #include "src/runtime/launch.h"
+#include "src/runtime/report_only.h"
 #include "src/runtime/store_only.h"
 
 namespace {
@@ -50,6 +51,12 @@ int serve_store(const cli::ParsedFlags& flags, const agent::Environment& environ
   if (const Status set = set_log_level(environment); !set) return refuse(set.error());
   const auto port = cli::check_store_only(flags);
   return port ? runtime::serve_store(*port) : refuse(port.error());
+}
+
+int print_report(const cli::ParsedFlags& flags) {
+  const auto directories = cli::check_report(flags);
+  if (!directories) return refuse(directories.error());
+  return runtime::print_report(*directories, flags.text(cli::FlagId::kHtml));
 }
 
 int run(const cli::ParsedFlags& flags, const agent::Environment& environment,
@@ -103,6 +110,8 @@ int main(int argc, char** argv) {
       return print(cli::completion_script(flags->text(cli::FlagId::kPrintCompletion)));
     case cli::Request::kStoreOnly:
       return serve_store(*flags, environment);
+    case cli::Request::kReport:
+      return print_report(*flags);
     case cli::Request::kRun:
       return run(*flags, environment, inherited, title_of(argc, argv));
   }

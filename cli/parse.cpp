@@ -171,6 +171,8 @@ Result<ParsedFlags> parse_command_line(std::span<const std::string> arguments,
     flags.request = Request::kStoreOnly;
     return flags;
   }
+  if (flags.is_set(FlagId::kReport)) flags.request = Request::kReport;
+  if (!line->script && flags.request == Request::kReport) return flags;
   if (!line->script) {
     return fail(
         "SCRIPT", "the command line names no script",

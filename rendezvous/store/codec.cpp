@@ -154,7 +154,7 @@ bool Decoder::take_hello(Bytes& bytes) {
 }
 
 bool Decoder::begin_command(Bytes& bytes) {
-  if (has_large_ || !command_.keys.empty() || !command_.values.empty()) release_large();
+  if (has_much()) release_large();
   if (bytes.empty()) return false;
   const std::uint8_t op = bytes[0];
   bytes = bytes.subspan(1);
@@ -258,7 +258,6 @@ bool Decoder::take_length(Bytes& bytes, bool is_key) {
                          is_key ? "key" : "value", length, limit));
   }
   length_ = static_cast<std::size_t>(length);
-  has_large_ = has_large_ || length_ > kKeptBytes;
   command_bytes_ += length_;
   if (command_bytes_ > limits::kStoreCommandBytes) {
     return refuse(Refusal::Kind::kCommandTooLong,
@@ -289,8 +288,15 @@ bool Decoder::refuse(Refusal::Kind kind, std::string reason) {
 }
 
 // Small strings stay allocated for the next command; large ones would add up over idle connections.
+// Looked at after each command, and so without a loop. A string may have become large without one having
+// come: the keyspace moves values, and hands back the memory of those that they replace.
+bool Decoder::has_much() const {
+  return command_.key.capacity() > kKeptBytes || command_.value.capacity() > kKeptBytes ||
+         command_.expected.capacity() > kKeptBytes || !command_.keys.empty() || !command_.values.empty() ||
+         command_.keys.capacity() > kKeptKeys || command_.values.capacity() > kKeptKeys;
+}
+
 void Decoder::release_large() {
-  has_large_ = false;
   for (std::string* text : {&command_.key, &command_.value, &command_.expected}) {
     if (text->capacity() > kKeptBytes) std::string().swap(*text);  // an assignment keeps the memory
   }

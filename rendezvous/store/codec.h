@@ -117,6 +117,7 @@ class Decoder {
   bool take_length(Bytes& bytes, bool is_key);
   bool take_text(Bytes& bytes, std::string& text);
   bool refuse(Refusal::Kind kind, std::string reason);  // always false
+  bool has_much() const;
   void release_large();
 
   Command command_;
@@ -133,7 +134,6 @@ class Decoder {
   std::uint8_t hello_size_ = 0;          // bytes of VALIDATE and its magic that have come
   bool in_command_ = false;
   bool has_list_size_ = false;
-  bool has_large_ = false;  // something long has come since release_large()
   bool has_length_ = false;
   bool refused_ = false;
 };

@@ -11,7 +11,7 @@
 namespace elastic::output {
 
 // What one job writes: a file system that is only slow must be seen to get on.
-constexpr std::size_t kJobBytes = 1024 * 1024;
+constexpr std::size_t kJobBytes = 256 * 1024;
 
 // What the thread writes may outlive the LogFile. While it writes, `batch`, `error` and `file` are the thread's.
 struct LogFile::State {

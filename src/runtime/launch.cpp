@@ -25,9 +25,10 @@ constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 constexpr int kExitSignal = 128;  // plus the signal's number
 
-// How long the log directory may take to be made, and at the end to be cleared away.
+// How long the log directory may take to be made, and at the end to get on with what is left to be written, so
+// that all is over within 2 s.
 constexpr std::int64_t kOpenLogsMs = 2000;
-constexpr std::int64_t kCloseLogsMs = 500;
+constexpr std::int64_t kCloseLogsMs = 1200;
 
 void rename_launcher(const ProcessTitle& title) {
   prctl(PR_SET_NAME, process::kLauncherName);

@@ -308,7 +308,9 @@ def file_server(tmp_path):
 
 @pytest.mark.parametrize("restarts", [0, 1])
 def test_training_goes_on_and_ends_where_the_log_directory_stops_answering_in_the_middle(
-        elastic_run, static_c, tmp_path, file_server, restarts):
+        elastic_run, static_c, tmp_path, file_server, sanitized, restarts):
+    if sanitized and restarts:
+        pytest.skip("that build starts workers by plain vfork, which copies all descriptors (docs/supervision.md)")
     server = file_server(deaf_after=1_000_000)
     running = elastic_run.start("--log-dir=logs", f"--max-restarts={restarts}", "-t", "3", *SH, f"""
         {static_c(WRITER)} {MANY} 1; {static_c(WRITER)} {MANY} 2; echo "$TORCHELASTIC_RESTART_COUNT" >> rounds
