@@ -229,7 +229,8 @@ Status check_numbers(const ParsedFlags& flags) {
                "use --master-port for the workers' store");
   }
   if (flags.is_given(FlagId::kHtml)) {
-    return bad(flags.input(FlagId::kHtml), "it is for the page that --report makes", "name a run's directory with --report");
+    return bad(flags.input(FlagId::kHtml), "it is for the page that --report makes",
+               "name a run's directory with --report");
   }
   struct Range {
     FlagId id;

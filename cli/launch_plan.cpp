@@ -276,7 +276,9 @@ std::optional<std::string> Planner::temporary_directory() {
     return facts.directory && facts.writable && facts.executable;
   };
   const auto chosen = [&](const std::string& place) {
-    if (!passed_over.empty()) warn(format("{} cannot be written; log directories go to {}", passed_over, printable(place)));
+    if (!passed_over.empty()) {
+      warn(format("{} cannot be written; log directories go to {}", passed_over, printable(place)));
+    }
     return place;
   };
   for (const char* name : {"TMPDIR", "TEMP", "TMP"}) {

@@ -288,9 +288,10 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
   if (stopping_already && !awaiting_order_ && terminated_ && sweep_ == Sweep::kTold && deadline_ms_) {
     out.push_back(StartTimer{std::clamp<std::int64_t>(*deadline_ms_ - now_ms, 0, settings_.terminated_timeout_ms)});
   }
+  // Others first: should we be killed before our time is over, they know that we were told to go.
+  out.push_back(ToCoordinator{NodeLeaves{event.signal}});
   // The workers get the signal that we got, as with torchrun; some save their state on SIGINT only.
   stop(event.signal, out);
-  out.push_back(ToCoordinator{NodeLeaves{event.signal}});
   if (awaiting_order_) gone(out);
 }
 

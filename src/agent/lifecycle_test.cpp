@@ -221,10 +221,12 @@ TEST_CASE("an order to run that a stop has overtaken starts nothing") {
   CHECK(node.from(RunWorkers{0, {"h", 5}}).empty());
 }
 
-TEST_CASE("workers get the signal that the node got, and the node leaves") {
+TEST_CASE("others hear first that the node leaves; then workers get the signal that it got") {
   Node node;
   node.run();
   const Effects effects = node.on(SignalReceived{kHup});
+  REQUIRE(!effects.empty());
+  CHECK(std::holds_alternative<ToCoordinator>(effects[0]));
   CHECK(the<SignalWorkers>(effects).signal == kHup);
   CHECK(told<NodeLeaves>(effects).signal == kHup);
 }
@@ -373,7 +375,7 @@ TEST_CASE("a node without workers ends as soon as it is told") {
   CHECK(node.on(TimerFired{}).empty());
 }
 
-TEST_CASE("a worker's death by SIGTERM waits for the order to stop that may be on its way, and is none's failure then") {
+TEST_CASE("a death by SIGTERM waits for the order to stop that may be on its way, and is no failure then") {
   Node node;
   node.run();
   node.on(WorkerExited{1, {.signal = kTerm}, 7});

@@ -44,8 +44,8 @@ struct WorkerPlace {
 };
 
 // The variables that a worker gets on top of the launcher's environment, in the order in which
-// torchrun documents them. The names are the same at every place. With virtual local ranks, fails if the visible devices are fewer than the
-// workers.
+// torchrun documents them. The names are the same at every place.
+// With virtual local ranks, fails if the visible devices are fewer than the workers.
 Result<std::vector<Variable>> worker_variables(const WorkerTemplate& worker, const WorkerPlace& place);
 
 // An environment without those that bear the name of one of the variables.

@@ -18,8 +18,9 @@ void close_later(net::SideThread& thread, const std::string& path, UniqueFd file
 class LogFile {
  public:
   struct Handlers {
-    std::function<void()> on_room;                   // what waits has shrunk
-    std::function<void(std::string reason)> on_lost;  // it cannot be written; told once, perhaps after the end of the LogFile
+    std::function<void()> on_room;  // what waits has shrunk
+    // It cannot be written; told once, perhaps after the end of the LogFile.
+    std::function<void(std::string reason)> on_lost;
   };
 
   // `thread` outlives the file; its run_done() is called by somebody.

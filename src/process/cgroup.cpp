@@ -8,43 +8,17 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <optional>
 
 #include "src/base/text.h"
+#include "src/process/cgroup_place.h"
 
 namespace elastic::process {
 namespace {
 
 constexpr std::string_view kPrefix = "elastic-run-";
 
-// The path of this process in the version 2 hierarchy: the line "0::<path>".
-std::optional<std::string> own_path() {
-  std::ifstream file("/proc/self/cgroup");
-  constexpr std::string_view kVersion2 = "0::";
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with(kVersion2)) return line.substr(kVersion2.size());
-  }
-  return {};
-}
-
-// Where a cgroup's directory is: the mount point of the hierarchy, and the path below the part of the
-// hierarchy that is mounted there. mountinfo: "id parent dev root mount-point options ... - type ...".
-std::optional<std::string> directory_of(const std::string& path) {
-  std::ifstream file("/proc/self/mountinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.find(" - cgroup2 ") == std::string::npos) continue;
-    const std::vector<std::string> fields = split(line, ' ');
-    if (fields.size() < 5) continue;
-    const std::string& root = fields[3];
-    if (root == "/") return fields[4] + path;
-    if (path.starts_with(root)) return fields[4] + path.substr(root.size());
-  }
-  return {};
-}
-
-bool is_delegated(const std::string& directory, const std::string& path) {
-  if (geteuid() != 0 || path == "/") return true;
+bool is_delegated(const std::string& directory, const std::string& whole_path) {
+  if (geteuid() != 0 || whole_path == "/") return true;
   char mark = 0;
   for (const char* name : {"trusted.delegate", "user.delegate"}) {
     if (getxattr(directory.c_str(), name, &mark, 1) == 1 && mark == '1') return true;
@@ -69,12 +43,10 @@ void remove_stale(const std::string& directory) {
 }  // namespace
 
 std::unique_ptr<Cgroup> Cgroup::make() {
-  const auto path = own_path();
-  if (!path) return nullptr;
-  auto directory = directory_of(*path);
-  if (!directory || !is_delegated(*directory, *path)) return nullptr;
-  remove_stale(*directory);
-  const std::string ours = format("{}{}{}{}", *directory, directory->ends_with('/') ? "" : "/", kPrefix, getpid());
+  const auto place = own_cgroup_place();
+  if (!place || !is_delegated(place->directory(), place->whole_path)) return nullptr;
+  remove_stale(place->directory());
+  const std::string ours = format("{}/{}{}", place->directory(), kPrefix, getpid());
   if (mkdir(ours.c_str(), 0755) != 0) return nullptr;
   UniqueFd procs(open((ours + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
   UniqueFd opened(open(ours.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "src/base/text.h"
+#include "src/process/cgroup_place.h"
 
 namespace elastic::process {
 namespace {
@@ -20,13 +21,6 @@ constexpr std::size_t kEventsPerCall = 64;
 constexpr std::size_t kRecordBytes = 8192;  // the kernel's bound of one record
 constexpr std::size_t kTextBytes = 400;     // of a line in a message
 
-std::string below(const std::string& root, std::string_view path) {
-  std::string out = root;
-  if (out.ends_with('/') && path.starts_with('/')) out.pop_back();
-  out += path;
-  return out;
-}
-
 // A small file of /proc without its line end; empty if it cannot be read.
 std::string read_line(const std::string& path) {
   std::ifstream file(path);
@@ -35,85 +29,20 @@ std::string read_line(const std::string& path) {
   return line;
 }
 
-// The path of this process in a hierarchy: /proc/self/cgroup has "id:controllers:path", of version
-// 2 "0::path".
-std::optional<std::string> own_path(std::string_view controller, const std::string& root) {
-  std::ifstream file(below(root, "/proc/self/cgroup"));
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t first = line.find(':');
-    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const bool found = controller.empty()
-                           ? line.starts_with("0::")
-                           : std::ranges::count(split(controllers, ','), controller) > 0;
-    if (found) return line.substr(second + 1);
-  }
-  return {};
-}
-
-struct Mount {
-  std::string point;
-  std::string root;  // the part of the hierarchy that is mounted there
-};
-
-// mountinfo: "id parent dev root point options ... - type source superoptions".
-std::optional<Mount> hierarchy_mount(std::string_view controller, const std::string& root) {
-  std::ifstream file(below(root, "/proc/self/mountinfo"));
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t dash = line.find(" - ");
-    if (dash == std::string::npos) continue;
-    const std::vector<std::string> fields = split(line, ' ');
-    const std::vector<std::string> kind = split(line.substr(dash + 3), ' ');
-    if (fields.size() < 5 || kind.size() < 3) continue;
-    const bool found =
-        controller.empty()
-            ? kind[0] == "cgroup2"
-            : kind[0] == "cgroup" && std::ranges::count(split(kind[2], ','), controller) > 0;
-    if (found) return Mount{fields[4], fields[3]};
-  }
-  return {};
-}
-
-struct CgroupPlace {
-  std::string mount_point;
-  std::string path;  // below it; empty, or with a '/' at its beginning
-};
-
-std::optional<CgroupPlace> own_place(std::string_view controller, const std::string& root) {
-  std::optional<std::string> path = own_path(controller, root);
-  std::optional<Mount> mount = hierarchy_mount(controller, root);
-  if (!path || !mount) return {};
-  if (mount->root != "/") {
-    // A container that sees only its own part; a path outside of it is not to be had there.
-    if (!(*path + "/").starts_with(mount->root + "/")) return {};
-    path->erase(0, mount->root.size());
-  }
-  if (*path == "/") path->clear();
-  return CgroupPlace{std::move(mount->point), std::move(*path)};
-}
-
 }  // namespace
 
-std::optional<std::string> own_cgroup_directory(std::string_view controller_v1,
-                                                const std::string& root) {
-  const auto place = own_place(controller_v1, root);
-  if (!place) return {};
-  return below(root, place->mount_point + place->path);
-}
-
 OomCounter::OomCounter(const std::string& root) {
-  if (const auto directory = own_cgroup_directory("memory", root)) {
-    if (use(*directory + "/memory.oom_control")) return;
+  if (const auto place = own_cgroup_place("memory", root)) {
+    if (use(place->directory() + "/memory.oom_control")) return;
   }
-  if (auto place = own_place({}, root)) {
+  if (auto place = own_cgroup_place({}, root)) {
     for (;;) {
-      if (use(below(root, place->mount_point + place->path) + "/memory.events")) return;
+      if (use(place->directory() + "/memory.events")) return;
       if (place->path.empty()) break;
       place->path.erase(place->path.rfind('/'));
     }
   }
-  whole_host_ = use(below(root, "/proc/vmstat"));
+  whole_host_ = use(path_in(root, "/proc/vmstat"));
 }
 
 bool OomCounter::use(std::string file) {
@@ -204,7 +133,7 @@ std::optional<KernelEvent> parse_kernel_message(std::string_view message) {
 }
 
 Result<KernelLog> KernelLog::open(const std::string& root) {
-  const std::string path = below(root, "/dev/kmsg");
+  const std::string path = path_in(root, "/dev/kmsg");
   UniqueFd records(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!records || lseek(records.get(), 0, SEEK_END) < 0) {
     return fail_errno(format("cannot read the kernel log {}", path), errno);
@@ -300,13 +229,13 @@ CorePlace expand_core_pattern(std::string_view pattern, bool core_uses_pid,
     }
   }
   if (core_uses_pid && !has_pid) name += format(".{}", process.pid);
-  if (!name.starts_with('/')) name = below(process.working_directory, "/" + name);
+  if (!name.starts_with('/')) name = path_in(process.working_directory, "/" + name);
   return {Kind::kFile, std::move(name)};
 }
 
 CorePlace core_place(const CrashedProcess& process, const std::string& root) {
-  const bool uses_pid = read_line(below(root, "/proc/sys/kernel/core_uses_pid")).starts_with('1');
-  return expand_core_pattern(read_line(below(root, "/proc/sys/kernel/core_pattern")), uses_pid,
+  const bool uses_pid = read_line(path_in(root, "/proc/sys/kernel/core_uses_pid")).starts_with('1');
+  return expand_core_pattern(read_line(path_in(root, "/proc/sys/kernel/core_pattern")), uses_pid,
                              process);
 }
 

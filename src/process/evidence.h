@@ -16,11 +16,6 @@
 // "/" but for tests.
 namespace elastic::process {
 
-// The directory of this process's cgroup: of version 2, or of the version 1 hierarchy of a controller
-// ("memory"). Nothing where that is not mounted.
-std::optional<std::string> own_cgroup_directory(std::string_view controller_v1 = {},
-                                                const std::string& root = "/");
-
 // Kills for lack of memory that the kernel has counted, among the processes of our cgroup. The
 // count is that of version 1 (memory.oom_control: the cgroup itself, Linux 4.13) or 2
 // (memory.events: those below it too; of the nearest cgroup upwards that has it), or else of the

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "src/process/cgroup_place.h"
+
 using namespace elastic;
 using namespace elastic::process;
 
@@ -134,10 +136,10 @@ TEST_CASE("where nothing counts, nobody was killed for memory as far as is known
 TEST_CASE("a cgroup outside of what is mounted has no directory") {
   const FakeRoot root;
   root.version_2("/docker/abcdef", "/docker/abc");
-  CHECK_FALSE(own_cgroup_directory({}, root.path).has_value());
+  CHECK_FALSE(own_cgroup_place({}, root.path).has_value());
   root.version_2("/docker/abc", "/docker/abc");
-  CHECK(own_cgroup_directory({}, root.path) == (root.path / "sys/fs/cgroup").string());
-  CHECK_FALSE(own_cgroup_directory("memory", root.path).has_value());
+  CHECK(own_cgroup_place({}, root.path)->directory() == (root.path / "sys/fs/cgroup").string());
+  CHECK_FALSE(own_cgroup_place("memory", root.path).has_value());
 }
 
 TEST_CASE("the kernel's words about a kill for memory and about a GPU's error are understood") {

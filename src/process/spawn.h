@@ -48,9 +48,10 @@ struct SpawnContext {
 };
 
 // Starts a program in a new session (so that session, process group and pid are one number), with the
-// inherited state given back, SIGPIPE default, stdin, working directory and umask as ours, and no other descriptor open. It is killed with SIGKILL when the calling thread ends. Returns its
-// pid when the program runs, for the caller to reap; fails with the system's reason when it cannot be
-// started or executed.
+// inherited state given back, SIGPIPE default, stdin, working directory and umask as ours, and no
+// other descriptor open. It is killed with SIGKILL when the calling thread ends. Returns its pid when
+// the program runs, for the caller to reap; fails with the system's reason when it cannot be started
+// or executed.
 Result<pid_t> spawn(const Command& command, const SpawnContext& context);
 
 }  // namespace elastic::process

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/base/exit_status.h"
+#include "src/base/limits.h"
 #include "src/report/error_file.h"
 
 // What is known about a job that has ended, as plain values: filled in by who ran it, or read again
@@ -15,7 +16,7 @@
 namespace elastic::report {
 
 // What a worker's stderr is kept to, in bytes; a caller may hand in less, never more.
-inline constexpr std::size_t kTailBytes = 64 * 1024;
+inline constexpr std::size_t kTailBytes = limits::kStderrTailBytes;
 
 // The last bytes that a worker wrote to stderr.
 struct StderrTail {

@@ -2,19 +2,14 @@
 
 #include <signal.h>
 
-#include <chrono>
 #include <utility>
 
 #include "src/base/log.h"
 #include "src/base/text.h"
+#include "src/runtime/local_host.h"
 
 namespace elastic::runtime {
 namespace {
-
-std::int64_t wall_clock_ms() {
-  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
-}
 
 agent::NodeSettings with_logs(agent::NodeSettings settings, bool logs) {
   settings.logs = logs;

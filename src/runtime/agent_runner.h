@@ -29,7 +29,8 @@ class AgentRunner {
   // `logs` may be null: then nothing is kept. Settings and `files`, the thread for all that touches the logs,
   // outlive the runner. `context.guardian` is set by the runner.
   AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::SideThread& files,
-              std::shared_ptr<output::RunDirectory> logs, process::SpawnContext context, UniqueFd guardian, Handlers handlers);
+              std::shared_ptr<output::RunDirectory> logs, process::SpawnContext context,
+              UniqueFd guardian, Handlers handlers);
 
   void begin() { happened(agent::Begin{}); }
   void from_coordinator(protocol::CoordinatorMessage message);

@@ -6,11 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
-#include <ctime>
 #include <filesystem>
 #include <utility>
 
@@ -18,32 +15,15 @@
 #include "src/output/write_all.h"
 #include "src/report/error_file.h"
 #include "src/report/failure_json.h"
+#include "src/runtime/local_host.h"
 
 namespace elastic::runtime {
 namespace {
 
-constexpr std::size_t kKeptEvents = 64;
 // What is remembered of a job that restarts for ever: the last rounds, and of each the first that failed.
 constexpr std::size_t kRounds = 64;
 constexpr std::size_t kFailuresOfARound = 4;
 static_assert(kRounds <= report::kJsonRounds && kFailuresOfARound <= report::kJsonFailuresOfARound);
-
-std::int64_t wall_clock_ms() {
-  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
-  return name.data();
-}
-
-int utc_offset_s() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  return localtime_r(&now, &local) == nullptr ? 0 : static_cast<int>(local.tm_gmtoff);
-}
 
 std::string command_text(const LaunchSettings& settings) {
   std::vector<std::string> quoted;
@@ -111,7 +91,6 @@ void JobReporter::round_began(const protocol::PrepareRound& round) {
     oom_counter_->mark();
   }
   if (kernel_log_) (void)kernel_log_->read_new();
-  events_.clear();
   rounds_.push_back({.round = round.round,
                      .restart_count = round.restart_count,
                      .node_rank = round.place.node_rank,
@@ -194,11 +173,8 @@ report::JobReport JobReporter::make(const protocol::Verdict& verdict, std::vecto
     if (report.rounds.back().ended_ms == 0) report.rounds.back().ended_ms = wall_clock_ms();
   }
   const process::OomCounter::Kills kills = oom_counter_ ? oom_counter_->since_mark() : process::OomCounter::Kills{};
-  if (kernel_log_) {
-    for (process::KernelEvent& event : kernel_log_->read_new()) {
-      if (events_.size() < kKeptEvents) events_.push_back(std::move(event));
-    }
-  }
+  std::vector<process::KernelEvent> events;
+  if (kernel_log_) events = kernel_log_->read_new();
   bool is_first = true;
   for (const protocol::WorkerFailure& failure : verdict.failures) {
     report::FailedWorker worker = failed_worker(failure);
@@ -209,7 +185,7 @@ report::JobReport JobReporter::make(const protocol::Verdict& verdict, std::vecto
       worker.tail.none_because = stderrs[index].none_because;
     }
     if (!failure.stopped_by_us) {
-      add_evidence(worker, events_, kills, is_first);
+      add_evidence(worker, events, kills, is_first);
       is_first = false;
     }
     report.failures.push_back(std::move(worker));

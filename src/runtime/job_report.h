@@ -45,7 +45,6 @@ class JobReporter {
   std::vector<report::RoundReport> rounds_;  // the last ones
   std::optional<process::OomCounter> oom_counter_;
   std::optional<process::KernelLog> kernel_log_;
-  std::vector<process::KernelEvent> events_;  // of the round, read so far
 };
 
 // Reads what workers have left in files, writes failure.json into the run's directory and the first

@@ -136,9 +136,15 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
       [&](protocol::CoordinatorMessage message) { agent.from_coordinator(std::move(message)); });
   agent.begin();
   loop.run();
-  std::vector<StderrOfWorker> stderrs = agent.take_stderrs();
-  report::JobReport report = agent.reporter().make(verdict, stderrs);
-  complete_report(report, std::move(stderrs), logs, agent.attempt(), settings.parent_error_file, files);
+  report::JobReport report{.outcome = report::JobReport::Outcome::kSucceeded};
+  if (verdict.outcome == protocol::Verdict::Outcome::kSucceeded) {
+    if (logs) files.post(logs->path(), [logs] { logs->remove_if_unused(); });
+    finish(files);
+  } else {
+    std::vector<StderrOfWorker> stderrs = agent.take_stderrs();
+    report = agent.reporter().make(verdict, stderrs);
+    complete_report(report, std::move(stderrs), logs, agent.attempt(), settings.parent_error_file, files);
+  }
   agent.flush_output();
   const int status = exit_status(verdict, settings.propagate_exit_code);
   if (const auto hangs = files.stuck_for(0)) {
@@ -154,7 +160,8 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
 
 int launch(const LaunchSettings& settings, const process::InheritedState& inherited,
            const ProcessTitle& title) {
-  if (const Status prepared = prepare_process(format("--nproc-per-node={}", settings.node.local_world_size), descriptors_for(settings)); !prepared) {
+  const std::string input = format("--nproc-per-node={}", settings.node.local_world_size);
+  if (const Status prepared = prepare_process(input, descriptors_for(settings)); !prepared) {
     log::error(prepared.error().text());
     return kExitFailed;
   }

@@ -6,13 +6,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
 #include <utility>
 
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/output/lines/prefix.h"
 #include "src/output/terminal.h"
+#include "src/runtime/local_host.h"
 
 namespace elastic::runtime {
 namespace {
@@ -50,12 +50,6 @@ OurStreams look_at_our_streams() {
   return ours;
 }
 
-std::string short_hostname() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "";
-  return name.data();
-}
-
 }  // namespace
 
 OutputHost::OutputHost(net::Loop& loop, const LaunchSettings& settings, net::SideThread& files,
@@ -64,7 +58,7 @@ OutputHost::OutputHost(net::Loop& loop, const LaunchSettings& settings, net::Sid
       files_(files),
       handlers_(std::move(handlers)),
       ours_(look_at_our_streams()),
-      hostname_(short_hostname()),
+      hostname_(host_name()),
       logs_(loop, files, std::move(directory),
             {.on_opened = [this](protocol::RoundNumber round,
                                  output::RoundFiles opened_files) { opened(round, std::move(opened_files)); },

@@ -50,7 +50,9 @@ Result<std::vector<std::string>> reports_in(const std::string& directory) {
     const std::string path = entry.path().string() + "/failure.json";
     if (access(path.c_str(), F_OK) == 0) found.push_back(path);
   }
-  if (error) return fail(format("--report={}", printable(directory)), errno_text(error.value()), "name a run's log directory");
+  if (error) {
+    return fail(format("--report={}", printable(directory)), errno_text(error.value()), "name a run's log directory");
+  }
   if (found.empty()) {
     return fail(format("--report={}", printable(directory)), "there is no failure.json in it or right below it",
                 "name the log directory of a run that has failed");

@@ -42,7 +42,9 @@ int main(int argc, char** argv) {
     const bool first = i % 2 == 0;
     const std::int64_t one = one_run(first);
     const std::int64_t other = one_run(!first);
-    std::printf("%lld %lld\n", static_cast<long long>(first ? other : one), static_cast<long long>(first ? one : other));
+    const std::int64_t bare = first ? other : one;
+    const std::int64_t guarded = first ? one : other;
+    std::printf("%lld %lld\n", static_cast<long long>(bare), static_cast<long long>(guarded));
   }
   return 0;
 }

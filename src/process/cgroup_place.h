@@ -1,0 +1,25 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace elastic::process {
+
+// Where this process's cgroup is.
+struct CgroupPlace {
+  std::string mount_point;  // of the hierarchy
+  std::string path;         // below it; empty, or with a '/' at its beginning
+  std::string whole_path;   // as the hierarchy counts it, of which a container may see a part only: "/" is its root
+
+  std::string directory() const { return mount_point + path; }
+};
+
+// In the hierarchy of version 2, or in that of a version 1 controller ("memory"). Nothing where that is not
+// mounted, or its mount does not reach our cgroup. Files are looked for below `root`, "/" but for tests.
+std::optional<CgroupPlace> own_cgroup_place(std::string_view controller_v1 = {}, const std::string& root = "/");
+
+// An absolute path below that root.
+std::string path_in(const std::string& root, std::string_view path);
+
+}  // namespace elastic::process
