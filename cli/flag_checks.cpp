@@ -192,6 +192,31 @@ Result<std::vector<int>> check_signals(std::string_view value, std::string_view 
   return signals;
 }
 
+Result<std::uint64_t> check_log_max_bytes(std::string_view value, std::string_view input) {
+  constexpr std::string_view kUnits = "kmgt";
+  const std::string remedy = format("give a size such as 100M or 1G, of at least {}K, or 0 for no bound",
+                                    limits::kLeastLogMaxBytes / 1024);
+  const std::string text = lower(trim(value));
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const auto number = digits == 0 ? std::nullopt : parse_int(text.substr(0, digits));
+  const std::string unit = text.substr(digits);
+  std::size_t power = 0;
+  std::uint64_t base = 1024;
+  if (!unit.empty() && unit != "b") {
+    power = kUnits.find(unit.front()) + 1;  // 0 where it is none: npos + 1
+    const std::string rest = unit.substr(1);
+    if (rest == "b") base = 1000;
+    if (power == 0 || (!rest.empty() && rest != "b" && rest != "ib")) return bad(input, "this is no size", remedy);
+  }
+  if (!number) return bad(input, digits == 0 ? "this is no size" : "the size is too large", remedy);
+  auto bytes = static_cast<std::uint64_t>(*number);
+  for (; power > 0; --power) {
+    if (__builtin_mul_overflow(bytes, base, &bytes)) return bad(input, "the size is too large", remedy);
+  }
+  if (bytes != 0 && bytes < limits::kLeastLogMaxBytes) return bad(input, "the size is too small", remedy);
+  return bytes;
+}
+
 Result<std::int64_t> check_seconds(std::string_view value, std::string_view input) {
   const auto seconds = parse_int(value);
   if (!seconds || *seconds < 0 || *seconds > limits::kMaxTimeoutSeconds) {
@@ -345,11 +370,18 @@ Status check_filters(const ParsedFlags& flags) {
   return {};
 }
 
+Status check_record(const ParsedFlags& flags) {
+  const std::string& file = flags.text(FlagId::kRecord);
+  if (!flags.is_given(FlagId::kRecord) || (!file.empty() && file != "-")) return {};
+  return bad(flags.input(FlagId::kRecord), "a recording is written to a file", "name one");
+}
+
 // An option in whose place of a job something else is done, with the one that goes with it.
 Status check_alone(const ParsedFlags& flags, FlagId alone, FlagId companion) {
   const std::string name = long_spelling(flag_of(alone));
   for (const Flag& flag : flag_table()) {
     if (flag.id == alone || flag.id == companion) continue;
+    if (flag.id == FlagId::kLogLevel || flag.id == FlagId::kLogFormat) continue;  // they hold for all that we say
     if (flags[flag.id].origin != Origin::kCommandLine) continue;  // variables are for the jobs of that shell
     return bad(flags.input(flag.id), format("{} starts no job", name), format("leave it out, or {}", name));
   }
@@ -366,6 +398,13 @@ Result<std::vector<std::string>> check_report(const ParsedFlags& flags) {
   if (!flags.script.empty()) directories.push_back(flags.script);
   directories.insert(directories.end(), flags.script_arguments.begin(), flags.script_arguments.end());
   return directories;
+}
+
+Result<std::string> check_replay(const ParsedFlags& flags) {
+  if (Status status = check_alone(flags, FlagId::kReplay, FlagId::kReplay); !status) {
+    return std::unexpected(std::move(status.error()));
+  }
+  return flags.text(FlagId::kReplay);
 }
 
 Result<std::uint16_t> check_store_only(const ParsedFlags& flags) {
@@ -407,7 +446,9 @@ Result<CheckedFlags> check_flags(const ParsedFlags& flags) {
     status = keep(checked.local_ranks_filter, flags, FlagId::kLocalRanksFilter,
                   check_local_ranks_filter);
   }
+  if (status) status = keep(checked.log_max_bytes, flags, FlagId::kLogMaxBytes, check_log_max_bytes);
   if (status) status = check_filters(flags);
+  if (status) status = check_record(flags);
   if (status) status = check_event_log_handler(flags);
   if (!status) return std::unexpected(std::move(status.error()));
   return checked;

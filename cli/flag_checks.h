@@ -84,6 +84,12 @@ Result<std::uint16_t> check_store_only(const ParsedFlags& flags);
 // --report, beside which only --html may be given. Returns the directories; what follows the options are more.
 Result<std::vector<std::string>> check_report(const ParsedFlags& flags);
 
+// --replay, beside which nothing may be given. Returns the file, "-" for stdin.
+Result<std::string> check_replay(const ParsedFlags& flags);
+
+// --log-max-bytes: "100M", "1GiB", "5000000"; 0, or 4 KiB and more.
+Result<std::uint64_t> check_log_max_bytes(std::string_view value, std::string_view input);
+
 // How the nodes of this job meet (torchrun's order of rules, with its plain `torchrun script.py`).
 enum class Meeting : unsigned char {
   kStandalone,          // --standalone: backend, endpoint and id are overwritten
@@ -107,6 +113,7 @@ struct CheckedFlags {
   std::vector<int> forward_signals;  // none of them in `signals`
   StreamMap redirects;
   StreamMap tee;
+  std::uint64_t log_max_bytes = 0;  // 0: no bound
   std::optional<std::set<std::int64_t>> local_ranks_filter;
   bool run_path = false;  // at most one of the three is set, with torchrun's precedence:
   bool module = false;    // --run-path wins over both others; --module with --no-python fails

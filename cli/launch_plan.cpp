@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/output_plan.h"
 #include "cli/program.h"
+#include "src/base/limits.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
+#include "src/output/lines/prefix.h"
 
 namespace elastic::cli {
 namespace {
@@ -50,6 +53,7 @@ class Planner {
   Status plan_stop();
   Status plan_logs();
   Status plan_output();
+  void show_output();
   std::optional<std::string> temporary_directory();
   Status plan_environment();
 
@@ -207,6 +211,7 @@ Status Planner::plan_meeting() {
 Status Planner::plan_stop() {
   runtime::LaunchSettings& settings = plan_.settings;
   settings.max_restarts = static_cast<int>(checked_.max_restarts);
+  settings.node.terms.max_restarts = settings.max_restarts;
   entry("restarts", format("{}", settings.max_restarts), flags_.origin_text(FlagId::kMaxRestarts));
   std::int64_t seconds = kDefaultShutdownSeconds;
   std::string origin = "default";
@@ -307,8 +312,52 @@ Status Planner::plan_output() {
   }
   output.stdout_filters = flags_.list(FlagId::kDuplicateStdoutFilters);
   output.stderr_filters = flags_.list(FlagId::kDuplicateStderrFilters);
+  output.log_max_bytes = checked_.log_max_bytes;
   output.stderr_tail = flags_.text(FlagId::kStderrTail) == "auto";
+  const std::string terminal = variable("TERM").value_or("");
+  output.status_line = !terminal.empty() && terminal != "dumb" && flags_.text(FlagId::kLogFormat) == "text";
+  show_output();
+  if (flags_.is_given(FlagId::kRecord)) {
+    plan_.settings.record_file = flags_.text(FlagId::kRecord);
+    entry("recording", printable(plan_.settings.record_file, 4096), flags_.origin_text(FlagId::kRecord));
+  }
   return {};
+}
+
+// Where the workers' output goes, as far as flags say.
+void Planner::show_output() {
+  const runtime::OutputSettings& output = plan_.settings.output;
+  const bool has_files = plan_.settings.logs.enabled;
+  std::vector<std::string> given;
+  for (const FlagId id : {FlagId::kRedirects, FlagId::kTee, FlagId::kLocalRanksFilter}) {
+    if (flags_.is_given(id)) given.push_back(flags_.origin_text(id));
+  }
+  const std::string origin = given.empty() ? "default" : join(given, ", ");
+  entry("stdout", where_it_goes(output.ranks, output::kStdoutBit, has_files), origin);
+  entry("stderr", where_it_goes(output.ranks, output::kStderrBit, has_files), origin);
+  entry("end of stderr",
+        output.stderr_tail ? format("{} KiB of each rank, for the failure report", limits::kStderrTailBytes / 1024)
+                           : "not kept",
+        flags_.origin_text(FlagId::kStderrTail));
+  if (!has_files) return;
+  if (std::ranges::any_of(output.ranks, [](const output::OutputFlags& flags) { return flags.tee != 0; })) {
+    const bool by_flag = !flags_.text(FlagId::kLogLinePrefixTemplate).empty();
+    const bool by_default = output.prefix_template.empty();
+    entry("line prefix", by_default ? std::string(output::kDefaultLinePrefix) : printable(output.prefix_template),
+          by_flag || by_default ? flags_.origin_text(FlagId::kLogLinePrefixTemplate)
+                                : "environment: TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
+  }
+  const auto show_filter = [this](FlagId id, const char* file, const std::vector<std::string>& texts) {
+    if (texts.empty()) return;
+    std::vector<std::string> quoted;
+    for (const std::string& text : texts) quoted.push_back(shell_quote(text));
+    entry(file, format("lines of --tee with {}", join(quoted, " or ")), flags_.origin_text(id));
+  };
+  show_filter(FlagId::kDuplicateStdoutFilters, "filtered_stdout.log", output.stdout_filters);
+  show_filter(FlagId::kDuplicateStderrFilters, "filtered_stderr.log", output.stderr_filters);
+  if (output.log_max_bytes == 0) return;
+  entry("log files", format("at most {} bytes each, and one older file", output.log_max_bytes),
+        flags_.origin_text(FlagId::kLogMaxBytes));
 }
 
 Status Planner::plan_environment() {

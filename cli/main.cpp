@@ -16,8 +16,10 @@
 #include "cli/launch_plan.h"
 #include "cli/parse.h"
 #include "src/base/log.h"
+#include "src/base/text.h"
 #include "src/process/spawn.h"
 #include "src/runtime/launch.h"
+#include "src/runtime/replay_only.h"
 #include "src/runtime/report_only.h"
 #include "src/runtime/store_only.h"
 
@@ -28,7 +30,7 @@ using namespace elastic;
 constexpr int kExitUsage = 2;
 
 int refuse(const Error& error) {
-  log::error(error.text());
+  log::critical(error.text());
   return kExitUsage;
 }
 
@@ -38,30 +40,49 @@ int print(const std::string& text) {
   return written && std::fflush(stdout) == 0 ? 0 : 1;
 }
 
-Status set_log_level(const agent::Environment& environment) {
+// The flag or its variable, else LOGLEVEL, which other programs read too: what it says to them may be no level of
+// ours, and that is no reason not to train.
+Status set_up_log(const cli::ParsedFlags& flags, const agent::Environment& environment) {
+  if (flags.text(cli::FlagId::kLogFormat) == "json") log::set_format(log::Format::kJson);
+  if (flags.is_given(cli::FlagId::kLogLevel)) {
+    const auto level = log::parse_level(flags.text(cli::FlagId::kLogLevel), flags.input(cli::FlagId::kLogLevel));
+    if (!level) return std::unexpected(level.error());
+    log::set_level(*level);
+    return {};
+  }
   const auto wanted = agent::lookup(environment, "LOGLEVEL");
-  if (!wanted || wanted->empty()) return {};
-  const auto level = log::parse_level(*wanted);
-  if (!level) return std::unexpected(level.error());
-  log::set_level(*level);
+  if (!wanted || trim(*wanted).empty()) return {};
+  const auto level = log::parse_level(*wanted, format("LOGLEVEL={}", printable(*wanted)));
+  if (level) {
+    log::set_level(*level);
+  } else {
+    log::warning("loglevel", level.error().text());
+  }
   return {};
 }
 
 int serve_store(const cli::ParsedFlags& flags, const agent::Environment& environment) {
-  if (const Status set = set_log_level(environment); !set) return refuse(set.error());
+  if (const Status set = set_up_log(flags, environment); !set) return refuse(set.error());
   const auto port = cli::check_store_only(flags);
   return port ? runtime::serve_store(*port) : refuse(port.error());
 }
 
-int print_report(const cli::ParsedFlags& flags) {
+int print_report(const cli::ParsedFlags& flags, const agent::Environment& environment) {
+  if (const Status set = set_up_log(flags, environment); !set) return refuse(set.error());
   const auto directories = cli::check_report(flags);
   if (!directories) return refuse(directories.error());
   return runtime::print_report(*directories, flags.text(cli::FlagId::kHtml));
 }
 
+int replay(const cli::ParsedFlags& flags, const agent::Environment& environment) {
+  if (const Status set = set_up_log(flags, environment); !set) return refuse(set.error());
+  const auto file = cli::check_replay(flags);
+  return file ? runtime::print_replay(*file) : refuse(file.error());
+}
+
 int run(const cli::ParsedFlags& flags, const agent::Environment& environment,
         const process::InheritedState& inherited, const runtime::ProcessTitle& title) {
-  if (const Status set = set_log_level(environment); !set) return refuse(set.error());
+  if (const Status set = set_up_log(flags, environment); !set) return refuse(set.error());
   const auto plan = cli::make_launch_plan(flags, environment, cli::ThisHost());
   if (!plan) return refuse(plan.error());
   if (const auto warning = cli::no_effect_warning(flags)) log::warning(*warning);
@@ -111,7 +132,9 @@ int main(int argc, char** argv) {
     case cli::Request::kStoreOnly:
       return serve_store(*flags, environment);
     case cli::Request::kReport:
-      return print_report(*flags);
+      return print_report(*flags, environment);
+    case cli::Request::kReplay:
+      return replay(*flags, environment);
     case cli::Request::kRun:
       return run(*flags, environment, inherited, title_of(argc, argv));
   }

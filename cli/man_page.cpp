@@ -127,8 +127,15 @@ get 1 and a warning
 says so.
 .TP
 .B LOGLEVEL
-What elastic\-run itself says on standard error: DEBUG, INFO, WARNING (the
-default), ERROR or CRITICAL.
+The default of
+.BR \-\-log\-level :
+DEBUG, INFO, WARNING, ERROR or CRITICAL.
+Another word costs one warning.
+.TP
+.B TERM
+Where it is
+.I dumb
+or empty, no status line is drawn.
 .TP
 .B TMPDIR
 Where the log directory is made if
@@ -233,6 +240,7 @@ The directory
 .I docs
 of the source:
 .IR command\-line.md ,
+.IR launcher\-log.md ,
 .I guarantees.md
 and
 .IR limits.md .

@@ -171,6 +171,11 @@ Result<ParsedFlags> parse_command_line(std::span<const std::string> arguments,
     flags.request = Request::kStoreOnly;
     return flags;
   }
+  if (flags.is_set(FlagId::kReplay)) {
+    if (line->script) return fail(printable(*line->script), "--replay starts no script", "leave it out, or --replay");
+    flags.request = Request::kReplay;
+    return flags;
+  }
   if (flags.is_set(FlagId::kReport)) flags.request = Request::kReport;
   if (!line->script && flags.request == Request::kReport) return flags;
   if (!line->script) {

@@ -13,6 +13,7 @@ set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1 -DNDEBUG")  # the sanitizers' build;
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 pkg_check_modules(UV REQUIRED libuv)
+pkg_check_modules(SODIUM REQUIRED libsodium)
 
 # Interface targets carry the flags, so that every target states what it is made with.
 add_library(elastic_flags INTERFACE)
@@ -48,4 +49,14 @@ if(ELASTIC_STATIC)
   target_link_libraries(elastic_uv INTERFACE ${UV_STATIC_LIBRARY} Threads::Threads)
 else()
   target_link_libraries(elastic_uv INTERFACE ${UV_LINK_LIBRARIES} Threads::Threads)
+endif()
+
+# libsodium: keyed hashes, in rendezvous/protocol/proof.cpp alone.
+add_library(elastic_sodium INTERFACE)
+target_include_directories(elastic_sodium SYSTEM INTERFACE ${SODIUM_INCLUDE_DIRS})
+if(ELASTIC_STATIC)
+  find_library(SODIUM_STATIC_LIBRARY NAMES libsodium.a REQUIRED)
+  target_link_libraries(elastic_sodium INTERFACE ${SODIUM_STATIC_LIBRARY})
+else()
+  target_link_libraries(elastic_sodium INTERFACE ${SODIUM_LINK_LIBRARIES})
 endif()

@@ -12,8 +12,9 @@ packages_for_build=(
   g++                   # the compiler
   cmake                 # 3.25, with presets
   ninja-build           # what the presets build with
-  pkg-config            # finds libuv
+  pkg-config            # finds libuv and libsodium
   libuv1-dev            # event loop: sockets, timers, worker pool
+  libsodium-dev         # keyed hashes: a node proves that it knows the job's secret
   libfmt-dev            # text formatting (headers only)
   libspdlog-dev         # behind src/base/log (headers only)
   nlohmann-json3-dev    # behind src/base/json (headers only)

@@ -1,6 +1,12 @@
 #include "rendezvous/membership/ranks.h"
 
+#include <algorithm>
+#include <limits>
 #include <map>
+#include <numeric>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
 
 namespace elastic::membership {
 
@@ -23,6 +29,197 @@ std::vector<protocol::NodePlace> assign_places(const std::vector<NodeShape>& nod
     places[i].role_world_size = role_sizes[nodes[i].role];
   }
   return places;
+}
+
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// The run of digits that `text` begins with.
+std::string_view digits_of(std::string_view text) {
+  std::size_t length = 0;
+  while (length < text.size() && is_digit(text[length])) ++length;
+  return text.substr(0, length);
+}
+
+// Two numbers of any length: below, at or above 0 as the first is less, equal or greater.
+int compare_values(std::string_view a, std::string_view b) {
+  a.remove_prefix(std::min(a.find_first_not_of('0'), a.size()));
+  b.remove_prefix(std::min(b.find_first_not_of('0'), b.size()));
+  if (a.size() != b.size()) return a.size() < b.size() ? -1 : 1;
+  return a.compare(b);
+}
+
+}  // namespace
+
+bool natural_less(std::string_view a, std::string_view b) {
+  std::string_view rest_a = a;
+  std::string_view rest_b = b;
+  while (!rest_a.empty() && !rest_b.empty()) {
+    if (is_digit(rest_a.front()) && is_digit(rest_b.front())) {
+      const std::string_view number_a = digits_of(rest_a);
+      const std::string_view number_b = digits_of(rest_b);
+      if (const int order = compare_values(number_a, number_b); order != 0) return order < 0;
+      rest_a.remove_prefix(number_a.size());
+      rest_b.remove_prefix(number_b.size());
+      continue;
+    }
+    // All digits lie on one side of any other byte, so that it does not matter which of a number is seen here.
+    const auto byte_a = static_cast<unsigned char>(rest_a.front());
+    const auto byte_b = static_cast<unsigned char>(rest_b.front());
+    if (byte_a != byte_b) return byte_a < byte_b;
+    rest_a.remove_prefix(1);
+    rest_b.remove_prefix(1);
+  }
+  if (rest_a.empty() != rest_b.empty()) return rest_a.empty();
+  return a < b;
+}
+
+namespace {
+
+// An absent value comes after all others.
+std::int64_t or_last(std::optional<int> value) {
+  return value ? *value : std::numeric_limits<std::int64_t>::max();
+}
+
+std::optional<int> valid(std::optional<int> number) {
+  return number && *number >= 0 ? number : std::nullopt;
+}
+
+std::vector<std::size_t> all_indices(std::size_t count) {
+  std::vector<std::size_t> indices(count);
+  std::iota(indices.begin(), indices.end(), 0);
+  return indices;
+}
+
+// Seats as they are given away, each once.
+class SeatPlan {
+ public:
+  SeatPlan(const std::vector<Candidate>& chosen, const std::vector<VacantSeat>& vacant)
+      : chosen_(chosen), vacant_(vacant), seats_(chosen.size()) {}
+
+  std::vector<Seated> make() {
+    seat_claims();
+    keep_seats();
+    std::vector<std::size_t> waiting = unseated();
+    take_vacant(waiting);
+    sit_behind(waiting);
+
+    std::vector<Seated> result;
+    result.reserve(seats_.size());
+    for (std::size_t i = 0; i < seats_.size(); ++i) result.push_back({.candidate = i, .seat = *seats_[i]});
+    std::ranges::sort(result, {}, &Seated::seat);
+    return result;
+  }
+
+ private:
+  bool give(std::size_t candidate, int seat) {
+    if (!taken_.insert(seat).second) return false;
+    seats_[candidate] = seat;
+    highest_ = std::max<std::int64_t>(highest_, seat);
+    return true;
+  }
+
+  void seat_claims() {
+    std::vector<std::size_t> order = all_indices(chosen_.size());
+    std::ranges::sort(order, {}, [this](std::size_t i) {
+      const Candidate& node = chosen_[i];
+      return std::tuple(node.seat != node.claimed_rank, !valid(node.seat), node.arrival, i);
+    });
+    for (const std::size_t i : order) {
+      if (const auto claim = valid(chosen_[i].claimed_rank)) give(i, *claim);
+    }
+  }
+
+  void keep_seats() {
+    std::vector<std::size_t> order = all_indices(chosen_.size());
+    std::ranges::sort(order, {}, [this](std::size_t i) { return std::tuple(chosen_[i].arrival, i); });
+    for (const std::size_t i : order) {
+      if (const auto seat = valid(chosen_[i].seat); seat && !seats_[i]) give(i, *seat);
+    }
+  }
+
+  // Who has no seat yet, in the order in which the free ones are given.
+  std::vector<std::size_t> unseated() const {
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < seats_.size(); ++i) {
+      if (!seats_[i]) order.push_back(i);
+    }
+    std::ranges::sort(order, [this](std::size_t a, std::size_t b) {
+      const Candidate& left = chosen_[a];
+      const Candidate& right = chosen_[b];
+      const std::int64_t seat_a = or_last(valid(left.seat));
+      const std::int64_t seat_b = or_last(valid(right.seat));
+      if (seat_a != seat_b) return seat_a < seat_b;
+      if (left.address != right.address) return natural_less(left.address, right.address);
+      return std::tie(left.arrival, a) < std::tie(right.arrival, b);
+    });
+    return order;
+  }
+
+  // Those that are seated leave `waiting`.
+  void take_vacant(std::vector<std::size_t>& waiting) {
+    std::vector<VacantSeat> free;
+    for (const VacantSeat& seat : vacant_) {
+      if (seat.seat >= 0) free.push_back(seat);
+    }
+    std::ranges::stable_sort(free, {}, &VacantSeat::seat);
+
+    std::unordered_map<std::string_view, std::vector<int>> by_address;  // the lowest seat last
+    for (std::size_t i = free.size(); i-- > 0;) {
+      if (!free[i].address.empty()) by_address[free[i].address].push_back(free[i].seat);
+    }
+    std::erase_if(waiting, [&](std::size_t i) {
+      const auto own = by_address.find(chosen_[i].address);
+      if (own == by_address.end()) return false;
+      while (!own->second.empty()) {
+        const int seat = own->second.back();
+        own->second.pop_back();
+        if (give(i, seat)) return true;
+      }
+      return false;
+    });
+
+    std::size_t next = 0;
+    std::erase_if(waiting, [&](std::size_t i) {
+      while (next < free.size()) {
+        if (give(i, free[next++].seat)) return true;
+      }
+      return false;
+    });
+  }
+
+  void sit_behind(const std::vector<std::size_t>& waiting) {
+    // Where a claim stands at the end of all numbers there is no behind, and the lowest free ones are taken.
+    const bool room = highest_ + static_cast<std::int64_t>(waiting.size()) <= std::numeric_limits<int>::max();
+    int next = room ? static_cast<int>(highest_ + 1) : 0;
+    for (const std::size_t i : waiting) {
+      while (!give(i, next)) ++next;
+    }
+  }
+
+  const std::vector<Candidate>& chosen_;
+  const std::vector<VacantSeat>& vacant_;
+  std::vector<std::optional<int>> seats_;
+  std::unordered_set<int> taken_;
+  std::int64_t highest_ = -1;
+};
+
+}  // namespace
+
+std::vector<std::size_t> choose_members(const std::vector<Candidate>& candidates, int size) {
+  std::vector<std::size_t> order = all_indices(candidates.size());
+  std::ranges::sort(order, {}, [&](std::size_t i) {
+    const Candidate& node = candidates[i];
+    return std::tuple(!valid(node.seat), or_last(valid(node.claimed_rank)), or_last(valid(node.seat)),
+                      node.arrival, i);
+  });
+  order.resize(std::min(order.size(), static_cast<std::size_t>(std::max(size, 0))));
+  return order;
+}
+
+std::vector<Seated> seat_members(const std::vector<Candidate>& chosen, const std::vector<VacantSeat>& vacant) {
+  return SeatPlan(chosen, vacant).make();
 }
 
 }  // namespace elastic::membership

@@ -2,8 +2,45 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "rendezvous/membership/test_random.h"
+
 using namespace elastic;
 using membership::assign_places;
+using membership::Candidate;
+using membership::choose_members;
+using membership::natural_less;
+using membership::seat_members;
+using membership::Seated;
+using membership::VacantSeat;
+
+namespace {
+
+Candidate newcomer(std::string address, std::uint64_t arrival = 0) {
+  return {.claimed_rank = {}, .seat = {}, .address = std::move(address), .arrival = arrival};
+}
+Candidate survivor(int seat, std::string address, std::uint64_t arrival = 0) {
+  return {.claimed_rank = {}, .seat = seat, .address = std::move(address), .arrival = arrival};
+}
+Candidate claims(int rank, std::string address, std::uint64_t arrival = 0) {
+  return {.claimed_rank = rank, .seat = {}, .address = std::move(address), .arrival = arrival};
+}
+
+// Seat by candidate, in the candidates' order.
+std::vector<int> seats(const std::vector<Candidate>& chosen, const std::vector<VacantSeat>& vacant = {}) {
+  std::vector<int> result(chosen.size(), -1);
+  for (const Seated& seated : seat_members(chosen, vacant)) result.at(seated.candidate) = seated.seat;
+  return result;
+}
+
+using Indices = std::vector<std::size_t>;
+using Seats = std::vector<int>;
+
+}  // namespace
 
 TEST_CASE("one node has all ranks") {
   CHECK(assign_places({{4, "default"}}) ==
@@ -14,4 +51,298 @@ TEST_CASE("nodes of different size and role get consecutive global and role rank
   const auto places = assign_places({{2, "trainer"}, {1, "ps"}, {3, "trainer"}});
   CHECK(places == std::vector<protocol::NodePlace>{
                       {0, 3, 0, 6, 0, 5}, {1, 3, 2, 6, 0, 1}, {2, 3, 3, 6, 2, 5}});
+}
+
+TEST_CASE("local rank 1 of two nodes of eight is global rank 1 and 9") {
+  const auto places = assign_places({{8, "default"}, {8, "default"}});
+  CHECK(places[0].base_rank + 1 == 1);
+  CHECK(places[1].base_rank + 1 == 9);
+  CHECK(places[1].node_rank == 1);
+  CHECK(places[1].node_count == 2);
+  CHECK(places[0].world_size == 16);
+}
+
+TEST_CASE("digits in addresses count by value") {
+  const std::vector<std::string> ascending = {
+      "",          "2",         "10",         "10.0.0.1",   "10.0.0.2",
+      "10.0.0.10", "10.0.1.0",  "192.168.0.1", "fe80::1",   "fe80::2",
+      "fe80::10",  "node",      "node-1",      "node002",   "node02",
+      "node2",     "node2.a",   "node2a",      "node10",    "node99999999999999999999998",
+      "node99999999999999999999999", "nodea"};
+  for (std::size_t i = 0; i < ascending.size(); ++i) {
+    for (std::size_t j = 0; j < ascending.size(); ++j) {
+      CAPTURE(ascending[i]);
+      CAPTURE(ascending[j]);
+      CHECK(natural_less(ascending[i], ascending[j]) == (i < j));
+    }
+  }
+}
+
+TEST_CASE("the natural order is total") {
+  // All texts of up to three of these: digits, leading zeros, bytes below and above the digits.
+  const std::string bytes = "019/a\xff";
+  std::vector<std::string> texts = {""};
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (texts[i].size() == 3) break;  // they are in order of length
+    for (const char byte : bytes) texts.push_back(texts[i] + byte);
+  }
+  std::ranges::sort(texts, natural_less);
+  bool total = true;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    for (std::size_t j = 0; j < texts.size(); ++j) total = total && natural_less(texts[i], texts[j]) == (i < j);
+  }
+  CHECK(total);
+}
+
+TEST_CASE("the lowest claimed ranks form the round, the others stand by") {
+  std::vector<Candidate> nodes;
+  for (int rank = 0; rank < 10; ++rank) nodes.push_back(claims(9 - rank, "h", static_cast<std::uint64_t>(rank)));
+  CHECK(choose_members(nodes, 8) == Indices{9, 8, 7, 6, 5, 4, 3, 2});
+}
+
+TEST_CASE("a newcomer drives out no survivor, not even by a claim or by having come first") {
+  const std::vector<Candidate> nodes = {claims(0, "a", 1), survivor(7, "b", 9), newcomer("c", 2), survivor(3, "d", 8)};
+  CHECK(choose_members(nodes, 2) == Indices{3, 1});
+  CHECK(choose_members(nodes, 3) == Indices{3, 1, 0});
+  CHECK(choose_members(nodes, 4) == Indices{3, 1, 0, 2});
+}
+
+TEST_CASE("of survivors above the size the highest seats go") {
+  const std::vector<Candidate> nodes = {survivor(2, "a", 1), survivor(0, "b", 4), survivor(1, "c", 3)};
+  CHECK(choose_members(nodes, 2) == Indices{1, 2});
+}
+
+TEST_CASE("without claim and seat the first to join are chosen, whatever their addresses") {
+  const std::vector<Candidate> nodes = {newcomer("a", 3), newcomer("b", 2), newcomer("c", 1)};
+  CHECK(choose_members(nodes, 2) == Indices{2, 1});
+}
+
+TEST_CASE("fewer candidates than asked for are all chosen, and none of none") {
+  CHECK(choose_members({newcomer("a")}, 5) == Indices{0});
+  CHECK(choose_members({}, 5).empty());
+  CHECK(choose_members({newcomer("a")}, 0).empty());
+  CHECK(choose_members({newcomer("a")}, -1).empty());
+}
+
+TEST_CASE("nodes of a first round sit in natural order of their addresses") {
+  CHECK(seats({newcomer("node10", 1), newcomer("node2", 2), newcomer("node1", 3)}) == Seats{2, 1, 0});
+}
+
+TEST_CASE("nodes of one address sit in the order in which they joined") {
+  CHECK(seats({newcomer("h", 3), newcomer("h", 1), newcomer("h", 2)}) == Seats{2, 0, 1});
+}
+
+TEST_CASE("a claimed rank is the seat, and who claims nothing sits behind") {
+  CHECK(seats({claims(2, "a"), newcomer("b"), claims(0, "c")}) == Seats{2, 3, 0});
+  const auto seated = seat_members({claims(2, "a"), newcomer("b"), claims(0, "c")}, {});
+  CHECK(seated == std::vector<Seated>{{2, 0}, {0, 2}, {1, 3}});
+}
+
+TEST_CASE("survivors keep their seats when one between them is gone") {
+  CHECK(seats({survivor(0, "z"), survivor(2, "y"), survivor(3, "x")}, {{1, "w"}}) == Seats{0, 2, 3});
+}
+
+TEST_CASE("a replacement takes the lost node's seat") {
+  CHECK(seats({survivor(0, "a"), survivor(2, "c"), newcomer("z")}, {{1, "b"}}) == Seats{0, 2, 1});
+}
+
+TEST_CASE("a node that comes back takes its own seat, the others the lowest in natural order") {
+  CHECK(seats({newcomer("n10"), newcomer("n9"), newcomer("n3"), survivor(2, "n2")},
+              {{3, "n3"}, {1, "n1"}, {0, "n0"}}) == Seats{1, 0, 3, 2});
+}
+
+TEST_CASE("two nodes of one host that come back take that host's two seats") {
+  CHECK(seats({newcomer("h", 1), newcomer("a", 2), newcomer("h", 3)}, {{5, "h"}, {4, "x"}, {3, "h"}}) ==
+        Seats{3, 4, 5});
+}
+
+TEST_CASE("newcomers for whom no seat is vacant sit behind all others") {
+  CHECK(seats({newcomer("b"), survivor(4, "x"), newcomer("c"), newcomer("a")}, {{1, "gone"}}) == Seats{5, 4, 6, 1});
+}
+
+TEST_CASE("a claim drives an unclaimed seat's holder to a vacant seat, before newcomers") {
+  CHECK(seats({survivor(1, "a"), claims(1, "b"), newcomer("0")}, {{0, "gone"}}) == Seats{0, 1, 2});
+  CHECK(seats({survivor(1, "a"), claims(1, "b")}) == Seats{2, 1});
+}
+
+TEST_CASE("a vacant seat that is claimed, or held again, is vacant no more") {
+  CHECK(seats({claims(1, "b"), survivor(0, "a"), newcomer("c")}, {{1, "c"}, {0, "x"}, {2, "y"}, {2, "y"}}) ==
+        Seats{1, 0, 2});
+}
+
+TEST_CASE("of two claims to one rank the holder's wins, then the earlier; never do two have one seat") {
+  Candidate holder = claims(1, "z", 9);
+  holder.seat = 1;
+  CHECK(seats({claims(1, "a", 1), holder}) == Seats{2, 1});
+  CHECK(seats({claims(1, "a", 5), claims(1, "b", 4)}) == Seats{2, 1});
+}
+
+TEST_CASE("claims and seats below 0 count as none, and one at the end of all numbers leaves room") {
+  constexpr int kLast = std::numeric_limits<int>::max();
+  CHECK(seats({claims(-1, "b"), survivor(-5, "a")}, {{-2, "b"}}) == Seats{1, 0});
+  CHECK(seats({claims(kLast, "b"), newcomer("c"), newcomer("a")}) == Seats{kLast, 1, 0});
+  CHECK(seats({claims(kLast - 1, "b"), newcomer("c"), newcomer("a"), claims(0, "d")}) ==
+        Seats{kLast - 1, 2, 1, 0});
+}
+
+namespace {
+
+// Nodes of all sorts: claims and seats that collide, one address for several, seats of nobody.
+struct Mix {
+  std::vector<Candidate> nodes;
+  std::vector<VacantSeat> vacant;
+};
+
+Mix any_mix(membership::TestRandom& random) {
+  const auto below = [&](std::uint64_t bound) { return random() % bound; };
+  Mix mix;
+  const std::uint64_t count = below(13);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    Candidate node = newcomer("node" + std::to_string(below(12)), i);
+    if (below(3) == 0) node.claimed_rank = static_cast<int>(below(10));
+    if (below(2) == 0) node.seat = static_cast<int>(below(10));
+    mix.nodes.push_back(node);
+  }
+  for (std::uint64_t i = below(6); i > 0; --i) {
+    mix.vacant.push_back({static_cast<int>(below(12)), "node" + std::to_string(below(12))});
+  }
+  std::ranges::shuffle(mix.nodes, random);
+  return mix;
+}
+
+std::map<std::uint64_t, int> seat_by_arrival(const Mix& mix) {
+  std::map<std::uint64_t, int> result;
+  for (const Seated& seated : seat_members(mix.nodes, mix.vacant)) {
+    result[mix.nodes[seated.candidate].arrival] = seated.seat;
+  }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("whatever is claimed and held, every node has one seat, claims first, then survivors") {
+  for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
+    CAPTURE(seed);
+    membership::TestRandom random(seed);
+    const Mix mix = any_mix(random);
+    const auto seated = seat_members(mix.nodes, mix.vacant);
+    REQUIRE(seated.size() == mix.nodes.size());
+    REQUIRE(std::ranges::is_sorted(seated, {}, &Seated::seat));
+
+    std::map<int, std::size_t> by_seat;
+    std::set<std::size_t> placed;
+    for (const Seated& one : seated) {
+      REQUIRE(one.seat >= 0);
+      REQUIRE(by_seat.emplace(one.seat, one.candidate).second);
+      placed.insert(one.candidate);
+    }
+    REQUIRE(placed.size() == mix.nodes.size());
+
+    std::set<int> claimed, held, offered;
+    for (const Candidate& node : mix.nodes) {
+      if (node.claimed_rank) claimed.insert(*node.claimed_rank);
+    }
+    for (const Seated& one : seated) {  // who sits where it claims to does not hold its old seat
+      const Candidate& node = mix.nodes[one.candidate];
+      if (node.seat && node.claimed_rank != one.seat) held.insert(*node.seat);
+    }
+    for (const VacantSeat& seat : mix.vacant) offered.insert(seat.seat);
+    for (const int rank : claimed) REQUIRE(mix.nodes[by_seat.at(rank)].claimed_rank == rank);
+    for (const int seat : held) {
+      if (!claimed.contains(seat)) REQUIRE(mix.nodes[by_seat.at(seat)].seat == seat);
+    }
+    // The rest sits on what is vacant, lowest or own first, and only behind all others when that is full.
+    bool somebody_behind = false;
+    int last_of_front = -1;
+    for (const auto& [seat, candidate] : by_seat) {
+      const bool front = claimed.contains(seat) || held.contains(seat) || offered.contains(seat);
+      somebody_behind = somebody_behind || !front;
+      if (front) last_of_front = seat;
+    }
+    if (somebody_behind) {
+      for (const int seat : offered) REQUIRE(by_seat.contains(seat));
+      int next = last_of_front;
+      for (auto behind = by_seat.upper_bound(last_of_front); behind != by_seat.end(); ++behind) {
+        REQUIRE(behind->first == ++next);
+      }
+    }
+    Mix shuffled = mix;
+    std::ranges::shuffle(shuffled.nodes, random);
+    std::ranges::shuffle(shuffled.vacant, random);
+    // Two vacant seats of one number and different addresses are no input; else the order says nothing.
+    if (offered.size() == mix.vacant.size()) REQUIRE(seat_by_arrival(shuffled) == seat_by_arrival(mix));
+  }
+}
+
+TEST_CASE("over many rounds of losses and joins nobody who stays is moved or left out for a newcomer") {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    CAPTURE(seed);
+    membership::TestRandom random(seed);
+    std::vector<Candidate> known;
+    std::uint64_t arrivals = 0;
+    for (int round = 0; round < 12; ++round) {
+      std::vector<VacantSeat> vacant;
+      std::erase_if(known, [&](const Candidate& node) {
+        if (random() % 4 != 0) return false;
+        if (node.seat) vacant.push_back({*node.seat, node.address});
+        return true;
+      });
+      for (std::uint64_t joins = random() % 5; joins > 0; --joins) {
+        known.push_back(newcomer("node" + std::to_string(random() % 30), ++arrivals));
+      }
+      const auto had_seat = [](const Candidate& node) { return node.seat.has_value(); };
+      const auto survivors = static_cast<std::size_t>(std::ranges::count_if(known, had_seat));
+      const Indices chosen = choose_members(known, 8);
+      REQUIRE(chosen.size() == std::min<std::size_t>(8, known.size()));
+      std::vector<Candidate> members;
+      for (const std::size_t index : chosen) members.push_back(known[index]);
+      REQUIRE(static_cast<std::size_t>(std::ranges::count_if(members, had_seat)) == std::min(survivors, chosen.size()));
+
+      const auto seated = seat_members(members, vacant);
+      // Who fills all vacant seats leaves no node rank changed.
+      const bool all_replaced = members.size() >= survivors + vacant.size();
+      for (Candidate& node : known) node.seat.reset();
+      for (const Seated& one : seated) {
+        if (members[one.candidate].seat) REQUIRE(members[one.candidate].seat == one.seat);
+        known[chosen[one.candidate]].seat = one.seat;
+      }
+      if (all_replaced) {
+        for (const VacantSeat& seat : vacant) {
+          REQUIRE(std::ranges::count(seated, seat.seat, &Seated::seat) == 1);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("ten thousand nodes get their seats, and after the loss of each second the others keep theirs") {
+  constexpr int kNodes = 10'000;
+  std::vector<Candidate> nodes;
+  for (int i = 0; i < kNodes; ++i) {
+    nodes.push_back(newcomer("10.0." + std::to_string(i / 256) + "." + std::to_string(i % 256),
+                             static_cast<std::uint64_t>(kNodes - i)));
+  }
+  const Indices chosen = choose_members(nodes, kNodes);
+  REQUIRE(chosen.size() == kNodes);
+  CHECK(chosen.front() == kNodes - 1);  // the first to arrive
+  const auto first = seat_members(nodes, {});
+  bool in_order = true;
+  for (std::size_t i = 0; i < kNodes; ++i) in_order = in_order && first[i] == Seated{i, static_cast<int>(i)};
+  CHECK(in_order);
+
+  std::vector<Candidate> left;
+  std::vector<VacantSeat> vacant;
+  for (int i = 0; i < kNodes; ++i) {
+    const std::string& address = nodes[static_cast<std::size_t>(i)].address;
+    if (i % 2 == 0) left.push_back(survivor(i, address, static_cast<std::uint64_t>(i)));
+    else vacant.push_back({i, address});
+  }
+  for (int i = 0; i < kNodes / 2; ++i) left.push_back(newcomer("n" + std::to_string(i), 20'000));
+  const auto second = seat_members(left, vacant);
+  bool kept = second.size() == kNodes;
+  for (std::size_t i = 0; kept && i < kNodes; ++i) {
+    const std::size_t expected = i % 2 == 0 ? i / 2 : kNodes / 2 + i / 2;
+    kept = second[i] == Seated{expected, static_cast<int>(i)};
+  }
+  CHECK(kept);
 }

@@ -18,9 +18,9 @@ static_assert(std::endian::native == std::endian::little);
 // VALIDATE and its magic.
 constexpr std::array<std::uint8_t, 5> kHello = {0x00, 0xCE, 0xF7, 0x85, 0x3C};
 
-// What the command of an idle connection may keep allocated, to serve the next one with.
-constexpr std::size_t kKeptBytes = 256;
-constexpr std::size_t kKeptKeys = 8;
+// A command of so many bytes, the strings of its lists counted too, leaves its memory to the next one of its
+// connection; and that of one text, at most twice as much, may end in the keyspace.
+constexpr std::size_t kKeptBytes = 128;
 // Room made at once for a list that is only announced.
 constexpr std::uint64_t kFirstListRoom = 1024;
 // First bytes that a message quotes.
@@ -39,6 +39,8 @@ std::string hex(std::string_view bytes) {
   if (bytes.size() > kQuotedBytes) out += " ...";
   return out;
 }
+
+std::size_t most_bytes(bool is_key) { return is_key ? limits::kStoreKeyBytes : limits::kStorePayloadBytes; }
 
 // Whether one of the words starts with the other: as much as can be said of a short first read.
 bool may_be(std::string_view seen, std::string_view word) {
@@ -122,15 +124,19 @@ std::span<const Decoder::Field> Decoder::fields_of(Op op) {
 }
 
 Decoder::Step Decoder::next(Bytes& bytes) {
-  const auto unfinished = [&] { return refused_ ? Step::kRefused : Step::kNeedMore; };
-  if (refused_) return Step::kRefused;
-  if (!greeted() && !take_hello(bytes)) return unfinished();
-  if (!in_command_ && !begin_command(bytes)) return unfinished();
-  for (; field_ < fields_.size(); ++field_) {
-    if (!take_field(fields_[field_], bytes)) return unfinished();
-  }
+  if (!take_command(bytes)) return refused_ ? Step::kRefused : Step::kNeedMore;
   in_command_ = false;
   return Step::kCommand;
+}
+
+bool Decoder::take_command(Bytes& bytes) {
+  if (refused_) return false;
+  if (!greeted() && !take_hello(bytes)) return false;
+  if (!in_command_ && !begin_command(bytes)) return false;
+  for (; !fields_.empty(); fields_ = fields_.subspan(1)) {
+    if (!take_field(fields_.front(), bytes)) return false;
+  }
+  return true;
 }
 
 bool Decoder::greeted() const { return hello_size_ == kHello.size(); }
@@ -154,19 +160,14 @@ bool Decoder::take_hello(Bytes& bytes) {
 }
 
 bool Decoder::begin_command(Bytes& bytes) {
-  if (has_much()) release_large();
+  // What large commands have allocated would add up over idle connections.
+  if (held_bytes_ > kKeptBytes) release();
   if (bytes.empty()) return false;
   const std::uint8_t op = bytes[0];
   bytes = bytes.subspan(1);
-  if (op > static_cast<std::uint8_t>(Op::kBarrier)) {
-    return refuse(Refusal::Kind::kUnknownOp, format("it sent the unknown request {}", op));
-  }
+  if (op > static_cast<std::uint8_t>(Op::kBarrier) || Op{op} == Op::kValidate) return refuse_op(op);
   command_.op = Op{op};
-  if (command_.op == Op::kValidate) {
-    return refuse(Refusal::Kind::kSecondValidate, "it sent VALIDATE a second time");
-  }
   fields_ = fields_of(command_.op);
-  field_ = 0;
   command_bytes_ = 0;
   held_bytes_ = 0;
   in_command_ = true;
@@ -174,40 +175,61 @@ bool Decoder::begin_command(Bytes& bytes) {
 }
 
 bool Decoder::take_field(Field field, Bytes& bytes) {
-  std::uint64_t number = 0;
   switch (field) {
     case Field::kKey: return take_string(bytes, command_.key, true);
     case Field::kExpected: return take_string(bytes, command_.expected, false);
     case Field::kValue: return take_string(bytes, command_.value, false);
     case Field::kKeys: return take_list(bytes, false);
     case Field::kPairs: return take_list(bytes, true);
-    case Field::kNumber:
-    case Field::kNonce:
-      if (!take_number(bytes, field == Field::kNonce ? 4 : 8, number)) return false;
-      command_.number = static_cast<std::int64_t>(number);
-      return true;
+    case Field::kNumber: return take_argument(bytes, 8);
+    case Field::kNonce: return take_argument(bytes, 4);
   }
   return false;
 }
 
-bool Decoder::take_number(Bytes& bytes, std::size_t size, std::uint64_t& number) {
-  number = 0;
-  if (part_size_ == 0 && bytes.size() >= size) {
-    std::memcpy(&number, bytes.data(), size);
-    bytes = bytes.subspan(size);
-    return true;
+bool Decoder::take_argument(Bytes& bytes, std::size_t size) {
+  const auto number = take_number(bytes, size);
+  if (!number) return false;
+  command_.number = static_cast<std::int64_t>(*number);
+  return true;
+}
+
+std::optional<std::uint64_t> Decoder::take_number(Bytes& bytes, std::size_t size) {
+  std::uint64_t number = 0;
+  if (part_size_ == 0 && size == sizeof number && bytes.size() >= size) {  // one load
+    std::memcpy(&number, bytes.data(), sizeof number);
+    bytes = bytes.subspan(sizeof number);
+    return number;
   }
   const std::size_t taken = std::min(size - part_size_, bytes.size());
   std::copy_n(bytes.begin(), taken, part_.begin() + part_size_);
   part_size_ = static_cast<std::uint8_t>(part_size_ + taken);
   bytes = bytes.subspan(taken);
-  if (part_size_ < size) return false;
+  if (part_size_ < size) return {};
   std::memcpy(&number, part_.data(), size);
   part_size_ = 0;
+  return number;
+}
+
+// What nearly always happens, and so has a short way of its own.
+bool Decoder::take_whole_text(Bytes& bytes, std::size_t most, std::string_view& text) {
+  std::uint64_t length = 0;
+  if (has_length_ || part_size_ > 0 || bytes.size() < sizeof length) return false;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  if (length > most || length > bytes.size() - sizeof length) return false;
+  if (command_bytes_ + length > limits::kStoreCommandBytes) return false;
+  command_bytes_ += length;
+  held_bytes_ += length;
+  text = as_text(bytes.subspan(sizeof length, length));
+  bytes = bytes.subspan(sizeof length + length);
   return true;
 }
 
 bool Decoder::take_string(Bytes& bytes, std::string& text, bool is_key) {
+  if (std::string_view whole; take_whole_text(bytes, most_bytes(is_key), whole)) {
+    text = whole;
+    return true;
+  }
   if (!has_length_) {
     if (!take_length(bytes, is_key)) return false;
     text.clear();
@@ -217,23 +239,24 @@ bool Decoder::take_string(Bytes& bytes, std::string& text, bool is_key) {
 
 bool Decoder::take_list(Bytes& bytes, bool with_values) {
   if (!has_list_size_) {
-    std::uint64_t count = 0;
-    if (!take_number(bytes, 8, count)) return false;
-    if (count > limits::kStoreKeysPerCommand) {
-      return refuse(Refusal::Kind::kTooManyKeys,
-                    format("it sent a request with {} keys; at most {} are allowed", count,
-                           limits::kStoreKeysPerCommand));
-    }
+    const auto count = take_number(bytes, 8);
+    if (!count) return false;
+    if (*count > limits::kStoreKeysPerCommand) return refuse_count(*count);
     has_list_size_ = true;
-    list_size_ = with_values ? 2 * count : count;
+    list_size_ = with_values ? 2 * *count : *count;
     list_done_ = 0;
     command_.keys.clear();
     command_.values.clear();
-    command_.keys.reserve(std::min(count, kFirstListRoom));
+    command_.keys.reserve(std::min(*count, kFirstListRoom));
   }
   for (; list_done_ < list_size_; ++list_done_) {
     const bool is_key = !with_values || list_done_ % 2 == 0;
     auto& list = is_key ? command_.keys : command_.values;
+    if (std::string_view whole; take_whole_text(bytes, most_bytes(is_key), whole)) {
+      list.emplace_back(whole);
+      held_bytes_ += sizeof(std::string);
+      continue;
+    }
     if (!has_length_) {
       if (!take_length(bytes, is_key)) return false;
       list.emplace_back();
@@ -246,17 +269,13 @@ bool Decoder::take_list(Bytes& bytes, bool with_values) {
 }
 
 bool Decoder::take_length(Bytes& bytes, bool is_key) {
-  std::uint64_t length = 0;
-  if (!take_number(bytes, 8, length)) return false;
+  const auto announced = take_number(bytes, 8);
+  if (!announced) return false;
+  std::uint64_t length = *announced;
 #ifdef ELASTIC_RUN_PLANT_LENGTH_BUG  // only in a program of tests/fuzz, which must find it
   length = static_cast<std::uint32_t>(length);
 #endif
-  const std::size_t limit = is_key ? limits::kStoreKeyBytes : limits::kStorePayloadBytes;
-  if (length > limit) {
-    return refuse(is_key ? Refusal::Kind::kKeyTooLong : Refusal::Kind::kValueTooLong,
-                  format("it sent a {} of {} bytes; at most {} are allowed",
-                         is_key ? "key" : "value", length, limit));
-  }
+  if (length > most_bytes(is_key)) return refuse_length(length, is_key);
   length_ = static_cast<std::size_t>(length);
   command_bytes_ += length_;
   if (command_bytes_ > limits::kStoreCommandBytes) {
@@ -281,32 +300,35 @@ bool Decoder::take_text(Bytes& bytes, std::string& text) {
   return true;
 }
 
+// The refusals stand apart so that the ways to a command, which make no text, stay short.
+bool Decoder::refuse_op(std::uint8_t op) {
+  if (Op{op} == Op::kValidate) return refuse(Refusal::Kind::kSecondValidate, "it sent VALIDATE a second time");
+  return refuse(Refusal::Kind::kUnknownOp, format("it sent the unknown request {}", op));
+}
+
+bool Decoder::refuse_count(std::uint64_t count) {
+  return refuse(Refusal::Kind::kTooManyKeys,
+                format("it sent a request with {} keys; at most {} are allowed", count, limits::kStoreKeysPerCommand));
+}
+
+bool Decoder::refuse_length(std::uint64_t length, bool is_key) {
+  return refuse(is_key ? Refusal::Kind::kKeyTooLong : Refusal::Kind::kValueTooLong,
+                format("it sent a {} of {} bytes; at most {} are allowed", is_key ? "key" : "value", length,
+                       most_bytes(is_key)));
+}
+
 bool Decoder::refuse(Refusal::Kind kind, std::string reason) {
   refusal_ = {kind, std::move(reason)};
   refused_ = true;
   return false;
 }
 
-// Small strings stay allocated for the next command; large ones would add up over idle connections.
-// Looked at after each command, and so without a loop. A string may have become large without one having
-// come: the keyspace moves values, and hands back the memory of those that they replace.
-bool Decoder::has_much() const {
-  return command_.key.capacity() > kKeptBytes || command_.value.capacity() > kKeptBytes ||
-         command_.expected.capacity() > kKeptBytes || !command_.keys.empty() || !command_.values.empty() ||
-         command_.keys.capacity() > kKeptKeys || command_.values.capacity() > kKeptKeys;
+void Decoder::release() {
+  // An assignment would keep the memory of a string.
+  for (std::string* text : {&command_.key, &command_.value, &command_.expected}) std::string().swap(*text);
+  for (std::vector<std::string>* list : {&command_.keys, &command_.values}) std::vector<std::string>().swap(*list);
+  held_bytes_ = 0;
 }
-
-void Decoder::release_large() {
-  for (std::string* text : {&command_.key, &command_.value, &command_.expected}) {
-    if (text->capacity() > kKeptBytes) std::string().swap(*text);  // an assignment keeps the memory
-  }
-  for (std::vector<std::string>* list : {&command_.keys, &command_.values}) {
-    list->clear();
-    if (list->capacity() > kKeptKeys) std::vector<std::string>().swap(*list);
-  }
-}
-
-void put_byte(std::string& out, std::uint8_t byte) { out.push_back(static_cast<char>(byte)); }
 
 void put_u32(std::string& out, std::uint32_t number) {
   out.append(reinterpret_cast<const char*>(&number), sizeof number);

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -92,7 +93,8 @@ class Decoder {
   // first, is taken here and is no command. A length or count is judged as soon as it is there.
   Step next(Bytes& bytes);
 
-  // The command that next() completed, until the next call. The caller may move its strings away.
+  // The command that next() completed, until the next call. The caller may move its strings away, but leave
+  // no larger ones in their place.
   Command& command() { return command_; }
   const Refusal& refusal() const { return refusal_; }
 
@@ -107,23 +109,28 @@ class Decoder {
   enum class Field : std::uint8_t { kKey, kExpected, kValue, kNumber, kNonce, kKeys, kPairs };
   static std::span<const Field> fields_of(Op op);
 
-  // Each takes what it can from `bytes`; false means that more must come or that this was refused.
+  // Each takes what it can from `bytes`; false or nothing means that more must come or that this was refused.
+  bool take_command(Bytes& bytes);
   bool take_hello(Bytes& bytes);
   bool begin_command(Bytes& bytes);
   bool take_field(Field field, Bytes& bytes);
-  bool take_number(Bytes& bytes, std::size_t size, std::uint64_t& number);
+  bool take_argument(Bytes& bytes, std::size_t size);
+  std::optional<std::uint64_t> take_number(Bytes& bytes, std::size_t size);
+  // A text with its length; nothing is taken where they have not come whole, or something is to be refused.
+  bool take_whole_text(Bytes& bytes, std::size_t most, std::string_view& text);
   bool take_string(Bytes& bytes, std::string& text, bool is_key);
   bool take_list(Bytes& bytes, bool with_values);
   bool take_length(Bytes& bytes, bool is_key);
   bool take_text(Bytes& bytes, std::string& text);
-  bool refuse(Refusal::Kind kind, std::string reason);  // always false
-  bool has_much() const;
-  void release_large();
+  bool refuse_op(std::uint8_t op);  // always false, as are the others
+  bool refuse_count(std::uint64_t count);
+  bool refuse_length(std::uint64_t length, bool is_key);
+  bool refuse(Refusal::Kind kind, std::string reason);
+  void release();
 
   Command command_;
   Refusal refusal_{};
-  std::span<const Field> fields_;        // of the current command
-  std::size_t field_ = 0;                // the one being read
+  std::span<const Field> fields_;        // of the current command, from the one being read on
   std::uint64_t list_size_ = 0;          // strings in the list being read
   std::uint64_t list_done_ = 0;          // and how many of them are complete
   std::size_t length_ = 0;               // of the string being read
@@ -139,7 +146,7 @@ class Decoder {
 };
 
 // Replies, appended to the bytes for one client.
-void put_byte(std::string& out, std::uint8_t byte);
+inline void put_byte(std::string& out, std::uint8_t byte) { out.push_back(static_cast<char>(byte)); }
 void put_u32(std::string& out, std::uint32_t number);
 void put_i64(std::string& out, std::int64_t number);
 void put_string(std::string& out, std::string_view text);  // u64 length, then the bytes

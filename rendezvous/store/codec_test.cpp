@@ -300,16 +300,6 @@ TEST_CASE("a large command leaves no memory with an idle connection") {
   CHECK(kept.keys.empty());
 }
 
-TEST_CASE("memory that the keyspace hands back with a small command is not kept either") {
-  Decoder decoder;
-  Decoded decoded;
-  feed(decoder, kHello + set("/k", "small"), decoded);
-  // A value that is moved into the place of a large one leaves that one's memory behind.
-  decoder.command().value = std::string(7000, 'x');
-  feed(decoder, "", decoded);
-  CHECK(decoder.command().value.capacity() < 1024);
-}
-
 TEST_CASE("the time to read a request does not grow with the number of its pieces") {
   // Parsed from its start for each piece, this would be 10^11 steps: a test that never ends.
   const auto keys = static_cast<std::int64_t>(limits::kStoreKeysPerCommand);

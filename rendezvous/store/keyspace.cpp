@@ -51,9 +51,7 @@ std::optional<std::int64_t> read_counter(std::string_view text) {
 
 Outcome Keyspace::apply(ClientId client, Command& command, Outbox& outbox) {
   // A wait takes room only if it lasts.
-  if (command.op != Op::kWait) {
-    if (auto room = check_room(command); !room) return room;
-  }
+  if (command.op != Op::kWait && !has_room(command)) return no_room();
   std::string& out = outbox.replies_to(client);
   switch (command.op) {
     case Op::kSet: store(std::move(command.key), std::move(command.value), outbox); break;
@@ -238,7 +236,7 @@ Outcome Keyspace::wait(ClientId client, Command& command, std::string& out) {
     put_byte(out, kStopWaiting);
     return {};
   }
-  if (auto room = check_room(command); !room) return room;
+  if (!has_room(command)) return no_room();
   drop(client);
   for (std::string& key : command.keys) {
     if (!present(key)) add_place(client, std::move(key), WaitsFor::kKey);
@@ -280,12 +278,6 @@ void Keyspace::forget_wait(std::unordered_map<ClientId, Wait>::iterator wait) {
   waits_.erase(wait);
 }
 
-std::size_t Keyspace::held_bytes() const {
-  return text_bytes_ + (values_.size() + waiters_.size()) * limits::kStoreEntryBytes +
-         queues_.size() * limits::kStoreQueueBytes + items_ * limits::kStoreItemBytes +
-         waits_.size() * limits::kStoreWaitBytes + places_ * limits::kStorePlaceBytes;
-}
-
 std::size_t Keyspace::most_added_by(const Command& command) {
   constexpr std::size_t kAwaitedBytes = limits::kStoreEntryBytes + limits::kStorePlaceBytes;
   std::size_t bytes = command.key.size();
@@ -312,9 +304,12 @@ std::size_t Keyspace::most_added_by(const Command& command) {
   }
 }
 
-Outcome Keyspace::check_room(const Command& command) const {
+bool Keyspace::has_room(const Command& command) const {
   const std::size_t more = most_added_by(command);
-  if (more == 0 || (more <= most_bytes_ && held_bytes() <= most_bytes_ - more)) return {};
+  return more == 0 || (more <= most_bytes_ && held_bytes() <= most_bytes_ - more);
+}
+
+Outcome Keyspace::no_room() const {
   return refuse(Refusal::Kind::kStoreFull,
                 format("its request could take the store beyond {} bytes, the most for keys, values and "
                        "waits in all; delete keys that nobody needs any more, and keep large data "
@@ -350,7 +345,8 @@ void Keyspace::replace(std::string& value, std::string&& by) {
   if (by.size() <= value.capacity() && value.capacity() <= kSmallValueBytes) {
     value.assign(by);  // costs neither of them its memory
   } else {
-    value = std::move(by);
+    // An assignment would keep the memory of what is replaced, here or with the command.
+    std::string(std::move(by)).swap(value);
   }
 }
 

@@ -54,7 +54,11 @@ class Keyspace {
 
   // Bytes of all keys, values, items and awaited keys, and what limits.h counts for each of them.
   // 0 when there are no keys, queues and waits.
-  std::size_t held_bytes() const;
+  std::size_t held_bytes() const {
+    return text_bytes_ + (values_.size() + waiters_.size()) * limits::kStoreEntryBytes +
+           queues_.size() * limits::kStoreQueueBytes + items_ * limits::kStoreItemBytes +
+           waits_.size() * limits::kStoreWaitBytes + places_ * limits::kStorePlaceBytes;
+  }
 
  private:
   struct Hash {
@@ -102,7 +106,8 @@ class Keyspace {
 
   // What a command may add to held_bytes(), at most.
   static std::size_t most_added_by(const Command& command);
-  std::expected<void, Refusal> check_room(const Command& command) const;
+  bool has_room(const Command& command) const;
+  std::expected<void, Refusal> no_room() const;  // always a refusal
   bool present(std::string_view key) const;
   bool all_present(const std::vector<std::string>& keys) const;
   // The number at a key, a missing one being 0, plus `delta`; `request` is its name for a refusal.

@@ -1,6 +1,7 @@
 #include "rendezvous/store/keyspace.h"
 
 #include <doctest/doctest.h>
+#include <malloc.h>
 
 #include <cstdint>
 #include <limits>
@@ -137,6 +138,20 @@ TEST_CASE("compare_set on a missing key answers what was expected, though nothin
   CHECK(world.check({"/k"}) == kOne);
   CHECK(world.compare_set(1, "/k", "", "") == text(""));
   CHECK(world.check({"/k"}) == kZero);
+}
+
+TEST_CASE("a value that is replaced leaves its memory neither with the key nor with the command") {
+  World world;
+  const auto in_use = [] { return mallinfo2().uordblks + mallinfo2().hblkhd; };
+  const std::size_t before = in_use();
+  for (const std::string& by : {std::string("short"), std::string(7000, 'm')}) {
+    world.set(1, "/k", std::string(8 * 1024 * 1024, 'v'));
+    Command command = World::with(Op::kSet, "/k", by);
+    REQUIRE(world.keyspace.apply(1, command, world).has_value());
+    CHECK(command.value.capacity() <= by.size() + 16);
+    CHECK(in_use() < before + 1024 * 1024);
+    CHECK(world.get("/k") == text(by));
+  }
 }
 
 TEST_CASE("add counts from nothing, and its value reads as decimal text") {

@@ -113,7 +113,7 @@ void Server::serve(Connection& connection, Bytes bytes) {
   std::optional<Refusal> refusal = carry_out(connection, bytes);
   serving_ = nullptr;
   std::optional<Refusal> unread = send(connection);
-  send_to_woken();
+  if (!woken_.empty()) send_to_woken();
   if (!refusal) refusal = std::move(unread);
   if (refusal) {
     refuse(connection, *refusal);
@@ -144,11 +144,16 @@ std::optional<Refusal> Server::send(Connection& connection) {
   // What was sent at once has left its memory here for the next replies.
   connection.replies.clear();
   if (connection.replies.capacity() > kKeptReplyBytes) std::string().swap(connection.replies);
+  if (connection.stream->held_bytes() == 0) return {};
   const std::size_t unread = connection.stream->unsent_bytes();
   // Small replies take more memory than they have bytes, a large one is kept until all of it is read.
   const bool too_much =
       unread > bounds_.unread_bytes || connection.stream->held_bytes() > 2 * bounds_.unread_bytes;
-  if (!too_much) return {};
+  if (too_much) return too_much_unread(unread);
+  return {};
+}
+
+Refusal Server::too_much_unread(std::size_t unread) {
   return Refusal{Refusal::Kind::kUnreadReplies,
                  format("it does not read its replies; {} bytes of them are waiting", unread)};
 }

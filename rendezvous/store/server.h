@@ -66,6 +66,7 @@ class Server final : private Outbox {
   std::optional<Refusal> carry_out(Connection& connection, Bytes bytes);
   // Gives the client its replies of this turn; a refusal if it has left too many unread.
   std::optional<Refusal> send(Connection& connection);
+  static Refusal too_much_unread(std::size_t unread);
   void send_to_woken();
   // Counts anew what a client has under way; where that takes all beyond their bound, whoever has
   // the most is disconnected, which may be this one.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "src/base/check.h"
+#include "src/base/mutant.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
 
@@ -63,11 +64,64 @@ Effects Lifecycle::on_event(const Event& event, std::int64_t now_ms) {
     if (const auto* started = std::get_if<StartTimer>(&effect)) deadline_ms_ = now_ms + started->delay_ms;
     if (std::holds_alternative<StopTimer>(effect)) deadline_ms_.reset();
   }
+  if (const Waited waited = waited_for(); std::exchange(waited_, waited) != waited) waited_since_ms_ = now_ms;
   return out;
 }
 
 void Lifecycle::on(const Begin&, std::int64_t, Effects& out) {
-  out.push_back(ToCoordinator{NodeJoins{settings_.local_world_size, settings_.role}});
+  out.push_back(ToCoordinator{joins()});
+}
+
+NodeJoins Lifecycle::joins() const {
+  using Activity = AgentFacts::Activity;
+  NodeJoins joins{.local_world_size = settings_.local_world_size,
+                  .role = settings_.role,
+                  .agent = settings_.agent,
+                  .address = settings_.address,
+                  .node_rank = settings_.node_rank,
+                  .hosts_coordinator = settings_.hosts_coordinator,
+                  .terms = settings_.terms,
+                  .rules = settings_.rules};
+  AgentFacts& facts = joins.facts;
+  // Only what a coordinator has decided, and others may not have heard.
+  if (!dismissed_ && !mutant::is('e')) facts.verdict = verdict_;
+  if (round_.membership == 0) return joins;  // no round yet
+  facts.round = round_.round;
+  facts.place = round_.place;
+  facts.restart_count = round_.restart_count;
+  facts.losses = round_.losses;
+  facts.membership = round_.membership;
+  facts.failures = failures_;
+  switch (state_) {
+    case State::kIdle:
+    case State::kEnded:
+      facts.activity = Activity::kIdle;
+      break;
+    case State::kPreparing:
+      facts.activity = Activity::kPreparing;
+      break;
+    case State::kRunning:
+      facts.activity = Activity::kRunning;
+      break;
+    case State::kSucceeded:
+      facts.activity = Activity::kSucceeded;
+      break;
+    case State::kStopping:
+      facts.activity = Activity::kStopping;
+      break;
+    case State::kEnding:
+      facts.activity = nothing_left_ ? Activity::kIdle : Activity::kStopping;
+      break;
+  }
+  return joins;
+}
+
+bool Lifecycle::needs_lease() const {
+  if (dismissed_) return false;
+  // Alone beside its coordinator, nobody can take its place; elsewhere even the only node of a job may be replaced.
+  if (settings_.hosts_coordinator && round_.place.node_count <= 1) return false;
+  return state_ == State::kPreparing || state_ == State::kRunning || state_ == State::kStopping ||
+         (state_ == State::kEnding && !nothing_left_);
 }
 
 void Lifecycle::on(const FromCoordinator& event, std::int64_t, Effects& out) {
@@ -75,7 +129,10 @@ void Lifecycle::on(const FromCoordinator& event, std::int64_t, Effects& out) {
 }
 
 void Lifecycle::told(const PrepareRound& message, Effects& out) {
-  ELASTIC_CHECK(state_ == State::kIdle);
+  if (state_ != State::kIdle) {
+    out.push_back(Warn{format("round {} cannot be prepared: round {} has not ended on this node", message.round, round_.round)});
+    return;
+  }
   state_ = State::kPreparing;
   round_ = message;
   workers_.assign(static_cast<std::size_t>(settings_.local_world_size), Worker{});
@@ -83,10 +140,15 @@ void Lifecycle::told(const PrepareRound& message, Effects& out) {
   failures_.clear();
   left_behind_.clear();
   if (!message.reason.empty()) {
-    out.push_back(Warn{format("{}; restarting all workers (restart {} of {})", message.reason,
-                              message.restart_count, message.max_restarts)});
+    const std::string count = message.charged
+                                  ? format("restart {} of {}", message.restart_count, message.max_restarts)
+                                  : "not counted as a restart";
+    out.push_back(Warn{format("{}; restarting all workers ({})", message.reason, count), "restart"});
   }
   run_with_store_.reset();
+  logs_awaited_ = false;
+  // It crossed our word that we leave.
+  if (told_to_leave_ms_) return stop(leave_signal_, out);
   logs_awaited_ = settings_.logs;
   if (logs_awaited_) {
     out.push_back(OpenLogs{round_.round, round_.restart_count});
@@ -149,6 +211,7 @@ void Lifecycle::on(const WorkerExited& event, std::int64_t, Effects& out) {
     if (++exited_well_ < settings_.local_world_size) return;
     state_ = State::kSucceeded;
     out.push_back(ToCoordinator{WorkersSucceeded{round_.round}});
+    if (waits_in_barrier()) out.push_back(StartTimer{settings_.exit_barrier_ms});
     return;
   }
   // The peers of a failed worker can only hang or fail: do not wait to be told to stop them.
@@ -196,6 +259,16 @@ void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
   deadline_ms_.reset();
   // There is time now, and none between the end of a round and the next.
   if (state_ == State::kRunning) out.push_back(PrepareLogs{});
+  if (state_ == State::kSucceeded) {
+    if (!waits_in_barrier()) return;  // it was for the logs
+    out.push_back(Warn{format("the other nodes have not ended {} s after this one's workers succeeded; it leaves",
+                              settings_.exit_barrier_ms / 1000)});
+    out.push_back(ToCoordinator{NodeLeaves{}});
+    verdict_ = Verdict{.outcome = Verdict::Outcome::kSucceeded, .round = round_.round, .restarts_used = round_.restart_count};
+    dismissed_ = true;
+    state_ = State::kEnding;
+    return sweep(kSigTerm, out);
+  }
   if (state_ == State::kPreparing && logs_awaited_) {
     settings_.logs = logs_awaited_ = false;
     out.push_back(GiveUpLogs{});
@@ -225,7 +298,7 @@ void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
 
 void Lifecycle::on(const SurvivorsNamed& event, std::int64_t, Effects& out) {
   survivors_ = event.text;
-  out.push_back(Warn{format("killed, but still there: {}", event.text)});
+  out.push_back(Warn{format("killed, but still there: {}", event.text), "stuck"});
 }
 
 void Lifecycle::on(const AllGone&, std::int64_t, Effects& out) {
@@ -241,30 +314,136 @@ void Lifecycle::gone(Effects& out) {
   awaiting_order_ = false;
   out.push_back(StopTimer{});
   out.push_back(CloseStore{});
-  if (state_ == State::kEnding) return finish(out);
+  if (state_ == State::kEnding) {
+    nothing_left_ = true;
+    return finish_if_done(out);
+  }
   state_ = State::kIdle;
-  out.push_back(ToCoordinator{NodeStopped{round_.round, std::move(failures_)}});
+  out.push_back(ToCoordinator{NodeStopped{round_.round, failures_}});
+  if (detached_ && told_to_leave_ms_) end(stopped_by_order(), out);
 }
 
-void Lifecycle::finish(Effects& out) {
+void Lifecycle::finish_if_done(Effects& out) {
+  if (!verdict_ || !nothing_left_ || !dismissed_) return;
   state_ = State::kEnded;
   verdict_->left_behind = left_behind_;
   out.push_back(Finish{*verdict_});
 }
 
+// The job is over for this node whatever the coordinator may say.
+void Lifecycle::end(Verdict verdict, Effects& out) {
+  if (!verdict_) verdict_ = std::move(verdict);
+  dismissed_ = true;
+  if (state_ == State::kIdle) nothing_left_ = true;
+  state_ = State::kEnding;
+  finish_if_done(out);
+}
+
+Verdict Lifecycle::stopped_by_order() const {
+  return {.outcome = Verdict::Outcome::kStopped,
+          .reason = format("stopped by {}", signal_name(leave_signal_)),
+          .round = round_.round,
+          .restarts_used = round_.restart_count,
+          .signal = leave_signal_};
+}
+
 void Lifecycle::told(const EndJob& message, Effects& out) {
+  out.push_back(ToCoordinator{VerdictHeard{}});
+  if (verdict_) return;
   verdict_ = message.verdict;
-  if (state_ == State::kIdle) return finish(out);
+  if (state_ == State::kIdle) {
+    state_ = State::kEnding;
+    nothing_left_ = true;
+    return finish_if_done(out);
+  }
   // Workers that have succeeded may have left children in their groups.
   const bool stopping = state_ == State::kStopping;
   state_ = State::kEnding;
   if (!stopping) sweep(kSigTerm, out);
 }
 
+void Lifecycle::told(const Dismiss&, Effects& out) {
+  dismissed_ = true;
+  finish_if_done(out);
+}
+
+void Lifecycle::told(const Rejected& message, Effects& out) {
+  if (verdict_) {
+    // Whoever turns us away needs no verdict of ours.
+    dismissed_ = true;
+    if (!nothing_left_) kill_round(out);
+    return finish_if_done(out);
+  }
+  if (message.why == Rejected::Why::kRoundWentOn) {
+    if (mutant::is('c')) state_ = State::kIdle;
+    if (state_ == State::kIdle) return;
+    out.push_back(Warn{format("the job went on without this node; its workers of round {} are killed", round_.round)});
+    return kill_round(out);
+  }
+  if (message.retry_ms) return;
+  if (state_ != State::kIdle) kill_round(out);
+  end({.outcome = Verdict::Outcome::kFailed, .reason = message.reason, .round = round_.round}, out);
+}
+
+void Lifecycle::told(const RunCheck& message, Effects& out) {
+  if (state_ == State::kPreparing) out.push_back(CheckNode{message.round, message.phase, message.order});
+}
+
+void Lifecycle::on(const NodeChecked& event, std::int64_t, Effects& out) {
+  if (state_ != State::kPreparing || event.round != round_.round) return;
+  out.push_back(ToCoordinator{CheckDone{event.round, event.phase, event.result}});
+}
+
+// Ends what is left of the round at once: others may have these ranks already.
+void Lifecycle::kill_round(Effects& out) {
+  const bool stopping = state_ == State::kStopping || state_ == State::kEnding;
+  if (stopping && sweep_ != Sweep::kTold) return;
+  if (!stopping) {
+    state_ = State::kStopping;
+    survivors_.clear();
+  }
+  kill(out);
+  if (!stopping) out.push_back(AwaitAllGone{});
+}
+
+bool Lifecycle::waits_in_barrier() const {
+  // The coordinator and the store of the round are needed until the last worker is done.
+  return round_.place.node_count > 1 && round_.place.node_rank != 0 && !settings_.hosts_coordinator;
+}
+
+void Lifecycle::on(const Detached&, std::int64_t, Effects& out) {
+  detached_ = true;
+  if (state_ == State::kIdle && told_to_leave_ms_) end(stopped_by_order(), out);
+}
+
+void Lifecycle::on(const Attached&, std::int64_t, Effects& out) {
+  detached_ = false;
+  // It may not have been heard before.
+  if (told_to_leave_ms_ && !verdict_) out.push_back(ToCoordinator{NodeLeaves{leave_signal_}});
+}
+
+void Lifecycle::on(const LeaseOver&, std::int64_t, Effects& out) {
+  if (!needs_lease()) return;
+  out.push_back(Warn{"the coordinator has not been heard for longer than the lease: the workers are killed, "
+                     "since other nodes may have taken over their ranks"});
+  kill_round(out);
+}
+
+void Lifecycle::on(const GivenUp& event, std::int64_t, Effects& out) {
+  if (state_ != State::kIdle && state_ != State::kEnding) kill_round(out);
+  const bool ordered = told_to_leave_ms_.has_value();
+  end(ordered ? stopped_by_order()
+              : Verdict{.outcome = Verdict::Outcome::kFailed, .reason = event.reason, .round = round_.round,
+                        .restarts_used = round_.restart_count},
+      out);
+}
+
 void Lifecycle::on(const GuardianLost&, std::int64_t, Effects& out) {
   verdict_ = Verdict{.outcome = Verdict::Outcome::kFailed,
                      .reason = "the outer elastic-run process has died; all workers were killed",
                      .round = round_.round};
+  dismissed_ = true;
+  nothing_left_ = false;
   state_ = State::kEnding;
   kill(out);
   out.push_back(AwaitAllGone{});
@@ -283,6 +462,7 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
     return;
   }
   told_to_leave_ms_ = now_ms;
+  leave_signal_ = event.signal;
   terminated_ = event.signal == kSigTerm;
   const bool stopping_already = state_ == State::kStopping || state_ == State::kEnding;
   if (stopping_already && !awaiting_order_ && terminated_ && sweep_ == Sweep::kTold && deadline_ms_) {
@@ -292,7 +472,8 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
   out.push_back(ToCoordinator{NodeLeaves{event.signal}});
   // The workers get the signal that we got, as with torchrun; some save their state on SIGINT only.
   stop(event.signal, out);
-  if (awaiting_order_) gone(out);
+  if (awaiting_order_) return gone(out);
+  if (detached_ && state_ == State::kIdle) end(stopped_by_order(), out);
 }
 
 // While all are stopped, the time that workers were given to end stands still.

@@ -4,11 +4,13 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "rendezvous/protocol/messages.h"
 #include "src/base/exit_status.h"
+#include "src/base/waiting.h"
 
 namespace elastic::agent {
 
@@ -24,6 +26,15 @@ struct NodeSettings {
   bool ignore_stuck_workers = false;  // go on without them; else the job fails
   std::set<int> forward_signals = {};  // handed to the workers, otherwise without effect
   bool logs = false;                   // there is a log directory
+  // What the coordinator is told of the node.
+  protocol::AgentId agent = 1;
+  std::string address = {};
+  std::optional<int> node_rank = {};
+  bool hosts_coordinator = true;
+  protocol::JobTerms terms = {};
+  protocol::JobRules rules = {};
+  // How long a node whose workers have succeeded waits for the others, unless they need it.
+  std::int64_t exit_barrier_ms = 300'000;
 };
 
 // What happens to an agent.
@@ -67,7 +78,21 @@ struct GuardianLost {};  // the outer process has died
 struct SurvivorsNamed {
   std::string text;
 };
-using Event = std::variant<Begin, FromCoordinator, StoreOpened, StoreFailed, LogsOpened, LogsFailed, WorkerStarted,
+struct NodeChecked {
+  protocol::RoundNumber round = 0;
+  std::uint32_t phase = 0;
+  std::string result;
+};
+// The coordinator cannot be reached, or can again. At first it can.
+struct Detached {};
+struct Attached {};
+// The coordinator has been out of reach for so long that others may have our workers' ranks.
+struct LeaseOver {};
+// It will not be looked for any longer.
+struct GivenUp {
+  std::string reason;
+};
+using Event = std::variant<Begin, NodeChecked, Detached, Attached, LeaseOver, GivenUp, FromCoordinator, StoreOpened, StoreFailed, LogsOpened, LogsFailed, WorkerStarted,
                            WorkerNotStarted, WorkerExited, AllGone, TimerFired, SignalReceived,
                            GuardianLost, SurvivorsNamed>;
 
@@ -84,6 +109,12 @@ struct CloseStore {};
 struct StartWorkers {
   protocol::PrepareRound round;
   protocol::StoreEndpoint store;
+};
+// One phase of the check before training; answered by NodeChecked.
+struct CheckNode {
+  protocol::RoundNumber round = 0;
+  std::uint32_t phase = 0;
+  std::string order;
 };
 // Make the log directories of a round, and the files that its workers write to. Answered by LogsOpened or
 // LogsFailed, at some time, or never, where the file system hangs.
@@ -104,6 +135,7 @@ struct Paused {};
 // Tell the user, as a warning.
 struct Warn {
   std::string text;
+  std::string_view event = {};  // a word for programs
 };
 struct SignalWorkers {
   int signal = 0;
@@ -118,7 +150,7 @@ struct StopTimer {};
 struct Finish {
   protocol::Verdict verdict;
 };
-using Effect = std::variant<ToCoordinator, OpenStore, CloseStore, OpenLogs, PrepareLogs, GiveUpLogs,
+using Effect = std::variant<ToCoordinator, CheckNode, OpenStore, CloseStore, OpenLogs, PrepareLogs, GiveUpLogs,
                             StartWorkers, SignalWorkers, AwaitAllGone, NameSurvivors, AbandonWorkers, Paused,
                             StartTimer, StopTimer, Warn, Finish>;
 using Effects = std::vector<Effect>;
@@ -140,6 +172,18 @@ class Lifecycle {
   // `now_ms` is a monotonic clock's milliseconds.
   Effects on_event(const Event& event, std::int64_t now_ms);
 
+  // What opens a session with the coordinator; its `facts` lack term and incarnation, which the session knows.
+  protocol::NodeJoins joins() const;
+  // No process of a round is here, so that the node may be in another one.
+  bool is_idle() const { return state_ == State::kIdle; }
+  // Workers may run, and the coordinator could give their ranks to others.
+  bool needs_lease() const;
+  bool has_verdict() const { return verdict_.has_value(); }
+  // Nobody needs to hear of its verdict any more, nor to say anything to it.
+  bool is_dismissed() const { return dismissed_; }
+  // What it waits for, as the user is to be told; nothing where a wait is no news (workers that run).
+  std::optional<Waiting> waiting() const;
+
  private:
   enum class State { kIdle, kPreparing, kRunning, kSucceeded, kStopping, kEnding, kEnded };
   struct Worker {
@@ -148,6 +192,11 @@ class Lifecycle {
   };
 
   void on(const Begin&, std::int64_t now_ms, Effects& out);
+  void on(const NodeChecked& event, std::int64_t now_ms, Effects& out);
+  void on(const Detached&, std::int64_t now_ms, Effects& out);
+  void on(const Attached&, std::int64_t now_ms, Effects& out);
+  void on(const LeaseOver&, std::int64_t now_ms, Effects& out);
+  void on(const GivenUp& event, std::int64_t now_ms, Effects& out);
   void on(const FromCoordinator& event, std::int64_t now_ms, Effects& out);
   void on(const StoreOpened& event, std::int64_t now_ms, Effects& out);
   void on(const StoreFailed& event, std::int64_t now_ms, Effects& out);
@@ -166,6 +215,10 @@ class Lifecycle {
   void told(const protocol::RunWorkers& message, Effects& out);
   void told(const protocol::StopWorkers& message, Effects& out);
   void told(const protocol::EndJob& message, Effects& out);
+  void told(const protocol::RunCheck& message, Effects& out);
+  void told(const protocol::Dismiss& message, Effects& out);
+  void told(const protocol::Rejected& message, Effects& out);
+  void told(const protocol::AreYouThere&, Effects&) {}  // the session answers
 
   // Starts the workers once they are ordered and their logs are there.
   void start_if_ready(Effects& out);
@@ -173,11 +226,20 @@ class Lifecycle {
   void stop(int signal, Effects& out);
   void sweep(int signal, Effects& out);
   void kill(Effects& out);
+  void kill_round(Effects& out);
   void gone(Effects& out);
-  void finish(Effects& out);
+  void end(protocol::Verdict verdict, Effects& out);
+  void finish_if_done(Effects& out);
+  bool waits_in_barrier() const;
+  protocol::Verdict stopped_by_order() const;
   void pause(std::int64_t now_ms, Effects& out);
   void resume(Effects& out);
   protocol::WorkerFailure failure_of(const WorkerExited& event) const;
+
+  enum class Waited { kNothing, kLogs, kEnd, kDeath };
+  Waited waited_for() const;
+  std::string why_stopping() const;
+  std::string who_is_left() const;
 
   NodeSettings settings_;
   State state_ = State::kIdle;
@@ -197,7 +259,13 @@ class Lifecycle {
   bool awaiting_order_ = false;  // all are gone, and a signal to us may follow the one to the workers
   bool terminated_ = false;
   std::optional<std::int64_t> told_to_leave_ms_;  // when the first signal to end came
+  int leave_signal_ = 0;
+  Waited waited_ = Waited::kNothing;              // after the last event
+  std::int64_t waited_since_ms_ = 0;
   std::optional<protocol::Verdict> verdict_;
+  bool nothing_left_ = false;  // of the last round, and the job is over
+  bool dismissed_ = false;     // nobody needs what we know of the verdict
+  bool detached_ = false;
 };
 
 }  // namespace elastic::agent

@@ -84,6 +84,7 @@ TEST_CASE("success is told when the last worker has exited with 0, and the group
   CHECK(node.on(WorkerExited{1, {}, 5}).empty());
   CHECK(told<WorkersSucceeded>(node.on(WorkerExited{0, {}, 6})).round == 0);
   const Effects sweep = node.from(EndJob{{.outcome = Verdict::Outcome::kSucceeded}});
+  CHECK(node.from(Dismiss{}).empty());
   CHECK(the<SignalWorkers>(sweep).signal == kTerm);
   the<AwaitAllGone>(sweep);
   const Effects end = node.on(AllGone{});
@@ -282,7 +283,8 @@ TEST_CASE("what does not end when killed is named after a second and given up af
   REQUIRE(messages.size() == 2);
   CHECK(std::get<NodeCannotRun>(messages[0]).reason.starts_with("process 7 (python, state D) does not end"));
   CHECK(std::holds_alternative<NodeStopped>(messages[1]));
-  CHECK(the<Finish>(node.on(FromCoordinator{EndJob{}})).verdict.left_behind == "process 7 (python, state D)");
+  told<VerdictHeard>(node.from(EndJob{}));
+  CHECK(the<Finish>(node.from(Dismiss{})).verdict.left_behind == "process 7 (python, state D)");
 }
 
 TEST_CASE("a stuck worker may be ignored: the node is stopped without it") {
@@ -370,8 +372,8 @@ TEST_CASE("a node without workers ends as soon as it is told") {
   Node node;
   node.on(Begin{});
   node.on(SignalReceived{kTerm});
-  CHECK(the<Finish>(node.from(EndJob{{.outcome = Verdict::Outcome::kStopped}})).verdict.outcome ==
-        Verdict::Outcome::kStopped);
+  told<VerdictHeard>(node.from(EndJob{{.outcome = Verdict::Outcome::kStopped}}));
+  CHECK(the<Finish>(node.from(Dismiss{})).verdict.outcome == Verdict::Outcome::kStopped);
   CHECK(node.on(TimerFired{}).empty());
 }
 

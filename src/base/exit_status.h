@@ -15,6 +15,7 @@ struct ExitStatus {
   int python_code() const { return signal != 0 ? -signal : code; }
   // "exited with code 3", "was killed by SIGSEGV (core dumped)".
   std::string text() const;
+  bool operator==(const ExitStatus&) const = default;
 };
 
 }  // namespace elastic

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/check.h"
+#include "src/base/text.h"
 
 namespace elastic {
 
@@ -94,6 +95,16 @@ std::optional<double> Json::as_number() const {
   return {};
 }
 
+std::optional<std::int64_t> Json::as_integer() const {
+  const auto* integer = std::get_if<std::int64_t>(&value_);
+  return integer != nullptr ? std::optional(*integer) : std::nullopt;
+}
+
+std::optional<bool> Json::as_bool() const {
+  const auto* flag = std::get_if<bool>(&value_);
+  return flag != nullptr ? std::optional(*flag) : std::nullopt;
+}
+
 std::string Json::dump(int indent) const {
   return JsonBridge::to_foreign(*this).dump(indent, ' ', false, Foreign::error_handler_t::replace);
 }
@@ -104,6 +115,28 @@ Result<Json> Json::parse(std::string_view text, std::string what) {
   } catch (const std::exception& error) {
     return fail("cannot read " + what, error.what());
   }
+}
+
+std::string json_over_bounds(std::string_view text, std::size_t most_levels, std::size_t most_members) {
+  std::vector<std::size_t> members;  // of each open bracket; colons are the members of an object
+  bool in_text = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_text) {
+      if (c == '\\') ++i;
+      if (c == '"') in_text = false;
+    } else if (c == '"') {
+      in_text = true;
+    } else if (c == '{' || c == '[') {
+      members.push_back(0);
+      if (members.size() > most_levels) return format("it is nested deeper than {} levels", most_levels);
+    } else if (c == '}' || c == ']') {
+      if (!members.empty()) members.pop_back();
+    } else if (c == ':' && !members.empty() && ++members.back() > most_members) {
+      return format("an object in it has more than {} members", most_members);
+    }
+  }
+  return {};
 }
 
 }  // namespace elastic

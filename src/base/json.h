@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -39,6 +40,9 @@ class Json {
   // The text, number or list that this value is; nothing if it is something else.
   const std::string* as_string() const { return std::get_if<std::string>(&value_); }
   std::optional<double> as_number() const;
+  std::optional<std::int64_t> as_integer() const;  // a number that was written as a whole one
+  std::optional<bool> as_bool() const;
+  bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
   const Array* as_array() const { return std::get_if<Array>(&value_); }
   const Object* as_object() const { return std::get_if<Object>(&value_); }
 
@@ -55,5 +59,9 @@ class Json {
   Value value_;
   friend struct JsonBridge;
 };
+
+// What of a text that may be JSON is nested deeper, or has objects of more members, than allowed, as a clause; empty
+// if nothing is. To be asked before others' texts are parsed: depth costs stack, and members are looked for one by one.
+std::string json_over_bounds(std::string_view text, std::size_t most_levels, std::size_t most_members);
 
 }  // namespace elastic

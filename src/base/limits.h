@@ -15,6 +15,10 @@ inline constexpr std::int64_t kMaxRestarts = 1'000'000'000;
 // Seconds that any timeout on the command line may name: ten years, for "never".
 inline constexpr std::int64_t kMaxTimeoutSeconds = 3650LL * 24 * 3600;
 
+// Of LossBudget: losses of one node before it is kept out, and nodes whose losses are remembered.
+inline constexpr int kMaxLossesPerNode = 1000;
+inline constexpr std::size_t kLossNodes = 16384;
+
 // The worker store, as PyTorch's libuv server has them: one key, one command's payload, keys in one command.
 inline constexpr std::size_t kStoreKeyBytes = 8192;
 inline constexpr std::size_t kStorePayloadBytes = 8 * 1024 * 1024;
@@ -42,13 +46,46 @@ inline constexpr std::size_t kStorePlaceBytes = 96;
 // Milliseconds that a connection to the store may take to say what it is.
 inline constexpr std::int64_t kStoreGreetingMs = 30'000;
 
+// The agent protocol, in bytes: what follows a frame's length, and before the other side has proven that it
+// knows the secret; names (job, role, address, host) and the reason of a REFUSED; other reasons; orders and
+// results of the check.
+inline constexpr std::size_t kAgentFrameBytes = 256 * 1024;
+inline constexpr std::size_t kAgentHelloBytes = 4096;
+inline constexpr std::size_t kAgentNameBytes = 1024;
+inline constexpr std::size_t kAgentTextBytes = 16 * 1024;
+inline constexpr std::size_t kAgentCheckBytes = 128 * 1024;
+// Failures in one list of a message.
+inline constexpr std::size_t kAgentFailures = 64;
+// Keep-alives without an answer that an agent remembers.
+inline constexpr std::size_t kAgentUnansweredKeepAlives = 64;
+
 // One line of a worker's output on the console, in bytes; a longer one is given out in pieces.
 inline constexpr std::size_t kLogLineBytes = 64 * 1024;
 // The end of each worker's stderr that is kept for the failure report, in bytes.
 inline constexpr std::size_t kStderrTailBytes = 64 * 1024;
 // Output that waits for a slow console, in bytes, stdout and stderr each; above it lines are dropped.
 inline constexpr std::size_t kConsoleWaitingBytes = 4 * 1024 * 1024;
+// The least that --log-max-bytes may be: less is taken for a mistake.
+inline constexpr std::uint64_t kLeastLogMaxBytes = 4096;
 // Output that waits for a log file, in bytes; above it its worker waits, too, unless the file does not answer.
 inline constexpr std::size_t kLogFileWaitingBytes = 16 * 1024 * 1024;
+
+// Nodes that one job's coordinator serves, those that stand by included.
+inline constexpr std::size_t kNodesPerJob = 16'384;
+// Connections of agents and guardians that a coordinator's process has at once.
+inline constexpr std::size_t kAgentConnections = 32'768;
+// Jobs that one coordinator's process serves at once, and of jobs that are over, whose verdicts it remembers for
+// agents that come late.
+inline constexpr std::size_t kJobsServed = 1024;
+inline constexpr std::size_t kEndedJobs = 256;
+// Newcomers that wait at once because another node has the rank that they claim.
+inline constexpr std::size_t kHeldNodes = 64;
+// Failures of a round that its verdict carries, those that are the likeliest cause.
+inline constexpr std::size_t kFailuresKept = 64;
+
+// A line of a coordinator's recording that is read, in bytes.
+inline constexpr std::size_t kRecordingLineBytes = 16 * 1024 * 1024;
+// What waits to be written to a recording, in bytes; above it the recording ends.
+inline constexpr std::size_t kRecordingWaitingBytes = 16 * 1024 * 1024;
 
 }  // namespace elastic::limits

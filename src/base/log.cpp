@@ -1,6 +1,9 @@
 #include "src/base/log.h"
 
+#include <chrono>
+#include <limits>
 #include <memory>
+#include <utility>
 
 #define SPDLOG_FMT_EXTERNAL
 #pragma GCC diagnostic push
@@ -13,18 +16,59 @@
 #pragma GCC diagnostic pop
 
 #include "src/base/console.h"
+#include "src/base/json.h"
 #include "src/base/text.h"
 
 namespace elastic::log {
 namespace {
 
 std::function<void(std::string_view)> output_function;
+Format line_format = Format::kText;
 
+constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info, spdlog::level::warn,
+                                                 spdlog::level::err,   spdlog::level::critical, spdlog::level::off};
+
+std::string_view name_of(Level level) {
+  constexpr std::string_view kNames[] = {"debug", "info", "warning", "error", "critical", "off"};
+  return kNames[static_cast<int>(level)];
+}
+
+// "2026-11-21T08:37:46.702Z"
+std::string utc_now() {
+  using namespace std::chrono;
+  const auto now = floor<milliseconds>(system_clock::now());
+  const auto day = floor<days>(now);
+  const year_month_day date(day);
+  const hh_mm_ss time(now - day);
+  return format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", static_cast<int>(date.year()),
+                static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), time.hours().count(),
+                time.minutes().count(), time.seconds().count(), time.subseconds().count());
+}
+
+std::string json_line(Level level, std::string_view event, std::string_view text, Fields fields) {
+  Json object = Json::object();
+  object.set("time", utc_now()).set("level", name_of(level));
+  if (!event.empty()) object.set("event", event);
+  object.set("message", text);
+  for (const Field& field : fields) {
+    std::visit([&](const auto& value) { object.set(field.name, Json(value)); }, field.value);
+  }
+  return object.dump() + "\n";
+}
+
+std::string text_line(std::string_view label, std::string_view text) {
+  return format("elastic-run: {}{}\n", label, printable(text, std::numeric_limits<std::size_t>::max()));
+}
+
+std::string line_of(Level level, std::string_view event, std::string_view text, Fields fields) {
+  if (line_format == Format::kJson) return json_line(level, event, text, fields);
+  return text_line(format("{}: ", name_of(level == Level::kCritical ? Level::kError : level)), text);
+}
+
+// Takes lines that are made already.
 class ConsoleSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
   void sink_it_(const spdlog::details::log_msg& message) override {
-    spdlog::memory_buf_t line;
-    formatter_->format(message, line);
-    const std::string_view text(line.data(), line.size());
+    const std::string_view text(message.payload.data(), message.payload.size());
     if (output_function) return output_function(text);
     write_to_stderr(text);
   }
@@ -34,48 +78,60 @@ class ConsoleSink final : public spdlog::sinks::base_sink<spdlog::details::null_
 spdlog::logger& logger() {
   static spdlog::logger instance = [] {
     spdlog::logger made("elastic-run", std::make_shared<ConsoleSink>());
-    made.set_pattern("%n: %l: %v");
     made.set_level(spdlog::level::warn);
     return made;
   }();
   return instance;
 }
 
-void write(spdlog::level::level_enum level, std::string_view text) {
-  logger().log(level, spdlog::string_view_t(text.data(), text.size()));
+void write(Level level, std::string_view event, std::string_view text, Fields fields) {
+  const spdlog::level::level_enum its = kLevels[static_cast<int>(level)];
+  if (!logger().should_log(its)) return;
+  const std::string made = line_of(level, event, text, fields);
+  logger().log(its, spdlog::string_view_t(made.data(), made.size()));
 }
 
 }  // namespace
 
-Result<Level> parse_level(std::string_view name) {
+Result<Level> parse_level(std::string_view name, std::string_view input) {
   const std::string key = upper(trim(name));
   if (key == "DEBUG" || key == "NOTSET") return Level::kDebug;
   if (key == "INFO") return Level::kInfo;
   if (key == "WARNING" || key == "WARN") return Level::kWarning;
   if (key == "ERROR") return Level::kError;
-  if (key == "CRITICAL" || key == "FATAL") return Level::kOff;
+  if (key == "CRITICAL" || key == "FATAL") return Level::kCritical;
   if (const auto number = parse_int(name)) {
     if (*number <= 10) return Level::kDebug;
     if (*number <= 20) return Level::kInfo;
     if (*number <= 30) return Level::kWarning;
-    return *number <= 40 ? Level::kError : Level::kOff;
+    if (*number <= 40) return Level::kError;
+    return *number <= 50 ? Level::kCritical : Level::kOff;
   }
-  return fail(format("LOGLEVEL={}", printable(name)), "not a log level",
-              "use DEBUG, INFO, WARNING, ERROR or CRITICAL");
+  return fail(std::string(input), "not a log level", "use debug, info, warning, error or critical");
 }
 
 void set_output(std::function<void(std::string_view line)> output) { output_function = std::move(output); }
+void set_level(Level level) { logger().set_level(kLevels[static_cast<int>(level)]); }
+void set_format(Format format) { line_format = format; }
+std::string line(Level level, std::string_view text) { return line_of(level, {}, text, {}); }
 
-void set_level(Level level) {
-  constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info,
-                                                   spdlog::level::warn, spdlog::level::err,
-                                                   spdlog::level::off};
-  logger().set_level(kLevels[static_cast<int>(level)]);
+void debug(std::string_view event, std::string_view text, Fields fields) { write(Level::kDebug, event, text, fields); }
+void info(std::string_view event, std::string_view text, Fields fields) { write(Level::kInfo, event, text, fields); }
+void warning(std::string_view event, std::string_view text, Fields fields) {
+  write(Level::kWarning, event, text, fields);
 }
+void error(std::string_view event, std::string_view text, Fields fields) { write(Level::kError, event, text, fields); }
+void debug(std::string_view text) { write(Level::kDebug, {}, text, {}); }
+void info(std::string_view text) { write(Level::kInfo, {}, text, {}); }
+void warning(std::string_view text) { write(Level::kWarning, {}, text, {}); }
+void error(std::string_view text) { write(Level::kError, {}, text, {}); }
+void critical(std::string_view text) { write(Level::kCritical, {}, text, {}); }
 
-void debug(std::string_view text) { write(spdlog::level::debug, text); }
-void info(std::string_view text) { write(spdlog::level::info, text); }
-void warning(std::string_view text) { write(spdlog::level::warn, text); }
-void error(std::string_view text) { write(spdlog::level::err, text); }
+void answer(std::string_view event, std::string_view text, Fields fields) {
+  const std::string made =
+      line_format == Format::kJson ? json_line(Level::kInfo, event, text, fields) : text_line("", text);
+  if (output_function) return output_function(made);
+  write_to_stderr(made);
+}
 
 }  // namespace elastic::log

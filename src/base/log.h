@@ -1,19 +1,31 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <initializer_list>
+#include <string>
 #include <string_view>
+#include <variant>
 
 #include "src/base/result.h"
 
-// What elastic-run itself says, on stderr, one event a line: "elastic-run: warning: ...".
+// What elastic-run itself says, on stderr, one event a line: "elastic-run: warning: ...", or one JSON object.
 // The one place behind which the logging library stands.
 namespace elastic::log {
 
-enum class Level { kDebug, kInfo, kWarning, kError, kOff };
+enum class Level : unsigned char { kDebug, kInfo, kWarning, kError, kCritical, kOff };
+enum class Format : unsigned char { kText, kJson };
 
-// Reads a level as Python's logging names it (torchrun's LOGLEVEL): DEBUG, INFO, WARNING, ERROR,
-// CRITICAL or a number. Fails on any other name.
-Result<Level> parse_level(std::string_view name);
+// One thing that is known of an event beside its text, for JSON: "round": 3.
+struct Field {
+  std::string_view name;
+  std::variant<std::int64_t, std::string_view> value;
+};
+using Fields = std::initializer_list<Field>;
+
+// Reads a level as Python's logging names it (torchrun's LOGLEVEL), in any case: DEBUG, INFO, WARNING or WARN,
+// ERROR, CRITICAL or FATAL, or a number. Fails on any other; `input` names it in the error.
+Result<Level> parse_level(std::string_view name, std::string_view input);
 
 // Has lines, each with its end, written by somebody else than write_to_stderr(); an empty function: no more.
 void set_output(std::function<void(std::string_view line)> output);
@@ -21,9 +33,24 @@ void set_output(std::function<void(std::string_view line)> output);
 // Only events of this level and above are printed; warnings to begin with.
 void set_level(Level level);
 
+// How a line looks; text to begin with.
+void set_format(Format format);
+
+// The line of such an event, with its end: whatever the text contains, it is one line, in JSON valid UTF-8.
+std::string line(Level level, std::string_view text);
+
+// `event` is a word that a program finds the event by; it stands in JSON only.
+void debug(std::string_view event, std::string_view text, Fields fields = {});
+void info(std::string_view event, std::string_view text, Fields fields = {});
+void warning(std::string_view event, std::string_view text, Fields fields = {});
+void error(std::string_view event, std::string_view text, Fields fields = {});
 void debug(std::string_view text);
 void info(std::string_view text);
 void warning(std::string_view text);
 void error(std::string_view text);
+// An error that ends elastic-run; only kOff hides it.
+void critical(std::string_view text);
+// What the user has asked for: printed whatever the level.
+void answer(std::string_view event, std::string_view text, Fields fields = {});
 
 }  // namespace elastic::log

@@ -1,5 +1,6 @@
 #include "src/base/text.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <system_error>
@@ -203,6 +204,20 @@ std::string printable(std::string_view text, std::size_t max_bytes) {
     if (out.size() + piece.size() > max_bytes) return out + "...";
     out += piece;
     text.remove_prefix(taken);
+  }
+  return out;
+}
+
+std::string rank_ranges(std::vector<int> ranks) {
+  std::ranges::sort(ranks);
+  std::string out;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t last = i;
+    while (last + 1 < ranks.size() && std::int64_t{ranks[last + 1]} - ranks[last] <= 1) ++last;
+    if (!out.empty()) out += ", ";
+    out +=
+        ranks[i] == ranks[last] ? format("{}", ranks[i]) : format("{}-{}", ranks[i], ranks[last]);
+    i = last + 1;
   }
   return out;
 }

@@ -60,6 +60,9 @@ enum class TwoDollars : unsigned char { kOne, kTwo };
 std::string expand_macros(std::string_view text, std::initializer_list<Macro> macros,
                           TwoDollars two_dollars);
 
+// Ranks as people write them: "0-3, 7". Sorted, each once.
+std::string rank_ranges(std::vector<int> ranks);
+
 // Words filled into lines of at most `width` columns (ASCII), each line but the first indented by
 // `indent` blanks. A word longer than a line stands alone. No line end after the last line.
 std::string wrap(std::string_view text, std::size_t width, std::size_t indent);

@@ -63,3 +63,9 @@ TEST_CASE("macros are replaced as Python's string.Template.safe_substitute repla
   CHECK(expand("$${rank}") == "${rank}");
   CHECK(expand("a$$b$${rank}$$$rank", TwoDollars::kTwo) == "a$$b$${rank}$$7");
 }
+
+TEST_CASE("ranks are written as ranges, in order, each once") {
+  CHECK(rank_ranges({}).empty());
+  CHECK(rank_ranges({5}) == "5");
+  CHECK(rank_ranges({9, 1, 2, 2, 3, 7, 6}) == "1-3, 6-7, 9");
+}

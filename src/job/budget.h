@@ -11,6 +11,9 @@ class RestartBudget {
   // Spends one restart. False, and nothing spent, if none is left.
   bool spend();
 
+  // What was spent before this was made.
+  void set_used(int used) { used_ = used; }
+
   int used() const { return used_; }
   int limit() const { return limit_; }
 

@@ -1,84 +1,273 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "rendezvous/membership/ranks.h"
+#include "rendezvous/membership/roster.h"
+#include "rendezvous/membership/round_forming.h"
+#include "rendezvous/membership/scale_up.h"
+#include "rendezvous/protocol/lease.h"
 #include "rendezvous/protocol/messages.h"
+#include "src/job/attribution.h"
 #include "src/job/budget.h"
+#include "src/job/check_plan.h"
+#include "src/job/loss_budget.h"
 
 namespace elastic::job {
 
-// What the job was started with.
-struct JobSettings {
-  int nodes = 1;  // a round forms when so many have joined
-  int max_restarts = 0;
+// What a coordinator is born with.
+struct Birth {
+  protocol::Term term = 1;                // higher than that of every coordinator before it
+  protocol::Incarnation incarnation = 1;  // random: of the job, should it be a new one
+  protocol::LeaseTimes lease = {};
+  std::int64_t now_ms = 0;  // when its process began, by the clock of all further times
 };
 
-// What the coordinator wants done: one message to one node.
+// --- What happens to a coordinator. ----------------------------------------------------------------
+
+// A node's session says something; the first message is NodeJoins.
+struct Said {
+  protocol::NodeId from = 0;
+  protocol::AgentMessage message;
+};
+// A sign of life.
+struct Heard {
+  protocol::NodeId from = 0;
+};
+// The session is over, by a reset or its end.
+struct SessionEnded {
+  protocol::NodeId from = 0;
+  std::string how;  // "its connection was reset"
+};
+// An agent that introduces itself knows of an earlier coordinator. Comes before its welcome.
+struct Introduced {
+  protocol::Incarnation incarnation = 0;
+  protocol::Term term = 0;
+};
+// A guardian's word: no process of this round is left on the node.
+struct NodeEmptied {
+  protocol::AgentId agent = 0;
+  protocol::Incarnation incarnation = 0;
+  protocol::RoundNumber round = 0;
+};
+// The time of next_deadline_ms() has come.
+struct TimePassed {};
+using Event = std::variant<Said, Heard, SessionEnded, Introduced, NodeEmptied, TimePassed>;
+
+// --- What a coordinator wants done, in this order. --------------------------------------------------
+
 struct Send {
   protocol::NodeId to = 0;
   protocol::CoordinatorMessage message;
 };
+// The session is of no use any more: to be closed. No SessionEnded comes for it.
+struct Drop {
+  protocol::NodeId session = 0;
+  std::string reason;
+};
+// A decision and its reason, for the log and for --replay.
+struct Note {
+  std::string text;
+};
+using Effect = std::variant<Send, Drop, Note>;
+using Effects = std::vector<Effect>;
 
-// Decides for the whole job: when a round forms, when it stops, whether it is restarted, how the job
-// ends. It does nothing itself: each input returns what is to be sent.
+// Decides for the whole job: who is in a round, when it stops, whether it is restarted, how the job ends.
 //
-//   forming --all joined--> preparing --store open--> running --all succeeded--> ended
-//      ^                        |                        | failure, departure
-//      |                        +--------> stopping <----+
-//      +--all stopped, restart paid---------- | --all stopped, none left or stopped by signal--> ended
+//                  +--------------------- all stopped, restart paid for -----------------+
+//                  v                                                                     |
+//   kForming -- enough nodes --> kPreparing -- store open, check passed --> kRunning --> kStopping
+//      |  ^                          |                                      |   failure, loss, leave,
+//      |  |                          +------- the same --------------------------> scale up
+//      |  +-- round re-formed                                               |
+//      +-- join timeout --> kEnding <-- all succeeded ----------------------+
+//                             |  ^---------------- all stopped, nothing left to spend, or told to end
+//                             +-- all have heard --> kEnded
+//
+//   kRebuilding, in place of kForming, where agents report a round that an earlier coordinator formed.
 class Coordinator {
  public:
-  explicit Coordinator(JobSettings settings);
+  explicit Coordinator(Birth birth, std::unique_ptr<CheckPlan> check = no_check());
 
-  // A message from a node. Messages of an older round than the present one change nothing.
-  std::vector<Send> on_message(protocol::NodeId from, const protocol::AgentMessage& message);
+  // What is older than the present round changes nothing.
+  Effects on_event(const Event& event, std::int64_t now_ms);
 
+  // When TimePassed is to be told, if at all.
+  std::optional<std::int64_t> next_deadline_ms() const;
+
+  const Birth& birth() const { return birth_; }
+  protocol::Term term() const { return term_; }
+  protocol::Incarnation incarnation() const { return incarnation_; }
   bool ended() const { return state_ == State::kEnded; }
+  // Of a job that has ended; without one where another coordinator took over.
+  const std::optional<protocol::Verdict>& verdict() const { return verdict_; }
+
+  enum class State : std::uint8_t { kForming, kRebuilding, kPreparing, kRunning, kStopping, kEnding, kEnded };
+  State state() const { return state_; }
+  // The last round that was prepared, if one was.
+  std::optional<protocol::RoundNumber> round() const;
+  std::size_t nodes() const { return roster_.size(); }
+  // kPreparing: a phase of the check is awaited.
+  bool is_checking() const { return state_ == State::kPreparing && check_phase_ < check_phases_; }
+  // The session is of a node that is in the job: its lease may be renewed.
+  bool knows(protocol::NodeId session) const { return roster_.has_session(session); }
+  // Nobody is there, and no round was: as if there had never been anybody.
+  bool is_empty() const { return state_ == State::kForming && !round_ && roster_.size() == 0 && held_.empty(); }
 
  private:
-  enum class State { kForming, kPreparing, kRunning, kStopping, kEnded };
-  struct Node {
-    membership::NodeShape shape;
-    bool succeeded = false;
-    bool stopped = true;
+  using Node = membership::Node;
+  using Standing = membership::Standing;
+
+  // A newcomer that claims the rank of a node which is here: held until that has given a sign of life.
+  struct Held {
+    protocol::NodeId session = 0;
+    protocol::NodeJoins join;
+    protocol::AgentId incumbent = 0;
+    std::uint64_t heard_of_it = 0;  // signs of life of the incumbent before it was asked
+    std::int64_t until_ms = 0;
   };
-  // Why a round is being stopped, hence what follows it. A later cause of higher order replaces it.
-  enum class StopCause { kWorkerFailure, kCannotRun, kSignal };
+  // Why the round is being stopped. Filled while it stops; what follows is decided when all have.
   struct Stopping {
-    StopCause cause;
-    std::string reason;
+    bool job_ends = false;          // by order, or because a node cannot run at all
+    protocol::Verdict::Outcome outcome = protocol::Verdict::Outcome::kFailed;
     int signal = 0;
+    std::string fatal;              // the verdict's reason where the job ends
+    std::vector<LostNode> lost;
+    std::vector<std::string> left;  // names of nodes that were told to go
+    std::vector<protocol::WorkerFailure> failures;
+    bool worker_failed = false;
+    std::string other;              // a reason that costs nothing: scaling up, an unfit node
+  };
+  // What is known of the round that an earlier coordinator formed.
+  struct Rebuild {
+    std::uint64_t membership = 0;
+    int node_count = 0;
+    std::int64_t until_ms = 0;  // by then every lease that it gave is over
+    bool stops = false;         // the round cannot go on
+  };
+  // Where each node of the last round sat.
+  struct Seat {
+    protocol::AgentId agent = 0;
+    int seat = 0;
+    std::string address;
   };
 
-  using Sends = std::vector<Send>;
-  void on(protocol::NodeId from, const protocol::NodeJoins& message, Sends& out);
-  void on(protocol::NodeId from, const protocol::StoreIsOpen& message, Sends& out);
-  void on(protocol::NodeId from, const protocol::WorkerFailed& message, Sends& out);
-  void on(protocol::NodeId from, const protocol::WorkersSucceeded& message, Sends& out);
-  void on(protocol::NodeId from, const protocol::NodeCannotRun& message, Sends& out);
-  void on(protocol::NodeId from, const protocol::NodeStopped& message, Sends& out);
-  void on(protocol::NodeId from, const protocol::NodeLeaves& message, Sends& out);
+  void take(const Said& event, Effects& out);
+  void take(const Heard& event, Effects& out);
+  void take(const SessionEnded& event, Effects& out);
+  void take(const Introduced& event, Effects& out);
+  void take(const NodeEmptied& event, Effects& out);
+  void take(const TimePassed& event, Effects& out);
 
-  void prepare_round(Sends& out);
-  void stop_round(Stopping cause, Sends& out);
-  void after_stop(Sends& out);
-  void end(protocol::Verdict verdict, Sends& out);
-  void tell_all(const protocol::CoordinatorMessage& message, Sends& out) const;
-  // A round is under way and this is its number.
-  bool is_current(protocol::RoundNumber round) const;
+  void said(Node& node, const protocol::NodeJoins& message, Effects& out);
+  void said(Node& node, const protocol::StoreIsOpen& message, Effects& out);
+  void said(Node& node, const protocol::WorkerFailed& message, Effects& out);
+  void said(Node& node, const protocol::WorkersSucceeded& message, Effects& out);
+  void said(Node& node, const protocol::NodeCannotRun& message, Effects& out);
+  void said(Node& node, const protocol::NodeStopped& message, Effects& out);
+  void said(Node& node, const protocol::NodeLeaves& message, Effects& out);
+  void said(Node& node, const protocol::CheckDone& message, Effects& out);
+  void said(Node& node, const protocol::VerdictHeard& message, Effects& out);
 
-  JobSettings settings_;
-  RestartBudget budget_;
+  // coordinator_joining.cpp: who is let in.
+  void join(protocol::NodeId session, const protocol::NodeJoins& message, Effects& out);
+  void take_terms(const protocol::NodeJoins& message);
+  std::optional<protocol::Rejected> refusal(const protocol::NodeJoins& message) const;
+  bool is_done_here(const protocol::AgentFacts& facts) const;
+  bool held_for_rank(protocol::NodeId session, const protocol::NodeJoins& message, Effects& out);
+  void turn_away_claimants(int rank, Effects& out);
+  void settle_held(Effects& out);
+  void admit(protocol::NodeId session, const protocol::NodeJoins& message, Effects& out);
+  void came_back(Node& node, const protocol::NodeJoins& message, Effects& out);
+  bool begins_rebuilding(const protocol::NodeJoins& message, Effects& out);
+  void adopt_terms(const protocol::NodeJoins& message, Effects& out);
+  bool reports_round(const protocol::AgentFacts& facts) const;
+  void finish_rebuilding(Effects& out);
+
+  // coordinator.cpp: rounds.
+  void decide(Effects& out);
+  void form_if_due(Effects& out);
+  void form(int size, Effects& out);
+  void run_if_ready(Effects& out);
+  std::vector<CheckNode> nodes_to_check() const;
+  void begin_check_phase(Effects& out);
+  void end_check_phase(Effects& out);
+  void turn_away_excluded(Effects& out);
+  void scale_up_if_due(Effects& out);
+  void stop_round(Effects& out);
+  void tell_to_stop(Node& node, Effects& out);
+  void conclude_round(Effects& out);
+  void has_stopped(Node& node, Effects& out);
+  void take_failures(const Node& node, const std::vector<protocol::WorkerFailure>& failures);
+  void lose(Node& node, const std::string& how, Effects& out);
+  void forget(Node& node);
+  void look_for_silent(Effects& out);
+  void end(protocol::Verdict verdict, Effects& out);
+  void dismiss_if_all_heard(Effects& out);
+  void wait_for_witnesses(std::int64_t until_ms);
+  bool is_in_round() const;
+  // The round can be brought to its end without the node.
+  bool can_do_without(const Node& node) const;
+  // The node has a part in the last round, and this is its number.
+  bool is_current(const Node& node, protocol::RoundNumber round) const;
+  std::size_t in_round() const;
+  std::size_t not_yet_stopped() const;
+  void look_again(std::optional<std::int64_t> when_ms);
+
+  Birth birth_;
+  protocol::Term term_;
+  protocol::Incarnation incarnation_;
+  std::unique_ptr<CheckPlan> check_;
+  std::int64_t now_ms_ = 0;  // of the event that is being taken
   State state_ = State::kForming;
-  protocol::RoundNumber round_ = 0;
-  std::map<protocol::NodeId, Node> nodes_;
-  std::optional<Stopping> stopping_;
-  std::vector<protocol::WorkerFailure> failures_;
+  membership::Roster roster_;
+  std::uint64_t arrivals_ = 0;
+
+  bool has_terms_ = false;  // the first node has brought them
+  protocol::JobTerms terms_;
+  protocol::JobRules rules_;
+  membership::FormingRules forming_rules_;
+  membership::ScaleUp scale_up_;
+  RestartBudget budget_{0};
+  LossBudget losses_{LossRules{}};
+
+  std::optional<protocol::RoundNumber> round_;  // the last that was prepared
+  std::vector<Seat> seats_;                     // of the last round
+  int first_size_ = 0;
+  std::uint64_t membership_ = 0;
+  std::string again_because_;  // why the round before ended
+  bool charged_ = false;
+  std::optional<protocol::StoreEndpoint> store_;
+  std::uint32_t check_phase_ = 0;
+  std::uint32_t check_phases_ = 0;
+  std::vector<std::vector<std::string>> check_results_;  // by phase and node rank
+  std::size_t reported_ = 0;                             // nodes that have answered the phase
+  std::set<std::string> excluded_;                       // identities of nodes that are unfit
+
+  std::int64_t forming_since_ms_ = 0;
+  std::optional<std::int64_t> enough_since_ms_;
+  bool was_below_min_ = false;
+  std::int64_t last_join_ms_ = 0;
+  Stopping stopping_;
+  std::optional<Rebuild> rebuild_;
+  std::vector<Held> held_;
+  std::set<std::pair<std::int64_t, protocol::AgentId>> leases_;  // of lost nodes, by when they are over
+  std::int64_t silence_check_ms_ = 0;
+  std::optional<std::int64_t> look_again_ms_;
+  std::optional<protocol::Verdict> verdict_;
+  std::size_t heard_verdict_ = 0;
+  std::int64_t ending_not_before_ms_ = 0;
 };
+
+// A node's round of which these are the members, told to all of them, so that their reports can be compared.
+std::uint64_t membership_digest(protocol::Incarnation incarnation, protocol::RoundNumber round,
+                                const std::vector<protocol::AgentId>& agents);
 
 }  // namespace elastic::job

@@ -89,6 +89,8 @@ struct Stream::State {
              [](uv_handle_t* gone) { delete static_cast<State*>(gone->data); });
   }
 
+  void send_later(std::string&& bytes, std::size_t sent);
+
   static void allocate(uv_handle_t*, std::size_t, uv_buf_t* buffer) {
     *buffer = uv_buf_init(reinterpret_cast<char*>(read_buffer.data()), kReadBytes);
   }
@@ -128,13 +130,18 @@ void Stream::write(std::string&& bytes) {
     if (result > 0) sent = static_cast<std::size_t>(result);
     if (sent == bytes.size()) return;
   }
+  state_->send_later(std::move(bytes), sent);
+}
+
+// Keeps `bytes`, of which `sent` have been sent, until the kernel takes the rest.
+void Stream::State::send_later(std::string&& bytes, std::size_t sent) {
   struct Pending {
     State* state;
     uv_write_t request{};
     std::string bytes;
   };
-  auto* pending = new Pending{state_, {}, std::move(bytes)};
-  state_->held_bytes += sizeof(Pending) + pending->bytes.capacity();
+  auto* pending = new Pending{this, {}, std::move(bytes)};
+  held_bytes += sizeof(Pending) + pending->bytes.capacity();
   pending->request.data = pending;
   uv_buf_t rest = uv_buf_init(pending->bytes.data() + sent,
                               static_cast<unsigned>(pending->bytes.size() - sent));
@@ -143,6 +150,7 @@ void Stream::write(std::string&& bytes) {
     const std::unique_ptr<Pending> gone(static_cast<Pending*>(request->data));
     gone->state->held_bytes -= sizeof(Pending) + gone->bytes.capacity();
   };
+  auto* stream = reinterpret_cast<uv_stream_t*>(&handle);
   if (uv_write(&pending->request, stream, &rest, 1, done) != 0) done(&pending->request, 0);
 }
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "src/base/log.h"
 #include "src/output/write_all.h"
 
 namespace elastic::output {
@@ -11,22 +12,33 @@ constexpr std::size_t kPieceBytes = 64 * 1024;
 
 }  // namespace
 
-ConsoleWriter::ConsoleWriter(net::Loop& loop, int descriptor, std::string name, ConsoleBuffer::Notice notice,
-                             std::function<void()> on_room)
-    : descriptor_(descriptor),
-      name_(std::move(name)),
-      on_room_(std::move(on_room)),
-      buffer_(notice),
-      done_watch_(loop, thread_.done_descriptor(), [this] { thread_.run_done(); }) {}
+ConsoleWriter::ConsoleWriter(Settings settings)
+    : settings_(std::move(settings)),
+      buffer_(settings_.notice, limits::kConsoleWaitingBytes,
+              [](std::string_view text) { return log::line(log::Level::kWarning, text); }),
+      thread_(settings_.thread->thread()) {}
 
 void ConsoleWriter::add(int source, std::string_view lines) {
+  added_ += lines.size();
   buffer_.add(source, lines);
   write_next();
 }
 
 void ConsoleWriter::add_raw(int source, std::string_view bytes) {
+  added_ += bytes.size();
   buffer_.add_raw(source, bytes);
   write_next();
+}
+
+void ConsoleWriter::end_line() {
+  buffer_.end_line();
+  write_next();
+}
+
+void ConsoleWriter::write_status(std::string bytes) {
+  batch_->lead = std::move(bytes);
+  batch_->bytes.clear();
+  post();
 }
 
 bool ConsoleWriter::is_behind() {
@@ -37,11 +49,17 @@ bool ConsoleWriter::is_behind() {
 
 void ConsoleWriter::write_next() {
   if (writing_ || !buffer_.take(batch_->bytes, kBatchBytes)) return;
+  batch_->lead = settings_.status ? settings_.status->erase() : "";
+  post();
+}
+
+void ConsoleWriter::post() {
   writing_ = true;
   batch_->written = 0;
   thread_.post(
-      name_,
-      [batch = batch_, descriptor = descriptor_] {
+      settings_.name,
+      [batch = batch_, descriptor = settings_.descriptor] {
+        if (!batch->lead.empty() && batch->error == 0) batch->error = write_all(descriptor, batch->lead);
         const std::string_view bytes = batch->bytes;
         while (batch->error == 0 && batch->written < bytes.size()) {
           const std::string_view piece = bytes.substr(batch->written, kPieceBytes);
@@ -60,10 +78,14 @@ void ConsoleWriter::written() {
     give_up();
   }
   write_next();
-  if (on_room_) on_room_();
+  if (settings_.on_room) settings_.on_room();
 }
 
 void ConsoleWriter::give_up() { buffer_.give_up(std::string_view(batch_->bytes).substr(batch_->written)); }
+
+void ConsoleWriter::wait_for_room(std::int64_t milliseconds) {
+  if (writing_ && thread_.wait(milliseconds)) thread_.run_done();
+}
 
 void ConsoleWriter::flush() {
   while (writing_) {

@@ -10,16 +10,36 @@
 #include "src/net/loop.h"
 #include "src/net/side_thread.h"
 #include "src/output/lines/console_buffer.h"
+#include "src/output/lines/status_line.h"
 
 namespace elastic::output {
 
-// One console, stdout or stderr of ours, that workers' lines go to. A thread of its own writes to it, for
-// as long as its reader takes; nobody else waits.
+// Who writes to a console: a thread, and the loop hears when it is done.
+class ConsoleThread {
+ public:
+  explicit ConsoleThread(net::Loop& loop) : done_watch_(loop, thread_.done_descriptor(), [this] { thread_.run_done(); }) {}
+  net::SideThread& thread() { return thread_; }
+
+ private:
+  net::SideThread thread_;
+  net::ReadWatch done_watch_;
+};
+
+// One console, stdout or stderr of ours, that workers' lines go to. A thread writes to it, for as long as its
+// reader takes; nobody else waits.
 class ConsoleWriter {
  public:
-  // `name` is for messages. `on_room` is called when what waits has shrunk.
-  ConsoleWriter(net::Loop& loop, int descriptor, std::string name, ConsoleBuffer::Notice notice,
-                std::function<void()> on_room);
+  struct Settings {
+    int descriptor = -1;
+    std::string name;  // for messages
+    ConsoleBuffer::Notice notice = ConsoleBuffer::Notice::kNone;
+    // One for both consoles where they are one terminal: so what is written to them stays in order.
+    std::shared_ptr<ConsoleThread> thread;
+    // The status line of that terminal, erased before anything else is written; null where there is none.
+    std::shared_ptr<StatusLine> status;
+    std::function<void()> on_room;  // called when what waits has shrunk
+  };
+  explicit ConsoleWriter(Settings settings);
   ConsoleWriter(const ConsoleWriter&) = delete;
   ConsoleWriter& operator=(const ConsoleWriter&) = delete;
 
@@ -28,9 +48,23 @@ class ConsoleWriter {
   // Adds bytes of a terminal as they are.
   void add_raw(int source, std::string_view bytes);
 
+  // Ends the line that was begun, if there is one.
+  void end_line();
+  // Nothing waits and nothing is being written.
+  bool is_idle() const { return !writing_ && buffer_.empty(); }
+  bool at_line_start() const { return buffer_.at_line_start(); }
+  // How many bytes have been added so far.
+  std::uint64_t added() const { return added_; }
+  // Sends what draws or erases the status line. Only while this writer, and the other one of the same terminal,
+  // are idle.
+  void write_status(std::string bytes);
+
   // True while much waits and the console takes it: who can should hold back, before lines are dropped. A
   // console that has not taken 256 KiB for 200 ms is waited for no longer until it has caught up.
   bool is_behind();
+
+  // Waits for a part of what waits to be written, at most so many milliseconds. The loop need not run.
+  void wait_for_room(std::int64_t milliseconds);
 
   // Waits until all is written, for as long as the console goes on taking; what it has not taken then is
   // counted as dropped. The loop need not run.
@@ -47,25 +81,25 @@ class ConsoleWriter {
   static constexpr std::int64_t kFlushPatienceMs = 1000;
   // What the thread is writing; it may outlive us.
   struct Batch {
+    std::string lead;  // goes first: of the status line, no output
     std::string bytes;
     std::atomic<std::size_t> written = 0;
     int error = 0;
   };
 
   void write_next();
+  void post();
   void written();
   void give_up();
 
-  int descriptor_;
-  std::string name_;
-  std::function<void()> on_room_;
+  Settings settings_;
   ConsoleBuffer buffer_;
+  std::uint64_t added_ = 0;
   bool writing_ = false;
   bool closed_ = false;
   bool impatient_ = false;  // it has taken nothing for a while, and has not caught up since
   std::shared_ptr<Batch> batch_ = std::make_shared<Batch>();
-  net::SideThread thread_;
-  net::ReadWatch done_watch_;
+  net::SideThread& thread_;
 };
 
 }  // namespace elastic::output

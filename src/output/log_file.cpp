@@ -1,32 +1,77 @@
 #include "src/output/log_file.h"
 
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "src/base/limits.h"
-#include "src/base/result.h"
 #include "src/base/text.h"
+#include "src/output/lines/rotation.h"
 #include "src/output/write_all.h"
 
 namespace elastic::output {
 
 // What one job writes: a file system that is only slow must be seen to get on.
 constexpr std::size_t kJobBytes = 256 * 1024;
+constexpr rlim_t kDescriptorsFrom = 4096;
 
-// What the thread writes may outlive the LogFile. While it writes, `batch`, `error` and `file` are the thread's.
+// What the thread writes may outlive the LogFile. While it writes, `file`, `rotation`, `batch` and `problem` are the
+// thread's.
 struct LogFile::State {
   net::SideThread& thread;
   std::string path;
   UniqueFd file;
+  Rotation rotation;
   Handlers handlers;  // no on_room once the LogFile has gone
   std::string waiting;
   std::string batch;
   std::size_t written = 0;  // of the batch
-  int error = 0;
+  std::string problem;
   bool writing = false;
   bool lost = false;
   bool released = false;  // the LogFile has gone
 };
+
+namespace {
+
+// The full file gets the name of the one before it, and a new one begins with `carry`, which the full one ends
+// with. Returns why that cannot be; empty if it is done.
+std::string begin_next(UniqueFd& file, const std::string& path, std::string_view carry) {
+  const std::string older = path + ".1";
+  // Somebody may have cleared it away.
+  if (rename(path.c_str(), older.c_str()) != 0 && errno != ENOENT) {
+    return format("it cannot be renamed to {}: {}", printable(older), errno_text(errno));
+  }
+  auto next = open_log_file(path);
+  if (!next) return next.error().reason;
+  if (const int error = write_all(next->get(), carry); error != 0) return errno_text(error);
+  // Last, so that what is cut off stands in the new one already, whatever happens.
+  if (!carry.empty()) {
+    struct stat status {};
+    const auto end = static_cast<off_t>(carry.size());
+    if (fstat(file.get(), &status) != 0 || ftruncate(file.get(), status.st_size - end) != 0) return errno_text(errno);
+  }
+  file = std::move(*next);
+  return {};
+}
+
+}  // namespace
+
+Result<UniqueFd> open_log_file(const std::string& path) {
+  UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (!file) return fail_errno(format("cannot open the log file {}", printable(path)), errno);
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t from = std::min<rlim_t>(limit.rlim_cur / 2, kDescriptorsFrom);
+  UniqueFd high(fcntl(file.get(), F_DUPFD_CLOEXEC, static_cast<int>(from)));
+  return high ? std::move(high) : std::move(file);
+}
 
 void close_later(net::SideThread& thread, const std::string& path, UniqueFd file) {
   if (!file) return;
@@ -34,8 +79,10 @@ void close_later(net::SideThread& thread, const std::string& path, UniqueFd file
   thread.post(path, [last] { *last = UniqueFd(); });
 }
 
-LogFile::LogFile(net::SideThread& thread, std::string path, UniqueFd file, Handlers handlers)
-    : state_(new State{thread, std::move(path), std::move(file), std::move(handlers), {}, {}}) {}
+LogFile::LogFile(net::SideThread& thread, std::string path, UniqueFd file, std::uint64_t max_bytes,
+                 Handlers handlers)
+    : state_(new State{thread, std::move(path), std::move(file), Rotation(max_bytes), std::move(handlers), {}, {}, 0,
+                       {}}) {}
 
 LogFile::~LogFile() {
   state_->handlers.on_room = {};  // whom that concerns may be gone before what waits is written
@@ -47,6 +94,19 @@ void LogFile::add(std::string_view bytes) {
   if (state_->lost) return;
   state_->waiting.append(bytes);
   write_next(state_);
+}
+
+// On the thread. Returns why it cannot be written; empty if it is.
+std::string LogFile::write_part(State& state, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const Rotation::Step step = state.rotation.next(bytes);
+    const int error = write_all(state.file.get(), bytes.substr(0, step.write));
+    if (error != 0) return errno_text(error);
+    bytes.remove_prefix(step.write);
+    if (!step.rotate) continue;
+    if (std::string problem = begin_next(state.file, state.path, step.carry); !problem.empty()) return problem;
+  }
+  return {};
 }
 
 void LogFile::write_next(const std::shared_ptr<State>& state) {
@@ -62,17 +122,17 @@ void LogFile::write_next(const std::shared_ptr<State>& state) {
   state->thread.post(
       state->path,
       [state, bytes] {
-        state->error = write_all(state->file.get(), std::string_view(state->batch).substr(state->written, bytes));
+        state->problem = write_part(*state, std::string_view(state->batch).substr(state->written, bytes));
       },
       [state, bytes] {
         state->writing = false;
         state->written += bytes;
-        if (state->error != 0 && !state->lost) {
+        if (!state->problem.empty() && !state->lost) {
           state->lost = true;
           state->waiting = {};
           state->batch = {};
           state->written = 0;
-          if (state->handlers.on_lost) state->handlers.on_lost(errno_text(state->error));
+          if (state->handlers.on_lost) state->handlers.on_lost(state->problem);
         }
         write_next(state);
         if (state->released && !state->writing) close_later(state->thread, state->path, std::move(state->file));

@@ -1,8 +1,6 @@
 #include "src/output/log_files.h"
 
-#include <fcntl.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,13 +12,13 @@
 
 #include "src/base/text.h"
 #include "src/output/lines/stream_plan.h"
+#include "src/output/log_file.h"
 
 namespace elastic::output {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr rlim_t kLogDescriptorsFrom = 4096;
 constexpr int kAttempts = 100;  // names tried before giving up on a directory that has them all
 
 std::string random_suffix() {
@@ -30,16 +28,6 @@ std::string random_suffix() {
   std::string out;
   for (const unsigned char byte : bytes) out += kAlphabet[byte % kAlphabet.size()];
   return out;
-}
-
-// Moved up, so that the descriptors that a worker needs are below it and spawn() need not copy it: to close a
-// copy would wait for the file system.
-UniqueFd moved_up(UniqueFd file) {
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  const rlim_t from = std::min<rlim_t>(limit.rlim_cur / 2, kLogDescriptorsFrom);
-  UniqueFd high(fcntl(file.get(), F_DUPFD_CLOEXEC, static_cast<int>(from)));
-  return high ? std::move(high) : std::move(file);
 }
 
 // A new directory of mode 0700 with a name that nobody else has.
@@ -168,12 +156,10 @@ Result<RoundFiles> RunDirectory::open(const Attempt& attempt, const WantedFiles&
   Status status;
   const auto open_one = [&status](bool is_wanted, const std::string& path) {
     if (!is_wanted || !status) return UniqueFd();
-    UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-    if (!file) {
-      status = fail_errno(format("cannot open the log file {}", printable(path)), errno);
-      return file;
-    }
-    return moved_up(std::move(file));
+    auto file = open_log_file(path);
+    if (file) return std::move(*file);
+    status = std::unexpected(std::move(file.error()));
+    return UniqueFd();
   };
   for (std::size_t i = 0; i < wanted.ranks.size(); ++i) {
     const int rank = static_cast<int>(i);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -31,6 +32,9 @@ constexpr std::int64_t kPrefixedRestMs = 1000;
 constexpr std::int64_t kHoldMs = 50;
 // How long workers wait for a log file that does not answer, before it is given up.
 constexpr std::int64_t kFilePatienceMs = 1000;
+
+// How long the end of a round waits for consoles that are behind: pipes may hold more than may wait for them.
+constexpr std::chrono::milliseconds kEndPatience{2000};
 
 // One buffer for all streams: what is read is taken at once.
 std::array<char, kReadBytes> read_buffer;
@@ -127,7 +131,8 @@ Result<WorkerEnds> Pump::open(int local_rank, WorkerOutput output) {
     made.prefix_bytes = output.prefix.size();
     if (one.plan.keeps_tail) made.tail = &tails_.try_emplace(local_rank).first->second;
     if (one.plan.to_file) {
-      made.file = std::make_shared<LogFile>(files_, one.path, std::move(one.file), handlers_for(one.path));
+      made.file = std::make_shared<LogFile>(files_, one.path, std::move(one.file), settings_.log_max_bytes,
+                                            handlers_for(one.path));
     }
     one.end = worker_end.get();
     worker_ends_[local_rank].push_back(std::move(worker_end));
@@ -185,7 +190,7 @@ bool Pump::read_once(Stream& stream) {
 void Pump::take(Stream& stream, std::string_view bytes) {
   if (stream.tail != nullptr) stream.tail->add(bytes);
   if (stream.file) stream.file->add(bytes);
-  ConsoleWriter& console = stream.is_err ? err_console_ : out_console_;
+  ConsoleWriter& console = console_of(stream);
   if (stream.plan.kind == StreamPlan::Kind::kPty) return console.add_raw(stream.source, bytes);
   if (stream.plan.to_console) {
     lines_.clear();
@@ -231,12 +236,18 @@ void Pump::flush(Stream& stream) {
   if (!stream.plan.to_console || !stream.has_rest()) return;
   lines_.clear();
   std::visit([&](auto& assembler) { assembler.flush(lines_); }, stream.lines);
-  (stream.is_err ? err_console_ : out_console_).add(stream.source, lines_);
+  console_of(stream).add(stream.source, lines_);
 }
 
 bool Pump::is_held_back(const Stream& stream) const {
   if (stream.file && stream.file->is_behind()) return true;
-  return stream.plan.to_console && (stream.is_err ? err_console_ : out_console_).is_behind();
+  return is_console_behind(stream);
+}
+
+ConsoleWriter& Pump::console_of(const Stream& stream) const { return stream.is_err ? err_console_ : out_console_; }
+
+bool Pump::is_console_behind(const Stream& stream) const {
+  return stream.plan.to_console && console_of(stream).is_behind();
 }
 
 void Pump::hold(Stream& stream) {
@@ -273,19 +284,22 @@ void Pump::room() {
 
 void Pump::drain(int local_rank) {
   for (const auto& stream : streams_) {
-    if (stream->local_rank == local_rank) drain(*stream);
+    if (stream->local_rank != local_rank) continue;
+    int reads = 0;
+    while (reads < kDrainReads && !is_console_behind(*stream) && read_once(*stream)) ++reads;
+    if (reads < kDrainReads && !is_console_behind(*stream)) flush(*stream);
   }
-}
-
-void Pump::drain(Stream& stream) {
-  for (int reads = 0; reads < kDrainReads && read_once(stream); ++reads) {
-  }
-  flush(stream);
 }
 
 void Pump::end_round() {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + kEndPatience;
   for (const auto& stream : streams_) {
-    drain(*stream);
+    for (int reads = 0; reads < kDrainReads; ++reads) {
+      while (is_console_behind(*stream) && Clock::now() < deadline) console_of(*stream).wait_for_room(kHoldMs);
+      if (!read_once(*stream)) break;
+    }
+    flush(*stream);
     if (!stream->filter_lines) continue;
     lines_.clear();
     stream->filter_lines->flush(lines_);

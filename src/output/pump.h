@@ -44,6 +44,7 @@ class Pump {
   struct Settings {
     LineFilter out_filter;
     LineFilter err_filter;
+    std::uint64_t log_max_bytes = 0;  // of each log file; 0: no bound
   };
 
   // Console writers and thread outlive it.
@@ -63,10 +64,11 @@ class Pump {
   // The worker has its ends.
   void started(int local_rank);
 
-  // Reads what the worker has written so far: all of it, once it has ended. Whoever else holds the other
-  // end is not waited for.
+  // Reads what the worker has written so far, as much as its console takes: all of it, once it has ended and a
+  // console is not behind. Whoever else holds the other end is not waited for.
   void drain(int local_rank);
-  // All workers of the round have gone: reads what is left, ends lines, closes files.
+  // All workers of the round have gone: reads what is left, ends lines, closes files. Waits for consoles that
+  // are behind, 2 s at most in all.
   void end_round();
 
   // What was kept of a worker's stderr, since the round began.
@@ -88,7 +90,8 @@ class Pump {
   void take(Stream& stream, std::string_view bytes);
   void copy_matching(const Stream& stream);
   void flush(Stream& stream);
-  void drain(Stream& stream);
+  ConsoleWriter& console_of(const Stream& stream) const;
+  bool is_console_behind(const Stream& stream) const;
   bool is_held_back(const Stream& stream) const;
   void hold(Stream& stream);
   void look_at_held();

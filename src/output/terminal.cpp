@@ -35,4 +35,16 @@ void copy_terminal_size(int ours) {
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0) ioctl(ours, TIOCSWINSZ, &size);
 }
 
+std::size_t terminal_columns() {
+  constexpr std::size_t kUsual = 80;
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col == 0 ? kUsual : size.ws_col;
+}
+
+bool is_in_foreground(pid_t pid) {
+  const pid_t group = getpgid(pid);
+  return group > 0 && tcgetpgrp(STDERR_FILENO) == group;
+}
+
 }  // namespace elastic::output

@@ -19,7 +19,7 @@
 #include <optional>
 
 #include "src/base/check.h"
-#include "src/base/console.h"
+#include "src/base/log.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
 #include "src/process/descendants.h"
@@ -47,10 +47,6 @@ std::int64_t monotonic_ms() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
-}
-
-void say(const std::string& text) {
-  write_to_stderr("elastic-run: " + text + "\n");
 }
 
 sigset_t set_of(const std::vector<int>& numbers) {
@@ -297,7 +293,7 @@ void Guardian::launcher_ended(int status) {
   if (WIFSIGNALED(status)) kill_known_workers();
   const std::vector<ProcessFacts> survivors = sweep(kSweepMs);  // before a word is said: nobody may be reading
   if (WIFSIGNALED(status)) {
-    say(format("error: the launcher (process {}) was killed by {}; all workers were ended", launcher_,
+    log::critical(format("the launcher (process {}) was killed by {}; all workers were ended", launcher_,
                signal_name(WTERMSIG(status))));
   }
   leave(WIFEXITED(status) ? WEXITSTATUS(status) : 1, survivors);
@@ -310,14 +306,14 @@ void Guardian::leave_launcher_behind() {
                                     [this](const ProcessFacts& facts) { return facts.pid == launcher_; });
   // Not reaped: a thread of it is left, of which a process that has ended otherwise shows nothing.
   if (!is_named && kill(launcher_, 0) == 0) {
-    say(format("error: the launcher (process {}) was killed but does not end; it is left behind", launcher_));
+    log::critical(format("the launcher (process {}) was killed but does not end; it is left behind", launcher_));
   }
   leave(*leaving_status_, survivors);
 }
 
 void Guardian::leave(int status, const std::vector<ProcessFacts>& survivors) {
   for (const ProcessFacts& survivor : survivors) {
-    say(format("error: {} was killed but does not end; it is left behind", describe(survivor)));
+    log::critical(format("{} was killed but does not end; it is left behind", describe(survivor)));
   }
   if (!settings_.cgroup.empty()) rmdir(settings_.cgroup.c_str());
   _exit(status);

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <optional>
-#include <vector>
 
 #include "src/base/text.h"
 #include "src/report/screen_text.h"
@@ -55,31 +54,6 @@ std::string mend_surrogates(std::string text) {
   return text;
 }
 
-// What is too deep or too wide, in words; empty if nothing is. The text need not be JSON.
-std::string over_bounds(std::string_view text) {
-  std::vector<std::size_t> members;  // of each open bracket; colons are the members of an object
-  bool in_text = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_text) {
-      if (c == '\\') ++i;
-      if (c == '"') in_text = false;
-    } else if (c == '"') {
-      in_text = true;
-    } else if (c == '{' || c == '[') {
-      members.push_back(0);
-      if (members.size() > kJsonDepth) {
-        return format("it is nested deeper than {} levels", kJsonDepth);
-      }
-    } else if (c == '}' || c == ']') {
-      if (!members.empty()) members.pop_back();
-    } else if (c == ':' && !members.empty() && ++members.back() > kJsonMembers) {
-      return format("an object in it has more than {} members", kJsonMembers);
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<Json> parse_bounded_json(std::string_view text, std::size_t max_bytes, std::string what) {
@@ -87,7 +61,7 @@ Result<Json> parse_bounded_json(std::string_view text, std::size_t max_bytes, st
     return fail("cannot read " + what, format("it is longer than {} bytes", max_bytes));
   }
   if (trim(text).empty()) return fail("cannot read " + what, "it is empty");
-  if (std::string over = over_bounds(text); !over.empty()) {
+  if (std::string over = json_over_bounds(text, kJsonDepth, kJsonMembers); !over.empty()) {
     return fail("cannot read " + what, std::move(over));
   }
   auto parsed = Json::parse(mend_surrogates(to_utf8(text)), std::move(what));

@@ -1,5 +1,8 @@
 #include "src/report/error_file.h"
 
+#include <utility>
+
+#include "src/base/text.h"
 #include "src/report/bounded_json.h"
 
 namespace elastic::report {
@@ -56,6 +59,14 @@ Result<std::string> error_file_for_parent(std::string_view text, int python_code
     json->set("message", std::move(changed));
   }
   return json->dump();
+}
+
+std::string error_file_of_launcher(const std::string& message, std::int64_t timestamp_s) {
+  Json extra = Json::object();
+  extra.set("py_callstack", message + "\n").set("timestamp", format("{}", timestamp_s));
+  Json said = Json::object();
+  said.set("message", message).set("extraInfo", std::move(extra));
+  return Json::object().set("message", std::move(said)).dump();
 }
 
 }  // namespace elastic::report

@@ -37,4 +37,7 @@ Result<ErrorFile> parse_error_file(std::string_view text);
 // parse_error_file.
 Result<std::string> error_file_for_parent(std::string_view text, int python_code);
 
+// The same for a job that ended without a worker's failure: stopped, or not begun. In @record's form.
+std::string error_file_of_launcher(const std::string& message, std::int64_t timestamp_s);
+
 }  // namespace elastic::report

@@ -118,6 +118,14 @@ TEST_CASE("the launcher's own error file is its worker's with the worker's exit 
             ->as_string() != nullptr);
 }
 
+TEST_CASE("the launcher's own error is in the form that it reads itself") {
+  const auto read = parse_error_file(error_file_of_launcher("the job was \"stopped\"", 1795279603));
+  REQUIRE(read.has_value());
+  CHECK(*read == ErrorFile{.message = "the job was \"stopped\"",
+                           .traceback = "the job was \"stopped\"\n",
+                           .timestamp_s = 1795279603});
+}
+
 TEST_CASE("no exit code is put where torch puts none") {
   CHECK_FALSE(parse_error_file(*error_file_for_parent(kRecorded, 0))->error_code);
   CHECK(*error_file_for_parent(R"({"message": "boom", "timestamp": 5})", 1) ==

@@ -16,18 +16,4 @@ const FailedWorker* JobReport::first_failure() const {
   return first == failures.end() ? nullptr : &*first;
 }
 
-std::string rank_ranges(std::vector<int> ranks) {
-  std::ranges::sort(ranks);
-  std::string out;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t last = i;
-    while (last + 1 < ranks.size() && std::int64_t{ranks[last + 1]} - ranks[last] <= 1) ++last;
-    if (!out.empty()) out += ", ";
-    out +=
-        ranks[i] == ranks[last] ? format("{}", ranks[i]) : format("{}-{}", ranks[i], ranks[last]);
-    i = last + 1;
-  }
-  return out;
-}
-
 }  // namespace elastic::report

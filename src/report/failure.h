@@ -94,7 +94,4 @@ struct JobReport {
   const FailedWorker* first_failure() const;
 };
 
-// Ranks as people write them: "0-3, 7". Sorted, each once.
-std::string rank_ranges(std::vector<int> ranks);
-
 }  // namespace elastic::report

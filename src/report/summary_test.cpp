@@ -227,9 +227,3 @@ TEST_CASE("a job without a worker's failure is told in a line or two, without a 
   CHECK(failure_summary({.reason = "node 1 cannot run", .failures = {stopped(1), stopped(2)}}) ==
         "elastic-run: error: node 1 cannot run\n  stopped because of it: ranks 1-2\n");
 }
-
-TEST_CASE("ranks are written as ranges, in order, each once") {
-  CHECK(rank_ranges({}).empty());
-  CHECK(rank_ranges({5}) == "5");
-  CHECK(rank_ranges({9, 1, 2, 2, 3, 7, 6}) == "1-3, 6-7, 9");
-}

@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::size_t kMaxWidth = 60;
 constexpr std::size_t kNameBytes = 4096;
+// The last line of the traceback above torchrun's block, by which tools find it; with a blank at its end.
+constexpr std::string_view kException = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ";
 
 // As Python's signal.Signals names it; empty where that has no name.
 std::string python_signal_name(int number) {
@@ -122,8 +124,8 @@ std::string torchrun_block(const JobReport& report) {
   width = std::min(width, kMaxWidth);
   const std::string border(width, '=');
   const std::string section(width, '-');
-  return format("{}\n{}\n{}\nFailures:\n{}\n{}\nRoot Cause (first observed failure):\n{}\n{}\n",
-                border, title, section, join(others, "\n"), section, root_block, border);
+  return format("{}\n{}\n{}\n{}\nFailures:\n{}\n{}\nRoot Cause (first observed failure):\n{}\n{}\n",
+                kException, border, title, section, join(others, "\n"), section, root_block, border);
 }
 
 }  // namespace elastic::report

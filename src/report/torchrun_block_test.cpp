@@ -45,6 +45,7 @@ TEST_CASE("the block is what torchrun prints, byte by byte") {
   stopped.stopped_by_us = true;
   const JobReport report{.title = "a.py", .failures = {worker(1, {.signal = 11}), raised, stopped}};
   CHECK(torchrun_block(report) ==
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
         "============================================================\n"
         "a.py FAILED\n"
         "------------------------------------------------------------\n"
@@ -89,6 +90,7 @@ TEST_CASE(
     "the block of a single failure says that there are no others and keeps the trailing blank") {
   CHECK(
       torchrun_block({.title = "c.py", .failures = {worker(0, {.code = 3})}}) ==
+      "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
       "============================================================\n"
       "c.py FAILED\n"
       "------------------------------------------------------------\n"
@@ -110,7 +112,9 @@ TEST_CASE("the borders are as wide as the widest line, counted in characters, an
   FailedWorker failed = worker(0, {.code = 1});
   failed.error = ErrorFile{.message = "ü", .plain_message = true};
   const auto width = [&](std::string title) {
-    return torchrun_block({.title = std::move(title), .failures = {failed}}).find('\n');
+    const std::string block = torchrun_block({.title = std::move(title), .failures = {failed}});
+    const std::size_t border = block.find('\n') + 1;
+    return block.find('\n', border) - border;
   };
   CHECK(width("a") == std::string_view("  time      : 2026-11-21_16:46:43").size());
   failed.error->message = std::string("üüüüüüüüüüüüüüüüüüüüüüüüü");  // 25 characters, 50 bytes

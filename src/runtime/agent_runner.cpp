@@ -36,6 +36,7 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
       settings_(settings),
       handlers_(std::move(handlers)),
       lifecycle_(with_logs(settings.node, logs != nullptr)),
+      log_(settings),
       store_(loop, settings.store),
       output_(loop, settings, files, std::move(logs),
               {.on_opened = [this](protocol::RoundNumber round) { happened(agent::LogsOpened{round}); },
@@ -49,6 +50,7 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                 {.on_signal =
                      [this](int signal) {
                        if (signal == SIGWINCH) return output_.resize();
+                       if (signal == SIGCONT) output_.show_status();
                        happened(agent::SignalReceived{signal});
                      },
                  .on_lost = [this] { happened(agent::GuardianLost{}); }}),
@@ -59,6 +61,11 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                       happened(agent::WorkerExited{local_rank, status, wall_clock_ms()});
                     },
                 .on_all_gone = [this] { happened(agent::AllGone{}); }}) {}
+
+void AgentRunner::begin() {
+  log_.began();
+  happened(agent::Begin{});
+}
 
 void AgentRunner::from_coordinator(protocol::CoordinatorMessage message) {
   happened(agent::FromCoordinator{std::move(message)});
@@ -72,8 +79,13 @@ void AgentRunner::happened(agent::Event event) {
   while (!events_.empty()) {
     const agent::Event next = std::move(events_.front());
     events_.pop_front();
-    for (const agent::Effect& effect : lifecycle_.on_event(next, loop_.now_ms())) carry_out(effect);
+    log_.happened(next, loop_.now_ms());
+    for (const agent::Effect& effect : lifecycle_.on_event(next, loop_.now_ms())) {
+      log_.decided(effect);
+      carry_out(effect);
+    }
   }
+  output_.wait_for(lifecycle_.waiting());
   deciding_ = false;
 }
 
@@ -85,6 +97,8 @@ void AgentRunner::carry_out(const agent::Effect& effect) {
                    }
                    handlers_.to_coordinator(e.message);
                  },
+                 // No check is built in yet: every node is fit.
+                 [&](const agent::CheckNode& e) { happened(agent::NodeChecked{e.round, e.phase, {}}); },
                  [&](const agent::OpenStore&) { open_store(); },
                  [&](const agent::CloseStore&) {
                    guardian_.send({process::GuardianMessage::Kind::kRoundOver, 0});
@@ -105,13 +119,14 @@ void AgentRunner::carry_out(const agent::Effect& effect) {
                  [&](const agent::NameSurvivors&) { name_survivors(); },
                  [&](const agent::AbandonWorkers&) { workers_.abandon(); },
                  [&](const agent::Paused&) {
+                   output_.hide_status();  // the terminal will be the shell's
                    guardian_.send({process::GuardianMessage::Kind::kPaused, 0});
                  },
                  [&](const agent::StartTimer& e) {
                    timer_.start(e.delay_ms, [this] { happened(agent::TimerFired{}); });
                  },
                  [&](const agent::StopTimer&) { timer_.stop(); },
-                 [&](const agent::Warn& e) { log::warning(e.text); },
+                 [&](const agent::Warn& e) { log::warning(e.event, e.text); },
                  [&](const agent::Finish& e) { handlers_.finished(e.verdict); },
              },
              effect);

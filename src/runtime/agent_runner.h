@@ -10,6 +10,7 @@
 #include "src/net/loop.h"
 #include "src/process/guardian.h"
 #include "src/process/tree.h"
+#include "src/runtime/event_log.h"
 #include "src/runtime/launch_settings.h"
 #include "src/runtime/output_host.h"
 #include "src/runtime/store_host.h"
@@ -32,7 +33,7 @@ class AgentRunner {
               std::shared_ptr<output::RunDirectory> logs, process::SpawnContext context,
               UniqueFd guardian, Handlers handlers);
 
-  void begin() { happened(agent::Begin{}); }
+  void begin();
   void from_coordinator(protocol::CoordinatorMessage message);
   // Where the last round's files are.
   const output::Attempt& attempt() const { return output_.attempt(); }
@@ -57,6 +58,7 @@ class AgentRunner {
   const LaunchSettings& settings_;
   Handlers handlers_;
   agent::Lifecycle lifecycle_;
+  EventLog log_;
   std::optional<agent::Environment> inherited_environment_;  // what all workers get of the launcher's
   std::deque<agent::Event> events_;
   bool deciding_ = false;

@@ -1,31 +1,52 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "rendezvous/protocol/messages.h"
+#include "src/base/log.h"
 #include "src/job/coordinator.h"
+#include "src/job/recording.h"
+#include "src/net/loop.h"
 
 namespace elastic::runtime {
 
-// The job's coordinator in the same process as its only agent: messages are handed over directly.
+// The job's coordinator in the same process as its only agent: messages are handed over directly. A job of
+// one node waits for nobody, so that nobody has to be woken here; times are milliseconds since it was made.
 class CoordinatorHost {
  public:
-  explicit CoordinatorHost(job::JobSettings settings) : coordinator_(settings) {}
+  CoordinatorHost(net::Loop& loop, job::Birth birth) : loop_(loop), began_ms_(loop.now_ms()), coordinator_(birth) {}
 
   // Where the coordinator's messages go. To be set before the agent begins.
   void set_agent(std::function<void(protocol::CoordinatorMessage)> agent) {
     agent_ = std::move(agent);
   }
 
+  // From now on `write` gets the recording of the coordinator, line by line. To be set before the agent begins.
+  void record(const std::string& job, std::function<void(std::string_view line)> write) {
+    recorder_ = std::move(write);
+    recorder_(job::recording_head(job, coordinator_.birth(), false));
+  }
+
   void from_agent(const protocol::AgentMessage& message) {
-    for (job::Send& send : coordinator_.on_message(kOnlyNode, message)) {
-      agent_(std::move(send.message));
+    const job::Said event{kOnlyNode, message};
+    const std::int64_t now_ms = loop_.now_ms() - began_ms_;
+    if (recorder_) recorder_(job::recording_line(event, now_ms));
+    for (job::Effect& effect : coordinator_.on_event(event, now_ms)) {
+      if (auto* send = std::get_if<job::Send>(&effect)) agent_(std::move(send->message));
+      if (const auto* note = std::get_if<job::Note>(&effect)) log::info(note->text);
     }
   }
 
  private:
   static constexpr protocol::NodeId kOnlyNode = 0;
+  net::Loop& loop_;
+  std::int64_t began_ms_;
   job::Coordinator coordinator_;
+  std::function<void(std::string_view)> recorder_;
   std::function<void(protocol::CoordinatorMessage)> agent_;
 };
 

@@ -81,7 +81,7 @@ void read_tail(report::FailedWorker& worker, const std::string& path) {
 
 }  // namespace
 
-JobReporter::JobReporter(const LaunchSettings& settings) : settings_(settings), host_(host_name()) {}
+JobReporter::JobReporter(const LaunchSettings& settings) : settings_(settings), host_(full_host_name()) {}
 
 void JobReporter::round_began(const protocol::PrepareRound& round) {
   if (!oom_counter_) {
@@ -147,7 +147,7 @@ void JobReporter::add_evidence(report::FailedWorker& worker, const std::vector<p
       .name = std::filesystem::path(settings_.program).filename().string().substr(0, 15),
       .executable = settings_.program,
       .working_directory = std::filesystem::current_path(error).string(),
-      .hostname = host_,
+      .hostname = host_name(),
       .uid = getuid(),
       .gid = getgid(),
       .core_limit_bytes = limit.rlim_cur};
@@ -217,17 +217,21 @@ std::string complete_with_files(report::JobReport& report, const std::vector<Std
     }
     if (&worker == report.first_failure()) first_error_file = *text;
   }
-  if (report.outcome != report::JobReport::Outcome::kFailed) return {};
   std::string problem;
-  if (logs != nullptr) {
+  if (logs != nullptr && report.outcome == report::JobReport::Outcome::kFailed) {
     const std::string path = logs->path() + "/failure.json";
     report.log_directory = logs->path();
     const int error = write_file(path, report::failure_json(report));
     if (error != 0) problem = format("cannot write {}: {}", printable(path), errno_text(error));
   }
-  if (parent_error_file.empty() || first_error_file.empty()) return problem;
-  const auto copy = report::error_file_for_parent(first_error_file, report.first_failure()->exit.python_code());
-  const int error = copy ? write_file(parent_error_file, *copy) : 0;
+  if (parent_error_file.empty()) return problem;
+  Result<std::string> copy = "";
+  if (!first_error_file.empty()) {
+    copy = report::error_file_for_parent(first_error_file, report.first_failure()->exit.python_code());
+  } else if (report.first_failure() == nullptr) {
+    copy = report::error_file_of_launcher(report.reason, wall_clock_ms() / 1000);
+  }
+  const int error = copy && !copy->empty() ? write_file(parent_error_file, *copy) : 0;
   if (error != 0) {
     problem = format("cannot write TORCHELASTIC_ERROR_FILE={}: {}", printable(parent_error_file), errno_text(error));
   }

@@ -48,7 +48,7 @@ class JobReporter {
 };
 
 // Reads what workers have left in files, writes failure.json into the run's directory and the first
-// failure's error file to `parent_error_file` (empty: to nowhere). Touches files only: for the side thread.
+// failure's error file, or why there was none, to `parent_error_file` (empty: to nowhere). Touches files only: for the side thread.
 // Returns what went wrong, for a warning; empty if nothing did.
 std::string complete_with_files(report::JobReport& report, const std::vector<StderrOfWorker>& stderrs,
                                 const output::RunDirectory* logs, const output::Attempt& attempt,

@@ -17,6 +17,7 @@
 #include "src/runtime/coordinator_host.h"
 #include "src/runtime/job_report.h"
 #include "src/runtime/process_state.h"
+#include "src/runtime/recording_file.h"
 
 namespace elastic::runtime {
 namespace {
@@ -44,10 +45,13 @@ int descriptors_for(const LaunchSettings& settings) {
     const unsigned tee = settings.logs.enabled ? flags.tee : 0;
     const unsigned logged = settings.logs.enabled ? flags.redirects | tee : 0;
     const bool keeps_tail = settings.output.stderr_tail && (logged & output::kStderrBit) == 0;
-    count += 1 + std::popcount(logged) + std::popcount(tee) + (keeps_tail ? 1 : 0);
+    const unsigned read = settings.output.log_max_bytes > 0 ? logged : tee;
+    count += 1 + std::popcount(logged) + std::popcount(read) + (keeps_tail ? 1 : 0);
   }
   const bool filters = !settings.output.stdout_filters.empty() || !settings.output.stderr_filters.empty();
-  return count + (filters ? 2 : 0);
+  const bool rotates = settings.output.log_max_bytes > 0;
+  if (!settings.record_file.empty()) count += 2;  // the file, and the event of its thread
+  return count + (filters ? 2 : 0) + (rotates ? 2 : 0);  // of one file at a time there are an old and a new one
 }
 
 // The first failure's own code, as a shell gives it.
@@ -77,7 +81,7 @@ Result<std::shared_ptr<output::RunDirectory>> open_logs(const LogSettings& setti
     log::warning(format("{}; going on without log directory and error files", made->value().error().text()));
     return nullptr;
   }
-  log::info(format("log directory: {}", made->value()->path()));
+  log::info("log_directory", format("log directory: {}", made->value()->path()), {{"path", made->value()->path()}});
   return std::make_shared<output::RunDirectory>(std::move(*made->value()));
 }
 
@@ -120,10 +124,13 @@ int exit_status(const protocol::Verdict& verdict, bool propagate_exit_code) {
 
 // The job, from its beginning to its report. Returns the exit status.
 int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirectory>& logs, net::SideThread& files,
-        const process::SpawnContext& context, UniqueFd guardian) {
+        RecordingFile* recording, const process::SpawnContext& context, UniqueFd guardian) {
   net::Loop loop;
   protocol::Verdict verdict;
-  CoordinatorHost coordinator({.nodes = 1, .max_restarts = settings.max_restarts});
+  CoordinatorHost coordinator(loop, {});
+  if (recording != nullptr) {
+    coordinator.record(settings.worker.run_id, [recording](std::string_view line) { recording->append(line); });
+  }
   AgentRunner agent(loop, settings, files, logs, context, std::move(guardian),
                     {.to_coordinator =
                          [&](protocol::AgentMessage message) { coordinator.from_agent(message); },
@@ -147,11 +154,11 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
   }
   agent.flush_output();
   const int status = exit_status(verdict, settings.propagate_exit_code);
-  if (const auto hangs = files.stuck_for(0)) {
-    log::warning(format("{} does not answer; what was to be written there is lost", printable(*hangs)));
-    // The thread that waits for it keeps this process from ending.
-    agent.leave(status);
-  }
+  const bool recording_hangs = recording != nullptr && !recording->finish();
+  const auto hangs = files.stuck_for(0);
+  if (hangs) log::warning(format("{} does not answer; what was to be written there is lost", printable(*hangs)));
+  // The thread that waits for it keeps this process from ending.
+  if (hangs || recording_hangs) agent.leave(status);
   write_to_stderr(report::failure_summary(report));
   return status;
 }
@@ -162,7 +169,7 @@ int launch(const LaunchSettings& settings, const process::InheritedState& inheri
            const ProcessTitle& title) {
   const std::string input = format("--nproc-per-node={}", settings.node.local_world_size);
   if (const Status prepared = prepare_process(input, descriptors_for(settings)); !prepared) {
-    log::error(prepared.error().text());
+    log::critical(prepared.error().text());
     return kExitFailed;
   }
   const std::unique_ptr<process::Cgroup> cgroup = settings.use_cgroup ? process::Cgroup::make() : nullptr;
@@ -170,20 +177,29 @@ int launch(const LaunchSettings& settings, const process::InheritedState& inheri
       {settings.signals, cgroup ? cgroup->path() : "", inherited.open_files.rlim_cur});
   if (!guardian) {
     if (cgroup) rmdir(cgroup->path().c_str());
-    log::error(guardian.error().text());
+    log::critical(guardian.error().text());
     return kExitFailed;
   }
   rename_launcher(title);
   const process::SpawnContext context{.inherited = inherited,
                                       .cgroup = cgroup ? cgroup->descriptor() : -1,
                                       .cgroup_procs = cgroup ? cgroup->procs_descriptor() : -1};
+  std::unique_ptr<RecordingFile> recording;
+  if (!settings.record_file.empty()) {
+    auto opened = RecordingFile::open(settings.record_file);
+    if (!opened) {
+      log::critical(opened.error().text());
+      return kExitUsage;
+    }
+    recording = std::move(*opened);
+  }
   net::SideThread files;
   const auto logs = open_logs(settings.logs, settings.worker.run_id, files);
   if (!logs) {
-    log::error(logs.error().text());
+    log::critical(logs.error().text());
     return kExitUsage;
   }
-  const int status = run(settings, *logs, files, context, std::move(*guardian));
+  const int status = run(settings, *logs, files, recording.get(), context, std::move(*guardian));
   if (cgroup && status != 0) rmdir(cgroup->path().c_str());
   return status;
 }

@@ -35,6 +35,8 @@ struct OutputSettings {
   std::string prefix_template;             // empty: torchrun's
   std::vector<std::string> stdout_filters;
   std::vector<std::string> stderr_filters;
+  std::uint64_t log_max_bytes = 0;  // of each log file, before it is rotated; 0: no bound
+  bool status_line = false;  // our terminal can draw one, and it is wanted
   bool stderr_tail = true;  // keep the end of each worker's stderr for the failure report
 };
 
@@ -52,6 +54,7 @@ struct LaunchSettings {
   std::vector<int> signals;  // that end the job in order, and those that are handed on to the workers
   bool use_cgroup = true;            // where one is delegated
   bool propagate_exit_code = false;  // end with the first failure's own code instead of 1
+  std::string record_file;           // gets what the coordinator is told; empty: none
 };
 
 }  // namespace elastic::runtime

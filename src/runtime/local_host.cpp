@@ -5,6 +5,10 @@
 #include <array>
 #include <chrono>
 #include <ctime>
+#include <fstream>
+#include <iterator>
+
+#include "src/runtime/hosts_file.h"
 
 namespace elastic::runtime {
 
@@ -22,6 +26,15 @@ int utc_offset_s() {
 std::string host_name() {
   std::array<char, 256> name{};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+std::string full_host_name() {
+  std::string name = host_name();
+  if (name.contains('.')) return name;
+  std::ifstream file("/etc/hosts", std::ios::binary);
+  const std::string hosts{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::string full = full_name_in_hosts(hosts, name);
+  return full.empty() ? name : full;
 }
 
 }  // namespace elastic::runtime

@@ -12,5 +12,8 @@ std::int64_t wall_clock_ms();
 int utc_offset_s();
 // As gethostname(2) has it; "unknown" where that fails.
 std::string host_name();
+// The same with its domain, where the name itself or /etc/hosts has it; reports name hosts by it. Nothing is
+// asked over the network.
+std::string full_host_name();
 
 }  // namespace elastic::runtime

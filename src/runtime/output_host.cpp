@@ -38,6 +38,15 @@ bool are_the_same_open_file(int one, int other) {
          first.st_ino == second.st_ino;
 }
 
+bool are_one_terminal(const OurStreams& ours) {
+  return ours.same && ours.out == OurStreams::Kind::kTerminal && ours.err == OurStreams::Kind::kTerminal;
+}
+
+bool is_pipe(int descriptor) {
+  struct stat facts {};
+  return fstat(descriptor, &facts) == 0 && (S_ISFIFO(facts.st_mode) || S_ISSOCK(facts.st_mode));
+}
+
 OurStreams look_at_our_streams() {
   OurStreams ours{.out = kind_of(STDOUT_FILENO), .err = kind_of(STDERR_FILENO)};
   const bool terminals = ours.out == OurStreams::Kind::kTerminal && ours.err == OurStreams::Kind::kTerminal;
@@ -64,12 +73,27 @@ OutputHost::OutputHost(net::Loop& loop, const LaunchSettings& settings, net::Sid
                                  output::RoundFiles opened_files) { opened(round, std::move(opened_files)); },
              .on_failed = [this](protocol::RoundNumber round,
                                  std::string reason) { handlers_.on_failed(round, std::move(reason)); }}),
-      out_(loop, STDOUT_FILENO, "stdout", output::ConsoleBuffer::Notice::kNone, [this] { pump_.room(); }),
-      err_(loop, STDERR_FILENO, "stderr", output::ConsoleBuffer::Notice::kInPlace, [this] { pump_.room(); }),
+      status_line_(all_passes_through_us() ? std::make_shared<output::StatusLine>() : nullptr),
+      err_thread_(std::make_shared<output::ConsoleThread>(loop)),
+      out_({.descriptor = STDOUT_FILENO,
+            .name = "stdout",
+            .notice = output::ConsoleBuffer::Notice::kNone,
+            .thread = are_one_terminal(ours_) ? err_thread_ : std::make_shared<output::ConsoleThread>(loop),
+            .status = are_one_terminal(ours_) ? status_line_ : nullptr,
+            .on_room = [this] { pump_.room(); }}),
+      err_({.descriptor = STDERR_FILENO,
+            .name = "stderr",
+            .notice = output::ConsoleBuffer::Notice::kInPlace,
+            .thread = err_thread_,
+            .status = status_line_,
+            .on_room = [this] { pump_.room(); }}),
       pump_(loop, files,
             {.out_filter = output::LineFilter(settings.output.stdout_filters),
-             .err_filter = output::LineFilter(settings.output.stderr_filters)},
-            out_, err_) {
+             .err_filter = output::LineFilter(settings.output.stderr_filters),
+             .log_max_bytes = settings.output.log_max_bytes},
+            out_, err_),
+      // Our parent is the process that the shell has started.
+      status_(loop, {.line = status_line_, .job = getppid()}, out_, err_) {
   log::set_output([this](std::string_view line) { err_.add(kLauncher, line); });
 }
 
@@ -81,6 +105,7 @@ output::OutputFlags OutputHost::flags_of(int local_rank) const {
   flags.filters_stderr = !settings_.output.stderr_filters.empty();
   flags.log_dir = logs_.is_kept();
   flags.stderr_tail = settings_.output.stderr_tail;
+  flags.rotated = settings_.output.log_max_bytes > 0;
   return flags;
 }
 
@@ -97,7 +122,8 @@ void OutputHost::opened(protocol::RoundNumber round, output::RoundFiles files) {
   const auto filtered = [this](UniqueFd& file, std::string_view stream) -> std::shared_ptr<output::LogFile> {
     if (!file) return nullptr;
     const std::string path = logs_.filtered_file(stream);
-    return std::make_shared<output::LogFile>(files_, path, std::move(file), pump_.handlers_for(path));
+    return std::make_shared<output::LogFile>(files_, path, std::move(file), settings_.output.log_max_bytes,
+                                             pump_.handlers_for(path));
   };
   pump_.use_filtered(filtered(round_files_.filtered_out, "stdout"), filtered(round_files_.filtered_err, "stderr"));
   handlers_.on_opened(round);
@@ -141,9 +167,24 @@ std::vector<StderrOfWorker> OutputHost::take_stderrs() {
   return all;
 }
 
+// Only then no worker's line can get between the status line and its end.
+bool OutputHost::all_passes_through_us() const {
+  if (!settings_.output.status_line || ours_.err != OurStreams::Kind::kTerminal) return false;
+  // Somebody behind a pipe (tee, less) may be writing to the same terminal.
+  if (is_pipe(STDOUT_FILENO)) return false;
+  for (std::size_t rank = 0; rank < settings_.output.ranks.size(); ++rank) {
+    const output::RankStreams plan = output::plan_streams(flags_of(static_cast<int>(rank)), ours_);
+    if (plan.err.kind == output::StreamPlan::Kind::kInherit) return false;
+    if (plan.out.kind == output::StreamPlan::Kind::kInherit && are_one_terminal(ours_)) return false;
+  }
+  return true;
+}
+
 void OutputHost::flush() {
+  status_.wait_for({});
   out_.flush();
   err_.flush();
+  status_.hide();
   log::set_output({});
   if (const output::Dropped& dropped = out_.dropped(); dropped.lines > 0) {
     log::warning(format("stdout: {}", output::dropped_text(dropped, out_.why_dropped())));

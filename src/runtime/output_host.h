@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "rendezvous/protocol/messages.h"
+#include "src/base/waiting.h"
 #include "src/net/loop.h"
 #include "src/net/side_thread.h"
 #include "src/output/console_writer.h"
 #include "src/output/lines/stream_plan.h"
 #include "src/output/pump.h"
+#include "src/output/status_drawer.h"
 #include "src/runtime/job_report.h"
 #include "src/runtime/launch_settings.h"
 #include "src/runtime/log_host.h"
@@ -49,12 +51,17 @@ class OutputHost {
   std::vector<StderrOfWorker> take_stderrs();
 
   void resize() { pump_.resize(); }
+  // Tells the user what is waited for; see StatusDrawer.
+  void wait_for(std::optional<Waiting> waiting) { status_.wait_for(std::move(waiting)); }
+  void hide_status() { status_.hide(); }
+  void show_status() { status_.show(); }
   // Waits until the consoles have everything, as long as they go on taking it, and tells what they have not.
   void flush();
 
  private:
   void opened(protocol::RoundNumber round, output::RoundFiles files);
   output::OutputFlags flags_of(int local_rank) const;
+  bool all_passes_through_us() const;
 
   const LaunchSettings& settings_;
   net::SideThread& files_;
@@ -63,9 +70,12 @@ class OutputHost {
   std::string hostname_;
   LogHost logs_;
   output::RoundFiles round_files_;
+  std::shared_ptr<output::StatusLine> status_line_;  // null where none is drawn
+  std::shared_ptr<output::ConsoleThread> err_thread_;
   output::ConsoleWriter out_;
   output::ConsoleWriter err_;
   output::Pump pump_;
+  output::StatusDrawer status_;
   std::vector<output::TailSource> tail_sources_;  // by local rank
 };
 

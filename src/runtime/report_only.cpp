@@ -90,7 +90,7 @@ Status write_page(const std::string& path, const std::string& page) {
 }
 
 int refuse(const Error& error) {
-  log::error(error.text());
+  log::critical(error.text());
   return kExitUsage;
 }
 

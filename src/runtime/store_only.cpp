@@ -2,7 +2,6 @@
 
 #include <signal.h>
 
-#include "src/base/console.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/process/signal_source.h"
@@ -13,7 +12,7 @@ namespace elastic::runtime {
 
 int serve_store(std::uint16_t port) {
   if (const Status prepared = prepare_process("--store-only", 0); !prepared) {
-    log::error(prepared.error().text());
+    log::critical(prepared.error().text());
     return 1;
   }
   net::Loop loop;
@@ -22,12 +21,12 @@ int serve_store(std::uint16_t port) {
   if (!endpoint) {
     Error error = endpoint.error();
     if (!error.remedy.empty()) error.remedy = "end it, or choose another --port";
-    log::error(error.text());
+    log::critical(error.text());
     return 1;
   }
   const process::SignalSource signals(loop, {SIGTERM, SIGINT, SIGHUP, SIGQUIT},
                                       [&](const process::ReceivedSignal&) { loop.stop(); });
-  write_to_stderr(format("elastic-run: the worker store listens on port {}\n", endpoint->port));
+  log::answer("store_listens", format("the worker store listens on port {}", endpoint->port), {{"port", endpoint->port}});
   loop.run();
   return 0;
 }

@@ -66,10 +66,10 @@ def torch_version(torchrun_path):
     return "unknown"
 
 
-def compile_c(name, directory):
-    """The path of a static executable made of tests/bench/NAME.c."""
+def compile_c(name, directory, place=HERE):
+    """The path of a static executable made of tests/bench/NAME.c, or of one in another place."""
     path = pathlib.Path(directory) / name
-    command = ["cc", "-O2", "-static", "-Wall", "-Wextra", "-o", path, HERE / f"{name}.c"]
+    command = ["cc", "-O2", "-static", "-Wall", "-Wextra", "-o", path, place / f"{name}.c"]
     try:
         made = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError:

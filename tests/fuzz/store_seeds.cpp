@@ -5,19 +5,13 @@
 //   store_seeds FILE ...            plays files
 
 #include <cstdint>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "rendezvous/store/test_requests.h"
+#include "tests/fuzz/seed_files.h"
 #include "tests/fuzz/store_events.h"
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace elastic {
 namespace {
@@ -86,7 +80,7 @@ class Story {
   Writer writer_;
 };
 
-using Seeds = std::map<std::string, std::string>;  // file name, input
+using seed_files::Seeds;
 
 std::string number(Op op) { return store::test::op(op); }
 
@@ -336,55 +330,9 @@ Seeds make_seeds() {
   return seeds;
 }
 
-std::string content_of(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void play(const std::string& name, const std::string& input) {
-  std::fprintf(stderr, "%s\n", name.c_str());  // where it aborts, this names the input
-  LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
-}
-
-int write_seeds(const std::filesystem::path& directory) {
-  for (const auto& [name, input] : make_seeds()) {
-    const auto path = directory / name;
-    std::filesystem::create_directories(path.parent_path());
-    std::ofstream(path, std::ios::binary) << input;
-  }
-  return 0;
-}
-
-int check_seeds(const std::filesystem::path& directory) {
-  const Seeds seeds = make_seeds();
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
-    const std::string name = std::filesystem::relative(entry.path(), directory).string();
-    if (entry.is_directory() || seeds.contains(name)) continue;
-    std::fprintf(stderr, "%s is none of the seeds: write them anew\n", name.c_str());
-    return 1;
-  }
-  for (const auto& [name, input] : seeds) {
-    if (content_of(directory / name) != input) {
-      std::fprintf(stderr, "%s is not what store_seeds.cpp says: write them anew\n", name.c_str());
-      return 1;
-    }
-    play(name, input);
-  }
-  std::fprintf(stderr, "%zu seeds\n", seeds.size());
-  return 0;
-}
-
 }  // namespace
 }  // namespace elastic
 
 int main(int count, char** arguments) {
-  const std::string_view first = count > 1 ? arguments[1] : "";
-  if (first == "--write" && count == 3) return elastic::write_seeds(arguments[2]);
-  if (first == "--check" && count == 3) return elastic::check_seeds(arguments[2]);
-  if (count < 2 || first.starts_with('-')) {
-    std::fputs("usage: store_seeds --write DIRECTORY | --check DIRECTORY | FILE ...\n", stderr);
-    return 2;
-  }
-  for (int i = 1; i < count; ++i) elastic::play(arguments[i], elastic::content_of(arguments[i]));
-  return 0;
+  return elastic::seed_files::run("store_seeds", elastic::make_seeds(), count, arguments);
 }

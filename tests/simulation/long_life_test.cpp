@@ -55,8 +55,11 @@ class World {
       : random_(seed_of_this_run()),
         crashes_left_(crashes),
         max_restarts_(max_restarts),
-        coordinator_({.nodes = 1, .max_restarts = max_restarts}),
-        lifecycle_({.local_world_size = kWorkers, .shutdown_timeout_ms = kShutdownTimeoutMs, .logs = true}) {
+        coordinator_({}),
+        lifecycle_({.local_world_size = kWorkers,
+                    .shutdown_timeout_ms = kShutdownTimeoutMs,
+                    .logs = true,
+                    .terms = {.max_restarts = max_restarts}}) {
     happened(agent::Begin{});
   }
 
@@ -131,9 +134,11 @@ class World {
   // --- What the life cycle wants ---
 
   void carry_out(const agent::ToCoordinator& effect) {
-    for (job::Send& send : coordinator_.on_message(kNode, effect.message)) {
-      must(send.to == kNode, "a message goes to the only node");
-      happened(agent::FromCoordinator{std::move(send.message)});
+    for (job::Effect& wanted : coordinator_.on_event(job::Said{kNode, effect.message}, now_ms_)) {
+      auto* send = std::get_if<job::Send>(&wanted);
+      if (send == nullptr) continue;
+      must(send->to == kNode, "a message goes to the only node");
+      happened(agent::FromCoordinator{std::move(send->message)});
     }
   }
 
@@ -222,6 +227,7 @@ class World {
     verdict_ = effect.verdict;
   }
 
+  void carry_out(const agent::CheckNode&) { must(false, "nothing is checked here"); }
   void carry_out(const agent::NameSurvivors&) { must(false, "nobody survives SIGKILL here"); }
   void carry_out(const agent::AbandonWorkers&) { must(false, "nobody is abandoned here"); }
   void carry_out(const agent::Paused&) { must(false, "nobody pauses here"); }

@@ -177,6 +177,16 @@ def test_a_header_of_ours_that_does_something_is_found(house, used):
     assert [line for line in broken if line.startswith("src/agent/bad.h:1:") and "is not pure" in line]
 
 
+def test_hashes_of_libsodium_are_pure_in_one_file_and_its_random_numbers_in_none(house):
+    assert house({"rendezvous/protocol/proof.cpp": "#include <sodium/crypto_generichash.h>"}) == []
+    for path, header in [("rendezvous/protocol/proof.cpp", "sodium/randombytes.h"),
+                         ("rendezvous/protocol/proof.cpp", "sodium.h"),
+                         ("rendezvous/protocol/proof.h", "sodium/crypto_generichash.h"),
+                         ("src/job/bad.cpp", "sodium/crypto_generichash.h")]:
+        broken = house({path: f"#include <{header}>"})
+        assert [line for line in broken if line.startswith(f"{path}:") and "pure code may not" in line]
+
+
 def test_doctest_is_for_tests_only(house):
     assert house({"src/job/good_test.cpp": "#include <doctest/doctest.h>"}) == []
     assert "doctest" in house({"src/job/bad.h": "#include <doctest/doctest.h>"})[0]
@@ -187,6 +197,7 @@ def test_doctest_is_for_tests_only(house):
     ("src/base/bad.cpp", "nlohmann/json.hpp"), ("src/base/json.h", "nlohmann/json.hpp"),
     ("src/runtime/bad.cpp", "CLI/CLI.hpp"), ("cli/bad.h", "CLI/App.hpp"),
     ("src/runtime/bad.cpp", "uv.h"), ("src/net/bad.h", "uv.h"),
+    ("src/runtime/bad.cpp", "sodium.h"), ("rendezvous/protocol/session.cpp", "sodium/utils.h"),
 ])
 def test_a_heavy_header_outside_its_wall_is_found(house, path, header):
     broken = house({path: f"#include <{header}>"})

@@ -15,12 +15,14 @@ DIRECT_IO = 1  # every write comes here at once
 
 class FileServer(DeafServer):
     """Files and directories in memory, mounted as a DeafServer is. Every write of at most 4 KiB takes
-    `write_seconds`; once `deaf_after` bytes were written nothing is answered any more."""
+    `write_seconds`; nothing is answered any more once `deaf_after` bytes were written, or from the first request
+    of the kind `deaf_at` on."""
 
-    def __init__(self, directory, write_seconds=0.0, deaf_after=None):
+    def __init__(self, directory, write_seconds=0.0, deaf_after=None, deaf_at=None):
         super().__init__(directory)
         self._write_seconds = write_seconds
         self._deaf_after = deaf_after
+        self._deaf_at = deaf_at
         self._files = {1: {}}  # by node: a directory's names and nodes, or a file's bytes
         self._written = 0
 
@@ -46,6 +48,8 @@ class FileServer(DeafServer):
             if operation in (FORGET, INTERRUPT):
                 continue
             if operation == WRITE and self._deaf_after is not None and self._written >= self._deaf_after:
+                self.asked.set()
+            if operation == self._deaf_at:
                 self.asked.set()
             if self.asked.is_set():
                 continue

@@ -12,7 +12,7 @@ import threading
 
 import harness
 import pytest
-from file_server import FileServer
+from file_server import RENAME, FileServer
 
 SH = ["--no-python", "sh", "-c"]
 QUIET = {"OMP_NUM_THREADS": "1"}
@@ -336,6 +336,34 @@ def test_a_disk_that_only_is_slow_gets_everything(elastic_run, static_c, tmp_pat
     same = server.content("*", "attempt_0", "0", "stdout.log") == text_of(0)
     assert same
 
+@pytest.mark.parametrize("option", ["-r", "-t"])
+def test_a_log_file_whose_renaming_hangs_costs_the_log_and_not_the_training(
+        elastic_run, static_c, tmp_path, file_server, option):
+    server = file_server(deaf_at=RENAME)
+    running = elastic_run.start("--log-dir=logs", option, "1", "--log-max-bytes=64K", "--no-python", static_c(WRITER),
+                                str(2 * MANY), env=QUIET, preexec_fn=server.mount_here, stdout=subprocess.DEVNULL)
+    server.start()
+    harness.wait_until((tmp_path / "done.0").exists, timeout=30)
+    assert server.asked.is_set()
+    assert running.popen.wait(30) == 0
+    server.close()
+    result = running.wait()
+    assert re.search(r"warning: /\S+/0/stdout\.log does not answer; what follows is not kept\n", result.stderr)
+
+
+def test_nothing_is_dropped_when_many_ranks_end_at_once_with_full_pipes_and_the_console_takes_it(
+        elastic_run, static_c, tmp_path):
+    """More lies in the pipes then than may wait for the console."""
+    count = 10_000
+    with open(tmp_path / "console", "wb") as console:
+        result = elastic_run("--nproc-per-node=10", "--log-dir=logs", "-t", "1", "--no-python", static_c(WRITER),
+                             str(count), env=QUIET, stdout=console)
+    assert (result.returncode, result.stderr) == (0, "")
+    found = (tmp_path / "console").read_bytes()
+    for rank in range(10):
+        same = b"".join(re.findall(rb"^\[default%d\]:.*\n" % rank, found, re.MULTILINE)) == prefixed(rank, count)
+        assert same, rank
+
 
 # --- On a terminal
 
@@ -365,9 +393,17 @@ class Screen:
                 self._data += piece
                 self._changed.notify_all()
 
-    def wait_for(self, text):
+    def wait_until(self, predicate):
+        """Waits until what it has been sent so far is so."""
         with self._changed:
-            assert self._changed.wait_for(lambda: text in self._data, 30), bytes(self._data)
+            assert self._changed.wait_for(lambda: predicate(self._data), 30), bytes(self._data)
+
+    def wait_for(self, text):
+        self.wait_until(lambda data: text in data)
+
+    def data(self):
+        with self._changed:
+            return bytes(self._data)
 
     def shown(self):
         self._reader.join()
@@ -375,12 +411,13 @@ class Screen:
         return bytes(self._data)
 
 
-def at(screen, elastic_run, *arguments, **more):
+def at(screen, elastic_run, *arguments, env=None, **more):
     """Starts it with its streams at the screen, which is its controlling terminal: so SIGWINCH comes."""
     def take():
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
-    running = elastic_run.start(*arguments, env=QUIET | {"TERM": "xterm"}, preexec_fn=take,
+    running = elastic_run.start(*arguments, env=QUIET | {"TERM": "xterm"} | (env or {}),
+                                preexec_fn=take,
                                 **{"stdin": screen.slave, "stdout": screen.slave, "stderr": screen.slave} | more)
     screen.handed_over()
     return running

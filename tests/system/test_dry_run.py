@@ -25,7 +25,7 @@ def plan(elastic_run):
 
 TRUE = ["--no-python", "true"]
 PLAN = {"nodes", "workers on this node", "role", "program", "job id", "worker store", "restarts", "stop",
-        "signals that end the job", "log directory"}
+        "signals that end the job", "log directory", "stdout", "stderr", "end of stderr"}
 
 
 def test_every_value_of_the_plan_has_an_origin(plan):
@@ -53,6 +53,35 @@ def test_every_flag_has_a_value_and_an_origin(plan):
     assert flags["log_dir"] == {"value": None, "origin": "default"}
     for name, flag in flags.items():
         assert set(flag) == {"value", "origin"} and flag["origin"], name
+
+
+def test_where_output_goes_is_in_the_plan(plan):
+    def entries(*options, env=None):
+        planned = plan("--nproc-per-node=3", *options, *TRUE, env={"OMP_NUM_THREADS": "1"} | (env or {}))["plan"]
+        return {name: (entry["value"], entry["origin"]) for name, entry in planned.items()}
+
+    default = entries()
+    assert default["stdout"] == default["stderr"] == ("console", "default")
+    assert default["end of stderr"] == ("64 KiB of each rank, for the failure report", "default")
+    assert entries("-r", "3", "-t", "0:1,1:3")["stdout"] == (
+        "local ranks 0-1: log file and console; 2: log file", "command line: -r 3, command line: -t 0:1,1:3")
+    cut = entries("--local-ranks-filter=1", env={"PET_TEE": "1"})
+    assert cut["stdout"] == ("local ranks 0, 2: log file; 1: log file and console",
+                             "environment: PET_TEE, command line: --local-ranks-filter=1")
+    assert cut["stderr"][0] == "local ranks 0, 2: nowhere (--local-ranks-filter); 1: console"
+    assert cut["line prefix"] == ("[${role_name}${local_rank}]:", "default")
+    named = {"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": "$rank "}
+    assert entries("-t", "3", env=named)["line prefix"] == ("$rank ", f"environment: {list(named)[0]}")
+    assert entries("-t", "3", "--log-line-prefix-template=x:", env=named)["line prefix"] == (
+        "x:", "command line: --log-line-prefix-template=x:")
+    assert entries("-t", "1", "--duplicate-stdout-filters=loss,a b")["filtered_stdout.log"] == (
+        "lines of --tee with loss or 'a b'", "command line: '--duplicate-stdout-filters=loss,a b'")
+    assert entries("--stderr-tail=never")["end of stderr"] == ("not kept", "command line: --stderr-tail=never")
+    assert entries(env={"PET_LOG_MAX_BYTES": "1M"})["log files"] == (
+        "at most 1048576 bytes each, and one older file", "environment: PET_LOG_MAX_BYTES")
+    without = entries("--log-dir=/dev/null", "-t", "3", "-r", "3", "--log-max-bytes=1M", "--local-ranks-filter=0")
+    assert without["stdout"][0] == without["stderr"][0] == "console"
+    assert not {"line prefix", "log files"} & set(without)
 
 
 def test_the_text_has_what_the_json_has(elastic_run, plan, script):

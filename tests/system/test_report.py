@@ -1,9 +1,15 @@
 """elastic-run --report: what was said of a failed job, again, from what the run has left."""
 
+import ctypes
+import json
+import os
 import re
+import socket
 
 import pytest
+from deaf_server import CLONE_NEWNS, MS_PRIVATE, MS_REC
 
+MS_BIND = 4096
 FAILS = ["--no-python", "sh", "-c", 'echo "<b>boom</b>" >&2; exit 3']
 
 
@@ -61,3 +67,25 @@ def test_what_is_no_report_is_refused_with_the_reason(elastic_run, failed, tmp_p
         result = elastic_run(*arguments)
         assert (result.returncode, result.stdout) == (2, ""), result
         assert result.stderr.startswith("elastic-run: error: ") and message in result.stderr, result
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to put another file in the place of /etc/hosts")
+def test_the_host_is_named_with_the_domain_that_the_hosts_file_has(elastic_run, tmp_path):
+    name = socket.gethostname()
+    (tmp_path / "hosts").write_text(f"127.0.0.1 localhost.localdomain localhost\n10.1.2.3 full.example.com {name}\n")
+
+    def prepare():
+        libc = ctypes.CDLL(None, use_errno=True)
+        if (libc.unshare(CLONE_NEWNS) or libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None) or
+                libc.mount(os.fsencode(tmp_path / "hosts"), b"/etc/hosts", None, MS_BIND, None)):
+            raise OSError(ctypes.get_errno(), "cannot mount")
+
+    result = elastic_run("--log-dir=logs", "-t", "2", "--log-line-prefix-template=<${hostname}>", *FAILS,
+                         preexec_fn=prepare)
+    assert result.returncode == 1
+    assert f"<{name}><b>boom</b>\n" in result.stderr  # torchrun's prefix has the short one
+    if "." not in name:
+        assert re.search(r"^    at .* on full\.example\.com$", result.stderr, re.MULTILINE)
+        assert "\n  host      : full.example.com\n" in result.stderr
+        run, = (tmp_path / "logs").iterdir()
+        assert json.loads((run / "failure.json").read_text())["host"] == "full.example.com"

@@ -9,11 +9,6 @@
 namespace elastic::output {
 namespace {
 
-Dropped count(std::string_view bytes) {
-  const auto ends = static_cast<std::uint64_t>(std::ranges::count(bytes, '\n'));
-  return {ends + (bytes.ends_with('\n') ? 0u : 1u), bytes.size()};
-}
-
 void operator+=(Dropped& sum, const Dropped& more) {
   sum.lines += more.lines;
   sum.bytes += more.bytes;
@@ -27,9 +22,10 @@ std::string dropped_text(const Dropped& dropped, std::string_view why) {
                 dropped.lines == 1 ? "was" : "were", why);
 }
 
-ConsoleBuffer::ConsoleBuffer(Notice notice, std::size_t max_bytes)
-    : notice_(notice), max_bytes_(max_bytes) {
+ConsoleBuffer::ConsoleBuffer(Notice notice, std::size_t max_bytes, LineOf line_of)
+    : notice_(notice), max_bytes_(max_bytes), line_of_(std::move(line_of)) {
   ELASTIC_CHECK(max_bytes_ > 0);
+  if (!line_of_) line_of_ = [](std::string_view text) { return format("elastic-run: warning: {}\n", text); };
 }
 
 void ConsoleBuffer::add(int source, std::string_view lines) {
@@ -49,21 +45,37 @@ void ConsoleBuffer::add_raw(int source, std::string_view bytes) {
   if (fits > 0) {
     append(bytes.substr(0, fits));
     last_source_ = source;
+    cut_sources_.erase(source);
   }
   if (fits == bytes.size()) return;
   dropping_ = true;
-  const Dropped lost = count(bytes.substr(fits));
+  const Dropped lost = count(source, bytes.substr(fits));
   untold_ += lost;
   dropped_ += lost;
 }
 
+void ConsoleBuffer::end_line() {
+  if (!at_line_start_ && !dropping_ && !given_up_) append("\n");
+}
+
 void ConsoleBuffer::give_up(std::string_view unwritten) {
   given_up_ = true;
-  for (const std::string_view lost : {unwritten, std::string_view(waiting_).substr(taken_)}) {
-    if (!lost.empty()) dropped_ += count(lost);
-  }
+  // The one may end in the middle of a line, which goes on in the other.
+  const std::string lost = std::string(unwritten).append(waiting_, taken_);
+  if (!lost.empty()) dropped_ += count(last_source_, lost);
   waiting_ = {};
   taken_ = 0;
+}
+
+// Of bytes that are dropped. A line that is dropped in pieces is counted with the first.
+Dropped ConsoleBuffer::count(int source, std::string_view bytes) {
+  auto lines = static_cast<std::uint64_t>(std::ranges::count(bytes, '\n'));
+  if (cut_sources_.erase(source) > 0) --lines;
+  if (!bytes.ends_with('\n')) {
+    ++lines;
+    cut_sources_.insert(source);
+  }
+  return {lines, bytes.size()};
 }
 
 void ConsoleBuffer::append(std::string_view bytes) {
@@ -93,9 +105,10 @@ bool ConsoleBuffer::take(std::string& bytes, std::size_t max_bytes) {
 void ConsoleBuffer::resume() {
   if (!dropping_ || given_up_ || size() > max_bytes_ / 2) return;
   dropping_ = false;
+  cut_sources_.clear();
   const Dropped lost = std::exchange(untold_, {});
   if (!at_line_start_) append("\n");
-  if (notice_ == Notice::kInPlace) append(format("elastic-run: warning: {}\n", dropped_text(lost)));
+  if (notice_ == Notice::kInPlace) append(line_of_(dropped_text(lost)));
 }
 
 }  // namespace elastic::output

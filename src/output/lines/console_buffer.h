@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -11,7 +13,7 @@ namespace elastic::output {
 
 // Output that was dropped.
 struct Dropped {
-  std::uint64_t lines = 0;  // a piece without a line end counts as one
+  std::uint64_t lines = 0;  // of which something is missing, the last one without its end, too
   std::uint64_t bytes = 0;
 };
 
@@ -24,16 +26,23 @@ std::string dropped_text(const Dropped& dropped, std::string_view why = "the con
 class ConsoleBuffer {
  public:
   enum class Notice : unsigned char {
-    kInPlace,  // "elastic-run: warning: " and dropped_text() as a line
+    kInPlace,  // dropped_text() as a line of ours
     kNone,     // the console carries data (stdout): the caller tells from dropped()
   };
-  explicit ConsoleBuffer(Notice notice, std::size_t max_bytes = limits::kConsoleWaitingBytes);
+  // Makes a line, with its end, of a warning.
+  using LineOf = std::function<std::string(std::string_view text)>;
+  explicit ConsoleBuffer(Notice notice, std::size_t max_bytes = limits::kConsoleWaitingBytes, LineOf line_of = {});
 
   // Adds whole lines of one source (any number that tells sources apart). The last line may lack
   // its end (a rest that was flushed): a line end is put in then before another source's lines.
   void add(int source, std::string_view lines);
   // Adds bytes of a terminal as they are: no line end is put before them.
   void add_raw(int source, std::string_view bytes);
+
+  // Ends the line that was begun, if there is one.
+  void end_line();
+  // Whether what was added last ends with a line end, or nothing was.
+  bool at_line_start() const { return at_line_start_; }
 
   // Takes the next bytes, at most `max_bytes`: into the caller's string, whose former content is
   // lost and whose memory is used again. False, and an empty string, if nothing waits.
@@ -52,16 +61,19 @@ class ConsoleBuffer {
 
  private:
   void append(std::string_view bytes);
+  Dropped count(int source, std::string_view bytes);
   void resume();
 
   Notice notice_;
   std::size_t max_bytes_;
+  LineOf line_of_;
   std::string waiting_;
   std::size_t taken_ = 0;  // of waiting_
   bool at_line_start_ = true;
   int last_source_ = -1;
   bool dropping_ = false;
   bool given_up_ = false;
+  std::set<int> cut_sources_;  // whose last line is counted as dropped, and may go on
   Dropped untold_;  // since dropping began
   Dropped dropped_;
 };

@@ -111,6 +111,24 @@ TEST_CASE("a terminal's bytes pass as they are, and lines of others begin on a n
   CHECK(take(buffer) == "\r 10%\r 20%\nline\n");
 }
 
+TEST_CASE("a line that was begun is ended on demand, and only then") {
+  ConsoleBuffer buffer(Notice::kInPlace, 100);
+  buffer.end_line();
+  CHECK(buffer.at_line_start());
+  buffer.add_raw(0, "\r 10%");
+  CHECK(!buffer.at_line_start());
+  buffer.end_line();
+  buffer.end_line();
+  CHECK(buffer.at_line_start());
+  CHECK(take(buffer) == "\r 10%\n");
+}
+
+TEST_CASE("the message about dropped lines is made by whom the owner names") {
+  ConsoleBuffer buffer(Notice::kInPlace, 4, [](std::string_view text) { return "<" + std::string(text) + ">\n"; });
+  buffer.add(0, "abcdefg\n");
+  CHECK(take(buffer) == "<1 line (8 bytes) of worker output was dropped: the console is slow>\n");
+}
+
 TEST_CASE("a buffer that is never quite empty does not grow") {
   ConsoleBuffer buffer(Notice::kInPlace, 1000);
   const std::string line(99, 'x');
@@ -121,6 +139,26 @@ TEST_CASE("a buffer that is never quite empty does not grow") {
   }
   CHECK(buffer.size() == 100);
   CHECK(buffer.memory() <= 4000);
+}
+
+TEST_CASE("a line that is dropped in pieces is counted once") {
+  ConsoleBuffer buffer(Notice::kNone, 4);
+  buffer.add(0, "abcdefgh");
+  buffer.add(1, "one\n");
+  buffer.add(0, "ijkl");
+  buffer.add(0, "mnop\nnext");
+  CHECK(buffer.dropped().lines == 3);
+  CHECK(buffer.dropped().bytes == 8 + 4 + 4 + 9);
+}
+
+TEST_CASE("a line of which a closed console has taken the beginning is counted once") {
+  ConsoleBuffer buffer(Notice::kInPlace, 100);
+  buffer.add(1, "one\ntwo\nthree\n");
+  std::string taken;
+  REQUIRE(buffer.take(taken, 6));
+  buffer.give_up("tw");  // "o\n" goes on in what waits
+  CHECK(buffer.dropped().lines == 2);
+  CHECK(buffer.dropped().bytes == 10);
 }
 
 TEST_CASE("what a console that is given up has not taken is counted, with all that comes later") {

@@ -6,15 +6,16 @@ namespace {
 using Kind = StreamPlan::Kind;
 
 // One stream that goes to its log file, and by --tee to the console.
-StreamPlan plan_logged(bool tee, bool on_console, bool filtered, bool tail) {
+StreamPlan plan_logged(bool on_console, bool filtered, bool rotated, bool tail) {
+  const bool shown = on_console || filtered;
   // Nobody but the file is to have it: the worker writes it itself, at the speed of the disk.
-  if (!tee || (!on_console && !filtered)) return {.kind = Kind::kFile};
+  if (!shown && !rotated) return {.kind = Kind::kFile};
   return {.kind = Kind::kPipe,
           .to_console = on_console,
           .to_file = true,
           .to_filtered = filtered,
           .keeps_tail = tail,
-          .has_prefix = true};
+          .has_prefix = shown};
 }
 
 // stderr that is not logged.
@@ -45,13 +46,14 @@ RankStreams plan_streams(const OutputFlags& flags, const OurStreams& ours) {
 
   RankStreams plan;
   if (logged & kStdoutBit) {
-    plan.out =
-        plan_logged(flags.tee & kStdoutBit, out_on_console, shown && flags.filters_stdout, false);
+    const bool tee = (flags.tee & kStdoutBit) != 0;
+    plan.out = plan_logged(tee && out_on_console, tee && shown && flags.filters_stdout, flags.rotated, false);
   } else {
     plan.out = {.kind = out_on_console ? Kind::kInherit : Kind::kNull};
   }
   if (logged & kStderrBit) {
-    plan.err = plan_logged(flags.tee & kStderrBit, err_on_console, shown && flags.filters_stderr,
+    const bool tee = (flags.tee & kStderrBit) != 0;
+    plan.err = plan_logged(tee && err_on_console, tee && shown && flags.filters_stderr, flags.rotated,
                            flags.stderr_tail);
   } else {
     plan.err = plan_stderr(err_on_console, flags.stderr_tail, ours);

@@ -15,6 +15,7 @@ struct OutputFlags {
   bool filters_stderr = false;  // --duplicate-stderr-filters is given
   bool log_dir = true;          // false: --log-dir=/dev/null
   bool stderr_tail = true;      // --stderr-tail=auto; false: never
+  bool rotated = false;         // --log-max-bytes is given
 };
 
 // What our own descriptors are.
@@ -31,7 +32,7 @@ struct OurStreams {
 struct StreamPlan {
   enum class Kind : unsigned char {
     kInherit,  // our own descriptor
-    kFile,     // its log file, opened for writing
+    kFile,     // its log file, opened for writing; never where that is rotated
     kPipe,     // a pipe that the launcher reads
     kPty,      // a pseudo-terminal that the launcher reads and passes on byte by byte
     kNull,     // /dev/null

@@ -41,14 +41,15 @@ std::vector<Case> all_cases() {
     }
   }
   std::vector<Case> cases;
-  for (unsigned bits = 0; bits < 1u << 9; ++bits) {
+  for (unsigned bits = 0; bits < 1u << 10; ++bits) {
     const OutputFlags flags{.redirects = bits & 3,
                             .tee = bits >> 2 & 3,
                             .shown = (bits & 16) != 0,
                             .filters_stdout = (bits & 32) != 0,
                             .filters_stderr = (bits & 64) != 0,
                             .log_dir = (bits & 128) != 0,
-                            .stderr_tail = (bits & 256) != 0};
+                            .stderr_tail = (bits & 256) != 0,
+                            .rotated = (bits & 512) != 0};
     for (const OurStreams& each : ours) cases.push_back({flags, each});
   }
   return cases;
@@ -60,6 +61,7 @@ std::string describe(const Case& each) {
          (each.flags.shown ? "" : " cut") + (each.flags.filters_stdout ? " filter-out" : "") +
          (each.flags.filters_stderr ? " filter-err" : "") +
          (each.flags.log_dir ? "" : " no-log-dir") + (each.flags.stderr_tail ? "" : " tail=never") +
+         (each.flags.rotated ? " rotated" : "") +
          " out=" + kinds[static_cast<int>(each.ours.out)] +
          " err=" + kinds[static_cast<int>(each.ours.err)] + (each.ours.same ? " same" : "") +
          (each.ours.can_make_terminals ? "" : " no-ptmx");
@@ -67,6 +69,12 @@ std::string describe(const Case& each) {
 
 StreamPlan pipe(bool console, bool file, bool filtered, bool tail) {
   return {Kind::kPipe, console, file, filtered, tail, file};
+}
+
+// What goes to its log file only: the worker's own descriptor, unless the file is rotated.
+StreamPlan file_only(const Case& each, unsigned bit) {
+  if (!each.flags.rotated) return {.kind = Kind::kFile};
+  return {.kind = Kind::kPipe, .to_file = true, .keeps_tail = bit == kStderrBit && each.flags.stderr_tail};
 }
 
 // What one stream is to be, the first row that applies: when, what, and why.
@@ -79,16 +87,14 @@ struct Row {
 const std::vector<Row>& rows() {
   static const std::vector<Row> kRows = {
       {"a redirect is the worker's own descriptor; the filters and the console are for --tee",
-       [](const Case& c, unsigned bit) { return c.logged(bit) && !c.teed(bit); },
-       [](const Case&, unsigned) { return StreamPlan{.kind = Kind::kFile}; }},
+       [](const Case& c, unsigned bit) { return c.logged(bit) && !c.teed(bit); }, file_only},
       {"a rank that the filter cuts writes what it tees to its file only, and is not copied",
-       [](const Case& c, unsigned bit) { return c.teed(bit) && c.cut(); },
-       [](const Case&, unsigned) { return StreamPlan{.kind = Kind::kFile}; }},
+       [](const Case& c, unsigned bit) { return c.teed(bit) && c.cut(); }, file_only},
       {"with no console and no filtered file a tee is a redirect",
        [](const Case& c, unsigned bit) {
          return c.teed(bit) && !c.visible(bit) && !c.filters(bit);
        },
-       [](const Case&, unsigned) { return StreamPlan{.kind = Kind::kFile}; }},
+       file_only},
       {"a tee is read by the launcher: console if there is one, file, filtered file; of stderr the "
        "tail",
        [](const Case& c, unsigned bit) { return c.teed(bit); },
@@ -196,6 +202,13 @@ TEST_CASE("--stderr-tail=never leaves both streams alone") {
   CHECK(plan.err.kind == Kind::kInherit);
   CHECK_FALSE(plan.shared);
   CHECK(plan.tail == TailSource::kNone);
+}
+
+TEST_CASE("a redirect whose file is rotated passes through the launcher, which then keeps the end of stderr") {
+  const RankStreams plan = plan_streams({.redirects = 3, .rotated = true}, {});
+  CHECK(plan.out == StreamPlan{.kind = Kind::kPipe, .to_file = true});
+  CHECK(plan.err == StreamPlan{.kind = Kind::kPipe, .to_file = true, .keeps_tail = true});
+  CHECK(plan.tail == TailSource::kKept);
 }
 
 TEST_CASE("--log-dir=/dev/null switches redirects, tee and the ranks filter off") {

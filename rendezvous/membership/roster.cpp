@@ -1,0 +1,60 @@
+#include "rendezvous/membership/roster.h"
+
+#include <utility>
+
+#include "src/base/check.h"
+#include "src/base/text.h"
+
+namespace elastic::membership {
+
+std::string Node::name() const {
+  if (!seat) return address.empty() ? "a node" : address;
+  return address.empty() ? format("node {}", place.node_rank) : format("node {} ({})", place.node_rank, address);
+}
+
+std::string Node::identity() const {
+  return claimed_rank ? format("rank {}", *claimed_rank) : address;
+}
+
+Node& Roster::add(Node node, Standing standing) {
+  const protocol::AgentId agent = node.agent;
+  const auto [place, is_new] = nodes_.emplace(agent, std::move(node));
+  ELASTIC_CHECK(is_new);
+  Node& added = place->second;
+  added.standing_ = standing;
+  ++counts_[static_cast<std::size_t>(standing)];
+  if (added.session) sessions_[*added.session] = agent;
+  return added;
+}
+
+void Roster::move(Node& node, Standing standing) {
+  --counts_[static_cast<std::size_t>(node.standing_)];
+  node.standing_ = standing;
+  ++counts_[static_cast<std::size_t>(standing)];
+}
+
+void Roster::erase(protocol::AgentId agent) {
+  const auto found = nodes_.find(agent);
+  ELASTIC_CHECK(found != nodes_.end());
+  set_session(found->second, {});
+  --counts_[static_cast<std::size_t>(found->second.standing_)];
+  nodes_.erase(found);
+}
+
+void Roster::set_session(Node& node, std::optional<protocol::NodeId> session) {
+  if (node.session) sessions_.erase(*node.session);
+  node.session = session;
+  if (session) sessions_[*session] = node.agent;
+}
+
+Node* Roster::find(protocol::AgentId agent) {
+  const auto found = nodes_.find(agent);
+  return found == nodes_.end() ? nullptr : &found->second;
+}
+
+Node* Roster::of_session(protocol::NodeId session) {
+  const auto found = sessions_.find(session);
+  return found == sessions_.end() ? nullptr : find(found->second);
+}
+
+}  // namespace elastic::membership

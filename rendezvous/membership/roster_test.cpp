@@ -1,0 +1,101 @@
+#include "rendezvous/membership/roster.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "rendezvous/membership/test_random.h"
+
+using namespace elastic::membership;
+
+namespace {
+
+Node node(std::uint64_t agent, std::optional<std::uint32_t> session = {}) {
+  Node made;
+  made.agent = agent;
+  made.session = session;
+  made.address = "host" + std::to_string(agent);
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("a roster finds nodes by agent and by session, and nothing where there is none") {
+  Roster roster;
+  Node& added = roster.add(node(5, 50), Standing::kReady);
+  CHECK(roster.find(5) == &added);
+  CHECK(roster.of_session(50) == &added);
+  CHECK(roster.has_session(50));
+  CHECK(roster.find(50) == nullptr);
+  CHECK(roster.of_session(5) == nullptr);
+  CHECK(!roster.has_session(5));
+  roster.erase(5);
+  CHECK(roster.find(5) == nullptr);
+  CHECK(roster.of_session(50) == nullptr);
+  CHECK(roster.size() == 0);
+}
+
+TEST_CASE("a node's session may end and another begin, and the old one means nothing then") {
+  Roster roster;
+  Node& added = roster.add(node(5, 50), Standing::kMember);
+  roster.set_session(added, {});
+  CHECK(!roster.has_session(50));
+  CHECK(roster.find(5) == &added);
+  roster.set_session(added, 51);
+  roster.set_session(added, 52);
+  CHECK(roster.of_session(51) == nullptr);
+  CHECK(roster.of_session(52) == &added);
+}
+
+TEST_CASE("the counts of the standings are those of the nodes, whatever happens") {
+  Roster roster;
+  TestRandom random(3);
+  for (int step = 0; step < 20'000; ++step) {
+    const std::uint64_t agent = random() % 40;
+    const auto standing = static_cast<Standing>(random() % kStandings);
+    Node* known = roster.find(agent);
+    if (known == nullptr) {
+      roster.add(node(agent, static_cast<std::uint32_t>(step)), standing);
+    } else if (random() % 4 == 0) {
+      roster.erase(agent);
+    } else {
+      roster.move(*known, standing);
+      CHECK(known->standing() == standing);
+    }
+    std::array<std::size_t, kStandings> counts{};
+    for (const auto& [number, each] : roster.nodes()) ++counts[static_cast<std::size_t>(each.standing())];
+    for (std::size_t i = 0; i < kStandings; ++i) REQUIRE(roster.count(static_cast<Standing>(i)) == counts[i]);
+  }
+}
+
+TEST_CASE("pointers to nodes stay good while others come and go") {
+  Roster roster;
+  Node& first = roster.add(node(500), Standing::kReady);
+  for (std::uint64_t agent = 0; agent < 500; ++agent) roster.add(node(agent), Standing::kMember);
+  for (std::uint64_t agent = 0; agent < 500; ++agent) roster.erase(agent);
+  CHECK(roster.find(500) == &first);
+  CHECK(first.address == "host500");
+}
+
+TEST_CASE("a node is named by its rank once it has a seat, and is counted under its claim or its address") {
+  Node one = node(1);
+  CHECK(one.name() == "host1");
+  CHECK(one.identity() == "host1");
+  one.place.node_rank = 3;
+  CHECK(one.name() == "host1");
+  one.seat = 4;
+  CHECK(one.name() == "node 3 (host1)");
+  one.claimed_rank = 7;
+  CHECK(one.identity() == "rank 7");
+  one.address.clear();
+  CHECK(one.name() == "node 3");
+  CHECK(Node{}.name() == "a node");
+}
+
+TEST_CASE("signs of life are counted") {
+  Node one = node(1);
+  one.is_heard(70);
+  one.is_heard(80);
+  CHECK(one.last_heard_ms == 80);
+  CHECK(one.heard == 2);
+}

@@ -1,0 +1,86 @@
+#include "rendezvous/membership/round_forming.h"
+
+#include <algorithm>
+
+#include "src/base/check.h"
+#include "src/base/text.h"
+
+namespace elastic::membership {
+namespace {
+
+using Kind = FormingDecision::Kind;
+
+std::string nodes_text(int count) { return format("{} {}", count, count == 1 ? "node" : "nodes"); }
+
+std::string seconds_text(std::int64_t duration_ms) { return format("{} s", static_cast<double>(duration_ms) / 1000); }
+
+FormingDecision form(int size, std::string reason) {
+  return {.kind = Kind::kForm, .size = size, .look_again_ms = {}, .reason = std::move(reason)};
+}
+
+FormingDecision wait_until(std::int64_t time_ms, std::string reason) {
+  return {.kind = Kind::kWait, .size = 0, .look_again_ms = time_ms, .reason = std::move(reason)};
+}
+
+// Fewer than the minimum are ready.
+FormingDecision too_few(const FormingView& view, const FormingRules& rules, std::int64_t now_ms) {
+  const std::int64_t deadline_ms = view.since_ms + rules.join_timeout_ms;
+  const std::string count = format("only {} of at least {}", view.ready, nodes_text(least_size(rules)));
+  if (now_ms < deadline_ms) return wait_until(deadline_ms, count + (view.again ? " are left" : " joined yet"));
+  return {.kind = Kind::kGiveUp,
+          .size = 0,
+          .look_again_ms = {},
+          .reason = format("{} {} within {}", count, view.again ? "were there again" : "joined",
+                           seconds_text(rules.join_timeout_ms))};
+}
+
+// The first round, with enough for it and fewer than the maximum.
+FormingDecision last_call(const FormingView& view, const FormingRules& rules, int size, std::int64_t now_ms) {
+  const std::int64_t deadline_ms = *view.enough_since_ms + rules.last_call_ms;
+  if (now_ms < deadline_ms) return wait_until(deadline_ms, format("last call: {} are there", nodes_text(view.ready)));
+  return form(size, format("the last call of {} is over", seconds_text(rules.last_call_ms)));
+}
+
+// A later round, with enough for it and fewer than the maximum.
+FormingDecision form_again(const FormingView& view, const FormingRules& rules, int size, std::int64_t now_ms) {
+  const bool smaller = size < round_size(view.previous_size, rules);
+  std::int64_t deadline_ms = now_ms;
+  if (view.was_below_min) deadline_ms = view.last_join_ms + rules.settle_ms;
+  if (smaller) deadline_ms = std::max(deadline_ms, view.since_ms + rules.grace_ms);
+  if (now_ms < deadline_ms) {
+    return wait_until(deadline_ms, smaller ? format("{} are there, the last round had {}", nodes_text(view.ready),
+                                                    view.previous_size)
+                                           : "other newcomers may follow");
+  }
+  return form(size, view.was_below_min ? "replacements have come" : "all survivors have stopped");
+}
+
+}  // namespace
+
+int least_size(const FormingRules& rules) {
+  const std::int64_t unit = std::max(rules.node_unit, 1);
+  return static_cast<int>((std::max(rules.min_nodes, 1) + unit - 1) / unit * unit);
+}
+
+int round_size(int ready, const FormingRules& rules) {
+  const int unit = std::max(rules.node_unit, 1);
+  const int size = std::min(ready, rules.max_nodes) / unit * unit;
+  return size < least_size(rules) ? 0 : size;
+}
+
+FormingDecision decide_forming(const FormingView& view, const FormingRules& rules, std::int64_t now_ms) {
+  if (view.awaited > 0) {
+    return {.kind = Kind::kWait,
+            .size = 0,
+            .look_again_ms = {},
+            .reason = format("{} of the last round may still run", nodes_text(view.awaited))};
+  }
+  const int size = round_size(view.ready, rules);
+  if (size == 0) return too_few(view, rules, now_ms);
+  if (size == round_size(rules.max_nodes, rules)) return form(size, format("all {} are there", nodes_text(size)));
+  if (view.again) return form_again(view, rules, size, now_ms);
+  ELASTIC_CHECK(view.enough_since_ms.has_value());
+  return last_call(view, rules, size, now_ms);
+}
+
+}  // namespace elastic::membership

@@ -1,0 +1,160 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rendezvous/protocol/messages.h"
+
+// The frames of the agent protocol and their bytes, both ways. docs/agent-protocol.md specifies every
+// byte. What a frame means, and when it is due, is in session.h.
+namespace elastic::protocol {
+
+using Bytes = std::span<const std::uint8_t>;
+using ByteString = std::vector<std::uint8_t>;
+using Nonce = std::array<std::uint8_t, 32>;
+using Proof = std::array<std::uint8_t, 32>;
+
+// The first bytes of a connection, in both directions. No text begins like this, nor do TLS, HTTP/2 and
+// PyTorch's TCPStore (0x00).
+inline constexpr std::array<std::uint8_t, 8> kMark = {0x8E, 'e', 'l', 'a', 's', 't', 'i', 'c'};
+
+// Of the protocol. A newer minor only adds what an older reader may pass over.
+struct Version {
+  std::uint16_t major = 1;
+  std::uint16_t minor = 0;
+  bool operator==(const Version&) const = default;
+  std::string text() const;  // "1.0"
+};
+inline constexpr Version kOurVersion = {};
+
+// Numbers on the wire: they never change, and a new one of a minor version is kFirstOptional or above.
+enum class FrameType : std::uint8_t {
+  kHello = 1,
+  kChallenge = 2,
+  kProof = 3,
+  kWelcome = 4,
+  kRefused = 5,
+  kKeepAlive = 6,
+  kKept = 7,
+  kNodeIsEmpty = 8,
+  // Agent to coordinator.
+  kNodeJoins = 16,
+  kStoreIsOpen = 17,
+  kWorkerFailed = 18,
+  kWorkersSucceeded = 19,
+  kNodeCannotRun = 20,
+  kNodeStopped = 21,
+  kNodeLeaves = 22,
+  kCheckDone = 23,
+  kVerdictHeard = 24,
+  // Coordinator to agent.
+  kPrepareRound = 48,
+  kRunWorkers = 49,
+  kStopWorkers = 50,
+  kEndJob = 51,
+  kRunCheck = 52,
+  kDismiss = 53,
+  kRejected = 54,
+  kAreYouThere = 55,
+  // From here on what a reader does not know is passed over.
+  kFirstOptional = 128,
+};
+inline constexpr bool is_optional(FrameType type) { return type >= FrameType::kFirstOptional; }
+bool is_agent_message(FrameType type);
+bool is_coordinator_message(FrameType type);
+FrameType type_of(const AgentMessage& message);
+FrameType type_of(const CoordinatorMessage& message);
+// As docs/agent-protocol.md has it: "HELLO", "NodeJoins". Of an unknown one: "frame of the unknown type 99".
+std::string name_of(FrameType type);
+
+// What each frame says of where it belongs. 0: not known, or not meant.
+struct Stamp {
+  Incarnation incarnation = 0;
+  Term term = 0;
+  RoundNumber round = 0;
+  bool operator==(const Stamp&) const = default;
+};
+
+// A frame whose fields are not read yet. Its bytes belong to who gave it.
+struct Frame {
+  FrameType type{};
+  Stamp stamp;
+  Bytes fields;
+  Bytes whole;  // with its length and header
+};
+
+// The fields of the session's own frames.
+struct Hello {
+  Version version;
+  std::string job;
+  AgentId agent = 0;
+  Nonce nonce{};
+};
+struct Challenge {
+  Version version;
+  Nonce nonce{};
+  Proof proof{};
+};
+struct ProofFrame {
+  Proof proof{};
+};
+struct WelcomeFrame {
+  std::int64_t loss_timeout_ms = 0;
+};
+struct Refused {
+  Version version;
+  std::string reason;
+};
+struct KeepAliveFrame {  // KEEP_ALIVE and KEPT
+  std::uint64_t number = 0;
+};
+struct NodeIsEmptyFrame {
+  Version version;
+  std::string job;
+  AgentId agent = 0;
+  Proof proof{};  // over all that is before it
+};
+
+// Each appends one frame. Texts above their limit are cut at a character's border, lists behind their
+// limit: what is sent is never too long to be read.
+void append_frame(ByteString& out, const Stamp& stamp, const Hello& hello);
+void append_frame(ByteString& out, const Stamp& stamp, const Challenge& challenge);
+void append_frame(ByteString& out, const Stamp& stamp, const ProofFrame& proof);
+void append_frame(ByteString& out, const Stamp& stamp, const WelcomeFrame& welcome);
+void append_frame(ByteString& out, const Stamp& stamp, const Refused& refused);
+void append_frame(ByteString& out, const Stamp& stamp, FrameType type, const KeepAliveFrame& keep_alive);
+void append_frame(ByteString& out, const Stamp& stamp, const NodeIsEmptyFrame& empty);
+// The message's own round, where it has one, takes the place of the stamp's.
+void append_frame(ByteString& out, const Stamp& stamp, const AgentMessage& message);
+void append_frame(ByteString& out, const Stamp& stamp, const CoordinatorMessage& message);
+
+// Each reads the fields of a frame of its type; the error says what is wrong with them, as a clause. What
+// follows the known fields is passed over.
+template <class T>
+using Decoded = std::expected<T, std::string>;
+Decoded<Hello> read_hello(const Frame& frame);
+Decoded<Challenge> read_challenge(const Frame& frame);
+Decoded<ProofFrame> read_proof(const Frame& frame);
+Decoded<WelcomeFrame> read_welcome(const Frame& frame);
+Decoded<Refused> read_refused(const Frame& frame);
+Decoded<KeepAliveFrame> read_keep_alive(const Frame& frame);
+Decoded<NodeIsEmptyFrame> read_node_is_empty(const Frame& frame);
+// Fields that are missing at the end keep their defaults: an older minor version has no more.
+Decoded<AgentMessage> read_agent_message(const Frame& frame);
+Decoded<CoordinatorMessage> read_coordinator_message(const Frame& frame);
+
+// The version in a HELLO, CHALLENGE, REFUSED or NODE_IS_EMPTY, of which it is the first field in every
+// major version.
+Decoded<Version> read_version(const Frame& frame);
+
+// The frame's bytes from its length up to `proof`, which is its last known field: what a guardian's proof
+// is over.
+Bytes before_proof(const Frame& frame, const NodeIsEmptyFrame& empty);
+
+}  // namespace elastic::protocol

@@ -1,0 +1,115 @@
+#include "rendezvous/protocol/frame_reader.h"
+
+#include <algorithm>
+#include <concepts>
+#include <string_view>
+
+#include "src/base/text.h"
+
+namespace elastic::protocol {
+namespace {
+
+constexpr std::size_t kLengthSize = 4;
+constexpr std::size_t kHeaderSize = 17;  // type, incarnation, term, round
+// What an idle connection's reader may keep allocated.
+constexpr std::size_t kKeptBytes = 1024;
+// First bytes that a message quotes.
+constexpr std::size_t kQuotedBytes = 16;
+
+template <std::unsigned_integral T>
+T number_at(Bytes bytes) {
+  T number = 0;
+  for (std::size_t i = 0; i < sizeof(T); ++i) number = static_cast<T>(std::uint64_t{number} << 8 | bytes[i]);
+  return number;
+}
+
+std::string hex(std::string_view bytes) {
+  std::string out;
+  for (const char byte : bytes.substr(0, kQuotedBytes)) {
+    if (!out.empty()) out += ' ';
+    out += format("{:02x}", static_cast<unsigned char>(byte));
+  }
+  if (bytes.size() > kQuotedBytes) out += " ...";
+  return out;
+}
+
+// What the first bytes of a connection are taken for. A short first read may be the start of a word.
+std::string stranger_of(std::string_view seen) {
+  const auto may_be = [&](std::string_view word) { return seen.starts_with(word) || word.starts_with(seen); };
+  constexpr std::string_view kHttp[] = {"GET ",     "HEAD ",    "POST ",  "PUT ",   "PATCH ",   "DELETE ",
+                                        "OPTIONS ", "TRACE ", "PRI * ", "CONNECT ", "HTTP/"};
+  std::string_view name;
+  if (std::ranges::any_of(kHttp, may_be)) name = "HTTP";
+  if (may_be("SSH-")) name = "SSH";
+  if (may_be("\x16\x03")) name = "TLS";
+  if (may_be(std::string_view("\x00\xCE\xF7\x85\x3C", 5))) name = "PyTorch's TCPStore protocol";
+  if (!name.empty()) return format("it speaks {}, not elastic-run's agent protocol", name);
+  return format("it does not speak elastic-run's agent protocol (first bytes {})", hex(seen));
+}
+
+}  // namespace
+
+FrameReader::Step FrameReader::next(Bytes& bytes, std::size_t limit) {
+  if (done_) {
+    buffer_.clear();
+    if (buffer_.capacity() > kKeptBytes) ByteString().swap(buffer_);
+    done_ = false;
+  }
+  if (mark_size_ < kMark.size() && !take_mark(bytes)) {
+    return stranger_.empty() ? Step::kNeedMore : Step::kStranger;
+  }
+  Step step = Step::kFrame;
+  if (buffer_.empty() && bytes.size() >= kLengthSize) {
+    if (!judge_length(bytes, limit, step)) return step;
+    if (bytes.size() - kLengthSize >= length_) {  // the usual case: nothing is copied
+      set_frame(bytes.first(kLengthSize + length_));
+      bytes = bytes.subspan(kLengthSize + length_);
+      return step;
+    }
+  }
+  const auto collect = [&](std::size_t size) {
+    const std::size_t taken = std::min(size - std::min(size, buffer_.size()), bytes.size());
+    buffer_.insert(buffer_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(taken));
+    bytes = bytes.subspan(taken);
+    return buffer_.size() >= size;
+  };
+  if (!collect(kLengthSize)) return Step::kNeedMore;
+  if (!judge_length(buffer_, limit, step)) return step;
+  if (!collect(kLengthSize + length_)) return Step::kNeedMore;
+  set_frame(buffer_);
+  done_ = true;
+  return step;
+}
+
+bool FrameReader::take_mark(Bytes& bytes) {
+  std::size_t taken = 0;
+  for (; taken < bytes.size() && mark_size_ < kMark.size(); ++taken, ++mark_size_) {
+    if (bytes[taken] == kMark[mark_size_]) continue;
+    // What came in earlier reads was right so far, so it is known.
+    std::string seen(kMark.begin(), kMark.begin() + static_cast<std::ptrdiff_t>(mark_size_ - taken));
+    seen.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    stranger_ = stranger_of(seen);
+    return false;
+  }
+  bytes = bytes.subspan(taken);
+  return mark_size_ == kMark.size();
+}
+
+bool FrameReader::judge_length(Bytes start, std::size_t limit, Step& step) {
+  length_ = number_at<std::uint32_t>(start);
+  if (length_ > limit) step = Step::kTooLong;
+  if (length_ < kHeaderSize) step = Step::kTooShort;
+  return step == Step::kFrame;
+}
+
+void FrameReader::set_frame(Bytes whole) {
+  const Bytes header = whole.subspan(kLengthSize);
+  frame_.type = static_cast<FrameType>(header[0]);
+  frame_.stamp.incarnation = number_at<Incarnation>(header.subspan(1));
+  frame_.stamp.term = number_at<Term>(header.subspan(9));
+  frame_.stamp.round = number_at<RoundNumber>(header.subspan(13));
+  frame_.fields = header.subspan(kHeaderSize);
+  frame_.whole = whole;
+}
+
+}  // namespace elastic::protocol

@@ -1,0 +1,449 @@
+#include "rendezvous/protocol/session.h"
+
+#include <algorithm>
+
+#include "src/base/check.h"
+#include "src/base/limits.h"
+#include "src/base/text.h"
+
+namespace elastic::protocol {
+namespace {
+
+using Kind = SessionError::Kind;
+
+// Bytes of a REFUSED's reason that a message quotes.
+constexpr std::size_t kQuotedBytes = 1000;
+
+// Of a frame: "a StopWorkers", "an EndJob".
+std::string one(FrameType type) {
+  const std::string name = name_of(type);
+  return format("{} {}", name.starts_with('E') || name.starts_with('A') ? "an" : "a", name);
+}
+
+// What is said of a fault: to our side of the other, and to the other of itself.
+struct Fault {
+  SessionError error;
+  std::string told;
+};
+Fault fault(Kind kind, const std::string& what_it_did) {
+  return {{kind, "it " + what_it_did}, "you " + what_it_did};
+}
+
+Fault cannot_read(FrameType type, const std::string& why) {
+  return fault(Kind::kMalformed, format("sent {} that cannot be read: {}", one(type), why));
+}
+
+Fault not_due(FrameType type) {
+  if (name_of(type).starts_with("frame")) return fault(Kind::kMalformed, format("sent {}", one(type)));
+  return fault(Kind::kOutOfOrder, format("sent {}, which was not due", one(type)));
+}
+
+// What keeps a reader from the next frame.
+Fault unreadable(const FrameReader& reader, FrameReader::Step step, std::size_t limit) {
+  if (step == FrameReader::Step::kStranger) return {{Kind::kNotOurs, reader.stranger()}, {}};
+  if (step == FrameReader::Step::kTooShort) {
+    return fault(Kind::kMalformed, format("sent a frame of {} bytes, too few for any", reader.length()));
+  }
+  return fault(Kind::kTooLong,
+               format("sent a frame of {} bytes; at most {} are allowed", reader.length(), limit));
+}
+
+Fault other_major(const Version& theirs, const Version& ours) {
+  const std::string text = format("version {} of the agent protocol, and we speak {}: run the same release of "
+                                  "elastic-run on all nodes", theirs.text(), ours.text());
+  return {{Kind::kVersion, "it speaks " + text}, "you speak " + text};
+}
+
+Fault wrong_secret(const Key& ours, bool they_have_none) {
+  const bool we_have_none = ours == key_of("");
+  std::string text = "it was started with another secret for the job than we";
+  if (they_have_none) text = "it was started without a secret for the job, and we were started with one";
+  if (we_have_none) text = "it was started with a secret for the job, and we were started without one";
+  return {{Kind::kSecret, text},
+          "your proof of the job's secret is wrong: start all nodes of the job with the same one, or all "
+          "without"};
+}
+
+// The other side's REFUSED, as an error of ours.
+SessionError refused_by(const Frame& frame, const Version& ours) {
+  const auto version = read_version(frame);
+  if (version && version->major != ours.major) return other_major(*version, ours).error;
+  const auto refused = read_refused(frame);
+  if (!refused) return cannot_read(frame.type, refused.error()).error;
+  return {Kind::kRefused, format("it refused us: {}", printable(refused->reason, kQuotedBytes))};
+}
+
+void append(ByteString& out, Bytes bytes) { out.insert(out.end(), bytes.begin(), bytes.end()); }
+
+// What both proofs of a session are over: the agent's over the whole CHALLENGE, the coordinator's over
+// what it has to say before its proof.
+Proof coordinator_proof(const Key& key, Bytes hello, const Challenge& challenge) {
+  const std::array<std::uint8_t, 4> version = {
+      static_cast<std::uint8_t>(challenge.version.major >> 8), static_cast<std::uint8_t>(challenge.version.major),
+      static_cast<std::uint8_t>(challenge.version.minor >> 8), static_cast<std::uint8_t>(challenge.version.minor)};
+  return prove(key, Side::kCoordinator, {hello, version, challenge.nonce});
+}
+Proof agent_proof(const Key& key, Bytes hello, Bytes challenge) {
+  return prove(key, Side::kAgent, {hello, challenge});
+}
+
+}  // namespace
+
+// --- The agent's end. ----------------------------------------------------------------------------------
+
+AgentSession::AgentSession(Introduction introduction, const std::string& secret, const Nonce& nonce,
+                           const Version& version)
+    : introduction_(std::move(introduction)), key_(key_of(secret)), nonce_(nonce), version_(version) {
+  ELASTIC_CHECK(introduction_.job.size() <= limits::kAgentNameBytes);
+  welcome_ = {.term = introduction_.term, .incarnation = introduction_.incarnation};
+}
+
+Stamp AgentSession::stamp() const { return {welcome_.incarnation, welcome_.term, 0}; }
+
+ByteString AgentSession::begin() {
+  append_frame(hello_, stamp(), Hello{version_, introduction_.job, introduction_.agent, nonce_});
+  ByteString out(kMark.begin(), kMark.end());
+  append(out, hello_);
+  return out;
+}
+
+std::vector<AgentSession::Event> AgentSession::receive(Bytes bytes, ByteString& out) {
+  ELASTIC_CHECK(!hello_.empty());
+  Events events;
+  while (state_ != State::kBroken) {
+    const FrameReader::Step step = reader_.next(bytes, limits::kAgentFrameBytes);
+    if (step == FrameReader::Step::kNeedMore) break;
+    if (step == FrameReader::Step::kFrame) {
+      take(reader_.frame(), events, out);
+    } else {
+      const Fault found = unreadable(reader_, step, limits::kAgentFrameBytes);
+      end(found.error, found.told, events, out);
+    }
+  }
+  return events;
+}
+
+void AgentSession::take(const Frame& frame, Events& events, ByteString& out) {
+  if (frame.type == FrameType::kRefused) return end(refused_by(frame, version_), {}, events, out);
+  if (state_ == State::kHello && frame.type == FrameType::kChallenge) return take_challenge(frame, events, out);
+  if (state_ == State::kProved && frame.type == FrameType::kWelcome) return take_welcome(frame, events, out);
+  if (state_ == State::kProved && frame.type == FrameType::kRejected) return take_message(frame, events, out);
+  if (state_ == State::kWelcomed && frame.type == FrameType::kKept) return take_kept(frame, events, out);
+  if (state_ == State::kWelcomed && is_coordinator_message(frame.type)) return take_message(frame, events, out);
+  if (state_ != State::kHello && is_optional(frame.type)) return;
+  const Fault found = not_due(frame.type);
+  end(found.error, found.told, events, out);
+}
+
+void AgentSession::take_challenge(const Frame& frame, Events& events, ByteString& out) {
+  const auto give_up = [&](const Fault& found) { end(found.error, found.told, events, out); };
+  const auto version = read_version(frame);
+  if (version && version->major != version_.major) return give_up(other_major(*version, version_));
+  const auto challenge = read_challenge(frame);
+  if (!challenge) return give_up(cannot_read(frame.type, challenge.error()));
+  // It proves first: a coordinator that does not know the secret learns nothing of it.
+  if (!same_proof(challenge->proof, coordinator_proof(key_, hello_, *challenge))) {
+    const Proof without = coordinator_proof(key_of(""), hello_, *challenge);
+    return give_up(wrong_secret(key_, same_proof(challenge->proof, without)));
+  }
+  append_frame(out, stamp(), ProofFrame{agent_proof(key_, hello_, frame.whole)});
+  state_ = State::kProved;
+  if (!waiting_.empty() && std::holds_alternative<NodeJoins>(waiting_.front())) {
+    append_frame(out, stamp(), waiting_.front());
+    waiting_.erase(waiting_.begin());
+  }
+}
+
+void AgentSession::take_welcome(const Frame& frame, Events& events, ByteString& out) {
+  const auto give_up = [&](const Fault& found) { end(found.error, found.told, events, out); };
+  const auto read = read_welcome(frame);
+  if (!read) return give_up(cannot_read(frame.type, read.error()));
+  if (read->loss_timeout_ms <= 0 || read->loss_timeout_ms > limits::kMaxTimeoutSeconds * 1000) {
+    return give_up(cannot_read(frame.type, format("a loss timeout is {} ms", read->loss_timeout_ms)));
+  }
+  const Term term = frame.stamp.term;
+  if (term < introduction_.term) {
+    return give_up({{Kind::kOlderTerm, format("it is the coordinator of term {}, and we have met one of term {}",
+                                              term, introduction_.term)},
+                    format("there is a coordinator of term {}, and you are at term {}", introduction_.term, term)});
+  }
+  welcome_ = {term, frame.stamp.incarnation, read->loss_timeout_ms};
+  state_ = State::kWelcomed;
+  events.push_back(Welcomed{welcome_});
+  send_waiting(events, out);
+}
+
+// News of the start of the job that we came from mean nothing in another one, but that we leave does.
+void AgentSession::send_waiting(Events& events, ByteString& out) {
+  const bool is_another = introduction_.incarnation != 0 && introduction_.incarnation != welcome_.incarnation;
+  for (const AgentMessage& message : std::exchange(waiting_, {})) {
+    if (!is_another || std::holds_alternative<NodeJoins>(message) || std::holds_alternative<NodeLeaves>(message)) {
+      append_frame(out, stamp(), message);
+    } else {
+      events.push_back(Stale{format("{} of ours, of another start of the job than the coordinator's",
+                                    one(type_of(message)))});
+    }
+  }
+}
+
+void AgentSession::take_kept(const Frame& frame, Events& events, ByteString& out) {
+  const auto kept = read_keep_alive(frame);
+  if (kept && kept->number <= last_keep_alive_ && is_stale(frame, events)) return;
+  if (!kept || kept->number > last_keep_alive_) {
+    const Fault found = kept ? fault(Kind::kOutOfOrder, format("answered keep-alive {}, which was not sent",
+                                                               kept->number))
+                             : cannot_read(frame.type, kept.error());
+    return end(found.error, found.told, events, out);
+  }
+  while (!unanswered_.empty() && unanswered_.front().first < kept->number) unanswered_.pop_front();
+  if (unanswered_.empty() || unanswered_.front().first != kept->number) {
+    events.push_back(Stale{format("the answer to keep-alive {}, which was answered or is too old", kept->number)});
+    return;
+  }
+  events.push_back(Kept{unanswered_.front().second});
+  unanswered_.pop_front();
+}
+
+void AgentSession::take_message(const Frame& frame, Events& events, ByteString& out) {
+  auto message = read_coordinator_message(frame);
+  if (!message) {
+    const Fault found = cannot_read(frame.type, message.error());
+    return end(found.error, found.told, events, out);
+  }
+  if (state_ == State::kWelcomed && is_stale(frame, events)) return;
+  if (const auto* prepare = std::get_if<PrepareRound>(&*message)) round_ = prepare->round;
+  events.push_back(Received{std::move(*message)});
+}
+
+// One connection has one coordinator behind it, whose frames come in order: another incarnation of its
+// term or a higher one is what it has taken over since.
+bool AgentSession::is_stale(const Frame& frame, Events& events) {
+  const Stamp& its = frame.stamp;
+  if (its.term < welcome_.term) {
+    events.push_back(Stale{format("{} of term {}, and the coordinator is at {}", one(frame.type), its.term,
+                                  welcome_.term)});
+    return true;
+  }
+  if (its.incarnation != welcome_.incarnation) round_.reset();
+  welcome_.term = its.term;
+  welcome_.incarnation = its.incarnation;
+  // To stop what is over does no harm, and the others without a round are of now.
+  const bool goes_with_round = frame.type == FrameType::kPrepareRound || frame.type == FrameType::kRunCheck ||
+                               frame.type == FrameType::kRunWorkers;
+  if (!goes_with_round || !round_ || its.round >= *round_) return false;
+  events.push_back(Stale{format("{} of round {}, and the job is at round {}", one(frame.type), its.round, *round_)});
+  return true;
+}
+
+void AgentSession::send(const AgentMessage& message, ByteString& out) {
+  if (state_ == State::kBroken) return;
+  const bool is_first = waiting_.empty() && std::holds_alternative<NodeJoins>(message);
+  const bool may_go = state_ == State::kWelcomed || (state_ == State::kProved && is_first);
+  if (may_go) return append_frame(out, stamp(), message);
+  waiting_.push_back(message);
+}
+
+void AgentSession::keep_alive(std::int64_t now_ms, ByteString& out) {
+  if (state_ != State::kWelcomed) return;
+  unanswered_.emplace_back(++last_keep_alive_, now_ms);
+  if (unanswered_.size() > limits::kAgentUnansweredKeepAlives) unanswered_.pop_front();
+  append_frame(out, stamp(), FrameType::kKeepAlive, KeepAliveFrame{last_keep_alive_});
+}
+
+void AgentSession::end(SessionError error, const std::string& told, Events& events, ByteString& out) {
+  if (!told.empty()) append_frame(out, stamp(), Refused{version_, told});
+  state_ = State::kBroken;
+  waiting_.clear();
+  events.push_back(std::move(error));
+}
+
+// --- The coordinator's end. ----------------------------------------------------------------------------
+
+CoordinatorSession::CoordinatorSession(const std::string& secret, const Nonce& nonce, const Version& version)
+    : key_(key_of(secret)), nonce_(nonce), version_(version) {}
+
+Stamp CoordinatorSession::stamp() const { return {welcome_.incarnation, welcome_.term, 0}; }
+
+std::vector<CoordinatorSession::Event> CoordinatorSession::receive(Bytes bytes, ByteString& out) {
+  Events events;
+  while (state_ != State::kBroken) {
+    // A stranger is given little room.
+    const bool is_known = state_ == State::kIntroduced || state_ == State::kWelcomed;
+    const std::size_t limit = is_known ? limits::kAgentFrameBytes : limits::kAgentHelloBytes;
+    const FrameReader::Step step = reader_.next(bytes, limit);
+    if (step == FrameReader::Step::kNeedMore) break;
+    if (step == FrameReader::Step::kFrame) {
+      take(reader_.frame(), events, out);
+    } else {
+      const Fault found = unreadable(reader_, step, limit);
+      end(found.error, found.told, events, out);
+    }
+  }
+  return events;
+}
+
+void CoordinatorSession::take(const Frame& frame, Events& events, ByteString& out) {
+  const bool is_known = state_ == State::kIntroduced || state_ == State::kWelcomed;
+  if (state_ == State::kStart && frame.type == FrameType::kHello) return take_hello(frame, events, out);
+  if (state_ == State::kStart && frame.type == FrameType::kNodeIsEmpty) {
+    return take_node_is_empty(frame, events, out);
+  }
+  if (state_ == State::kChallenged && frame.type == FrameType::kProof) return take_proof(frame, events, out);
+  if (state_ != State::kStart && frame.type == FrameType::kRefused) {
+    return end(refused_by(frame, version_), {}, events, out);
+  }
+  if (is_known && is_optional(frame.type)) return;
+  const bool is_due = frame.type == FrameType::kNodeJoins || (state_ == State::kWelcomed && has_joined_);
+  if (is_known && is_due && is_agent_message(frame.type)) return take_message(frame, events, out);
+  if (state_ == State::kWelcomed && frame.type == FrameType::kKeepAlive) return take_message(frame, events, out);
+  const Fault found = not_due(frame.type);
+  end(found.error, found.told, events, out);
+}
+
+// Whether its version can be talked to; otherwise the session is ended.
+bool CoordinatorSession::is_of_our_major(const Frame& frame, Events& events, ByteString& out) {
+  const auto version = read_version(frame);
+  if (!version || version->major == version_.major) return true;  // without one it cannot be read
+  const Fault found = other_major(*version, version_);
+  end(found.error, found.told, events, out);
+  return false;
+}
+
+void CoordinatorSession::take_hello(const Frame& frame, Events& events, ByteString& out) {
+  if (!is_of_our_major(frame, events, out)) return;
+  auto hello = read_hello(frame);
+  if (!hello) {
+    const Fault found = cannot_read(frame.type, hello.error());
+    return end(found.error, found.told, events, out);
+  }
+  introduction_ = {std::move(hello->job), hello->agent, frame.stamp.incarnation, frame.stamp.term};
+  Challenge challenge{version_, nonce_, {}};
+  challenge.proof = coordinator_proof(key_, frame.whole, challenge);
+  put_mark(out);
+  const std::size_t start = out.size();
+  append_frame(out, Stamp{}, challenge);
+  expected_ = agent_proof(key_, frame.whole, Bytes(out).subspan(start));
+  state_ = State::kChallenged;
+}
+
+void CoordinatorSession::take_proof(const Frame& frame, Events& events, ByteString& out) {
+  const auto proof = read_proof(frame);
+  if (!proof || !same_proof(proof->proof, expected_)) {
+    // An agent whose user has made a mistake has found our proof to be wrong, and says so instead.
+    const Fault found = proof ? Fault{{Kind::kSecret, "its proof that it knows the job's secret is wrong"},
+                                      "your proof that you know the job's secret is wrong"}
+                              : cannot_read(frame.type, proof.error());
+    return end(found.error, found.told, events, out);
+  }
+  state_ = State::kIntroduced;
+  events.push_back(Introduced{introduction_});
+}
+
+void CoordinatorSession::take_node_is_empty(const Frame& frame, Events& events, ByteString& out) {
+  if (!is_of_our_major(frame, events, out)) return;
+  const auto empty = read_node_is_empty(frame);
+  const auto proof_is_right = [&](const Key& key) {
+    return same_proof(empty->proof, prove(key, Side::kGuardian, {before_proof(frame, *empty)}));
+  };
+  if (!empty || !proof_is_right(key_)) {
+    const Fault found = empty ? wrong_secret(key_, proof_is_right(key_of("")))
+                              : cannot_read(frame.type, empty.error());
+    return end(found.error, found.told, events, out);
+  }
+  state_ = State::kBroken;  // it says no more
+  events.push_back(NodeIsEmpty{empty->job, empty->agent, frame.stamp.incarnation, frame.stamp.round});
+}
+
+void CoordinatorSession::take_message(const Frame& frame, Events& events, ByteString& out) {
+  const Stamp& its = frame.stamp;
+  if (state_ == State::kWelcomed && its.term > welcome_.term) {
+    return end({Kind::kOlderTerm, format("it has met a coordinator of term {}, and we are at term {}", its.term,
+                                         welcome_.term)},
+               format("you have met a coordinator of term {}, and we are at term {}", its.term, welcome_.term),
+               events, out);
+  }
+  if (frame.type == FrameType::kKeepAlive) {
+    const auto keep_alive = read_keep_alive(frame);
+    if (keep_alive) return events.push_back(KeepAlive{keep_alive->number});
+    const Fault found = cannot_read(frame.type, keep_alive.error());
+    return end(found.error, found.told, events, out);
+  }
+  auto message = read_agent_message(frame);
+  if (!message) {
+    const Fault found = cannot_read(frame.type, message.error());
+    return end(found.error, found.told, events, out);
+  }
+  // Who joins says itself what it knows, and who leaves leaves whatever it knew.
+  const bool is_of_any = frame.type == FrameType::kNodeJoins || frame.type == FrameType::kNodeLeaves;
+  if (!is_of_any && its.incarnation != welcome_.incarnation) {
+    events.push_back(Stale{format("{} of incarnation {:016x} of the job, which is at {:016x}", one(frame.type),
+                                  its.incarnation, welcome_.incarnation)});
+    return;
+  }
+  has_joined_ = has_joined_ || frame.type == FrameType::kNodeJoins;
+  events.push_back(Received{std::move(*message)});
+}
+
+void CoordinatorSession::welcome(const Welcome& welcome, ByteString& out) {
+  if (state_ == State::kBroken) return;
+  ELASTIC_CHECK(state_ == State::kIntroduced);
+  welcome_ = welcome;
+  state_ = State::kWelcomed;
+  append_frame(out, stamp(), WelcomeFrame{welcome.loss_timeout_ms});
+}
+
+void CoordinatorSession::set_stamp(Term term, Incarnation incarnation) {
+  welcome_.term = term;
+  welcome_.incarnation = incarnation;
+}
+
+void CoordinatorSession::refuse(const std::string& reason, ByteString& out) {
+  if (state_ == State::kBroken) return;
+  put_refused(reason, out);
+  state_ = State::kBroken;
+}
+
+void CoordinatorSession::send(const CoordinatorMessage& message, ByteString& out) {
+  if (state_ == State::kBroken) return;
+  ELASTIC_CHECK(state_ == State::kWelcomed ||
+                (state_ == State::kIntroduced && std::holds_alternative<Rejected>(message)));
+  append_frame(out, stamp(), message);
+}
+
+void CoordinatorSession::kept(std::uint64_t number, ByteString& out) {
+  if (state_ != State::kWelcomed) return;
+  append_frame(out, stamp(), FrameType::kKept, KeepAliveFrame{number});
+}
+
+void CoordinatorSession::end(SessionError error, const std::string& told, Events& events, ByteString& out) {
+  if (!told.empty()) put_refused(told, out);
+  state_ = State::kBroken;
+  events.push_back(std::move(error));
+}
+
+void CoordinatorSession::put_refused(const std::string& reason, ByteString& out) {
+  put_mark(out);
+  append_frame(out, stamp(), Refused{version_, reason});
+}
+
+void CoordinatorSession::put_mark(ByteString& out) {
+  if (!mark_is_sent_) append(out, kMark);
+  mark_is_sent_ = true;
+}
+
+// --- The guardian's frame. -----------------------------------------------------------------------------
+
+ByteString node_is_empty_frame(const Introduction& introduction, RoundNumber round, const std::string& secret) {
+  ELASTIC_CHECK(introduction.job.size() <= limits::kAgentNameBytes);
+  const Stamp stamp{introduction.incarnation, introduction.term, round};
+  NodeIsEmptyFrame empty{kOurVersion, introduction.job, introduction.agent, {}};
+  ByteString out;
+  append_frame(out, stamp, empty);
+  const Bytes proven = Bytes(out).first(out.size() - empty.proof.size());
+  empty.proof = prove(key_of(secret), Side::kGuardian, {proven});
+  ByteString frame(kMark.begin(), kMark.end());
+  append_frame(frame, stamp, empty);
+  return frame;
+}
+
+}  // namespace elastic::protocol

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rendezvous/protocol/session.h"
+
+// The coordinator's end of an agent's connections, spoken by hand, for tests.
+namespace elastic::agent::testing {
+
+struct Other {
+  explicit Other(std::string with_secret = "") : secret(std::move(with_secret)) {}
+
+  // A new connection.
+  void accept() { session.emplace(secret, protocol::Nonce{}); }
+  // Takes what the agent has written; gives what goes back to it.
+  protocol::ByteString take(const protocol::ByteString& bytes) {
+    protocol::ByteString out;
+    for (const auto& event : session->receive(bytes, out)) {
+      if (const auto* introduced = std::get_if<protocol::CoordinatorSession::Introduced>(&event)) {
+        introductions.push_back(introduced->introduction);
+        if (welcomes) session->welcome(welcome, out);
+      }
+      if (const auto* got = std::get_if<protocol::CoordinatorSession::Received>(&event)) heard.push_back(got->message);
+      if (const auto* alive = std::get_if<protocol::CoordinatorSession::KeepAlive>(&event)) {
+        ++keep_alives;
+        if (keeps) session->kept(alive->number, out);
+      }
+    }
+    return out;
+  }
+  protocol::ByteString say(const protocol::CoordinatorMessage& message) {
+    protocol::ByteString out;
+    session->send(message, out);
+    return out;
+  }
+  // The last of its kind that the agent has said.
+  template <class Message>
+  const Message* last() const {
+    for (auto message = heard.rbegin(); message != heard.rend(); ++message) {
+      if (const auto* found = std::get_if<Message>(&*message)) return found;
+    }
+    return nullptr;
+  }
+
+  std::string secret;
+  std::optional<protocol::CoordinatorSession> session;
+  protocol::Welcome welcome = {.term = 1, .incarnation = 7, .loss_timeout_ms = 5000};
+  bool welcomes = true;  // answers who introduces itself
+  bool keeps = true;     // answers keep-alives
+  std::vector<protocol::Introduction> introductions;
+  std::vector<protocol::AgentMessage> heard;
+  int keep_alives = 0;
+};
+
+}  // namespace elastic::agent::testing

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace elastic {
+
+// Something that is waited for, as the user is told of it. Times are milliseconds of a monotonic clock.
+struct Waiting {
+  std::string what;  // "waiting for 2 workers to end (ranks 0, 3)"
+  std::int64_t since_ms = 0;
+  std::optional<std::int64_t> until_ms = {};  // the end of patience
+  std::string at_end = {};  // what happens then to what is waited for: "killed"; empty: the wait fails
+  std::string hint = {};    // what the user at the terminal can do about it
+  bool by_user = false;     // the user has asked for it, and looks on
+  bool unusual = false;     // in a log, where it takes long, worth a warning
+};
+
+}  // namespace elastic

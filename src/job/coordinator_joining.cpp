@@ -1,0 +1,397 @@
+// Who is let into the job, who comes back to it, and how a coordinator that knows nothing learns of a
+// round which runs.
+#include <algorithm>
+#include <utility>
+
+#include "src/base/check.h"
+#include "src/base/limits.h"
+#include "src/base/mutant.h"
+#include "src/base/text.h"
+#include "src/job/coordinator.h"
+
+namespace elastic::job {
+
+using namespace protocol;
+
+namespace {
+
+// How long an incumbent may take to give a sign of life when its rank is claimed by another.
+constexpr std::int64_t kAskMs = 1000;
+// When to try again where a job of the same name is ending.
+constexpr std::int64_t kTryAgainMs = 500;
+
+using Activity = AgentFacts::Activity;
+
+std::string describe(const JobTerms& terms) {
+  const std::string nodes = terms.min_nodes == terms.max_nodes ? format("{}", terms.max_nodes)
+                                                               : format("{}:{}", terms.min_nodes, terms.max_nodes);
+  return format("--nnodes={} --node_unit={} --max-restarts={}", nodes, terms.node_unit, terms.max_restarts);
+}
+
+std::string other_terms(const JobTerms& its, const JobTerms& ours) {
+  return format("it was started with {}, and the job runs with {}; start every node with the same", describe(its),
+                describe(ours));
+}
+
+// What no elastic-run says of itself, as a clause; empty where there is nothing.
+std::string nonsense(const NodeJoins& message) {
+  const JobTerms& terms = message.terms;
+  if (message.local_world_size < 1 || message.local_world_size > limits::kMaxWorkersPerNode) {
+    return format("it says that it has {} workers", message.local_world_size);
+  }
+  if (terms.min_nodes < 1 || terms.max_nodes < terms.min_nodes || terms.node_unit < 1 || terms.max_restarts < 0) {
+    return format("it says that it was started with {}", describe(terms));
+  }
+  const NodePlace& place = message.facts.place;
+  const bool is_place = place.node_rank >= 0 && place.node_count >= 0 && place.node_rank <= place.node_count &&
+                        place.node_count <= static_cast<int>(limits::kNodesPerJob);
+  if (!is_place) return format("it says that it was node {} of {}", place.node_rank, place.node_count);
+  return {};
+}
+
+membership::ScaleUp scale_up_of(const JobRules& rules) {
+  using When = membership::ScaleUp::When;
+  switch (rules.scale_up) {
+    case JobRules::ScaleUp::kNow:
+      return {When::kNow, 0};
+    case JobRules::ScaleUp::kAfter:
+      return {When::kAfter, rules.scale_up_after_ms};
+    case JobRules::ScaleUp::kOnRestart:
+      return {When::kOnRestart, 0};
+    case JobRules::ScaleUp::kNever:
+      return {When::kNever, 0};
+  }
+  return {};
+}
+
+}  // namespace
+
+void Coordinator::take(const Introduced& event, Effects& out) {
+  if (event.incarnation == 0) {
+    if (!round_) term_ = std::max(term_, event.term + 1);
+    return;
+  }
+  if (!round_ && !rebuild_) {
+    // The job is older than we are: it goes on under its own name, and we speak with a higher term.
+    incarnation_ = event.incarnation;
+    term_ = std::max(term_, event.term + 1);
+    return;
+  }
+  if (event.incarnation != incarnation_ || event.term <= term_) return;
+  // Its agents follow another coordinator by now.
+  out.push_back(Note{format("a coordinator of term {} has taken over from us, who are at {}", event.term, term_)});
+  for (auto& [agent, node] : roster_.nodes()) {
+    if (node.session) out.push_back(Drop{*node.session, "another coordinator has taken over"});
+  }
+  state_ = State::kEnded;
+}
+
+void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
+  if (const std::string problem = nonsense(message); !problem.empty()) {
+    out.push_back(Note{format("{} is not let in: {}", message.address, problem)});
+    out.push_back(Send{session, Rejected{Rejected::Why::kTermsDiffer, problem, {}}});
+    return;
+  }
+  if (Node* known = roster_.find(message.agent); known != nullptr && known->session) {
+    // It has noticed before us that its connection is dead.
+    out.push_back(Drop{*known->session, "its agent has opened another session"});
+    lose(*known, "it lost its connection and came back on another", out);
+  }
+  if (!has_terms_) take_terms(message);
+  if (begins_rebuilding(message, out)) {
+    if (state_ == State::kEnding) return admit(session, message, out);  // with the verdict that it brought
+  }
+  if (const auto rejected = refusal(message)) {
+    out.push_back(Note{format("{} is not let in: {}", message.address, rejected->reason)});
+    out.push_back(Send{session, *rejected});
+    return;
+  }
+  if (held_for_rank(session, message, out)) return;
+  admit(session, message, out);
+}
+
+// The first node says how the job is run.
+void Coordinator::take_terms(const NodeJoins& message) {
+  has_terms_ = true;
+  terms_ = message.terms;
+  rules_ = message.rules;
+  for (std::int64_t* time_ms : {&rules_.last_call_ms, &rules_.join_timeout_ms, &rules_.replacement_grace_ms,
+                                &rules_.scale_up_after_ms, &rules_.loss_window_ms, &rules_.keep_out_ms}) {
+    *time_ms = std::clamp<std::int64_t>(*time_ms, 0, limits::kMaxTimeoutSeconds * 1000);
+  }
+  forming_rules_ = {.min_nodes = terms_.min_nodes,
+                    .max_nodes = terms_.max_nodes,
+                    .node_unit = terms_.node_unit,
+                    .last_call_ms = rules_.last_call_ms,
+                    .join_timeout_ms = rules_.join_timeout_ms,
+                    .grace_ms = rules_.replacement_grace_ms,
+                    .settle_ms = rules_.scale_up_after_ms};
+  scale_up_ = scale_up_of(rules_);
+  budget_ = RestartBudget(terms_.max_restarts);
+  losses_ = LossBudget(with_default_bound({.per_node = rules_.node_losses,
+                                           .window_ms = rules_.loss_window_ms,
+                                           .keep_out_ms = rules_.keep_out_ms,
+                                           .per_job = rules_.job_losses},
+                                          terms_.max_nodes));
+  forming_since_ms_ = now_ms_;
+}
+
+// Why the node cannot be let in now, if it cannot.
+std::optional<Rejected> Coordinator::refusal(const NodeJoins& message) const {
+  using Why = Rejected::Why;
+  const bool knows_us = message.facts.incarnation == incarnation_;
+  if (state_ == State::kEnding) {
+    if (knows_us) return {};
+    return Rejected{Why::kJobEnding, "a job of this name is ending; it can be started again when that has ended", kTryAgainMs};
+  }
+  if (message.facts.incarnation != 0 && message.facts.verdict) {
+    return Rejected{Why::kRoundWentOn, "it brings a verdict, and the job goes on", 0};
+  }
+  if (message.terms != terms_) {
+    return Rejected{Why::kTermsDiffer,
+other_terms(message.terms, terms_), {}};
+  }
+  if (roster_.size() >= limits::kNodesPerJob) {
+    return Rejected{Why::kTooMany, format("the job has {} nodes, more than which a coordinator does not serve", roster_.size()), {}};
+  }
+  Node node;
+  node.claimed_rank = message.node_rank;
+  node.address = message.address;
+  if (excluded_.contains(node.identity())) {
+    return Rejected{Why::kExcluded, "the check before training has found it unfit", {}};
+  }
+  if (const auto until_ms = losses_.kept_out_until(node.identity(), now_ms_)) {
+    return Rejected{Why::kKeptOut, format("it was lost too often and is kept out for another {} s", (*until_ms - now_ms_) / 1000),
+                    *until_ms - now_ms_};
+  }
+  // What is left of an older round has to end before its node may be in another one.
+  const AgentFacts& facts = message.facts;
+  const bool has_processes = facts.incarnation != 0 && facts.activity != Activity::kIdle;
+  const auto known = roster_.nodes().find(message.agent);
+  const bool comes_back = known != roster_.nodes().end() && knows_us && round_ == facts.round;
+  if (!mutant::is('a') && has_processes && !comes_back && !reports_round(facts) && !is_done_here(facts)) {
+    return Rejected{Why::kRoundWentOn,
+                    format("its workers are those of round {}, which is over", facts.round), 0};
+  }
+  return {};
+}
+
+// Its workers have succeeded in the round that runs, which went on without it.
+bool Coordinator::is_done_here(const AgentFacts& facts) const {
+  return state_ == State::kRunning && facts.activity == Activity::kSucceeded && facts.incarnation == incarnation_ &&
+         facts.round == round_;
+}
+
+// A rank that a living node has is not given away; a dead one is superseded.
+bool Coordinator::held_for_rank(NodeId session, const NodeJoins& message, Effects& out) {
+  if (!message.node_rank) return false;
+  if (reports_round(message.facts)) {
+    turn_away_claimants(*message.node_rank, out);
+    return false;
+  }
+  for (const auto& [agent, node] : roster_.nodes()) {
+    if (agent == message.agent || node.claimed_rank != message.node_rank || !node.session) continue;
+    if (held_.size() >= limits::kHeldNodes) {
+      out.push_back(Send{session, Rejected{Rejected::Why::kRankTaken,
+                                           format("{} others claim ranks that others have", held_.size()), kAskMs}});
+      return true;
+    }
+    out.push_back(Note{format("{} claims rank {}, which {} has: that is asked whether it lives", message.address,
+                              *message.node_rank, node.name())});
+    out.push_back(Send{*node.session, AreYouThere{}});
+    held_.push_back({session, message, agent, node.heard, now_ms_ + kAskMs});
+    return true;
+  }
+  return false;
+}
+
+// Newcomers that were here before the node which has the rank in the round that runs.
+void Coordinator::turn_away_claimants(int rank, Effects& out) {
+  std::vector<Node*> claimants;
+  for (auto& [agent, node] : roster_.nodes()) {
+    if (node.standing() == Standing::kReady && node.claimed_rank == rank && !node.seat) claimants.push_back(&node);
+  }
+  for (Node* node : claimants) {
+    out.push_back(Send{*node->session, Rejected{Rejected::Why::kRankTaken,
+                                                format("rank {} belongs to a node of the round that runs; give each node a "
+                                                       "rank of its own", rank), {}}});
+    forget(*node);
+  }
+}
+
+void Coordinator::settle_held(Effects& out) {
+  for (std::size_t i = 0; i < held_.size();) {
+    const Held& held = held_[i];
+    Node* incumbent = roster_.find(held.incumbent);
+    const bool is_gone = incumbent == nullptr || !incumbent->session;
+    const bool lives = !is_gone && incumbent->heard > held.heard_of_it;
+    if (!is_gone && !lives && now_ms_ < held.until_ms) {
+      ++i;
+      continue;
+    }
+    const Held settled = held;
+    held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (lives) {
+      out.push_back(Send{settled.session, Rejected{Rejected::Why::kRankTaken,
+                                                   format("rank {} belongs to {}, which is alive; give each node a rank of its own",
+                                                          *settled.join.node_rank, incumbent->name()), {}}});
+      continue;
+    }
+    if (!is_gone) {
+      const std::string how = format("it did not answer when another node claimed its rank {}", *settled.join.node_rank);
+      out.push_back(Drop{*incumbent->session, how});
+      lose(*incumbent, how, out);
+    }
+    join(settled.session, settled.join, out);
+  }
+}
+
+void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) {
+  silence_check_ms_ = std::min(silence_check_ms_, now_ms_ + birth_.lease.loss_timeout_ms);
+  if (Node* known = roster_.find(message.agent)) {
+    leases_.erase({known->lease_over_ms, known->agent});
+    roster_.set_session(*known, session);
+    known->is_heard(now_ms_);
+    return came_back(*known, message, out);
+  }
+  const AgentFacts& facts = message.facts;
+  const bool is_of_round = reports_round(facts);
+  const bool is_done = is_done_here(facts);
+  Node node;
+  node.agent = message.agent;
+  node.session = session;
+  node.shape = {message.local_world_size, message.role};
+  node.address = message.address;
+  node.claimed_rank = message.node_rank;
+  node.hosts_coordinator = message.hosts_coordinator;
+  node.arrival = arrivals_++;
+  node.last_heard_ms = now_ms_;
+  if (is_of_round) {
+    node.seat = facts.place.node_rank;
+    node.place = facts.place;
+    if (std::ranges::find(seats_, node.agent, &Seat::agent) == seats_.end()) {
+      seats_.push_back({node.agent, *node.seat, node.address});
+    }
+  } else if (facts.incarnation != 0) {
+    const auto seat = std::ranges::find(seats_, message.agent, &Seat::agent);
+    if (seat != seats_.end()) node.seat = seat->seat;
+  }
+  if (is_done) {
+    node.place = facts.place;
+    roster_.add(std::move(node), Standing::kDone);
+    return;
+  }
+  last_join_ms_ = now_ms_;
+  Node& added = roster_.add(std::move(node), Standing::kReady);
+  if (state_ == State::kEnding) {
+    out.push_back(Send{session, EndJob{*verdict_}});
+    return;
+  }
+  if (is_of_round) came_back(added, message, out);
+}
+
+// The node was in the present round, and has told what became of its workers.
+void Coordinator::came_back(Node& node, const NodeJoins& message, Effects& out) {
+  const AgentFacts& facts = message.facts;
+  if (facts.activity == Activity::kIdle || facts.round != round_) {
+    if (facts.round == round_) take_failures(node, facts.failures);
+    roster_.move(node, Standing::kReady);
+    if (state_ == State::kRebuilding) stop_round(out);
+    return;
+  }
+  roster_.move(node, facts.activity == Activity::kSucceeded ? Standing::kDone : Standing::kMember);
+  const bool may_go_on = state_ == State::kRebuilding && !rebuild_->stops &&
+                         (facts.activity == Activity::kRunning || facts.activity == Activity::kSucceeded);
+  if (may_go_on) return;
+  tell_to_stop(node, out);
+  if (state_ == State::kRebuilding) stop_round(out);
+}
+
+// --- A coordinator without a memory. -----------------------------------------------------------------
+
+bool Coordinator::reports_round(const AgentFacts& facts) const {
+  return state_ == State::kRebuilding && facts.incarnation == incarnation_ && facts.round == round_ &&
+         facts.membership == rebuild_->membership;
+}
+
+// True where the agent knows of a round, or of a verdict, that we do not: from then on we do.
+bool Coordinator::begins_rebuilding(const NodeJoins& message, Effects& out) {
+  const AgentFacts& facts = message.facts;
+  // A verdict holds, however late it comes, unless the job has gone on to another round since.
+  const bool is_over = facts.verdict && state_ != State::kEnding && (!round_ || *round_ <= facts.verdict->round);
+  const bool may = is_over || (state_ == State::kForming && !round_) || state_ == State::kRebuilding;
+  if (!may || facts.incarnation == 0 || facts.incarnation != incarnation_) return false;
+  if (!round_ && message.terms != terms_) adopt_terms(message, out);
+  budget_.set_used(std::max(budget_.used(), facts.restart_count));
+  losses_.set_losses(std::max(losses_.losses(), facts.losses));
+  const std::int64_t all_leases_over_ms = birth_.now_ms + birth_.lease.over_ms();
+  if (facts.verdict) {
+    out.push_back(Note{"an agent brings the verdict of the coordinator before us"});
+    ending_not_before_ms_ = all_leases_over_ms;
+    round_ = facts.verdict->round;
+    end(*facts.verdict, out);
+    return true;
+  }
+  if (round_ && facts.round <= *round_) return state_ == State::kRebuilding;
+  out.push_back(Note{format("round {} runs without us: it is taken over from the reports of its {} nodes", facts.round,
+                            facts.place.node_count)});
+  if (round_) {
+    // Who reported an older round has not heard that it went on.
+    std::vector<Node*> older;
+    for (auto& [agent, node] : roster_.nodes()) {
+      if (node.standing() != Standing::kReady) older.push_back(&node);
+    }
+    for (Node* node : older) {
+      if (node->session) {
+        out.push_back(Send{*node->session, Rejected{Rejected::Why::kRoundWentOn,
+                                                    format("its workers are those of round {}, which is over", *round_), 0}});
+      }
+      forget(*node);
+    }
+  }
+  round_ = facts.round;
+  membership_ = facts.membership;
+  seats_.clear();
+  stopping_ = {};
+  rebuild_ = Rebuild{.membership = facts.membership, .node_count = facts.place.node_count, .until_ms = all_leases_over_ms};
+  state_ = State::kRebuilding;
+  return true;
+}
+
+// The job's terms are those of the nodes that are in it, not of newcomers that found us earlier.
+void Coordinator::adopt_terms(const NodeJoins& message, Effects& out) {
+  std::vector<Node*> newcomers;
+  for (auto& [agent, node] : roster_.nodes()) newcomers.push_back(&node);
+  for (Node* node : newcomers) {
+    out.push_back(Send{*node->session, Rejected{Rejected::Why::kTermsDiffer, other_terms(terms_, message.terms), {}}});
+    forget(*node);
+  }
+  take_terms(message);
+}
+
+void Coordinator::finish_rebuilding(Effects& out) {
+  const bool complete = static_cast<int>(seats_.size()) == rebuild_->node_count;
+  if (!complete && now_ms_ < rebuild_->until_ms) return look_again(rebuild_->until_ms);
+  first_size_ = rebuild_->node_count;
+  std::ranges::sort(seats_, {}, &Seat::seat);
+  const bool stops = rebuild_->stops || !complete;
+  if (!complete) {
+    std::set<int> here;
+    for (const Seat& seat : seats_) here.insert(seat.seat);
+    for (int rank = 0; rank < rebuild_->node_count; ++rank) {
+      if (here.contains(rank)) continue;
+      stopping_.lost.push_back({rank, "", "it did not come back when the coordinator did"});
+      (void)losses_.lose(format("rank {}", rank), now_ms_);
+    }
+  }
+  rebuild_.reset();
+  state_ = State::kRunning;
+  if (!stops) {
+    out.push_back(Note{format("all {} nodes of round {} are here again: training goes on untouched", seats_.size(), *round_)});
+    return decide(out);
+  }
+  stop_round(out);
+  decide(out);
+}
+
+}  // namespace elastic::job

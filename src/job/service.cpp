@@ -1,0 +1,261 @@
+#include "src/job/service.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/limits.h"
+#include "src/base/text.h"
+
+namespace elastic::job {
+
+using namespace protocol;
+
+namespace {
+
+template <class... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+
+}  // namespace
+
+Service::Service(ServiceSettings settings, std::int64_t now_ms)
+    : settings_(std::move(settings)), born_ms_(now_ms), now_ms_(now_ms) {}
+
+ServiceEffects Service::on_event(const ServiceEvent& event, std::int64_t now_ms) {
+  ServiceEffects out;
+  now_ms_ = std::max(now_ms_, now_ms);
+  std::visit([&](const auto& known) { take(known, out); }, event);
+  for (const std::string& job : std::exchange(left_, {})) forget_if_empty(job);
+  return out;
+}
+
+std::optional<std::int64_t> Service::next_deadline_ms() const {
+  std::optional<std::int64_t> next;
+  if (!deadlines_.empty()) next = deadlines_.begin()->first;
+  if (!greetings_.empty()) next = std::min(next.value_or(greetings_.begin()->first), greetings_.begin()->first);
+  return next;
+}
+
+const Coordinator* Service::find(const std::string& job) const {
+  const auto found = jobs_.find(job);
+  return found == jobs_.end() ? nullptr : found->second.get();
+}
+
+void Service::take(const ConnectionOpened& event, ServiceEffects& out) {
+  const auto [place, is_new] =
+      connections_.emplace(event.connection, Connection(CoordinatorSession(settings_.secret, event.nonce)));
+  if (!is_new) return;
+  if (connections_.size() > limits::kAgentConnections) {
+    out.push_back(Log{{}, format("{} connections are open, more than are served: a new one is closed", connections_.size())});
+    return close(event.connection, out);
+  }
+  place->second.greet_until_ms = now_ms_ + settings_.greeting_ms;
+  greetings_.emplace(place->second.greet_until_ms, event.connection);
+}
+
+void Service::take(const ConnectionRead& event, ServiceEffects& out) {
+  auto found = connections_.find(event.connection);
+  if (found == connections_.end()) return;
+  ByteString reply;
+  const auto events = found->second.session.receive(event.bytes, reply);
+  if (!reply.empty()) out.push_back(Write{event.connection, std::move(reply)});
+  for (const auto& heard_event : events) {
+    if (!connections_.contains(event.connection)) return;
+    heard(event.connection, heard_event, out);
+  }
+}
+
+void Service::take(const ConnectionClosed& event, ServiceEffects& out) {
+  const auto found = connections_.find(event.connection);
+  if (found == connections_.end()) return;
+  const std::string job = found->second.job;
+  greetings_.erase({found->second.greet_until_ms, event.connection});
+  connections_.erase(found);
+  if (job.empty()) return;
+  left_.insert(job);
+  tell(job, SessionEnded{event.connection, event.how}, out);
+}
+
+void Service::take(const ServiceTime&, ServiceEffects& out) {
+  while (!greetings_.empty() && greetings_.begin()->first <= now_ms_) {
+    const ConnectionId id = greetings_.begin()->second;
+    out.push_back(Log{{}, format("connection {} has not introduced itself in {} ms and is closed", id, settings_.greeting_ms)});
+    close(id, out);
+  }
+  std::vector<std::string> due;
+  for (const auto& [at_ms, job] : deadlines_) {
+    if (at_ms > now_ms_) break;
+    due.push_back(job);
+  }
+  for (const std::string& job : due) tell(job, TimePassed{}, out);
+}
+
+void Service::heard(ConnectionId id, const CoordinatorSession::Event& event, ServiceEffects& out) {
+  Connection& connection = connections_.at(id);
+  std::visit(Overloaded{
+                 [&](const CoordinatorSession::Introduced& e) { introduced(id, e.introduction, out); },
+                 [&](const CoordinatorSession::Received& e) { tell(connection.job, Said{id, e.message}, out); },
+                 [&](const CoordinatorSession::KeepAlive& e) {
+                   tell(connection.job, Heard{id}, out);
+                   const auto still = connections_.find(id);
+                   if (still == connections_.end() || !still->second.welcome) return;
+                   // An answer is a lease: who is not in the job, or not yet again, has none.
+                   const Coordinator* coordinator = find(still->second.job);
+                   if (coordinator == nullptr || !coordinator->knows(id)) return;
+                   ByteString bytes;
+                   still->second.session.kept(e.number, bytes);
+                   out.push_back(Write{id, std::move(bytes)});
+                 },
+                 [&](const CoordinatorSession::NodeIsEmpty& e) {
+                   const std::string job = e.job;
+                   close(id, out);
+                   tell(job, NodeEmptied{e.agent, e.incarnation, e.round}, out);
+                 },
+                 [&](const CoordinatorSession::Stale& e) { out.push_back(Log{connection.job, e.text}); },
+                 [&](const SessionError& e) {
+                   out.push_back(Log{connection.job, e.text});
+                   const std::string job = connection.job;
+                   close(id, out);
+                   if (!job.empty()) tell(job, SessionEnded{id, e.text}, out);
+                 },
+             },
+             event);
+}
+
+void Service::introduced(ConnectionId id, const Introduction& introduction, ServiceEffects& out) {
+  Connection& connection = connections_.at(id);
+  greetings_.erase({connection.greet_until_ms, id});
+  const std::string job = introduction.job;
+  if (const Ended* over = ended(job, introduction.incarnation)) {
+    // It missed the end. Whatever it says, this is all there is to be said to it.
+    ByteString bytes;
+    connection.session.welcome({std::max(settings_.term, introduction.term), introduction.incarnation,
+                                settings_.lease.loss_timeout_ms}, bytes);
+    connection.session.send(EndJob{over->verdict}, bytes);
+    connection.session.send(Dismiss{}, bytes);
+    out.push_back(Write{id, std::move(bytes)});
+    return close(id, out);
+  }
+  if (!jobs_.contains(job)) {
+    if (jobs_.size() >= limits::kJobsServed) {
+      ByteString bytes;
+      connection.session.refuse(format("this coordinator has {} jobs, more than which it does not serve", jobs_.size()), bytes);
+      out.push_back(Write{id, std::move(bytes)});
+      return close(id, out);
+    }
+    const Birth birth{.term = settings_.term,
+                      .incarnation = settings_.make_incarnation(),
+                      .lease = settings_.lease,
+                      .now_ms = born_ms_};
+    jobs_.emplace(job, std::make_unique<Coordinator>(birth, settings_.make_check()));
+  }
+  if (introduction.incarnation != 0 || introduction.term > jobs_.at(job)->term()) tell(job, Introduced{introduction.incarnation, introduction.term}, out);
+  const auto still = connections_.find(id);
+  const auto coordinator = jobs_.find(job);
+  if (still == connections_.end()) return;
+  if (coordinator == jobs_.end() || coordinator->second->term() < introduction.term) {
+    ByteString bytes;
+    still->second.session.refuse("another coordinator has taken over from this one", bytes);
+    out.push_back(Write{id, std::move(bytes)});
+    return close(id, out);
+  }
+  ByteString bytes;
+  still->second.job = job;
+  still->second.welcome = true;
+  still->second.session.welcome({coordinator->second->term(), coordinator->second->incarnation(),
+                                 settings_.lease.loss_timeout_ms}, bytes);
+  out.push_back(Write{id, std::move(bytes)});
+}
+
+void Service::tell(std::string job, const Event& event, ServiceEffects& out) {
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end()) return;
+  Coordinator& coordinator = *found->second;
+  if (recorder) recorder(job, event, now_ms_);
+  const Term term = coordinator.term();
+  const Incarnation incarnation = coordinator.incarnation();
+  const Effects effects = coordinator.on_event(event, now_ms_);
+  if (coordinator.term() != term || coordinator.incarnation() != incarnation) {
+    for (auto& [id, connection] : connections_) {
+      if (connection.job == job && connection.welcome) {
+        connection.session.set_stamp(coordinator.term(), coordinator.incarnation());
+      }
+    }
+  }
+  for (const Effect& effect : effects) carry_out(job, effect, out);
+
+  if (const auto old = deadline_of_.find(job); old != deadline_of_.end()) {
+    deadlines_.erase({old->second, job});
+    deadline_of_.erase(old);
+  }
+  if (coordinator.ended()) {
+    if (coordinator.verdict()) {
+      ended_.push_back({job, coordinator.incarnation(), *coordinator.verdict()});
+      if (ended_.size() > limits::kEndedJobs) ended_.pop_front();
+    }
+    jobs_.erase(found);
+    // Those that had not joined yet: whoever looks for a job of this name begins anew.
+    return close_all(job, out);
+  }
+  if (const auto next_ms = coordinator.next_deadline_ms()) {
+    deadlines_.emplace(*next_ms, job);
+    deadline_of_[job] = *next_ms;
+  }
+}
+
+void Service::carry_out(const std::string& job, const Effect& effect, ServiceEffects& out) {
+  std::visit(Overloaded{
+                 [&](const Send& e) {
+                   const auto found = connections_.find(e.to);
+                   if (found == connections_.end()) return;
+                   ByteString bytes;
+                   found->second.session.send(e.message, bytes);
+                   out.push_back(Write{e.to, std::move(bytes)});
+                   const bool is_last = std::holds_alternative<Rejected>(e.message) || std::holds_alternative<Dismiss>(e.message);
+                   if (is_last) close(e.to, out);
+                 },
+                 [&](const Drop& e) { close(e.session, out); },
+                 [&](const Note& e) { out.push_back(Log{job, e.text}); },
+             },
+             effect);
+}
+
+void Service::close(ConnectionId id, ServiceEffects& out) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  greetings_.erase({found->second.greet_until_ms, id});
+  if (!found->second.job.empty()) left_.insert(found->second.job);
+  connections_.erase(found);
+  out.push_back(Close{id});
+}
+
+void Service::close_all(const std::string& job, ServiceEffects& out) {
+  std::vector<ConnectionId> open;
+  for (const auto& [id, connection] : connections_) {
+    if (connection.job == job) open.push_back(id);
+  }
+  for (const ConnectionId id : open) close(id, out);
+}
+
+// A job that nobody is in and that has not begun is none: its name may be used with other terms.
+void Service::forget_if_empty(const std::string& job) {
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end() || !found->second->is_empty()) return;
+  const bool is_awaited = std::ranges::any_of(connections_, [&](const auto& entry) { return entry.second.job == job; });
+  if (is_awaited) return;
+  if (const auto deadline = deadline_of_.find(job); deadline != deadline_of_.end()) {
+    deadlines_.erase({deadline->second, job});
+    deadline_of_.erase(deadline);
+  }
+  jobs_.erase(found);
+}
+
+const Service::Ended* Service::ended(const std::string& job, Incarnation incarnation) const {
+  if (incarnation == 0) return nullptr;
+  const auto found = std::ranges::find_if(
+      ended_, [&](const Ended& entry) { return entry.job == job && entry.incarnation == incarnation; });
+  return found == ended_.end() ? nullptr : &*found;
+}
+
+}  // namespace elastic::job

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "rendezvous/protocol/session.h"
+#include "src/job/coordinator.h"
+
+namespace elastic::job {
+
+// A connection, by a number that whoever accepts it gives, another each time.
+using ConnectionId = std::uint32_t;
+
+// --- What happens to a service. --------------------------------------------------------------------
+
+struct ConnectionOpened {
+  ConnectionId connection = 0;
+  protocol::Nonce nonce{};  // random
+};
+struct ConnectionRead {
+  ConnectionId connection = 0;
+  protocol::ByteString bytes;
+};
+struct ConnectionClosed {
+  ConnectionId connection = 0;
+  std::string how;
+};
+struct ServiceTime {};
+using ServiceEvent = std::variant<ConnectionOpened, ConnectionRead, ConnectionClosed, ServiceTime>;
+
+// --- What it wants done. ----------------------------------------------------------------------------
+
+struct Write {
+  ConnectionId connection = 0;
+  protocol::ByteString bytes;
+};
+// After what was to be written. Nothing comes of the connection after it.
+struct Close {
+  ConnectionId connection = 0;
+};
+struct Log {
+  std::string job;
+  std::string text;
+};
+using ServiceEffect = std::variant<Write, Close, Log>;
+using ServiceEffects = std::vector<ServiceEffect>;
+
+// What a service is born with. `make_incarnation` gives a random number, another each time.
+struct ServiceSettings {
+  protocol::Term term = 1;
+  protocol::LeaseTimes lease = {};
+  std::string secret = {};
+  std::int64_t greeting_ms = 5'000;  // that a connection may take to introduce itself
+  std::function<protocol::Incarnation()> make_incarnation = {};
+  std::function<std::unique_ptr<CheckPlan>()> make_check = [] { return no_check(); };
+};
+
+// Everything that agents connect to: their sessions, and the coordinators of any number of jobs, none of which
+// sees another.
+class Service {
+ public:
+  // `now_ms` is a monotonic clock's milliseconds.
+  Service(ServiceSettings settings, std::int64_t now_ms);
+
+  ServiceEffects on_event(const ServiceEvent& event, std::int64_t now_ms);
+  std::optional<std::int64_t> next_deadline_ms() const;
+
+  // The coordinator of a job, if there is one. For status, and for tests.
+  const Coordinator* find(const std::string& job) const;
+  std::size_t jobs() const { return jobs_.size(); }
+  std::size_t connections() const { return connections_.size(); }
+  // Whoever records a coordinator's inputs is told each of them, with the time.
+  std::function<void(const std::string& job, const Event& event, std::int64_t now_ms)> recorder;
+
+ private:
+  struct Connection {
+    explicit Connection(protocol::CoordinatorSession with_session) : session(std::move(with_session)) {}
+    protocol::CoordinatorSession session;
+    std::string job;       // empty until it is introduced
+    bool welcome = false;  // its keep-alives are answered
+    std::int64_t greet_until_ms = 0;
+  };
+  // A job that is over, for agents that come late.
+  struct Ended {
+    std::string job;
+    protocol::Incarnation incarnation = 0;
+    protocol::Verdict verdict;
+  };
+
+  void take(const ConnectionOpened& event, ServiceEffects& out);
+  void take(const ConnectionRead& event, ServiceEffects& out);
+  void take(const ConnectionClosed& event, ServiceEffects& out);
+  void take(const ServiceTime& event, ServiceEffects& out);
+  void heard(ConnectionId id, const protocol::CoordinatorSession::Event& event, ServiceEffects& out);
+  void introduced(ConnectionId id, const protocol::Introduction& introduction, ServiceEffects& out);
+  // By value: what the job decides may close the connection that the name is taken from.
+  void tell(std::string job, const Event& event, ServiceEffects& out);
+  void carry_out(const std::string& job, const Effect& effect, ServiceEffects& out);
+  void close(ConnectionId id, ServiceEffects& out);
+  void close_all(const std::string& job, ServiceEffects& out);
+  void forget_if_empty(const std::string& job);
+  const Ended* ended(const std::string& job, protocol::Incarnation incarnation) const;
+
+  ServiceSettings settings_;
+  std::int64_t born_ms_;
+  std::int64_t now_ms_;
+  std::map<ConnectionId, Connection> connections_;
+  std::map<std::string, std::unique_ptr<Coordinator>> jobs_;
+  std::set<std::pair<std::int64_t, std::string>> deadlines_;            // of coordinators
+  std::map<std::string, std::int64_t> deadline_of_;
+  std::set<std::pair<std::int64_t, ConnectionId>> greetings_;  // of connections that have not introduced themselves
+  std::deque<Ended> ended_;
+  std::set<std::string> left_;  // jobs of connections that the present event has ended
+};
+
+}  // namespace elastic::job

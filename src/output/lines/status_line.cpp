@@ -1,0 +1,107 @@
+#include "src/output/lines/status_line.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/text.h"
+
+namespace elastic::output {
+namespace {
+
+constexpr std::int64_t kShowMs = 1000;
+constexpr std::int64_t kShowByUserMs = 250;
+constexpr std::size_t kLeastColumns = 20;
+constexpr std::int64_t kFirstLineMs = 10'000;
+constexpr std::int64_t kLineMs = 60'000;
+
+constexpr std::string_view kName = "elastic-run: ";
+constexpr std::string_view kEraseToEnd = "\x1b[K";
+
+std::string left_text(const Waiting& waiting, std::int64_t now_ms) {
+  // Rounded up: at "1 s" it is not over yet.
+  return duration_text(std::max<std::int64_t>(*waiting.until_ms - now_ms + 999, 0));
+}
+
+// What a terminal shows in one column each.
+std::string ascii(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte < 0x7F) out += c;
+    else if ((byte & 0xC0) != 0x80) out += '?';
+  }
+  return out;
+}
+
+void shorten(std::string& text, std::size_t room) {
+  if (text.size() <= room) return;
+  text.resize(room > 3 ? room - 3 : 0);
+  text += std::string(std::min<std::size_t>(room, 3), '.');
+}
+
+}  // namespace
+
+std::string duration_text(std::int64_t milliseconds) {
+  const std::int64_t seconds = milliseconds / 1000;
+  if (seconds < 60) return format("{} s", seconds);
+  if (seconds < 3600) return format("{} m {} s", seconds / 60, seconds % 60);
+  return format("{} h {} m", seconds / 3600, seconds / 60 % 60);
+}
+
+std::string status_text(const Waiting& waiting, std::int64_t now_ms, std::size_t columns) {
+  // In the last column a terminal would go to the next line.
+  const std::size_t room = std::max<std::size_t>(columns, 1) - 1;
+  std::string time;
+  if (!waiting.until_ms) {
+    time = format(", {}", duration_text(now_ms - waiting.since_ms));
+  } else if (waiting.at_end.empty()) {
+    time = format(", {} of {}", duration_text(now_ms - waiting.since_ms),
+                  duration_text(*waiting.until_ms - waiting.since_ms));
+  } else {
+    time = format(", {} in {}", ascii(waiting.at_end), left_text(waiting, now_ms));
+  }
+  std::string what = ascii(waiting.what);
+  const std::size_t around = kName.size() + time.size();
+  shorten(what, room > around ? room - around : 0);
+  std::string text = std::string(kName) + what + time;
+  shorten(text, room);
+  const std::string hint = waiting.hint.empty() ? "" : "; " + ascii(waiting.hint);
+  return text.size() + hint.size() <= room ? text + hint : text;
+}
+
+std::string waiting_text(const Waiting& waiting, std::int64_t now_ms) {
+  std::string text = format("{}, for {}", waiting.what, duration_text(now_ms - waiting.since_ms));
+  if (!waiting.until_ms) return text;
+  if (waiting.at_end.empty()) {
+    return text + format(" of {}", duration_text(*waiting.until_ms - waiting.since_ms));
+  }
+  return text + format(", {} in {}", waiting.at_end, left_text(waiting, now_ms));
+}
+
+std::string StatusLine::draw(std::int64_t now_ms, std::size_t columns) {
+  const bool wanted = waiting_ && columns >= kLeastColumns &&
+                      now_ms - waiting_->since_ms >= (waiting_->by_user ? kShowByUserMs : kShowMs);
+  if (!wanted) return erase();
+  std::string text = status_text(*waiting_, now_ms, columns);
+  if (text == drawn_) return {};
+  drawn_ = std::move(text);
+  return format("\r{}{}", drawn_, kEraseToEnd);
+}
+
+std::string StatusLine::erase() {
+  if (drawn_.empty()) return {};
+  drawn_.clear();
+  return format("\r{}", kEraseToEnd);
+}
+
+bool WaitLog::due(const Waiting& waiting, std::int64_t now_ms) {
+  if (since_ms_ != waiting.since_ms) {
+    since_ms_ = waiting.since_ms;
+    next_ms_ = waiting.since_ms + kFirstLineMs;
+  }
+  if (now_ms < next_ms_) return false;
+  next_ms_ = now_ms + kLineMs;
+  return true;
+}
+
+}  // namespace elastic::output

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "rendezvous/protocol/messages.h"
+
+namespace elastic::simulation {
+
+// Where a job is when a fault strikes: the states of its coordinator, with forming and preparing told apart by
+// what is waited for.
+enum class Place : std::uint8_t {
+  kDown,          // its coordinator is dead
+  kNoJob,         // it knows nothing of the job yet, or any more
+  kForming,       // the first round
+  kFormingAgain,
+  kRebuilding,
+  kChecking,      // a phase of the check before training
+  kPreparing,
+  kRunning,
+  kStopping,
+  kEnding,
+};
+inline constexpr std::size_t kPlaces = 10;
+std::string name(Place place);
+// A round is being made or ended, so that what strikes now makes it a faulty one.
+bool is_transition(Place place);
+
+enum class FaultKind : std::uint8_t {
+  kDelay,
+  kReset,
+  kCutToServer,
+  kCutFromServer,
+  kPartition,
+  kPauseAgent,
+  kFreezeHost,
+  kPauseCoordinator,
+  kCrashAgent,
+  kCrashWorker,
+  kCrashHost,
+  kCrashCoordinator,
+  kCrashGuardian,
+  kClockJump,
+  kFlood,
+  kSignal,
+  kStranger,
+  kGarbage,
+  kLateJoiner,
+  kOtherTerms,
+  kSameClaim,
+};
+inline constexpr std::size_t kFaultKinds = 21;
+std::string name(FaultKind kind);
+
+// What faults have met what.
+class Coverage {
+ public:
+  void strikes(FaultKind kind, Place place, const std::string& job, protocol::Incarnation incarnation, std::int64_t round);
+  void world_over(int rounds);
+  void add(const Coverage& other);
+
+  std::uint64_t faulty_rounds() const { return faulty_rounds_; }
+  std::uint64_t worlds() const { return worlds_; }
+  std::string table() const;
+  // Cells without a count for which no reason is known, as text; empty: none.
+  std::string unexplained() const;
+
+  // As numbers, for a pipe.
+  std::vector<std::uint64_t> numbers() const;
+  void add(const std::vector<std::uint64_t>& numbers);
+
+ private:
+  std::array<std::array<std::uint64_t, kPlaces>, kFaultKinds> counts_{};
+  std::uint64_t faults_ = 0;
+  std::uint64_t faulty_rounds_ = 0;
+  std::uint64_t rounds_ = 0;
+  std::uint64_t worlds_ = 0;
+  std::set<std::tuple<std::string, protocol::Incarnation, std::int64_t>> marked_;  // faulty rounds of this world
+};
+
+}  // namespace elastic::simulation

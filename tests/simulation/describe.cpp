@@ -1,0 +1,116 @@
+#include "tests/simulation/describe.h"
+
+#include "src/base/signals.h"
+#include "src/base/text.h"
+
+namespace elastic::simulation {
+
+using namespace protocol;
+
+namespace {
+
+template <class... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+
+const char* name(AgentFacts::Activity activity) {
+  const char* const names[] = {"idle", "preparing", "running", "succeeded", "stopping"};
+  return names[static_cast<std::size_t>(activity)];
+}
+
+std::string facts_text(const AgentFacts& facts) {
+  if (facts.incarnation == 0) return "knows of no round";
+  return format("incarnation {:x}, term {}, round {} as node {} of {}, {}, membership {:x}, {} restarts{}{}",
+                facts.incarnation, facts.term, facts.round, facts.place.node_rank, facts.place.node_count,
+                name(facts.activity), facts.membership, facts.restart_count,
+                facts.failures.empty() ? "" : format(", {} failures", facts.failures.size()),
+                facts.verdict ? format(", verdict: {}", simulation::text(*facts.verdict)) : "");
+}
+
+std::string life(const agent::Event& event) {
+  return std::visit(Overloaded{
+                        [](const agent::Begin&) { return std::string("begin"); },
+                        [](const agent::WorkerExited& e) { return format("worker {} {}", e.local_rank, e.exit.text()); },
+                        [](const agent::AllGone&) { return std::string("all workers are gone"); },
+                        [](const agent::TimerFired&) { return std::string("the timer"); },
+                        [](const agent::SignalReceived& e) { return signal_name(e.signal); },
+                        [](const agent::GuardianLost&) { return std::string("the guardian is lost"); },
+                        [](const agent::NodeChecked& e) { return format("checked, phase {}: {}", e.phase, e.result); },
+                        [](const agent::StoreOpened& e) { return format("its store is at port {}", e.endpoint.port); },
+                        [](const auto&) { return std::string(); },
+                    },
+                    event);
+}
+
+}  // namespace
+
+std::string text(const Verdict& verdict) {
+  const char* const outcomes[] = {"succeeded", "failed", "stopped"};
+  std::string reason = verdict.reason;
+  if (reason.empty() && !verdict.failures.empty()) reason = verdict.failures.front().text();
+  return format("{} in round {} after {} restarts{}", outcomes[static_cast<std::size_t>(verdict.outcome)], verdict.round,
+                verdict.restarts_used, reason.empty() ? "" : format(": {}", reason));
+}
+
+std::string text(const agent::AgentEvent& event) {
+  return std::visit(Overloaded{
+                        [](const agent::Event& e) { return life(e); },
+                        [](const agent::LinkConnected&) { return std::string("connected"); },
+                        [](const agent::LinkBroken& e) { return format("no connection: {}", e.why); },
+                        [](const auto&) { return std::string(); },
+                    },
+                    event);
+}
+
+std::string text(const agent::Effect& effect) {
+  return std::visit(Overloaded{
+                        [](const agent::StartWorkers& e) {
+                          return format("starts the workers of round {}, ranks from {} of {}, membership {:x}", e.round.round,
+                                        e.round.place.base_rank, e.round.place.world_size, e.round.membership);
+                        },
+                        [](const agent::SignalWorkers& e) { return format("{} to the workers", signal_name(e.signal)); },
+                        [](const agent::Warn& e) { return format("warns: {}", e.text); },
+                        [](const auto&) { return std::string(); },
+                    },
+                    effect);
+}
+
+std::string text(const AgentMessage& message) {
+  return std::visit(
+      Overloaded{
+          [](const NodeJoins& m) { return format("NodeJoins: agent {:x}, {}", m.agent, facts_text(m.facts)); },
+          [](const CheckDone& m) { return format("CheckDone: round {}, phase {}, {}", m.round, m.phase, m.result); },
+          [](const StoreIsOpen& m) { return format("StoreIsOpen: round {}", m.round); },
+          [](const WorkerFailed& m) { return format("WorkerFailed: round {}, {}", m.round, m.failure.text()); },
+          [](const WorkersSucceeded& m) { return format("WorkersSucceeded: round {}", m.round); },
+          [](const NodeCannotRun& m) { return format("NodeCannotRun: round {}: {}", m.round, m.reason); },
+          [](const NodeStopped& m) { return format("NodeStopped: round {}, {} failures", m.round, m.failures.size()); },
+          [](const NodeLeaves& m) { return format("NodeLeaves: signal {}", m.signal); },
+          [](const VerdictHeard&) { return std::string("VerdictHeard"); },
+      },
+      message);
+}
+
+std::string text(const CoordinatorMessage& message) {
+  return std::visit(
+      Overloaded{
+          [](const PrepareRound& m) {
+            return format("PrepareRound: round {}, node {} of {}, ranks from {} of {}, {} of {} restarts, membership {:x}{}",
+                          m.round, m.place.node_rank, m.place.node_count, m.place.base_rank, m.place.world_size,
+                          m.restart_count, m.max_restarts, m.membership, m.reason.empty() ? "" : format(", because {}", m.reason));
+          },
+          [](const RunCheck& m) { return format("RunCheck: round {}, phase {}, {}", m.round, m.phase, m.order); },
+          [](const RunWorkers& m) { return format("RunWorkers: round {}, store at port {}", m.round, m.store.port); },
+          [](const StopWorkers& m) { return format("StopWorkers: round {}", m.round); },
+          [](const EndJob& m) { return format("EndJob: {}", text(m.verdict)); },
+          [](const Dismiss&) { return std::string("Dismiss"); },
+          [](const AreYouThere&) { return std::string("AreYouThere"); },
+          [](const Rejected& m) {
+            return format("Rejected: {}{}", m.reason, m.retry_ms ? format(", again in {} ms", *m.retry_ms) : "");
+          },
+      },
+      message);
+}
+
+}  // namespace elastic::simulation

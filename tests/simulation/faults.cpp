@@ -1,0 +1,334 @@
+#include "tests/simulation/faults.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/signals.h"
+#include "src/base/text.h"
+#include "tests/simulation/world.h"
+
+namespace elastic::simulation {
+
+namespace {
+
+// More hosts than this do not come.
+constexpr std::size_t kMostNodes = 40;
+
+// Connects, says something that is no session, and is silent.
+class Stranger : public ConnectionOwner {
+ public:
+  Stranger(World& world, ByteString says) : world_(world), says_(std::move(says)) {}
+  void connection_made(ConnectionId id) override { world_.network().send(id, End::kClient, says_); }
+  void connection_read(ConnectionId, Bytes) override {}
+  void connection_broken(ConnectionId, const std::string&) override {}
+
+ private:
+  World& world_;
+  ByteString says_;
+};
+
+ByteString bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
+
+}  // namespace
+
+Faults::Faults(World& world, FaultPlan plan, Coverage& coverage, Random random)
+    : world_(world), coverage_(coverage), random_(random), calm_ms_(plan.calm_ms) {
+  for (Fault& fault : plan.faults) armed_.push_back({fault, fault.trigger.nth});
+}
+
+void Faults::begin() {
+  for (std::size_t i = 0; i < armed_.size(); ++i) {
+    if (armed_[i].fault.trigger.type != Trigger::Type::kTime) continue;
+    world_.timeline().at(armed_[i].fault.trigger.at_ms, [this, i] { fire(armed_[i]); });
+  }
+  world_.timeline().at(calm_ms_, [this] { world_.calm(); });
+}
+
+void Faults::message_is_sent(protocol::FrameType type) {
+  for (Armed& armed : armed_) {
+    if (!armed.done && armed.fault.trigger.type == Trigger::Type::kMessage && armed.fault.trigger.frame == type && --armed.left == 0) fire(armed);
+  }
+}
+
+void Faults::agent_acts(std::size_t act) {
+  for (Armed& armed : armed_) {
+    if (!armed.done && armed.fault.trigger.type == Trigger::Type::kAct && armed.fault.trigger.act == act && --armed.left == 0) fire(armed);
+  }
+}
+
+void Faults::place_is_entered(Place place) {
+  for (Armed& armed : armed_) {
+    if (!armed.done && armed.fault.trigger.type == Trigger::Type::kPlace && armed.fault.trigger.place == place && --armed.left == 0) fire(armed);
+  }
+}
+
+void Faults::fire(Armed& armed) {
+  if (armed.done || world_.is_calm()) return;
+  armed.done = true;
+  const Fault fault = armed.fault;
+  // A process dies anywhere, in the midst of what it does too; all else strikes between two events.
+  const bool dies = fault.kind == FaultKind::kCrashAgent || fault.kind == FaultKind::kCrashHost || fault.kind == FaultKind::kCrashCoordinator;
+  if (fault.delay_ms == 0 && dies) return strike(fault);
+  world_.timeline().after(fault.delay_ms, [this, fault] {
+    if (!world_.is_calm()) strike(fault);
+  });
+}
+
+void Faults::strike(const Fault& fault) {
+  auto& nodes = world_.nodes();
+  Node& node = *nodes[static_cast<std::size_t>(fault.subject) % nodes.size()];
+  const std::string& job = node.shape().job;
+  const Place place = world_.place_of(job);
+  const job::Coordinator* coordinator = world_.server().find(job);
+  const protocol::Incarnation incarnation = coordinator != nullptr ? coordinator->incarnation() : 0;
+  const auto round = coordinator != nullptr ? coordinator->round() : std::nullopt;
+  if (world_.trace().is_read()) world_.line(format("FAULT: {}", text(fault)));
+  if (!carry_out(fault, node)) return;
+  world_.trace().add(static_cast<std::uint64_t>(fault.kind) + 1000);
+  coverage_.strikes(fault.kind, place, job, incarnation, round ? static_cast<std::int64_t>(*round) : -1);
+}
+
+bool Faults::carry_out(const Fault& fault, Node& node) {
+  switch (fault.kind) {
+    case FaultKind::kDelay: {
+      const Ms more_ms = 1 + fault.extra / 2;
+      world_.network().add_delay(more_ms);
+      later(fault.lasts_ms, [this, more_ms] { world_.network().add_delay(-more_ms); });
+      return true;
+    }
+    case FaultKind::kReset:
+      if (node.connection() == 0 || !world_.network().is_open(node.connection(), End::kServer)) return false;
+      world_.network().reset(node.connection());
+      return true;
+    case FaultKind::kCutToServer:
+    case FaultKind::kCutFromServer:
+    case FaultKind::kPartition:
+      return cut(fault, node);
+    case FaultKind::kPauseAgent:
+      return pause(fault, node);
+    case FaultKind::kFreezeHost:
+      return freeze(fault, node);
+    case FaultKind::kPauseCoordinator:
+      return pause_coordinator(fault);
+    case FaultKind::kCrashAgent:
+      return crash_agent(fault, node);
+    case FaultKind::kCrashWorker:
+      return crash_worker(fault, node);
+    case FaultKind::kCrashHost:
+      return crash_host(fault, node);
+    case FaultKind::kCrashCoordinator:
+      return crash_coordinator(fault);
+    case FaultKind::kCrashGuardian:
+      if (!node.is_running()) return false;
+      node.crash_guardian();
+      return true;
+    case FaultKind::kClockJump:
+      node.jump_wall_clock((fault.extra - 500) * 10'000);
+      return true;
+    case FaultKind::kFlood:
+      return newcomers(fault, node, 1 + fault.extra % (node.shape().terms.max_nodes + 3));
+    case FaultKind::kSignal:
+      if (!node.is_running()) return false;
+      node.signal(*signal_number(fault.extra % 3 == 0 ? "INT" : "TERM"));
+      return true;
+    case FaultKind::kStranger:
+      return stranger(fault);
+    case FaultKind::kGarbage:
+      return garbage(node);
+    case FaultKind::kLateJoiner:
+    case FaultKind::kOtherTerms:
+    case FaultKind::kSameClaim:
+      return newcomers(fault, node, 1);
+  }
+  return false;
+}
+
+// Everything ends with the faults' time at the latest.
+void Faults::later(Ms after_ms, std::function<void()> undoing) {
+  world_.timeline().after(after_ms, [this, undoing = std::move(undoing)] {
+    if (!world_.is_calm()) undoing();
+  });
+}
+
+bool Faults::cut(const Fault& fault, Node& node) {
+  Network& network = world_.network();
+  const int server = network.server_host();
+  // From the coordinator, or from another node.
+  int there = server;
+  if (fault.extra % 4 == 0 || node.host() == server) {
+    auto& nodes = world_.nodes();
+    there = nodes[static_cast<std::size_t>(fault.extra) % nodes.size()]->host();
+  }
+  if (there == node.host()) return false;
+  const auto one_way = [&](int from, int to) {
+    network.cut(from, to);
+    later(fault.lasts_ms, [&network, from, to] { network.heal(from, to); });
+  };
+  if (fault.kind != FaultKind::kCutFromServer) one_way(node.host(), there);
+  if (fault.kind != FaultKind::kCutToServer) one_way(there, node.host());
+  return true;
+}
+
+bool Faults::pause(const Fault& fault, Node& node) {
+  if (!node.is_running() || node.is_disturbed()) return false;
+  if (node.shape().hosts_coordinator) return pause_coordinator(fault);
+  node.pause_agent();
+  later(fault.lasts_ms, [&node, launch = node.launch()] {
+    if (node.launch() == launch) node.resume_agent();
+  });
+  return true;
+}
+
+bool Faults::pause_coordinator(const Fault& fault) {
+  Server& server = world_.server();
+  if (!server.is_up() || server.is_paused()) return false;
+  server.pause();
+  Node* host = world_.shape().hosted ? world_.nodes().front().get() : nullptr;
+  const std::uint32_t launch = host != nullptr ? host->launch() : 0;
+  if (host != nullptr) host->pause_agent();
+  later(fault.lasts_ms, [this, host, launch] {
+    world_.server().resume(random_.chance(50));
+    if (host != nullptr && host->launch() == launch) host->resume_agent();
+  });
+  return true;
+}
+
+bool Faults::freeze(const Fault& fault, Node& node) {
+  if (!world_.network().is_up(node.host()) || world_.network().is_frozen(node.host())) return false;
+  const bool serves = node.host() == world_.network().server_host();
+  node.freeze();
+  if (serves && world_.server().is_up()) world_.server().pause();
+  later(fault.lasts_ms, [this, &node, serves] {
+    node.thaw();
+    if (serves) world_.server().resume(random_.chance(50));
+  });
+  return true;
+}
+
+void Faults::start_again(Node& node, Ms after_ms) {
+  world_.expect_start(1);
+  world_.timeline().after(after_ms, [this, &node] {
+    world_.expect_start(-1);
+    if (node.is_running()) return;
+    node.boot_host();
+    if (node.shape().hosts_coordinator && !world_.server().is_up()) world_.server().start();
+    node.start();
+  });
+}
+
+bool Faults::crash_agent(const Fault& fault, Node& node) {
+  if (!node.is_running()) return false;
+  if (node.shape().hosts_coordinator) world_.server().crash();
+  node.crash_agent();
+  if (fault.comes_back) start_again(node, fault.lasts_ms);
+  return true;
+}
+
+bool Faults::crash_host(const Fault& fault, Node& node) {
+  if (!world_.network().is_up(node.host())) return false;
+  if (node.shape().hosts_coordinator && world_.server().is_up()) world_.server().vanish();
+  const bool was_running = node.is_running();
+  node.crash_host();
+  if (fault.comes_back && was_running) {
+    start_again(node, fault.lasts_ms);
+  } else {
+    // Its address answers again, for those who try.
+    later(fault.lasts_ms, [&node] { node.boot_host(); });
+  }
+  return true;
+}
+
+bool Faults::crash_coordinator(const Fault& fault) {
+  if (!world_.server().is_up()) return false;
+  if (world_.shape().hosted) return crash_agent(fault, *world_.nodes().front());
+  const bool with_its_host = fault.extra % 4 == 0;
+  const int host = world_.network().server_host();
+  if (with_its_host) {
+    world_.server().vanish();
+    world_.network().host_down(host);
+  } else {
+    world_.server().crash();
+  }
+  if (!fault.comes_back && !with_its_host) return true;
+  world_.expect_start(1);
+  world_.timeline().after(fault.lasts_ms, [this, host, comes_back = fault.comes_back] {
+    world_.expect_start(-1);
+    if (!world_.network().is_up(host)) world_.network().host_up(host);
+    if (comes_back && !world_.server().is_up()) world_.server().start();
+  });
+  return true;
+}
+
+bool Faults::crash_worker(const Fault& fault, Node& node) {
+  if (!node.is_running() || !node.has_workers()) return false;
+  const ExitStatus how[] = {{.code = 1}, {.code = 137}, {.signal = *signal_number("SEGV")}, {.signal = *signal_number("KILL")}};
+  node.crash_worker(fault.extra, how[fault.extra % 4]);
+  return true;
+}
+
+ByteString Faults::noise(int kind) {
+  switch (kind % 5) {
+    case 0:
+      return bytes_of("GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n");
+    case 1:
+      return {0x00, 0x3C, 0x85, 0xF7, 0x1A};  // PyTorch's TCPStore
+    case 2:
+      return {};
+    case 3: {
+      ByteString bytes(protocol::kMark.begin(), protocol::kMark.end());
+      for (int i = 0; i < 40; ++i) bytes.push_back(static_cast<std::uint8_t>(random_.next()));
+      return bytes;
+    }
+    default: {
+      ByteString bytes;
+      for (std::int64_t i = random_.range(1, 200); i > 0; --i) bytes.push_back(static_cast<std::uint8_t>(random_.next()));
+      return bytes;
+    }
+  }
+}
+
+bool Faults::stranger(const Fault& fault) {
+  if (!world_.server().is_up()) return false;
+  strangers_.push_back(std::make_unique<Stranger>(world_, noise(fault.extra)));
+  const ConnectionId id = world_.network().connect(world_.nodes().front()->host(), *strangers_.back());
+  world_.timeline().after(fault.lasts_ms, [this, id] { world_.network().close(id, End::kClient); });
+  return true;
+}
+
+bool Faults::garbage(Node& node) {
+  const ConnectionId id = node.connection();
+  if (id == 0 || !world_.network().is_open(id, End::kServer)) return false;
+  const End from = random_.chance(50) ? End::kClient : End::kServer;
+  world_.network().send(id, from, noise(random_.number(3, 4)));
+  return true;
+}
+
+bool Faults::newcomers(const Fault& fault, const Node& like, int count) {
+  const NodeShape shape = like.shape();
+  if (shape.hosts_coordinator && world_.nodes().size() == 1 && fault.kind == FaultKind::kSameClaim) return false;
+  for (int i = 0; i < count; ++i) {
+    if (world_.nodes().size() >= kMostNodes) return i > 0;
+    NodeShape another = shape;
+    another.hosts_coordinator = false;
+    another.address = format("10.9.0.{}", world_.nodes().size() + 1);
+    another.workers = random_.number(1, 4);
+    another.clock_offset_ms = random_.range(0, 1'000'000);
+    another.fit = random_.chance(90);
+    if (fault.kind == FaultKind::kSameClaim) another.claim = shape.claim.value_or(0);
+    else another.claim.reset();
+    if (fault.kind == FaultKind::kOtherTerms) ++another.terms.max_restarts;
+    Node& node = world_.add_node(another);
+    world_.expect_start(1);
+    world_.timeline().after(random_.range(0, fault.kind == FaultKind::kFlood ? 5 : 50), [this, &node] {
+      world_.expect_start(-1);
+      node.start();
+    });
+  }
+  return true;
+}
+
+void Faults::calm() {
+  for (Armed& armed : armed_) armed.done = true;
+}
+
+}  // namespace elastic::simulation

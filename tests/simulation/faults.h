@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rendezvous/protocol/codec.h"
+#include "src/agent/lifecycle.h"
+#include "tests/simulation/coverage.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/random.h"
+#include "tests/simulation/shape.h"
+
+namespace elastic::simulation {
+
+class Node;
+class World;
+
+// When a fault strikes.
+struct Trigger {
+  enum class Type : std::uint8_t {
+    kTime,
+    kMessage,  // when the nth frame of a kind is about to be sent, by whomever
+    kAct,      // when an agent does something of a kind for the nth time
+    kPlace,    // when a job's coordinator enters a state for the nth time
+  };
+  Type type = Type::kTime;
+  Ms at_ms = 0;
+  protocol::FrameType frame{};
+  std::size_t act = 0;  // index of agent::Effect
+  Place place{};
+  int nth = 1;
+};
+
+// One thing that goes wrong.
+struct Fault {
+  Trigger trigger;
+  FaultKind kind{};
+  int subject = 0;          // a node, modulo as many as there are
+  Ms delay_ms = 0;          // after the trigger; with 0 in the midst of what set it off
+  Ms lasts_ms = 100;
+  bool comes_back = true;   // what died
+  int extra = 0;
+};
+
+struct FaultPlan {
+  std::vector<Fault> faults;
+  Ms calm_ms = 0;  // then nothing goes wrong any more
+};
+
+FaultPlan plan_of(const Shape& shape);
+// "when PrepareRound is sent for the 3rd time: agent dies, node 2, back after 300 ms"
+std::string text(const Fault& fault);
+
+// Carries out a plan.
+class Faults {
+ public:
+  Faults(World& world, FaultPlan plan, Coverage& coverage, Random random);
+  void begin();
+  void message_is_sent(protocol::FrameType type);
+  void agent_acts(std::size_t act);
+  void place_is_entered(Place place);
+  // What has not struck does not, what is dead and to come back comes.
+  void calm();
+
+ private:
+  struct Armed {
+    Fault fault;
+    int left = 0;  // times until it strikes
+    bool done = false;
+  };
+  void fire(Armed& armed);
+  void strike(const Fault& fault);
+  bool carry_out(const Fault& fault, Node& node);
+  bool cut(const Fault& fault, Node& node);
+  bool crash_agent(const Fault& fault, Node& node);
+  bool crash_host(const Fault& fault, Node& node);
+  bool crash_coordinator(const Fault& fault);
+  bool pause(const Fault& fault, Node& node);
+  bool pause_coordinator(const Fault& fault);
+  bool freeze(const Fault& fault, Node& node);
+  bool crash_worker(const Fault& fault, Node& node);
+  bool stranger(const Fault& fault);
+  bool garbage(Node& node);
+  bool newcomers(const Fault& fault, const Node& like, int count);
+  void start_again(Node& node, Ms after_ms);
+  void later(Ms after_ms, std::function<void()> undoing);
+  ByteString noise(int kind);
+
+  World& world_;
+  std::vector<Armed> armed_;
+  Coverage& coverage_;
+  Random random_;
+  Ms calm_ms_;
+  std::vector<std::unique_ptr<ConnectionOwner>> strangers_;
+  bool server_is_to_come_back_ = false;
+  std::vector<int> to_come_back_;  // nodes
+};
+
+}  // namespace elastic::simulation

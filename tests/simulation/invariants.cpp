@@ -1,0 +1,257 @@
+#include "tests/simulation/invariants.h"
+
+#include <algorithm>
+
+#include "src/base/text.h"
+#include "tests/simulation/describe.h"
+#include "tests/simulation/world.h"
+
+namespace elastic::simulation {
+
+using namespace protocol;
+
+void Invariants::broken(const std::string& what, const std::string& text) const {
+  throw Broken{what, format("at {} ms: {}", world_.now_ms(), text)};
+}
+
+// The latest, where the term is not known.
+Invariants::Formed* Invariants::find(const RoundKey& key, std::uint64_t membership, std::optional<Term> term) {
+  std::vector<Formed>& all = rounds_[key];
+  for (std::size_t i = all.size(); i-- > 0;) {
+    if (all[i].membership == membership && (!term || all[i].term == *term)) return &all[i];
+  }
+  return nullptr;
+}
+
+// --- What is sent. ---------------------------------------------------------------------------------
+
+void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const PrepareRound& message) {
+  const RoundKey key{node.shape().job, stamp.incarnation, message.round};
+  Formed* formed = find(key, message.membership, stamp.term);
+  if (formed == nullptr) {
+    for (const Formed& other : rounds_[key]) {
+      if (other.term == stamp.term) broken("a round has one membership", format("round {} was formed twice by the coordinator of term {}", message.round, stamp.term));
+    }
+    check_sizes(node, message);
+    check_charge(node, stamp, message);
+    rounds_[key].push_back({message.membership, stamp.term, message.place, message.restart_count, {}, {}});
+    formed = &rounds_[key].back();
+  }
+  const NodePlace& place = message.place;
+  if (place.node_count != formed->place.node_count || place.world_size != formed->place.world_size || message.restart_count != formed->restart_count) {
+    broken("all nodes of a round agree on it", format("round {}: {} nodes and {} ranks are told to node {}, {} and {} to others", message.round,
+                                                      place.node_count, place.world_size, node.index(), formed->place.node_count, formed->place.world_size));
+  }
+  for (const auto& [rank, member] : formed->members) {
+    if (rank == place.node_rank || member.agent == agent) {
+      broken("node ranks are given once", format("round {}: node rank {} to agent {:x} and {} to {:x}", message.round, rank, member.agent, place.node_rank, agent));
+    }
+  }
+  formed->members[place.node_rank] = {agent, node.shape().workers, place.base_rank, "default"};
+  if (static_cast<int>(formed->members.size()) == place.node_count) check_ranks(*formed);
+}
+
+void Invariants::check_sizes(const Node& node, const PrepareRound& message) const {
+  const JobTerms& terms = node.shape().terms;
+  const int size = message.place.node_count;
+  if (size < terms.min_nodes || size > terms.max_nodes || size % terms.node_unit != 0) {
+    broken("sizes are within the terms", format("round {} has {} nodes; --nnodes={}:{} --node_unit={}", message.round, size, terms.min_nodes, terms.max_nodes, terms.node_unit));
+  }
+  if (message.restart_count > terms.max_restarts || message.restart_count < 0) {
+    broken("restarts stay within the limit", format("round {} is restart {} of {}", message.round, message.restart_count, terms.max_restarts));
+  }
+}
+
+void Invariants::check_ranks(const Formed& formed) const {
+  int next = 0;
+  for (int rank = 0; rank < formed.place.node_count; ++rank) {
+    const auto found = formed.members.find(rank);
+    if (found == formed.members.end()) broken("node ranks have no gap", format("node rank {} is nobody's", rank));
+    if (found->second.base_rank != next) broken("ranks have no gap", format("node {} begins with rank {} instead of {}", rank, found->second.base_rank, next));
+    next += found->second.workers;
+  }
+  if (next != formed.place.world_size) broken("ranks have no gap", format("{} workers in a world of {}", next, formed.place.world_size));
+}
+
+// Members of the round as it was formed last that have not said that they are done with it.
+std::vector<AgentId> Invariants::unanswered(const std::string& job, Incarnation incarnation, RoundNumber round) const {
+  std::vector<AgentId> silent;
+  const RoundKey key{job, incarnation, round};
+  const auto formed = rounds_.find(key);
+  if (formed == rounds_.end() || formed->second.empty()) return silent;
+  const auto said = answered_.find(key);
+  for (const auto& [rank, member] : formed->second.back().members) {
+    if (said == answered_.end() || !said->second.contains(member.agent)) silent.push_back(member.agent);
+  }
+  return silent;
+}
+
+void Invariants::check_charge(const Node& node, const Stamp& stamp, const PrepareRound& message) const {
+  if (!message.charged || message.reason.empty() || message.round == 0) return;
+  const auto silent = unanswered(node.shape().job, stamp.incarnation, message.round - 1);
+  if (!silent.empty()) {
+    broken("a lost node is not charged", format("round {} is charged ({}), but agent {:x} of round {} was lost before its stop was over",
+                                                message.round, message.reason, silent.front(), message.round - 1));
+  }
+}
+
+void Invariants::sent(const Node& node, AgentId, const Stamp& stamp, const RunWorkers& message) {
+  auto found = rounds_.find({node.shape().job, stamp.incarnation, message.round});
+  if (found == rounds_.end() || found->second.empty()) broken("rounds are prepared before they run", format("round {}", message.round));
+  Formed& formed = found->second.back();
+  if (formed.store && *formed.store != message.store) broken("a round has one store", format("round {}: ports {} and {}", message.round, formed.store->port, message.store.port));
+  formed.store = message.store;
+  const auto owner = stores_.find(message.store.port);
+  const bool is_of_rank_0 = owner != stores_.end() && formed.members.contains(0) && owner->second == formed.members.at(0).agent;
+  if (!is_of_rank_0) broken("the store is that of rank 0", format("round {}: port {}", message.round, message.store.port));
+  news_.insert(node.shape().job);
+}
+
+void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const EndJob& message) {
+  const Verdict& verdict = message.verdict;
+  news_.insert(node.shape().job);
+  given_by_[{node.shape().job, stamp.incarnation}] = world_.server().launch();
+  if (verdict.restarts_used > node.shape().terms.max_restarts) broken("restarts stay within the limit", format("{} of {} in the verdict", verdict.restarts_used, node.shape().terms.max_restarts));
+  if (verdict.outcome == Verdict::Outcome::kSucceeded) {
+    const auto is_it = [&](const Training& training) {
+      return training.job == node.shape().job && training.incarnation == stamp.incarnation && training.round == verdict.round &&
+             training.succeeded == training.world_size;
+    };
+    if (std::ranges::none_of(world_.workers().trainings(), is_it)) {
+      broken("success is the success of every worker", format("round {} is said to have succeeded to agent {:x}", verdict.round, agent));
+    }
+  }
+  if (verdict.outcome == Verdict::Outcome::kFailed && verdict.reason.empty()) {
+    const auto silent = unanswered(node.shape().job, stamp.incarnation, verdict.round);
+    if (!silent.empty()) broken("a lost node is not charged", format("the job ends for a failed worker, but agent {:x} of round {} was lost before its stop was over", silent.front(), verdict.round));
+    if (verdict.restarts_used != node.shape().terms.max_restarts) broken("every restart is used", format("{} of {}", verdict.restarts_used, node.shape().terms.max_restarts));
+  }
+}
+
+void Invariants::answered(const Node& node, AgentId agent, Incarnation incarnation, RoundNumber round) {
+  answered_[{node.shape().job, incarnation, round}].insert(agent);
+}
+
+void Invariants::store_opened(std::uint16_t port, const Node& node) { stores_[port] = node.agent_id(); }
+
+// --- What is done. ---------------------------------------------------------------------------------
+
+void Invariants::workers_start(const Node& node, const agent::StartWorkers& order, Incarnation incarnation) {
+  const std::string& job = node.shape().job;
+  const Formed* formed = find({job, incarnation, order.round.round}, order.round.membership);
+  if (formed == nullptr) broken("workers run in a round that was formed", format("node {}, round {}", node.index(), order.round.round));
+  if (formed->store != order.store) broken("a round has one store", format("node {} starts round {} with port {}", node.index(), order.round.round, order.store.port));
+  auto& restarts = counts_[{job, incarnation}];
+  restarts[order.round.round] = order.round.restart_count;
+  for (const auto& [round, count] : restarts) {
+    const auto later = static_cast<std::int64_t>(order.round.round) - static_cast<std::int64_t>(round);
+    const auto more = static_cast<std::int64_t>(order.round.restart_count) - count;
+    const bool holds = later >= 0 ? more >= 0 && more <= later : more <= 0 && more >= later;
+    if (!holds) broken("restarts are counted once and never back", format("round {} is restart {}, round {} was {}", order.round.round, order.round.restart_count, round, count));
+  }
+  for (const WorkerId id : world_.workers().alive()) {
+    const Training& other = world_.workers().training_of(world_.workers().at(id));
+    if (other.job == job && other.incarnation == incarnation && other.round == order.round.round && other.membership != order.round.membership &&
+        counts(world_.workers().at(id))) {
+      broken("all nodes of a round agree on it", format("two memberships of round {} run at once", other.round));
+    }
+  }
+}
+
+void Invariants::worker_started(WorkerId id) { check_alone(id); }
+
+// Not what is frozen, nor what was until just now.
+bool Invariants::counts(const Worker& worker) const {
+  const int host = world_.nodes()[static_cast<std::size_t>(worker.node)]->host();
+  if (!world_.network().is_up(host) || world_.network().is_frozen(host)) return false;
+  const auto thawed = thawed_.find(worker.node);
+  return thawed == thawed_.end() || world_.now_ms() >= thawed->second + kThawMs;
+}
+
+void Invariants::check_alone(WorkerId id) const {
+  const Workers& workers = world_.workers();
+  const Worker& mine = workers.at(id);
+  const Training& training = workers.training_of(mine);
+  if (!mine.alive || !counts(mine)) return;
+  for (const WorkerId other : workers.alive()) {
+    const Worker& its = workers.at(other);
+    if (other == id || its.rank != mine.rank) continue;
+    const Training& of = workers.training_of(its);
+    if (of.job != training.job || of.incarnation != training.incarnation || !counts(its)) continue;
+    broken("no rank lives twice", format("rank {} of round {} on node {} and of round {} on node {}", mine.rank, training.round, mine.node, of.round, its.node));
+  }
+}
+
+void Invariants::host_thawed(const Node& node) {
+  thawed_[node.index()] = world_.now_ms();
+  world_.timeline().after(kThawMs, [this, index = node.index()] {
+    for (const WorkerId id : world_.workers().alive()) {
+      if (world_.workers().at(id).node == index) check_alone(id);
+    }
+  });
+}
+
+void Invariants::agent_finished(const Node& node, const Verdict& verdict) {
+  news_.insert(node.shape().job);
+  if (node.has_workers() && verdict.left_behind.empty()) {
+    for (const WorkerId id : world_.workers().alive()) {
+      const Worker& worker = world_.workers().at(id);
+      if (worker.node == node.index() && worker.launch == node.launch()) broken("nobody leaves workers behind", format("node {}: rank {}", node.index(), worker.rank));
+    }
+  }
+  // Who goes for a reason of its own says nothing of the job.
+  const bool gave_up = verdict.reason.find("has not come back") != std::string::npos || verdict.reason.starts_with("no coordinator");
+  if (node.was_signalled() || node.lost_its_guardian() || gave_up || turned_away_.contains(node.agent_id())) return;
+  const agent::Link& link = node.agent()->link();
+  const Incarnation incarnation = link.own_incarnation() != 0 ? link.own_incarnation() : link.incarnation();
+  auto& outcomes = outcomes_[{node.shape().job, incarnation}];
+  outcomes[verdict.outcome] = node.index();
+  if (outcomes.size() > 1) {
+    broken("one verdict for all", format("node {} ends with: {}; node {} with another", node.index(), text(verdict),
+                                         outcomes.begin()->second == node.index() ? outcomes.rbegin()->second : outcomes.begin()->second));
+  }
+}
+
+void Invariants::look_for_witnesses() {
+  for (const auto& [key, launch] : given_by_) {
+    if (world_.server().is_up() && world_.server().launch() == launch) continue;
+    const auto heard = [&](const auto& node) {
+      return node->is_running() && node->shape().job == key.first && node->agent()->lifecycle().has_verdict() &&
+             node->agent()->link().own_incarnation() == key.second;
+    };
+    if (std::ranges::none_of(world_.nodes(), heard)) outcomes_.erase(key);
+  }
+}
+
+// --- The end. --------------------------------------------------------------------------------------
+
+void Invariants::settled(Ms since_ms) {
+  for (const auto& node : world_.nodes()) {
+    if (!node->is_running()) continue;
+    const std::string& job = node->shape().job;
+    if (news_.contains(job) || world_.place_of(job) == Place::kRunning) continue;
+    broken("a round or a verdict in time", format("job {} has neither for {} ms after the last fault; it is {}, and node {} waits", job,
+                                                  world_.now_ms() - since_ms, name(world_.place_of(job)), node->index()));
+  }
+}
+
+void Invariants::ended() {
+  for (const auto& node : world_.nodes()) {
+    if (node->is_running()) broken("every agent comes to its end", format("node {} waits at {} ms, its job is {}", node->index(), world_.now_ms(), name(world_.place_of(node->shape().job))));
+  }
+  if (!world_.workers().alive().empty()) {
+    const Worker& worker = world_.workers().at(world_.workers().alive().front());
+    broken("no worker is left", format("rank {} of round {} on node {}", worker.rank, world_.workers().training_of(worker).round, worker.node));
+  }
+}
+
+void Invariants::look_at_sizes() {
+  const job::Service* service = world_.server().service();
+  if (service == nullptr) return;
+  // Of each node one session, a dead one that nobody has noticed, a guardian's, and strangers.
+  const std::size_t most = 8 * world_.nodes().size() + 64;
+  if (service->connections() > most) broken("memory is bounded by the nodes", format("{} connections of {} nodes", service->connections(), world_.nodes().size()));
+  if (service->jobs() > 2) broken("memory is bounded by the nodes", format("{} jobs", service->jobs()));
+}
+
+}  // namespace elastic::simulation

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "rendezvous/protocol/messages.h"
+#include "src/agent/lifecycle.h"
+#include "tests/simulation/timeline.h"
+#include "tests/simulation/training.h"
+
+namespace elastic::simulation {
+
+class Node;
+class World;
+
+// An invariant that did not hold. Thrown where it is seen.
+struct Broken {
+  std::string what;  // its name: the same for the same mistake
+  std::string text;  // what was seen, for a person
+};
+
+// What must always be true, whatever goes wrong.
+//
+// The lease rule: while a worker of a round is alive, no worker of another round of the same incarnation of the job
+// is started with its rank. Two exceptions follow from what a process can do: in a host that is frozen whole (a
+// virtual machine) nothing runs, its workers neither, so they do not count; and for kThawMs after the thaw they may
+// be there, since the guardian first has to look at the clock (3 ms here) and the kernel to kill (30 ms here). All
+// else has to fit between the lease and the time that the coordinator waits for it: clocks of nodes that are
+// wrong by 1 % against the coordinator's, agents that are stopped (their guardian keeps the lease), SIGKILL that
+// takes 30 ms.
+class Invariants {
+ public:
+  static constexpr Ms kThawMs = 60;
+
+  explicit Invariants(World& world) : world_(world) {}
+
+  // A coordinator has sent this to an agent; its bytes may never arrive.
+  void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp, const protocol::PrepareRound& message);
+  void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp, const protocol::RunWorkers& message);
+  void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp, const protocol::EndJob& message);
+  // The agent says that nothing of this round is left with it, or that its workers have succeeded.
+  void answered(const Node& node, protocol::AgentId agent, protocol::Incarnation incarnation, protocol::RoundNumber round);
+  void turned_away(protocol::AgentId agent) { turned_away_.insert(agent); }
+  void store_opened(std::uint16_t port, const Node& node);
+
+  void workers_start(const Node& node, const agent::StartWorkers& order, protocol::Incarnation incarnation);
+  void worker_started(WorkerId id);
+  void host_thawed(const Node& node);
+  void agent_finished(const Node& node, const protocol::Verdict& verdict);
+
+  // A verdict that nobody alive has heard is forgotten when the coordinator that gave it dies: who was out of the
+  // job's reach all the while may come to another end.
+  void look_for_witnesses();
+
+  // Nothing goes wrong any more, for so long.
+  void settled(Ms since_ms);
+  void ended();
+  // What is kept by the product is bounded by the nodes that there are.
+  void look_at_sizes();
+  void rounds_or_verdicts_since_calm_begin() { news_.clear(); }
+
+  [[noreturn]] void broken(const std::string& what, const std::string& text) const;
+
+ private:
+  using RoundKey = std::tuple<std::string, protocol::Incarnation, protocol::RoundNumber>;
+  struct Member {
+    protocol::AgentId agent = 0;
+    int workers = 0;
+    int base_rank = 0;
+    std::string role;
+  };
+  // A round as one coordinator has formed it. If it is lost before anybody hears of it, the next may form another
+  // with the same number.
+  struct Formed {
+    std::uint64_t membership = 0;
+    protocol::Term term = 0;
+    protocol::NodePlace place;       // the sizes
+    int restart_count = 0;
+    std::map<int, Member> members;   // by node rank
+    std::optional<protocol::StoreEndpoint> store;
+  };
+  Formed* find(const RoundKey& key, std::uint64_t membership, std::optional<protocol::Term> term = {});
+  void check_sizes(const Node& node, const protocol::PrepareRound& message) const;
+  void check_ranks(const Formed& formed) const;
+  void check_charge(const Node& node, const protocol::Stamp& stamp, const protocol::PrepareRound& message) const;
+  std::vector<protocol::AgentId> unanswered(const std::string& job, protocol::Incarnation incarnation, protocol::RoundNumber round) const;
+  void check_alone(WorkerId id) const;
+  bool counts(const Worker& worker) const;
+
+  World& world_;
+  std::map<RoundKey, std::vector<Formed>> rounds_;
+  std::map<RoundKey, std::set<protocol::AgentId>> answered_;
+  std::map<std::pair<std::string, protocol::Incarnation>, std::map<protocol::RoundNumber, int>> counts_;  // of restarts
+  std::map<std::pair<std::string, protocol::Incarnation>, std::map<protocol::Verdict::Outcome, int>> outcomes_;
+  std::map<std::pair<std::string, protocol::Incarnation>, std::uint32_t> given_by_;  // verdicts: launch of the server
+  std::map<std::uint16_t, protocol::AgentId> stores_;  // port: who opened it
+  std::set<protocol::AgentId> turned_away_;
+  std::map<int, Ms> thawed_;             // nodes: when
+  std::set<std::string> news_;           // jobs of which a round has run or a verdict was given
+};
+
+}  // namespace elastic::simulation

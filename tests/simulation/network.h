@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rendezvous/protocol/codec.h"
+#include "tests/simulation/random.h"
+#include "tests/simulation/timeline.h"
+#include "tests/simulation/trace.h"
+
+namespace elastic::simulation {
+
+using ConnectionId = std::uint32_t;
+using protocol::Bytes;
+using protocol::ByteString;
+
+// Whoever has one end of a connection. What comes for an end that was closed is not told.
+class ConnectionOwner {
+ public:
+  virtual ~ConnectionOwner() = default;
+  virtual void connection_made(ConnectionId id) = 0;
+  virtual void connection_read(ConnectionId id, Bytes bytes) = 0;
+  virtual void connection_broken(ConnectionId id, const std::string& why) = 0;
+};
+
+enum class End : std::uint8_t { kClient, kServer };
+inline End other(End end) { return end == End::kClient ? End::kServer : End::kClient; }
+
+// Hosts, and TCP connections between clients and the one server. A connection keeps the order of its bytes,
+// may cut them anywhere, and has a delay of its own in each direction; two connections keep no order.
+//   A process ends, its host lives: its connections end behind what was sent, those to it are refused.
+//   A host is down or frozen, or a way is cut: bytes wait. The sender's connection breaks after the TCP user
+//   timeout, if there is one; otherwise they arrive some time after the way is open again, or are answered by a
+//   reset if nobody has the other end any more.
+class Network {
+ public:
+  Network(Timeline& timeline, Trace& trace, Random random) : timeline_(timeline), trace_(trace), random_(random) {}
+
+  // Largest delay of one way, and the user timeout (0: never).
+  void set_speed(Ms delay_ms, Ms user_timeout_ms);
+  void add_delay(Ms more_ms) { burst_ms_ += more_ms; }
+  int add_host();
+  void set_server(int host, ConnectionOwner* owner) { server_host_ = host; server_ = owner; }
+  void server_listens(bool listens) { listening_ = listens; }
+  int server_host() const { return server_host_; }
+
+  ConnectionId connect(int host, ConnectionOwner& client);
+  void send(ConnectionId id, End from, ByteString bytes);
+  // Ends it behind what was sent; the owner hears no more of it.
+  void close(ConnectionId id, End end);
+  void close_all_of_server();
+  // As by a firewall that sends resets to both: what is under way is lost.
+  void reset(ConnectionId id);
+
+  void host_down(int host);
+  void host_up(int host);
+  void freeze(int host);
+  void thaw(int host);
+  void cut(int from, int to) { ++cuts_[{from, to}]; }
+  void heal(int from, int to);
+  void heal_all();
+  bool is_cut(int from, int to) const;
+  // Packets go both ways, and both are awake.
+  bool reaches(int from, int to) const;
+  bool is_up(int host) const { return hosts_[static_cast<std::size_t>(host)].up; }
+  bool is_frozen(int host) const { return hosts_[static_cast<std::size_t>(host)].frozen > 0; }
+  bool is_open(ConnectionId id, End end) const;
+  std::size_t open_connections() const;
+
+  std::uint64_t messages() const { return messages_; }
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  struct Chunk {
+    ByteString bytes;
+    Ms at_ms;
+    bool is_end = false;
+    bool is_reset = false;
+  };
+  struct Way {
+    std::deque<Chunk> flight;
+    Ms delay_ms = 0;
+    Ms last_ms = 0;
+    bool waits = false;       // the foremost chunk cannot go on
+    bool timing_out = false;
+  };
+  struct Connection {
+    int client_host = 0;
+    ConnectionOwner* client = nullptr;
+    bool open[2] = {false, false};
+    bool made = false;  // the server has it
+    bool client_knows = false;
+    int attempts = 0;
+    Way way[2];  // by who sends
+  };
+  struct Host {
+    bool up = true;
+    int frozen = 0;
+  };
+  Connection& at(ConnectionId id) { return connections_[id]; }
+  int host_of(const Connection& c, End end) const { return end == End::kClient ? c.client_host : server_host_; }
+  void knock(ConnectionId id);
+  void push(ConnectionId id, End from, Chunk chunk);
+  void arrive(ConnectionId id, End from);
+  void take(ConnectionId id, End from, const Chunk& chunk, ByteString& merged);
+  void hand_over(ConnectionId id, End to, ByteString& merged);
+  void answer_by_reset(ConnectionId id, End to);
+  void arm_timeout(ConnectionId id, End from);
+  void let_go();
+  Ms delay_of(const Way& way);
+  void break_end(ConnectionId id, End end, const std::string& why);
+
+  Timeline& timeline_;
+  Trace& trace_;
+  Random random_;
+  Ms longest_delay_ms_ = 3;
+  Ms user_timeout_ms_ = 0;
+  Ms burst_ms_ = 0;
+  int server_host_ = 0;
+  bool listening_ = false;
+  ConnectionOwner* server_ = nullptr;
+  std::vector<Host> hosts_;
+  std::deque<Connection> connections_{1};  // by id; 0 is none
+  std::map<std::pair<int, int>, int> cuts_;
+  std::uint64_t messages_ = 0;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace elastic::simulation

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/agent/agent.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/process.h"
+#include "tests/simulation/random.h"
+#include "tests/simulation/shape.h"
+#include "tests/simulation/training.h"
+
+namespace elastic::simulation {
+
+class World;
+
+// A guardian's own connection: says one thing as soon as it is there.
+class GuardianWord : public ConnectionOwner {
+ public:
+  GuardianWord(World& world, ByteString word) : world_(world), word_(std::move(word)) {}
+  void connection_made(ConnectionId id) override;
+  void connection_read(ConnectionId, Bytes) override {}
+  void connection_broken(ConnectionId, const std::string&) override {}
+
+ private:
+  World& world_;
+  ByteString word_;
+};
+
+// A host with one elastic-run: the real agent, its guardian (the outer process), its workers.
+class Node : public ConnectionOwner {
+ public:
+  Node(World& world, int index, int host, NodeShape shape, Random random);
+
+  // A new elastic-run of the same command line, with another agent id.
+  void start();
+
+  // Faults. Each does nothing where its subject is not there.
+  void crash_agent();
+  void crash_guardian();
+  void crash_host();
+  void boot_host();
+  void pause_agent();
+  void resume_agent();
+  void freeze();
+  void thaw();
+  void signal(int signal);
+  void crash_worker(int local_rank, ExitStatus exit);
+  void jump_wall_clock(Ms ms) { wall_offset_ms_ += ms; }
+
+  int index() const { return index_; }
+  int host() const { return host_; }
+  const NodeShape& shape() const { return shape_; }
+  bool is_running() const { return process_.is_alive(); }
+  bool is_disturbed() const { return process_.is_paused(); }
+  protocol::AgentId agent_id() const { return agent_id_; }
+  const agent::Agent* agent() const { return agent_ ? &*agent_ : nullptr; }
+  ConnectionId connection() const { return connection_; }
+  std::uint32_t launch() const { return process_.launch(); }
+  // Of the last elastic-run here that came to its end by itself.
+  const std::optional<protocol::Verdict>& verdict() const { return verdict_; }
+  bool was_signalled() const { return was_signalled_; }
+  bool lost_its_guardian() const { return guardian_is_lost_; }
+  bool has_workers() const { return !workers_.empty(); }
+
+  void worker_ended(WorkerId id);
+
+  void connection_made(ConnectionId id) override;
+  void connection_read(ConnectionId id, Bytes bytes) override;
+  void connection_broken(ConnectionId id, const std::string& why) override;
+
+ private:
+  Ms local_ms() const;
+  void at_local(Ms local_ms, Timeline::Action action);
+  void tell(agent::AgentEvent event);
+  void tell_later(Ms delay_ms, agent::AgentEvent event);
+  void carry_out(agent::AgentEffect& effect);
+  void carry_out_life(const agent::Effect& effect);
+  void start_workers(const agent::StartWorkers& order);
+  void signal_workers(int signal);
+  void all_gone_if_so();
+  void start_timer(std::uint64_t& number, Ms delay_ms, agent::AgentEvent event);
+  void finish(const protocol::Verdict& verdict);
+  void tell_guardian();
+  void guardian_kills();
+  void guardian_speaks_if_empty();
+
+  World& world_;
+  int index_;
+  int host_;
+  NodeShape shape_;
+  Random random_;
+  Clock clock_;
+  Ms wall_offset_ms_ = 1'700'000'000'000;
+
+  Process process_;  // of the agent
+  std::optional<agent::Agent> agent_;
+  protocol::AgentId agent_id_ = 0;
+  std::deque<agent::AgentEvent> coming_;  // told while the agent was at work
+  bool at_work_ = false;
+  ConnectionId connection_ = 0;
+  std::uint64_t timer_ = 0;
+  std::uint64_t link_timer_ = 0;
+  std::vector<WorkerId> workers_;  // alive, of any launch
+  bool awaiting_all_gone_ = false;
+  std::optional<protocol::RoundNumber> store_of_;
+  std::optional<protocol::Verdict> verdict_;
+  bool was_signalled_ = false;
+  bool guardian_is_lost_ = false;
+
+  // The guardian's own: it lives on when the agent dies.
+  std::optional<Ms> guardian_lease_ms_;
+  std::uint64_t guardian_timer_ = 0;
+  ByteString word_;                  // for when the round's workers are gone
+  std::uint32_t word_of_launch_ = 0;
+  bool guardian_waits_to_speak_ = false;
+  std::deque<std::unique_ptr<GuardianWord>> words_;
+};
+
+}  // namespace elastic::simulation

@@ -1,0 +1,121 @@
+// Which faults a seed means.
+#include <algorithm>
+#include <iterator>
+
+#include "src/base/text.h"
+#include "tests/simulation/faults.h"
+
+namespace elastic::simulation {
+
+using protocol::FrameType;
+
+namespace {
+
+constexpr FrameType kFrames[] = {
+    FrameType::kHello,        FrameType::kChallenge,  FrameType::kWelcome,     FrameType::kKeepAlive,        FrameType::kKept,
+    FrameType::kNodeJoins,    FrameType::kStoreIsOpen, FrameType::kWorkerFailed, FrameType::kWorkersSucceeded, FrameType::kNodeStopped,
+    FrameType::kNodeLeaves,   FrameType::kCheckDone,  FrameType::kVerdictHeard, FrameType::kPrepareRound,     FrameType::kRunWorkers,
+    FrameType::kStopWorkers,  FrameType::kEndJob,     FrameType::kRunCheck,    FrameType::kDismiss,          FrameType::kRejected,
+    FrameType::kPrepareRound, FrameType::kStopWorkers, FrameType::kNodeStopped, FrameType::kEndJob};
+
+constexpr Place kEntered[] = {Place::kForming, Place::kFormingAgain, Place::kRebuilding, Place::kChecking, Place::kPreparing,
+                              Place::kRunning, Place::kStopping,     Place::kEnding,     Place::kNoJob,    Place::kStopping,
+                              Place::kFormingAgain, Place::kRebuilding};
+
+// The acts of an agent that are steps of its life.
+template <class T, std::size_t I = 0>
+constexpr std::size_t act() {
+  if constexpr (std::is_same_v<std::variant_alternative_t<I, agent::Effect>, T>) return I;
+  else return act<T, I + 1>();
+}
+constexpr std::size_t kActs[] = {act<agent::OpenStore>(), act<agent::StartWorkers>(), act<agent::SignalWorkers>(),
+                                 act<agent::AwaitAllGone>(), act<agent::CloseStore>(), act<agent::CheckNode>(),
+                                 act<agent::Finish>()};
+
+Trigger trigger_of(Random& random, const Shape& shape) {
+  const int nodes = static_cast<int>(shape.nodes.size());
+  Trigger trigger;
+  const int kind = random.number(1, 100);
+  if (kind <= 30) {
+    trigger.type = Trigger::Type::kTime;
+    trigger.at_ms = random.chance(50) ? random.range(0, 800) : random.range(0, 6000);
+  } else if (kind <= 65) {
+    trigger.type = Trigger::Type::kMessage;
+    trigger.frame = kFrames[random.range(0, static_cast<std::int64_t>(std::size(kFrames)) - 1)];
+    trigger.nth = random.number(1, 2 * nodes + 1);
+  } else if (kind <= 80) {
+    trigger.type = Trigger::Type::kAct;
+    trigger.act = kActs[random.range(0, static_cast<std::int64_t>(std::size(kActs)) - 1)];
+    trigger.nth = random.number(1, 2 * nodes + 1);
+  } else {
+    trigger.type = Trigger::Type::kPlace;
+    trigger.place = kEntered[random.range(0, static_cast<std::int64_t>(std::size(kEntered)) - 1)];
+    trigger.nth = random.number(1, 3);
+  }
+  return trigger;
+}
+
+// Some kinds end a job or most of it, and are rarer, so that others meet what comes after.
+FaultKind kind_of(Random& random) {
+  const int draw = random.number(1, 100);
+  if (draw <= 22) return FaultKind::kCrashWorker;
+  if (draw <= 30) return FaultKind::kCrashCoordinator;
+  for (;;) {
+    const auto kind = static_cast<FaultKind>(random.range(0, static_cast<std::int64_t>(kFaultKinds) - 1));
+    const bool rare = kind == FaultKind::kSignal || kind == FaultKind::kCrashGuardian || kind == FaultKind::kOtherTerms ||
+                      kind == FaultKind::kSameClaim || kind == FaultKind::kClockJump;
+    if (!rare || random.chance(50)) return kind;
+  }
+}
+
+}  // namespace
+
+FaultPlan plan_of(const Shape& shape) {
+  Random random(shape.seed, 2);
+  FaultPlan plan;
+  const int count = random.chance(5) ? 0 : random.number(2, 10);
+  const Ms loss_ms = shape.loss_timeout_ms;
+  for (int i = 0; i < count; ++i) {
+    Fault fault;
+    fault.trigger = trigger_of(random, shape);
+    fault.kind = kind_of(random);
+    fault.subject = random.number(0, static_cast<int>(shape.nodes.size()) - 1);
+    fault.delay_ms = random.chance(60) ? 0 : random.range(0, random.chance(50) ? 10 : 200);
+    // Shorter than a lease, about as long as one, and longer than all patience.
+    const int length = random.number(1, 100);
+    if (length <= 40) fault.lasts_ms = random.range(5, 300);
+    else if (length <= 80) fault.lasts_ms = random.range(loss_ms / 3, loss_ms * 4 / 3);
+    else fault.lasts_ms = random.range(loss_ms, 3 * loss_ms);
+    fault.comes_back = random.chance(85);
+    fault.extra = random.number(0, 1000);
+    plan.faults.push_back(fault);
+  }
+  plan.calm_ms = random.range(4, 12) * 1000;
+  return plan;
+}
+
+std::string text(const Fault& fault) {
+  const Trigger& trigger = fault.trigger;
+  std::string when;
+  switch (trigger.type) {
+    case Trigger::Type::kTime:
+      when = format("at {} ms", trigger.at_ms);
+      break;
+    case Trigger::Type::kMessage:
+      when = format("when {} number {} is sent", protocol::name_of(trigger.frame), trigger.nth);
+      break;
+    case Trigger::Type::kAct: {
+      const char* const names[] = {"opens a store", "starts workers", "signals workers", "awaits the workers' end", "closes a store", "checks", "is done"};
+      const auto place = std::ranges::find(kActs, trigger.act) - std::begin(kActs);
+      when = format("when an agent {}, time {}", names[place], trigger.nth);
+      break;
+    }
+    case Trigger::Type::kPlace:
+      when = format("when the coordinator is {}, time {}", name(trigger.place), trigger.nth);
+      break;
+  }
+  return format("{}{}: {}, node {}, for {} ms{} ({})", when, fault.delay_ms > 0 ? format(" and {} ms later", fault.delay_ms) : "",
+                name(fault.kind), fault.subject, fault.lasts_ms, fault.comes_back ? "" : ", for good", fault.extra);
+}
+
+}  // namespace elastic::simulation

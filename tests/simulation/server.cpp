@@ -1,0 +1,151 @@
+#include "tests/simulation/server.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/text.h"
+#include "tests/simulation/world.h"
+
+namespace elastic::simulation {
+
+namespace {
+
+class PlannedCheck : public job::CheckPlan {
+ public:
+  explicit PlannedCheck(int phases) : phases_(phases) {}
+  int phases(const std::vector<job::CheckNode>& nodes) const override {
+    const bool all_passed = std::ranges::all_of(nodes, [](const job::CheckNode& node) { return node.passed; });
+    return all_passed ? 0 : phases_;
+  }
+  std::vector<std::string> orders(std::uint32_t phase, const std::vector<job::CheckNode>& nodes,
+                                  const std::vector<job::CheckResults>& earlier) const override {
+    std::vector<std::string> orders;
+    for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
+      if (earlier.size() != phase) return {};
+      orders.push_back(nodes[rank].passed ? "rest" : "probe");
+    }
+    return orders;
+  }
+  std::vector<Unfit> unfit(const std::vector<job::CheckNode>& nodes,
+                           const std::vector<job::CheckResults>& results) const override {
+    std::vector<Unfit> unfit;
+    for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
+      const bool bad = std::ranges::any_of(results, [&](const auto& phase) { return phase.at(rank) == "bad"; });
+      if (bad) unfit.push_back({static_cast<int>(rank), "its probe failed"});
+    }
+    return unfit;
+  }
+
+ private:
+  int phases_;
+};
+
+}  // namespace
+
+std::unique_ptr<job::CheckPlan> make_check(int phases) {
+  if (phases == 0) return job::no_check();
+  return std::make_unique<PlannedCheck>(phases);
+}
+
+void Server::start() {
+  process_.start();
+  ++term_;
+  timer_at_ms_.reset();
+  ++timer_;
+  job::ServiceSettings settings{.term = term_,
+                                .lease = {world_.shape().loss_timeout_ms},
+                                .secret = kSecret,
+                                .make_incarnation = [this] { return random_.next() | 1; },
+                                .make_check = [phases = world_.shape().check_phases] { return make_check(phases); }};
+  service_.emplace(std::move(settings), world_.now_ms());
+  service_->recorder = [this](const std::string& job, const job::Event& event, std::int64_t now_ms) {
+    world_.coordinator_takes(job, event, now_ms);
+  };
+  world_.network().server_listens(true);
+  world_.trace().add(term_);
+  if (world_.trace().is_read()) world_.line(format("coordinator: starts with term {}", term_));
+}
+
+void Server::crash() {
+  if (!is_up()) return;
+  vanish();
+  world_.network().close_all_of_server();
+}
+
+void Server::vanish() {
+  process_.end();
+  world_.network().server_listens(false);
+  ++timer_;
+  service_.reset();
+  world_.coordinator_is_gone();
+}
+
+void Server::connection_made(ConnectionId id) {
+  job::ConnectionOpened opened{.connection = id};
+  for (std::size_t i = 0; i < opened.nonce.size(); i += 8) {
+    const std::uint64_t word = random_.next();
+    for (std::size_t k = 0; k < 8; ++k) opened.nonce[i + k] = static_cast<std::uint8_t>(word >> (8 * k));
+  }
+  process_.run(false, [this, opened] { take(opened); });
+}
+
+void Server::connection_read(ConnectionId id, Bytes bytes) {
+  ByteString copy(bytes.begin(), bytes.end());
+  if (!process_.is_paused()) {
+    if (process_.is_alive()) take(job::ConnectionRead{id, std::move(copy)});
+    return;
+  }
+  process_.run(false, [this, id, copy] { take(job::ConnectionRead{id, copy}); });
+}
+
+void Server::connection_broken(ConnectionId id, const std::string& why) {
+  process_.run(false, [this, id, why] { take(job::ConnectionClosed{id, why}); });
+}
+
+void Server::take(const job::ServiceEvent& event) {
+  if (!service_) return;
+  job::ServiceEffects effects = service_->on_event(event, world_.now_ms());
+  world_.trace().add(event.index());
+  for (job::ServiceEffect& effect : effects) {
+    if (!service_) return;
+    carry_out(effect);
+  }
+  if (!service_) return;
+  world_.coordinator_has_acted();
+  plan_timer();
+}
+
+void Server::carry_out(job::ServiceEffect& effect) {
+  world_.trace().add(effect.index());
+  if (auto* write = std::get_if<job::Write>(&effect)) {
+    world_.sniff(write->connection, End::kServer, write->bytes);
+    world_.network().send(write->connection, End::kServer, std::move(write->bytes));
+  } else if (const auto* close = std::get_if<job::Close>(&effect)) {
+    if (world_.trace().is_read()) world_.line(format("coordinator: closes connection {}", close->connection));
+    world_.network().close(close->connection, End::kServer);
+  } else if (const auto* log = std::get_if<job::Log>(&effect)) {
+    world_.trace().add(log->text);
+    if (world_.trace().is_read()) world_.line(format("coordinator: {}: {}", log->job, log->text));
+  }
+}
+
+void Server::plan_timer() {
+  const auto next_ms = service_ ? service_->next_deadline_ms() : std::nullopt;
+  if (!next_ms) {
+    timer_at_ms_.reset();
+    ++timer_;
+    return;
+  }
+  if (timer_at_ms_ == next_ms) return;
+  timer_at_ms_ = next_ms;
+  world_.timeline().at(*next_ms, [this, timer = ++timer_] {
+    if (timer != timer_) return;
+    process_.run(true, [this, timer] {
+      if (timer != timer_) return;
+      timer_at_ms_.reset();
+      take(job::ServiceTime{});
+    });
+  });
+}
+
+}  // namespace elastic::simulation

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "src/job/service.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/process.h"
+#include "tests/simulation/random.h"
+#include "tests/simulation/timeline.h"
+
+namespace elastic::simulation {
+
+class World;
+
+// The process that listens at the endpoint: the real job::Service, which knows nothing when it starts again.
+class Server : public ConnectionOwner {
+ public:
+  Server(World& world, Random random) : world_(world), random_(random) {}
+
+  // With a term higher than all before it.
+  void start();
+  // As if by SIGKILL: the kernel ends its connections.
+  void crash();
+  // With its host: nobody hears of it.
+  void vanish();
+  // It has nothing left to do, and its node leaves.
+  void leave() { crash(); }
+  bool is_up() const { return process_.is_alive(); }
+  std::uint32_t launch() const { return process_.launch(); }
+  bool is_paused() const { return process_.is_paused(); }
+  void pause() { process_.pause(); }
+  void resume(bool timers_first) { process_.resume(timers_first); }
+  // The coordinator of a job, where there is one.
+  const job::Coordinator* find(const std::string& job) const { return service_ ? service_->find(job) : nullptr; }
+  const job::Service* service() const { return service_ ? &*service_ : nullptr; }
+
+  void connection_made(ConnectionId id) override;
+  void connection_read(ConnectionId id, Bytes bytes) override;
+  void connection_broken(ConnectionId id, const std::string& why) override;
+
+ private:
+  void take(const job::ServiceEvent& event);
+  void carry_out(job::ServiceEffect& effect);
+  void plan_timer();
+
+  World& world_;
+  Random random_;
+  Process process_;
+  std::optional<job::Service> service_;
+  protocol::Term term_ = 0;
+  std::optional<Ms> timer_at_ms_;
+  std::uint64_t timer_ = 0;
+};
+
+// A check before training that finds those unfit whose shape says so; two at most of its phases.
+std::unique_ptr<job::CheckPlan> make_check(int phases);
+
+}  // namespace elastic::simulation

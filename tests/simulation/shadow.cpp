@@ -1,0 +1,81 @@
+#include "tests/simulation/shadow.h"
+
+#include <utility>
+
+#include "rendezvous/protocol/codec.h"
+#include "src/base/text.h"
+#include "tests/simulation/describe.h"
+#include "tests/simulation/server.h"
+#include "tests/simulation/world.h"
+
+namespace elastic::simulation {
+
+using namespace protocol;
+
+namespace {
+
+// One world in so many is looked at like this: it takes three coordinators.
+constexpr std::uint64_t kOneOf = 8;
+constexpr std::size_t kKept = 24;
+
+// The round that a message belongs to.
+std::optional<RoundNumber> round_of(const AgentMessage& message) {
+  return std::visit(
+      [](const auto& m) -> std::optional<RoundNumber> {
+        if constexpr (requires { m.round; }) return m.round;
+        else return {};
+      },
+      message);
+}
+
+ByteString bytes_of(const job::Effects& effects) {
+  ByteString bytes;
+  for (const job::Effect& effect : effects) {
+    bytes.push_back(static_cast<std::uint8_t>(effect.index()));
+    if (const auto* send = std::get_if<job::Send>(&effect)) append_frame(bytes, Stamp{0, send->to, 0}, send->message);
+    if (const auto* drop = std::get_if<job::Drop>(&effect)) bytes.push_back(static_cast<std::uint8_t>(drop->session));
+    if (const auto* note = std::get_if<job::Note>(&effect)) bytes.insert(bytes.end(), note->text.begin(), note->text.end());
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Shadow::Shadow(World& world, const Shape& shape, Random random)
+    : world_(world), shape_(shape), random_(random), on_(shape.seed % kOneOf == 0) {}
+
+void Shadow::takes(const std::string& job, const job::Coordinator* real, const job::Event& event, std::int64_t now_ms) {
+  if (!on_ || real == nullptr) return;
+  auto found = pairs_.find(job);
+  if (found == pairs_.end() || found->second.clean.ended()) {
+    if (found != pairs_.end()) pairs_.erase(found);
+    const job::Birth birth{.term = real->term(), .incarnation = real->incarnation(), .lease = {shape_.loss_timeout_ms}, .now_ms = born_ms_};
+    found = pairs_.emplace(job, Pair{job::Coordinator(birth, make_check(shape_.check_phases)),
+                                     job::Coordinator(birth, make_check(shape_.check_phases)), {}}).first;
+  }
+  Pair& pair = found->second;
+  const job::Effects clean = pair.clean.on_event(event, now_ms);
+  const job::Effects disturbed = pair.disturbed.on_event(event, now_ms);
+  if (bytes_of(clean) != bytes_of(disturbed) || pair.clean.state() != pair.disturbed.state() ||
+      pair.clean.next_deadline_ms() != pair.disturbed.next_deadline_ms()) {
+    world_.invariants().broken("no older message changes anything", format("job {} goes another way", job));
+  }
+  if (const auto* said = std::get_if<job::Said>(&event)) disturb(pair, *said, now_ms);
+}
+
+void Shadow::disturb(Pair& pair, const job::Said& said, std::int64_t now_ms) {
+  if (round_of(said.message)) {
+    pair.old.push_back(said.message);
+    if (pair.old.size() > kKept) pair.old.pop_front();
+  }
+  if (pair.old.empty() || !pair.clean.round() || pair.clean.ended()) return;
+  const AgentMessage& old = pair.old[static_cast<std::size_t>(random_.range(0, static_cast<std::int64_t>(pair.old.size()) - 1))];
+  const auto round = round_of(old);
+  if (!round || *round >= *pair.clean.round()) return;
+  const job::Effects effects = pair.disturbed.on_event(job::Said{said.from, old}, now_ms);
+  if (!effects.empty()) {
+    world_.invariants().broken("no older message changes anything", format("{}, and the coordinator is at round {}", text(old), *pair.clean.round()));
+  }
+}
+
+}  // namespace elastic::simulation

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "src/job/coordinator.h"
+#include "tests/simulation/invariants.h"
+#include "tests/simulation/random.h"
+#include "tests/simulation/shape.h"
+
+namespace elastic::simulation {
+
+// No older message changes anything: two coordinators take all that the real one takes, and the second takes
+// messages of earlier rounds besides. Both must do the same for ever after.
+class Shadow {
+ public:
+  Shadow(World& world, const Shape& shape, Random random);
+  // What the coordinator of a job, `real`, is about to take.
+  void takes(const std::string& job, const job::Coordinator* real, const job::Event& event, std::int64_t now_ms);
+  // The coordinator's process has died.
+  void forget() { pairs_.clear(); }
+  void born(std::int64_t now_ms) { born_ms_ = now_ms; }
+
+ private:
+  struct Pair {
+    job::Coordinator clean;
+    job::Coordinator disturbed;
+    std::deque<protocol::AgentMessage> old;
+  };
+  void disturb(Pair& pair, const job::Said& said, std::int64_t now_ms);
+
+  World& world_;
+  const Shape& shape_;
+  Random random_;
+  bool on_;
+  std::int64_t born_ms_ = 0;
+  std::map<std::string, Pair> pairs_;
+};
+
+}  // namespace elastic::simulation

@@ -1,0 +1,137 @@
+#include "tests/simulation/shape.h"
+
+#include <algorithm>
+
+#include "rendezvous/protocol/lease.h"
+#include "src/base/text.h"
+
+namespace elastic::simulation {
+
+namespace {
+
+using ScaleUp = protocol::JobRules::ScaleUp;
+
+protocol::JobTerms terms_of(Random& random, int nodes) {
+  protocol::JobTerms terms;
+  terms.node_unit = random.chance(70) ? 1 : random.number(2, std::max(2, std::min(4, nodes)));
+  const int units = std::max(1, nodes / terms.node_unit);
+  const int most = random.chance(25) ? std::max(1, units - random.number(0, 2)) : units;  // some stand by
+  const int least = random.number(1, most);
+  terms.max_nodes = std::min(most * terms.node_unit + (random.chance(10) ? terms.node_unit - 1 : 0), nodes);
+  terms.max_nodes = std::max(terms.max_nodes, most * terms.node_unit);
+  terms.min_nodes = (least - 1) * terms.node_unit + random.number(1, terms.node_unit);
+  terms.max_restarts = random.number(0, 5);
+  return terms;
+}
+
+protocol::JobRules rules_of(Random& random) {
+  protocol::JobRules rules;
+  rules.last_call_ms = random.range(100, 2000);
+  rules.join_timeout_ms = random.range(4, 15) * 1000;
+  rules.replacement_grace_ms = random.chance(30) ? random.range(100, 2000) : 0;
+  const ScaleUp kinds[] = {ScaleUp::kNow, ScaleUp::kAfter, ScaleUp::kAfter, ScaleUp::kOnRestart, ScaleUp::kNever};
+  rules.scale_up = kinds[random.range(0, 4)];
+  rules.scale_up_after_ms = random.range(50, 1000);
+  rules.node_losses = random.chance(30) ? -1 : random.number(1, 4);
+  rules.loss_window_ms = random.range(5, 60) * 1000;
+  rules.keep_out_ms = random.range(1, 6) * 1000;
+  rules.job_losses = random.chance(60) ? 0 : random.chance(50) ? -1 : random.number(1, 6);
+  return rules;
+}
+
+int node_count(Random& random) {
+  if (random.chance(3)) return random.number(9, 30);
+  return random.chance(60) ? random.number(2, 4) : random.number(1, 8);
+}
+
+}  // namespace
+
+Shape shape_of(std::uint64_t seed, int nodes) {
+  Random random(seed, 1);
+  Shape shape{.seed = seed};
+  const int drawn = node_count(random);
+  const int count = nodes > 0 ? nodes : drawn;
+  shape.jobs = count >= 2 && random.chance(15) ? 2 : 1;
+  shape.hosted = shape.jobs == 1 && random.chance(35);
+  const Ms timeouts[] = {1000, 2500, 5000, 5000, 20'000};
+  shape.loss_timeout_ms = timeouts[random.range(0, 4)];
+  shape.longest_delay_ms = random.chance(80) ? random.range(0, 5) : random.range(5, 60);
+  shape.user_timeout_ms = random.chance(60) ? random.range(2, 12) * 1000 : 0;
+  shape.check_phases = random.chance(70) ? 0 : random.number(1, 2);
+  shape.training_ms = random.chance(80) ? random.range(20, 400) : random.range(400, 3000);
+  shape.stubborn_percent = random.chance(70) ? random.number(0, 10) : 60;
+  shape.saving_percent = random.number(0, 40);
+  shape.guardian_speaks = random.chance(60);
+  const int first_of_second_job = shape.jobs == 2 ? random.number(1, count - 1) : count;
+  for (int part = 0; part < shape.jobs; ++part) {
+    const int from = part == 0 ? 0 : first_of_second_job;
+    const int to = part == 0 ? first_of_second_job : count;
+    const protocol::JobTerms terms = terms_of(random, to - from);
+    const protocol::JobRules rules = rules_of(random);
+    const bool claims = random.chance(25);
+    const int workers = random.number(1, 4);
+    const bool alike = random.chance(60);
+    const Ms spread_ms = random.chance(60) ? 20 : random.range(20, 2000);
+    const Ms shutdown_ms = random.chance(70) ? random.range(100, 800) : random.range(800, 3000);
+    const Ms barrier_ms = random.chance(80) ? random.range(4, 20) * 1000 : random.range(100, 1000);
+    for (int i = from; i < to; ++i) {
+      NodeShape node;
+      node.job = part == 0 ? "alpha" : "beta";
+      node.address = format("10.0.{}.{}", part, i + 1);
+      node.workers = alike ? workers : random.number(1, 4);
+      if (claims) node.claim = i - from;
+      node.hosts_coordinator = shape.hosted && i == 0;
+      node.fit = shape.check_phases == 0 || random.chance(90);
+      node.starts_ms = random.range(0, spread_ms);
+      node.terms = terms;
+      node.rules = rules;
+      node.shutdown_timeout_ms = shutdown_ms;
+      node.exit_barrier_ms = barrier_ms;
+      node.rejoin_ms = random.range(2, 5) * 1000;
+      node.join_timeout_ms = rules.join_timeout_ms + random.range(2, 10) * 1000;
+      node.clock_offset_ms = random.range(0, 1'000'000'000);
+      node.clock_error = random.chance(50) ? random.number(-100, 100) : random.chance(50) ? -100 : 100;
+      node.logs = random.chance(30);
+      shape.nodes.push_back(std::move(node));
+    }
+  }
+  return shape;
+}
+
+Shape plain_shape(std::uint64_t seed, int nodes) {
+  Shape shape{.seed = seed};
+  Random random(seed, 1);
+  for (int i = 0; i < nodes; ++i) {
+    NodeShape node;
+    node.job = "alpha";
+    node.address = format("10.0.0.{}", i + 1);
+    node.terms = {.min_nodes = nodes, .max_nodes = nodes, .max_restarts = 3};
+    node.clock_offset_ms = random.range(0, 1'000'000'000);
+    shape.nodes.push_back(std::move(node));
+  }
+  return shape;
+}
+
+std::string text(const Shape& shape) {
+  const NodeShape& first = shape.nodes.front();
+  return format("seed {}: {} nodes, {} {}, --nnodes={}:{} --node_unit={} --max-restarts={}, loss timeout {} ms, "
+                "delay to {} ms, {} check phases, coordinator {}",
+                shape.seed, shape.nodes.size(), shape.jobs, shape.jobs == 1 ? "job" : "jobs", first.terms.min_nodes,
+                first.terms.max_nodes, first.terms.node_unit, first.terms.max_restarts, shape.loss_timeout_ms,
+                shape.longest_delay_ms, shape.check_phases, shape.hosted ? "on node 0" : "alone");
+}
+
+Ms settling_bound_ms(const Shape& shape) {
+  Ms bound_ms = 0;
+  for (const NodeShape& node : shape.nodes) {
+    const protocol::JobRules& rules = node.rules;
+    const Ms finding_ms = std::max(node.join_timeout_ms, node.rejoin_ms + shape.loss_timeout_ms);  // the coordinator, or that it is gone
+    const Ms stopping_ms = node.shutdown_timeout_ms + 5000;                                       // and SIGKILL, and what is stuck
+    const Ms forming_ms = std::max(rules.join_timeout_ms, rules.last_call_ms + rules.replacement_grace_ms + rules.scale_up_after_ms);
+    bound_ms = std::max(bound_ms, finding_ms + stopping_ms + forming_ms + node.exit_barrier_ms);
+  }
+  // What was lost while the faults lasted is noticed and over; a greeting that nobody answers is, too.
+  return bound_ms + 3 * shape.loss_timeout_ms + 10'000;
+}
+
+}  // namespace elastic::simulation

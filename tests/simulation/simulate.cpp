@@ -1,0 +1,187 @@
+// Runs worlds of the simulator by their seeds.
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "src/base/mutant.h"
+#include "src/base/text.h"
+#include "tests/simulation/runs.h"
+
+using namespace elastic;
+using namespace elastic::simulation;
+
+namespace {
+
+constexpr const char* kHelp = R"(usage: simulate [OPTION ...]
+
+  --seed N            begin with this seed (1)
+  --count M           so many worlds (1; with --faulty-rounds or --seconds no limit)
+  --faulty-rounds N   until so many rounds were struck in a transition
+  --seconds S         for so long
+  --jobs J            in so many processes (as many as there are processors)
+  --trace             print what happens in the world of --seed
+  --shrink            look for the fewest faults with which --seed fails, and print that world
+  --table             print faults by the states that they met; an empty cell without a reason is a failure
+  --hash              print a hash of all that happened
+  --check-hashes FILE worlds 1 to 1,000 against the hashes in a file; --write-hashes FILE writes them
+  --progress          a line each few thousand worlds
+  --mutant X          with a mistake, a to g (simulate_mutants only)
+
+The same seed gives the same world, always. Exit status: 0 nothing broken, 1 something is, 2 bad option.
+)";
+
+struct Options {
+  Wanted wanted;
+  bool has_count = false;
+  int jobs = 0;
+  bool trace = false;
+  bool shrink = false;
+  bool table = false;
+  bool hash = false;
+  bool progress = false;
+  std::string check_hashes;
+  std::string write_hashes;
+  char mutant = 0;
+};
+
+[[noreturn]] void refuse(const std::string& why) {
+  std::cerr << "simulate: error: " << why << "; --help lists the options\n";
+  std::exit(2);
+}
+
+std::uint64_t number(const std::string& option, const std::string& text) {
+  char* end = nullptr;
+  const std::uint64_t value = std::strtoull(text.c_str(), &end, 10);
+  if (text.empty() || *end != '\0') refuse(format("{} {}: not a number", option, text));
+  return value;
+}
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string option = argv[i];
+    const auto value = [&]() -> std::string {
+      if (++i >= argc) refuse(option + " needs a value");
+      return argv[i];
+    };
+    if (option == "--seed" || option == "--from") options.wanted.from = number(option, value());
+    else if (option == "--count") options.wanted.worlds = number(option, value()), options.has_count = true;
+    else if (option == "--faulty-rounds") options.wanted.faulty_rounds = number(option, value());
+    else if (option == "--seconds") options.wanted.seconds = static_cast<std::int64_t>(number(option, value()));
+    else if (option == "--jobs") options.jobs = static_cast<int>(number(option, value()));
+    else if (option == "--trace") options.trace = true;
+    else if (option == "--shrink") options.shrink = true;
+    else if (option == "--table") options.table = true;
+    else if (option == "--hash") options.hash = true;
+    else if (option == "--progress") options.progress = true;
+    else if (option == "--check-hashes") options.check_hashes = value();
+    else if (option == "--write-hashes") options.write_hashes = value();
+    else if (option == "--mutant") options.mutant = value()[0];
+    else if (option == "--help") std::cout << kHelp, std::exit(0);
+    else refuse(option + ": no such option");
+  }
+  const bool other_end = options.wanted.faulty_rounds > 0 || options.wanted.seconds > 0;
+  if (!options.has_count && !other_end) options.wanted.worlds = 1;
+  if (options.jobs == 0) options.jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  if (options.wanted.worlds > 0 && options.wanted.worlds < 100) options.jobs = 1;
+  return options;
+}
+
+std::string replay(std::string_view program, const Options& options, std::uint64_t seed) {
+  const std::string mutant = options.mutant != 0 ? format(" --mutant {}", options.mutant) : "";
+  return format("{} --seed {}{} --trace", program, seed, mutant);
+}
+
+int trace(const Options& options, const std::optional<FaultPlan>& shrunk) {
+  const Shape shape = shape_of(options.wanted.from);
+  const FaultPlan plan = shrunk ? *shrunk : plan_of(shape);
+  std::cout << text(shape) << '\n';
+  for (const NodeShape& node : shape.nodes) {
+    std::cout << format("  {} {}: {} workers{}, from {} ms, clock {}/10000\n", node.job, node.address, node.workers,
+                        node.claim ? format(", claims {}", *node.claim) : "", node.starts_ms, node.clock_error);
+  }
+  std::cout << plan.faults.size() << " faults:\n";
+  for (const Fault& fault : plan.faults) std::cout << "  " << text(fault) << '\n';
+  Coverage coverage;
+  const Outcome outcome = run_world(options.wanted.from, coverage, &std::cout, plan);
+  std::cout << format("hash {:016x}, {} events, {} ms\n", outcome.hash, outcome.steps, outcome.ended_ms);
+  return outcome.broken ? 1 : 0;
+}
+
+int shrink_and_print(const Options& options) {
+  const auto shrunk = shrink(options.wanted.from);
+  if (!shrunk) {
+    std::cout << format("seed {} does not fail\n", options.wanted.from);
+    return 0;
+  }
+  (void)trace(options, shrunk->plan);
+  std::cout << format("seed {} fails with {} of {} faults ({} worlds tried): {}: {}\n", options.wanted.from, shrunk->plan.faults.size(),
+                      plan_of(shape_of(options.wanted.from)).faults.size(), shrunk->tries, shrunk->broken.what, shrunk->broken.text);
+  for (const Fault& fault : shrunk->plan.faults) std::cout << "  " << text(fault) << '\n';
+  return 1;
+}
+
+// One line for each hundred seeds, so that a difference has a place.
+constexpr std::uint64_t kHashLines = 10;
+constexpr std::uint64_t kSeedsPerLine = 100;
+
+std::string hash_line(std::uint64_t line, int jobs) {
+  const Totals totals = run_worlds({.from = 1 + line * kSeedsPerLine, .worlds = kSeedsPerLine}, jobs, nullptr);
+  return format("seeds {} to {}: {:016x}", 1 + line * kSeedsPerLine, (line + 1) * kSeedsPerLine, totals.hash);
+}
+
+int hashes(const Options& options) {
+  if (!options.write_hashes.empty()) {
+    std::ofstream out(options.write_hashes);
+    for (std::uint64_t i = 0; i < kHashLines; ++i) out << hash_line(i, options.jobs) << '\n';
+    return out.flush() ? 0 : 2;
+  }
+  std::ifstream in(options.check_hashes);
+  for (std::uint64_t i = 0; i < kHashLines; ++i) {
+    std::string known;
+    std::getline(in, known);
+    const std::string now = hash_line(i, options.jobs);
+    if (now == known) continue;
+    std::cout << format("{} has \"{}\" and this build \"{}\".\nEither this build does not do what another does with the same "
+                        "seed, or what the product does was changed: then simulate --write-hashes FILE.\n", options.check_hashes, known, now);
+    return 1;
+  }
+  return 0;
+}
+
+int run(const Options& options, std::string_view program) {
+  const Totals totals = run_worlds(options.wanted, options.jobs, options.progress ? &std::cerr : nullptr);
+  if (options.table) std::cout << totals.coverage.table();
+  if (options.hash) std::cout << format("seeds {} to {}: {:016x}\n", options.wanted.from, totals.next_seed - 1, totals.hash);
+  for (const FailedSeed& failed : totals.failed) {
+    std::cout << format("seed {}: {}: {}\n  {}\n", failed.seed, failed.what, failed.text, replay(program, options, failed.seed));
+  }
+  if (!totals.failed.empty()) return 1;
+  if (options.table && !totals.coverage.unexplained().empty()) {
+    std::cout << "these cells are empty and nothing says why: " << totals.coverage.unexplained() << '\n';
+    return 1;
+  }
+  std::cout << format("seeds {} to {}: {} faulty rounds, nothing is broken\n", options.wanted.from, totals.next_seed - 1,
+                      totals.coverage.faulty_rounds());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options = parse(argc, argv);
+  if (options.mutant != 0) {
+#ifdef ELASTIC_RUN_MUTANTS
+    mutant::active = options.mutant;
+#else
+    refuse("--mutant: this program has none, simulate_mutants has");
+#endif
+  }
+  if (!options.check_hashes.empty() || !options.write_hashes.empty()) return hashes(options);
+  if (options.shrink) return shrink_and_print(options);
+  if (options.trace) return trace(options, {});
+  return run(options, argv[0]);
+}

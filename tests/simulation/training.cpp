@@ -1,0 +1,159 @@
+#include "tests/simulation/training.h"
+
+#include <algorithm>
+
+#include "src/base/signals.h"
+
+namespace elastic::simulation {
+
+namespace {
+
+const int kSigTerm = *signal_number("TERM");
+const int kSigInt = *signal_number("INT");
+const int kSigKill = *signal_number("KILL");
+const int kSigStop = *signal_number("STOP");
+const int kSigCont = *signal_number("CONT");
+const int kSigAbrt = *signal_number("ABRT");
+
+// A gloo job's peers fail so long after one has died.
+constexpr Ms kPeersFailFromMs = 27;
+constexpr Ms kPeersFailToMs = 45;
+constexpr Ms kLongestKillMs = 30;
+constexpr Ms kLookAgainMs = 250;
+
+}  // namespace
+
+std::size_t Workers::find_training(const std::string& job, protocol::Incarnation incarnation,
+                                   const agent::StartWorkers& order) {
+  for (std::size_t i = trainings_.size(); i-- > 0;) {
+    const Training& known = trainings_[i];
+    if (known.job == job && known.incarnation == incarnation && known.round == order.round.round &&
+        known.membership == order.round.membership) {
+      return i;
+    }
+  }
+  trainings_.push_back({.job = job, .incarnation = incarnation, .round = order.round.round,
+                        .membership = order.round.membership, .world_size = order.round.place.world_size,
+                        .store = order.store, .takes_ms = settings_.training_ms + random_.range(0, settings_.training_ms)});
+  return trainings_.size() - 1;
+}
+
+WorkerId Workers::start(int node, std::uint32_t launch, const std::string& job, protocol::Incarnation incarnation,
+                        const agent::StartWorkers& order, int local_rank) {
+  const auto id = static_cast<WorkerId>(all_.size());
+  Worker worker{.node = node, .launch = launch, .local_rank = local_rank,
+                .rank = order.round.place.base_rank + local_rank,
+                .training = find_training(job, incarnation, order)};
+  if (random_.chance(settings_.stubborn_percent)) worker.temper = Temper::kIgnores;
+  else if (random_.chance(settings_.saving_percent)) worker.temper = Temper::kSaves;
+  Training& training = trainings_[worker.training];
+  training.workers.push_back(id);
+  const bool complete = ++training.started == training.world_size;
+  all_.push_back(worker);
+  alive_.push_back(id);
+  if (complete) all_are_there(worker.training);
+  return id;
+}
+
+void Workers::all_are_there(std::size_t index) {
+  const Training& training = trainings_[index];
+  for (const WorkerId id : training.workers) {
+    timeline_.after(training.takes_ms + random_.range(0, 20), [this, id] { try_to_succeed(id); });
+  }
+}
+
+// Training goes on only while each can talk to each.
+void Workers::try_to_succeed(WorkerId id) {
+  const Worker& worker = all_[id];
+  if (!worker.alive || worker.told || worker.killed) return;
+  const int host = host_of(worker.node);
+  bool waits = worker.stopped > 0;
+  for (const WorkerId peer : trainings_[worker.training].workers) {
+    const Worker& other = all_[peer];
+    if (!other.alive && (other.told || !other.exit.success())) return;  // it hangs until it fails or is stopped
+    if (other.alive && other.told) return;
+    if (other.alive && (other.stopped > 0 || (other.node != worker.node && !network_.reaches(host, host_of(other.node))))) waits = true;
+  }
+  if (waits) {
+    timeline_.after(kLookAgainMs, [this, id] { try_to_succeed(id); });
+    return;
+  }
+  ++trainings_[worker.training].succeeded;
+  end(id, {});
+}
+
+void Workers::signal(WorkerId id, int signal) {
+  Worker& worker = all_[id];
+  if (!worker.alive) return;
+  if (signal == kSigStop) {
+    ++worker.stopped;
+  } else if (signal == kSigCont) {
+    thaw(id);
+  } else if (signal == kSigKill) {
+    if (worker.killed) return;
+    worker.killed = true;
+    timeline_.after(random_.range(1, kLongestKillMs), [this, id] {
+      // In a frozen host nothing dies before the thaw.
+      if (network_.is_frozen(host_of(all_[id].node))) return;
+      end(id, {.signal = kSigKill});
+    });
+  } else if ((signal == kSigTerm || signal == kSigInt) && !worker.told) {
+    worker.told = true;
+    if (worker.temper == Temper::kIgnores) return;
+    const bool saves = worker.temper == Temper::kSaves;
+    const Ms delay_ms = saves ? random_.range(50, 1500) : random_.range(0, 3);
+    const ExitStatus exit = saves && random_.chance(50) ? ExitStatus{} : ExitStatus{.signal = signal};
+    timeline_.after(delay_ms, [this, id, exit] {
+      if (all_[id].stopped == 0) end(id, exit);
+    });
+  }
+}
+
+void Workers::fail(WorkerId id, ExitStatus exit) {
+  if (all_[id].stopped == 0 && !all_[id].killed) end(id, exit);
+}
+
+void Workers::thaw(WorkerId id) {
+  Worker& worker = all_[id];
+  if (worker.stopped > 0) --worker.stopped;
+  if (!worker.alive || worker.stopped > 0) return;
+  if (worker.killed) {
+    timeline_.after(random_.range(1, kLongestKillMs), [this, id] { end(id, {.signal = kSigKill}); });
+  } else if (worker.told && worker.temper != Temper::kIgnores) {
+    timeline_.after(random_.range(0, 3), [this, id] { end(id, {.signal = kSigTerm}); });
+  }
+}
+
+void Workers::vanish(WorkerId id) {
+  Worker& worker = all_[id];
+  if (!worker.alive) return;
+  worker.alive = false;
+  worker.exit = {.signal = kSigKill};
+  std::erase(alive_, id);
+}
+
+void Workers::end(WorkerId id, ExitStatus exit) {
+  Worker& worker = all_[id];
+  if (!worker.alive) return;
+  worker.alive = false;
+  worker.exit = exit;
+  std::erase(alive_, id);
+  trace_.add(id);
+  trace_.add(static_cast<std::uint64_t>(exit.code * 256 + exit.signal));
+  if (!exit.success() || worker.told) peers_fail(worker);
+  ended(id);
+}
+
+// Its connections end, as far as its host can say so.
+void Workers::peers_fail(const Worker& dead) {
+  const int host = host_of(dead.node);
+  for (const WorkerId peer : trainings_[dead.training].workers) {
+    const Worker& other = all_[peer];
+    if (!other.alive || other.told || (other.node != dead.node && !network_.reaches(host, host_of(other.node)))) continue;
+    timeline_.after(random_.range(kPeersFailFromMs, kPeersFailToMs), [this, peer] {
+      if (!all_[peer].told) fail(peer, random_.chance(80) ? ExitStatus{.code = 1} : ExitStatus{.signal = kSigAbrt});
+    });
+  }
+}
+
+}  // namespace elastic::simulation

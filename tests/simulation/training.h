@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "src/agent/lifecycle.h"
+#include "src/base/exit_status.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/random.h"
+#include "tests/simulation/timeline.h"
+
+namespace elastic::simulation {
+
+// A worker process, by a number that no other ever has.
+using WorkerId = std::uint32_t;
+
+// How it takes SIGTERM.
+enum class Temper : std::uint8_t { kHeeds, kSaves, kIgnores };
+
+// A worker process and the training that it is part of: one round's workers, which bear one another's death
+// as gloo does.
+struct Worker {
+  int node = 0;
+  std::uint32_t launch = 0;  // of the agent that started it
+  int local_rank = 0;
+  int rank = 0;
+  std::size_t training = 0;
+  Temper temper = Temper::kHeeds;
+  bool alive = true;
+  bool told = false;         // SIGTERM or SIGINT
+  bool killed = false;       // SIGKILL is on its way through the kernel
+  int stopped = 0;           // SIGSTOP, or its host is frozen
+  ExitStatus exit = {};
+};
+
+struct Training {
+  std::string job;
+  protocol::Incarnation incarnation = 0;
+  protocol::RoundNumber round = 0;
+  std::uint64_t membership = 0;
+  int world_size = 0;
+  protocol::StoreEndpoint store;
+  Ms takes_ms = 0;
+  int started = 0;
+  int succeeded = 0;
+  std::vector<WorkerId> workers = {};
+};
+
+// All workers of a world.
+class Workers {
+ public:
+  struct Settings {
+    Ms training_ms = 200;
+    int stubborn_percent = 10;
+    int saving_percent = 20;
+  };
+  Workers(Timeline& timeline, Trace& trace, const Network& network, Random random, Settings settings)
+      : timeline_(timeline), trace_(trace), network_(network), random_(random), settings_(settings) {}
+
+  // Called when one has ended.
+  std::function<void(WorkerId)> ended;
+  // Host of a node.
+  std::function<int(int)> host_of;
+
+  WorkerId start(int node, std::uint32_t launch, const std::string& job, protocol::Incarnation incarnation,
+                 const agent::StartWorkers& order, int local_rank);
+  void signal(WorkerId id, int signal);
+  // It fails by itself.
+  void fail(WorkerId id, ExitStatus exit);
+  // With its host: nobody is told, and no connection of it ends.
+  void vanish(WorkerId id);
+  void freeze(WorkerId id) { ++all_[id].stopped; }
+  void thaw(WorkerId id);
+
+  const Worker& at(WorkerId id) const { return all_[id]; }
+  const Training& training(std::size_t index) const { return trainings_[index]; }
+  const Training& training_of(const Worker& worker) const { return trainings_[worker.training]; }
+  const std::vector<WorkerId>& alive() const { return alive_; }
+  const std::vector<Training>& trainings() const { return trainings_; }
+
+ private:
+  std::size_t find_training(const std::string& job, protocol::Incarnation incarnation,
+                            const agent::StartWorkers& order);
+  void all_are_there(std::size_t index);
+  void try_to_succeed(WorkerId id);
+  void end(WorkerId id, ExitStatus exit);
+  void peers_fail(const Worker& dead);
+
+  Timeline& timeline_;
+  Trace& trace_;
+  const Network& network_;
+  Random random_;
+  Settings settings_;
+  std::vector<Worker> all_;
+  std::vector<Training> trainings_;
+  std::vector<WorkerId> alive_;
+};
+
+}  // namespace elastic::simulation

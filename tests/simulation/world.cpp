@@ -1,0 +1,251 @@
+#include "tests/simulation/world.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/text.h"
+#include "tests/simulation/describe.h"
+
+namespace elastic::simulation {
+
+using protocol::FrameType;
+
+namespace {
+enum Stream : std::uint64_t { kOfWorld = 10, kOfNetwork, kOfWorkers, kOfServer, kOfFaults, kOfShadow, kOfNodes = 100 };
+// Looks at sizes each so many steps.
+constexpr std::uint64_t kLookAtSizes = 64;
+// Who comes late may wait for a job of its own, and be turned away in vain, before it is over for it too.
+constexpr Ms kTurns = 6;
+}  // namespace
+
+World::World(Shape shape, FaultPlan plan, Coverage& coverage, std::ostream* reader)
+    : shape_(std::move(shape)),
+      trace_(reader),
+      random_(shape_.seed, kOfWorld),
+      network_(timeline_, trace_, Random(shape_.seed, kOfNetwork)),
+      workers_(timeline_, trace_, network_, Random(shape_.seed, kOfWorkers),
+               {shape_.training_ms, shape_.stubborn_percent, shape_.saving_percent}),
+      server_(*this, Random(shape_.seed, kOfServer)),
+      invariants_(*this),
+      faults_(*this, std::move(plan), coverage, Random(shape_.seed, kOfFaults)),
+      shadow_(*this, shape_, Random(shape_.seed, kOfShadow)) {
+  network_.set_speed(shape_.longest_delay_ms, shape_.user_timeout_ms);
+  workers_.host_of = [this](int node) { return nodes_[static_cast<std::size_t>(node)]->host(); };
+  workers_.ended = [this](WorkerId id) { nodes_[static_cast<std::size_t>(workers_.at(id).node)]->worker_ended(id); };
+}
+
+Node& World::add_node(NodeShape shape) {
+  const int index = static_cast<int>(nodes_.size());
+  nodes_.push_back(std::make_unique<Node>(*this, index, network_.add_host(), std::move(shape),
+                                          Random(shape_.seed, kOfNodes + static_cast<std::uint64_t>(index))));
+  return *nodes_.back();
+}
+
+void World::begin() {
+  for (const NodeShape& node : shape_.nodes) {
+    (void)add_node(node);
+    if (std::ranges::none_of(places_, [&](const auto& known) { return known.first == node.job; })) places_.emplace_back(node.job, Place::kDown);
+  }
+  network_.set_server(shape_.hosted ? nodes_.front()->host() : network_.add_host(), &server_);
+  // Others may be there before the coordinator is.
+  const Ms serves_ms = shape_.hosted ? shape_.nodes.front().starts_ms : random_.chance(70) ? 0 : random_.range(0, 1500);
+  expect_start(1);
+  timeline_.at(serves_ms, [this] {
+    expect_start(-1);
+    if (!server_.is_up()) server_.start();
+    shadow_.born(now_ms());
+  });
+  for (std::size_t i = 0; i < shape_.nodes.size(); ++i) {
+    expect_start(1);
+    timeline_.at(shape_.nodes[i].starts_ms, [this, i] {
+      expect_start(-1);
+      nodes_[i]->start();
+    });
+  }
+  faults_.begin();
+}
+
+bool World::run_until(const std::function<bool()>& until) {
+  while (!until()) {
+    if (!timeline_.step()) return false;
+  }
+  return true;
+}
+
+bool World::is_over() const {
+  return starts_expected_ == 0 && std::ranges::none_of(nodes_, [](const auto& node) { return node->is_running(); });
+}
+
+Outcome World::run() {
+  Outcome outcome;
+  const Ms bound_ms = settling_bound_ms(shape_);
+  bool settled = false;
+  try {
+    begin();
+    // The workers of the last one may need a moment, a guardian too.
+    while (!(is_over() && workers_.alive().empty())) {
+      if (!timeline_.step()) break;
+      trace_.add(static_cast<std::uint64_t>(now_ms()));
+      if (timeline_.steps() % kLookAtSizes == 0) invariants_.look_at_sizes();
+      if (!calm_since_ms_) continue;
+      if (!settled && now_ms() >= *calm_since_ms_ + bound_ms) {
+        settled = true;
+        invariants_.settled(*calm_since_ms_);
+      }
+      if (now_ms() > *calm_since_ms_ + kTurns * bound_ms) break;
+    }
+    invariants_.ended();
+  } catch (const Broken& broken) {
+    outcome.broken = broken;
+    if (trace_.is_read()) line(format("BROKEN: {}: {}", broken.what, broken.text));
+  }
+  outcome.hash = trace_.hash();
+  outcome.ended_ms = now_ms();
+  outcome.steps = timeline_.steps();
+  outcome.messages = network_.messages();
+  outcome.bytes = network_.bytes();
+  return outcome;
+}
+
+void World::calm() {
+  if (calm_since_ms_) return;
+  if (trace_.is_read()) line("nothing goes wrong any more");
+  calm_since_ms_ = now_ms();
+  faults_.calm();
+  network_.heal_all();
+  for (const auto& node : nodes_) {
+    while (network_.is_up(node->host()) && network_.is_frozen(node->host())) node->thaw();
+    while (node->is_disturbed() && node->is_running()) node->resume_agent();
+    if (!network_.is_up(node->host())) node->boot_host();
+  }
+  while (server_.is_up() && server_.is_paused()) server_.resume(true);
+  invariants_.rounds_or_verdicts_since_calm_begin();
+}
+
+protocol::StoreEndpoint World::open_store(const Node& node) {
+  const std::uint16_t port = next_port_++;
+  invariants_.store_opened(port, node);
+  return {node.shape().address, port};
+}
+
+// --- What is said on the wire. ---------------------------------------------------------------------
+
+void World::connects(ConnectionId id, const Node& node) {
+  if (taps_.size() <= id) taps_.resize(id + 1);
+  taps_[id].node = &node;
+  taps_[id].agent = node.agent_id();
+}
+
+void World::sniff(ConnectionId id, End from, Bytes bytes) {
+  if (id >= taps_.size() || taps_[id].node == nullptr) return;
+  Tap& tap = taps_[id];
+  protocol::FrameReader& reader = tap.readers[static_cast<std::size_t>(from)];
+  while (reader.next(bytes, 1 << 20) == protocol::FrameReader::Step::kFrame) frame_sent(tap, from, reader.frame());
+}
+
+void World::frame_sent(Tap& tap, End from, const protocol::Frame& frame) {
+  const Node& node = *tap.node;
+  if (protocol::is_agent_message(frame.type) && from == End::kClient) {
+    const bool matters = trace_.is_read() || frame.type == FrameType::kNodeJoins || frame.type == FrameType::kNodeStopped ||
+                         frame.type == FrameType::kWorkersSucceeded;
+    if (const auto message = matters ? protocol::read_agent_message(frame) : std::unexpected(std::string())) {
+      if (trace_.is_read()) line(format("node {} says {}", node.index(), text(*message)));
+      if (const auto* stopped = std::get_if<protocol::NodeStopped>(&*message)) {
+        invariants_.answered(node, tap.agent, frame.stamp.incarnation, stopped->round);
+      } else if (const auto* succeeded = std::get_if<protocol::WorkersSucceeded>(&*message)) {
+        invariants_.answered(node, tap.agent, frame.stamp.incarnation, succeeded->round);
+      } else if (const auto* joins = std::get_if<protocol::NodeJoins>(&*message)) {
+        using Activity = protocol::AgentFacts::Activity;
+        const bool answers = joins->facts.activity == Activity::kIdle || joins->facts.activity == Activity::kSucceeded;
+        if (answers && joins->facts.incarnation != 0) invariants_.answered(node, tap.agent, joins->facts.incarnation, joins->facts.round);
+      }
+    }
+  } else if (protocol::is_coordinator_message(frame.type) && from == End::kServer) {
+    const auto message = protocol::read_coordinator_message(frame);
+    if (!message) invariants_.broken("what is sent can be read", protocol::name_of(frame.type));
+    if (trace_.is_read()) line(format("node {} is told {}", node.index(), text(*message)));
+    if (const auto* prepare = std::get_if<protocol::PrepareRound>(&*message)) invariants_.sent(node, tap.agent, frame.stamp, *prepare);
+    if (const auto* run = std::get_if<protocol::RunWorkers>(&*message)) invariants_.sent(node, tap.agent, frame.stamp, *run);
+    if (const auto* end = std::get_if<protocol::EndJob>(&*message)) invariants_.sent(node, tap.agent, frame.stamp, *end);
+    if (const auto* rejected = std::get_if<protocol::Rejected>(&*message); rejected != nullptr && !rejected->retry_ms) invariants_.turned_away(tap.agent);
+  }
+  faults_.message_is_sent(frame.type);
+}
+
+// --- What nodes do. --------------------------------------------------------------------------------
+
+void World::agent_started(Node&) {}
+void World::agent_died(Node&) { invariants_.look_for_witnesses(); }
+
+void World::agent_acts(Node& node, const agent::Effect& effect) {
+  const auto* warn = std::get_if<agent::Warn>(&effect);
+  if (warn != nullptr && warn->text.find("this one's workers succeeded; it leaves") != std::string::npos) {
+    invariants_.turned_away(node.agent_id());  // of its own accord
+  }
+  faults_.agent_acts(effect.index());
+}
+
+void World::agent_finished(Node& node, const protocol::Verdict& verdict) {
+  invariants_.agent_finished(node, verdict);
+  invariants_.look_for_witnesses();
+}
+
+void World::workers_start(Node& node, const agent::StartWorkers& order, protocol::Incarnation incarnation) {
+  invariants_.workers_start(node, order, incarnation);
+}
+
+void World::worker_started(WorkerId id) { invariants_.worker_started(id); }
+
+void World::host_thawed(Node& node) { invariants_.host_thawed(node); }
+
+void World::hosting_node_left() { server_.leave(); }
+
+// --- What the coordinator does. --------------------------------------------------------------------
+
+void World::coordinator_takes(const std::string& job, const job::Event& event, std::int64_t now_ms) {
+  shadow_.takes(job, server_.find(job), event, now_ms);
+}
+
+void World::coordinator_has_acted() {
+  for (auto& [job, before] : places_) {
+    const Place now = place_of(job);
+    if (now == before) continue;
+    before = now;
+    trace_.add(static_cast<std::uint64_t>(now));
+    if (trace_.is_read()) line(format("coordinator: {} is {}", job, name(now)));
+    faults_.place_is_entered(now);
+  }
+}
+
+void World::coordinator_is_gone() {
+  shadow_.forget();
+  invariants_.look_for_witnesses();
+  for (auto& [job, before] : places_) before = Place::kDown;
+  if (trace_.is_read()) line("coordinator: it is gone");
+}
+
+Place World::place_of(const std::string& job) const {
+  using State = job::Coordinator::State;
+  if (!server_.is_up()) return Place::kDown;
+  const job::Coordinator* coordinator = server_.find(job);
+  if (coordinator == nullptr) return Place::kNoJob;
+  switch (coordinator->state()) {
+    case State::kForming:
+      return coordinator->round() ? Place::kFormingAgain : Place::kForming;
+    case State::kRebuilding:
+      return Place::kRebuilding;
+    case State::kPreparing:
+      return shape_.check_phases > 0 && coordinator->is_checking() ? Place::kChecking : Place::kPreparing;
+    case State::kRunning:
+      return Place::kRunning;
+    case State::kStopping:
+      return Place::kStopping;
+    case State::kEnding:
+      return Place::kEnding;
+    case State::kEnded:
+      return Place::kNoJob;
+  }
+  return Place::kNoJob;
+}
+
+}  // namespace elastic::simulation

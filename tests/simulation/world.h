@@ -1,0 +1,120 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/simulation/coverage.h"
+#include "tests/simulation/faults.h"
+#include "tests/simulation/invariants.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/node.h"
+#include "tests/simulation/server.h"
+#include "tests/simulation/shadow.h"
+#include "tests/simulation/shape.h"
+#include "tests/simulation/timeline.h"
+#include "tests/simulation/trace.h"
+#include "tests/simulation/training.h"
+
+namespace elastic::simulation {
+
+inline constexpr const char* kSecret = "of the simulator";
+
+// What became of a world.
+struct Outcome {
+  std::optional<Broken> broken;
+  std::uint64_t hash = 0;
+  Ms ended_ms = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t messages = 0;
+  std::uint64_t bytes = 0;
+};
+
+// Hosts, agents, workers, one coordinator's process and all that goes wrong, from a seed. The same seed and plan
+// give the same events in the same order, in every build.
+class World {
+ public:
+  // `reader` may be null. What the faults met is counted in `coverage`.
+  World(Shape shape, FaultPlan plan, Coverage& coverage, std::ostream* reader);
+
+  // To the end of everything, or to the first invariant that does not hold.
+  Outcome run();
+  // Step by step, for benchmarks: until `until` is true or nothing is left to happen.
+  bool run_until(const std::function<bool()>& until);
+  void begin();
+
+  const Shape& shape() const { return shape_; }
+  Timeline& timeline() { return timeline_; }
+  Ms now_ms() const { return timeline_.now_ms(); }
+  Trace& trace() { return trace_; }
+  Network& network() { return network_; }
+  Workers& workers() { return workers_; }
+  Server& server() { return server_; }
+  std::vector<std::unique_ptr<Node>>& nodes() { return nodes_; }
+  Invariants& invariants() { return invariants_; }
+  void line(const std::string& text) { trace_.line(now_ms(), text); }
+  void line_if(const std::string& who, const std::string& text) {
+    if (!text.empty()) line(who + text);
+  }
+
+  // Another host with an elastic-run of this shape.
+  Node& add_node(NodeShape shape);
+  protocol::StoreEndpoint open_store(const Node& node);
+  // Something is planned that may yet start an agent: the world does not end before.
+  void expect_start(int more) { starts_expected_ += more; }
+  // Faults are over: all ways are open, and everybody is awake.
+  void calm();
+  bool is_calm() const { return calm_since_ms_.has_value(); }
+
+  // What nodes and the server tell of themselves.
+  void connects(ConnectionId id, const Node& node);
+  void sniff(ConnectionId id, End from, Bytes bytes);
+  void agent_started(Node& node);
+  void agent_acts(Node& node, const agent::Effect& effect);
+  void agent_died(Node& node);
+  void agent_finished(Node& node, const protocol::Verdict& verdict);
+  void workers_start(Node& node, const agent::StartWorkers& order, protocol::Incarnation incarnation);
+  void worker_started(WorkerId id);
+  void host_thawed(Node& node);
+  void hosting_node_left();
+  void coordinator_takes(const std::string& job, const job::Event& event, std::int64_t now_ms);
+  void coordinator_has_acted();
+  void coordinator_is_gone();
+  // Where a job is, as rows of the table have it.
+  Place place_of(const std::string& job) const;
+
+ private:
+  struct Tap {
+    const Node* node = nullptr;
+    protocol::AgentId agent = 0;
+    protocol::FrameReader readers[2];
+  };
+  void frame_sent(Tap& tap, End from, const protocol::Frame& frame);
+  bool is_over() const;
+
+  Shape shape_;
+  Timeline timeline_;
+  Trace trace_;
+  Random random_;
+  Network network_;
+  Workers workers_;
+  Server server_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  Invariants invariants_;
+  Faults faults_;
+  Shadow shadow_;
+  std::deque<Tap> taps_;  // by connection
+  int starts_expected_ = 0;
+  std::uint16_t next_port_ = 30'000;
+  bool serves_ = true;
+  std::optional<Ms> calm_since_ms_;
+  std::vector<std::pair<std::string, Place>> places_;  // of the jobs, after the last event
+};
+
+}  // namespace elastic::simulation

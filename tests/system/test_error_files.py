@@ -1,0 +1,156 @@
+"""error.json: what workers leave there, whatever it is, and what elastic-run hands on to who started it."""
+
+import json
+import os
+import signal
+import sys
+
+import pytest
+
+SH = ["--no-python", "sh", "-c"]
+QUIET = {"OMP_NUM_THREADS": "1"}
+
+RAISES = """\
+import os, time
+from torch.distributed.elastic.multiprocessing.errors import record
+
+@record
+def main():
+    if os.environ["RANK"] == "1":
+        raise ValueError("the data is bad")
+    time.sleep(100)
+
+main()
+"""
+
+
+def read(path):
+    return json.loads(path.read_text())
+
+
+# --- What workers leave there
+
+@pytest.mark.parametrize("leave, problem", [
+    (': > "$F"', "it is empty"),
+    ('echo "{}" > "$F"', 'it has no "message"'),
+    ('head -c 5000 /dev/urandom > "$F"; printf "\\377\\0" >> "$F"', "parse error"),
+    ('printf "{\\"message\\": {\\"message\\": \\"x\\"" > "$F"', "parse error"),
+    ('head -c 2000000 /dev/zero > "$F"', "it is longer than 1048576 bytes"),
+    ('printf "[%.0s" $(seq 100000) > "$F"', "it is nested deeper than 64 levels"),
+    ('echo "{\\"message\\": 5}" > "$F"', 'its "message" is neither a text nor an object'),
+    ('mkdir "$F"', "Is a directory"),
+    ('mkfifo "$F"', "Illegal seek"),
+    ('ln -s /dev/zero "$F"', "it is longer than 1048576 bytes"),
+    ('ln -s "$F" "$F"', "Too many levels of symbolic links"),
+], ids=["empty", "no message", "binary", "cut", "huge", "deep", "wrong type", "directory", "pipe", "endless", "loop"])
+def test_an_error_file_of_no_use_never_breaks_the_report(elastic_run, tmp_path, leave, problem):
+    result = elastic_run("--log-dir=logs", *SH, f'F=$TORCHELASTIC_ERROR_FILE; {leave}; echo the cause >&2; exit 3',
+                         env=QUIET | {"TORCHELASTIC_ERROR_FILE": str(tmp_path / "ours.json")}, timeout=20)
+    assert (result.returncode, result.stdout) == (1, "")
+    (run,) = (tmp_path / "logs").iterdir()
+    path = run / "attempt_0/0/error.json"
+    assert "\n  first failure: rank 0 (local rank 0, pid " in result.stderr
+    assert "    the cause\n" in result.stderr
+    lines = result.stderr.splitlines()
+    at = lines.index(f"  error file: {path}")
+    assert problem in lines[at + 1]
+    assert result.stderr.endswith("=" * 60 + "\n")
+    (failure,) = read(run / "failure.json")["failures"]
+    assert (failure["exit_code"], failure["error"], failure["error_file"]) == (3, None, str(path))
+    assert problem in failure["error_file_problem"]
+    assert not (tmp_path / "ours.json").exists()
+    again = elastic_run("--report", run)
+    assert again.returncode == 0 and problem in again.stdout
+
+
+def test_every_rank_may_leave_something_else(elastic_run, tmp_path):
+    """One that cannot be read does not cost the others theirs."""
+    result = elastic_run("--nproc-per-node=3", "--log-dir=logs", *SH, """
+        F=$TORCHELASTIC_ERROR_FILE
+        case $RANK in
+            0) head -c 3000000 /dev/urandom > "$F" ;;
+            1) printf '{"message": "p\\377lain"}' > "$F" ;;
+            2) echo '{"message": {"message": "E: good", "extraInfo": {"py_callstack": "T\\\\nE: good"}}}' > "$F" ;;
+        esac
+        : > up.$RANK; while [ ! -e up.0 ] || [ ! -e up.1 ] || [ ! -e up.2 ]; do :; done
+        trap '' TERM; exit 1""", env=QUIET)
+    assert result.returncode == 1
+    (run,) = (tmp_path / "logs").iterdir()
+    errors = {failure["rank"]: (failure["error"] or {}).get("message")
+              for failure in read(run / "failure.json")["failures"]}
+    assert errors == {0: None, 1: "p\ufffdlain", 2: "E: good"}
+
+
+# --- TORCHELASTIC_ERROR_FILE of elastic-run itself
+
+def hands_on(elastic_run, program, path, script, log_dir):
+    """What the launcher leaves in its own error file when rank 1 raises, and what its worker left."""
+    result = elastic_run("--nproc-per-node=2", f"--log-dir={log_dir}", script, program=program,
+                         env=QUIET | {"TORCHELASTIC_ERROR_FILE": str(path)}, timeout=100)
+    assert result.returncode == 1, result
+    (run,) = (elastic_run.directory / log_dir).iterdir()
+    return read(path), read(run / "attempt_0/1/error.json")
+
+
+def test_the_first_failures_error_is_handed_on_as_torchrun_does(elastic_run, script, tmp_path):
+    worker = script("raises.py", RAISES)
+    (tmp_path / "theirs.json").write_text("what was there before")
+    (tmp_path / "ours.json").write_text("what was there before")
+    ours = hands_on(elastic_run, None, tmp_path / "ours.json", worker, "ours")
+    theirs = hands_on(elastic_run, [sys.executable, "-m", "torch.distributed.run"], tmp_path / "theirs.json", worker,
+                      "theirs")
+    for handed_on, left in (ours, theirs):
+        left["message"]["errorCode"] = 1
+        assert handed_on == left
+    for message in (ours[0]["message"], theirs[0]["message"]):
+        del message["extraInfo"]["timestamp"]
+    assert ours[0] == theirs[0]
+    assert ours[0]["message"]["message"] == "ValueError: the data is bad"
+
+
+def test_an_elastic_run_under_another_one_tells_it_why_it_failed(elastic_run, tmp_path):
+    inner = [str(elastic_run.binary), "--nproc-per-node=2", "--log-dir=inner", *SH, """
+        [ $RANK = 1 ] || exec sleep 100
+        echo '{"message": {"message": "E: deep inside", "extraInfo": {"py_callstack": "T\\nE: deep inside",
+               "timestamp": "1795279603"}}}' | tr '\\n' ' ' > "$TORCHELASTIC_ERROR_FILE"; exit 5"""]
+    result = elastic_run("--log-dir=outer", "--no-python", *inner, env=QUIET)
+    assert result.returncode == 1
+    (outer,) = (tmp_path / "outer").iterdir()
+    (failure,) = read(outer / "failure.json")["failures"]
+    assert (failure["error"]["message"], failure["error"]["error_code"]) == ("E: deep inside", 5)
+    assert result.stderr.rindex("E: deep inside") > result.stderr.rindex("Root Cause")
+
+
+@pytest.mark.parametrize("options, leave", [
+    ([], "exit 3"), (["--log-dir=/dev/null"], "exit 3"), ([], 'kill -9 $$'),
+    ([], 'echo "{" > "$TORCHELASTIC_ERROR_FILE"; exit 3'),
+])
+def test_where_the_first_failure_left_no_error_there_is_none_to_hand_on(elastic_run, tmp_path, options, leave):
+    path = tmp_path / "ours.json"
+    path.write_text("what was there before")
+    result = elastic_run(*options, *SH, leave, env=QUIET | {"TORCHELASTIC_ERROR_FILE": str(path)})
+    assert result.returncode == 1
+    assert path.read_text() == "what was there before"
+    assert sorted(name for name in os.listdir(tmp_path) if name.startswith("ours")) == ["ours.json"]
+
+
+def test_a_job_that_was_stopped_hands_on_that_it_was(elastic_run, tmp_path):
+    path = tmp_path / "ours.json"
+    running = elastic_run.start(*SH, "echo up; exec sleep 100", env=QUIET | {"TORCHELASTIC_ERROR_FILE": str(path)})
+    running.wait_for_line("^up$", stream="stdout")
+    running.send_signal(signal.SIGTERM)
+    result = running.wait()
+    assert result.returncode == 1
+    error = read(path)["message"]
+    assert "SIGTERM" in error["message"] and error["message"] in result.stderr
+    assert int(error["extraInfo"]["timestamp"]) > 0
+
+
+@pytest.mark.parametrize("path", ["nowhere/ours.json", "/dev/null/x", ""])
+def test_an_error_file_that_cannot_be_written_is_told_and_changes_nothing(elastic_run, path):
+    result = elastic_run("--log-dir=logs", *SH, 'echo \'{"message": "plain"}\' > "$TORCHELASTIC_ERROR_FILE"; exit 3',
+                         env=QUIET | {"TORCHELASTIC_ERROR_FILE": path})
+    assert result.returncode == 1
+    warning = f"elastic-run: warning: cannot write TORCHELASTIC_ERROR_FILE={path}: "
+    assert (warning in result.stderr) == bool(path)
+    assert result.stderr.endswith("=" * 60 + "\n")
