@@ -248,6 +248,17 @@ TEST_CASE("an agent that was stopped and goes on kills its workers before it loo
   CHECK(signals == std::vector<int>{kKill});
 }
 
+TEST_CASE("an agent that was stopped and goes on takes what its workers did meanwhile for a consequence") {
+  Tied tied;
+  tied.run();
+  tied.now_ms += 10'000;
+  tied.event(WorkerExited{0, {.code = 1}, 5});
+  CHECK(tied.signal() == kKill);
+  tied.all_gone();
+  REQUIRE(tied.other.last<NodeJoins>()->facts.failures.size() == 1);
+  CHECK(tied.other.last<NodeJoins>()->facts.failures[0].stopped_by_us);
+}
+
 TEST_CASE("an agent whose round went on kills its workers, and joins when they are gone") {
   Tied tied;
   tied.run();

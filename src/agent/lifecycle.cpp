@@ -351,6 +351,8 @@ void Lifecycle::told(const EndJob& message, Effects& out) {
   out.push_back(ToCoordinator{VerdictHeard{}});
   if (verdict_) return;
   verdict_ = message.verdict;
+  // A verdict that is the answer to this node's own leaving is no other node's business.
+  if (told_to_leave_ms_ && !settings_.hosts_coordinator && verdict_->outcome == Verdict::Outcome::kStopped) dismissed_ = true;
   if (state_ == State::kIdle) {
     state_ = State::kEnding;
     nothing_left_ = true;
@@ -424,6 +426,8 @@ void Lifecycle::on(const Attached&, std::int64_t, Effects& out) {
 
 void Lifecycle::on(const LeaseOver&, std::int64_t, Effects& out) {
   if (!needs_lease()) return;
+  if (mutant::is('c')) state_ = State::kIdle;
+  if (state_ == State::kIdle) return;
   out.push_back(Warn{"the coordinator has not been heard for longer than the lease: the workers are killed, "
                      "since other nodes may have taken over their ranks"});
   kill_round(out);

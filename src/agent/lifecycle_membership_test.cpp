@@ -108,7 +108,7 @@ TEST_CASE("what a node does is reported truly in every state, and so is whether 
   is(Activity::kIdle, false);
 }
 
-TEST_CASE("a node that is alone beside its coordinator needs no lease; alone and elsewhere it does, since it may be replaced") {
+TEST_CASE("a node that is alone beside its coordinator needs no lease; alone and elsewhere it does") {
   for (const bool hosts : {true, false}) {
     Node node;
     if (hosts) node.life = Lifecycle{{.local_world_size = 2}};
@@ -205,7 +205,7 @@ TEST_CASE("the verdict is kept until the node is dismissed, and told as long") {
   CHECK(the<Finish>(node.from(Dismiss{})).verdict.reason == "r");
 }
 
-TEST_CASE("a node that has succeeded waits in the barrier, then leaves with its success, which is not the job's verdict") {
+TEST_CASE("a node that has succeeded waits in the barrier, then leaves; its success is not the job's verdict") {
   Node node({.exit_barrier_ms = 300'000});
   node.run();
   CHECK(the<StartTimer>(node.succeed()).delay_ms == 300'000);
@@ -254,8 +254,8 @@ TEST_CASE("a node that said it leaves as a round was prepared stops that at once
   CHECK(all<OpenStore>(crossed).empty());
   CHECK(node.from(RunWorkers{4, {"h", 1}}).empty());
   CHECK(told<NodeStopped>(node.on(AllGone{})).at(0).round == 4);
-  node.from(EndJob{{.outcome = Verdict::Outcome::kStopped}});
-  CHECK(the<Finish>(node.from(Dismiss{})).verdict.outcome == Verdict::Outcome::kStopped);
+  const Effects ended = node.from(EndJob{{.outcome = Verdict::Outcome::kStopped}});  // its own, which nobody else needs
+  CHECK(the<Finish>(ended).verdict.outcome == Verdict::Outcome::kStopped);
 }
 
 TEST_CASE("that the node leaves is said again in a new session, and a node without one goes by itself") {

@@ -146,7 +146,7 @@ Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
       rest(back_off(), now_ms);
       break;
     case State::kAttached:
-      if (now_ms - heard_ms_ >= lease_.loss_timeout_ms) {
+      if (!settings_.local && now_ms - heard_ms_ >= lease_.loss_timeout_ms) {
         const std::string why = format("the coordinator has been silent for {} ms", now_ms - heard_ms_);
         out.push_back(Disconnect{});
         detach(why, out);
@@ -206,7 +206,7 @@ std::optional<std::int64_t> Link::next_deadline_ms(const Owner& owner) const {
       break;
     case State::kAttached:
       at(keep_alive_at_ms_);
-      at(heard_ms_ + lease_.loss_timeout_ms);
+      if (!settings_.local) at(heard_ms_ + lease_.loss_timeout_ms);
       break;
     case State::kOver:
       break;

@@ -21,6 +21,7 @@ struct LinkSettings {
   std::int64_t rejoin_ms = 30'000;         // the same after the lease is over
   std::int64_t greeting_ms = 5'000;        // from a connection to the welcome
   std::uint64_t seed = 1;                  // of the jitter between attempts
+  bool local = false;                      // the coordinator is in this process: when it is silent, so are we
 };
 
 // An agent's tie to the coordinator: connects, introduces itself, keeps the lease, and connects again when

@@ -207,7 +207,7 @@ TEST_CASE("attempts become rarer up to two seconds, and agents do not come in st
   CHECK(gaps[0] != gaps[1]);
 }
 
-TEST_CASE("a connection that is not answered, and one that accepts and says nothing, are given up after the greeting time") {
+TEST_CASE("a connection that is not answered, or accepted in silence, is given up after the greeting time") {
   for (const bool accepts : {false, true}) {
     Tied tied({.greeting_ms = 700});
     tied.reachable = accepts;
@@ -223,7 +223,7 @@ TEST_CASE("a connection that is not answered, and one that accepts and says noth
   }
 }
 
-TEST_CASE("a node that has been in no round looks for a coordinator for the join timeout, and says what was wrong last") {
+TEST_CASE("a node that was in no round looks for the join timeout, and says what was wrong last") {
   Tied tied({.join_timeout_ms = 20'000});
   tied.reachable = false;
   tied.begin();
@@ -237,7 +237,7 @@ TEST_CASE("a node that has been in no round looks for a coordinator for the join
   CHECK(tied.connects_ms.size() == attempts);
 }
 
-TEST_CASE("a node of the job looks for a lost coordinator for the time that it may need to be back, and the lease before it") {
+TEST_CASE("a node of the job looks for a lost coordinator for the lease and the time to rejoin") {
   Tied tied({.rejoin_ms = 30'000});
   tied.begin();
   tied.link.belongs();

@@ -149,7 +149,7 @@ class Coordinator {
   struct Rebuild {
     std::uint64_t membership = 0;
     int node_count = 0;
-    std::int64_t until_ms = 0;  // by then every lease that it gave is over
+    std::int64_t until_ms = 0;  // by then every lease that it gave is over, and who looks for us has found us
     bool stops = false;         // the round cannot go on
   };
   // Where each node of the last round sat.

@@ -242,7 +242,7 @@ TEST_CASE("an agent that opens another session has lost the first, which is clos
   CHECK(job.coordinator.nodes() == 2);
 }
 
-TEST_CASE("a guardian's word that overtakes the end of its agent's session is the loss, and ends the wait for the lease") {
+TEST_CASE("a guardian's word that overtakes the end of its agent's session is the loss, and needs no lease") {
   Job job(job_terms(1, 2));
   job.run({1, 2});
   const Answer word = job.on(NodeEmptied{2, job.coordinator.incarnation(), 0});

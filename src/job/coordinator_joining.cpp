@@ -322,7 +322,8 @@ bool Coordinator::begins_rebuilding(const NodeJoins& message, Effects& out) {
   const bool may = is_over || (state_ == State::kForming && !round_) || state_ == State::kRebuilding;
   if (!may || facts.incarnation == 0 || facts.incarnation != incarnation_) return false;
   if (!round_ && message.terms != terms_) adopt_terms(message, out);
-  budget_.set_used(std::max(budget_.used(), facts.restart_count));
+  const int used = facts.verdict ? facts.verdict->restarts_used : facts.restart_count;
+  budget_.set_used(std::max(budget_.used(), used));
   losses_.set_losses(std::max(losses_.losses(), facts.losses));
   const std::int64_t all_leases_over_ms = birth_.now_ms + birth_.lease.over_ms();
   if (facts.verdict) {
@@ -353,7 +354,7 @@ bool Coordinator::begins_rebuilding(const NodeJoins& message, Effects& out) {
   membership_ = facts.membership;
   seats_.clear();
   stopping_ = {};
-  rebuild_ = Rebuild{.membership = facts.membership, .node_count = facts.place.node_count, .until_ms = all_leases_over_ms};
+  rebuild_ = Rebuild{.membership = facts.membership, .node_count = facts.place.node_count, .until_ms = now_ms_ + birth_.lease.over_ms()};
   state_ = State::kRebuilding;
   return true;
 }

@@ -75,7 +75,7 @@ TEST_CASE("a maximum that is no multiple of the unit is reached below it") {
   CHECK(job.join(6).all<PrepareRound>().size() == 6);
 }
 
-TEST_CASE("survivors below the minimum wait for replacements until the join timeout, which ends the job with that reason") {
+TEST_CASE("survivors below the minimum wait until the join timeout, which ends the job with that reason") {
   Job job(job_terms(2, 2, 3), {.join_timeout_ms = 20'000});
   job.run({1, 2});
   lose(job, 2);

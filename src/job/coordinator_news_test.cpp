@@ -33,7 +33,8 @@ class TwoPhases : public CheckPlan {
     }
     return orders;
   }
-  std::vector<Unfit> unfit(const std::vector<CheckNode>& nodes, const std::vector<CheckResults>& results) const override {
+  std::vector<Unfit> unfit(const std::vector<CheckNode>& nodes,
+                           const std::vector<CheckResults>& results) const override {
     std::vector<Unfit> found;
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
       if (results.back()[rank] == "bad") found.push_back({static_cast<int>(rank), "its result is bad"});
@@ -158,7 +159,7 @@ TEST_CASE("a node that goes as it is told to stop is not waited for") {
   CHECK(left.only<PrepareRound>().place.node_count == 1);
 }
 
-TEST_CASE("a job that is ending takes nobody new in and says when to try again; its own may come back to hear the verdict") {
+TEST_CASE("a job that is ending says when to try again; its own nodes may come back for the verdict") {
   Job job = in_state(State::kEnding);
   const auto rejected = job.join(9).only<Rejected>();
   CHECK(rejected.why == Rejected::Why::kJobEnding);
@@ -202,7 +203,7 @@ TEST_CASE("a verdict is waited for until every node has heard it, those that are
   CHECK(job.coordinator.ended());
 }
 
-TEST_CASE("phases are barriers: the next begins when all have answered, with what they said, and then the workers run") {
+TEST_CASE("phases are barriers: the next begins when all have answered, and the workers run after the last") {
   Checked job(job_terms(2, 2));
   job.join(1);
   const Answer formed = job.join(2);

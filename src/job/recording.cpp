@@ -22,8 +22,8 @@ constexpr int kVersion = 1;
 constexpr std::size_t kLevels = 16;
 constexpr std::size_t kMembers = 200;
 
-// What a whole number may be. What a coordinator reckons with has closer bounds than its type, so that no recording
-// can make it overflow, or go round for hours.
+// What a whole number may be. What a coordinator refuses itself has the bounds of its type: it may have been told so.
+// What it reckons with unseen has closer ones, so that no recording can make it overflow.
 struct Bounds {
   std::int64_t least = 0;
   std::int64_t most = 0;
@@ -32,12 +32,9 @@ template <class T>
 constexpr Bounds kAny = {std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};
 constexpr Bounds kMs = {0, 1LL << 53};
 constexpr Bounds kSignedMs = {-(1LL << 53), 1LL << 53};
-constexpr Bounds kWorkers = {1, limits::kMaxWorkersPerNode};
-constexpr Bounds kNodes = {1, std::numeric_limits<int>::max()};
 constexpr Bounds kRoundNodes = {0, static_cast<std::int64_t>(limits::kNodesPerJob)};
-constexpr Bounds kRanks = {0, static_cast<std::int64_t>(limits::kNodesPerJob) * limits::kMaxWorkersPerNode};
 constexpr Bounds kCount = {0, limits::kMaxRestarts};
-constexpr Bounds kSignal = {0, 64};
+constexpr Bounds kClaims = {0, std::numeric_limits<int>::max() - 1};
 
 // --- Names, in the order of their values. --------------------------------------------------------------
 
@@ -136,9 +133,10 @@ std::optional<std::string> text_of(const Json& json) {
   if (digits == nullptr || digits->size() % 2 != 0) return {};
   std::string text;
   for (std::size_t i = 0; i < digits->size(); i += 2) {
-    const auto byte = parse_hex("0x" + digits->substr(i, 2));
-    if (!byte) return {};
-    text += static_cast<char>(*byte);
+    const std::size_t high = kDigits.find((*digits)[i]);
+    const std::size_t low = kDigits.find((*digits)[i + 1]);
+    if (high == std::string_view::npos || low == std::string_view::npos) return {};
+    text += static_cast<char>(high << 4 | low);
   }
   return text;
 }
@@ -170,27 +168,27 @@ template <class A> void fields(A& a, Of<A, WorkerFailure>& v) {
   a("host", v.host);
 }
 template <class A> void fields(A& a, Of<A, NodePlace>& v) {
-  a("node_rank", v.node_rank, kRoundNodes);
-  a("node_count", v.node_count, kRoundNodes);
-  a("base_rank", v.base_rank, kRanks);
-  a("world_size", v.world_size, kRanks);
-  a("base_role_rank", v.base_role_rank, kRanks);
-  a("role_world_size", v.role_world_size, kRanks);
+  a("node_rank", v.node_rank);
+  a("node_count", v.node_count);
+  a("base_rank", v.base_rank);
+  a("world_size", v.world_size);
+  a("base_role_rank", v.base_role_rank);
+  a("role_world_size", v.role_world_size);
 }
 template <class A> void fields(A& a, Of<A, Verdict>& v) {
   a("outcome", v.outcome);
   a("reason", v.reason);
   a("round", v.round);
   a("restarts_used", v.restarts_used, kCount);
-  a("signal", v.signal, kSignal);
+  a("signal", v.signal);
   a("failures", v.failures);
   a("left_behind", v.left_behind);
 }
 template <class A> void fields(A& a, Of<A, JobTerms>& v) {
-  a("min_nodes", v.min_nodes, kNodes);
-  a("max_nodes", v.max_nodes, kNodes);
-  a("node_unit", v.node_unit, kNodes);
-  a("max_restarts", v.max_restarts, kCount);
+  a("min_nodes", v.min_nodes);
+  a("max_nodes", v.max_nodes);
+  a("node_unit", v.node_unit);
+  a("max_restarts", v.max_restarts);
 }
 template <class A> void fields(A& a, Of<A, JobRules>& v) {
   a("last_call_ms", v.last_call_ms, kMs);
@@ -218,9 +216,9 @@ template <class A> void fields(A& a, Of<A, AgentFacts>& v) {
 template <class A> void fields(A& a, Of<A, NodeJoins>& v) {
   a("address", v.address);
   a("agent", v.agent);
-  a("local_world_size", v.local_world_size, kWorkers);
+  a("local_world_size", v.local_world_size);
   a("role", v.role);
-  a("node_rank", v.node_rank, kNodes);
+  a("node_rank", v.node_rank, kClaims);
   a("hosts_coordinator", v.hosts_coordinator);
   a("terms", v.terms);
   a("rules", v.rules);
@@ -243,7 +241,7 @@ template <class A> void fields(A& a, Of<A, NodeStopped>& v) {
   a("round", v.round);
   a("failures", v.failures);
 }
-template <class A> void fields(A& a, Of<A, NodeLeaves>& v) { a("signal", v.signal, kSignal); }
+template <class A> void fields(A& a, Of<A, NodeLeaves>& v) { a("signal", v.signal); }
 template <class A> void fields(A& a, Of<A, CheckDone>& v) {
   a("round", v.round);
   a("phase", v.phase);
@@ -369,10 +367,9 @@ class Reader {
   void operator()(const char* name, std::optional<T>& value) {
     if (const Json* json = object_.find(name); json != nullptr && !json->is_null()) read(*json, name, value.emplace());
   }
-  void operator()(const char* name, std::optional<int>& value, Bounds) {
-    // A claimed rank counts from 0; it is bounded as the command line bounds it.
+  void operator()(const char* name, std::optional<int>& value, Bounds bounds) {
     const Json* json = object_.find(name);
-    if (json != nullptr && !json->is_null()) read(*json, name, value.emplace(), {0, kNodes.most - 1});
+    if (json != nullptr && !json->is_null()) read(*json, name, value.emplace(), bounds);
   }
   template <class T>
   void unless_new(const char* name, T& value) {

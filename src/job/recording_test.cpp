@@ -105,7 +105,7 @@ TEST_CASE("a line of a recording that is wrong is refused with its place and wha
   CHECK(with("0x1f", "0x10000000000000000").contains("member agent"));
   CHECK(with("\"0x1f\"", "31").contains("member agent"));
   CHECK(with("false", "0").contains("member hosts_coordinator is neither true nor false"));
-  CHECK(with("\"local_world_size\":2", "\"local_world_size\":0").contains("member local_world_size is no whole number from 1 to 4096"));
+  CHECK(with("\"last_call_ms\":30000", "\"last_call_ms\":-1").contains("member rules.last_call_ms is no whole number from 0 to "));
   CHECK(with("\"after\"", "\"later\"").contains("member rules.scale_up is none of now, after, on-restart, never"));
   CHECK(with("\"min_nodes\":1,", "").contains("member terms.min_nodes is missing"));
   CHECK(with("\"default\"", "1").contains("member role is no text"));
@@ -150,7 +150,7 @@ TEST_CASE("a recording of a newer version is refused, and members of a newer pro
 TEST_CASE("a recorded line with any byte changed is read or refused") {
   EventMaker maker(2);
   std::size_t read = 0;
-  for (std::size_t i = 0; i < 20'000; ++i) {
+  for (std::size_t i = 0; i < 8000; ++i) {
     std::string line = i % 4 == 0 ? kJoins : recording_line(maker.event(i % EventMaker::kKinds), 1);
     if (line.size() > 4000) continue;
     for (std::int64_t changes = 1 + maker.below(3); changes > 0; --changes) {
@@ -160,5 +160,5 @@ TEST_CASE("a recorded line with any byte changed is read or refused") {
     if (again) ++read;
     if (!again) CHECK(again.error().text().starts_with("rec:1: "));
   }
-  CHECK(read > 100);
+  CHECK(read > 20);
 }

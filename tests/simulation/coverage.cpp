@@ -28,9 +28,12 @@ constexpr Reason kReasons[] = {
     {FaultKind::kStranger, Place::kDown, "nobody accepts it"},
     {FaultKind::kReset, Place::kDown, "a dead coordinator has no connections"},
     {FaultKind::kGarbage, Place::kDown, "a dead coordinator has no connections"},
+    // Of these only the workers of a node that was cut off are left.
     {FaultKind::kCrashWorker, Place::kNoJob, "workers run in a job"},
-    {FaultKind::kCrashWorker, Place::kForming, "no worker before the first round"},
-    {FaultKind::kCrashWorker, Place::kFormingAgain, "a round forms when no worker is left"},
+    {FaultKind::kCrashWorker, Place::kForming, "no worker runs before the first round"},
+    {FaultKind::kCrashWorker, Place::kChecking, "the workers of a round run after its check"},
+    {FaultKind::kCrashWorker, Place::kPreparing, "the workers of a round run when it is prepared"},
+    {FaultKind::kCrashWorker, Place::kEnding, "a job ends when its workers have ended"},
 };
 
 bool has_reason(FaultKind kind, Place place) {

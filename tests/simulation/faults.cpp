@@ -97,7 +97,8 @@ bool Faults::carry_out(const Fault& fault, Node& node) {
       return true;
     }
     case FaultKind::kReset:
-      if (node.connection() == 0 || !world_.network().is_open(node.connection(), End::kServer)) return false;
+      // In one process with the coordinator there is nothing to be reset.
+      if (node.shape().hosts_coordinator || node.connection() == 0 || !world_.network().is_open(node.connection(), End::kServer)) return false;
       world_.network().reset(node.connection());
       return true;
     case FaultKind::kCutToServer:
@@ -297,7 +298,7 @@ bool Faults::stranger(const Fault& fault) {
 
 bool Faults::garbage(Node& node) {
   const ConnectionId id = node.connection();
-  if (id == 0 || !world_.network().is_open(id, End::kServer)) return false;
+  if (node.shape().hosts_coordinator || id == 0 || !world_.network().is_open(id, End::kServer)) return false;
   const End from = random_.chance(50) ? End::kClient : End::kServer;
   world_.network().send(id, from, noise(random_.number(3, 4)));
   return true;

@@ -34,7 +34,7 @@ void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const
     }
     check_sizes(node, message);
     check_charge(node, stamp, message);
-    rounds_[key].push_back({message.membership, stamp.term, message.place, message.restart_count, {}, {}});
+    rounds_[key].push_back({message.membership, stamp.term, message.place, message.restart_count, {}, {}, {}});
     formed = &rounds_[key].back();
   }
   const NodePlace& place = message.place;
@@ -42,10 +42,8 @@ void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const
     broken("all nodes of a round agree on it", format("round {}: {} nodes and {} ranks are told to node {}, {} and {} to others", message.round,
                                                       place.node_count, place.world_size, node.index(), formed->place.node_count, formed->place.world_size));
   }
-  for (const auto& [rank, member] : formed->members) {
-    if (rank == place.node_rank || member.agent == agent) {
-      broken("node ranks are given once", format("round {}: node rank {} to agent {:x} and {} to {:x}", message.round, rank, member.agent, place.node_rank, agent));
-    }
+  if (formed->members.contains(place.node_rank) || !formed->agents.insert(agent).second) {
+    broken("node ranks are given once", format("round {}: node rank {} or agent {:x} is in it already", message.round, place.node_rank, agent));
   }
   formed->members[place.node_rank] = {agent, node.shape().workers, place.base_rank, "default"};
   if (static_cast<int>(formed->members.size()) == place.node_count) check_ranks(*formed);

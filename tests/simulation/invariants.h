@@ -82,6 +82,7 @@ class Invariants {
     protocol::NodePlace place;       // the sizes
     int restart_count = 0;
     std::map<int, Member> members;   // by node rank
+    std::set<protocol::AgentId> agents;
     std::optional<protocol::StoreEndpoint> store;
   };
   Formed* find(const RoundKey& key, std::uint64_t membership, std::optional<protocol::Term> term = {});

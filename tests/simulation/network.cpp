@@ -11,7 +11,8 @@ constexpr Ms kFirstSynAgainMs = 1000;
 constexpr int kSyns = 4;
 }  // namespace
 
-void Network::set_speed(Ms delay_ms, Ms user_timeout_ms) {
+void Network::set_speed(Ms delay_ms, Ms user_timeout_ms, bool steady) {
+  steady_ = steady;
   longest_delay_ms_ = delay_ms;
   user_timeout_ms_ = user_timeout_ms;
 }
@@ -40,6 +41,8 @@ std::size_t Network::open_connections() const {
 }
 
 Ms Network::delay_of(const Way& way) {
+  if (way.is_local) return 0;
+  if (steady_) return longest_delay_ms_;
   const Ms jitter = random_.chance(20) ? random_.range(0, way.delay_ms + 1) : 0;
   return way.delay_ms + jitter + (burst_ms_ > 0 ? random_.range(0, burst_ms_) : 0);
 }
@@ -52,7 +55,10 @@ ConnectionId Network::connect(int host, ConnectionOwner& client) {
   c.client_host = host;
   c.client = &client;
   c.open[index(End::kClient)] = true;
-  for (Way& way : c.way) way.delay_ms = host == server_host_ ? 0 : random_.range(0, longest_delay_ms_);
+  for (Way& way : c.way) {
+    way.is_local = host == server_host_;
+    way.delay_ms = random_.range(0, longest_delay_ms_);
+  }
   timeline_.after(delay_of(c.way[0]), [this, id] { knock(id); });
   return id;
 }

@@ -42,7 +42,7 @@ class Network {
   Network(Timeline& timeline, Trace& trace, Random random) : timeline_(timeline), trace_(trace), random_(random) {}
 
   // Largest delay of one way, and the user timeout (0: never).
-  void set_speed(Ms delay_ms, Ms user_timeout_ms);
+  void set_speed(Ms delay_ms, Ms user_timeout_ms, bool steady);
   void add_delay(Ms more_ms) { burst_ms_ += more_ms; }
   int add_host();
   void set_server(int host, ConnectionOwner* owner) { server_host_ = host; server_ = owner; }
@@ -88,6 +88,7 @@ class Network {
     Ms last_ms = 0;
     bool waits = false;       // the foremost chunk cannot go on
     bool timing_out = false;
+    bool is_local = false;    // within one host: at once
   };
   struct Connection {
     int client_host = 0;
@@ -120,6 +121,7 @@ class Network {
   Random random_;
   Ms longest_delay_ms_ = 3;
   Ms user_timeout_ms_ = 0;
+  bool steady_ = false;  // every way takes as long
   Ms burst_ms_ = 0;
   int server_host_ = 0;
   bool listening_ = false;

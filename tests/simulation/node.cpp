@@ -64,7 +64,8 @@ void Node::start() {
                            .secret = kSecret,
                            .join_timeout_ms = shape_.join_timeout_ms,
                            .rejoin_ms = shape_.rejoin_ms,
-                           .seed = random_.next()};
+                           .seed = random_.next(),
+                           .local = shape_.hosts_coordinator};
   agent_.emplace(std::move(settings), std::move(link));
   if (world_.trace().is_read()) world_.line(format("node {}: elastic-run starts, agent {:x}", index_, agent_id_));
   world_.agent_started(*this);

@@ -42,7 +42,7 @@ Trigger trigger_of(Random& random, const Shape& shape) {
   } else if (kind <= 65) {
     trigger.type = Trigger::Type::kMessage;
     trigger.frame = kFrames[random.range(0, static_cast<std::int64_t>(std::size(kFrames)) - 1)];
-    trigger.nth = random.number(1, 2 * nodes + 1);
+    trigger.nth = random.chance(60) ? random.number(1, nodes + 1) : random.number(1, 4 * nodes + 1);
   } else if (kind <= 80) {
     trigger.type = Trigger::Type::kAct;
     trigger.act = kActs[random.range(0, static_cast<std::int64_t>(std::size(kActs)) - 1)];
@@ -50,7 +50,7 @@ Trigger trigger_of(Random& random, const Shape& shape) {
   } else {
     trigger.type = Trigger::Type::kPlace;
     trigger.place = kEntered[random.range(0, static_cast<std::int64_t>(std::size(kEntered)) - 1)];
-    trigger.nth = random.number(1, 3);
+    trigger.nth = random.number(1, 4);
   }
   return trigger;
 }
@@ -87,6 +87,18 @@ FaultPlan plan_of(const Shape& shape) {
     else if (length <= 80) fault.lasts_ms = random.range(loss_ms / 3, loss_ms * 4 / 3);
     else fault.lasts_ms = random.range(loss_ms, 3 * loss_ms);
     fault.comes_back = random.chance(85);
+    fault.extra = random.number(0, 1000);
+    plan.faults.push_back(fault);
+  }
+  // Many rounds need many ends of rounds: a worker that fails in each of the first few.
+  const int rounds = random.chance(60) ? random.number(1, 5) : 0;
+  for (int round = 1; round <= rounds; ++round) {
+    Fault fault;
+    fault.trigger = {.type = Trigger::Type::kPlace, .at_ms = 0, .frame = {}, .act = 0, .place = Place::kRunning, .nth = round};
+    fault.kind = random.chance(75) ? FaultKind::kCrashWorker : random.chance(50) ? FaultKind::kCrashAgent : FaultKind::kFlood;
+    fault.subject = random.number(0, static_cast<int>(shape.nodes.size()) - 1);
+    fault.delay_ms = random.range(5, 5 + shape.training_ms);
+    fault.lasts_ms = random.range(5, 500);
     fault.extra = random.number(0, 1000);
     plan.faults.push_back(fault);
   }

@@ -38,6 +38,7 @@ struct Shape {
   bool hosted = false;         // the coordinator's process is that of node 0
   Ms loss_timeout_ms = 5000;
   Ms longest_delay_ms = 3;
+  bool steady = false;         // every way takes the longest delay
   Ms user_timeout_ms = 0;
   int check_phases = 0;
   Ms training_ms = 200;        // what the workers of a round take when nothing disturbs them, at least

@@ -29,7 +29,7 @@ World::World(Shape shape, FaultPlan plan, Coverage& coverage, std::ostream* read
       invariants_(*this),
       faults_(*this, std::move(plan), coverage, Random(shape_.seed, kOfFaults)),
       shadow_(*this, shape_, Random(shape_.seed, kOfShadow)) {
-  network_.set_speed(shape_.longest_delay_ms, shape_.user_timeout_ms);
+  network_.set_speed(shape_.longest_delay_ms, shape_.user_timeout_ms, shape_.steady);
   workers_.host_of = [this](int node) { return nodes_[static_cast<std::size_t>(node)]->host(); };
   workers_.ended = [this](WorkerId id) { nodes_[static_cast<std::size_t>(workers_.at(id).node)]->worker_ended(id); };
 }
