@@ -39,13 +39,18 @@ std::string nonsense(const NodeJoins& message) {
   if (message.local_world_size < 1 || message.local_world_size > limits::kMaxWorkersPerNode) {
     return format("it says that it has {} workers", message.local_world_size);
   }
-  if (terms.min_nodes < 1 || terms.max_nodes < terms.min_nodes || terms.node_unit < 1 || terms.max_restarts < 0) {
+  if (terms.min_nodes < 1 || terms.max_nodes < terms.min_nodes || terms.node_unit < 1 || terms.max_restarts < 0 ||
+      terms.max_nodes / terms.node_unit * terms.node_unit < terms.min_nodes) {
     return format("it says that it was started with {}", describe(terms));
   }
   const NodePlace& place = message.facts.place;
   const bool is_place = place.node_rank >= 0 && place.node_count >= 0 && place.node_rank <= place.node_count &&
                         place.node_count <= static_cast<int>(limits::kNodesPerJob);
   if (!is_place) return format("it says that it was node {} of {}", place.node_rank, place.node_count);
+  if (message.facts.restart_count < 0 || message.facts.losses < 0) {
+    return format("it says that there were {} restarts and {} losses", message.facts.restart_count, message.facts.losses);
+  }
+  if (message.node_rank && *message.node_rank < 0) return format("it claims rank {}", *message.node_rank);
   return {};
 }
 

@@ -277,5 +277,16 @@ TEST_CASE("other units and restarts are refused naming both, and what no elastic
   NodeJoins odd = job.joiner(4);
   odd.facts.place.node_rank = -1;
   job.say(4, odd).only<Rejected>();
+  odd = job.joiner(4);
+  odd.facts.restart_count = -1;
+  job.say(4, odd).only<Rejected>();
+  odd = job.joiner(4);
+  odd.node_rank = -1;
+  job.say(4, odd).only<Rejected>();
   CHECK(job.coordinator.nodes() == 1);
+
+  JobTerms impossible = job_terms(3, 4);
+  impossible.node_unit = 5;
+  Job none(impossible);
+  CHECK(none.join(1).only<Rejected>().reason.find("--node_unit=5") != std::string::npos);
 }

@@ -120,7 +120,8 @@ bool Faults::carry_out(const Fault& fault, Node& node) {
     case FaultKind::kCrashCoordinator:
       return crash_coordinator(fault);
     case FaultKind::kCrashGuardian:
-      if (!node.is_running()) return false;
+      // With the agent stopped as well nobody is left to keep the lease.
+      if (!node.is_running() || node.is_disturbed()) return false;
       node.crash_guardian();
       return true;
     case FaultKind::kClockJump:
@@ -171,7 +172,7 @@ bool Faults::cut(const Fault& fault, Node& node) {
 }
 
 bool Faults::pause(const Fault& fault, Node& node) {
-  if (!node.is_running() || node.is_disturbed()) return false;
+  if (!node.is_running() || node.is_disturbed() || node.lost_its_guardian()) return false;
   if (node.shape().hosts_coordinator) return pause_coordinator(fault);
   node.pause_agent();
   later(fault.lasts_ms, [&node, launch = node.launch()] {
@@ -183,8 +184,9 @@ bool Faults::pause(const Fault& fault, Node& node) {
 bool Faults::pause_coordinator(const Fault& fault) {
   Server& server = world_.server();
   if (!server.is_up() || server.is_paused()) return false;
-  server.pause();
   Node* host = world_.shape().hosted ? world_.nodes().front().get() : nullptr;
+  if (host != nullptr && host->lost_its_guardian()) return false;
+  server.pause();
   const std::uint32_t launch = host != nullptr ? host->launch() : 0;
   if (host != nullptr) host->pause_agent();
   later(fault.lasts_ms, [this, host, launch] {

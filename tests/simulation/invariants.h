@@ -30,7 +30,8 @@ struct Broken {
 // is started with its rank. Two exceptions follow from what a process can do: in a host that is frozen whole (a
 // virtual machine) nothing runs, its workers neither, so they do not count; and for kThawMs after the thaw they may
 // be there, since the guardian first has to look at the clock (3 ms here) and the kernel to kill (30 ms here). All
-// else has to fit between the lease and the time that the coordinator waits for it: clocks of nodes that are
+// else (but not an agent that is stopped and whose guardian is dead: then nobody is left to kill)
+// has to fit between the lease and the time that the coordinator waits for it: clocks of nodes that are
 // wrong by 1 % against the coordinator's, agents that are stopped (their guardian keeps the lease), SIGKILL that
 // takes 30 ms.
 class Invariants {

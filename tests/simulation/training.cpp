@@ -148,8 +148,9 @@ void Workers::end(WorkerId id, ExitStatus exit) {
 void Workers::peers_fail(const Worker& dead) {
   const int host = host_of(dead.node);
   for (const WorkerId peer : trainings_[dead.training].workers) {
-    const Worker& other = all_[peer];
-    if (!other.alive || other.told || (other.node != dead.node && !network_.reaches(host, host_of(other.node)))) continue;
+    Worker& other = all_[peer];
+    if (!other.alive || other.told || other.doomed || (other.node != dead.node && !network_.reaches(host, host_of(other.node)))) continue;
+    other.doomed = true;
     timeline_.after(random_.range(kPeersFailFromMs, kPeersFailToMs), [this, peer] {
       if (!all_[peer].told) fail(peer, random_.chance(80) ? ExitStatus{.code = 1} : ExitStatus{.signal = kSigAbrt});
     });

@@ -31,6 +31,7 @@ struct Worker {
   bool alive = true;
   bool told = false;         // SIGTERM or SIGINT
   bool killed = false;       // SIGKILL is on its way through the kernel
+  bool doomed = false;       // a peer has died, and it is about to notice
   int stopped = 0;           // SIGSTOP, or its host is frozen
   ExitStatus exit = {};
 };

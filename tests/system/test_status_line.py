@@ -177,16 +177,20 @@ def test_no_line_is_drawn_where_one_stream_is_a_pipe(elastic_run, stream):
     assert b"\x1b" not in screen.shown() + result.stderr_bytes
 
 
-def test_a_line_is_drawn_where_stdout_is_a_file(elastic_run, tmp_path):
+def test_a_line_is_drawn_where_stdout_is_a_file_that_gets_nothing_of_it(elastic_run, tmp_path):
     screen = Screen()
     with open(tmp_path / "out", "wb") as out:
-        running = at(screen, elastic_run, "--shutdown-timeout=50", *SH,
-                     "trap '' TERM; touch up; while :; do sleep 0.2; done", stdout=out)
+        running = at(screen, elastic_run, "--shutdown-timeout=50", *SH, """
+            trap '' TERM; touch up
+            while ! [ -e go ]; do sleep 0.05; done; echo out; touch told; while :; do sleep 0.2; done""", stdout=out)
     harness.wait_until((tmp_path / "up").exists)
     running.send_signal(signal.SIGTERM)
     screen.wait_until(lambda data: len(drawn(data)) >= 1)
+    (tmp_path / "go").touch()
+    harness.wait_until((tmp_path / "told").exists)
     running.insist(signal.SIGTERM)
-    screen.shown()
+    assert as_seen(screen.shown()) == ["elastic-run: stopped by SIGTERM; all workers have ended", ""]
+    assert (tmp_path / "out").read_bytes() == b"out\n"
 
 
 # --- Jobs of a shell
