@@ -180,7 +180,7 @@ def test_no_line_is_drawn_where_one_stream_is_a_pipe(elastic_run, stream):
 def test_a_line_is_drawn_where_stdout_is_a_file_that_gets_nothing_of_it(elastic_run, tmp_path):
     screen = Screen()
     with open(tmp_path / "out", "wb") as out:
-        running = at(screen, elastic_run, "--shutdown-timeout=50", *SH, """
+        running = at(screen, elastic_run, "--log-dir=logs", "-t", "1", "--shutdown-timeout=50", *SH, """
             trap '' TERM; touch up
             while ! [ -e go ]; do sleep 0.05; done; echo out; touch told; while :; do sleep 0.2; done""", stdout=out)
     harness.wait_until((tmp_path / "up").exists)
@@ -190,7 +190,17 @@ def test_a_line_is_drawn_where_stdout_is_a_file_that_gets_nothing_of_it(elastic_
     harness.wait_until((tmp_path / "told").exists)
     running.insist(signal.SIGTERM)
     assert as_seen(screen.shown()) == ["elastic-run: stopped by SIGTERM; all workers have ended", ""]
-    assert (tmp_path / "out").read_bytes() == b"out\n"
+    assert (tmp_path / "out").read_bytes() == b"[default0]:out\n"
+
+
+def test_no_line_is_drawn_where_only_stderr_of_workers_is_the_terminal_itself(elastic_run, tmp_path):
+    screen = Screen()
+    with open(tmp_path / "out", "wb") as out:
+        running = at(screen, elastic_run, "--stderr-tail=never", "--shutdown-timeout=2", *SH,
+                     "trap '' TERM; echo up >&2; while :; do sleep 0.2; done", stdout=out)
+    stop(screen, running)
+    assert running.wait().returncode == 1
+    assert screen.shown() == b"up\r\nelastic-run: stopped by SIGTERM; all workers have ended\r\n"
 
 
 # --- Jobs of a shell
