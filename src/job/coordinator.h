@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -191,7 +192,7 @@ class Coordinator {
   bool reports_round(const protocol::AgentFacts& facts) const;
   void finish_rebuilding(Effects& out);
 
-  // coordinator.cpp: rounds.
+  // coordinator_round.cpp, coordinator_ending.cpp: rounds, losses, the end.
   void decide(Effects& out);
   void form_if_due(Effects& out);
   void form(int size, Effects& out);
@@ -220,6 +221,8 @@ class Coordinator {
   std::size_t in_round() const;
   std::size_t not_yet_stopped() const;
   void look_again(std::optional<std::int64_t> when_ms);
+
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
   Birth birth_;
   protocol::Term term_;

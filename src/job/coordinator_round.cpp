@@ -1,0 +1,308 @@
+// How rounds begin and end: forming, the check before training, growing, stopping, and what is charged.
+#include <algorithm>
+#include <utility>
+
+#include "src/base/check.h"
+#include "src/base/limits.h"
+#include "src/base/mutant.h"
+#include "src/base/signals.h"
+#include "src/base/text.h"
+#include "src/job/coordinator.h"
+
+namespace elastic::job {
+
+using namespace protocol;
+using membership::FormingDecision;
+
+namespace {
+
+std::vector<std::string> names_of(const std::vector<LostNode>& lost) {
+  std::vector<std::string> names;
+  for (const LostNode& node : lost) names.push_back(text(node));
+  return names;
+}
+
+// The first few of what may be a thousand.
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kNamed = 3;
+  if (names.size() <= kNamed) return join(names, "; ");
+  return format("{}; and {} more", join({names.begin(), names.begin() + kNamed}, "; "), names.size() - kNamed);
+}
+
+}  // namespace
+
+std::uint64_t membership_digest(Incarnation incarnation, RoundNumber round, const std::vector<AgentId>& agents) {
+  // FNV-1a over the numbers: a digest against mix-ups, not against an enemy.
+  std::uint64_t digest = 14695981039346656037ULL;
+  const auto add = [&](std::uint64_t number) {
+    for (int byte = 0; byte < 8; ++byte) {
+      digest = (digest ^ (number >> (8 * byte) & 0xff)) * 1099511628211ULL;
+    }
+  };
+  add(incarnation);
+  add(round);
+  for (const AgentId agent : agents) add(agent);
+  return digest;
+}
+
+void Coordinator::form_if_due(Effects& out) {
+  if (!has_terms_) return;
+  if (!round_ && roster_.size() == 0 && held_.empty()) {
+    // Everybody has gone before there was a round: who comes next may bring other terms.
+    state_ = State::kEnded;
+    return;
+  }
+  membership::FormingRules rules = forming_rules_;
+  rules.max_nodes = membership::size_limit(scale_up_, first_size_, forming_rules_);
+  const int ready = static_cast<int>(roster_.count(Standing::kReady));
+  const int awaited = static_cast<int>(not_yet_stopped() + roster_.count(Standing::kLost));
+  const bool enough = membership::round_size(ready, rules) > 0;
+  if (enough && !enough_since_ms_) enough_since_ms_ = now_ms_;
+  if (!enough) enough_since_ms_.reset();
+  if (!enough && awaited == 0) was_below_min_ = true;
+  if (roster_.size() == 0 && !stopping_.left.empty()) {
+    // Every node was told to go, each by its own user: nobody is left to be told.
+    return end({.outcome = Verdict::Outcome::kStopped, .reason = some_of(stopping_.left)}, out);
+  }
+  const membership::FormingView view{
+      .ready = ready,
+      .awaited = awaited,
+      .again = round_.has_value(),
+      .previous_size = static_cast<int>(seats_.size()),
+      .since_ms = forming_since_ms_,
+      .enough_since_ms = enough_since_ms_,
+      .last_join_ms = last_join_ms_,
+      .was_below_min = was_below_min_,
+  };
+  const FormingDecision decision = membership::decide_forming(view, rules, now_ms_);
+  switch (decision.kind) {
+    case FormingDecision::Kind::kWait:
+      return look_again(decision.look_again_ms);
+    case FormingDecision::Kind::kForm:
+      return form(decision.size, out);
+    case FormingDecision::Kind::kGiveUp: {
+      std::string reason = decision.reason;
+      if (!again_because_.empty()) reason = format("{}; {}", again_because_, reason);
+      return end({.outcome = Verdict::Outcome::kFailed, .reason = std::move(reason)}, out);
+    }
+  }
+}
+
+void Coordinator::form(int size, Effects& out) {
+  std::vector<Node*> ready;
+  std::vector<membership::Candidate> candidates;
+  std::set<AgentId> here;
+  for (auto& [agent, node] : roster_.nodes()) {
+    if (node.standing() != Standing::kReady) continue;
+    ready.push_back(&node);
+    candidates.push_back({node.claimed_rank, node.seat, node.address, node.arrival});
+    here.insert(agent);
+  }
+  std::vector<membership::VacantSeat> vacant;
+  for (const Seat& seat : seats_) {
+    if (!here.contains(seat.agent)) vacant.push_back({seat.seat, seat.address});
+  }
+  std::vector<Node*> chosen;
+  std::vector<membership::Candidate> chosen_candidates;
+  for (const std::size_t index : membership::choose_members(candidates, size)) {
+    chosen.push_back(ready[index]);
+    chosen_candidates.push_back(candidates[index]);
+    if (!mutant::is('d') || !round_ || candidates[index].seat) continue;
+    chosen.push_back(ready[index]);
+    chosen_candidates.push_back(candidates[index]);
+  }
+  for (Node* node : ready) node->seat.reset();
+  std::vector<membership::NodeShape> shapes;
+  std::vector<Node*> members;
+  for (const membership::Seated& seated : membership::seat_members(chosen_candidates, vacant)) {
+    members.push_back(chosen[seated.candidate]);
+    members.back()->seat = seated.seat;
+    shapes.push_back(members.back()->shape);
+  }
+  const std::vector<NodePlace> places = membership::assign_places(shapes);
+
+  round_ = round_ ? *round_ + 1 : 0;
+  if (first_size_ == 0) first_size_ = size;
+  std::vector<AgentId> agents;
+  seats_.clear();
+  for (const Node* node : members) {
+    agents.push_back(node->agent);
+    seats_.push_back({node->agent, *node->seat, node->address});
+  }
+  membership_ = membership_digest(incarnation_, *round_, agents);
+  state_ = State::kPreparing;
+  stopping_ = {};
+  store_.reset();
+  check_phase_ = 0;
+  check_results_.clear();
+  out.push_back(Note{format("round {} is formed of {} nodes, world size {}{}", *round_, size, places.front().world_size,
+                            again_because_.empty() ? "" : format(", because {}", again_because_))});
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    Node& node = *members[i];
+    node.place = places[i];
+    node.reported = false;
+    roster_.move(node, Standing::kMember);
+    out.push_back(Send{*node.session, PrepareRound{.round = *round_,
+                                                   .restart_count = budget_.used(),
+                                                   .max_restarts = budget_.limit(),
+                                                   .place = node.place,
+                                                   .reason = again_because_,
+                                                   .losses = losses_.losses(),
+                                                   .membership = membership_,
+                                                   .charged = charged_}});
+  }
+  check_phases_ = static_cast<std::uint32_t>(check_->phases(nodes_to_check()));
+  if (check_phases_ > 0) begin_check_phase(out);
+}
+
+std::vector<CheckNode> Coordinator::nodes_to_check() const {
+  std::vector<CheckNode> nodes;
+  for (const Seat& seat : seats_) {
+    const Node& node = roster_.nodes().at(seat.agent);
+    nodes.push_back({node.address, node.shape.local_world_size, node.passed_check});
+  }
+  return nodes;
+}
+
+void Coordinator::begin_check_phase(Effects& out) {
+  std::vector<std::string> orders = check_->orders(check_phase_, nodes_to_check(), check_results_);
+  ELASTIC_CHECK(orders.size() == seats_.size());
+  check_results_.emplace_back(seats_.size());
+  reported_ = 0;
+  for (std::size_t rank = 0; rank < seats_.size(); ++rank) {
+    Node& node = *roster_.find(seats_[rank].agent);
+    node.reported = false;
+    out.push_back(Send{*node.session, RunCheck{*round_, check_phase_, std::move(orders[rank])}});
+  }
+}
+
+void Coordinator::end_check_phase(Effects& out) {
+  ++check_phase_;
+  if (check_phase_ < check_phases_) return begin_check_phase(out);
+  const std::vector<CheckPlan::Unfit> unfit = check_->unfit(nodes_to_check(), check_results_);
+  for (const Seat& seat : seats_) roster_.find(seat.agent)->passed_check = true;
+  if (unfit.empty()) return run_if_ready(out);
+  for (const CheckPlan::Unfit& found : unfit) {
+    Node& node = *roster_.find(seats_.at(static_cast<std::size_t>(found.node_rank)).agent);
+    node.passed_check = false;
+    if (excluded_.size() < limits::kNodesPerJob) excluded_.insert(node.identity());
+    out.push_back(Note{format("{} is left out: {}", node.name(), found.why)});
+    stopping_.other = format("{} is unfit: {}", node.name(), found.why);
+  }
+  stop_round(out);
+}
+
+// Nodes that the check has found unfit, once they have stopped.
+void Coordinator::turn_away_excluded(Effects& out) {
+  if (excluded_.empty()) return;
+  std::vector<Node*> unfit;
+  for (auto& [agent, node] : roster_.nodes()) {
+    if (node.standing() == Standing::kReady && excluded_.contains(node.identity())) unfit.push_back(&node);
+  }
+  for (Node* node : unfit) {
+    out.push_back(Send{*node->session, Rejected{Rejected::Why::kExcluded, "the check before training has found it unfit", {}}});
+    forget(*node);
+  }
+}
+
+void Coordinator::run_if_ready(Effects& out) {
+  if (state_ != State::kPreparing || !store_) return;
+  if (check_phase_ < check_phases_) return;
+  state_ = State::kRunning;
+  for (auto& [agent, node] : roster_.nodes()) {
+    if (node.standing() == Standing::kMember) out.push_back(Send{*node.session, RunWorkers{*round_, *store_}});
+  }
+}
+
+void Coordinator::scale_up_if_due(Effects& out) {
+  const int standby = static_cast<int>(roster_.count(Standing::kReady));
+  if (standby == 0) return;
+  // Once a node is done the job is about to be: nothing is begun anew for the sake of newcomers.
+  if (roster_.count(Standing::kMember) < seats_.size()) return;
+  const int size = static_cast<int>(in_round());
+  membership::FormingRules rules = forming_rules_;
+  rules.max_nodes = membership::size_limit(scale_up_, first_size_, forming_rules_);
+  const auto decision = membership::decide_scale_up(size, standby, last_join_ms_, rules, scale_up_, now_ms_);
+  if (!decision.grow_now) return look_again(decision.look_again_ms);
+  stopping_.other = format("{} more {}", standby, standby == 1 ? "node has joined" : "nodes have joined");
+  stop_round(out);
+}
+
+void Coordinator::stop_round(Effects& out) {
+  if (state_ == State::kStopping) return;
+  if (state_ == State::kRebuilding) {
+    rebuild_->stops = true;  // who has not come back yet is told when it does
+  } else {
+    state_ = State::kStopping;
+  }
+  for (auto& [agent, node] : roster_.nodes()) {
+    if (node.standing() == Standing::kMember || node.standing() == Standing::kDone) tell_to_stop(node, out);
+  }
+}
+
+void Coordinator::tell_to_stop(Node& node, Effects& out) {
+  roster_.move(node, Standing::kStopping);
+  out.push_back(Send{*node.session, StopWorkers{*round_, RestartScope::kJob}});
+}
+
+void Coordinator::has_stopped(Node& node, Effects& out) {
+  if (node.standing() != Standing::kLeaving) return roster_.move(node, Standing::kReady);
+  Verdict verdict{.outcome = Verdict::Outcome::kStopped,
+                  .reason = format("stopped by {}", signal_name(node.leave_signal)),
+                  .round = round_.value_or(0),
+                  .restarts_used = budget_.used(),
+                  .signal = node.leave_signal};
+  out.push_back(Send{*node.session, EndJob{std::move(verdict)}});
+  out.push_back(Send{*node.session, Dismiss{}});
+  forget(node);
+}
+
+// What the round has ended of is known now: each of its nodes has answered, or is lost.
+void Coordinator::conclude_round(Effects& out) {
+  Stopping ended = std::move(stopping_);
+  stopping_ = {};
+  order_by_cause(ended.failures);
+  if (ended.failures.size() > limits::kFailuresKept) ended.failures.resize(limits::kFailuresKept);
+  if (ended.job_ends) {
+    return end({.outcome = ended.outcome,
+                .reason = std::move(ended.fatal),
+                .signal = ended.signal,
+                .failures = std::move(ended.failures)},
+               out);
+  }
+  charged_ = false;
+  if (!ended.lost.empty()) {
+    again_because_ = some_of(names_of(ended.lost));
+    if (losses_.spent()) {
+      return end({.outcome = Verdict::Outcome::kFailed,
+                  .reason = format("{}; {} nodes have been lost in this job, more than it may lose (job_losses)",
+                                   again_because_, losses_.losses()),
+                  .failures = std::move(ended.failures)},
+                 out);
+    }
+  } else if (!ended.left.empty()) {
+    again_because_ = some_of(ended.left);
+  } else if (!ended.other.empty()) {
+    // Nothing had failed when we ordered the stop; what fails since then comes of it: nodes hear the order one
+    // after the other, and workers whose peers are gone fail within milliseconds.
+    again_because_ = ended.other;
+  } else if (ended.worker_failed) {
+    again_because_ = ended.failures.empty() ? "a worker failed" : ended.failures.front().text();
+    charged_ = budget_.spend();
+    const auto of_another_node = [&](const WorkerFailure& failure) { return failure.node_rank != ended.failures.front().node_rank; };
+    if (mutant::is('b') && std::ranges::any_of(ended.failures, of_another_node)) (void)budget_.spend();
+    if (!charged_) {
+      return end({.outcome = Verdict::Outcome::kFailed, .failures = std::move(ended.failures)}, out);
+    }
+  } else {
+    again_because_ = "the coordinator was lost while the round was beginning or ending";
+  }
+  stopping_.left = std::move(ended.left);
+  state_ = State::kForming;
+  forming_since_ms_ = now_ms_;
+  enough_since_ms_.reset();
+  was_below_min_ = false;
+  turn_away_excluded(out);
+}
+
+}  // namespace elastic::job
