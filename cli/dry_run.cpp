@@ -1,6 +1,8 @@
 #include "cli/dry_run.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "rendezvous/membership/ranks.h"
 #include "src/base/check.h"
@@ -15,24 +17,34 @@ using agent::Variable;
 // What only a real launch can tell.
 constexpr const char* kFreePort = "<a free port>";
 constexpr const char* kRunDirectory = "<run directory>";
+constexpr const char* kRankZero = "<the address of node rank 0>";
+constexpr const char* kRound = "<by the round>";
+// What a node of many does not know beforehand.
+constexpr std::array<std::string_view, 6> kOfTheRound = {"RANK",          "GROUP_RANK",      "ROLE_RANK",
+                                                         "WORLD_SIZE",    "ROLE_WORLD_SIZE", "GROUP_WORLD_SIZE"};
 
 std::vector<Variable> variables_of(const LaunchPlan& plan, int local_rank) {
   const runtime::LaunchSettings& settings = plan.settings;
   const std::vector<protocol::NodePlace> places =
       membership::assign_places({{settings.node.local_world_size, settings.node.role}});
-  const bool fixed = settings.store.kind == runtime::StoreSettings::Kind::kFixedPort;
+  const bool alone = settings.meeting.alone;
+  const bool fixed = settings.store.port != 0;
   const std::string error_file = format("{}/attempt_0/{}/error.json", kRunDirectory, local_rank);
   const agent::WorkerPlace place{
       .local_rank = local_rank,
       .restart_count = 0,
       .max_restarts = settings.max_restarts,
       .node = places.front(),
-      .master_addr = settings.store.master_addr,
+      .master_addr = settings.store.master_addr.empty() ? kRankZero : settings.store.master_addr,
       .master_port = fixed ? format("{}", settings.store.port) : kFreePort,
       .error_file = settings.logs.enabled ? error_file : "",
   };
   auto variables = agent::worker_variables(settings.worker, place);
   ELASTIC_CHECK(variables.has_value());  // the plan has tried every local rank
+  if (alone) return *variables;
+  for (auto& [name, value] : *variables) {
+    if (std::ranges::find(kOfTheRound, name) != kOfTheRound.end()) value = kRound;
+  }
   return *variables;
 }
 

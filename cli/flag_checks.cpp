@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <limits>
 
 #include "src/base/check.h"
@@ -84,8 +85,11 @@ Result<Backend> check_rdzv_backend(std::string_view value, std::string_view inpu
 }
 
 Result<Endpoint> check_endpoint(std::string_view value, std::string_view input) {
-  const std::string remedy = "write HOST:PORT, or [ADDRESS]:PORT for IPv6, such as node0:29400";
   const std::string_view text = trim(value);
+  const std::string remedy = text.contains('/')
+                                 ? "write HOST:PORT, such as node0:29400; nodes that meet by a file need store_type=file "
+                                   "in --rdzv-conf"
+                                 : "write HOST:PORT, or [ADDRESS]:PORT for IPv6, such as node0:29400";
   if (text.empty()) return Endpoint{.host = "localhost", .port = {}};
   Endpoint endpoint;
   std::string_view host = text;
@@ -341,6 +345,10 @@ Status check_rendezvous(CheckedFlags& checked, const ParsedFlags& flags) {
     checked.meeting = Meeting::kStandalone;
     return {};
   }
+  if (const std::size_t bytes = flags.text(FlagId::kRdzvId).size(); bytes > limits::kAgentNameBytes) {
+    return bad(flags.input(FlagId::kRdzvId), format("the job's id has {} bytes, more than nodes can tell each other", bytes),
+               format("use one of at most {} bytes", limits::kAgentNameBytes));
+  }
   Backend backend = Backend::kStatic;
   if (Status status = keep(backend, flags, FlagId::kRdzvBackend, check_rdzv_backend); !status) {
     return status;
@@ -376,11 +384,11 @@ Status check_record(const ParsedFlags& flags) {
   return bad(flags.input(FlagId::kRecord), "a recording is written to a file", "name one");
 }
 
-// An option in whose place of a job something else is done, with the one that goes with it.
-Status check_alone(const ParsedFlags& flags, FlagId alone, FlagId companion) {
+// An option in whose place of a job something else is done, with those that go with it.
+Status check_alone(const ParsedFlags& flags, FlagId alone, std::initializer_list<FlagId> companions) {
   const std::string name = long_spelling(flag_of(alone));
   for (const Flag& flag : flag_table()) {
-    if (flag.id == alone || flag.id == companion) continue;
+    if (flag.id == alone || std::ranges::find(companions, flag.id) != companions.end()) continue;
     if (flag.id == FlagId::kLogLevel || flag.id == FlagId::kLogFormat) continue;  // they hold for all that we say
     if (flags[flag.id].origin != Origin::kCommandLine) continue;  // variables are for the jobs of that shell
     return bad(flags.input(flag.id), format("{} starts no job", name), format("leave it out, or {}", name));
@@ -391,7 +399,7 @@ Status check_alone(const ParsedFlags& flags, FlagId alone, FlagId companion) {
 }  // namespace
 
 Result<std::vector<std::string>> check_report(const ParsedFlags& flags) {
-  if (Status status = check_alone(flags, FlagId::kReport, FlagId::kHtml); !status) {
+  if (Status status = check_alone(flags, FlagId::kReport, {FlagId::kHtml}); !status) {
     return std::unexpected(std::move(status.error()));
   }
   std::vector<std::string> directories{flags.text(FlagId::kReport)};
@@ -401,20 +409,25 @@ Result<std::vector<std::string>> check_report(const ParsedFlags& flags) {
 }
 
 Result<std::string> check_replay(const ParsedFlags& flags) {
-  if (Status status = check_alone(flags, FlagId::kReplay, FlagId::kReplay); !status) {
+  if (Status status = check_alone(flags, FlagId::kReplay, {}); !status) {
     return std::unexpected(std::move(status.error()));
   }
   return flags.text(FlagId::kReplay);
 }
 
 Result<std::uint16_t> check_store_only(const ParsedFlags& flags) {
-  if (Status status = check_alone(flags, FlagId::kStoreOnly, FlagId::kPort); !status) {
+  if (Status status = check_alone(flags, FlagId::kStoreOnly, {FlagId::kPort}); !status) {
     return std::unexpected(std::move(status.error()));
   }
   if (Status status = check_range(flags, FlagId::kPort, 0, kMaxPort); !status) {
     return std::unexpected(std::move(status.error()));
   }
   return static_cast<std::uint16_t>(flags.integer(FlagId::kPort));
+}
+
+Status check_coordinator_only(const ParsedFlags& flags) {
+  return check_alone(flags, FlagId::kCoordinatorOnly,
+                     {FlagId::kRdzvEndpoint, FlagId::kRdzvBackend, FlagId::kRdzvConf, FlagId::kRdzvId});
 }
 
 Result<CheckedFlags> check_flags(const ParsedFlags& flags) {

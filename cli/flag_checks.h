@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/parse.h"
+#include "rendezvous/protocol/messages.h"
 #include "src/base/result.h"
 
 // What the values mean. Every function takes the value and the input as the user knows it (for the
@@ -56,6 +57,12 @@ class RdzvConf {
   std::optional<double> number(std::string_view key) const;  // may be infinite (pend_timeout)
   std::optional<bool> boolean(std::string_view key) const;
 };
+// The key scale_up: "now", "after=S", "on-restart", "never"; nothing for another word.
+struct ScaleUpWish {
+  protocol::JobRules::ScaleUp mode = protocol::JobRules::ScaleUp::kAfter;
+  std::optional<std::int64_t> after_ms;  // of kAfter, where a time is given
+};
+std::optional<ScaleUpWish> parse_scale_up(std::string_view text);
 Result<RdzvConf> check_rdzv_conf(std::string_view value, std::string_view input);
 
 // --redirects, --tee: which streams of which local rank. Bit 1 is stdout, bit 2 is stderr.
@@ -80,6 +87,9 @@ Result<std::int64_t> check_seconds(std::string_view value, std::string_view inpu
 
 // --store-only, beside which only --port may be given. Returns that port, 0 for a free one.
 Result<std::uint16_t> check_store_only(const ParsedFlags& flags);
+
+// --coordinator-only, beside which only what says where and how it is to be met may be given.
+Status check_coordinator_only(const ParsedFlags& flags);
 
 // --report, beside which only --html may be given. Returns the directories; what follows the options are more.
 Result<std::vector<std::string>> check_report(const ParsedFlags& flags);

@@ -123,6 +123,22 @@ TEST_CASE("with a file as store the endpoint of c10d is a path") {
             .has_value());
 }
 
+TEST_CASE("a job's id that is longer than nodes can tell each other is refused, wherever it is used") {
+  const std::string longest(1024, 'x');
+  const std::string rdzv_id = "--rdzv-id=" + longest;
+  CHECK(check({"--rdzv-backend=c10d", rdzv_id}).has_value());
+  CHECK(check({"--standalone", rdzv_id + "x"}).has_value());
+  for (const char* backend : {"--rdzv-backend=c10d", "--rdzv-backend=static"}) {
+    const auto refused = check({backend, rdzv_id + "x"});
+    REQUIRE(!refused.has_value());
+    const std::string text = refused.error().text();
+    CHECK(text.starts_with("--rdzv-id=xxx"));
+    CHECK(text.size() < 500);
+    CHECK(text.ends_with(": the job's id has 1025 bytes, more than nodes can tell each other; "
+                         "use one of at most 1024 bytes"));
+  }
+}
+
 TEST_CASE("a node rank is below the number of nodes where it counts") {
   CHECK(check({"--nnodes=2", "--node-rank=1"})->node_rank == 1);
   CHECK(complains({"--nnodes=2", "--node-rank=2"}, "node ranks of a job of 2 nodes end at 1"));

@@ -30,7 +30,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .metavar = "N|MIN:MAX",
      .help = "nodes of the job",
      .more = "With a number the job has exactly that many nodes; with a range it starts as soon "
-             "as MIN are there and takes up to MAX. Only one node works today."},
+             "as MIN are there and no more have come in time, and takes up to MAX. The same on all nodes."},
     {.id = FlagId::kNprocPerNode,
      .name = "nproc-per-node",
      .group = kJobSize,
@@ -56,7 +56,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .family = kDlrover,
      .group = kJobSize,
      .kind = kInteger,
-     .state = kLater,
      .by_default = "1",
      .metavar = "N",
      .help = "take only multiples of N nodes"},
@@ -80,7 +79,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .help = "how nodes meet: static or c10d",
      .more = "With static, node ranks and the address of node 0 are given by --node-rank, "
              "--master-addr and --master-port. With c10d, nodes find each other at "
-             "--rdzv-endpoint; dlrover-master is another name for it. No client for etcd is "
+             "--rdzv-endpoint, and the one to which that address belongs hosts the coordinator; dlrover-master is "
+             "another name for it. No client for etcd is "
              "built in, and plug-ins are written in Python, which a program without Python "
              "cannot load: both are errors."},
     {.id = FlagId::kRdzvEndpoint,
@@ -89,8 +89,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "",
      .metavar = "HOST[:PORT]",
      .help = "where nodes meet",
-     .more = "Without it, static takes --master-addr and --master-port. An IPv6 address stands "
-             "in brackets: [::1]:29400."},
+     .more = "Without it, static takes --master-addr and --master-port, and c10d localhost. The port of c10d is "
+             "29400 unless it is named. An IPv6 address stands in brackets: [::1]:29400."},
     {.id = FlagId::kRdzvId,
      .name = "rdzv-id",
      .group = kRendezvous,
@@ -113,7 +113,9 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .kind = kInteger,
      .by_default = "0",
      .metavar = "N",
-     .help = "rank of this node, for static"},
+     .help = "rank of this node",
+     .more = "With static each node needs its own. With c10d a rank above 0 is a wish that holds, as those of NODE_RANK "
+             "and WORKER_RANK do; 0 is the default and says nothing."},
     {.id = FlagId::kMasterAddr,
      .name = "master-addr",
      .group = kRendezvous,
@@ -131,9 +133,20 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kLocalAddr,
      .name = "local-addr",
      .group = kRendezvous,
-     .state = kLater,
      .metavar = "HOST",
-     .help = "address at which other nodes reach this one"},
+     .help = "address at which other nodes reach this one",
+     .more = "Workers get it as MASTER_ADDR when this node has rank 0, and other nodes know this one by it. Without "
+             "it, MASTER_ADDR is the address from which the node's connection to the coordinator comes."},
+    {.id = FlagId::kCoordinatorOnly,
+     .name = "coordinator-only",
+     .family = kOurs,
+     .group = kRendezvous,
+     .kind = kSwitch,
+     .has_variable = false,
+     .by_default = "false",
+     .help = "serve the coordinator at --rdzv-endpoint, and start nothing",
+     .more = "For any number of jobs, away from the nodes that train. It ends by SIGTERM or SIGINT, with status 0, and "
+             "may be started again within the lease (3 s) without touching training."},
     {.id = FlagId::kStoreOnly,
      .name = "store-only",
      .family = kOurs,
@@ -413,17 +426,33 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .family = kDlrover,
      .group = kNodeCheck,
      .kind = kSwitch,
-     .state = kLater,
      .by_default = "false",
-     .help = "test nodes and their links before workers start"},
+     .help = "test nodes and their links before workers start",
+     .more = "Each node looks at itself, then meets others in up to three stages of pairs over TCP. A faulty node "
+             "ends with exit status 1 and the reason, the others train. The first node's word holds for all. "
+             "MOCK_ERR_RANK (a local rank) lets a node's tests fail, to try what then happens; "
+             "NETWORK_CHECK_TIMEOUT is how many seconds one test may take (30)."},
+    {.id = FlagId::kCheckPolicy,
+     .name = "check-policy",
+     .family = kOurs,
+     .group = kNodeCheck,
+     .kind = kChoice,
+     .by_default = "suspect",
+     .metavar = "WHEN",
+     .words = "suspect|first|always",
+     .help = "when a node is checked again",
+     .more = "With first each node is checked before its first round, and again after it was lost; with suspect "
+             "also the node whose worker has failed first; with always all nodes before each round, as "
+             "dlrover-run does it."},
     {.id = FlagId::kExcludeStraggler,
      .name = "exclude-straggler",
      .family = kDlrover,
      .group = kNodeCheck,
      .kind = kSwitch,
-     .state = kLater,
      .by_default = "false",
-     .help = "leave slow nodes out"},
+     .help = "leave out slow nodes, too",
+     .more = "A node that the check finds more than twice as slow as the median ends with exit status 1; "
+             "without this option it trains, and a line says that it is slow."},
     {.id = FlagId::kCommPerfTest,
      .name = "comm-perf-test",
      .family = kDlrover,
@@ -437,11 +466,18 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .family = kDlrover,
      .group = kNodeCheck,
      .kind = kChoice,
-     .state = kLater,
      .by_default = "0",
      .metavar = "N",
      .words = "0|1|2",
      .help = "1: --network-check, 2: --comm-perf-test as well"},
+
+    {.id = FlagId::kHealthReport,
+     .name = "health-report",
+     .family = kOurs,
+     .group = kNodeCheck,
+     .metavar = "FILE",
+     .help = "write what the check has found as an HTML page",
+     .more = "By the node that hosts the coordinator; each check of the job writes it anew."},
 
     // --- Taken for compatibility
     {.id = FlagId::kMonitorInterval,

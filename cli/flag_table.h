@@ -28,6 +28,7 @@ enum class FlagId : unsigned char {
   kMasterAddr,
   kMasterPort,
   kLocalAddr,
+  kCoordinatorOnly,
   kStoreOnly,
   kPort,
   // Workers and their command
@@ -64,9 +65,11 @@ enum class FlagId : unsigned char {
   kReplay,
   // Node check
   kNetworkCheck,
+  kCheckPolicy,
   kExcludeStraggler,
   kCommPerfTest,
   kPrecheck,
+  kHealthReport,
   // Taken for compatibility
   kMonitorInterval,
   kStartMethod,

@@ -25,7 +25,7 @@ TEST_CASE("the flags that torchrun reads no variable for have none, nor have our
     if (variable_of(flag).empty()) without.insert(dest_of(flag));
   }
   CHECK(without == std::set<std::string>{"logs_specs", "numa_binding", "print_completion", "help",
-                                         "version", "dry_run", "store_only", "port", "report", "html",
+                                         "version", "dry_run", "coordinator_only", "store_only", "port", "report", "html",
                                          "record", "replay"});
 }
 

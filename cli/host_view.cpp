@@ -1,13 +1,16 @@
 #include "cli/host_view.h"
 
+#include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 
 #include "src/base/check.h"
 #include "src/base/text.h"
+#include "src/base/unique_fd.h"
 #include "src/process/devices.h"
 
 namespace elastic::cli {
@@ -26,6 +29,22 @@ int ThisHost::usable_cpus() const { return process::usable_cpus(); }
 
 int ThisHost::visible_gpus(const std::optional<std::string>& cuda_visible_devices) const {
   return process::visible_gpus(process::find_gpus(), cuda_visible_devices);
+}
+
+Result<std::string> ThisHost::read_file(const std::string& path, std::size_t most) const {
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file) return fail_errno(printable(path), errno, "");
+  std::string text(most + 1, '\0');
+  std::size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t count = read(file.get(), text.data() + size, text.size() - size);
+    if (count < 0) return fail_errno(printable(path), errno, "");
+    if (count == 0) break;
+    size += static_cast<std::size_t>(count);
+  }
+  if (size > most) return fail(printable(path), format("it is longer than {} bytes", most));
+  text.resize(size);
+  return text;
 }
 
 std::string ThisHost::random_uuid() const {

@@ -10,6 +10,7 @@ class ThisHost : public HostView {
   PathFacts look_at(const std::string& path) const override;
   int usable_cpus() const override;
   int visible_gpus(const std::optional<std::string>& cuda_visible_devices) const override;
+  Result<std::string> read_file(const std::string& path, std::size_t most) const override;
   std::string random_uuid() const override;
 };
 

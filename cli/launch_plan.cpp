@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/meeting_plan.h"
 #include "cli/output_plan.h"
 #include "cli/program.h"
 #include "src/base/limits.h"
@@ -51,6 +52,7 @@ class Planner {
   Status plan_program();
   Status plan_meeting();
   Status plan_stop();
+  void plan_check();
   Status plan_logs();
   Status plan_output();
   void show_output();
@@ -88,23 +90,53 @@ Status Planner::apply_auto_config() {
     }
     checked_.nodes = {*nodes, *nodes};
     nodes_origin_ = "--auto_config: NODE_NUM";
+    // That it is a job of many nodes was not known when it was looked at how they meet.
+    if (*nodes > 1 && checked_.meeting == Meeting::kImplicitStandalone) {
+      const auto master = variable("DLROVER_MASTER_ADDR");
+      if (!master || master->empty()) {
+        return fail(format("NODE_NUM={}", printable(*count)), format("a job of {} nodes needs a place to meet", *nodes),
+                    "name it with --rdzv-backend=c10d --rdzv-endpoint=HOST:PORT, or DLROVER_MASTER_ADDR");
+      }
+      checked_.meeting = Meeting::kC10d;
+    }
   }
   if (const int count = gpus(); count > 0) auto_workers_ = count;
   return {};
+}
+
+// As dlrover-run: asked for by any of three options.
+void Planner::plan_check() {
+  using When = protocol::CheckRules::When;
+  constexpr std::int64_t kNodesThatAreChecked = 4;  // under --auto-config, from so many on
+  std::string origin;
+  if (flags_.on(FlagId::kNetworkCheck)) {
+    origin = flags_.origin_text(FlagId::kNetworkCheck);
+  } else if (flags_.text(FlagId::kPrecheck) != "0") {
+    origin = flags_.origin_text(FlagId::kPrecheck);
+  } else if (flags_.on(FlagId::kAutoConfig) && checked_.nodes.min >= kNodesThatAreChecked) {
+    origin = "--auto_config: a job of many nodes";
+  } else {
+    return;
+  }
+  protocol::CheckRules& check = plan_.settings.node.check;
+  const std::string_view policy = flags_.text(FlagId::kCheckPolicy);
+  check.when = policy == "always" ? When::kAlways : policy == "first" ? When::kFirst : When::kSuspect;
+  check.excludes_stragglers = flags_.on(FlagId::kExcludeStraggler);
+  plan_.settings.health_report = flags_.text(FlagId::kHealthReport);
+  entry("check", format("{}{}", policy, check.excludes_stragglers ? "; stragglers are left out" : ""), origin);
 }
 
 Status Planner::plan_nodes() {
   const NodeRange nodes = checked_.nodes;
   const std::string text =
       nodes.min == nodes.max ? format("{}", nodes.min) : format("{}:{}", nodes.min, nodes.max);
-  if (nodes.min > 1) {
-    return fail(nodes_origin_.starts_with("--auto") ? format("NODE_NUM={}", text)
-                                                    : flags_.input(FlagId::kNnodes),
-                "this version runs one node only", "use --nnodes=1 or MIN:MAX with MIN of 1");
-  }
-  if (nodes.max > 1) {
-    warn(format("{}: this version runs one node only; this node goes on alone",
-                flags_.input(FlagId::kNnodes)));
+  if (checked_.meeting == Meeting::kStandalone && nodes.max > 1) {
+    const std::string input = flags_.input(FlagId::kStandalone);
+    if (nodes.min > 1) {
+      return fail(nodes_origin_.starts_with("--auto") ? format("NODE_NUM={}", text) : flags_.input(FlagId::kNnodes),
+                  format("{} is for one node", input), format("leave {} out, and name a host with --rdzv-endpoint", input));
+    }
+    warn(format("{}: {} is for one node; this node goes on alone", flags_.input(FlagId::kNnodes), input));
   }
   entry("nodes", text, nodes_origin_);
   return {};
@@ -184,6 +216,9 @@ Status Planner::plan_meeting() {
   std::string origin;
   plan_.settings.worker.run_id = run_id(standalone, origin);
   entry("job id", printable(plan_.settings.worker.run_id), origin);
+  if (checked_.nodes.max > 1 && !standalone) {
+    return plan_many_nodes(flags_, checked_, environment_, host_, plan_);
+  }
   if (checked_.meeting == Meeting::kStatic) {
     store = {StoreKind::kFixedPort, checked_.endpoint.host, checked_.endpoint.port.value_or(kNoPort)};
     entry("worker store", format("port {} of all addresses, told to workers as {}", store.port,
@@ -237,6 +272,7 @@ Status Planner::plan_stop() {
   settings.node.ignore_stuck_workers = flags_.text(FlagId::kStuckWorker) == "ignore";
   settings.node.stuck_timeout_ms =
       checked_.rdzv_conf.integer("stuck_timeout").value_or(kStuckSeconds) * 1000;
+  plan_check();
   settings.propagate_exit_code = flags_.on(FlagId::kPropagateExitCode);
   settings.use_cgroup = variable("ELASTIC_RUN_CGROUP") != "off";
   settings.signals = checked_.signals;
@@ -366,8 +402,10 @@ Status Planner::plan_environment() {
   worker.virtual_local_rank = flags_.on(FlagId::kVirtualLocalRank);
   worker.signals_to_handle = flags_.text(FlagId::kSignalsToHandle);
   // A worker that finds this variable writes to a pipe that nobody here reads.
-  std::erase_if(worker.environment,
-                [](const std::string& text) { return text.starts_with("TORCHELASTIC_TIMER_FILE="); });
+  // Nor is the job's secret any business of a worker's.
+  std::erase_if(worker.environment, [](const std::string& text) {
+    return text.starts_with("TORCHELASTIC_TIMER_FILE=") || text.starts_with(format("{}=", agent::kSecretVariable));
+  });
   if (variable("TORCHELASTIC_ENABLE_FILE_TIMER") == "1") {
     warn("TORCHELASTIC_ENABLE_FILE_TIMER=1: elastic-run serves no file timers; timers in workers are off");
   }

@@ -29,6 +29,8 @@ class HostView {
   virtual int usable_cpus() const = 0;
   // NVIDIA GPUs that CUDA would show with this CUDA_VISIBLE_DEVICES (nothing: not set).
   virtual int visible_gpus(const std::optional<std::string>& cuda_visible_devices) const = 0;
+  // A file's bytes; fails with the system's reason, or where it has more than `most`.
+  virtual Result<std::string> read_file(const std::string& path, std::size_t most) const = 0;
   // "6f1e...-...": a random UUID of version 4.
   virtual std::string random_uuid() const = 0;
 };

@@ -12,6 +12,7 @@ namespace {
 
 struct FakeHost : HostView {
   std::map<std::string, PathFacts> files;
+  std::map<std::string, std::string> contents;
   int cpus = 6;
   int gpus = 0;
 
@@ -26,6 +27,11 @@ struct FakeHost : HostView {
   int usable_cpus() const override { return cpus; }
   int visible_gpus(const std::optional<std::string>& visible) const override {
     return visible == "" ? 0 : gpus;
+  }
+  Result<std::string> read_file(const std::string& path, std::size_t) const override {
+    const auto found = contents.find(path);
+    if (found == contents.end()) return fail(path, "no such file");
+    return found->second;
   }
   std::string random_uuid() const override { return "uuid"; }
 };
@@ -99,15 +105,121 @@ TEST_CASE("--auto_config takes nodes from NODE_NUM and workers from the GPUs, wh
   t.environment.emplace_back("NODE_NUM=1");
   CHECK(t.good({"--auto_config", "--nproc-per-node=2", "train.py"}).settings.node.local_world_size == 4);
   t.environment.back() = "NODE_NUM=4";
-  CHECK(starts(t.error({"--auto_config", "train.py"}), "NODE_NUM=4: this version runs one node"));
+  CHECK(t.good({"--auto_config", "--rdzv-backend=c10d", "train.py"}).settings.node.terms.min_nodes == 4);
+  CHECK(starts(t.error({"--auto_config", "train.py"}), "NODE_NUM=4: a job of 4 nodes needs a place to meet"));
+  t.environment.emplace_back("DLROVER_MASTER_ADDR=host0:50001");
+  const LaunchPlan plan = t.good({"--auto_config", "train.py"});
+  CHECK(!plan.settings.meeting.alone);
+  CHECK(runtime::endpoint_text(plan.settings.meeting) == "host0:50001");
+  t.environment.pop_back();
   t.environment.back() = "NODE_NUM=x";
   CHECK(starts(t.error({"--auto_config", "train.py"}), "NODE_NUM=x: not a number of nodes"));
 }
 
-TEST_CASE("more nodes than one are refused where needed and warned about where only allowed") {
+TEST_CASE("--standalone is for one node: more are refused where needed and warned about where only allowed") {
   const Trial t;
-  CHECK(starts(t.error({"--nnodes=2", "train.py"}), "--nnodes=2: this version runs one node"));
-  CHECK(t.good({"--nnodes=1:4", "train.py"}).warnings.size() == 1);
+  CHECK(starts(t.error({"--standalone", "--nnodes=2", "train.py"}), "--nnodes=2: --standalone is for one node"));
+  const LaunchPlan plan = t.good({"--standalone", "--nnodes=1:4", "train.py"});
+  CHECK(plan.warnings.size() == 1);
+  CHECK(plan.settings.meeting.alone);
+}
+
+TEST_CASE("nodes of a job of many meet at the endpoint, at port 29400 unless it is named") {
+  Trial t;
+  LaunchPlan plan = t.good({"--nnodes=2:4", "--rdzv-backend=c10d", "--rdzv-endpoint=host0", "--max-restarts=3",
+                            "--node_unit=2", "train.py"});
+  CHECK(!plan.settings.meeting.alone);
+  CHECK(runtime::endpoint_text(plan.settings.meeting) == "host0:29400");
+  CHECK(plan.settings.store.kind == StoreKind::kFreshPort);
+  CHECK(plan.settings.store.master_addr.empty());
+  CHECK(plan.settings.node.terms == protocol::JobTerms{2, 4, 2, 3});
+  CHECK(!plan.settings.node.node_rank);
+  plan = t.good({"--nnodes=2", "--rdzv-backend=dlrover-master", "--rdzv-endpoint=[::1]:1234", "train.py"});
+  CHECK(runtime::endpoint_text(plan.settings.meeting) == "[::1]:1234");
+  CHECK(t.good({"--nnodes=1", "--rdzv-backend=c10d", "--rdzv-endpoint=host0", "train.py"}).settings.meeting.alone);
+  t.environment.emplace_back("DLROVER_MASTER_ADDR=10.0.0.9:50001");
+  plan = t.good({"--nnodes=2", "--rdzv-backend=c10d", "train.py"});
+  CHECK(runtime::endpoint_text(plan.settings.meeting) == "10.0.0.9:50001");
+  CHECK(starts(t.error({"--nnodes=2:3", "--node-unit=4", "--rdzv-backend=c10d", "train.py"}), "--node-unit=4: no multiple"));
+  CHECK(starts(t.error({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=a:0", "train.py"}), "--rdzv-endpoint=a:0"));
+}
+
+TEST_CASE("static nodes have the ranks that they are given, the master hosts, and the store is at its port") {
+  const Trial t;
+  for (const int rank : {0, 1}) {
+    const LaunchPlan plan = t.good({"--nnodes=1:2", format("--node-rank={}", rank), "--master-addr=host0", "train.py"});
+    CHECK(plan.settings.node.node_rank == rank);
+    CHECK(plan.settings.meeting.is_host == (rank == 0));
+    CHECK(plan.settings.node.terms.min_nodes == 2);  // as torchrun's: all of them
+    CHECK(plan.settings.store.kind == StoreKind::kAtEndpoint);
+    CHECK(plan.settings.store.master_addr == "host0");
+    CHECK(plan.settings.store.port == 29500);
+    CHECK(plan.settings.node.rules.join_timeout_ms == 900'000);
+  }
+}
+
+TEST_CASE("with c10d a rank is claimed by the environment, or by a flag that is more than the default") {
+  Trial t;
+  const std::vector<std::string> c10d{"--nnodes=3", "--rdzv-backend=c10d", "--rdzv-endpoint=host0", "train.py"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), c10d.begin(), c10d.end());
+    return more;
+  };
+  CHECK(!t.good(with({"--node-rank=0"})).settings.node.node_rank);
+  CHECK(t.good(with({"--node-rank=2"})).settings.node.node_rank == 2);
+  t.environment.emplace_back("WORKER_RANK=1");
+  CHECK(t.good(with({})).settings.node.node_rank == 1);
+  t.environment.emplace_back("NODE_RANK=0");
+  CHECK(t.good(with({})).settings.node.node_rank == 0);
+  t.environment.back() = "NODE_RANK=3";
+  CHECK(starts(t.error(with({})), "NODE_RANK=3: node ranks of a job of 3 nodes end at 2"));
+  t.environment.back() = "NODE_RANK=x";
+  CHECK(starts(t.error(with({})), "NODE_RANK=x: this is no node rank"));
+}
+
+TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience of its nodes") {
+  const Trial t;
+  const auto conf = [&](const std::string& text) {
+    return t.good({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=host0", "--rdzv-conf=" + text, "train.py"}).settings;
+  };
+  using ScaleUp = protocol::JobRules::ScaleUp;
+  runtime::LaunchSettings plan = conf("");
+  CHECK(plan.node.rules == protocol::JobRules{});
+  CHECK(plan.meeting.loss_timeout_ms == 5'000);
+  plan = conf("last_call_timeout=7,join_timeout=8,scale_up=after=2.5,node_losses=-1,keep_out=9,job_losses=11,"
+              "replacement_grace=0,exit_barrier=12,rejoin_timeout=13,loss_timeout=14,store_port=15000,is_host=1");
+  CHECK(plan.node.rules == protocol::JobRules{.last_call_ms = 7'000, .join_timeout_ms = 8'000,
+                                              .scale_up_after_ms = 2'500, .node_losses = -1, .keep_out_ms = 9'000,
+                                              .job_losses = 11});
+  CHECK(plan.node.exit_barrier_ms == 12'000);
+  CHECK(plan.meeting.rejoin_ms == 13'000);
+  CHECK(plan.meeting.loss_timeout_ms == 14'000);
+  CHECK(plan.store.port == 15000);
+  CHECK(plan.meeting.is_host == true);
+  CHECK(conf("scale_up=never").node.rules.scale_up == ScaleUp::kNever);
+  CHECK(conf("lastcall_timeout=3").node.rules.last_call_ms == 3'000);
+  CHECK(conf("keep_alive_interval=2").meeting.loss_timeout_ms == 6'000);
+  CHECK(conf("keep_alive_max_attempt=1").meeting.loss_timeout_ms == 5'000);
+}
+
+TEST_CASE("the job's secret comes from a file or the environment, and workers do not get it") {
+  Trial t;
+  t.environment.emplace_back("ELASTIC_RUN_TOKEN=of the environment");
+  const std::vector<std::string> line{"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=host0"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), line.begin(), line.end());
+    more.emplace_back("train.py");
+    return more;
+  };
+  LaunchPlan plan = t.good(with({}));
+  CHECK(plan.settings.meeting.secret == "of the environment");
+  CHECK(!agent::lookup(plan.settings.worker.environment, "ELASTIC_RUN_TOKEN"));
+  for (const PlanEntry& entry : plan.entries) CHECK(!entry.value.contains("of the environment"));
+  t.host.contents["secret"] = "of the file\n";
+  CHECK(t.good(with({"--rdzv-conf=token_file=secret"})).settings.meeting.secret == "of the file");
+  t.host.contents["secret"] = "\n";
+  CHECK(t.error(with({"--rdzv-conf=token_file=secret"})).contains("token_file=secret is empty"));
+  CHECK(t.error(with({"--rdzv-conf=token_file=none"})).contains("token_file=none: no such file"));
 }
 
 TEST_CASE("a port or an endpoint makes the store static, on that port, under the name that was given") {

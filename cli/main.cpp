@@ -14,11 +14,15 @@
 #include "cli/help.h"
 #include "cli/host_view.h"
 #include "cli/launch_plan.h"
+#include "cli/meeting_plan.h"
 #include "cli/parse.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/process/spawn.h"
+#include "src/runtime/coordinator_only.h"
+#include "src/runtime/hosting.h"
 #include "src/runtime/launch.h"
+#include "src/runtime/probe_process.h"
 #include "src/runtime/replay_only.h"
 #include "src/runtime/report_only.h"
 #include "src/runtime/store_only.h"
@@ -67,6 +71,12 @@ int serve_store(const cli::ParsedFlags& flags, const agent::Environment& environ
   return port ? runtime::serve_store(*port) : refuse(port.error());
 }
 
+int serve_coordinator(const cli::ParsedFlags& flags, const agent::Environment& environment) {
+  if (const Status set = set_up_log(flags, environment); !set) return refuse(set.error());
+  const auto meeting = cli::plan_coordinator_only(flags, environment, cli::ThisHost());
+  return meeting ? runtime::serve_coordinator(*meeting) : refuse(meeting.error());
+}
+
 int print_report(const cli::ParsedFlags& flags, const agent::Environment& environment) {
   if (const Status set = set_up_log(flags, environment); !set) return refuse(set.error());
   const auto directories = cli::check_report(flags);
@@ -83,11 +93,14 @@ int replay(const cli::ParsedFlags& flags, const agent::Environment& environment)
 int run(const cli::ParsedFlags& flags, const agent::Environment& environment,
         const process::InheritedState& inherited, const runtime::ProcessTitle& title) {
   if (const Status set = set_up_log(flags, environment); !set) return refuse(set.error());
-  const auto plan = cli::make_launch_plan(flags, environment, cli::ThisHost());
+  auto plan = cli::make_launch_plan(flags, environment, cli::ThisHost());
   if (!plan) return refuse(plan.error());
-  if (const auto warning = cli::no_effect_warning(flags)) log::warning(*warning);
-  for (const std::string& warning : plan->warnings) log::warning(warning);
+  if (const auto warning = cli::no_effect_warning(flags)) log::warning("no_effect", *warning);
+  for (const std::string& warning : plan->warnings) log::warning("launch_plan", warning);
   if (flags.is_set(cli::FlagId::kDryRun)) {
+    if (!plan->settings.meeting.alone) {
+      plan->entries.push_back({"coordinator", runtime::who_hosts(plan->settings), "the endpoint"});
+    }
     const bool json = flags.text(cli::FlagId::kDryRun) == "json";
     return print(json ? cli::dry_run_json(*plan, flags) : cli::dry_run_text(*plan));
   }
@@ -101,6 +114,15 @@ void let_background_write() {
   sigemptyset(&set);
   sigaddset(&set, SIGTTOU);
   sigprocmask(SIG_BLOCK, &set, nullptr);
+}
+
+// Whoever may read /proc/PID/environ shall not find the job's secret there.
+void hide_secret() {
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::size_t name = std::strlen(agent::kSecretVariable);
+    if (std::strncmp(*entry, agent::kSecretVariable, name) != 0 || (*entry)[name] != '=') continue;
+    explicit_bzero(*entry + name + 1, std::strlen(*entry + name + 1));
+  }
 }
 
 // The arguments lie one behind the other.
@@ -118,6 +140,10 @@ int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
   agent::Environment environment;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) environment.emplace_back(*entry);
+  hide_secret();
+  if (!arguments.empty() && arguments[0] == runtime::kProbeArgument) {
+    return runtime::run_probe_process(arguments, environment);
+  }
 
   const auto flags = cli::parse_command_line(
       arguments, [&](const std::string& name) { return agent::lookup(environment, name); });
@@ -131,6 +157,8 @@ int main(int argc, char** argv) {
       return print(cli::completion_script(flags->text(cli::FlagId::kPrintCompletion)));
     case cli::Request::kStoreOnly:
       return serve_store(*flags, environment);
+    case cli::Request::kCoordinatorOnly:
+      return serve_coordinator(*flags, environment);
     case cli::Request::kReport:
       return print_report(*flags, environment);
     case cli::Request::kReplay:

@@ -164,16 +164,22 @@ Result<ParsedFlags> parse_command_line(std::span<const std::string> arguments,
   if (Status status = read_variables(flags, environment); !status) {
     return std::unexpected(std::move(status.error()));
   }
-  if (flags.on(FlagId::kStoreOnly)) {
+  // In whose place nothing is started.
+  struct Instead {
+    FlagId id;
+    Request request;
+  };
+  for (const Instead& instead : {Instead{FlagId::kStoreOnly, Request::kStoreOnly},
+                                 Instead{FlagId::kCoordinatorOnly, Request::kCoordinatorOnly},
+                                 Instead{FlagId::kReplay, Request::kReplay}}) {
+    const Flag& flag = flag_of(instead.id);
+    const bool wanted = flag.kind == FlagKind::kSwitch ? flags.on(flag.id) : flags.is_set(flag.id);
+    if (!wanted) continue;
     if (line->script) {
-      return fail(printable(*line->script), "--store-only starts no script", "leave it out, or --store-only");
+      const std::string name = format("--{}", flag.name);
+      return fail(printable(*line->script), format("{} starts no script", name), format("leave it out, or {}", name));
     }
-    flags.request = Request::kStoreOnly;
-    return flags;
-  }
-  if (flags.is_set(FlagId::kReplay)) {
-    if (line->script) return fail(printable(*line->script), "--replay starts no script", "leave it out, or --replay");
-    flags.request = Request::kReplay;
+    flags.request = instead.request;
     return flags;
   }
   if (flags.is_set(FlagId::kReport)) flags.request = Request::kReport;
@@ -192,7 +198,8 @@ std::optional<std::string> no_effect_warning(const ParsedFlags& flags) {
   std::vector<std::string> inputs;
   for (const Flag& flag : flag_table()) {
     const bool later = flag.state == FlagState::kLater ||
-                       (flag.id == FlagId::kEventLogHandler && flags.text(flag.id) == "console");
+                       (flag.id == FlagId::kEventLogHandler && flags.text(flag.id) == "console") ||
+                       (flag.id == FlagId::kPrecheck && flags.text(flag.id) == "2");
     if (!later || flags[flag.id].text == flag.by_default) continue;
     inputs.push_back(flags.input(flag.id));
   }

@@ -149,8 +149,9 @@ TEST_CASE("one warning names every flag that is set and has no effect yet") {
                                    "--monitor-interval=3", "t"}))
              .has_value());
   CHECK(
-      no_effect_warning(*parse({"--exclude-straggler", "--network_check", "t"}, {{"PET_NODE_UNIT", "2"}})) ==
-      "no effect yet: PET_NODE_UNIT=2, --network_check, --exclude-straggler (--help marks all options like these)");
+      no_effect_warning(*parse({"--auto_tunning", "--precheck=2", "t"}, {{"PET_COMM_PERF_TEST", "1"}})) ==
+      "no effect yet: PET_COMM_PERF_TEST=true, --precheck=2, --auto_tunning (--help marks all options like these)");
+  CHECK(!no_effect_warning(*parse({"--precheck=1", "t"})).has_value());
   CHECK(no_effect_warning(*parse({"--event-log-handler=console", "t"})).has_value());
   CHECK(!no_effect_warning(*parse({"--event-log-handler=dynamic_rendezvous", "t"})).has_value());
 }

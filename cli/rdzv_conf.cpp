@@ -14,7 +14,9 @@ namespace {
 constexpr std::string_view kRemedy =
     "write KEY=VALUE,KEY=VALUE, such as join_timeout=600,read_timeout=60";
 
-enum class KeyType { kSeconds, kCount, kNodes, kFraction, kPatience, kBoolean, kStoreType };
+enum class KeyType {
+  kSeconds, kSecondsOrNone, kCount, kInteger, kNodes, kFraction, kPatience, kBoolean, kStoreType, kAdmitted, kScaleUp, kText
+};
 
 struct Key {
   std::string_view name;
@@ -38,7 +40,21 @@ constexpr std::array kKeys = {
     Key{"lastcall_timeout", KeyType::kSeconds},
     Key{"pend_timeout", KeyType::kPatience},
     Key{"node_unit", KeyType::kNodes},
-    Key{"stuck_timeout", KeyType::kSeconds},  // ours: see --stuck-worker
+    // Ours.
+    Key{"stuck_timeout", KeyType::kSeconds},  // see --stuck-worker
+    Key{"loss_timeout", KeyType::kSeconds},
+    Key{"rejoin_timeout", KeyType::kSeconds},
+    Key{"exit_barrier", KeyType::kSecondsOrNone},
+    Key{"replacement_grace", KeyType::kSecondsOrNone},
+    Key{"scale_up", KeyType::kScaleUp},
+    Key{"node_losses", KeyType::kInteger},
+    Key{"loss_window", KeyType::kSeconds},
+    Key{"keep_out", KeyType::kSeconds},
+    Key{"job_losses", KeyType::kInteger},
+    Key{"store_port", KeyType::kCount},
+    Key{"store_admits", KeyType::kAdmitted},
+    Key{"coordinator_port", KeyType::kCount},
+    Key{"token_file", KeyType::kText},
 };
 
 // Keys that torchrun sets from its flags; naming one is an error there too.
@@ -83,6 +99,12 @@ std::string_view complaint(KeyType type, const std::string& value) {
     case KeyType::kSeconds:
       if (is_whole_number(value, 1, limits::kMaxTimeoutSeconds)) return {};
       return "whole seconds, from 1 to 315360000 (10 years)";
+    case KeyType::kSecondsOrNone:
+      if (is_whole_number(value, 0, limits::kMaxTimeoutSeconds)) return {};
+      return "whole seconds, from 0 to 315360000 (10 years)";
+    case KeyType::kInteger: return is_whole_number(value, -kMost, kMost) ? "" : "a whole number";
+    case KeyType::kScaleUp: return parse_scale_up(value) ? "" : "now, after=SECONDS, on-restart or never";
+    case KeyType::kText: return {};
     case KeyType::kCount: return is_whole_number(value, 0, kMost) ? "" : "a whole number from 0 on";
     case KeyType::kNodes: return is_whole_number(value, 1, kMost) ? "" : "a whole number from 1 on";
     case KeyType::kFraction: {
@@ -94,7 +116,8 @@ std::string_view complaint(KeyType type, const std::string& value) {
       return number && *number > 0 ? "" : "a number of seconds above 0, or inf";
     }
     case KeyType::kBoolean: return parse_boolean(value) ? "" : "true or false";
-    case KeyType::kStoreType: return value == "tcp" || value == "file" ? "" : "tcp or file";
+    case KeyType::kAdmitted: return value == "nodes" || value == "all" ? "" : "nodes or all";
+    case KeyType::kStoreType: return value == "tcp" || value == "file" || value == "tcpstore" ? "" : "tcp, file or tcpstore";
   }
   return {};
 }
@@ -129,6 +152,19 @@ Status check_entry(RdzvConf& conf, const std::string& key, const std::string& va
 }
 
 }  // namespace
+
+std::optional<ScaleUpWish> parse_scale_up(std::string_view text) {
+  using Mode = protocol::JobRules::ScaleUp;
+  if (text == "now") return ScaleUpWish{Mode::kNow, {}};
+  if (text == "on-restart") return ScaleUpWish{Mode::kOnRestart, {}};
+  if (text == "never") return ScaleUpWish{Mode::kNever, {}};
+  if (text == "after") return ScaleUpWish{};
+  constexpr std::string_view kAfter = "after=";
+  if (!text.starts_with(kAfter)) return {};
+  const auto seconds = parse_float(text.substr(kAfter.size()));
+  if (!seconds || !(*seconds >= 0) || *seconds > static_cast<double>(limits::kMaxTimeoutSeconds)) return {};
+  return ScaleUpWish{Mode::kAfter, static_cast<std::int64_t>(*seconds * 1000)};
+}
 
 Result<RdzvConf> check_rdzv_conf(std::string_view value, std::string_view input) {
   RdzvConf conf;

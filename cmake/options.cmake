@@ -14,6 +14,7 @@ find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 pkg_check_modules(UV REQUIRED libuv)
 pkg_check_modules(SODIUM REQUIRED libsodium)
+pkg_check_modules(CARES REQUIRED libcares)
 
 # Interface targets carry the flags, so that every target states what it is made with.
 add_library(elastic_flags INTERFACE)
@@ -60,4 +61,14 @@ if(ELASTIC_STATIC)
   target_link_libraries(elastic_sodium INTERFACE ${SODIUM_STATIC_LIBRARY})
 else()
   target_link_libraries(elastic_sodium INTERFACE ${SODIUM_LINK_LIBRARIES})
+endif()
+
+# c-ares: host names, in src/net/names.cpp alone.
+add_library(elastic_cares INTERFACE)
+target_include_directories(elastic_cares SYSTEM INTERFACE ${CARES_INCLUDE_DIRS})
+if(ELASTIC_STATIC)
+  find_library(CARES_STATIC_LIBRARY NAMES libcares.a REQUIRED)
+  target_link_libraries(elastic_cares INTERFACE ${CARES_STATIC_LIBRARY})
+else()
+  target_link_libraries(elastic_cares INTERFACE ${CARES_LINK_LIBRARIES})
 endif()

@@ -12,8 +12,9 @@ packages_for_build=(
   g++                   # the compiler
   cmake                 # 3.25, with presets
   ninja-build           # what the presets build with
-  pkg-config            # finds libuv and libsodium
+  pkg-config            # finds libuv, libsodium and c-ares
   libuv1-dev            # event loop: sockets, timers, worker pool
+  libc-ares-dev         # host names, on the event loop
   libsodium-dev         # keyed hashes: a node proves that it knows the job's secret
   libfmt-dev            # text formatting (headers only)
   libspdlog-dev         # behind src/base/log (headers only)

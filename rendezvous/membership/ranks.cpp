@@ -192,7 +192,10 @@ class SeatPlan {
   void sit_behind(const std::vector<std::size_t>& waiting) {
     // Where a claim stands at the end of all numbers there is no behind, and the lowest free ones are taken.
     const bool room = highest_ + static_cast<std::int64_t>(waiting.size()) <= std::numeric_limits<int>::max();
-    int next = room ? static_cast<int>(highest_ + 1) : 0;
+    // In a first round those without a claim fill what the claims leave: a claim is to be the rank, too.
+    const bool is_first =
+        vacant_.empty() && std::ranges::none_of(chosen_, [](const Candidate& node) { return valid(node.seat).has_value(); });
+    int next = room && !is_first ? static_cast<int>(highest_ + 1) : 0;
     for (const std::size_t i : waiting) {
       while (!give(i, next)) ++next;
     }

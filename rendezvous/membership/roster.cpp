@@ -13,7 +13,7 @@ std::string Node::name() const {
 }
 
 std::string Node::identity() const {
-  return claimed_rank ? format("rank {}", *claimed_rank) : address;
+  return address.empty() ? format("agent {:x}", agent) : address;
 }
 
 Node& Roster::add(Node node, Standing standing) {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "rendezvous/membership/test_random.h"
+#include "src/base/test_random.h"
 
 using namespace elastic::membership;
 
@@ -49,7 +49,7 @@ TEST_CASE("a node's session may end and another begin, and the old one means not
 
 TEST_CASE("the counts of the standings are those of the nodes, whatever happens") {
   Roster roster;
-  TestRandom random(3);
+  elastic::TestRandom random(3);
   for (int step = 0; step < 20'000; ++step) {
     const std::uint64_t agent = random() % 40;
     const auto standing = static_cast<Standing>(random() % kStandings);
@@ -77,7 +77,7 @@ TEST_CASE("pointers to nodes stay good while others come and go") {
   CHECK(first.address == "host500");
 }
 
-TEST_CASE("a node is named by its rank once it has a seat, and is counted under its claim or its address") {
+TEST_CASE("a node is named by its rank once it has a seat, and is counted under its host, whatever it claims") {
   Node one = node(1);
   CHECK(one.name() == "host1");
   CHECK(one.identity() == "host1");
@@ -86,8 +86,9 @@ TEST_CASE("a node is named by its rank once it has a seat, and is counted under 
   one.seat = 4;
   CHECK(one.name() == "node 3 (host1)");
   one.claimed_rank = 7;
-  CHECK(one.identity() == "rank 7");
+  CHECK(one.identity() == "host1");
   one.address.clear();
+  CHECK(one.identity() == "agent 1");
   CHECK(one.name() == "node 3");
   CHECK(Node{}.name() == "a node");
 }

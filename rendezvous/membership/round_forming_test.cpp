@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "rendezvous/membership/test_random.h"
+#include "src/base/test_random.h"
 
 using namespace elastic::membership;
 using Kind = FormingDecision::Kind;
@@ -189,7 +189,7 @@ TEST_CASE("survivors below the minimum give up after the join timeout, counted f
 }
 
 TEST_CASE("every decision is allowed by the rules, and no wait is without an end") {
-  TestRandom random(7);
+  elastic::TestRandom random(7);
   const auto below = [&](std::int64_t bound) {
     return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(bound));
   };

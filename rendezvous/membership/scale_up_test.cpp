@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "rendezvous/membership/test_random.h"
+#include "src/base/test_random.h"
 
 using namespace elastic::membership;
 using When = ScaleUp::When;
@@ -68,7 +68,7 @@ TEST_CASE("now does not wait; on-restart and never start no round") {
 }
 
 TEST_CASE("ten nodes that arrive together cost one new round, not ten") {
-  TestRandom random(3);
+  elastic::TestRandom random(3);
   const FormingRules rules = nodes(1, 64);
   int size = 4;
   int standby = 0;

@@ -268,6 +268,10 @@ void fields(auto& io, Is<JobRules> auto& rules) {
   io(rules.keep_out_ms);
   io(rules.job_losses);
 }
+void fields(auto& io, Is<CheckRules> auto& rules) {
+  io.choice(rules.when, CheckRules::When::kAlways);
+  io(rules.excludes_stragglers);
+}
 void fields(auto& io, Is<AgentFacts> auto& facts) {
   io(facts.incarnation);
   io(facts.term);
@@ -292,6 +296,9 @@ void fields(auto& io, Is<NodeJoins> auto& message) {
   io(message.terms);
   io(message.rules);
   io(message.facts);
+  io.text(message.addresses, limits::kAgentAddressesBytes);
+  io(message.check);
+  io(message.session);
 }
 void fields(auto& io, Is<StoreIsOpen> auto& message) { io(message.endpoint); }
 void fields(auto& io, Is<WorkerFailed> auto& message) { io(message.failure); }
@@ -303,7 +310,7 @@ void fields(auto& io, Is<CheckDone> auto& message) {
   io(message.phase);
   io.text(message.result, limits::kAgentCheckBytes);
 }
-void fields(auto&, Is<VerdictHeard> auto&) {}
+void fields(auto& io, Is<VerdictHeard> auto& message) { io.text(message.details, limits::kAgentDetailsBytes); }
 
 void fields(auto& io, Is<PrepareRound> auto& message) {
   io(message.restart_count);
@@ -313,6 +320,7 @@ void fields(auto& io, Is<PrepareRound> auto& message) {
   io(message.losses);
   io(message.membership);
   io(message.charged);
+  io.text(message.admits, limits::kAgentAdmittedBytes);
 }
 void fields(auto& io, Is<RunWorkers> auto& message) { io(message.store); }
 void fields(auto& io, Is<StopWorkers> auto& message) { io.choice(message.scope, RestartScope::kJob); }
@@ -321,13 +329,21 @@ void fields(auto& io, Is<RunCheck> auto& message) {
   io(message.phase);
   io.text(message.order, limits::kAgentCheckBytes);
 }
-void fields(auto&, Is<Dismiss> auto&) {}
+void fields(auto& io, Is<Dismiss> auto& message) { io.text(message.details, limits::kAgentDetailsBytes); }
 void fields(auto& io, Is<Rejected> auto& message) {
   io.choice(message.why, Rejected::Why::kTooMany);
   io.text(message.reason, limits::kAgentTextBytes);
   io(message.retry_ms);
 }
 void fields(auto&, Is<AreYouThere> auto&) {}
+void fields(auto& io, Is<Awaiting> auto& message) {
+  io(message.here);
+  io(message.least);
+  io(message.most);
+  io(message.for_ms);
+  io(message.left_ms);
+  io.text(message.what, limits::kAgentTextBytes);
+}
 
 // --- Which type is which. ------------------------------------------------------------------------------
 
@@ -350,6 +366,7 @@ template <> constexpr FrameType kTypeOf<RunCheck> = FrameType::kRunCheck;
 template <> constexpr FrameType kTypeOf<Dismiss> = FrameType::kDismiss;
 template <> constexpr FrameType kTypeOf<Rejected> = FrameType::kRejected;
 template <> constexpr FrameType kTypeOf<AreYouThere> = FrameType::kAreYouThere;
+template <> constexpr FrameType kTypeOf<Awaiting> = FrameType::kAwaiting;
 
 // Whether a type is one of a variant's, and the message of it.
 template <class Variant>
@@ -459,7 +476,7 @@ std::string name_of(FrameType type) {
     case FrameType::kDismiss: return "Dismiss";
     case FrameType::kRejected: return "Rejected";
     case FrameType::kAreYouThere: return "AreYouThere";
-    case FrameType::kFirstOptional: break;
+    case FrameType::kAwaiting: return "Awaiting";
   }
   return format("frame of the unknown type {}", static_cast<unsigned>(type));
 }

@@ -29,9 +29,9 @@ struct Version {
   std::uint16_t major = 1;
   std::uint16_t minor = 0;
   bool operator==(const Version&) const = default;
-  std::string text() const;  // "1.0"
+  std::string text() const;  // "1.1"
 };
-inline constexpr Version kOurVersion = {};
+inline constexpr Version kOurVersion = {1, 1};
 
 // Numbers on the wire: they never change, and a new one of a minor version is kFirstOptional or above.
 enum class FrameType : std::uint8_t {
@@ -64,8 +64,12 @@ enum class FrameType : std::uint8_t {
   kAreYouThere = 55,
   // From here on what a reader does not know is passed over.
   kFirstOptional = 128,
+  // Coordinator to agent, since 1.1.
+  kAwaiting = kFirstOptional,
 };
 inline constexpr bool is_optional(FrameType type) { return type >= FrameType::kFirstOptional; }
+// The minor version of ours that has brought the type.
+inline constexpr std::uint16_t minor_of(FrameType type) { return type == FrameType::kAwaiting ? 1 : 0; }
 bool is_agent_message(FrameType type);
 bool is_coordinator_message(FrameType type);
 FrameType type_of(const AgentMessage& message);

@@ -196,6 +196,17 @@ TEST_CASE("the largest messages fit into a frame") {
   CHECK(read_back(CoordinatorMessage(EndJob{verdict})));
 }
 
+TEST_CASE("details are empty where a node of version 1.0 says none, and never longer than their bound") {
+  CHECK((read_agent_message(frame_with(FrameType::kVerdictHeard, {})) == AgentMessage(VerdictHeard{})));
+  CHECK((read_coordinator_message(frame_with(FrameType::kDismiss, {})) == CoordinatorMessage(Dismiss{})));
+  const std::string most(limits::kAgentDetailsBytes, 'd');
+  CHECK((read_back(AgentMessage(VerdictHeard{most + "d"})) == AgentMessage(VerdictHeard{most})));
+  CHECK((read_back(CoordinatorMessage(Dismiss{most + "d"})) == CoordinatorMessage(Dismiss{most})));
+  const ByteString too_long = {0x00, 0x01, 0x00, 0x01};
+  CHECK(read_agent_message(frame_with(FrameType::kVerdictHeard, too_long)).error() ==
+        "a text of 65537 bytes; at most 65536 are allowed");
+}
+
 TEST_CASE("a text, a list, a choice or a yes beyond its bounds is named") {
   const auto error_of = [](FrameType type, const ByteString& fields) {
     const Frame frame = frame_with(type, fields);

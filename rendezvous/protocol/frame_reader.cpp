@@ -4,6 +4,7 @@
 #include <concepts>
 #include <string_view>
 
+#include "src/base/strangers.h"
 #include "src/base/text.h"
 
 namespace elastic::protocol {
@@ -13,8 +14,6 @@ constexpr std::size_t kLengthSize = 4;
 constexpr std::size_t kHeaderSize = 17;  // type, incarnation, term, round
 // What an idle connection's reader may keep allocated.
 constexpr std::size_t kKeptBytes = 1024;
-// First bytes that a message quotes.
-constexpr std::size_t kQuotedBytes = 16;
 
 template <std::unsigned_integral T>
 T number_at(Bytes bytes) {
@@ -23,28 +22,12 @@ T number_at(Bytes bytes) {
   return number;
 }
 
-std::string hex(std::string_view bytes) {
-  std::string out;
-  for (const char byte : bytes.substr(0, kQuotedBytes)) {
-    if (!out.empty()) out += ' ';
-    out += format("{:02x}", static_cast<unsigned char>(byte));
-  }
-  if (bytes.size() > kQuotedBytes) out += " ...";
-  return out;
-}
-
-// What the first bytes of a connection are taken for. A short first read may be the start of a word.
+// What the first bytes of a connection are taken for.
 std::string stranger_of(std::string_view seen) {
-  const auto may_be = [&](std::string_view word) { return seen.starts_with(word) || word.starts_with(seen); };
-  constexpr std::string_view kHttp[] = {"GET ",     "HEAD ",    "POST ",  "PUT ",   "PATCH ",   "DELETE ",
-                                        "OPTIONS ", "TRACE ", "PRI * ", "CONNECT ", "HTTP/"};
-  std::string_view name;
-  if (std::ranges::any_of(kHttp, may_be)) name = "HTTP";
-  if (may_be("SSH-")) name = "SSH";
-  if (may_be("\x16\x03")) name = "TLS";
-  if (may_be(std::string_view("\x00\xCE\xF7\x85\x3C", 5))) name = "PyTorch's TCPStore protocol";
-  if (!name.empty()) return format("it speaks {}, not elastic-run's agent protocol", name);
-  return format("it does not speak elastic-run's agent protocol (first bytes {})", hex(seen));
+  if (const auto stranger = recognised(seen)) {
+    return format("it speaks {}, not elastic-run's agent protocol", name_of(*stranger));
+  }
+  return format("it does not speak elastic-run's agent protocol ({})", first_bytes_text(seen));
 }
 
 }  // namespace

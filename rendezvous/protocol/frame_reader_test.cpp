@@ -95,7 +95,7 @@ TEST_CASE("strangers are known by their first bytes, in one piece or byte by byt
   using namespace std::string_literals;
   const std::pair<std::string, std::string> strangers[] = {
       {"GET / HTTP/1.1\r\n\r\n", "it speaks HTTP, not"},
-      {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "it speaks HTTP, not"},
+      {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "it speaks HTTP/2 (gRPC, etcd), not"},
       {"HTTP/1.1 400 Bad Request\r\n", "it speaks HTTP, not"},
       {"SSH-2.0-OpenSSH_9.2", "it speaks SSH, not"},
       {"\x16\x03\x01\x02\x00\x01"s, "it speaks TLS, not"},

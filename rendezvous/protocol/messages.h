@@ -107,6 +107,19 @@ struct JobRules {
   bool operator==(const JobRules&) const = default;
 };
 
+// Whether nodes are checked before workers start, and what follows from it. As JobRules: those of the first node hold.
+struct CheckRules {
+  enum class When : std::uint8_t {
+    kNever,
+    kFirst,    // a node before its first round
+    kSuspect,  // and one again on which a worker has failed first
+    kAlways,   // all before each round
+  };
+  When when = When::kNever;
+  bool excludes_stragglers = false;
+  bool operator==(const CheckRules&) const = default;
+};
+
 // What an agent knows of the job when it (re)joins: from these facts of all, a coordinator that has lost
 // its memory rebuilds the job.
 struct AgentFacts {
@@ -137,6 +150,9 @@ struct NodeJoins {
   JobTerms terms = {};
   JobRules rules = {};
   AgentFacts facts = {};
+  std::string addresses = {};            // numeric, of its interfaces, with spaces between them
+  CheckRules check = {};
+  std::uint32_t session = 0;             // so many sessions the agent has opened before, if it counts them
   bool operator==(const NodeJoins&) const = default;
 };
 // The answer to RunCheck: what the check of this phase has found, in the form that the check plan knows.
@@ -178,8 +194,15 @@ struct NodeLeaves {
   int signal = 0;
   bool operator==(const NodeLeaves&) const = default;
 };
+// How long a node may gather its details of the first failure, and the end of a job waits for one that was about to
+// tell them.
+inline constexpr std::int64_t kDetailsMs = 2000;
+
 // The verdict has arrived and is kept until the coordinator says Dismiss.
 struct VerdictHeard {
+  // What is known of the worker that failed first, where that was one of ours: for every node's report. Opaque to
+  // coordinator and agents, at most limits::kAgentDetailsBytes.
+  std::string details = {};
   bool operator==(const VerdictHeard&) const = default;
 };
 using AgentMessage = std::variant<NodeJoins, StoreIsOpen, WorkerFailed, WorkersSucceeded, NodeCannotRun,
@@ -196,6 +219,8 @@ struct PrepareRound {
   int losses = 0;                 // of nodes, in the job so far
   std::uint64_t membership = 0;   // a digest of who is in the round: the same on all its nodes
   bool charged = true;            // it came of a failure that --max-restarts counts
+  // For the node that serves the round's store: who may connect to it, as NodeJoins::addresses; empty: everybody.
+  std::string admits = {};
   bool operator==(const PrepareRound&) const = default;
 };
 // One phase of the check before training; answered by CheckDone.
@@ -221,11 +246,24 @@ struct EndJob {
 };
 // Every node has heard the verdict: go.
 struct Dismiss {
+  std::string details = {};  // what a VerdictHeard has brought, if one did
   bool operator==(const Dismiss&) const = default;
 };
 // Give a sign of life: another node claims the same rank.
 struct AreYouThere {
   bool operator==(const AreYouThere&) const = default;
+};
+// What a node that has no part in a round waits for: now and then, where that takes longer than a moment. Only for
+// its user, and only for agents of version 1.1 and later.
+struct Awaiting {
+  int here = 0;   // nodes that are ready for the next round,
+  int least = 0;  // of so many at least
+  int most = 0;   // and at most
+  std::int64_t for_ms = 0;  // that the job has waited for nodes; 0: it does not
+  // Until the round begins with those who are here, where they are enough, or else the wait fails.
+  std::optional<std::int64_t> left_ms = {};
+  std::string what = {};  // what it waits for instead of nodes, as a clause; empty: for nodes
+  bool operator==(const Awaiting&) const = default;
 };
 // The node is not taken into the job, and the session ends. With `retry_ms` it may come again after so
 // long; without, its job ends for `reason`.
@@ -246,6 +284,6 @@ struct Rejected {
   bool operator==(const Rejected&) const = default;
 };
 using CoordinatorMessage = std::variant<PrepareRound, RunWorkers, StopWorkers, EndJob, RunCheck, Dismiss, Rejected,
-                                        AreYouThere>;
+                                        AreYouThere, Awaiting>;
 
 }  // namespace elastic::protocol

@@ -64,7 +64,7 @@ struct SessionError {
     kRefused,      // the other side said so, for the reason in the text
   };
   Kind kind = Kind::kMalformed;
-  std::string text;  // for a person: "it speaks version 2.0 of the agent protocol, and we speak 1.0"
+  std::string text;  // for a person: "it speaks version 2.0 of the agent protocol, and we speak 1.1"
 };
 
 // The agent's end.
@@ -169,7 +169,8 @@ class CoordinatorSession {
   void set_stamp(Term term, Incarnation incarnation);
   // Ends the session; the reason is told to the agent.
   void refuse(const std::string& reason, ByteString& out);
-  // Before the welcome only Rejected may be sent. After a SessionError nothing is.
+  // Before the welcome only Rejected may be sent. After a SessionError nothing is, nor ever what the agent's version
+  // has not.
   void send(const CoordinatorMessage& message, ByteString& out);
   void kept(std::uint64_t number, ByteString& out);
 
@@ -193,6 +194,7 @@ class CoordinatorSession {
   State state_ = State::kStart;
   FrameReader reader_;
   Introduction introduction_;
+  std::uint16_t minor_ = 0;    // of the agent's version
   Proof expected_{};           // of the agent
   bool mark_is_sent_ = false;
   bool has_joined_ = false;    // NodeJoins has come

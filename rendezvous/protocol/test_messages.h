@@ -146,6 +146,10 @@ class Maker {
     draw(rules.keep_out_ms);
     draw(rules.job_losses);
   }
+  void draw(CheckRules& rules) {
+    draw(rules.when, 4);
+    draw(rules.excludes_stragglers);
+  }
   void draw(NodeJoins& message) {
     draw(message.local_world_size);
     draw(message.role, 1024);
@@ -156,6 +160,9 @@ class Maker {
     draw(message.terms);
     draw(message.rules);
     draw(message.facts);
+    draw(message.addresses, 4096);
+    draw(message.check);
+    draw(message.session);
   }
   void draw(StoreIsOpen& message) {
     draw(message.round);
@@ -180,7 +187,7 @@ class Maker {
     draw(message.phase);
     draw(message.result, 131072);
   }
-  void draw(VerdictHeard&) {}
+  void draw(VerdictHeard& message) { draw(message.details, 65536); }
 
   void draw(PrepareRound& message) {
     draw(message.round);
@@ -191,6 +198,7 @@ class Maker {
     draw(message.losses);
     draw(message.membership);
     draw(message.charged);
+    draw(message.admits, 131072);
   }
   void draw(RunWorkers& message) {
     draw(message.round);
@@ -206,13 +214,21 @@ class Maker {
     draw(message.phase);
     draw(message.order, 131072);
   }
-  void draw(Dismiss&) {}
+  void draw(Dismiss& message) { draw(message.details, 65536); }
   void draw(Rejected& message) {
     draw(message.why, 8);
     draw(message.reason, 16384);
     draw(message.retry_ms);
   }
   void draw(AreYouThere&) {}
+  void draw(Awaiting& message) {
+    draw(message.here);
+    draw(message.least);
+    draw(message.most);
+    draw(message.for_ms);
+    draw(message.left_ms);
+    draw(message.what, 16384);
+  }
 
   Source& source_;
 };

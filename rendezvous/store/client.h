@@ -70,6 +70,8 @@ class Client {
   // does it, and fails; unless the keys come just then. The connection goes on.
   void wait(Keys keys, std::int64_t timeout_ms, Done<void> done);
 
+  // This host's address of the connection, numeric; empty while there is none.
+  std::string local_address() const { return stream_ ? stream_->local_address() : std::string(); }
   // Why the connection has ended; nothing while it is made or stands.
   const std::optional<Error>& ended() const { return ended_; }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "src/base/limits.h"
+#include "src/base/strangers.h"
 #include "src/base/text.h"
 
 namespace elastic::store {
@@ -23,36 +24,11 @@ constexpr std::array<std::uint8_t, 5> kHello = {0x00, 0xCE, 0xF7, 0x85, 0x3C};
 constexpr std::size_t kKeptBytes = 128;
 // Room made at once for a list that is only announced.
 constexpr std::uint64_t kFirstListRoom = 1024;
-// First bytes that a message quotes.
-constexpr std::size_t kQuotedBytes = 16;
-
 std::string_view as_text(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-std::string hex(std::string_view bytes) {
-  std::string out;
-  for (const char byte : bytes.substr(0, kQuotedBytes)) {
-    if (!out.empty()) out += ' ';
-    out += format("{:02x}", static_cast<unsigned char>(byte));
-  }
-  if (bytes.size() > kQuotedBytes) out += " ...";
-  return out;
-}
-
 std::size_t most_bytes(bool is_key) { return is_key ? limits::kStoreKeyBytes : limits::kStorePayloadBytes; }
-
-// Whether one of the words starts with the other: as much as can be said of a short first read.
-bool may_be(std::string_view seen, std::string_view word) {
-  return seen.starts_with(word) || word.starts_with(seen);
-}
-
-bool may_be_http(std::string_view seen) {
-  constexpr std::string_view kMethods[] = {"GET ",     "HEAD ",    "POST ",  "PUT ",   "PATCH ",
-                                           "DELETE ",  "OPTIONS ", "TRACE ", "PRI * ", "CONNECT "};
-  return std::any_of(std::begin(kMethods), std::end(kMethods),
-                     [&](std::string_view method) { return may_be(seen, method); });
-}
 
 // Before VALIDATE existed a request was an op from 0 to 12 and the length of a key. A first byte of
 // 0 is judged only when the whole length is there: it may as well be VALIDATE with a wrong magic.
@@ -64,16 +40,26 @@ bool may_be_old_torch(std::string_view seen) {
   return length <= limits::kStoreKeyBytes;
 }
 
-Refusal stranger(std::string_view seen) {
+Refusal::Kind kind_of(Stranger stranger) {
+  switch (stranger) {
+    case Stranger::kHttp:
+    case Stranger::kHttpAnswer:
+    case Stranger::kHttp2: return Refusal::Kind::kHttp;
+    case Stranger::kTls: return Refusal::Kind::kTls;
+    case Stranger::kSsh: return Refusal::Kind::kSsh;
+    case Stranger::kTcpStore:  // cannot be: it would not be wrong
+    case Stranger::kRedis: break;
+  }
+  return Refusal::Kind::kUnknownProtocol;
+}
+
+Refusal stranger_of(std::string_view seen) {
   using Kind = Refusal::Kind;
-  const auto first = static_cast<unsigned char>(seen[0]);
-  const auto speaks = [](Kind kind, std::string_view name) {
-    return Refusal{kind, format("it speaks {}, not PyTorch's TCPStore protocol", name)};
-  };
-  if (may_be_http(seen)) return speaks(Kind::kHttp, "HTTP");
-  if (may_be(seen, "SSH-")) return speaks(Kind::kSsh, "SSH");
-  if (may_be(seen, "\x16\x03")) return speaks(Kind::kTls, "TLS");
-  if (may_be(seen, "\xCE\xF7\x85\x3C")) {
+  constexpr std::string_view kMagic = "\xCE\xF7\x85\x3C";
+  if (const auto stranger = recognised(seen)) {
+    return {kind_of(*stranger), format("it speaks {}, not PyTorch's TCPStore protocol", name_of(*stranger))};
+  }
+  if (seen.starts_with(kMagic) || kMagic.starts_with(seen)) {
     return {Kind::kQueryMagic,
             "it speaks a TCPStore protocol of 2023 that no release kept; use torch 2.2 or newer"};
   }
@@ -81,12 +67,11 @@ Refusal stranger(std::string_view seen) {
     return {Kind::kOldTorch,
             "it speaks the TCPStore protocol of torch 2.1 or older; use torch 2.2 or newer"};
   }
-  if (first == kHello[0]) {
-    return {Kind::kWrongMagic,
-            format("its VALIDATE has a wrong magic number (first bytes {})", hex(seen))};
+  const std::string quoted = first_bytes_text(seen);
+  if (static_cast<unsigned char>(seen[0]) == kHello[0]) {
+    return {Kind::kWrongMagic, format("its VALIDATE has a wrong magic number ({})", quoted)};
   }
-  return {Kind::kUnknownProtocol,
-          format("it does not speak PyTorch's TCPStore protocol (first bytes {})", hex(seen))};
+  return {Kind::kUnknownProtocol, format("it does not speak PyTorch's TCPStore protocol ({})", quoted)};
 }
 
 }  // namespace
@@ -148,7 +133,7 @@ bool Decoder::take_hello(Bytes& bytes) {
       // What came in earlier reads was right so far, so it is known.
       std::string seen(as_text(Bytes(kHello).first(hello_size_ - taken)));
       seen += as_text(bytes);
-      refusal_ = stranger(seen);
+      refusal_ = stranger_of(seen);
       refused_ = true;
       return false;
     }

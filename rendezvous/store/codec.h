@@ -71,6 +71,7 @@ struct Refusal {
     kUnreadReplies,
     kStoreFull,        // the keyspace's bound
     kTransitFull,      // the bound of what all clients have under way
+    kNotAdmitted,      // its address is none of the round's
     kSilent,           // no VALIDATE in time
   };
   Kind kind;

@@ -153,6 +153,9 @@ TEST_CASE("a stranger is refused by its first byte and named by what it seems to
   CHECK(kind_of(std::string("\x16\x03\x01\x02\x00\x01", 6)) == Kind::kTls);
   CHECK(kind_of("\x16") == Kind::kTls);
   CHECK(kind_of("\x16\x55\x55\x55") == Kind::kUnknownProtocol);
+  CHECK(kind_of("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") == Kind::kHttp);
+  CHECK(kind_of("*1\r\n$4\r\nPING\r\n") == Kind::kUnknownProtocol);
+  CHECK(decode("*1\r\n").refusal.reason == "it speaks Redis's protocol, not PyTorch's TCPStore protocol");
   CHECK(kind_of("hello") == Kind::kUnknownProtocol);
   CHECK(kind_of(std::string("\xFF\x00\x00", 3)) == Kind::kUnknownProtocol);
   CHECK(kind_of("GEX") == Kind::kUnknownProtocol);

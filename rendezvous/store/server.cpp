@@ -72,6 +72,14 @@ Result<std::unique_ptr<Server>> Server::open(net::Loop& loop, const std::string&
   return server;
 }
 
+std::unique_ptr<Server> Server::without_port(net::Loop& loop, const ServerBounds& bounds) {
+  return std::unique_ptr<Server>(new Server(loop, bounds));
+}
+
+void Server::adopt(std::unique_ptr<net::Stream> stream, Bytes bytes) {
+  if (Connection* connection = accept(std::move(stream))) serve(*connection, bytes);
+}
+
 Server::~Server() {
   connections_.clear();
   keyspace_.reset();
@@ -83,7 +91,7 @@ void Server::reset() {
   connections_.clear();
   newcomers_.clear();
   transit_bytes_ = 0;
-  listener_->refuse_queued();
+  if (listener_) listener_->refuse_queued();
   keyspace_ = std::make_unique<Keyspace>(bounds_.store_bytes);
   watch_memory();
 }
@@ -97,8 +105,15 @@ Server::Stats Server::stats() const {
   return stats;
 }
 
-void Server::accept(std::unique_ptr<net::Stream> stream) {
+Server::Connection* Server::accept(std::unique_ptr<net::Stream> stream) {
   ++stats_.accepted;
+  const std::string address = stream->peer_address();
+  if (!admission_.admits(address)) {
+    tell_refused(address, {Refusal::Kind::kNotAdmitted,
+                           "no node of this round has this address; if it belongs to the job all the same (behind "
+                           "address translation, say), give --rdzv-conf=store_admits=all"});
+    return nullptr;
+  }
   auto connection = std::make_unique<Connection>(++last_client_, std::move(stream));
   Connection* served = connection.get();
   connections_.emplace(served->client, std::move(connection));
@@ -106,6 +121,7 @@ void Server::accept(std::unique_ptr<net::Stream> stream) {
   if (newcomers_.size() == 1) next_deadline_.start(bounds_.greeting_ms, [this] { close_silent_newcomers(); });
   served->stream->start({.on_data = [this, served](Bytes bytes) { serve(*served, bytes); },
                          .on_end = [this, served] { close(served->client); }});
+  return served;
 }
 
 void Server::serve(Connection& connection, Bytes bytes) {
@@ -190,19 +206,24 @@ void Server::end_who_has_most_under_way() {
 }
 
 void Server::refuse(Connection& connection, const Refusal& refusal) {
+  tell_refused(connection.stream->peer(), refusal);
+  close(connection.client);
+}
+
+void Server::tell_refused(const std::string& peer, const Refusal& refusal) {
   ++stats_.refused;
-  const std::string text = format("worker store on port {} closed the connection from {}: {}",
-                                  port(), connection.stream->peer(), refusal.reason);
+  const std::string text =
+      format("worker store{} closed the connection from {}: {}", listener_ ? format(" on port {}", port()) : "", peer,
+             refusal.reason);
   const auto kind = static_cast<std::size_t>(refusal.kind);
   if (told_.test(kind)) {
-    log::debug(text);
+    log::debug("store_refused", text);
   } else if (concerns_user(refusal.kind)) {
-    log::warning(text);
+    log::warning("store_refused", text);
   } else {
-    log::info(text);
+    log::info("store_refused", text);
   }
   told_.set(kind);
-  close(connection.client);
 }
 
 void Server::close(ClientId client) {

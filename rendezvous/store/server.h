@@ -8,8 +8,10 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "rendezvous/store/admission.h"
 #include "rendezvous/store/keyspace.h"
 #include "src/base/limits.h"
 #include "src/base/result.h"
@@ -43,12 +45,20 @@ class Server final : private Outbox {
   // Serves from the next turn of the loop on. Fails as net::Listener::open does.
   static Result<std::unique_ptr<Server>> open(net::Loop& loop, const std::string& address, std::uint16_t port,
                                               const ServerBounds& bounds = {});
+  // One without a port: somebody else accepts its connections.
+  static std::unique_ptr<Server> without_port(net::Loop& loop, const ServerBounds& bounds = {});
+  // Serves a connection that somebody else has accepted, and of which these bytes have been read.
+  void adopt(std::unique_ptr<net::Stream> stream, Bytes bytes);
   // Closes the port and every connection.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  std::uint16_t port() const { return listener_->port(); }
+  // 0 without one.
+  std::uint16_t port() const { return listener_ ? listener_->port() : 0; }
+
+  // Who may connect from now on; everybody until it is called.
+  void admit(Admission admission) { admission_ = std::move(admission); }
 
   // Starts a new round on the same port: closes every connection, also those that wait in the
   // accept queue, and replaces the keyspace by an empty one. Whoever connects after it sees only
@@ -61,7 +71,8 @@ class Server final : private Outbox {
   struct Connection;
 
   Server(net::Loop& loop, const ServerBounds& bounds);
-  void accept(std::unique_ptr<net::Stream> stream);
+  // Null: it was not admitted, and is closed.
+  Connection* accept(std::unique_ptr<net::Stream> stream);
   void serve(Connection& connection, Bytes bytes);
   std::optional<Refusal> carry_out(Connection& connection, Bytes bytes);
   // Gives the client its replies of this turn; a refusal if it has left too many unread.
@@ -75,6 +86,8 @@ class Server final : private Outbox {
   void recount_transit(Connection& connection);
   void end_who_has_most_under_way();
   void refuse(Connection& connection, const Refusal& refusal);
+  // Each kind is worth one line of the log.
+  void tell_refused(const std::string& peer, const Refusal& refusal);
   void close(ClientId client);
   std::size_t held_bytes() const;
   // Has free memory given back to the system a while after much of it has become free.
@@ -90,6 +103,7 @@ class Server final : private Outbox {
   };
 
   net::Loop& loop_;
+  Admission admission_;
   ServerBounds bounds_;
   std::deque<Newcomer> newcomers_;  // the earliest deadline first; some have greeted or gone since
   net::Timer next_deadline_;

@@ -3,18 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/base/overloaded.h"
+
 namespace elastic::agent {
 
 using namespace protocol;
-
-namespace {
-
-template <class... Cases>
-struct Overloaded : Cases... {
-  using Cases::operator()...;
-};
-
-}  // namespace
 
 AgentEffects Agent::on_event(const AgentEvent& event, std::int64_t now_ms) {
   AgentEffects out;
@@ -31,7 +24,13 @@ AgentEffects Agent::on_event(const AgentEvent& event, std::int64_t now_ms) {
                    }
                    to_lifecycle(e, now_ms, out);
                  },
-                 [&](const LinkConnected& e) { from_link(link_.connected(e.nonce, now_ms), now_ms, out); },
+                 [&](const LinkConnected& e) {
+                   if (e.local) {
+                     link_.set_local(*e.local);
+                     lifecycle_.set_hosts_coordinator(*e.local);
+                   }
+                   from_link(link_.connected(e.nonce, now_ms), now_ms, out);
+                 },
                  [&](const LinkBroken& e) { from_link(link_.broken(e.why, owner(), now_ms), now_ms, out); },
                  [&](const LinkReceived& e) { from_link(link_.received(e.bytes, owner(), now_ms), now_ms, out); },
                  [&](const LinkTimerFired&) { timer_at_ms_.reset(); },
@@ -98,19 +97,26 @@ void Agent::delivered(const CoordinatorMessage& message, std::int64_t now_ms, Ag
   // What is ordered may be old: with the message before it the node may have come to need a lease that is over.
   from_link(link_.look(owner(), now_ms), now_ms, out);
   if (ended_) return;
+  out.emplace_back(Link::Deliver{message});
   // A node that only stood by bears witness of the verdict, too.
   if (std::holds_alternative<PrepareRound>(message) || std::holds_alternative<EndJob>(message)) link_.belongs();
   if (const auto* rejected = std::get_if<Rejected>(&message)) {
     must_be_idle_ = true;
-    from_link(link_.rejected(rejected->retry_ms, now_ms), now_ms, out);
+    from_link(link_.rejected(rejected->reason, rejected->retry_ms, now_ms), now_ms, out);
   }
   to_lifecycle(FromCoordinator{message}, now_ms, out);
 }
 
-NodeJoins Agent::joins() const {
+std::optional<Waiting> Agent::waiting() const {
+  if (!lifecycle_.is_idle() || lifecycle_.has_verdict()) return lifecycle_.waiting();
+  return link_.attached() ? lifecycle_.waiting_for_round() : link_.waiting();
+}
+
+NodeJoins Agent::joins() {
   NodeJoins joins = lifecycle_.joins();
   joins.facts.term = link_.term();
   joins.facts.incarnation = link_.own_incarnation();
+  joins.session = sessions_++;
   return joins;
 }
 

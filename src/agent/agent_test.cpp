@@ -150,6 +150,33 @@ TEST_CASE("an agent finds its coordinator, runs a round, and ends when it is dis
   CHECK(tied.log.empty());
 }
 
+TEST_CASE("details that are gathered while the connection is broken arrive over the next one") {
+  for (const bool early : {true, false}) {
+    Tied tied({.shares_details = true});
+    tied.run();
+    tied.event(WorkerStarted{0, 100});
+    tied.event(WorkerExited{0, {.code = 3}, 5});
+    tied.all_gone();
+    const EndJob end{{.outcome = Verdict::Outcome::kFailed, .failures = tied.agent.lifecycle().failures()}};
+    tied.say(end);
+    CHECK(tied.count<GatherDetails>() == 1);
+    CHECK(tied.other.last<VerdictHeard>() == nullptr);
+    tied.reachable = false;
+    tied.broken();
+    if (early) tied.event(DetailsGathered{"Traceback"});
+    tied.reachable = true;
+    tied.pass(1000);
+    REQUIRE(tied.sessions() == 2);
+    tied.say(end);
+    if (!early) tied.event(DetailsGathered{"Traceback"});
+    REQUIRE(tied.other.last<VerdictHeard>() != nullptr);
+    CHECK(tied.other.last<VerdictHeard>()->details == "Traceback");
+    CHECK(tied.count<GatherDetails>() == 1);
+    tied.say(Dismiss{"Traceback"});
+    CHECK(tied.finished().has_value());
+  }
+}
+
 TEST_CASE("an agent that has not found its coordinator yet ends as soon as it is told to") {
   Tied tied;
   tied.reachable = false;
@@ -175,6 +202,7 @@ TEST_CASE("what an agent reports when it is back has what it was in, and what it
   Tied tied;
   tied.other.welcome.term = 3;
   tied.run(5);
+  tied.pass(1000);
   tied.broken();
   const AgentFacts facts = tied.other.last<NodeJoins>()->facts;
   CHECK(facts.incarnation == 7);
@@ -317,6 +345,7 @@ TEST_CASE("a verdict that others may not have heard is told to a coordinator tha
     tied.event(WorkerExited{1, {}, 5});
     tied.say(EndJob{{.outcome = Verdict::Outcome::kSucceeded, .round = 0}});
     tied.all_gone();
+    tied.pass(1000);
     tied.reachable = is_back;
     tied.broken();
     if (is_back) {
@@ -336,6 +365,7 @@ TEST_CASE("a node with a verdict that is turned away keeps it and ends, without 
   Tied tied;
   tied.run();
   tied.say(EndJob{{.outcome = Verdict::Outcome::kFailed, .reason = "why"}});
+  tied.pass(1000);
   tied.broken();
   CHECK(tied.sessions() == 2);
   tied.say(Rejected{Rejected::Why::kRoundWentOn, "it goes on", 0});
@@ -350,6 +380,7 @@ TEST_CASE("a node with a verdict that is turned away keeps it and ends, without 
 TEST_CASE("a coordinator that does not come back ends the job for the node, and no worker is left") {
   Tied tied;
   tied.run();
+  tied.pass(1000);
   tied.reachable = false;
   tied.broken();
   tied.pass(3000);

@@ -64,6 +64,7 @@ Effects Lifecycle::on_event(const Event& event, std::int64_t now_ms) {
     if (const auto* started = std::get_if<StartTimer>(&effect)) deadline_ms_ = now_ms + started->delay_ms;
     if (std::holds_alternative<StopTimer>(effect)) deadline_ms_.reset();
   }
+  if (std::exchange(was_idle_, is_idle()) != is_idle()) idle_since_ms_ = now_ms;
   if (const Waited waited = waited_for(); std::exchange(waited_, waited) != waited) waited_since_ms_ = now_ms;
   return out;
 }
@@ -81,7 +82,10 @@ NodeJoins Lifecycle::joins() const {
                   .node_rank = settings_.node_rank,
                   .hosts_coordinator = settings_.hosts_coordinator,
                   .terms = settings_.terms,
-                  .rules = settings_.rules};
+                  .rules = settings_.rules,
+                  .facts = {},
+                  .addresses = settings_.addresses,
+                  .check = settings_.check};
   AgentFacts& facts = joins.facts;
   // Only what a coordinator has decided, and others may not have heard.
   if (!dismissed_ && !mutant::is('e')) facts.verdict = verdict_;
@@ -124,17 +128,21 @@ bool Lifecycle::needs_lease() const {
          (state_ == State::kEnding && !nothing_left_);
 }
 
-void Lifecycle::on(const FromCoordinator& event, std::int64_t, Effects& out) {
+void Lifecycle::on(const FromCoordinator& event, std::int64_t now_ms, Effects& out) {
+  if (const auto* news = std::get_if<Awaiting>(&event.message)) take_news(*news, now_ms);
   std::visit([&](const auto& known) { told(known, out); }, event.message);
 }
 
 void Lifecycle::told(const PrepareRound& message, Effects& out) {
   if (state_ != State::kIdle) {
-    out.push_back(Warn{format("round {} cannot be prepared: round {} has not ended on this node", message.round, round_.round)});
+    out.push_back(Warn{format("round {} cannot be prepared: round {} has not ended on this node", message.round,
+                              round_.round),
+                       "round_refused"});
     return;
   }
   state_ = State::kPreparing;
   round_ = message;
+  news_.reset();
   workers_.assign(static_cast<std::size_t>(settings_.local_world_size), Worker{});
   exited_well_ = 0;
   failures_.clear();
@@ -143,7 +151,7 @@ void Lifecycle::told(const PrepareRound& message, Effects& out) {
     const std::string count = message.charged
                                   ? format("restart {} of {}", message.restart_count, message.max_restarts)
                                   : "not counted as a restart";
-    out.push_back(Warn{format("{}; restarting all workers ({})", message.reason, count), "restart"});
+    out.push_back(Warn{format("{}; {} all workers ({})", message.reason, has_run_ ? "restarting" : "starting", count), "restart"});
   }
   run_with_store_.reset();
   logs_awaited_ = false;
@@ -155,14 +163,23 @@ void Lifecycle::told(const PrepareRound& message, Effects& out) {
     out.push_back(StartTimer{kOpenLogsMs});
   }
   // The worker store is served by the node of group rank 0; the others hear where it is.
-  if (message.place.node_rank == 0) out.push_back(OpenStore{});
+  if (message.place.node_rank != 0) return;
+  ++stores_awaited_;
+  out.push_back(OpenStore{message.admits});
+}
+
+bool Lifecycle::is_store_of_this_round() {
+  if (stores_awaited_ == 0 || --stores_awaited_ > 0) return false;
+  return state_ == State::kPreparing;
 }
 
 void Lifecycle::on(const StoreOpened& event, std::int64_t, Effects& out) {
+  if (!is_store_of_this_round()) return;
   out.push_back(ToCoordinator{StoreIsOpen{round_.round, event.endpoint}});
 }
 
 void Lifecycle::on(const StoreFailed& event, std::int64_t, Effects& out) {
+  if (!is_store_of_this_round()) return;
   out.push_back(ToCoordinator{NodeCannotRun{round_.round, event.reason}});
 }
 
@@ -176,6 +193,7 @@ void Lifecycle::told(const RunWorkers& message, Effects& out) {
 void Lifecycle::start_if_ready(Effects& out) {
   if (state_ != State::kPreparing || logs_awaited_ || !run_with_store_) return;
   state_ = State::kRunning;
+  has_run_ = true;
   out.push_back(StartWorkers{round_, *run_with_store_});
   const bool another_may_come = round_.restart_count < round_.max_restarts;
   if (settings_.logs && another_may_come) out.push_back(StartTimer{kPrepareLogsMs});
@@ -262,9 +280,12 @@ void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
   if (state_ == State::kSucceeded) {
     if (!waits_in_barrier()) return;  // it was for the logs
     out.push_back(Warn{format("the other nodes have not ended {} s after this one's workers succeeded; it leaves",
-                              settings_.exit_barrier_ms / 1000)});
+                              settings_.exit_barrier_ms / 1000),
+                       "exit_barrier"});
     out.push_back(ToCoordinator{NodeLeaves{}});
-    verdict_ = Verdict{.outcome = Verdict::Outcome::kSucceeded, .round = round_.round, .restarts_used = round_.restart_count};
+    verdict_ = Verdict{.outcome = Verdict::Outcome::kSucceeded,
+                       .round = round_.round,
+                       .restarts_used = round_.restart_count};
     dismissed_ = true;
     state_ = State::kEnding;
     return sweep(kSigTerm, out);
@@ -274,6 +295,7 @@ void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
     out.push_back(GiveUpLogs{});
     return start_if_ready(out);
   }
+  if (gathering_ == Gathering::kAwaited) return has_gathered({}, out);
   if (state_ != State::kStopping && state_ != State::kEnding) return;
   if (awaiting_order_) return gone(out);  // none has come
   switch (sweep_) {
@@ -316,6 +338,7 @@ void Lifecycle::gone(Effects& out) {
   out.push_back(CloseStore{});
   if (state_ == State::kEnding) {
     nothing_left_ = true;
+    gather_if_due(out);
     return finish_if_done(out);
   }
   state_ = State::kIdle;
@@ -325,9 +348,10 @@ void Lifecycle::gone(Effects& out) {
 
 void Lifecycle::finish_if_done(Effects& out) {
   if (!verdict_ || !nothing_left_ || !dismissed_) return;
+  if (gathering_ == Gathering::kAwaited) out.push_back(StopTimer{});
   state_ = State::kEnded;
   verdict_->left_behind = left_behind_;
-  out.push_back(Finish{*verdict_});
+  out.push_back(Finish{*verdict_, told_details_.empty() ? details_ : told_details_});
 }
 
 // The job is over for this node whatever the coordinator may say.
@@ -348,14 +372,21 @@ Verdict Lifecycle::stopped_by_order() const {
 }
 
 void Lifecycle::told(const EndJob& message, Effects& out) {
-  out.push_back(ToCoordinator{VerdictHeard{}});
-  if (verdict_) return;
+  if (!verdict_ && settings_.shares_details && is_cause_of(message.verdict)) gathering_ = Gathering::kDue;
+  if (gathering_ == Gathering::kNone) out.push_back(ToCoordinator{VerdictHeard{details_}});
+  if (verdict_) {
+    // The job has gone on without us, and with a coordinator that did not know ours.
+    if (message.verdict.round > verdict_->round) verdict_ = message.verdict;
+    return;
+  }
   verdict_ = message.verdict;
   // A verdict that is the answer to this node's own leaving is no other node's business.
-  if (told_to_leave_ms_ && !settings_.hosts_coordinator && verdict_->outcome == Verdict::Outcome::kStopped) dismissed_ = true;
+  const bool leaves = told_to_leave_ms_ && !settings_.hosts_coordinator;
+  if (leaves && verdict_->outcome == Verdict::Outcome::kStopped) dismissed_ = true;
   if (state_ == State::kIdle) {
     state_ = State::kEnding;
     nothing_left_ = true;
+    gather_if_due(out);
     return finish_if_done(out);
   }
   // Workers that have succeeded may have left children in their groups.
@@ -364,8 +395,37 @@ void Lifecycle::told(const EndJob& message, Effects& out) {
   if (!stopping) sweep(kSigTerm, out);
 }
 
-void Lifecycle::told(const Dismiss&, Effects& out) {
+bool Lifecycle::is_cause_of(const Verdict& verdict) const {
+  if (verdict.outcome != Verdict::Outcome::kFailed || verdict.round != round_.round) return false;
+  const auto first = std::ranges::find(verdict.failures, false, &WorkerFailure::stopped_by_us);
+  if (first == verdict.failures.end() || first->node_rank != round_.place.node_rank) return false;
+  return std::ranges::any_of(failures_, [&](const WorkerFailure& own) {
+    return own.rank == first->rank && own.pid == first->pid && own.wall_ms == first->wall_ms;
+  });
+}
+
+void Lifecycle::gather_if_due(Effects& out) {
+  if (gathering_ != Gathering::kDue || dismissed_) return;
+  gathering_ = Gathering::kAwaited;
+  out.push_back(GatherDetails{});
+  out.push_back(StartTimer{kDetailsMs});
+}
+
+void Lifecycle::on(const DetailsGathered& event, std::int64_t, Effects& out) {
+  if (gathering_ != Gathering::kAwaited) return;
+  out.push_back(StopTimer{});
+  has_gathered(event.text, out);
+}
+
+void Lifecycle::has_gathered(std::string text, Effects& out) {
+  gathering_ = Gathering::kNone;
+  details_ = std::move(text);
+  out.push_back(ToCoordinator{VerdictHeard{details_}});
+}
+
+void Lifecycle::told(const Dismiss& message, Effects& out) {
   dismissed_ = true;
+  told_details_ = message.details;
   finish_if_done(out);
 }
 
@@ -379,11 +439,13 @@ void Lifecycle::told(const Rejected& message, Effects& out) {
   if (message.why == Rejected::Why::kRoundWentOn) {
     if (mutant::is('c')) state_ = State::kIdle;
     if (state_ == State::kIdle) return;
-    out.push_back(Warn{format("the job went on without this node; its workers of round {} are killed", round_.round)});
+    out.push_back(Warn{format("the job went on without this node; its workers of round {} are killed", round_.round),
+                       "round_went_on"});
     return kill_round(out);
   }
-  if (message.retry_ms) return;
+  // Also who is to come again later is out of its round: it joins with nothing of it left.
   if (state_ != State::kIdle) kill_round(out);
+  if (message.retry_ms) return;
   end({.outcome = Verdict::Outcome::kFailed, .reason = message.reason, .round = round_.round}, out);
 }
 
@@ -415,6 +477,7 @@ bool Lifecycle::waits_in_barrier() const {
 
 void Lifecycle::on(const Detached&, std::int64_t, Effects& out) {
   detached_ = true;
+  news_.reset();
   if (state_ == State::kIdle && told_to_leave_ms_) end(stopped_by_order(), out);
 }
 
@@ -429,7 +492,8 @@ void Lifecycle::on(const LeaseOver&, std::int64_t, Effects& out) {
   if (mutant::is('c')) state_ = State::kIdle;
   if (state_ == State::kIdle) return;
   out.push_back(Warn{"the coordinator has not been heard for longer than the lease: the workers are killed, "
-                     "since other nodes may have taken over their ranks"});
+                     "since other nodes may have taken over their ranks",
+                     "lease_over"});
   kill_round(out);
 }
 
@@ -448,6 +512,7 @@ void Lifecycle::on(const GuardianLost&, std::int64_t, Effects& out) {
                      .round = round_.round};
   dismissed_ = true;
   nothing_left_ = false;
+  gathering_ = Gathering::kNone;
   state_ = State::kEnding;
   kill(out);
   out.push_back(AwaitAllGone{});
@@ -461,8 +526,13 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
     return;
   }
   if (told_to_leave_ms_) {
-    const bool insists = event.signal == kSigInt || event.signal == kSigTerm;
-    if (insists && sweep_ == Sweep::kTold && now_ms - *told_to_leave_ms_ >= kSecondSignalMs) kill(out);
+    const bool insists = (event.signal == kSigInt || event.signal == kSigTerm) &&
+                         now_ms - *told_to_leave_ms_ >= kSecondSignalMs;
+    if (insists && gathering_ == Gathering::kAwaited) {
+      out.push_back(StopTimer{});
+      return has_gathered({}, out);
+    }
+    if (insists && sweep_ == Sweep::kTold) kill(out);
     return;
   }
   told_to_leave_ms_ = now_ms;

@@ -29,12 +29,16 @@ struct NodeSettings {
   // What the coordinator is told of the node.
   protocol::AgentId agent = 1;
   std::string address = {};
+  std::string addresses = {};
   std::optional<int> node_rank = {};
   bool hosts_coordinator = true;
   protocol::JobTerms terms = {};
   protocol::JobRules rules = {};
+  protocol::CheckRules check = {};
   // How long a node whose workers have succeeded waits for the others, unless they need it.
   std::int64_t exit_barrier_ms = 300'000;
+  // Where a worker of this node is why the job fails, the others hear what is known of it.
+  bool shares_details = false;
 };
 
 // What happens to an agent.
@@ -78,6 +82,10 @@ struct GuardianLost {};  // the outer process has died
 struct SurvivorsNamed {
   std::string text;
 };
+// What the others are to hear of the worker that failed first; the answer to GatherDetails.
+struct DetailsGathered {
+  std::string text;  // at most limits::kAgentDetailsBytes
+};
 struct NodeChecked {
   protocol::RoundNumber round = 0;
   std::uint32_t phase = 0;
@@ -92,16 +100,20 @@ struct LeaseOver {};
 struct GivenUp {
   std::string reason;
 };
-using Event = std::variant<Begin, NodeChecked, Detached, Attached, LeaseOver, GivenUp, FromCoordinator, StoreOpened, StoreFailed, LogsOpened, LogsFailed, WorkerStarted,
-                           WorkerNotStarted, WorkerExited, AllGone, TimerFired, SignalReceived,
-                           GuardianLost, SurvivorsNamed>;
+using Event = std::variant<Begin, NodeChecked, Detached, Attached, LeaseOver, GivenUp, FromCoordinator,
+                           StoreOpened, StoreFailed, LogsOpened, LogsFailed, WorkerStarted, WorkerNotStarted,
+                           WorkerExited, AllGone, TimerFired, SignalReceived, GuardianLost, SurvivorsNamed,
+                           DetailsGathered>;
 
 // What an agent wants done, in this order.
 struct ToCoordinator {
   protocol::AgentMessage message;
 };
-// Open an empty store for the round; answered by StoreOpened or StoreFailed.
-struct OpenStore {};
+// Open an empty store for the round; answered by one StoreOpened or StoreFailed each, in the order of the
+// orders, however late.
+struct OpenStore {
+  std::string admits = {};  // PrepareRound::admits
+};
 // The round's workers are gone: nobody may write into its store any more.
 struct CloseStore {};
 // Start every worker of the round, local rank 0 first; answered by a WorkerStarted each, or by one
@@ -130,12 +142,15 @@ struct GiveUpLogs {};
 struct NameSurvivors {};
 // Wait no longer for what does not end.
 struct AbandonWorkers {};
+// Nothing of the last round is left, and one of its workers here is why the job has failed: answered by
+// DetailsGathered. It is waited for 2 s at most; Finish may come before the answer.
+struct GatherDetails {};
 // All workers are stopped, as SIGTSTP asked: the launcher may be, too.
 struct Paused {};
 // Tell the user, as a warning.
 struct Warn {
   std::string text;
-  std::string_view event = {};  // a word for programs
+  std::string_view event;  // a word for programs
 };
 struct SignalWorkers {
   int signal = 0;
@@ -149,10 +164,12 @@ struct StopTimer {};
 // The agent is done.
 struct Finish {
   protocol::Verdict verdict;
+  // What DetailsGathered has said, here or on the node where the first failure was; empty where nobody has.
+  std::string details = {};
 };
 using Effect = std::variant<ToCoordinator, CheckNode, OpenStore, CloseStore, OpenLogs, PrepareLogs, GiveUpLogs,
                             StartWorkers, SignalWorkers, AwaitAllGone, NameSurvivors, AbandonWorkers, Paused,
-                            StartTimer, StopTimer, Warn, Finish>;
+                            StartTimer, StopTimer, Warn, GatherDetails, Finish>;
 using Effects = std::vector<Effect>;
 
 // One node's life: joins, runs the workers of a round, stops them, waits for the next, ends.
@@ -179,10 +196,18 @@ class Lifecycle {
   // Workers may run, and the coordinator could give their ranks to others.
   bool needs_lease() const;
   bool has_verdict() const { return verdict_.has_value(); }
+  // Null before it has heard one.
+  const protocol::Verdict* verdict() const { return verdict_ ? &*verdict_ : nullptr; }
   // Nobody needs to hear of its verdict any more, nor to say anything to it.
   bool is_dismissed() const { return dismissed_; }
   // What it waits for, as the user is to be told; nothing where a wait is no news (workers that run).
   std::optional<Waiting> waiting() const;
+  // The same where it is idle and known to the coordinator.
+  std::optional<Waiting> waiting_for_round() const;
+  // Of the last round, on this node.
+  const std::vector<protocol::WorkerFailure>& failures() const { return failures_; }
+  // The coordinator is in this process, or is not.
+  void set_hosts_coordinator(bool hosts) { settings_.hosts_coordinator = hosts; }
 
  private:
   enum class State { kIdle, kPreparing, kRunning, kSucceeded, kStopping, kEnding, kEnded };
@@ -210,6 +235,7 @@ class Lifecycle {
   void on(const SignalReceived& event, std::int64_t now_ms, Effects& out);
   void on(const GuardianLost&, std::int64_t now_ms, Effects& out);
   void on(const SurvivorsNamed& event, std::int64_t now_ms, Effects& out);
+  void on(const DetailsGathered& event, std::int64_t now_ms, Effects& out);
 
   void told(const protocol::PrepareRound& message, Effects& out);
   void told(const protocol::RunWorkers& message, Effects& out);
@@ -219,7 +245,11 @@ class Lifecycle {
   void told(const protocol::Dismiss& message, Effects& out);
   void told(const protocol::Rejected& message, Effects& out);
   void told(const protocol::AreYouThere&, Effects&) {}  // the session answers
+  void told(const protocol::Awaiting&, Effects&) {}     // taken with its time before
+  void take_news(const protocol::Awaiting& message, std::int64_t now_ms);
 
+  // What has been answered is the store of the round that is being prepared.
+  bool is_store_of_this_round();
   // Starts the workers once they are ordered and their logs are there.
   void start_if_ready(Effects& out);
   // Begins to stop the round with this signal; does nothing if that has begun already.
@@ -230,6 +260,10 @@ class Lifecycle {
   void gone(Effects& out);
   void end(protocol::Verdict verdict, Effects& out);
   void finish_if_done(Effects& out);
+  // A worker that failed here is why the job has.
+  bool is_cause_of(const protocol::Verdict& verdict) const;
+  void gather_if_due(Effects& out);
+  void has_gathered(std::string text, Effects& out);
   bool waits_in_barrier() const;
   protocol::Verdict stopped_by_order() const;
   void pause(std::int64_t now_ms, Effects& out);
@@ -247,6 +281,8 @@ class Lifecycle {
   std::vector<Worker> workers_;
   int exited_well_ = 0;
   bool logs_awaited_ = false;                              // those of the round that is prepared
+  bool has_run_ = false;                                   // workers were started, in whatever round
+  int stores_awaited_ = 0;  // ordered and not answered, those of rounds that are over first
   std::optional<protocol::StoreEndpoint> run_with_store_;  // ordered, and not done yet
   std::vector<protocol::WorkerFailure> failures_;
   // How far a sweep has got, and with it what the timer means when it fires.
@@ -262,10 +298,24 @@ class Lifecycle {
   int leave_signal_ = 0;
   Waited waited_ = Waited::kNothing;              // after the last event
   std::int64_t waited_since_ms_ = 0;
+  bool was_idle_ = false;
+  std::int64_t idle_since_ms_ = 0;
   std::optional<protocol::Verdict> verdict_;
   bool nothing_left_ = false;  // of the last round, and the job is over
+  // The others are to hear the details of the first failure: once nothing is left, and once they are gathered.
+  enum class Gathering { kNone, kDue, kAwaited };
+  Gathering gathering_ = Gathering::kNone;
+  std::string details_;        // our own
+  std::string told_details_;   // another node's, or ours again
   bool dismissed_ = false;     // nobody needs what we know of the verdict
   bool detached_ = false;
+  // The last word of what is waited for, and since when and until when that is by our clock.
+  struct News {
+    protocol::Awaiting message;
+    std::int64_t since_ms = 0;
+    std::optional<std::int64_t> until_ms;
+  };
+  std::optional<News> news_;
 };
 
 }  // namespace elastic::agent

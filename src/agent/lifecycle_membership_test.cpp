@@ -186,12 +186,21 @@ TEST_CASE("a rejection because the round went on kills its workers; one that is 
   CHECK(node.life.is_idle());
 }
 
-TEST_CASE("a rejection for a while leaves the workers to their lease, and one for good ends the node") {
+TEST_CASE("a rejection ends the workers: for a while, so that the node can come again idle, or the node with them") {
   Node node;
   node.run();
+  CHECK(the<SignalWorkers>(node.from(Rejected{Rejected::Why::kKeptOut, "kept out", 300'000})).signal == kKill);
+  CHECK(all<Finish>(node.on(AllGone{})).empty());
+  CHECK(node.life.is_idle());
   CHECK(node.from(Rejected{Rejected::Why::kKeptOut, "kept out", 300'000}).empty());
-  CHECK(the<SignalWorkers>(node.from(Rejected{Rejected::Why::kRankTaken, "taken", {}})).signal == kKill);
-  CHECK(the<Finish>(node.on(AllGone{})).verdict.reason == "taken");
+  Node done;
+  done.run();
+  done.succeed();
+  CHECK(the<SignalWorkers>(done.from(Rejected{Rejected::Why::kKeptOut, "kept out", 300'000})).signal == kKill);
+  Node ended;
+  ended.run();
+  CHECK(the<SignalWorkers>(ended.from(Rejected{Rejected::Why::kRankTaken, "taken", {}})).signal == kKill);
+  CHECK(the<Finish>(ended.on(AllGone{})).verdict.reason == "taken");
 }
 
 TEST_CASE("the verdict is kept until the node is dismissed, and told as long") {
@@ -203,6 +212,17 @@ TEST_CASE("the verdict is kept until the node is dismissed, and told as long") {
   CHECK(node.facts().verdict->reason == "r");
   CHECK(told<VerdictHeard>(node.from(EndJob{{.reason = "another"}})).size() == 1);  // after a new session
   CHECK(the<Finish>(node.from(Dismiss{})).verdict.reason == "r");
+}
+
+TEST_CASE("where the job has gone on after a verdict that only this node heard, the later verdict is the job's") {
+  Node node;
+  node.run();
+  node.succeed();
+  node.from(EndJob{{.outcome = Verdict::Outcome::kFailed, .round = 4}});
+  node.on(AllGone{});
+  CHECK(told<VerdictHeard>(node.from(EndJob{{.outcome = Verdict::Outcome::kSucceeded, .round = 6}})).size() == 1);
+  node.from(EndJob{{.outcome = Verdict::Outcome::kFailed, .round = 5}});
+  CHECK(the<Finish>(node.from(Dismiss{})).verdict.outcome == Verdict::Outcome::kSucceeded);
 }
 
 TEST_CASE("a node that has succeeded waits in the barrier, then leaves; its success is not the job's verdict") {
@@ -296,4 +316,15 @@ TEST_CASE("a phase of the check is ordered while a round is prepared, and its re
   the<SignalWorkers>(node.from(StopWorkers{4, RestartScope::kJob}));
   CHECK(node.on(NodeChecked{4, 1, "late"}).empty());
   CHECK(node.from(RunCheck{4, 2, "late"}).empty());
+}
+
+TEST_CASE("the verdict that answers a node's own leaving is told to no other coordinator: the node goes") {
+  for (const bool leaves : {true, false}) {
+    Node node;
+    node.run();
+    if (leaves) node.on(SignalReceived{kTerm});
+    node.from(EndJob{{.outcome = Verdict::Outcome::kStopped, .signal = kTerm}});
+    CHECK(node.facts().verdict.has_value() == !leaves);
+    CHECK(all<Finish>(node.on(AllGone{})).size() == (leaves ? 1 : 0));
+  }
 }

@@ -418,3 +418,27 @@ TEST_CASE("a death by another signal, and one of our making, wait for no order")
   for (int rank = 0; rank < 2; ++rank) stopped.on(WorkerExited{rank, {.signal = kTerm}, 7});
   told<NodeStopped>(stopped.on(AllGone{}));
 }
+
+TEST_CASE("a store that is opened, or fails, after its round is over is none of the next round's") {
+  for (const bool opens : {true, false}) {
+    Node node;
+    the<OpenStore>(node.from(kFirstRound));
+    node.from(StopWorkers{0, RestartScope::kJob});
+    node.on(AllGone{});
+    PrepareRound second = kFirstRound;
+    second.round = 1;
+    the<OpenStore>(node.from(second));
+    const Event late = opens ? Event{StoreOpened{{"h", 5}}} : Event{StoreFailed{"port in use"}};
+    CHECK(node.on(late).empty());
+    const StoreIsOpen open = told<StoreIsOpen>(node.on(StoreOpened{{"h", 6}}));
+    CHECK(open.round == 1);
+    CHECK(open.endpoint.port == 6);
+  }
+}
+
+TEST_CASE("a store that cannot be opened is no matter where its round is being stopped anyhow") {
+  Node node;
+  node.from(kFirstRound);
+  node.from(StopWorkers{0, RestartScope::kJob});
+  CHECK(node.on(StoreFailed{"port in use"}).empty());
+}

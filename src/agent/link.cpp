@@ -5,6 +5,7 @@
 
 #include "src/base/check.h"
 #include "src/base/mutant.h"
+#include "src/base/overloaded.h"
 #include "src/base/text.h"
 
 namespace elastic::agent {
@@ -14,12 +15,9 @@ using namespace protocol;
 namespace {
 
 constexpr std::int64_t kFirstDelayMs = 50;
-constexpr std::int64_t kLongestDelayMs = 2000;
 
-template <class... Cases>
-struct Overloaded : Cases... {
-  using Cases::operator()...;
-};
+constexpr const char* kNotAnswered = "the connection is not answered";
+constexpr const char* kSaysNothing = "it accepts and says nothing";
 
 }  // namespace
 
@@ -46,7 +44,7 @@ Link::Effects Link::broken(const std::string& why, const Owner& owner, std::int6
   const bool was_attached = state_ == State::kAttached;
   if (was_attached) detach(why, out);
   last_problem_ = why;
-  rest(was_attached ? 0 : back_off(), now_ms);
+  rest(was_attached && has_lasted(now_ms) ? 0 : back_off(), now_ms);
   Effects more = look(owner, now_ms);
   out.insert(out.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   return out;
@@ -59,7 +57,8 @@ Link::Effects Link::received(Bytes bytes, const Owner& owner, std::int64_t now_m
   ByteString reply;
   const std::vector<AgentSession::Event> events = session_->receive(bytes, reply);
   if (!reply.empty()) out.push_back(Write{std::move(reply)});
-  heard_ms_ = now_ms;
+  // Bytes alone are no word: the rest of a frame of which only the length was true may never come.
+  if (!events.empty()) heard_ms_ = now_ms;
   for (const AgentSession::Event& event : events) {
     if (!session_) break;
     take(event, owner, now_ms, out);
@@ -72,7 +71,8 @@ void Link::take(const AgentSession::Event& event, const Owner& owner, std::int64
                  [&](const AgentSession::Welcomed& e) {
                    state_ = State::kAttached;
                    was_attached_ = true;
-                   attempts_ = 0;
+                   attached_ms_ = now_ms;
+                   attempts_ = short_sessions_;
                    lease_ = {e.welcome.loss_timeout_ms};
                    term_ = e.welcome.term;
                    incarnation_ = e.welcome.incarnation;
@@ -82,7 +82,9 @@ void Link::take(const AgentSession::Event& event, const Owner& owner, std::int64
                    out.push_back(Attached{});
                  },
                  [&](const AgentSession::Kept& e) {
-                   const std::int64_t until_ms = e.sent_ms + (mutant::is('f') ? 2 * lease_.loss_timeout_ms : lease_.lease_ms());
+                   const std::int64_t lease_ms =
+                       mutant::is('f') ? 2 * lease_.loss_timeout_ms : lease_.lease_ms();
+                   const std::int64_t until_ms = e.sent_ms + lease_ms;
                    lease_until_ms_ = std::max(lease_until_ms_.value_or(until_ms), until_ms);
                  },
                  [&](const AgentSession::Received& e) {
@@ -108,9 +110,11 @@ void Link::take(const AgentSession::Event& event, const Owner& owner, std::int64
                    last_problem_ = e.text;
                    if (will_not_change && !was_attached_) {
                      state_ = State::kOver;
-                     out.push_back(GiveUp{e.text});
+                     const bool is_named = !settings_.endpoint.empty();
+                     out.push_back(GiveUp{is_named ? format("{}: {}", settings_.endpoint, e.text) : e.text});
                      return;
                    }
+                   if (was_attached) (void)has_lasted(now_ms);
                    rest(back_off(), now_ms);
                  },
              },
@@ -125,10 +129,14 @@ Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
   if (state_ != State::kAttached && now_ms >= give_up_at()) {
     if (state_ != State::kResting) out.push_back(Disconnect{});
     session_.reset();
+    if (state_ == State::kConnecting && last_problem_.empty()) last_problem_ = kNotAnswered;
+    if (state_ == State::kGreeting) last_problem_ = kSaysNothing;
     state_ = State::kOver;
     const std::string problem = last_problem_.empty() ? "" : format(": {}", last_problem_);
-    out.push_back(GiveUp{was_attached_ ? format("the coordinator was lost and has not come back{}", problem)
-                                       : format("no coordinator was found in {} s{}", (now_ms - began_ms_) / 1000, problem)});
+    const std::int64_t seconds = (now_ms - began_ms_) / 1000;
+    const std::string place = settings_.endpoint.empty() ? "" : format(" at {}", settings_.endpoint);
+    out.push_back(GiveUp{was_attached_ ? format("the coordinator{} was lost and has not come back{}", place, problem)
+                                       : format("no coordinator was found{} in {} s{}", place, seconds, problem)});
     return out;
   }
   switch (state_) {
@@ -141,7 +149,7 @@ Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
     case State::kConnecting:
     case State::kGreeting:
       if (now_ms < greet_until_ms_) break;
-      last_problem_ = state_ == State::kConnecting ? "the connection is not answered" : "it accepts and says nothing";
+      last_problem_ = state_ == State::kConnecting ? kNotAnswered : kSaysNothing;
       out.push_back(Disconnect{});
       rest(back_off(), now_ms);
       break;
@@ -150,7 +158,7 @@ Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
         const std::string why = format("the coordinator has been silent for {} ms", now_ms - heard_ms_);
         out.push_back(Disconnect{});
         detach(why, out);
-        rest(0, now_ms);
+        rest(has_lasted(now_ms) ? 0 : back_off(), now_ms);
         break;
       }
       if (now_ms >= keep_alive_at_ms_) {
@@ -175,11 +183,12 @@ Link::Effects Link::send(const AgentMessage& message) {
   return out;
 }
 
-Link::Effects Link::rejected(std::optional<std::int64_t> retry_ms, std::int64_t now_ms) {
+Link::Effects Link::rejected(const std::string& reason, std::optional<std::int64_t> retry_ms, std::int64_t now_ms) {
   Effects out;
   if (state_ == State::kOver) return out;
   out.push_back(Disconnect{});
-  if (state_ == State::kAttached) detach("the coordinator has turned the node away", out);
+  if (state_ == State::kAttached) detach(format("the coordinator has turned the node away: {}", reason), out);
+  last_problem_ = reason;
   session_.reset();
   if (retry_ms) {
     rest(*retry_ms, now_ms);
@@ -214,6 +223,14 @@ std::optional<std::int64_t> Link::next_deadline_ms(const Owner& owner) const {
   return next;
 }
 
+std::optional<Waiting> Link::waiting() const {
+  if (state_ == State::kAttached || state_ == State::kOver) return {};
+  const std::string problem = last_problem_.empty() ? "" : format(" ({})", last_problem_);
+  return Waiting{.what = format("waiting for the coordinator at {}{}", settings_.endpoint, problem),
+                 .since_ms = std::max(began_ms_, since_ms_),
+                 .until_ms = give_up_at()};
+}
+
 // Where a lease is needed and over, the workers go before anything else is done.
 void Link::judge_lease(const Owner& owner, std::int64_t now_ms, Effects& out) {
   if (!owner.needs_lease || !lease_until_ms_ || now_ms < *lease_until_ms_) return;
@@ -232,7 +249,8 @@ void Link::detach(const std::string& why, Effects& out) {
 }
 
 void Link::rest(std::int64_t delay_ms, std::int64_t now_ms) {
-  if (state_ == State::kAttached || delay_ms > kLongestDelayMs) since_ms_ = now_ms + delay_ms;
+  const bool is_told_to_wait = delay_ms > LeaseTimes::kLongestPauseMs;
+  if (state_ == State::kAttached || is_told_to_wait) since_ms_ = now_ms + (is_told_to_wait ? delay_ms : 0);
   session_.reset();
   state_ = State::kResting;
   try_at_ms_ = now_ms + delay_ms;
@@ -241,12 +259,20 @@ void Link::rest(std::int64_t delay_ms, std::int64_t now_ms) {
 // Twice as long each time, spread by half either way, so that a thousand agents do not come at once.
 std::int64_t Link::back_off() {
   std::int64_t delay_ms = kFirstDelayMs;
-  for (int i = 0; i < attempts_ && delay_ms < kLongestDelayMs; ++i) delay_ms *= 2;
+  for (int i = 0; i < attempts_ && delay_ms < LeaseTimes::kLongestPauseMs; ++i) delay_ms *= 2;
   ++attempts_;
   settings_.seed = settings_.seed * 6364136223846793005ULL + 1442695040888963407ULL;
-  delay_ms = std::min(delay_ms, kLongestDelayMs);
+  delay_ms = std::min(delay_ms, LeaseTimes::kLongestPauseMs);
   const auto spread = static_cast<std::int64_t>((settings_.seed >> 33) % static_cast<std::uint64_t>(delay_ms + 1));
   return delay_ms / 2 + spread / 2;
+}
+
+// A session that is cut off as soon as it begins is as good as a failed attempt, and so the next one is rarer.
+bool Link::has_lasted(std::int64_t now_ms) {
+  const bool lasted = now_ms - attached_ms_ >= lease_.renewal_ms();
+  short_sessions_ = lasted ? 0 : short_sessions_ + 1;
+  if (lasted) attempts_ = 0;
+  return lasted;
 }
 
 std::int64_t Link::give_up_at() const {

@@ -9,12 +9,14 @@
 #include "rendezvous/protocol/lease.h"
 #include "rendezvous/protocol/messages.h"
 #include "rendezvous/protocol/session.h"
+#include "src/base/waiting.h"
 
 namespace elastic::agent {
 
 // How a node finds its coordinator, and how long it tries. Times in milliseconds.
 struct LinkSettings {
   std::string job = {};
+  std::string endpoint = {};  // as the user is told of it: "host0:29400"
   protocol::AgentId agent = 1;
   std::string secret = {};
   std::int64_t join_timeout_ms = 600'000;  // from the beginning until the first welcome
@@ -78,12 +80,18 @@ class Link {
   // Lost where no session is open: the next one begins with all that is known.
   Effects send(const protocol::AgentMessage& message);
   // The coordinator has turned the node away; none: for good.
-  Effects rejected(std::optional<std::int64_t> retry_ms, std::int64_t now_ms);
+  Effects rejected(const std::string& reason, std::optional<std::int64_t> retry_ms, std::int64_t now_ms);
   // No word is of use any more.
   void close() { state_ = State::kOver; }
 
   std::optional<std::int64_t> next_deadline_ms(const Owner& owner) const;
 
+  // The coordinator that it is connected to is in this process, or is not.
+  void set_local(bool local) { settings_.local = local; }
+  // It is looking for the coordinator.
+  std::optional<Waiting> waiting() const;
+
+  protocol::AgentId agent() const { return settings_.agent; }
   bool attached() const { return state_ == State::kAttached; }
   protocol::Term term() const { return term_; }
   // Of the job that the coordinator of the last welcome has; 0 before it.
@@ -97,7 +105,10 @@ class Link {
   enum class State : std::uint8_t { kResting, kConnecting, kGreeting, kAttached, kOver };
 
   void rest(std::int64_t delay_ms, std::int64_t now_ms);
+  // How long to wait after an attempt that failed.
   std::int64_t back_off();
+  // Of the session that ends now. Counts those that have not.
+  bool has_lasted(std::int64_t now_ms);
   void detach(const std::string& why, Effects& out);
   void take(const protocol::AgentSession::Event& event, const Owner& owner, std::int64_t now_ms, Effects& out);
   void judge_lease(const Owner& owner, std::int64_t now_ms, Effects& out);
@@ -112,14 +123,16 @@ class Link {
   protocol::Incarnation own_incarnation_ = 0;
   bool was_attached_ = false;
   std::string last_problem_;
-  int attempts_ = 0;
+  int attempts_ = 0;        // that failed, one after the other
+  int short_sessions_ = 0;  // sessions that were cut off at once, one after the other
   std::int64_t began_ms_ = 0;
   std::int64_t since_ms_ = 0;            // since when there has been no session, or none was wanted
   std::int64_t try_at_ms_ = 0;           // kResting
   std::int64_t joined_ms_ = 0;           // when this session's NodeJoins was sent
+  std::int64_t attached_ms_ = 0;         // kAttached: since when
   std::int64_t greet_until_ms_ = 0;      // kConnecting, kGreeting
   std::int64_t keep_alive_at_ms_ = 0;    // kAttached
-  std::int64_t heard_ms_ = 0;            // kAttached: the last word of the coordinator
+  std::int64_t heard_ms_ = 0;            // kAttached: the last whole word of the coordinator
   std::optional<std::int64_t> lease_until_ms_;
 };
 

@@ -64,6 +64,9 @@ struct Tied {
     }
     now_ms = until_ms;
   }
+  void pass_until_attached() {
+    for (int ms = 0; ms < 3000 && !link.attached(); ++ms) pass(1);
+  }
   template <class Kind>
   std::size_t count() const {
     return static_cast<std::size_t>(
@@ -175,6 +178,7 @@ TEST_CASE("a welcome extends no lease of workers that are there: only what is ke
 TEST_CASE("a connection that breaks is made again at once, and a silent coordinator is left after the loss timeout") {
   Tied tied;
   tied.begin();
+  tied.pass(1000);
   tied.broken();
   CHECK(tied.link.attached());
   CHECK(tied.connects_ms.size() == 2);
@@ -185,6 +189,59 @@ TEST_CASE("a connection that breaks is made again at once, and a silent coordina
   tied.pass(1);
   CHECK(tied.connects_ms.size() == 3);
   CHECK(tied.connects_ms.back() == heard_ms + 5000);
+}
+
+TEST_CASE("bytes that never become a word do not keep a session alive") {
+  Tied tied;
+  tied.begin();
+  tied.other.keeps = false;
+  tied.receive({0x00, 0x00, 0x40, 0x00});  // a frame of 16 KiB, it says
+  for (int time = 0; time < 50; ++time) {
+    CHECK(tied.connects_ms.size() == 1);
+    tied.receive({0x00});
+    tied.pass(100);
+  }
+  CHECK(tied.connects_ms.size() == 2);
+}
+
+TEST_CASE("sessions that are cut off as soon as they begin become rarer, too, until one has lasted") {
+  Tied tied;
+  tied.begin();
+  std::vector<std::int64_t> pauses_ms;
+  for (int time = 0; time < 12; ++time) {
+    REQUIRE(tied.link.attached());
+    tied.pass(time % 2 == 0 ? 0 : 999);
+    tied.broken();
+    CHECK(!tied.link.attached());
+    const std::int64_t cut_ms = tied.now_ms;
+    tied.pass_until_attached();
+    pauses_ms.push_back(tied.connects_ms.back() - cut_ms);
+  }
+  CHECK(pauses_ms.front() >= 25);
+  CHECK(pauses_ms.front() <= 50);
+  CHECK(std::ranges::max(pauses_ms) <= 2000);
+  CHECK(pauses_ms.back() >= 1000);
+  tied.pass(1000);
+  tied.broken();
+  CHECK(tied.link.attached());
+  tied.broken();
+  const std::int64_t cut_ms = tied.now_ms;
+  CHECK(!tied.link.attached());
+  tied.pass(50);
+  CHECK(tied.link.attached());
+  CHECK(tied.connects_ms.back() >= cut_ms + 25);
+}
+
+TEST_CASE("a session in which garbage is said is one that was cut off, and attempts go on becoming rarer") {
+  Tied tied;
+  tied.begin();
+  for (int time = 0; time < 8; ++time) {
+    REQUIRE(tied.link.attached());
+    tied.receive(ByteString(64, 0xff));
+    CHECK(!tied.link.attached());
+    tied.pass_until_attached();
+  }
+  CHECK(tied.connects_ms.end()[-1] - tied.connects_ms.end()[-2] >= 1000);
 }
 
 TEST_CASE("attempts become rarer up to two seconds, and agents do not come in step") {
@@ -255,7 +312,9 @@ TEST_CASE("who belongs to a job says so in its next introduction, with the highe
   tied.begin();
   tied.link.belongs();
   tied.other.welcome.term = 4;
+  tied.pass(1000);
   tied.broken();
+  tied.pass(1000);
   tied.broken();
   CHECK(tied.other.introductions.at(1) == Introduction{"j", 1, 7, 1});
   CHECK(tied.other.introductions.at(2) == Introduction{"j", 1, 7, 4});
@@ -293,13 +352,13 @@ TEST_CASE("another secret is an error at once, except from a coordinator after t
 TEST_CASE("who is turned away comes again when it was told to, or never") {
   Tied tied;
   tied.begin();
-  tied.carry(tied.link.rejected(40'000, tied.now_ms));
+  tied.carry(tied.link.rejected("no", 40'000, tied.now_ms));
   CHECK(tied.count<Link::Detached>() == 1);
   tied.pass(39'999);
   CHECK(tied.connects_ms.size() == 1);
   tied.pass(1);
   CHECK(tied.link.attached());
-  tied.carry(tied.link.rejected({}, tied.now_ms));
+  tied.carry(tied.link.rejected("no", {}, tied.now_ms));
   CHECK(!tied.link.next_deadline_ms(tied.owner));
   tied.pass(1'000'000);
   CHECK(tied.connects_ms.size() == 2);
@@ -309,7 +368,7 @@ TEST_CASE("a long rejection does not use up the time that a coordinator is looke
   Tied tied({.rejoin_ms = 1000});
   tied.begin();
   tied.link.belongs();
-  tied.carry(tied.link.rejected(300'000, tied.now_ms));
+  tied.carry(tied.link.rejected("no", 300'000, tied.now_ms));
   tied.pass(300'000);
   CHECK(tied.given_up().empty());
   CHECK(tied.link.attached());

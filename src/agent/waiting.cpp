@@ -5,10 +5,18 @@
 
 #include "src/agent/lifecycle.h"
 #include "src/base/check.h"
+#include "src/base/limits.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
 
 namespace elastic::agent {
+
+namespace {
+
+// Two moments that lie less far apart are the same beginning of a wait, seen through two messages.
+constexpr std::int64_t kSameWaitMs = 1000;
+
+}  // namespace
 
 std::optional<Waiting> Lifecycle::waiting() const {
   const Waited waited = waited_for();
@@ -39,10 +47,45 @@ std::optional<Waiting> Lifecycle::waiting() const {
   return out;
 }
 
+void Lifecycle::take_news(const protocol::Awaiting& message, std::int64_t now_ms) {
+  const auto bounded = [](std::int64_t ms) {
+    return std::clamp<std::int64_t>(ms, 0, limits::kMaxTimeoutSeconds * 1000);
+  };
+  std::int64_t since_ms = now_ms - bounded(message.for_ms);
+  // The same wait does not begin anew because a message was longer on its way than the one before.
+  if (news_ && std::max(news_->since_ms, since_ms) - std::min(news_->since_ms, since_ms) < kSameWaitMs) {
+    since_ms = news_->since_ms;
+  }
+  news_ = News{.message = message, .since_ms = since_ms, .until_ms = {}};
+  if (message.left_ms) news_->until_ms = now_ms + bounded(*message.left_ms);
+}
+
+std::optional<Waiting> Lifecycle::waiting_for_round() const {
+  if (state_ != State::kIdle) return {};
+  if (news_ && !news_->message.what.empty()) {
+    return Waiting{.what = printable(news_->message.what), .since_ms = idle_since_ms_, .until_ms = news_->until_ms};
+  }
+  if (news_) {
+    const protocol::Awaiting& nodes = news_->message;
+    const std::string of = nodes.least == nodes.most ? format("{}", nodes.most)
+                                                     : format("{}:{}", nodes.least, nodes.most);
+    const char* const are = nodes.here == 1 ? "is" : "are";
+    return Waiting{.what = format("waiting for nodes: {} of {} {} here", nodes.here, of, are),
+                   .since_ms = news_->since_ms,
+                   .until_ms = news_->until_ms,
+                   .at_end = nodes.here >= nodes.least ? "the round begins" : ""};
+  }
+  const protocol::JobTerms& terms = settings_.terms;
+  return Waiting{.what = format("waiting for the next round of {} nodes",
+                                terms.min_nodes == terms.max_nodes ? format("{}", terms.min_nodes)
+                                                                   : format("{} to {}", terms.min_nodes, terms.max_nodes)),
+                 .since_ms = idle_since_ms_};
+}
+
 Lifecycle::Waited Lifecycle::waited_for() const {
   if (state_ == State::kPreparing && logs_awaited_) return Waited::kLogs;
-  const bool sweeping = (state_ == State::kStopping || state_ == State::kEnding) && !awaiting_order_;
-  if (!sweeping) return Waited::kNothing;
+  const bool sweeping = state_ == State::kStopping || (state_ == State::kEnding && !nothing_left_);
+  if (!sweeping || awaiting_order_) return Waited::kNothing;
   return sweep_ == Sweep::kTold ? Waited::kEnd : Waited::kDeath;
 }
 

@@ -16,6 +16,9 @@ namespace elastic::agent {
 using Environment = std::vector<std::string>;
 using Variable = std::pair<std::string, std::string>;
 
+// Where the user may have put the job's secret; workers do not get it.
+inline constexpr const char* kSecretVariable = "ELASTIC_RUN_TOKEN";
+
 // The value of a variable in an environment; nothing if it is not set.
 std::optional<std::string> lookup(const Environment& environment, std::string_view name);
 

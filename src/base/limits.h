@@ -54,6 +54,15 @@ inline constexpr std::size_t kAgentHelloBytes = 4096;
 inline constexpr std::size_t kAgentNameBytes = 1024;
 inline constexpr std::size_t kAgentTextBytes = 16 * 1024;
 inline constexpr std::size_t kAgentCheckBytes = 128 * 1024;
+// The addresses of a node; those of all nodes of a round.
+inline constexpr std::size_t kAgentAddressesBytes = 4 * 1024;
+inline constexpr std::size_t kAgentAdmittedBytes = 128 * 1024;
+// What one node tells all others of the worker that failed first.
+inline constexpr std::size_t kAgentDetailsBytes = 64 * 1024;
+// What a coordinator keeps for an agent that does not read: then the connection is closed.
+inline constexpr std::size_t kAgentUnreadBytes = 4 * 1024 * 1024;
+// A job's secret.
+inline constexpr std::size_t kAgentSecretBytes = 4096;
 // Failures in one list of a message.
 inline constexpr std::size_t kAgentFailures = 64;
 // Keep-alives without an answer that an agent remembers.
@@ -65,6 +74,9 @@ inline constexpr std::size_t kLogLineBytes = 64 * 1024;
 inline constexpr std::size_t kStderrTailBytes = 64 * 1024;
 // Output that waits for a slow console, in bytes, stdout and stderr each; above it lines are dropped.
 inline constexpr std::size_t kConsoleWaitingBytes = 4 * 1024 * 1024;
+// What workers that have ended left in their pipes for such a console, in bytes: it waits, too, as long as the console
+// takes some, and the end of a round does not wait for it.
+inline constexpr std::size_t kConsoleRestBytes = 128 * 1024 * 1024;
 // The least that --log-max-bytes may be: less is taken for a mistake.
 inline constexpr std::uint64_t kLeastLogMaxBytes = 4096;
 // Output that waits for a log file, in bytes; above it its worker waits, too, unless the file does not answer.
@@ -82,6 +94,13 @@ inline constexpr std::size_t kEndedJobs = 256;
 inline constexpr std::size_t kHeldNodes = 64;
 // Failures of a round that its verdict carries, those that are the likeliest cause.
 inline constexpr std::size_t kFailuresKept = 64;
+
+// Jobs whose coordinators one file names (store_type=file), and the bytes of such a file.
+inline constexpr std::size_t kClaimsPerFile = 256;
+inline constexpr std::size_t kClaimFileBytes = 2 * 1024 * 1024;
+
+// Addresses of one name that are tried, those first that RFC 6724 puts first.
+inline constexpr std::size_t kAddressesOfName = 64;
 
 // A line of a coordinator's recording that is read, in bytes.
 inline constexpr std::size_t kRecordingLineBytes = 16 * 1024 * 1024;

@@ -113,7 +113,9 @@ Result<Level> parse_level(std::string_view name, std::string_view input) {
 void set_output(std::function<void(std::string_view line)> output) { output_function = std::move(output); }
 void set_level(Level level) { logger().set_level(kLevels[static_cast<int>(level)]); }
 void set_format(Format format) { line_format = format; }
-std::string line(Level level, std::string_view text) { return line_of(level, {}, text, {}); }
+std::string line(Level level, std::string_view event, std::string_view text) {
+  return line_of(level, event, text, {});
+}
 
 void debug(std::string_view event, std::string_view text, Fields fields) { write(Level::kDebug, event, text, fields); }
 void info(std::string_view event, std::string_view text, Fields fields) { write(Level::kInfo, event, text, fields); }
@@ -121,11 +123,17 @@ void warning(std::string_view event, std::string_view text, Fields fields) {
   write(Level::kWarning, event, text, fields);
 }
 void error(std::string_view event, std::string_view text, Fields fields) { write(Level::kError, event, text, fields); }
-void debug(std::string_view text) { write(Level::kDebug, {}, text, {}); }
-void info(std::string_view text) { write(Level::kInfo, {}, text, {}); }
-void warning(std::string_view text) { write(Level::kWarning, {}, text, {}); }
-void error(std::string_view text) { write(Level::kError, {}, text, {}); }
-void critical(std::string_view text) { write(Level::kCritical, {}, text, {}); }
+void debug(std::string_view text) { debug("other", text); }
+void info(std::string_view text) { info("other", text); }
+void warning(std::string_view text) { warning("other", text); }
+void error(std::string_view text) { error("other", text); }
+void critical(std::string_view event, std::string_view text) { write(Level::kCritical, event, text, {}); }
+void critical(std::string_view text) { critical("refused", text); }
+
+void lines(std::string_view text) {
+  if (line_format == Format::kJson || !logger().should_log(spdlog::level::warn)) return;
+  logger().log(spdlog::level::warn, spdlog::string_view_t(text.data(), text.size()));
+}
 
 void answer(std::string_view event, std::string_view text, Fields fields) {
   const std::string made =

@@ -37,20 +37,25 @@ void set_level(Level level);
 void set_format(Format format);
 
 // The line of such an event, with its end: whatever the text contains, it is one line, in JSON valid UTF-8.
-std::string line(Level level, std::string_view text);
+std::string line(Level level, std::string_view event, std::string_view text);
 
-// `event` is a word that a program finds the event by; it stands in JSON only.
+// `event` is a word that a program finds the event by; it stands in JSON only, there in every line.
 void debug(std::string_view event, std::string_view text, Fields fields = {});
 void info(std::string_view event, std::string_view text, Fields fields = {});
 void warning(std::string_view event, std::string_view text, Fields fields = {});
 void error(std::string_view event, std::string_view text, Fields fields = {});
+// The same as an event called "other".
 void debug(std::string_view text);
 void info(std::string_view text);
 void warning(std::string_view text);
 void error(std::string_view text);
-// An error that ends elastic-run; only kOff hides it.
+// An error that ends elastic-run; only kOff hides it. Without a word of its own: "refused", before a job began.
+void critical(std::string_view event, std::string_view text);
 void critical(std::string_view text);
 // What the user has asked for: printed whatever the level.
 void answer(std::string_view event, std::string_view text, Fields fields = {});
+
+// Whole lines that belong to the warning before them, as they are; nothing where a program reads (kJson).
+void lines(std::string_view text);
 
 }  // namespace elastic::log

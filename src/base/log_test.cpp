@@ -74,10 +74,10 @@ TEST_CASE("only events of the level and above are printed, and an answer always"
                            {log::Level::kError, 3}, {log::Level::kCritical, 2}, {log::Level::kOff, 1}}) {
     Captured captured;
     log::set_level(each.level);
-    log::debug("d");
-    log::info("i");
-    log::warning("w");
-    log::error("e");
+    log::debug("a", "d");
+    log::info("a", "i");
+    log::warning("a", "w");
+    log::error("a", "e");
     log::critical("c");
     log::answer("a", "a");
     CHECK(captured.lines.size() == each.lines);
@@ -88,7 +88,7 @@ TEST_CASE("a line of text names the program and the level, whatever the event is
   Captured captured;
   log::set_level(log::Level::kDebug);
   log::info("store_open", "round 0", {{"round", 0}});
-  log::warning("w");
+  log::warning("restart", "w");
   log::critical("it ends");
   log::answer("store_listens", "port 1");
   CHECK(captured.lines == std::vector<std::string>{"elastic-run: info: round 0\n", "elastic-run: warning: w\n",
@@ -97,7 +97,7 @@ TEST_CASE("a line of text names the program and the level, whatever the event is
 
 TEST_CASE("a text with line ends and control characters is one line") {
   Captured captured;
-  log::warning("a\nb\r\x1b[2Jc\xff \xc3\xa9");
+  log::warning("restart", "a\nb\r\x1b[2Jc\xff \xc3\xa9");
   CHECK(captured.lines == std::vector<std::string>{"elastic-run: warning: a\\x0ab\\x0d\\x1b[2Jc\\xff \xc3\xa9\n"});
 }
 
@@ -114,22 +114,21 @@ TEST_CASE("a JSON line has the time, the level, the event, the message and what 
   CHECK(json.as_object()->size() == 6);
 }
 
-TEST_CASE("an event without a name has none in JSON, and levels keep their own names") {
+TEST_CASE("what ends elastic-run has an event in JSON, too, and levels keep their own names") {
   Captured captured(log::Format::kJson);
   log::critical("it ends");
-  const Json json = captured.json();
-  CHECK(json.find("event") == nullptr);
-  CHECK(text(json, "level") == "critical");
+  CHECK(text(captured.json(), "event") == "refused");
+  CHECK(text(captured.json(), "level") == "critical");
 }
 
 TEST_CASE("whatever a text contains, its JSON line can be parsed and says it") {
   Captured captured(log::Format::kJson);
-  log::warning(std::string_view("a\n\"b\\\x01\x1b\0 \xc3\xa9 \xff\xfe", 15));
+  log::warning("restart", std::string_view("a\n\"b\\\x01\x1b\0 \xc3\xa9 \xff\xfe", 15));
   CHECK(text(captured.json(), "message") == std::string("a\n\"b\\\x01\x1b\0 \xc3\xa9 \xef\xbf\xbd\xef\xbf\xbd", 19));
 }
 
 TEST_CASE("the line of an event can be had without printing it") {
   Captured captured;
-  CHECK(log::line(log::Level::kWarning, "lost") == "elastic-run: warning: lost\n");
+  CHECK(log::line(log::Level::kWarning, "dropped", "lost") == "elastic-run: warning: lost\n");
   CHECK(captured.lines.empty());
 }

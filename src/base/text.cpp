@@ -5,32 +5,14 @@
 #include <cmath>
 #include <system_error>
 
+#include "src/base/screen_text.h"
+
 namespace elastic {
 namespace {
 
 constexpr std::string_view kBlanks = " \t\n\r\f\v";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-// The number of bytes of the UTF-8 sequence that starts `text`, or 0 if there is no valid one.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const auto follows = [&](std::size_t i) { return i < text.size() && (byte(i) & 0xC0) == 0x80; };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first < 0xE0) return follows(1) ? 2 : 0;
-  if (first >= 0xE0 && first < 0xF0) {
-    if (!follows(1) || !follows(2)) return 0;
-    const unsigned code = ((first & 0x0Fu) << 12) | ((byte(1) & 0x3Fu) << 6) | (byte(2) & 0x3Fu);
-    return code >= 0x800 && (code < 0xD800 || code > 0xDFFF) ? 3 : 0;
-  }
-  if (first >= 0xF0 && first < 0xF5) {
-    if (!follows(1) || !follows(2) || !follows(3)) return 0;
-    const unsigned code = ((first & 0x07u) << 18) | ((byte(1) & 0x3Fu) << 12);
-    return code >= 0x10000 && code <= 0x10FFFF ? 4 : 0;
-  }
-  return 0;
-}
 
 // Python's grouping rule: an underscore only between two digits.
 std::optional<std::string> without_underscores(std::string_view text) {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "rendezvous/membership/test_random.h"
+#include "src/base/test_random.h"
 
 using namespace elastic;
 using job::LostNode;
@@ -57,7 +57,7 @@ TEST_CASE("failures that nothing tells apart stay in order") {
 }
 
 TEST_CASE("the cause is the same in every order of arrival") {
-  membership::TestRandom random(11);
+  TestRandom random(11);
   for (int i = 0; i < 500; ++i) {
     std::vector<WorkerFailure> failures;
     for (int rank = 0; rank < 8; ++rank) {

@@ -12,6 +12,7 @@ struct CheckNode {
   std::string address;
   int local_world_size = 0;
   bool passed = false;  // a check of an earlier round found it fit, and it has not been lost since
+  std::string addresses = {};  // numeric, of its interfaces, with spaces between them; empty: not known
 };
 
 // What the nodes of one phase answered, at the index of the node rank.
@@ -20,7 +21,8 @@ using CheckResults = std::vector<std::string>;
 // What a check before training consists of. The coordinator carries it out: in each round, before the workers run,
 // it asks for the phases one after the other, sends each node its order (RunCheck), gathers the results
 // (CheckDone) of all, and takes those that unfit() names out of the job. Taking nodes out makes a new round; the
-// others have `passed` in it, so that only newcomers are checked, and none if there are none.
+// others have `passed` in it, so that only newcomers are checked, and none if there are none. Where the job's rules
+// (protocol::CheckRules) want no check the plan is not asked.
 //
 // One plan serves the whole job and keeps nothing between calls: what it says follows from the arguments,
 // so that it is the same after a coordinator's memory was rebuilt. Orders and results are texts in a form of its own.
@@ -37,11 +39,14 @@ class CheckPlan {
   virtual std::vector<std::string> orders(std::uint32_t phase, const std::vector<CheckNode>& nodes,
                                           const std::vector<CheckResults>& earlier) const = 0;
 
-  // The node ranks that must not train, ascending, each with why ("its all-reduce failed with two others"), judged
-  // when all phases are over. Results that cannot be read make their node unfit.
+  // The nodes that are not fit, by ascending rank, each with why ("its all-reduce failed with two others"), judged when
+  // all phases are over. Results that cannot be read make their node unfit. Stragglers train, unless the job's rules
+  // exclude them.
   struct Unfit {
+    enum class Kind : std::uint8_t { kFaulty, kUndetermined, kStraggler };
     int node_rank = 0;
     std::string why;
+    Kind kind = Kind::kFaulty;
     bool operator==(const Unfit&) const = default;
   };
   virtual std::vector<Unfit> unfit(const std::vector<CheckNode>& nodes,

@@ -30,6 +30,7 @@ Coordinator::Coordinator(Birth birth, std::unique_ptr<CheckPlan> check)
       incarnation_(birth.incarnation),
       check_(std::move(check)),
       now_ms_(birth.now_ms),
+      event_ms_(birth.now_ms),
       forming_since_ms_(birth.now_ms),
       silence_check_ms_(kNever) {}
 
@@ -37,10 +38,21 @@ Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
   Effects out;
   now_ms_ = std::max(now_ms_, now_ms);
   if (state_ == State::kEnded) return out;
+  notice_sleep(event);
   std::visit([&](const auto& known) { take(known, out); }, event);
   const bool changes_nothing = std::holds_alternative<Heard>(event) && held_.empty();
   if (!changes_nothing) decide(out);
   return out;
+}
+
+// We may have been stopped, or the machine suspended: what nodes have said meanwhile is to be read before anybody is
+// taken to be missing.
+void Coordinator::notice_sleep(const Event& event) {
+  const std::int64_t gap_ms = now_ms_ - std::exchange(event_ms_, now_ms_);
+  if (gap_ms <= kAsleepMs) return;
+  const auto asked_ms = next_deadline_ms();
+  const bool in_time = std::holds_alternative<TimePassed>(event) && asked_ms && now_ms_ <= *asked_ms + kLateMs;
+  if (!in_time) caught_up_ms_ = now_ms_ + kCatchUpMs;
 }
 
 std::optional<std::int64_t> Coordinator::next_deadline_ms() const {
@@ -61,6 +73,7 @@ void Coordinator::take(const Said& event, Effects& out) {
   if (node == nullptr) {
     // Whoever is not known has to join first; what a session says after it was dropped is not heard.
     if (const auto* joins = std::get_if<NodeJoins>(&event.message)) join(event.from, *joins, out);
+    if (const auto* leaves = std::get_if<NodeLeaves>(&event.message)) held_leaves(event.from, *leaves, out);
     return;
   }
   node->is_heard(now_ms_);
@@ -111,8 +124,9 @@ void Coordinator::said(Node& node, const WorkerFailed& message, Effects& out) {
 }
 
 void Coordinator::said(Node& node, const WorkersSucceeded& message, Effects&) {
-  if (!is_current(node, message.round) || node.standing() != Standing::kMember) return;
-  roster_.move(node, Standing::kDone);
+  if (!is_current(node, message.round)) return;
+  node.succeeded = true;  // perhaps it has crossed our order to stop
+  if (node.standing() == Standing::kMember) roster_.move(node, Standing::kDone);
 }
 
 void Coordinator::said(Node& node, const NodeCannotRun& message, Effects& out) {
@@ -185,8 +199,11 @@ void Coordinator::said(Node& node, const CheckDone& message, Effects& out) {
   if (++reported_ == seats_.size()) end_check_phase(out);
 }
 
-void Coordinator::said(Node& node, const VerdictHeard&, Effects&) {
-  if (state_ != State::kEnding || node.reported) return;
+void Coordinator::said(Node& node, const VerdictHeard& message, Effects&) {
+  if (state_ != State::kEnding) return;
+  if (details_.empty()) details_ = message.details;
+  if (details_from_ == node.agent) details_from_.reset();
+  if (node.reported) return;
   node.reported = true;
   ++heard_verdict_;
 }
@@ -195,24 +212,25 @@ void Coordinator::said(Node& node, const VerdictHeard&, Effects&) {
 
 void Coordinator::decide(Effects& out) {
   look_again_ms_.reset();
-  while (!leases_.empty() && leases_.begin()->first <= now_ms_) {
-    Node& node = *roster_.find(leases_.begin()->second);
-    out.push_back(Note{format("the lease of {} is over", node.name())});
-    forget(node);
-  }
+  look_at_leases(out);
   settle_held(out);
   switch (state_) {
     case State::kForming:
       return form_if_due(out);
     case State::kRebuilding:
+      news_at_ms_.reset();
       return finish_rebuilding(out);
     case State::kPreparing:
+      return tell_who_stands_by(out);
     case State::kEnded:
       return;
     case State::kRunning:
       if (roster_.count(Standing::kMember) == 0) return end({.outcome = Verdict::Outcome::kSucceeded}, out);
-      return scale_up_if_due(out);
+      scale_up_if_due(out);
+      if (state_ == State::kRunning) tell_who_stands_by(out);
+      return;
     case State::kStopping:
+      news_at_ms_.reset();
       if (not_yet_stopped() == 0 || (mutant::is('g') && !stopping_.failures.empty())) conclude_round(out);
       if (state_ == State::kForming) form_if_due(out);
       return;
@@ -226,6 +244,18 @@ void Coordinator::decide(Effects& out) {
 bool Coordinator::is_in_round() const {
   return state_ == State::kPreparing || state_ == State::kRunning || state_ == State::kStopping ||
          state_ == State::kRebuilding;
+}
+
+bool Coordinator::all_have_succeeded() const {
+  return std::ranges::all_of(seats_, [&](const Seat& seat) {
+    const auto found = roster_.nodes().find(seat.agent);
+    return found != roster_.nodes().end() && found->second.succeeded &&
+           found->second.standing() == Standing::kReady;
+  });
+}
+
+std::int64_t Coordinator::first_round_not_before_ms() const {
+  return term_ > 1 ? std::max(birth_.now_ms + birth_.lease.all_back_ms(), caught_up_ms_) : birth_.now_ms;
 }
 
 bool Coordinator::can_do_without(const Node& node) const {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -73,11 +74,24 @@ struct Drop {
   protocol::NodeId session = 0;
   std::string reason;
 };
-// A decision and its reason, for the log and for --replay.
+// A decision and its reason, for the log and for --replay. `event` is a word for programs.
 struct Note {
   std::string text;
+  std::string_view event = "coordinator";
 };
-using Effect = std::variant<Send, Drop, Note>;
+// The events of notes that every node tells by itself, too, when it hears of them.
+inline constexpr std::string_view kRoundFormed = "round_formed";
+inline constexpr std::string_view kJobEnds = "job_ends";
+// The check of a round is over; what its phases have found, for a report.
+struct CheckJudged {
+  protocol::RoundNumber round = 0;
+  std::vector<CheckNode> nodes;                 // by node rank
+  std::vector<CheckResults> results;            // by phase
+  std::vector<std::int64_t> phase_ms;           // how long each took
+  std::vector<CheckPlan::Unfit> unfit;
+  bool excludes_stragglers = false;
+};
+using Effect = std::variant<Send, Drop, Note, CheckJudged>;
 using Effects = std::vector<Effect>;
 
 // Decides for the whole job: who is in a round, when it stops, whether it is restarted, how the job ends.
@@ -109,6 +123,9 @@ class Coordinator {
   bool ended() const { return state_ == State::kEnded; }
   // Of a job that has ended; without one where another coordinator took over.
   const std::optional<protocol::Verdict>& verdict() const { return verdict_; }
+
+  // What a node has told of the worker that failed first, for all others; empty: none has.
+  const std::string& details() const { return details_; }
 
   enum class State : std::uint8_t { kForming, kRebuilding, kPreparing, kRunning, kStopping, kEnding, kEnded };
   State state() const { return state_; }
@@ -152,6 +169,19 @@ class Coordinator {
     int node_count = 0;
     std::int64_t until_ms = 0;  // by then every lease that it gave is over, and who looks for us has found us
     bool stops = false;         // the round cannot go on
+    // A node runs it, or is about to, under a lease: no later round can have been formed. Who is idle, stopping or
+    // done may have missed one.
+    bool is_latest = false;
+  };
+  // What nodes that are in no round wait for.
+  struct News {
+    int here = 0;
+    int least = 0;
+    int most = 0;
+    std::optional<std::int64_t> since_ms = {};
+    std::optional<std::int64_t> until_ms = {};
+    std::string what = {};
+    bool operator==(const News&) const = default;
   };
   // Where each node of the last round sat.
   struct Seat {
@@ -183,11 +213,15 @@ class Coordinator {
   std::optional<protocol::Rejected> refusal(const protocol::NodeJoins& message) const;
   bool is_done_here(const protocol::AgentFacts& facts) const;
   bool held_for_rank(protocol::NodeId session, const protocol::NodeJoins& message, Effects& out);
+  void held_leaves(protocol::NodeId session, const protocol::NodeLeaves& message, Effects& out);
   void turn_away_claimants(int rank, Effects& out);
   void settle_held(Effects& out);
   void admit(protocol::NodeId session, const protocol::NodeJoins& message, Effects& out);
   void came_back(Node& node, const protocol::NodeJoins& message, Effects& out);
   bool begins_rebuilding(const protocol::NodeJoins& message, Effects& out);
+  void take_over_verdict(const protocol::Verdict& verdict, Effects& out);
+  void take_over_round(const protocol::AgentFacts& facts, Effects& out);
+  void blame_if_missed(const protocol::NodeJoins& message, Effects& out);
   void adopt_terms(const protocol::NodeJoins& message, Effects& out);
   bool reports_round(const protocol::AgentFacts& facts) const;
   void finish_rebuilding(Effects& out);
@@ -195,17 +229,23 @@ class Coordinator {
   // coordinator_round.cpp, coordinator_ending.cpp: rounds, losses, the end.
   void decide(Effects& out);
   void form_if_due(Effects& out);
+  void tell_what_is_awaited(News news, Effects& out);
+  void tell_who_stands_by(Effects& out);
   void form(int size, Effects& out);
   void run_if_ready(Effects& out);
   std::vector<CheckNode> nodes_to_check() const;
   void begin_check_phase(Effects& out);
   void end_check_phase(Effects& out);
+  void leave_out(const CheckPlan::Unfit& found, Effects& out);
+  // Who is to be checked again before the next round.
+  void forget_who_passed(const std::vector<protocol::WorkerFailure>& failures);
   void turn_away_excluded(Effects& out);
   void scale_up_if_due(Effects& out);
   void stop_round(Effects& out);
   void tell_to_stop(Node& node, Effects& out);
   void conclude_round(Effects& out);
   void has_stopped(Node& node, Effects& out);
+  void let_go(protocol::NodeId session, int signal, Effects& out);
   void take_failures(const Node& node, const std::vector<protocol::WorkerFailure>& failures);
   void lose(Node& node, const std::string& how, Effects& out);
   void forget(Node& node);
@@ -213,7 +253,15 @@ class Coordinator {
   void end(protocol::Verdict verdict, Effects& out);
   void dismiss_if_all_heard(Effects& out);
   void wait_for_witnesses(std::int64_t until_ms);
+  // The worker that failed first was the node's.
+  bool is_where_it_failed(const Node& node) const;
   bool is_in_round() const;
+  // Every node of the round has stopped, and had succeeded before it was told to.
+  bool all_have_succeeded() const;
+  void notice_sleep(const Event& event);
+  void look_at_leases(Effects& out);
+  // Before it, workers of a job that an earlier coordinator ran may live.
+  std::int64_t first_round_not_before_ms() const;
   // The round can be brought to its end without the node.
   bool can_do_without(const Node& node) const;
   // The node has a part in the last round, and this is its number.
@@ -223,6 +271,11 @@ class Coordinator {
   void look_again(std::optional<std::int64_t> when_ms);
 
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+  // Nothing has come for so long, and a wake-up that was asked for is late by so much: we were asleep. What has come
+  // meanwhile is read within so long.
+  static constexpr std::int64_t kAsleepMs = 500;
+  static constexpr std::int64_t kLateMs = 50;
+  static constexpr std::int64_t kCatchUpMs = 250;
 
   Birth birth_;
   protocol::Term term_;
@@ -236,6 +289,7 @@ class Coordinator {
   bool has_terms_ = false;  // the first node has brought them
   protocol::JobTerms terms_;
   protocol::JobRules rules_;
+  protocol::CheckRules check_rules_;
   membership::FormingRules forming_rules_;
   membership::ScaleUp scale_up_;
   RestartBudget budget_{0};
@@ -250,21 +304,35 @@ class Coordinator {
   std::optional<protocol::StoreEndpoint> store_;
   std::uint32_t check_phase_ = 0;
   std::uint32_t check_phases_ = 0;
-  std::vector<std::vector<std::string>> check_results_;  // by phase and node rank
+  std::vector<CheckResults> check_results_;              // by phase
+  std::vector<std::int64_t> check_phase_ms_;             // of those that are over
+  std::int64_t check_phase_began_ms_ = 0;
+  bool has_run_ = false;                                 // the last round's workers were ordered to run
   std::size_t reported_ = 0;                             // nodes that have answered the phase
-  std::set<std::string> excluded_;                       // identities of nodes that are unfit
+  std::set<std::string> excluded_;                       // hosts of nodes that are unfit
 
+  std::int64_t event_ms_;          // of the last event
+  std::int64_t caught_up_ms_ = 0;  // by then all is read that has come while we were asleep
   std::int64_t forming_since_ms_ = 0;
   std::optional<std::int64_t> enough_since_ms_;
   bool was_below_min_ = false;
   std::int64_t last_join_ms_ = 0;
+  std::optional<News> told_news_;          // last, to the nodes that are in no round
+  std::uint64_t told_arrivals_ = 0;        // of whom these had come
+  std::optional<std::int64_t> news_at_ms_; // when something of it will be told that they have not heard
   Stopping stopping_;
   std::optional<Rebuild> rebuild_;
+  std::set<int> missed_;        // ranks that did not come back when the job was taken over, to be blamed when known
+  protocol::RoundNumber missed_round_ = 0;
   std::vector<Held> held_;
-  std::set<std::pair<std::int64_t, protocol::AgentId>> leases_;  // of lost nodes, by when they are over
+  std::set<std::pair<std::int64_t, protocol::AgentId>> leases_;  // of lost nodes, by lease_until_ms
   std::int64_t silence_check_ms_ = 0;
   std::optional<std::int64_t> look_again_ms_;
   std::optional<protocol::Verdict> verdict_;
+  std::string details_;  // the first that a node has told
+  // Who has lost its session before it could tell them, and how long it is waited for.
+  std::optional<protocol::AgentId> details_from_;
+  std::int64_t details_until_ms_ = 0;
   std::size_t heard_verdict_ = 0;
   std::int64_t ending_not_before_ms_ = 0;
 };

@@ -191,7 +191,7 @@ TEST_CASE("the next round begins when the lost node's lease is over by every clo
   }
 }
 
-TEST_CASE("a node that is silent for the loss timeout has no lease left, and is not waited for") {
+TEST_CASE("a node that is silent for the loss timeout has no lease left, and is waited for no longer than a kill takes") {
   Job job(job_terms(1, 2));
   job.say(1, host(job, 1));
   job.join(2);
@@ -199,7 +199,24 @@ TEST_CASE("a node that is silent for the loss timeout has no lease left, and is 
   const Answer lost = job.pass(5000);
   CHECK(lost.dropped(2));
   CHECK(lost.only<StopWorkers>().round == 0);
-  CHECK(job.stop(1).only<PrepareRound>().reason == "node 1 (node2) was lost: nothing was heard of it for 5000 ms");
+  job.stop(1);
+  CHECK(job.pass(LeaseTimes::kKillMs - 1).silent());
+  CHECK(job.pass(1).only<PrepareRound>().reason == "node 1 (node2) was lost: nothing was heard of it for 5000 ms");
+}
+
+TEST_CASE("after a sleep in which a lease has ended, its guardian has time to kill") {
+  for (const bool is_lost_before : {true, false}) {
+    Job job(job_terms(1, 2));
+    job.say(1, host(job, 1));
+    job.join(2);
+    job.open_store();
+    if (is_lost_before) job.on(SessionEnded{2, "reset"});
+    job.now_ms += 100'000;  // the machine with all of them was suspended
+    if (!is_lost_before) job.on(SessionEnded{2, "reset"});
+    job.stop(1);
+    CHECK(job.pass(LeaseTimes::kKillMs - 1).silent());
+    CHECK(job.pass(1).only<PrepareRound>().losses == 1);
+  }
 }
 
 TEST_CASE("a coordinator that was asleep hears first what nodes have sent meanwhile") {
@@ -226,6 +243,22 @@ TEST_CASE("a lost node that comes back within its lease is told to stop, and is 
   const Answer again = job.say(12, NodeStopped{0, {}});
   CHECK(again.to<PrepareRound>(12).place.node_rank == 1);
   CHECK(again.to<PrepareRound>(12).losses == 1);
+}
+
+TEST_CASE("news of a session that its agent has given up for another change nothing, however late they come") {
+  Job job(job_terms(2, 2));
+  job.join(1);
+  NodeJoins second = job.joiner(2);
+  second.session = 1;
+  job.say(2, second);
+  job.open_store();
+  NodeJoins first = job.joiner(2);  // from before it was in any round
+  const Answer late = job.say(7, first);
+  CHECK(late.dropped(7));
+  CHECK(!late.dropped(2));
+  CHECK(late.all<StopWorkers>().empty());
+  CHECK(job.on(SessionEnded{7, "reset"}).silent());
+  CHECK(job.coordinator.nodes() == 2);
 }
 
 TEST_CASE("an agent that opens another session has lost the first, which is closed") {
@@ -327,4 +360,48 @@ TEST_CASE("a node that is done and lost is not missed, unless it serves the roun
     job.say(done, WorkersSucceeded{0});
     CHECK(job.on(SessionEnded{done, "reset"}).all<StopWorkers>().size() == (done == 1 ? 1 : 0));
   }
+}
+
+TEST_CASE("who is kept out is the host: another may take its rank, and it gets in neither with nor without that") {
+  Job job(job_terms(1, 2), {.node_losses = 1, .job_losses = -1});
+  job.say(1, host(job, 1));
+  NodeJoins flaky = job.joiner(2);
+  flaky.node_rank = 1;
+  job.say(2, flaky);
+  job.open_store();
+  job.on(SessionEnded{2, "reset"});
+  job.stop(1);
+  job.pass(4000);
+  REQUIRE(job.coordinator.round() == 1U);
+  flaky.agent = 20;
+  CHECK(job.say(20, flaky).only<Rejected>().why == Rejected::Why::kKeptOut);
+  flaky.node_rank.reset();
+  CHECK(job.say(21, flaky).only<Rejected>().why == Rejected::Why::kKeptOut);
+  NodeJoins other = job.joiner(22);
+  other.node_rank = 1;
+  CHECK(job.say(22, other).all<Rejected>().empty());
+  CHECK(job.coordinator.nodes() == 2);
+}
+
+TEST_CASE("a host that takes several agents with it is to blame for one loss, and the job has lost them all") {
+  Job job(job_terms(1, 3), {.node_losses = 2, .job_losses = -1});
+  job.say(1, host(job, 1));
+  const auto on_one_host = [&](NodeId session) {
+    NodeJoins joins = job.joiner(session);
+    joins.address = "both";
+    return job.say(session, joins);
+  };
+  on_one_host(2);
+  on_one_host(3);
+  job.open_store();
+  for (const NodeId node : {2U, 3U}) job.on(SessionEnded{node, "reset"});
+  job.stop(1);
+  CHECK(job.pass(4000).only<PrepareRound>().losses == 2);
+  job.open_store();
+  CHECK(on_one_host(12).all<Rejected>().empty());
+  job.pass(2000);
+  job.stop(1);
+  REQUIRE(job.coordinator.round() == 2U);
+  job.on(SessionEnded{12, "reset"});
+  CHECK(on_one_host(13).only<Rejected>().why == Rejected::Why::kKeptOut);
 }

@@ -8,6 +8,7 @@
 #include "src/base/mutant.h"
 #include "src/base/text.h"
 #include "src/job/coordinator.h"
+#include "src/job/coordinator_refusals.h"
 
 namespace elastic::job {
 
@@ -17,8 +18,6 @@ namespace {
 
 // How long an incumbent may take to give a sign of life when its rank is claimed by another.
 constexpr std::int64_t kAskMs = 1000;
-// When to try again where a job of the same name is ending.
-constexpr std::int64_t kTryAgainMs = 500;
 
 using Activity = AgentFacts::Activity;
 
@@ -48,10 +47,19 @@ std::string nonsense(const NodeJoins& message) {
                         place.node_count <= static_cast<int>(limits::kNodesPerJob);
   if (!is_place) return format("it says that it was node {} of {}", place.node_rank, place.node_count);
   if (message.facts.restart_count < 0 || message.facts.losses < 0) {
-    return format("it says that there were {} restarts and {} losses", message.facts.restart_count, message.facts.losses);
+    return format("it says that there were {} restarts and {} losses", message.facts.restart_count,
+                  message.facts.losses);
   }
   if (message.node_rank && *message.node_rank < 0) return format("it claims rank {}", *message.node_rank);
   return {};
+}
+
+// What the node's losses are remembered under.
+std::string identity_of(const NodeJoins& message) {
+  membership::Node node;
+  node.agent = message.agent;
+  node.address = message.address;
+  return node.identity();
 }
 
 membership::ScaleUp scale_up_of(const JobRules& rules) {
@@ -80,6 +88,11 @@ void Coordinator::take(const Introduced& event, Effects& out) {
     // The job is older than we are: it goes on under its own name, and we speak with a higher term.
     incarnation_ = event.incarnation;
     term_ = std::max(term_, event.term + 1);
+    if (state_ != State::kEnding) return;
+    // What answers are on their way bear the name that we had: the verdict is told again under this one.
+    for (auto& [agent, node] : roster_.nodes()) {
+      if (node.session && !node.reported) out.push_back(Send{*node.session, EndJob{*verdict_}});
+    }
     return;
   }
   if (event.incarnation != incarnation_ || event.term <= term_) return;
@@ -97,12 +110,19 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
     out.push_back(Send{session, Rejected{Rejected::Why::kTermsDiffer, problem, {}}});
     return;
   }
-  if (Node* known = roster_.find(message.agent); known != nullptr && known->session) {
+  Node* const known = roster_.find(message.agent);
+  if (known != nullptr && message.session < known->joined_by) {
+    // The kernel goes on to deliver what was written to a connection that has been given up, and closed, since.
+    out.push_back(Drop{session, "its agent has opened another session since"});
+    return;
+  }
+  if (known != nullptr && known->session) {
     // It has noticed before us that its connection is dead.
     out.push_back(Drop{*known->session, "its agent has opened another session"});
     lose(*known, "it lost its connection and came back on another", out);
   }
   if (!has_terms_) take_terms(message);
+  blame_if_missed(message, out);
   if (begins_rebuilding(message, out)) {
     if (state_ == State::kEnding) return admit(session, message, out);  // with the verdict that it brought
   }
@@ -120,6 +140,7 @@ void Coordinator::take_terms(const NodeJoins& message) {
   has_terms_ = true;
   terms_ = message.terms;
   rules_ = message.rules;
+  check_rules_ = message.check;
   for (std::int64_t* time_ms : {&rules_.last_call_ms, &rules_.join_timeout_ms, &rules_.replacement_grace_ms,
                                 &rules_.scale_up_after_ms, &rules_.loss_window_ms, &rules_.keep_out_ms}) {
     *time_ms = std::clamp<std::int64_t>(*time_ms, 0, limits::kMaxTimeoutSeconds * 1000);
@@ -147,27 +168,25 @@ std::optional<Rejected> Coordinator::refusal(const NodeJoins& message) const {
   const bool knows_us = message.facts.incarnation == incarnation_;
   if (state_ == State::kEnding) {
     if (knows_us) return {};
-    return Rejected{Why::kJobEnding, "a job of this name is ending; it can be started again when that has ended", kTryAgainMs};
+    return job_is_ending();
   }
   if (message.facts.incarnation != 0 && message.facts.verdict) {
     return Rejected{Why::kRoundWentOn, "it brings a verdict, and the job goes on", 0};
   }
   if (message.terms != terms_) {
-    return Rejected{Why::kTermsDiffer,
-other_terms(message.terms, terms_), {}};
+    return Rejected{Why::kTermsDiffer, other_terms(message.terms, terms_), {}};
   }
   if (roster_.size() >= limits::kNodesPerJob) {
-    return Rejected{Why::kTooMany, format("the job has {} nodes, more than which a coordinator does not serve", roster_.size()), {}};
+    return Rejected{Why::kTooMany,
+                    format("the job has {} nodes, more than which a coordinator does not serve", roster_.size()),
+                    {}};
   }
-  Node node;
-  node.claimed_rank = message.node_rank;
-  node.address = message.address;
-  if (excluded_.contains(node.identity())) {
-    return Rejected{Why::kExcluded, "the check before training has found it unfit", {}};
-  }
-  if (const auto until_ms = losses_.kept_out_until(node.identity(), now_ms_)) {
-    return Rejected{Why::kKeptOut, format("it was lost too often and is kept out for another {} s", (*until_ms - now_ms_) / 1000),
-                    *until_ms - now_ms_};
+  const std::string identity = identity_of(message);
+  if (excluded_.contains(identity)) return is_excluded("the check before training has found its host unfit");
+  if (const auto until_ms = losses_.kept_out_until(identity, now_ms_)) {
+    const std::int64_t rest_ms = *until_ms - now_ms_;
+    return Rejected{Why::kKeptOut,
+                    format("it was lost too often and is kept out for another {} s", rest_ms / 1000), rest_ms};
   }
   // What is left of an older round has to end before its node may be in another one.
   const AgentFacts& facts = message.facts;
@@ -217,11 +236,17 @@ void Coordinator::turn_away_claimants(int rank, Effects& out) {
     if (node.standing() == Standing::kReady && node.claimed_rank == rank && !node.seat) claimants.push_back(&node);
   }
   for (Node* node : claimants) {
-    out.push_back(Send{*node->session, Rejected{Rejected::Why::kRankTaken,
-                                                format("rank {} belongs to a node of the round that runs; give each node a "
-                                                       "rank of its own", rank), {}}});
+    std::string reason =
+        format("rank {} belongs to a node of the round that runs; give each node a rank of its own", rank);
+    out.push_back(Send{*node->session, Rejected{Rejected::Why::kRankTaken, std::move(reason), {}}});
     forget(*node);
   }
+}
+
+// It does not wait for the rank any more.
+void Coordinator::held_leaves(NodeId session, const NodeLeaves& message, Effects& out) {
+  if (std::erase_if(held_, [&](const Held& held) { return held.session == session; }) == 0) return;
+  let_go(session, message.signal, out);
 }
 
 void Coordinator::settle_held(Effects& out) {
@@ -237,13 +262,15 @@ void Coordinator::settle_held(Effects& out) {
     const Held settled = held;
     held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
     if (lives) {
-      out.push_back(Send{settled.session, Rejected{Rejected::Why::kRankTaken,
-                                                   format("rank {} belongs to {}, which is alive; give each node a rank of its own",
-                                                          *settled.join.node_rank, incumbent->name()), {}}});
+      const std::string& newcomer = settled.join.address;
+      std::string reason = format("{} claims rank {}, which belongs to {}, and that is alive; give each node a rank of its own",
+                                  newcomer.empty() ? "this node" : newcomer, *settled.join.node_rank, incumbent->name());
+      out.push_back(Send{settled.session, Rejected{Rejected::Why::kRankTaken, std::move(reason), {}}});
       continue;
     }
     if (!is_gone) {
-      const std::string how = format("it did not answer when another node claimed its rank {}", *settled.join.node_rank);
+      const std::string how =
+          format("it did not answer when another node claimed its rank {}", *settled.join.node_rank);
       out.push_back(Drop{*incumbent->session, how});
       lose(*incumbent, how, out);
     }
@@ -254,9 +281,11 @@ void Coordinator::settle_held(Effects& out) {
 void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) {
   silence_check_ms_ = std::min(silence_check_ms_, now_ms_ + birth_.lease.loss_timeout_ms);
   if (Node* known = roster_.find(message.agent)) {
-    leases_.erase({known->lease_over_ms, known->agent});
+    leases_.erase({known->lease_until_ms, known->agent});
     roster_.set_session(*known, session);
     known->is_heard(now_ms_);
+    known->joined_by = message.session;
+    known->belongs = known->belongs || message.facts.incarnation == incarnation_;
     return came_back(*known, message, out);
   }
   const AgentFacts& facts = message.facts;
@@ -267,10 +296,13 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
   node.session = session;
   node.shape = {message.local_world_size, message.role};
   node.address = message.address;
+  node.addresses = message.addresses;
   node.claimed_rank = message.node_rank;
   node.hosts_coordinator = message.hosts_coordinator;
   node.arrival = arrivals_++;
   node.last_heard_ms = now_ms_;
+  node.joined_by = message.session;
+  node.belongs = facts.incarnation == incarnation_;
   if (is_of_round) {
     node.seat = facts.place.node_rank;
     node.place = facts.place;
@@ -283,6 +315,7 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
   }
   if (is_done) {
     node.place = facts.place;
+    node.succeeded = true;
     roster_.add(std::move(node), Standing::kDone);
     return;
   }
@@ -304,7 +337,10 @@ void Coordinator::came_back(Node& node, const NodeJoins& message, Effects& out) 
     if (state_ == State::kRebuilding) stop_round(out);
     return;
   }
-  roster_.move(node, facts.activity == Activity::kSucceeded ? Standing::kDone : Standing::kMember);
+  node.succeeded = facts.activity == Activity::kSucceeded;
+  roster_.move(node, node.succeeded ? Standing::kDone : Standing::kMember);
+  const bool holds_lease = facts.activity == Activity::kRunning || facts.activity == Activity::kPreparing;
+  if (state_ == State::kRebuilding && holds_lease) rebuild_->is_latest = true;
   const bool may_go_on = state_ == State::kRebuilding && !rebuild_->stops &&
                          (facts.activity == Activity::kRunning || facts.activity == Activity::kSucceeded);
   if (may_go_on) return;
@@ -330,15 +366,33 @@ bool Coordinator::begins_rebuilding(const NodeJoins& message, Effects& out) {
   const int used = facts.verdict ? facts.verdict->restarts_used : facts.restart_count;
   budget_.set_used(std::max(budget_.used(), used));
   losses_.set_losses(std::max(losses_.losses(), facts.losses));
-  const std::int64_t all_leases_over_ms = birth_.now_ms + birth_.lease.over_ms();
   if (facts.verdict) {
-    out.push_back(Note{"an agent brings the verdict of the coordinator before us"});
-    ending_not_before_ms_ = all_leases_over_ms;
-    round_ = facts.verdict->round;
-    end(*facts.verdict, out);
+    take_over_verdict(*facts.verdict, out);
     return true;
   }
   if (round_ && facts.round <= *round_) return state_ == State::kRebuilding;
+  take_over_round(facts, out);
+  return true;
+}
+
+// The job was over before it was ours.
+void Coordinator::take_over_verdict(const Verdict& verdict, Effects& out) {
+  out.push_back(Note{"an agent brings the verdict of the coordinator before us"});
+  ending_not_before_ms_ = birth_.now_ms + birth_.lease.all_back_ms();
+  // Whoever was in no round of it is told what those are who come later: it is no verdict on them.
+  std::vector<Node*> fresh;
+  for (auto& [agent, node] : roster_.nodes()) {
+    if (!node.belongs) fresh.push_back(&node);
+  }
+  for (Node* node : fresh) {
+    if (node->session) out.push_back(Send{*node->session, job_is_ending()});
+    forget(*node);
+  }
+  round_ = verdict.round;
+  end(verdict, out);
+}
+
+void Coordinator::take_over_round(const AgentFacts& facts, Effects& out) {
   out.push_back(Note{format("round {} runs without us: it is taken over from the reports of its {} nodes", facts.round,
                             facts.place.node_count)});
   if (round_) {
@@ -348,9 +402,9 @@ bool Coordinator::begins_rebuilding(const NodeJoins& message, Effects& out) {
       if (node.standing() != Standing::kReady) older.push_back(&node);
     }
     for (Node* node : older) {
+      std::string reason = format("its workers are those of round {}, which is over", *round_);
       if (node->session) {
-        out.push_back(Send{*node->session, Rejected{Rejected::Why::kRoundWentOn,
-                                                    format("its workers are those of round {}, which is over", *round_), 0}});
+        out.push_back(Send{*node->session, Rejected{Rejected::Why::kRoundWentOn, std::move(reason), 0}});
       }
       forget(*node);
     }
@@ -359,9 +413,21 @@ bool Coordinator::begins_rebuilding(const NodeJoins& message, Effects& out) {
   membership_ = facts.membership;
   seats_.clear();
   stopping_ = {};
-  rebuild_ = Rebuild{.membership = facts.membership, .node_count = facts.place.node_count, .until_ms = now_ms_ + birth_.lease.over_ms()};
+  rebuild_ = Rebuild{.membership = facts.membership,
+                     .node_count = facts.place.node_count,
+                     .until_ms = now_ms_ + birth_.lease.all_back_ms()};
   state_ = State::kRebuilding;
-  return true;
+}
+
+// It was lost while there was no coordinator, and nobody could tell then which host it is.
+void Coordinator::blame_if_missed(const NodeJoins& message, Effects& out) {
+  const AgentFacts& facts = message.facts;
+  if (facts.incarnation != incarnation_ || facts.round != missed_round_) return;
+  if (missed_.erase(facts.place.node_rank) == 0) return;
+  if (const auto until_ms = losses_.blame(identity_of(message), now_ms_)) {
+    out.push_back(Note{format("{} is kept out for {} s: it was lost too often", message.address,
+                              (*until_ms - now_ms_) / 1000)});
+  }
 }
 
 // The job's terms are those of the nodes that are in it, not of newcomers that found us earlier.
@@ -377,23 +443,29 @@ void Coordinator::adopt_terms(const NodeJoins& message, Effects& out) {
 
 void Coordinator::finish_rebuilding(Effects& out) {
   const bool complete = static_cast<int>(seats_.size()) == rebuild_->node_count;
-  if (!complete && now_ms_ < rebuild_->until_ms) return look_again(rebuild_->until_ms);
+  const bool is_all = complete && rebuild_->is_latest;
+  const std::int64_t until_ms = std::max(rebuild_->until_ms, caught_up_ms_);
+  if (!is_all && now_ms_ < until_ms) return look_again(until_ms);
   first_size_ = rebuild_->node_count;
   std::ranges::sort(seats_, {}, &Seat::seat);
   const bool stops = rebuild_->stops || !complete;
   if (!complete) {
+    missed_round_ = *round_;
+    missed_.clear();
     std::set<int> here;
     for (const Seat& seat : seats_) here.insert(seat.seat);
     for (int rank = 0; rank < rebuild_->node_count; ++rank) {
       if (here.contains(rank)) continue;
       stopping_.lost.push_back({rank, "", "it did not come back when the coordinator did"});
-      (void)losses_.lose(format("rank {}", rank), now_ms_);
+      losses_.lose_unknown();
+      missed_.insert(rank);
     }
   }
   rebuild_.reset();
   state_ = State::kRunning;
   if (!stops) {
-    out.push_back(Note{format("all {} nodes of round {} are here again: training goes on untouched", seats_.size(), *round_)});
+    out.push_back(Note{format("all {} nodes of round {} are here again: training goes on untouched", seats_.size(),
+                              *round_)});
     return decide(out);
   }
   stop_round(out);

@@ -240,12 +240,24 @@ TEST_CASE("a node that claims a taken rank and goes away meanwhile is not asked 
   CHECK(job.coordinator.nodes() == 1);
 }
 
+TEST_CASE("a node that claims a taken rank and is told to leave meanwhile goes, and is in no round") {
+  Job job(job_terms(1, 2, 3));
+  job.say(1, claiming(job, 1, 0));
+  job.say(2, claiming(job, 2, 0)).only<AreYouThere>();
+  const Answer gone = job.say(2, NodeLeaves{15});
+  CHECK(gone.to<EndJob>(2).verdict.reason == "stopped by SIGTERM");
+  CHECK(gone.all<Dismiss>().size() == 1);
+  job.on(SessionEnded{1, "reset"});
+  CHECK(job.pass(60'000).all<PrepareRound>().empty());
+  CHECK(job.coordinator.nodes() == 0);
+}
+
 TEST_CASE("a refused claim names the rank and the node that has it") {
   Job job(job_terms(2, 2));
   job.say(1, claiming(job, 1, 0));
   job.say(2, claiming(job, 2, 0));
   const auto rejected = job.on(Heard{1}).only<Rejected>();
-  CHECK(rejected.reason == "rank 0 belongs to node1, which is alive; give each node a rank of its own");
+  CHECK(rejected.reason == "node2 claims rank 0, which belongs to node1, and that is alive; give each node a rank of its own");
   CHECK(!rejected.retry_ms);
 }
 
@@ -289,4 +301,37 @@ TEST_CASE("other units and restarts are refused naming both, and what no elastic
   impossible.node_unit = 5;
   Job none(impossible);
   CHECK(none.join(1).only<Rejected>().reason.find("--node_unit=5") != std::string::npos);
+}
+
+TEST_CASE("newcomers make no new round of a job whose workers all succeed as they are told to stop") {
+  for (const bool all_succeed : {true, false}) {
+    CAPTURE(all_succeed);
+    Job job(job_terms(2, 3), {.last_call_ms = 0, .scale_up = ScaleUp::kNow});
+    job.run({1, 2});
+    CHECK(job.join(3).all<StopWorkers>().size() == 2);
+    job.say(1, WorkersSucceeded{0});
+    if (all_succeed) job.say(2, WorkersSucceeded{0});
+    CHECK(job.stop(1).silent());
+    const Answer stopped = job.stop(2);
+    CHECK(stopped.all<PrepareRound>().size() == (all_succeed ? 0 : 3));
+    REQUIRE(stopped.all<EndJob>().size() == (all_succeed ? 3 : 0));
+    if (!all_succeed) continue;
+    CHECK(stopped.to<EndJob>(3).verdict.outcome == Verdict::Outcome::kSucceeded);
+  }
+}
+
+TEST_CASE("what a node succeeded in before does not count for the round that is stopped now") {
+  Job job(job_terms(2, 3), {.last_call_ms = 0, .scale_up = ScaleUp::kNow});
+  job.run({1, 2});
+  job.say(1, WorkersSucceeded{0});
+  lose(job, 2);
+  job.stop(1);
+  job.join(2);
+  job.pass_with({1, 2}, 2000);
+  REQUIRE(job.coordinator.round() == 1U);
+  job.open_store();
+  CHECK(job.join(3).all<StopWorkers>().size() == 2);
+  job.say(2, WorkersSucceeded{1});
+  job.stop(1);
+  CHECK(job.stop(2).all<PrepareRound>().size() == 3);
 }

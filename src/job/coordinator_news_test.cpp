@@ -1,4 +1,4 @@
-// News that are old, the end of a job, and the phases before its workers run.
+// News that are old, and the end of a job.
 #include <doctest/doctest.h>
 
 #include "src/base/text.h"
@@ -13,42 +13,6 @@ using namespace elastic::protocol;
 namespace {
 
 using State = Coordinator::State;
-
-// Two phases for who has not passed; a result "bad" is unfit.
-class TwoPhases : public CheckPlan {
- public:
-  int phases(const std::vector<CheckNode>& nodes) const override {
-    for (const CheckNode& node : nodes) {
-      if (!node.passed) return 2;
-    }
-    return 0;
-  }
-  std::vector<std::string> orders(std::uint32_t phase, const std::vector<CheckNode>& nodes,
-                                  const std::vector<CheckResults>& earlier) const override {
-    std::vector<std::string> orders;
-    for (const CheckNode& node : nodes) {
-      std::string order = format("{} {}{}", phase, node.address, node.passed ? " passed" : "");
-      for (const CheckResults& results : earlier) order += " " + join(results, ",");
-      orders.push_back(std::move(order));
-    }
-    return orders;
-  }
-  std::vector<Unfit> unfit(const std::vector<CheckNode>& nodes,
-                           const std::vector<CheckResults>& results) const override {
-    std::vector<Unfit> found;
-    for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
-      if (results.back()[rank] == "bad") found.push_back({static_cast<int>(rank), "its result is bad"});
-    }
-    return found;
-  }
-};
-
-struct Checked : Job {
-  explicit Checked(JobTerms with_terms) : Job(with_terms, {}, {}, std::make_unique<TwoPhases>()) {}
-  Answer done(NodeId session, std::uint32_t phase, const std::string& result = "ok") {
-    return say(session, CheckDone{*coordinator.round(), phase, result});
-  }
-};
 
 // A job of two nodes that is in round 1 after a restart, brought to this state.
 Job in_state(State state) {
@@ -201,77 +165,6 @@ TEST_CASE("a verdict is waited for until every node has heard it, those that are
   CHECK(silence.dropped(2));
   silence.only<Dismiss>();
   CHECK(job.coordinator.ended());
-}
-
-TEST_CASE("phases are barriers: the next begins when all have answered, and the workers run after the last") {
-  Checked job(job_terms(2, 2));
-  job.join(1);
-  const Answer formed = job.join(2);
-  CHECK(formed.to<RunCheck>(1) == RunCheck{0, 0, "0 node1"});
-  CHECK(formed.to<RunCheck>(2) == RunCheck{0, 0, "0 node2"});
-  CHECK(job.say(1, StoreIsOpen{0, {"10.0.0.1", 4000}}).silent());
-  CHECK(job.done(2, 0, "b").silent());
-  CHECK(job.done(2, 0, "again").silent());
-  CHECK(job.done(1, 1, "early").silent());
-  const Answer second = job.done(1, 0, "a");
-  CHECK(second.to<RunCheck>(2) == RunCheck{0, 1, "1 node2 a,b"});
-  CHECK(job.done(1, 0, "late").silent());
-  CHECK(job.done(1, 1).silent());
-  CHECK(job.done(2, 1).all<RunWorkers>().size() == 2);
-}
-
-TEST_CASE("an unfit node is left out of a new round in which nobody is checked again, and nothing is charged") {
-  Checked job(job_terms(2, 3, 0));
-  for (const NodeId node : {1U, 2U, 3U}) job.join(node);
-  for (const NodeId node : {1U, 2U, 3U}) job.done(node, 0);
-  job.done(1, 1);
-  job.done(2, 1, "bad");
-  CHECK(job.done(3, 1).all<StopWorkers>().size() == 3);
-  job.stop(1);
-  job.stop(2);
-  const Answer again = job.stop(3);
-  CHECK(again.to<Rejected>(2).why == Rejected::Why::kExcluded);
-  CHECK(again.all<RunCheck>().empty());
-  CHECK(again.to<PrepareRound>(3).place.node_rank == 1);
-  CHECK(again.to<PrepareRound>(3).restart_count == 0);
-  CHECK(again.to<PrepareRound>(3).losses == 0);
-  CHECK(again.to<PrepareRound>(3).reason == "node 1 (node2) is unfit: its result is bad");
-  CHECK(job.say(1, StoreIsOpen{1, {"10.0.0.1", 4001}}).all<RunWorkers>().size() == 2);
-  NodeJoins back = job.joiner(12);
-  back.address = "node2";
-  CHECK(job.say(12, back).only<Rejected>().why == Rejected::Why::kExcluded);
-}
-
-TEST_CASE("a newcomer is checked among those that have passed, which are told apart") {
-  Checked job(job_terms(1, 2));
-  job.join(1);
-  job.pass_with({1}, 30'000);
-  job.done(1, 0);
-  job.done(1, 1);
-  job.open_store();
-  CHECK(job.join(2).only<StopWorkers>().round == 0);
-  const Answer again = job.stop(1);
-  CHECK(again.to<RunCheck>(1).order == "0 node1 passed");
-  CHECK(again.to<RunCheck>(2).order == "0 node2");
-}
-
-TEST_CASE("a node that was lost is checked again, and a loss in a phase ends it for all") {
-  Checked job(job_terms(2, 2));
-  job.join(1);
-  const PrepareRound its = job.join(2).to<PrepareRound>(2);
-  for (const std::uint32_t phase : {0U, 1U}) {
-    for (const NodeId node : {1U, 2U}) job.done(node, phase);
-  }
-  job.open_store();
-  job.on(SessionEnded{2, "reset"});
-  job.stop(1);
-  NodeJoins back = job.joiner(2);
-  back.facts = facts_of(its, job.coordinator.incarnation(), AgentFacts::Activity::kIdle);
-  const Answer again = job.say(12, back);
-  CHECK(again.to<RunCheck>(1).order == "0 node1 passed");
-  CHECK(again.to<RunCheck>(12).order == "0 node2");
-  CHECK(job.on(SessionEnded{12, "reset"}).only<StopWorkers>().round == 1);
-  CHECK(job.done(1, 0).silent());
 }
 
 TEST_CASE("a stuck worker on a node that came back while the next round is forming ends the job all the same") {

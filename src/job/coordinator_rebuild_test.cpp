@@ -20,8 +20,8 @@ constexpr Activity kActivities[] = {Activity::kIdle, Activity::kPreparing, Activ
 
 // A coordinator of term 2, born at 500, and the nodes of a round that the one before it formed.
 struct After : Job {
-  explicit After(JobTerms with_terms, int nodes_of_round)
-      : Job(with_terms, {}, {.term = 2, .incarnation = 1, .now_ms = 500}), size(nodes_of_round) {}
+  explicit After(JobTerms with_terms, int nodes_of_round, LeaseTimes lease = {})
+      : Job(with_terms, {}, {.term = 2, .incarnation = 1, .lease = lease, .now_ms = 500}), size(nodes_of_round) {}
 
   // Node `rank` of the round has the session and agent number rank + 1.
   NodeJoins report(int rank, Activity activity) const {
@@ -45,6 +45,8 @@ struct After : Job {
   RoundNumber round = 5;
 };
 
+// Its workers run under a lease, or are about to.
+bool holds_lease(Activity activity) { return activity == Activity::kRunning || activity == Activity::kPreparing; }
 bool goes_on(Activity activity) { return activity == Activity::kRunning || activity == Activity::kSucceeded; }
 
 }  // namespace
@@ -68,8 +70,14 @@ TEST_CASE("whatever the nodes of a round were doing, it goes on untouched if tha
       After job(job_terms(2, 2, 3), 2);
       Answer all = job.back(0, first);
       CHECK(job.coordinator.state() == State::kRebuilding);
-      const Answer more = job.back(1, second);
+      Answer more = job.back(1, second);
       all.effects.insert(all.effects.end(), more.effects.begin(), more.effects.end());
+      if (!holds_lease(first) && !holds_lease(second)) {  // a later round of other nodes may still run
+        CHECK(all.all<PrepareRound>().empty());
+        CHECK(all.all<EndJob>().empty());
+        more = job.pass_with({1, 2}, LeaseTimes{}.over_ms());
+        all.effects.insert(all.effects.end(), more.effects.begin(), more.effects.end());
+      }
       if (first == Activity::kSucceeded && second == Activity::kSucceeded) {
         CHECK(all.to<EndJob>(1).verdict.outcome == Verdict::Outcome::kSucceeded);
         continue;
@@ -95,6 +103,20 @@ TEST_CASE("whatever the nodes of a round were doing, it goes on untouched if tha
       CHECK(!again.reason.empty());
     }
   }
+}
+
+TEST_CASE("nodes that run nothing may have missed a round: a later one is waited for, and comes first") {
+  After job(job_terms(1, 2, 3), 1);
+  CHECK(job.back(0, Activity::kIdle).all<PrepareRound>().empty());
+  const LeaseTimes lease;
+  CHECK(job.pass_with({1}, lease.over_ms() - 100).all<PrepareRound>().empty());
+  job.round = 6;
+  NodeJoins later = job.report(1, Activity::kRunning);
+  later.facts.membership = 4712;
+  later.facts.place = {0, 1, 0, 1, 0, 1};
+  CHECK(job.back(2, later).all<PrepareRound>().empty());
+  CHECK(job.coordinator.round() == 6U);
+  CHECK(job.coordinator.state() != State::kRebuilding);
 }
 
 TEST_CASE("budgets go on from what agents report: a failure after the rebuilding is one more restart") {
@@ -134,6 +156,35 @@ TEST_CASE("a node that does not come back is lost when every lease of the coordi
   CHECK(again.restart_count == 2);
   CHECK(again.losses == 2);
   CHECK(again.place.node_count == 1);
+}
+
+TEST_CASE("with a short loss timeout, too, every node has the time to find the coordinator") {
+  for (const std::int64_t timeout_ms : {1000, 3000, 5000}) {
+    const LeaseTimes lease{timeout_ms};
+    CHECK(lease.all_back_ms() >= lease.over_ms());
+    CHECK(lease.all_back_ms() > LeaseTimes::kLongestPauseMs);
+  }
+  After job(job_terms(1, 2, 3), 2, {1000});
+  job.back(0, Activity::kRunning);
+  CHECK(job.pass_with({1}, LeaseTimes::kLongestPauseMs).silent());
+  CHECK(job.back(1, Activity::kRunning).silent());
+  CHECK(job.coordinator.state() == State::kRunning);
+}
+
+TEST_CASE("a coordinator that was asleep reads what has come meanwhile before it takes anybody to be missing") {
+  const LeaseTimes lease;
+  After fresh(job_terms(2, 2, 3), 2);  // stopped before it could read anything
+  fresh.now_ms += lease.all_back_ms() + 500;
+  CHECK(fresh.join(8).silent());
+  CHECK(fresh.join(9).all<PrepareRound>().empty());
+  CHECK(fresh.back(0, Activity::kIdle).all<PrepareRound>().empty());
+  CHECK(fresh.coordinator.round() == 5U);
+  After knowing(job_terms(1, 2, 3), 2);
+  knowing.back(0, Activity::kRunning);
+  knowing.now_ms += lease.all_back_ms() + 500;
+  CHECK(knowing.on(TimePassed{}).silent());
+  CHECK(knowing.back(1, Activity::kRunning).silent());
+  CHECK(knowing.coordinator.state() == State::kRunning);
 }
 
 TEST_CASE("a node that reports twice is one, and another is waited for all the same") {
@@ -240,6 +291,9 @@ TEST_CASE("a verdict that comes too late, when the job goes on, is not taken in"
 
 TEST_CASE("a coordinator steps down when an agent knows of a later one, and not for older or other news") {
   Job job(job_terms(2, 2), {}, {.term = 3, .incarnation = kJob});
+  job.now_ms = LeaseTimes{}.over_ms();
+  job.on(TimePassed{});
+  job.now_ms += 300;  // it was asleep, perhaps, and has caught up
   job.run({1, 2});
   CHECK(job.on(Introduced{kJob, 3}).silent());
   CHECK(job.on(Introduced{kJob, 2}).silent());
@@ -252,4 +306,79 @@ TEST_CASE("a coordinator steps down when an agent knows of a later one, and not 
   CHECK(job.coordinator.ended());
   CHECK(!job.coordinator.verdict());
   CHECK(job.say(1, WorkersSucceeded{0}).effects.empty());
+}
+
+TEST_CASE("a verdict is none on nodes that were never in that job: they try again, whoever came first") {
+  for (const bool fresh_first : {true, false}) {
+    CAPTURE(fresh_first);
+    After job(job_terms(2, 2, 3), 2);
+    NodeJoins knows = job.report(1, Activity::kIdle);
+    knows.facts.verdict = Verdict{.outcome = Verdict::Outcome::kFailed, .reason = "why", .round = 5};
+    if (fresh_first) CHECK(job.join(9).silent());
+    const Answer ended = job.back(2, knows);
+    CHECK(ended.only<EndJob>().verdict.reason == "why");
+    const Rejected rejected = fresh_first ? ended.to<Rejected>(9) : job.join(9).only<Rejected>();
+    CHECK(rejected.why == Rejected::Why::kJobEnding);
+    CHECK(rejected.retry_ms == 500);
+    CHECK(rejected.reason == "a job of this name is ending; it can be started again when that has ended");
+    CHECK(job.coordinator.nodes() == 1);
+  }
+}
+
+TEST_CASE("a later coordinator that meets new nodes only begins no round while leases of the one before may run") {
+  const std::int64_t over_ms = LeaseTimes{}.over_ms();
+  After job(job_terms(1, 2, 3), 2);
+  CHECK(job.join(8).silent());
+  CHECK(job.join(9).silent());
+  CHECK(job.pass_with({8, 9}, 3000).silent());
+  CHECK(job.pass(over_ms - 3000 - 1).silent());
+  CHECK(job.pass(1).all<PrepareRound>().size() == 2);
+
+  After later(job_terms(1, 2, 3), 2);
+  later.now_ms = 500 + over_ms;
+  later.join(8);
+  later.join(9);
+  CHECK(later.pass(250).all<PrepareRound>().size() == 2);  // nothing was heard for long: there may be more to read
+}
+
+TEST_CASE("a verdict is told again, under its name, when an older job is met while it is being told") {
+  After job(job_terms(1, 2, 3), 2);
+  NodeJoins host = job.joiner(8);
+  host.hosts_coordinator = true;
+  job.say(8, host);
+  job.join(9);
+  CHECK(job.say(8, NodeLeaves{15}).all<EndJob>().size() == 2);
+  job.say(8, VerdictHeard{});
+  // Of node 9 only: what it says now bears the name that the job had.
+  CHECK(job.on(Introduced{kJob, 1}).all<EndJob>().size() == 1);
+  CHECK(job.say(9, VerdictHeard{}).all<Dismiss>().size() == 2);
+}
+
+TEST_CASE("the first coordinator waits for nobody's lease, unless an agent has met another") {
+  for (const Term met : {0U, 1U}) {
+    Job job(job_terms(2, 2));
+    if (met > 0) job.on(Introduced{0, met});
+    job.join(1);
+    CHECK(job.join(2).all<PrepareRound>().size() == (met > 0 ? 0 : 2));
+    CHECK(job.pass_with({1, 2}, 4000).all<PrepareRound>().size() == (met > 0 ? 2 : 0));
+  }
+}
+
+TEST_CASE("a node that was missing when the job was taken over is counted under its host once that is known") {
+  for (const int losses : {1, 2}) {
+    CAPTURE(losses);
+    After job(job_terms(1, 2, 3), 2);
+    job.rules.node_losses = losses;
+    job.back(0, Activity::kRunning);
+    job.pass_with({1}, 3200);
+    CHECK(job.stop(1).only<PrepareRound>().losses == 2);
+    const Answer late = job.say(2, job.report(1, Activity::kIdle));
+    if (losses == 1) {
+      CHECK(late.only<Rejected>().why == Rejected::Why::kKeptOut);
+      continue;
+    }
+    CHECK(late.all<Rejected>().empty());  // once, and not again each time that it comes
+    job.on(SessionEnded{2, "reset"});
+    CHECK(job.say(12, job.report(1, Activity::kIdle)).all<Rejected>().empty());
+  }
 }

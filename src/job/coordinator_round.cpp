@@ -1,5 +1,6 @@
-// How rounds begin and end: forming, the check before training, growing, stopping, and what is charged.
+// How rounds begin and end: forming, growing, stopping, and what is charged.
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "src/base/check.h"
@@ -8,6 +9,7 @@
 #include "src/base/signals.h"
 #include "src/base/text.h"
 #include "src/job/coordinator.h"
+#include "src/job/coordinator_refusals.h"
 
 namespace elastic::job {
 
@@ -21,6 +23,23 @@ std::vector<std::string> names_of(const std::vector<LostNode>& lost) {
   for (const LostNode& node : lost) names.push_back(text(node));
   return names;
 }
+
+// All addresses of these nodes; empty where those of one are not known, or there are too many.
+std::string addresses_of(const std::vector<membership::Node*>& nodes) {
+  std::set<std::string> all;
+  std::size_t bytes = 0;
+  for (const membership::Node* node : nodes) {
+    if (node->addresses.empty()) return "";
+    for (std::string& address : split(node->addresses, ' ')) {
+      if (const auto [at, is_new] = all.insert(std::move(address)); is_new) bytes += at->size() + 1;
+    }
+    if (bytes > limits::kAgentAdmittedBytes) return "";
+  }
+  return join({all.begin(), all.end()}, " ");
+}
+
+// From when something is to be told to nodes that wait until it is.
+constexpr std::int64_t kNewsMs = 1000;
 
 // The first few of what may be a thousand.
 std::string some_of(const std::vector<std::string>& names) {
@@ -75,17 +94,55 @@ void Coordinator::form_if_due(Effects& out) {
       .was_below_min = was_below_min_,
   };
   const FormingDecision decision = membership::decide_forming(view, rules, now_ms_);
+  News news{.here = ready, .least = membership::least_size(rules), .most = rules.max_nodes,
+            .since_ms = forming_since_ms_, .until_ms = decision.look_again_ms};
   switch (decision.kind) {
     case FormingDecision::Kind::kWait:
-      return look_again(decision.look_again_ms);
+      look_again(decision.look_again_ms);
+      return tell_what_is_awaited(std::move(news), out);
     case FormingDecision::Kind::kForm:
-      return form(decision.size, out);
+      // All are new here; workers of others, whom an earlier coordinator knew, may still hold its leases.
+      if (!round_ && now_ms_ < first_round_not_before_ms()) {
+        news.until_ms = first_round_not_before_ms();
+        look_again(news.until_ms);
+        return tell_what_is_awaited(std::move(news), out);
+      }
+      form(decision.size, out);
+      return tell_who_stands_by(out);
     case FormingDecision::Kind::kGiveUp: {
       std::string reason = decision.reason;
       if (!again_because_.empty()) reason = format("{}; {}", again_because_, reason);
       return end({.outcome = Verdict::Outcome::kFailed, .reason = std::move(reason)}, out);
     }
   }
+}
+
+// Each time a while after the first thing has changed: most waits are over by then, and of many nodes that come
+// together all are told once.
+void Coordinator::tell_what_is_awaited(News news, Effects& out) {
+  const bool is_known = news == told_news_;
+  if (roster_.count(Standing::kReady) == 0 || (is_known && arrivals_ == told_arrivals_)) return news_at_ms_.reset();
+  if (!news_at_ms_) news_at_ms_ = now_ms_ + kNewsMs;
+  if (now_ms_ < *news_at_ms_) return look_again(news_at_ms_);
+  news_at_ms_.reset();
+  Awaiting message{.here = news.here, .least = news.least, .most = news.most, .what = news.what};
+  if (news.since_ms) message.for_ms = now_ms_ - *news.since_ms;
+  if (news.until_ms) message.left_ms = *news.until_ms - now_ms_;
+  for (const auto& [agent, node] : roster_.nodes()) {
+    const bool has_heard = is_known && node.arrival < told_arrivals_;
+    if (node.standing() == Standing::kReady && !has_heard) out.push_back(Send{*node.session, message});
+  }
+  told_news_ = std::move(news);
+  told_arrivals_ = arrivals_;
+}
+
+void Coordinator::tell_who_stands_by(Effects& out) {
+  const int size = static_cast<int>(seats_.size());
+  const std::string nodes = format("{} {}", size, size == 1 ? "node" : "nodes");
+  const bool is_most = size == membership::round_size(terms_.max_nodes, forming_rules_);
+  tell_what_is_awaited({.what = is_most ? format("standing by: the job has its maximum of {}", nodes)
+                                        : format("standing by: the job runs with {}", nodes)},
+                       out);
 }
 
 void Coordinator::form(int size, Effects& out) {
@@ -135,12 +192,20 @@ void Coordinator::form(int size, Effects& out) {
   store_.reset();
   check_phase_ = 0;
   check_results_.clear();
+  check_phase_ms_.clear();
+  has_run_ = false;
+  told_news_.reset();
+  news_at_ms_.reset();
   out.push_back(Note{format("round {} is formed of {} nodes, world size {}{}", *round_, size, places.front().world_size,
-                            again_because_.empty() ? "" : format(", because {}", again_because_))});
+                            again_because_.empty() ? "" : format(", because {}", again_because_)),
+                     kRoundFormed});
+  const std::string admitted = addresses_of(members);
   for (std::size_t i = 0; i < members.size(); ++i) {
     Node& node = *members[i];
     node.place = places[i];
     node.reported = false;
+    node.succeeded = false;
+    node.belongs = true;
     roster_.move(node, Standing::kMember);
     out.push_back(Send{*node.session, PrepareRound{.round = *round_,
                                                    .restart_count = budget_.used(),
@@ -149,66 +214,19 @@ void Coordinator::form(int size, Effects& out) {
                                                    .reason = again_because_,
                                                    .losses = losses_.losses(),
                                                    .membership = membership_,
-                                                   .charged = charged_}});
+                                                   .charged = charged_,
+                                                   .admits = places[i].node_rank == 0 ? admitted : ""}});
   }
-  check_phases_ = static_cast<std::uint32_t>(check_->phases(nodes_to_check()));
+  const bool is_checked = check_rules_.when != CheckRules::When::kNever;
+  check_phases_ = is_checked ? static_cast<std::uint32_t>(check_->phases(nodes_to_check())) : 0;
   if (check_phases_ > 0) begin_check_phase(out);
-}
-
-std::vector<CheckNode> Coordinator::nodes_to_check() const {
-  std::vector<CheckNode> nodes;
-  for (const Seat& seat : seats_) {
-    const Node& node = roster_.nodes().at(seat.agent);
-    nodes.push_back({node.address, node.shape.local_world_size, node.passed_check});
-  }
-  return nodes;
-}
-
-void Coordinator::begin_check_phase(Effects& out) {
-  std::vector<std::string> orders = check_->orders(check_phase_, nodes_to_check(), check_results_);
-  ELASTIC_CHECK(orders.size() == seats_.size());
-  check_results_.emplace_back(seats_.size());
-  reported_ = 0;
-  for (std::size_t rank = 0; rank < seats_.size(); ++rank) {
-    Node& node = *roster_.find(seats_[rank].agent);
-    node.reported = false;
-    out.push_back(Send{*node.session, RunCheck{*round_, check_phase_, std::move(orders[rank])}});
-  }
-}
-
-void Coordinator::end_check_phase(Effects& out) {
-  ++check_phase_;
-  if (check_phase_ < check_phases_) return begin_check_phase(out);
-  const std::vector<CheckPlan::Unfit> unfit = check_->unfit(nodes_to_check(), check_results_);
-  for (const Seat& seat : seats_) roster_.find(seat.agent)->passed_check = true;
-  if (unfit.empty()) return run_if_ready(out);
-  for (const CheckPlan::Unfit& found : unfit) {
-    Node& node = *roster_.find(seats_.at(static_cast<std::size_t>(found.node_rank)).agent);
-    node.passed_check = false;
-    if (excluded_.size() < limits::kNodesPerJob) excluded_.insert(node.identity());
-    out.push_back(Note{format("{} is left out: {}", node.name(), found.why)});
-    stopping_.other = format("{} is unfit: {}", node.name(), found.why);
-  }
-  stop_round(out);
-}
-
-// Nodes that the check has found unfit, once they have stopped.
-void Coordinator::turn_away_excluded(Effects& out) {
-  if (excluded_.empty()) return;
-  std::vector<Node*> unfit;
-  for (auto& [agent, node] : roster_.nodes()) {
-    if (node.standing() == Standing::kReady && excluded_.contains(node.identity())) unfit.push_back(&node);
-  }
-  for (Node* node : unfit) {
-    out.push_back(Send{*node->session, Rejected{Rejected::Why::kExcluded, "the check before training has found it unfit", {}}});
-    forget(*node);
-  }
 }
 
 void Coordinator::run_if_ready(Effects& out) {
   if (state_ != State::kPreparing || !store_) return;
   if (check_phase_ < check_phases_) return;
   state_ = State::kRunning;
+  has_run_ = true;
   for (auto& [agent, node] : roster_.nodes()) {
     if (node.standing() == Standing::kMember) out.push_back(Send{*node.session, RunWorkers{*round_, *store_}});
   }
@@ -247,14 +265,19 @@ void Coordinator::tell_to_stop(Node& node, Effects& out) {
 
 void Coordinator::has_stopped(Node& node, Effects& out) {
   if (node.standing() != Standing::kLeaving) return roster_.move(node, Standing::kReady);
+  let_go(*node.session, node.leave_signal, out);
+  forget(node);
+}
+
+// It was told to leave, and the job goes on without it.
+void Coordinator::let_go(NodeId session, int signal, Effects& out) {
   Verdict verdict{.outcome = Verdict::Outcome::kStopped,
-                  .reason = format("stopped by {}", signal_name(node.leave_signal)),
+                  .reason = format("stopped by {}", signal_name(signal)),
                   .round = round_.value_or(0),
                   .restarts_used = budget_.used(),
-                  .signal = node.leave_signal};
-  out.push_back(Send{*node.session, EndJob{std::move(verdict)}});
-  out.push_back(Send{*node.session, Dismiss{}});
-  forget(node);
+                  .signal = signal};
+  out.push_back(Send{session, EndJob{std::move(verdict)}});
+  out.push_back(Send{session, Dismiss{}});
 }
 
 // What the round has ended of is known now: each of its nodes has answered, or is lost.
@@ -270,6 +293,9 @@ void Coordinator::conclude_round(Effects& out) {
                 .failures = std::move(ended.failures)},
                out);
   }
+  // Success has crossed our order to stop: there is nothing left to train.
+  const bool nobody_is_missed = ended.lost.empty() && ended.left.empty();
+  if (nobody_is_missed && all_have_succeeded()) return end({.outcome = Verdict::Outcome::kSucceeded}, out);
   charged_ = false;
   if (!ended.lost.empty()) {
     again_because_ = some_of(names_of(ended.lost));
@@ -289,7 +315,9 @@ void Coordinator::conclude_round(Effects& out) {
   } else if (ended.worker_failed) {
     again_because_ = ended.failures.empty() ? "a worker failed" : ended.failures.front().text();
     charged_ = budget_.spend();
-    const auto of_another_node = [&](const WorkerFailure& failure) { return failure.node_rank != ended.failures.front().node_rank; };
+    const auto of_another_node = [&](const WorkerFailure& failure) {
+      return failure.node_rank != ended.failures.front().node_rank;
+    };
     if (mutant::is('b') && std::ranges::any_of(ended.failures, of_another_node)) (void)budget_.spend();
     if (!charged_) {
       return end({.outcome = Verdict::Outcome::kFailed, .failures = std::move(ended.failures)}, out);
@@ -297,6 +325,7 @@ void Coordinator::conclude_round(Effects& out) {
   } else {
     again_because_ = "the coordinator was lost while the round was beginning or ending";
   }
+  forget_who_passed(ended.failures);
   stopping_.left = std::move(ended.left);
   state_ = State::kForming;
   forming_since_ms_ = now_ms_;

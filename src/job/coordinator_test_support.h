@@ -60,10 +60,12 @@ struct Answer {
     FAIL("no such message");
     return {};
   }
-  // Nothing is said to anybody.
+  // Nothing is said to anybody, but for what is waited for.
   bool silent() const {
     for (const Effect& effect : effects) {
-      if (!std::holds_alternative<Note>(effect)) return false;
+      const auto* send = std::get_if<Send>(&effect);
+      const bool is_news = send != nullptr && std::holds_alternative<protocol::Awaiting>(send->message);
+      if (!is_news && !std::holds_alternative<Note>(effect)) return false;
     }
     return true;
   }
@@ -86,7 +88,7 @@ struct Job {
 
   protocol::NodeJoins joiner(protocol::AgentId agent, int workers = 1) const {
     return {.local_world_size = workers, .role = "default", .agent = agent,
-            .address = "node" + std::to_string(agent), .terms = terms, .rules = rules};
+            .address = "node" + std::to_string(agent), .terms = terms, .rules = rules, .check = check_rules};
   }
   Answer join(protocol::NodeId session, int workers = 1) { return say(session, joiner(session, workers)); }
 
@@ -139,6 +141,7 @@ struct Job {
 
   protocol::JobTerms terms;
   protocol::JobRules rules;
+  protocol::CheckRules check_rules;
   Coordinator coordinator;
   std::int64_t now_ms;
 };

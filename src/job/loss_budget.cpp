@@ -26,7 +26,15 @@ LossBudget::LossBudget(LossRules rules) : rules_(rules) {
 }
 
 std::optional<std::int64_t> LossBudget::lose(const std::string& node, std::int64_t now_ms) {
+  lose_unknown();
+  return blame(node, now_ms);
+}
+
+void LossBudget::lose_unknown() {
   if (losses_ < std::numeric_limits<int>::max()) ++losses_;
+}
+
+std::optional<std::int64_t> LossBudget::blame(const std::string& node, std::int64_t now_ms) {
   if (rules_.per_node <= 0) return std::nullopt;
   if (!nodes_.contains(node)) make_room(now_ms);
 

@@ -20,14 +20,18 @@ struct LossRules {
 LossRules with_default_bound(LossRules rules, int max_nodes);
 
 // Counts the nodes that a job loses, so that nothing can flap for ever: a node that is lost too often is kept out
-// for a while, and a job that loses too many ends. Nodes are known by a name that a replacement shares
-// (the claimed rank, or the address). Times are milliseconds of one clock that does not jump.
+// for a while, and a job that loses too many ends. Nodes are known by the name of their host, so that a
+// replacement on another is a node of its own. Times are milliseconds of one clock that does not jump.
 class LossBudget {
  public:
   explicit LossBudget(LossRules rules);
 
   // The node was lost. Returns until when it is kept out, if it is now.
   std::optional<std::int64_t> lose(const std::string& node, std::int64_t now_ms);
+
+  // A node was lost whose name is not known: lose() in two steps, the second when it is known.
+  void lose_unknown();
+  std::optional<std::int64_t> blame(const std::string& node, std::int64_t now_ms);
 
   // Until when the node is kept out, if it is at this time.
   std::optional<std::int64_t> kept_out_until(const std::string& node, std::int64_t now_ms) const;

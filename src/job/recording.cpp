@@ -53,6 +53,14 @@ struct Names<JobRules::ScaleUp> {
   static constexpr std::array kWords = {"now", "after", "on-restart", "never"};
 };
 template <>
+struct Names<CheckRules::When> {
+  static constexpr std::array kWords = {"never", "first", "suspect", "always"};
+};
+template <>
+struct Names<CheckPlan::Unfit::Kind> {
+  static constexpr std::array kWords = {"faulty", "undetermined", "straggler"};
+};
+template <>
 struct Names<AgentFacts::Activity> {
   static constexpr std::array kWords = {"idle", "preparing", "running", "succeeded", "stopping"};
 };
@@ -201,6 +209,10 @@ template <class A> void fields(A& a, Of<A, JobRules>& v) {
   a("keep_out_ms", v.keep_out_ms, kMs);
   a("job_losses", v.job_losses);
 }
+template <class A> void fields(A& a, Of<A, CheckRules>& v) {
+  a("when", v.when);
+  a("excludes_stragglers", v.excludes_stragglers);
+}
 template <class A> void fields(A& a, Of<A, AgentFacts>& v) {
   a("incarnation", v.incarnation);
   a("term", v.term);
@@ -223,6 +235,9 @@ template <class A> void fields(A& a, Of<A, NodeJoins>& v) {
   a("terms", v.terms);
   a("rules", v.rules);
   a.unless_new("facts", v.facts);
+  a.unless_new("addresses", v.addresses);
+  a.unless_new("check_rules", v.check);
+  a.unless_new("session", v.session);
 }
 template <class A> void fields(A& a, Of<A, StoreIsOpen>& v) {
   a("round", v.round);
@@ -247,7 +262,7 @@ template <class A> void fields(A& a, Of<A, CheckDone>& v) {
   a("phase", v.phase);
   a("result", v.result);
 }
-template <class A> void fields(A&, Of<A, VerdictHeard>&) {}
+template <class A> void fields(A& a, Of<A, VerdictHeard>& v) { a.unless_new("details", v.details); }
 
 template <class A> void fields(A& a, Of<A, Said>& v) {
   a("from", v.from);
@@ -276,6 +291,7 @@ template <class A> void fields(A& a, Of<A, RecordedEvent>& v) {
 template <class A> void fields(A& a, Of<A, CheckPlan::Unfit>& v) {
   a("node_rank", v.node_rank, kRoundNodes);
   a("why", v.why);
+  a.unless_new("kind", v.kind);
 }
 template <class A> void fields(A& a, Of<A, CheckPhases>& v) { a("phases", v.phases, kCount); }
 template <class A> void fields(A& a, Of<A, CheckOrders>& v) { a("orders", v.orders); }

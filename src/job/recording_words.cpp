@@ -42,6 +42,11 @@ std::string phrase(const JobTerms& terms) {
                 terms.max_restarts);
 }
 
+// Of the first failure: lines of a worker's stderr, too many to be shown.
+std::string with_details(const std::string& details) {
+  return details.empty() ? "" : format(", with {} bytes of what is known of the first failure", details.size());
+}
+
 const char* phrase(AgentFacts::Activity activity) {
   switch (activity) {
     case AgentFacts::Activity::kIdle: return "it has no processes";
@@ -94,7 +99,9 @@ std::string clause(const NodeLeaves& message) {
 std::string clause(const CheckDone& message) {
   return format("has done phase {} of the check of round {}: {}", message.phase, message.round, shown(message.result));
 }
-std::string clause(const VerdictHeard&) { return "has heard the verdict"; }
+std::string clause(const VerdictHeard& message) {
+  return format("has heard the verdict{}", with_details(message.details));
+}
 
 std::string clause(const Said& event) {
   return std::visit([](const auto& message) { return clause(message); }, event.message);
@@ -125,8 +132,14 @@ std::string clause(const EndJob& message) { return format("end: {}", in_words(me
 std::string clause(const RunCheck& message) {
   return format("do phase {} of the check of round {}: {}", message.phase, message.round, shown(message.order));
 }
-std::string clause(const Dismiss&) { return "go"; }
+std::string clause(const Dismiss& message) { return format("go{}", with_details(message.details)); }
 std::string clause(const AreYouThere&) { return "are you there?"; }
+std::string clause(const Awaiting& message) {
+  if (!message.what.empty()) return shown(message.what);
+  const std::string left = message.left_ms ? format(", for another {} ms", *message.left_ms) : "";
+  return format("{} nodes of {} to {} are here; they have been awaited for {} ms{}", message.here, message.least,
+                message.most, message.for_ms, left);
+}
 std::string clause(const Rejected& message) {
   const std::string again = message.retry_ms ? format(" (it may try again in {} ms)", *message.retry_ms) : "";
   return format("you are not let in: {}{}", shown(message.reason), again);

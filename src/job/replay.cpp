@@ -163,6 +163,7 @@ void Replay::tell(Step& step, const Effect& effect) {
     step.decisions.push_back(printable(note->text, 4000));
     return;
   }
+  if (std::holds_alternative<CheckJudged>(effect)) return;  // the answers of the check are lines of their own
   const auto* send = std::get_if<Send>(&effect);
   const auto* drop = std::get_if<Drop>(&effect);
   const NodeId session = send != nullptr ? send->to : drop->session;

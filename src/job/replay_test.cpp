@@ -79,6 +79,7 @@ std::string checked_job() {
   NodeJoins joins = joiner(1, 1);
   joins.terms.max_nodes = 2;
   joins.rules.last_call_ms = 10;
+  joins.check.when = CheckRules::When::kFirst;
   job.on(Said{1, joins}, 0);
   joins.agent = 2;
   joins.address = "node2";

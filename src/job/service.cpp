@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/base/address.h"
 #include "src/base/limits.h"
+#include "src/base/overloaded.h"
 #include "src/base/text.h"
 
 namespace elastic::job {
@@ -12,10 +14,17 @@ using namespace protocol;
 
 namespace {
 
-template <class... Cases>
-struct Overloaded : Cases... {
-  using Cases::operator()...;
-};
+// Of somebody who may have said nothing of himself yet.
+std::string name_of(const auto& connection) {
+  return connection.from.empty() ? "a connection" : format("a connection from {}", connection.from);
+}
+
+// Where a node has come from is one of its addresses, if others may come from there, too.
+void add_address(std::string& addresses, const std::string& from) {
+  const auto is_it = [&](const std::string& known) { return same_address(known, from); };
+  if (addresses.empty() || from.empty() || is_loopback(from) || std::ranges::any_of(split(addresses, ' '), is_it)) return;
+  addresses += " " + from;
+}
 
 }  // namespace
 
@@ -47,9 +56,12 @@ void Service::take(const ConnectionOpened& event, ServiceEffects& out) {
       connections_.emplace(event.connection, Connection(CoordinatorSession(settings_.secret, event.nonce)));
   if (!is_new) return;
   if (connections_.size() > limits::kAgentConnections) {
-    out.push_back(Log{{}, format("{} connections are open, more than are served: a new one is closed", connections_.size())});
+    out.push_back(Log{{}, format("{} connections are open, more than are served: a new one is closed",
+                                 connections_.size())});
     return close(event.connection, out);
   }
+  place->second.from = event.from;
+  place->second.at = event.at;
   place->second.greet_until_ms = now_ms_ + settings_.greeting_ms;
   greetings_.emplace(place->second.greet_until_ms, event.connection);
 }
@@ -80,7 +92,9 @@ void Service::take(const ConnectionClosed& event, ServiceEffects& out) {
 void Service::take(const ServiceTime&, ServiceEffects& out) {
   while (!greetings_.empty() && greetings_.begin()->first <= now_ms_) {
     const ConnectionId id = greetings_.begin()->second;
-    out.push_back(Log{{}, format("connection {} has not introduced itself in {} ms and is closed", id, settings_.greeting_ms)});
+    out.push_back(Log{{}, format("{} has not introduced itself in {} ms and is closed", name_of(connections_.at(id)),
+                                 settings_.greeting_ms),
+                      "silent_stranger"});
     close(id, out);
   }
   std::vector<std::string> due;
@@ -95,7 +109,18 @@ void Service::heard(ConnectionId id, const CoordinatorSession::Event& event, Ser
   Connection& connection = connections_.at(id);
   std::visit(Overloaded{
                  [&](const CoordinatorSession::Introduced& e) { introduced(id, e.introduction, out); },
-                 [&](const CoordinatorSession::Received& e) { tell(connection.job, Said{id, e.message}, out); },
+                 [&](const CoordinatorSession::Received& e) {
+                   Said said{id, e.message};
+                   if (auto* store = std::get_if<StoreIsOpen>(&said.message)) {
+                     if (store->endpoint.address.empty()) store->endpoint.address = address_of(connection);
+                   }
+                   // A node that gives itself no name is known by where it comes from.
+                   if (auto* joins = std::get_if<NodeJoins>(&said.message)) {
+                     if (joins->address.empty()) joins->address = connection.from;
+                     add_address(joins->addresses, connection.from);
+                   }
+                   tell(connection.job, said, out);
+                 },
                  [&](const CoordinatorSession::KeepAlive& e) {
                    tell(connection.job, Heard{id}, out);
                    const auto still = connections_.find(id);
@@ -114,7 +139,7 @@ void Service::heard(ConnectionId id, const CoordinatorSession::Event& event, Ser
                  },
                  [&](const CoordinatorSession::Stale& e) { out.push_back(Log{connection.job, e.text}); },
                  [&](const SessionError& e) {
-                   out.push_back(Log{connection.job, e.text});
+                   out.push_back(Log{connection.job, format("{}: {}", name_of(connection), e.text), "stranger"});
                    const std::string job = connection.job;
                    close(id, out);
                    if (!job.empty()) tell(job, SessionEnded{id, e.text}, out);
@@ -133,14 +158,15 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
     connection.session.welcome({std::max(settings_.term, introduction.term), introduction.incarnation,
                                 settings_.lease.loss_timeout_ms}, bytes);
     connection.session.send(EndJob{over->verdict}, bytes);
-    connection.session.send(Dismiss{}, bytes);
+    connection.session.send(Dismiss{over->details}, bytes);
     out.push_back(Write{id, std::move(bytes)});
     return close(id, out);
   }
   if (!jobs_.contains(job)) {
     if (jobs_.size() >= limits::kJobsServed) {
       ByteString bytes;
-      connection.session.refuse(format("this coordinator has {} jobs, more than which it does not serve", jobs_.size()), bytes);
+      connection.session.refuse(
+          format("this coordinator has {} jobs, more than which it does not serve", jobs_.size()), bytes);
       out.push_back(Write{id, std::move(bytes)});
       return close(id, out);
     }
@@ -148,9 +174,11 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
                       .incarnation = settings_.make_incarnation(),
                       .lease = settings_.lease,
                       .now_ms = born_ms_};
-    jobs_.emplace(job, std::make_unique<Coordinator>(birth, settings_.make_check()));
+    jobs_.emplace(job, std::make_unique<Coordinator>(birth, settings_.make_check(job)));
   }
-  if (introduction.incarnation != 0 || introduction.term > jobs_.at(job)->term()) tell(job, Introduced{introduction.incarnation, introduction.term}, out);
+  if (introduction.incarnation != 0 || introduction.term > jobs_.at(job)->term()) {
+    tell(job, Introduced{introduction.incarnation, introduction.term}, out);
+  }
   const auto still = connections_.find(id);
   const auto coordinator = jobs_.find(job);
   if (still == connections_.end()) return;
@@ -166,6 +194,17 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   still->second.session.welcome({coordinator->second->term(), coordinator->second->incarnation(),
                                  settings_.lease.loss_timeout_ms}, bytes);
   out.push_back(Write{id, std::move(bytes)});
+}
+
+// By which the other nodes of its job reach a node: where its connection comes from, unless it is on our own host and
+// therefore comes by loopback. Then it is the address at which somebody from elsewhere has reached us.
+std::string Service::address_of(const Connection& connection) const {
+  const auto is_elsewhere = [](const Connection& each) { return !each.from.empty() && !is_loopback(each.from); };
+  if (is_elsewhere(connection)) return connection.from;
+  for (const auto& [id, other] : connections_) {
+    if (other.job == connection.job && is_elsewhere(other)) return other.at;
+  }
+  return connection.from;
 }
 
 void Service::tell(std::string job, const Event& event, ServiceEffects& out) {
@@ -191,7 +230,7 @@ void Service::tell(std::string job, const Event& event, ServiceEffects& out) {
   }
   if (coordinator.ended()) {
     if (coordinator.verdict()) {
-      ended_.push_back({job, coordinator.incarnation(), *coordinator.verdict()});
+      ended_.push_back({job, coordinator.incarnation(), *coordinator.verdict(), coordinator.details()});
       if (ended_.size() > limits::kEndedJobs) ended_.pop_front();
     }
     jobs_.erase(found);
@@ -211,12 +250,14 @@ void Service::carry_out(const std::string& job, const Effect& effect, ServiceEff
                    if (found == connections_.end()) return;
                    ByteString bytes;
                    found->second.session.send(e.message, bytes);
-                   out.push_back(Write{e.to, std::move(bytes)});
-                   const bool is_last = std::holds_alternative<Rejected>(e.message) || std::holds_alternative<Dismiss>(e.message);
+                   if (!bytes.empty()) out.push_back(Write{e.to, std::move(bytes)});
+                   const bool is_last = std::holds_alternative<Rejected>(e.message) ||
+                                        std::holds_alternative<Dismiss>(e.message);
                    if (is_last) close(e.to, out);
                  },
                  [&](const Drop& e) { close(e.session, out); },
-                 [&](const Note& e) { out.push_back(Log{job, e.text}); },
+                 [&](const Note& e) { out.push_back(Log{job, e.text, e.event}); },
+                 [&](const CheckJudged& e) { out.push_back(Judged{job, e}); },
              },
              effect);
 }

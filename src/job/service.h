@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -24,6 +25,9 @@ using ConnectionId = std::uint32_t;
 struct ConnectionOpened {
   ConnectionId connection = 0;
   protocol::Nonce nonce{};  // random
+  // Its two ends, without ports, as the sockets show them; empty where nobody knows.
+  std::string from = {};
+  std::string at = {};
 };
 struct ConnectionRead {
   ConnectionId connection = 0;
@@ -46,11 +50,17 @@ struct Write {
 struct Close {
   ConnectionId connection = 0;
 };
+// `event` as in Note.
 struct Log {
   std::string job;
   std::string text;
+  std::string_view event = "coordinator";
 };
-using ServiceEffect = std::variant<Write, Close, Log>;
+struct Judged {
+  std::string job;
+  CheckJudged check;
+};
+using ServiceEffect = std::variant<Write, Close, Log, Judged>;
 using ServiceEffects = std::vector<ServiceEffect>;
 
 // What a service is born with. `make_incarnation` gives a random number, another each time.
@@ -60,7 +70,7 @@ struct ServiceSettings {
   std::string secret = {};
   std::int64_t greeting_ms = 5'000;  // that a connection may take to introduce itself
   std::function<protocol::Incarnation()> make_incarnation = {};
-  std::function<std::unique_ptr<CheckPlan>()> make_check = [] { return no_check(); };
+  std::function<std::unique_ptr<CheckPlan>(const std::string& job)> make_check = [](const std::string&) { return no_check(); };
 };
 
 // Everything that agents connect to: their sessions, and the coordinators of any number of jobs, none of which
@@ -87,12 +97,15 @@ class Service {
     std::string job;       // empty until it is introduced
     bool welcome = false;  // its keep-alives are answered
     std::int64_t greet_until_ms = 0;
+    std::string from;
+    std::string at;
   };
   // A job that is over, for agents that come late.
   struct Ended {
     std::string job;
     protocol::Incarnation incarnation = 0;
     protocol::Verdict verdict;
+    std::string details;
   };
 
   void take(const ConnectionOpened& event, ServiceEffects& out);
@@ -101,6 +114,7 @@ class Service {
   void take(const ServiceTime& event, ServiceEffects& out);
   void heard(ConnectionId id, const protocol::CoordinatorSession::Event& event, ServiceEffects& out);
   void introduced(ConnectionId id, const protocol::Introduction& introduction, ServiceEffects& out);
+  std::string address_of(const Connection& connection) const;
   // By value: what the job decides may close the connection that the name is taken from.
   void tell(std::string job, const Event& event, ServiceEffects& out);
   void carry_out(const std::string& job, const Effect& effect, ServiceEffects& out);

@@ -42,6 +42,7 @@ struct Served {
   void carry(ServiceEffects effects) {
     for (ServiceEffect& effect : effects) {
       if (const auto* write = std::get_if<Write>(&effect)) deliver(write->connection, write->bytes);
+      if (const auto* log = std::get_if<Log>(&effect)) logs.push_back(log->text);
       if (const auto* close = std::get_if<Close>(&effect)) {
         closed.push_back(close->connection);
         if (peers.contains(close->connection)) peers.at(close->connection).closed = true;
@@ -63,7 +64,7 @@ struct Served {
   }
   void read(ConnectionId id, const ByteString& bytes) { carry(service.on_event(ConnectionRead{id, bytes}, now_ms)); }
   ConnectionId open() {
-    carry(service.on_event(ConnectionOpened{++connections, {}}, now_ms));
+    carry(service.on_event(ConnectionOpened{++connections, {}, from, from}, now_ms));
     return connections;
   }
   // Opens a connection and introduces an agent, which does not join yet.
@@ -115,6 +116,8 @@ struct Served {
   std::map<ConnectionId, Peer> peers;
   std::vector<ConnectionId> closed;
   ConnectionId connections = 0;
+  std::string from;               // where new connections come from
+  std::vector<std::string> logs;  // what the service has said
   std::int64_t now_ms = 0;
 };
 
@@ -206,6 +209,19 @@ TEST_CASE("an agent that missed the end hears the verdict, and a fresh one of th
   const ConnectionId fresh = served.join("a", 1, job_terms(1, 1));
   CHECK(served.at(fresh).last<PrepareRound>() != nullptr);
   CHECK(served.service.find("a")->incarnation() != 1);
+}
+
+TEST_CASE("an agent that missed the end hears what the others heard of the first failure") {
+  Served served;
+  const ConnectionId id = served.join("a", 1, job_terms(1, 1));
+  served.say(id, StoreIsOpen{0, {"h", 1}});
+  served.say(id, WorkerFailed{0, testing::failure(0, 5)});
+  served.say(id, NodeStopped{0, {testing::failure(0, 5)}});
+  served.say(id, VerdictHeard{"Traceback"});
+  CHECK(served.at(id).last<Dismiss>()->details == "Traceback");
+  const ConnectionId missed = served.greet({"a", 7, 1, 1});
+  REQUIRE(served.at(missed).last<Dismiss>() != nullptr);
+  CHECK(served.at(missed).last<Dismiss>()->details == "Traceback");
 }
 
 TEST_CASE("of jobs that have ended so many are remembered, the latest") {
@@ -333,7 +349,9 @@ TEST_CASE("a coordinator that takes a job over speaks under its name and with a 
   const ConnectionId back = served.greet({"a", 1, 77, 4});
   CHECK(served.at(back).session.welcome().incarnation == 77);
   CHECK(served.at(back).session.welcome().term == 5);
+  served.now_ms += LeaseTimes{}.over_ms();  // no lease of another coordinator runs
   served.say(fresh, served.joiner(9, job_terms(1, 1)));
+  served.time(served.now_ms + 250);  // nothing was heard for long: there may be more to read
   REQUIRE(served.at(fresh).last<PrepareRound>() != nullptr);
   CHECK(served.at(fresh).session.welcome().incarnation == 77);
   CHECK(served.at(fresh).session.welcome().term == 5);
@@ -350,4 +368,18 @@ TEST_CASE("what happens to a coordinator is told to whoever records it, with its
   served.keep_alive(id);
   served.gone(id);
   CHECK(lines == std::vector<std::string>{"a 0 70", "a 1 70", "a 2 70"});
+}
+
+TEST_CASE("a node that gives no address is known by where it comes from, one that gives one by that") {
+  Served served;
+  served.from = "10.0.0.7";
+  NodeJoins nameless = served.joiner(1, job_terms(1, 1));
+  nameless.address.clear();
+  const ConnectionId first = served.greet({"a", 1});
+  served.say(first, nameless);
+  nameless.terms.max_nodes = 2;
+  served.say(served.greet({"a", 2}), nameless);
+  CHECK(served.logs.back().starts_with("10.0.0.7 is not let in"));
+  served.join("a", 3, job_terms(1, 2));
+  CHECK(served.logs.back().starts_with("node3 is not let in"));
 }

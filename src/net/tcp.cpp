@@ -13,6 +13,7 @@
 #include <memory>
 #include <utility>
 
+#include "src/base/address.h"
 #include "src/base/check.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
@@ -41,6 +42,17 @@ std::string address_text(const sockaddr_storage& address) {
   const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&address);
   uv_ip6_name(v6, host.data(), host.size());
   return format("[{}]:{}", host.data(), ntohs(v6->sin6_port));
+}
+
+// Without the port.
+std::string bare_address(const sockaddr_storage& address) {
+  std::array<char, INET6_ADDRSTRLEN> host{};
+  if (address.ss_family == AF_INET) {
+    uv_ip4_name(reinterpret_cast<const sockaddr_in*>(&address), host.data(), host.size());
+  } else {
+    uv_ip6_name(reinterpret_cast<const sockaddr_in6*>(&address), host.data(), host.size());
+  }
+  return without_mapping(host.data());
 }
 
 std::uint16_t bound_port(const uv_tcp_t* handle) {
@@ -113,8 +125,8 @@ Stream::~Stream() { state_->close(); }
 
 void Stream::start(Handlers handlers) {
   state_->handlers = std::move(handlers);
-  ELASTIC_CHECK(uv_read_start(reinterpret_cast<uv_stream_t*>(&state_->handle), State::allocate,
-                              State::on_read) == 0);
+  const int error = uv_read_start(reinterpret_cast<uv_stream_t*>(&state_->handle), State::allocate, State::on_read);
+  ELASTIC_CHECK(error == 0 || error == UV_EALREADY);
 }
 
 void Stream::write(std::string&& bytes) {
@@ -166,6 +178,26 @@ std::string Stream::peer() const {
   const int failed =
       uv_tcp_getpeername(&state_->handle, reinterpret_cast<sockaddr*>(&address), &length);
   return failed != 0 ? "unknown" : address_text(address);
+}
+
+std::string Stream::peer_address() const {
+  sockaddr_storage address{};
+  int length = sizeof address;
+  const int failed = uv_tcp_getpeername(&state_->handle, reinterpret_cast<sockaddr*>(&address), &length);
+  return failed != 0 ? "" : bare_address(address);
+}
+
+std::string Stream::local_address() const {
+  sockaddr_storage address{};
+  int length = sizeof address;
+  const int failed = uv_tcp_getsockname(&state_->handle, reinterpret_cast<sockaddr*>(&address), &length);
+  return failed != 0 ? "" : bare_address(address);
+}
+
+void Stream::finish() {
+  auto* request = new uv_shutdown_t;
+  const auto done = [](uv_shutdown_t* gone, int) { delete gone; };
+  if (uv_shutdown(request, reinterpret_cast<uv_stream_t*>(&state_->handle), done) != 0) delete request;
 }
 
 // Lives until libuv has told its end, which may be after the Connector has gone.
@@ -248,7 +280,8 @@ struct Listener::State {
     if (told || uv_fileno(reinterpret_cast<const uv_handle_t*>(accepted), &fd) != 0) return;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || static_cast<rlim_t>(fd) + 1 < files.rlim_cur) return;
     told = true;
-    log::warning(format("the limit of open files, {}, is reached: further connections are refused; raise it "
+    log::warning("open_files",
+                 format("the limit of open files, {}, is reached: further connections are refused; raise it "
                         "(ulimit -Hn)", files.rlim_cur));
   }
 

@@ -29,7 +29,7 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // Begins to read. Nothing is called before.
+  // Begins to read. Nothing is called before. Again: others are called from now on.
   void start(Handlers handlers);
   // Sends at once what the kernel takes and keeps the rest until it takes more. If all was sent at
   // once, `bytes` keeps its memory: clear() makes it ready for the next. SIGPIPE must be ignored.
@@ -40,6 +40,11 @@ class Stream {
   std::size_t held_bytes() const;
   // "127.0.0.1:40312", "[::1]:40312"; "unknown" if the peer is gone.
   std::string peer() const;
+  // Both ends' addresses without their ports, an IPv4 one always as that; empty if the peer is gone.
+  std::string peer_address() const;
+  std::string local_address() const;
+  // Tells the peer, behind all that was written, that no more will come. Reading goes on.
+  void finish();
 
  private:
   State* state_;

@@ -15,7 +15,7 @@ constexpr std::size_t kPieceBytes = 64 * 1024;
 ConsoleWriter::ConsoleWriter(Settings settings)
     : settings_(std::move(settings)),
       buffer_(settings_.notice, limits::kConsoleWaitingBytes,
-              [](std::string_view text) { return log::line(log::Level::kWarning, text); }),
+              [](std::string_view text) { return log::line(log::Level::kWarning, "dropped", text); }),
       thread_(settings_.thread->thread()) {}
 
 void ConsoleWriter::add(int source, std::string_view lines) {
@@ -43,8 +43,13 @@ void ConsoleWriter::write_status(std::string bytes) {
 
 bool ConsoleWriter::is_behind() {
   const bool much_waits = buffer_.size() > kBehindBytes;
-  impatient_ = much_waits && (impatient_ || thread_.stuck_for(kPatienceMs));
+  impatient_ = much_waits && (impatient_ || thread_.stuck_for(settings_.patience_ms));
   return much_waits && !impatient_;
+}
+
+void ConsoleWriter::expect_rest() {
+  is_behind();  // whose patience ends here, too
+  if (!impatient_) buffer_.expect_rest(limits::kConsoleRestBytes);
 }
 
 void ConsoleWriter::write_next() {

@@ -17,7 +17,8 @@ namespace elastic::output {
 // Who writes to a console: a thread, and the loop hears when it is done.
 class ConsoleThread {
  public:
-  explicit ConsoleThread(net::Loop& loop) : done_watch_(loop, thread_.done_descriptor(), [this] { thread_.run_done(); }) {}
+  explicit ConsoleThread(net::Loop& loop)
+      : done_watch_(loop, thread_.done_descriptor(), [this] { thread_.run_done(); }) {}
   net::SideThread& thread() { return thread_; }
 
  private:
@@ -38,6 +39,7 @@ class ConsoleWriter {
     // The status line of that terminal, erased before anything else is written; null where there is none.
     std::shared_ptr<StatusLine> status;
     std::function<void()> on_room;  // called when what waits has shrunk
+    std::int64_t patience_ms = 200;  // see is_behind()
   };
   explicit ConsoleWriter(Settings settings);
   ConsoleWriter(const ConsoleWriter&) = delete;
@@ -60,8 +62,13 @@ class ConsoleWriter {
   void write_status(std::string bytes);
 
   // True while much waits and the console takes it: who can should hold back, before lines are dropped. A
-  // console that has not taken 256 KiB for 200 ms is waited for no longer until it has caught up.
+  // console that has not taken 256 KiB for `patience_ms` is waited for no longer until it has caught up.
   bool is_behind();
+
+  // Between the two calls it takes all that pipes still hold of workers that have ended, unless it has taken nothing
+  // for a while: they cannot wait any more. See ConsoleBuffer.
+  void expect_rest();
+  void rest_has_come() { buffer_.rest_has_come(); }
 
   // Waits for a part of what waits to be written, at most so many milliseconds. The loop need not run.
   void wait_for_room(std::int64_t milliseconds);
@@ -77,7 +84,6 @@ class ConsoleWriter {
  private:
   static constexpr std::size_t kBehindBytes = limits::kConsoleWaitingBytes / 2;
   static constexpr std::size_t kBatchBytes = 256 * 1024;
-  static constexpr std::int64_t kPatienceMs = 200;
   static constexpr std::int64_t kFlushPatienceMs = 1000;
   // What the thread is writing; it may outlive us.
   struct Batch {

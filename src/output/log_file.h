@@ -13,8 +13,8 @@
 
 namespace elastic::output {
 
-// Opens a log file for writing at its end, made if it is missing. The descriptor is a high one: those that a
-// worker needs are below it, and spawn() need not copy it, for to close a copy would wait for the file system.
+// Opens a log file for writing at its end, made if it is missing. The descriptor is a high one, so that spawn() need
+// not copy it with those that a worker needs: to close a copy would wait for the file system.
 Result<UniqueFd> open_log_file(const std::string& path);
 
 // Has a file closed by the thread: that may block, too.

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -32,9 +31,6 @@ constexpr std::int64_t kPrefixedRestMs = 1000;
 constexpr std::int64_t kHoldMs = 50;
 // How long workers wait for a log file that does not answer, before it is given up.
 constexpr std::int64_t kFilePatienceMs = 1000;
-
-// How long the end of a round waits for consoles that are behind: pipes may hold more than may wait for them.
-constexpr std::chrono::milliseconds kEndPatience{2000};
 
 // One buffer for all streams: what is read is taken at once.
 std::array<char, kReadBytes> read_buffer;
@@ -77,7 +73,8 @@ Pump::~Pump() = default;
 LogFile::Handlers Pump::handlers_for(const std::string& path) {
   return {.on_room = [this] { room(); },
           .on_lost = [path](const std::string& reason) {
-            log::warning(format("cannot write {}: {}; what follows is not kept", printable(path), reason));
+            log::warning("log_file_lost",
+                         format("cannot write {}: {}; what follows is not kept", printable(path), reason));
           }};
 }
 
@@ -263,7 +260,8 @@ void Pump::look_at_held() {
   const bool files_hang = files_.stuck_for(kFilePatienceMs).has_value();
   for (const auto& stream : streams_) {
     if (!files_hang || !stream->file || !stream->file->is_behind()) continue;
-    log::warning(format("{} does not answer; what follows is not kept", printable(stream->file->path())));
+    log::warning("log_file_lost",
+                 format("{} does not answer; what follows is not kept", printable(stream->file->path())));
     stream->file->give_up();
   }
   room();
@@ -292,19 +290,17 @@ void Pump::drain(int local_rank) {
 }
 
 void Pump::end_round() {
-  using Clock = std::chrono::steady_clock;
-  const auto deadline = Clock::now() + kEndPatience;
+  for (ConsoleWriter* console : {&out_console_, &err_console_}) console->expect_rest();
   for (const auto& stream : streams_) {
-    for (int reads = 0; reads < kDrainReads; ++reads) {
-      while (is_console_behind(*stream) && Clock::now() < deadline) console_of(*stream).wait_for_room(kHoldMs);
-      if (!read_once(*stream)) break;
-    }
+    int reads = 0;
+    while (reads < kDrainReads && read_once(*stream)) ++reads;
     flush(*stream);
     if (!stream->filter_lines) continue;
     lines_.clear();
     stream->filter_lines->flush(lines_);
     copy_matching(*stream);
   }
+  for (ConsoleWriter* console : {&out_console_, &err_console_}) console->rest_has_come();
   streams_.clear();
   worker_ends_.clear();
   worker_files_.clear();

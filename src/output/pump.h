@@ -67,8 +67,8 @@ class Pump {
   // Reads what the worker has written so far, as much as its console takes: all of it, once it has ended and a
   // console is not behind. Whoever else holds the other end is not waited for.
   void drain(int local_rank);
-  // All workers of the round have gone: reads what is left, ends lines, closes files. Waits for consoles that
-  // are behind, 2 s at most in all.
+  // All workers of the round have gone: reads what is left, ends lines, closes files. A console that is behind gets
+  // its part later; nobody waits for it.
   void end_round();
 
   // What was kept of a worker's stderr, since the round began.

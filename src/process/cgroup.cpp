@@ -16,6 +16,8 @@ namespace elastic::process {
 namespace {
 
 constexpr std::string_view kPrefix = "elastic-run-";
+// A thousand launches at once must not look at each other's thousand.
+constexpr int kStaleLooks = 32;
 
 bool is_delegated(const std::string& directory, const std::string& whole_path) {
   if (geteuid() != 0 || whole_path == "/") return true;
@@ -30,13 +32,13 @@ bool is_delegated(const std::string& directory, const std::string& whole_path) {
 // no more. The kernel removes a cgroup only if nobody is in it.
 void remove_stale(const std::string& directory) {
   std::error_code error;
+  int looked_at = 0;
   for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
     const std::string name = entry.path().filename();
     if (!name.starts_with(kPrefix)) continue;
+    if (++looked_at > kStaleLooks) return;
     const auto pid = parse_int(std::string_view(name).substr(kPrefix.size()));
-    if (!pid || *pid == getpid() || (kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH)) {
-      rmdir(entry.path().c_str());
-    }
+    if (!pid || (kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH)) rmdir(entry.path().c_str());
   }
 }
 
@@ -47,6 +49,7 @@ std::unique_ptr<Cgroup> Cgroup::make() {
   if (!place || !is_delegated(place->directory(), place->whole_path)) return nullptr;
   remove_stale(place->directory());
   const std::string ours = format("{}/{}{}", place->directory(), kPrefix, getpid());
+  rmdir(ours.c_str());  // of somebody who had our number
   if (mkdir(ours.c_str(), 0755) != 0) return nullptr;
   UniqueFd procs(open((ours + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
   UniqueFd opened(open(ours.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -6,12 +6,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "src/base/result.h"
 #include "src/base/unique_fd.h"
 #include "src/net/loop.h"
+#include "src/process/guardian_board.h"
 
 // The two processes of a launch. The outer one, which the user started, is the guardian: parent, reaper
 // and watchman of the launcher, which is its child in a process group of its own and does everything
@@ -31,9 +34,16 @@ struct GuardianMessage {
     kSignal = 4,     // guardian: value is a signal that the user sent
     kHeard = 5,      // launcher: the signal has come
     kLeaving = 6,    // launcher: all is done, value is the exit status, and a thread of it may hang
+    kLease = 7,      // launcher: the lease on the board begins, or ends sooner than it did
   };
   Kind kind = Kind::kRoundOver;
   std::int32_t value = 0;
+};
+
+// One end of what ties the two together.
+struct GuardianChannel {
+  UniqueFd socket;      // for GuardianMessage, both ways
+  GuardianBoard board;  // what the guardian must know when the launcher does not run any more
 };
 
 struct GuardianSettings {
@@ -44,9 +54,9 @@ struct GuardianSettings {
 
 // Forks. Returns, in the launcher only, its end of the channel; the guardian never returns, it exits with
 // the launcher's exit status, or with 1 and a message where the launcher was killed. Fails where no
-// process can be forked. To be called while the process has one thread. The signals are blocked in both
-// from before the fork on.
-Result<UniqueFd> split_off_launcher(const GuardianSettings& settings);
+// process can be forked or no memory be had. To be called while the process has one thread. The signals
+// are blocked in both from before the fork on.
+Result<GuardianChannel> split_off_launcher(const GuardianSettings& settings);
 
 // The launcher's side of the channel.
 class GuardianLink {
@@ -55,17 +65,28 @@ class GuardianLink {
     std::function<void(int signal)> on_signal;
     std::function<void()> on_lost;  // the guardian has died. Told once.
   };
-  GuardianLink(net::Loop& loop, UniqueFd channel, Handlers handlers);
+  GuardianLink(net::Loop& loop, GuardianChannel channel, Handlers handlers);
 
   // For spawn(): through it a child makes itself known before it executes its program.
-  int descriptor() const { return channel_.get(); }
+  int descriptor() const { return channel_.socket.get(); }
   void send(GuardianMessage message) const;
+
+  // Until when the workers may run, in milliseconds of boottime_ms(); none: no lease is needed (no workers, or
+  // nobody who could take their place). 50 ms after it the guardian ends by SIGKILL all that the launcher has
+  // started, and leaves the launcher alive. The next round's workers start under another lease, or none.
+  // Costs a store to memory, and a packet where a lease begins; a renewal does not even wake the guardian.
+  void set_lease(std::optional<std::int64_t> until_ms);
+  // What the guardian says when the launcher has ended and nothing that it had started is left: it connects to
+  // this numeric address, sends the bytes (kLastWordBytes at most) and closes. Where something is left, or the
+  // other side cannot be reached within 1 s, nothing is said. Empty bytes, or an address that is not numeric:
+  // nothing is to be said any more. A launcher that says goodbye itself clears the word first.
+  void set_last_word(const std::string& address, std::uint16_t port, std::span<const std::uint8_t> bytes);
 
  private:
   void receive();
 
   Handlers handlers_;
-  UniqueFd channel_;
+  GuardianChannel channel_;
   std::unique_ptr<net::ReadWatch> watch_;
 };
 

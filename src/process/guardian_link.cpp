@@ -9,20 +9,35 @@
 
 namespace elastic::process {
 
-GuardianLink::GuardianLink(net::Loop& loop, UniqueFd channel, Handlers handlers)
+GuardianLink::GuardianLink(net::Loop& loop, GuardianChannel channel, Handlers handlers)
     : handlers_(std::move(handlers)), channel_(std::move(channel)) {
-  watch_ = std::make_unique<net::ReadWatch>(loop, channel_.get(), [this] { receive(); });
+  watch_ = std::make_unique<net::ReadWatch>(loop, channel_.socket.get(), [this] { receive(); });
 }
 
 void GuardianLink::send(GuardianMessage message) const {
   // A guardian that has gone is seen by receive().
-  (void)!::send(channel_.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  (void)!::send(channel_.socket.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void GuardianLink::set_lease(std::optional<std::int64_t> until_ms) {
+  const std::optional<std::int64_t> before_ms = channel_.board.lease();
+  channel_.board.set_lease(until_ms);
+  // The guardian has set its timer by the lease before, looks when that is over and sees the new one. Where the
+  // packet is lost, for the guardian does not read, it finds others when it does, and looks at the board then.
+  const bool ends_sooner = until_ms && (!before_ms || *until_ms < *before_ms);
+  if (ends_sooner) send({GuardianMessage::Kind::kLease, 0});
+}
+
+void GuardianLink::set_last_word(const std::string& address, std::uint16_t port,
+                                 std::span<const std::uint8_t> bytes) {
+  const std::optional<SocketAddress> to = socket_address(address, port);
+  channel_.board.set_last_word(to.value_or(SocketAddress{}), to ? bytes : std::span<const std::uint8_t>{});
 }
 
 void GuardianLink::receive() {
   for (;;) {
     GuardianMessage message;
-    const ssize_t count = recv(channel_.get(), &message, sizeof message, MSG_DONTWAIT);
+    const ssize_t count = recv(channel_.socket.get(), &message, sizeof message, MSG_DONTWAIT);
     if (count == static_cast<ssize_t>(sizeof message)) {
       if (message.kind != GuardianMessage::Kind::kSignal) continue;
       send({GuardianMessage::Kind::kHeard, message.value});

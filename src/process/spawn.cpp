@@ -11,10 +11,12 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "src/base/text.h"
 #include "src/process/descriptors.h"
 #include "src/process/guardian.h"
+#include "src/process/hand_over.h"
 
 // vfork() by clone3(), for what clone3 can do and vfork cannot. Returns twice, the second time minus errno
 // or the child's pid. The return address is kept in a register over the call, for the child writes over
@@ -40,6 +42,9 @@ namespace elastic::process {
 namespace {
 
 constexpr int kFirstOther = 3;  // after stdin, stdout, stderr
+// From here on a worker's file is handed over: log files have high numbers (open_log_file), and a child that copied its
+// own would copy those of others with it, and wait for the file system to close them.
+constexpr int kFirstHandedOver = 256;
 
 // All that the child needs, made before the fork: between vfork and exec it shares our memory and may
 // only make system calls.
@@ -51,6 +56,7 @@ struct Prepared {
   pid_t launcher;
   int standard_output;
   int standard_error;
+  int handed_over = -1;  // the socket from which the child takes those from kFirstHandedOver on
   bool born_in_cgroup = false;
   // The descriptors are still the launcher's own; those from `first_unneeded` on are not to be copied.
   bool shares_descriptors = false;
@@ -69,6 +75,13 @@ std::vector<char*> pointers(std::span<const std::string> strings, std::span<cons
   return out;
 }
 
+// Runs in the child: makes what it was given its stdout or stderr. Returns an errno, or 0.
+int place(const Prepared& prepared, int given, int target) {
+  if (given < 0) return 0;
+  if (given >= kFirstHandedOver) return take_descriptor(prepared.handed_over, target);
+  return dup2(given, target) < 0 ? errno : 0;
+}
+
 // Runs in the child. Returns the errno of what failed; does not return when the program runs.
 int become(const Prepared& prepared) {
   if (setsid() < 0) return errno;
@@ -83,8 +96,8 @@ int become(const Prepared& prepared) {
     const auto first = static_cast<unsigned>(prepared.first_unneeded);
     if (syscall(SYS_close_range, first, ~0U, CLOSE_RANGE_UNSHARE) != 0) return kSharesDescriptors;
   }
-  if (prepared.standard_output >= 0 && dup2(prepared.standard_output, STDOUT_FILENO) < 0) return errno;
-  if (prepared.standard_error >= 0 && dup2(prepared.standard_error, STDERR_FILENO) < 0) return errno;
+  if (const int error = place(prepared, prepared.standard_output, STDOUT_FILENO); error != 0) return error;
+  if (const int error = place(prepared, prepared.standard_error, STDERR_FILENO); error != 0) return error;
   struct sigaction default_action {};
   default_action.sa_handler = SIG_DFL;
   if (sigaction(SIGPIPE, &default_action, nullptr) != 0) return errno;
@@ -96,11 +109,20 @@ int become(const Prepared& prepared) {
   return errno;
 }
 
+#ifndef ELASTIC_RUN_NO_VFORK_CLONE3
+// The number after the last descriptor that the child copies.
+int first_unneeded(const Prepared& prepared) {
+  int last = std::max(STDERR_FILENO, prepared.handed_over);
+  for (const int descriptor : {prepared.standard_output, prepared.standard_error}) {
+    if (descriptor < kFirstHandedOver) last = std::max(last, descriptor);
+  }
+  return last + 1;
+}
+
 // Where there is a cgroup, the child is made in it: to move there takes it 80 us and a lock of the whole
-// machine. It shares our descriptors until it takes those that it needs: what is copied must be closed again,
+// machine. It shares our descriptors until it copies those that it needs: what is copied must be closed again,
 // which waits for ever for a log file on a file system that does not answer. Where clone3 is refused (before
 // Linux 5.7, by a filter), plain vfork has to do.
-#ifndef ELASTIC_RUN_NO_VFORK_CLONE3
 inline clone_args how_to_clone(const SpawnContext& context, const Prepared& prepared) {
   clone_args arguments{};
   arguments.flags = CLONE_VM | CLONE_VFORK;
@@ -112,6 +134,21 @@ inline clone_args how_to_clone(const SpawnContext& context, const Prepared& prep
   return arguments;
 }
 #endif
+
+// For the descriptors that a worker is handed; nothing where it needs none.
+Result<std::optional<HandOver>> hand_over(const Command& command) {
+  std::optional<HandOver> way;
+  for (const int descriptor : {command.standard_output, command.standard_error}) {
+    if (descriptor < kFirstHandedOver) continue;
+    if (!way) {
+      auto made = HandOver::make();
+      if (!made) return std::unexpected(std::move(made.error()));
+      way = std::move(*made);
+    }
+    if (Status put = way->put(descriptor); !put) return std::unexpected(std::move(put.error()));
+  }
+  return way;
+}
 
 std::unexpected<Error> cannot_execute(const Command& command, int error_number) {
   std::string remedy;
@@ -137,6 +174,9 @@ Result<pid_t> spawn(const Command& command, const SpawnContext& context) {
   const std::vector<char*> envp = pointers(command.environment, command.variables);
   Prepared prepared{command.path.c_str(), argv.data(),           envp.data(),           &context,
                     getpid(),             command.standard_output, command.standard_error};
+  const auto way = hand_over(command);
+  if (!way) return std::unexpected(way.error());
+  if (*way) prepared.handed_over = (*way)->out();
   // No handler of ours may run in the child while it shares our memory.
   sigset_t all;
   sigset_t before;
@@ -147,7 +187,7 @@ Result<pid_t> spawn(const Command& command, const SpawnContext& context) {
 #ifndef ELASTIC_RUN_NO_VFORK_CLONE3
   prepared.born_in_cgroup = context.cgroup >= 0 && context.born_in_cgroup;
   prepared.shares_descriptors = true;
-  prepared.first_unneeded = 1 + std::max({STDERR_FILENO, command.standard_output, command.standard_error});
+  prepared.first_unneeded = first_unneeded(prepared);
   clone_args arguments = how_to_clone(context, prepared);
   const long made = elastic_run_vfork_clone3(&arguments, sizeof arguments);
   if (made == 0) {

@@ -61,6 +61,13 @@ Result<pid_t> WorkerTree::start(int local_rank, const Command& command) {
   return pid;
 }
 
+Result<pid_t> WorkerTree::start_helper(const Command& command) { return start(kHelper, command); }
+
+void WorkerTree::kill_helper() {
+  const auto helper = workers_.find(kHelper);
+  if (helper != workers_.end()) kill(-helper->second.pid, SIGKILL);
+}
+
 void WorkerTree::signal_groups(int signal_number) {
   for (auto& [local_rank, worker] : workers_) {
     if (worker.exited && !worker.group_gone) worker.group_gone = !group_outlived(worker.pid);
@@ -105,6 +112,11 @@ void WorkerTree::reaped(pid_t pid, ExitStatus status) {
   std::erase_if(abandoned_, [pid](const auto& known) { return known.first == pid; });
   for (auto& [local_rank, worker] : workers_) {
     if (worker.pid != pid || worker.exited) continue;
+    if (local_rank == kHelper) {
+      workers_.erase(kHelper);
+      if (handlers_.on_helper_exit) handlers_.on_helper_exit(status);
+      return;
+    }
     worker.exited = true;
     worker.group_gone = !group_outlived(pid);
     handlers_.on_exit(local_rank, status);

@@ -26,6 +26,8 @@ class WorkerTree {
   struct Handlers {
     // A worker has ended and been reaped. Told once per started worker.
     std::function<void(int local_rank, ExitStatus status)> on_exit;
+    // The helper has ended and been reaped. May be none.
+    std::function<void(ExitStatus status)> on_helper_exit = {};
     // Neither a worker nor anything it forked is left. Told once per expect_all_gone().
     std::function<void()> on_all_gone;
   };
@@ -37,6 +39,11 @@ class WorkerTree {
 
   // Starts one worker; `local_rank` must not be in use. Returns its pid. Fails as spawn() does.
   Result<pid_t> start(int local_rank, const Command& command);
+
+  // Starts a process that is no worker, one at a time: it is signalled, and waited for by on_all_gone, as they are.
+  Result<pid_t> start_helper(const Command& command);
+  // Kills it with its group; without effect where there is none.
+  void kill_helper();
 
   // Sends a signal to every process group that still has a process, also where its leader has gone. SIGKILL
   // is for everybody, also for what has left its group, and again for what it forks until all are gone.
@@ -58,6 +65,8 @@ class WorkerTree {
     bool exited = false;
     bool group_gone = false;
   };
+
+  static constexpr int kHelper = -1;  // in the place of a local rank
 
   void reap();
   void reaped(pid_t pid, ExitStatus status);

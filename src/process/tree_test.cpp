@@ -5,8 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 
 using namespace elastic;
 using namespace elastic::process;
@@ -102,6 +104,41 @@ TEST_CASE("a worker has no descriptor but the first three") {
   f.run_until_gone();
   CHECK(f.exits.at(0).text() == "exited with code 0");
   close(leaked);
+}
+
+TEST_CASE("a worker has the files whose descriptors have high numbers, each alone or one for both streams") {
+  const auto pipe_pair = [] {
+    int ends[2];
+    REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+    return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
+  };
+  const auto content = [](const UniqueFd& reading) {
+    char bytes[64]{};
+    return std::string(bytes, static_cast<std::size_t>(std::max<ssize_t>(read(reading.get(), bytes, sizeof bytes), 0)));
+  };
+  const auto high = [](const UniqueFd& file) { return UniqueFd(fcntl(file.get(), F_DUPFD_CLOEXEC, 600)); };
+  const auto [out, out_end] = pipe_pair();
+  const auto [err, err_end] = pipe_pair();
+  const UniqueFd high_out = high(out_end);
+  const UniqueFd high_err = high(err_end);
+  const auto run = [](int standard_output, int standard_error) {
+    Fixture f;
+    Command command = shell("for fd in /proc/self/fd/*; do n=$((n+1)); done; echo $n; echo err >&2");
+    command.standard_output = standard_output;
+    command.standard_error = standard_error;
+    REQUIRE(f.tree.start(0, command));
+    f.run_until_gone();
+    CHECK(f.exits.at(0).success());
+  };
+  // The first three, and the directory that is listed.
+  run(high_out.get(), high_err.get());
+  CHECK(content(out) == "4\n");
+  CHECK(content(err) == "err\n");
+  run(out_end.get(), high_err.get());
+  CHECK(content(out) == "4\n");
+  CHECK(content(err) == "err\n");
+  run(high_out.get(), high_out.get());
+  CHECK(content(out) == "4\nerr\n");
 }
 
 TEST_CASE("a worker finds SIGPIPE default and the signal mask as the launcher found it") {

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <optional>
 
+#include "src/base/screen_text.h"
 #include "src/base/text.h"
-#include "src/report/screen_text.h"
 
 namespace elastic::report {
 namespace {

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "src/base/screen_text.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
+#include "src/base/wall_time.h"
 #include "src/report/base64.h"
 #include "src/report/bounded_json.h"
 #include "src/report/likely_cause.h"
-#include "src/report/screen_text.h"
-#include "src/report/wall_time.h"
 
 namespace elastic::report {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "src/base/json.h"
+#include "src/base/screen_text.h"
 #include "src/report/base64.h"
-#include "src/report/screen_text.h"
 #include "src/report/summary.h"
 
 using namespace elastic;

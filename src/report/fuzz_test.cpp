@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "src/base/screen_text.h"
 #include "src/report/error_file.h"
 #include "src/report/failure_json.h"
 #include "src/report/html.h"
 #include "src/report/likely_cause.h"
 #include "src/report/merge.h"
 #include "src/report/python_traceback.h"
-#include "src/report/screen_text.h"
 #include "src/report/summary.h"
 
 using namespace elastic;

@@ -5,39 +5,25 @@
 #include <tuple>
 #include <vector>
 
+#include "src/base/html.h"
+#include "src/base/screen_text.h"
 #include "src/base/text.h"
+#include "src/base/wall_time.h"
 #include "src/report/likely_cause.h"
 #include "src/report/python_traceback.h"
-#include "src/report/screen_text.h"
-#include "src/report/wall_time.h"
 
 namespace elastic::report {
 namespace {
 
-constexpr std::string_view kHead =
-    R"(<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 72em; padding: 0 1em;
-       color: #1c2024; background: #fff; }
-h1 { font-size: 1.4em; } h2 { font-size: 1.1em; margin-top: 2em; }
-table { border-collapse: collapse; } th, td { text-align: left; padding: .25em .8em .25em 0;
-       border-bottom: 1px solid #ccc; vertical-align: top; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; }
-pre { background: #f4f4f2; padding: .7em; overflow-x: auto; font-size: 13px; }
+constexpr std::string_view kStyle =
+    R"(pre { background: #f4f4f2; padding: .7em; overflow-x: auto; font-size: 13px; }
 summary { cursor: pointer; } .cause { border-left: 4px solid #c33; padding-left: .8em; }
-.evidence { font-family: monospace; overflow-wrap: anywhere; } .quiet { color: #666; }
-svg text { font: 12px system-ui, sans-serif; fill: #333; }
+.evidence { font-family: monospace; overflow-wrap: anywhere; }
 .round { fill: #8ab4d8; stroke: #fff; } .round.odd { fill: #b5cfe6; }
 .failed { fill: #c33; } .stopped { fill: #999; }
 @media (prefers-color-scheme: dark) {
-  body { color: #e4e4e2; background: #17191b; } pre { background: #24272a; }
-  th, td { border-color: #444; }
-  .quiet { color: #aaa; } svg text { fill: #ccc; } .round { fill: #3d6f9c; stroke: #17191b; }
-  .round.odd { fill: #54789a; }
+  pre { background: #24272a; } .round { fill: #3d6f9c; stroke: #17191b; } .round.odd { fill: #54789a; }
 }
-</style>
 )";
 
 std::string heading(const JobReport& report) {
@@ -293,25 +279,10 @@ std::string ranks_table(std::string_view title, const std::vector<FailedWorker>&
 
 }  // namespace
 
-std::string html_text(std::string_view text) {
-  std::string out;
-  for (const char c : screen_text(text)) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
-
 std::string html_page(const JobReport& report) {
   const std::string title = heading(report);
-  std::string out = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n" + std::string(kHead);
-  out += format("<title>{}</title>\n</head>\n<body>\n<h1>{}</h1>\n", title, title);
+  std::string out = html_beginning(title, kStyle);
+  out += format("<h1>{}</h1>\n", title);
   out += facts(report) + first_cause(report) + time_line(report);
   out += ranks_table("Ranks of the last round", report.failures, report.utc_offset_s);
   for (auto round = report.rounds.rbegin(); round != report.rounds.rend(); ++round) {
@@ -320,7 +291,8 @@ std::string html_page(const JobReport& report) {
     out += ranks_table(format("Failures of round {}{}", round->round, where), round->failures,
                        report.utc_offset_s);
   }
-  return out + "</body>\n</html>\n";
+  out += html_end();
+  return out;
 }
 
 }  // namespace elastic::report

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <string>
-#include <string_view>
 
 #include "src/report/failure.h"
 
@@ -18,9 +17,5 @@ inline constexpr std::size_t kPageLineBytes = 10'000;  // of one line of a worke
 // last. For several nodes' reports merge them first (merge.h). All texts are escaped, whatever
 // bytes they have.
 std::string html_page(const JobReport& report);
-
-// A text as HTML shows it, also within quoted attributes; control characters and bytes that are not
-// UTF-8 as screen_text() has them.
-std::string html_text(std::string_view text);
 
 }  // namespace elastic::report

@@ -1,9 +1,9 @@
 #include "src/report/likely_cause.h"
 
+#include "src/base/screen_text.h"
 #include "src/base/text.h"
 #include "src/report/cause_rules.h"
 #include "src/report/python_traceback.h"
-#include "src/report/screen_text.h"
 #include "src/report/xid.h"
 
 namespace elastic::report {

@@ -11,29 +11,19 @@
 namespace elastic::report {
 namespace {
 
+using Key = std::tuple<int, int, std::int64_t>;
+Key key_of(const FailedWorker& worker) { return {worker.node_rank, worker.rank, worker.pid}; }
+
 void fill(std::string& into, const std::string& from) {
   if (into.empty()) into = from;
 }
 
-// What `other` knows about the same worker and `worker` does not.
-void complete(FailedWorker& worker, const FailedWorker& other) {
-  fill(worker.host, other.host);
-  fill(worker.error_file, other.error_file);
-  fill(worker.error_file_problem, other.error_file_problem);
-  fill(worker.oom_evidence, other.oom_evidence);
-  fill(worker.kernel_log, other.kernel_log);
-  fill(worker.core_file, other.core_file);
-  if (!worker.error) worker.error = other.error;
-  if (worker.tail.bytes.empty() && !other.tail.bytes.empty()) worker.tail = other.tail;
-}
-
 // Each worker once.
 void unite(std::vector<FailedWorker>& failures) {
-  std::map<std::tuple<int, int, std::int64_t>, std::size_t> known;
+  std::map<Key, std::size_t> known;
   std::vector<FailedWorker> out;
   for (FailedWorker& worker : failures) {
-    const auto [at, added] =
-        known.try_emplace({worker.node_rank, worker.rank, worker.pid}, out.size());
+    const auto [at, added] = known.try_emplace(key_of(worker), out.size());
     if (added) {
       out.push_back(std::move(worker));
     } else {
@@ -109,6 +99,19 @@ void add_text(std::string& into, const std::string& more) {
 }
 
 }  // namespace
+
+bool are_one(const FailedWorker& one, const FailedWorker& other) { return key_of(one) == key_of(other); }
+
+void complete(FailedWorker& worker, const FailedWorker& other) {
+  fill(worker.host, other.host);
+  fill(worker.error_file, other.error_file);
+  fill(worker.error_file_problem, other.error_file_problem);
+  fill(worker.oom_evidence, other.oom_evidence);
+  fill(worker.kernel_log, other.kernel_log);
+  fill(worker.core_file, other.core_file);
+  if (!worker.error) worker.error = other.error;
+  if (worker.tail.bytes.empty() && !other.tail.bytes.empty()) worker.tail = other.tail;
+}
 
 Result<JobReport> merge_reports(std::vector<JobReport> reports) {
   if (reports.empty()) return fail("cannot report", "there is no report to read");

@@ -15,4 +15,9 @@ namespace elastic::report {
 // the node with the lowest rank. Fails on no report, and where run ids differ.
 Result<JobReport> merge_reports(std::vector<JobReport> reports);
 
+// Whether both are about one worker: of one node, rank and process.
+bool are_one(const FailedWorker& one, const FailedWorker& other);
+// Adds what `other` knows about the same worker and `worker` does not.
+void complete(FailedWorker& worker, const FailedWorker& other);
+
 }  // namespace elastic::report

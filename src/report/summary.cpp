@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <vector>
 
+#include "src/base/screen_text.h"
 #include "src/base/text.h"
+#include "src/base/wall_time.h"
 #include "src/report/likely_cause.h"
 #include "src/report/python_traceback.h"
-#include "src/report/screen_text.h"
 #include "src/report/torchrun_block.h"
-#include "src/report/wall_time.h"
 
 namespace elastic::report {
 namespace {
@@ -184,7 +184,9 @@ std::string places(const JobReport& report, const FailedWorker& first) {
         "  error file: none was written (torch's @record on the script's main function writes "
         "one)\n";
   } else {
-    out += format("  error file: {}\n", printable(first.error_file, kPathBytes));
+    const bool elsewhere = !first.host.empty() && !report.host.empty() && first.host != report.host;
+    out += format("  error file{}: {}\n", elsewhere ? " on " + printable(first.host) : "",
+                  printable(first.error_file, kPathBytes));
     if (!first.error_file_problem.empty()) {
       out += format("{}it is of no use: {}\n", kIndent,
                     printable(first.error_file_problem, kPathBytes));

@@ -157,6 +157,14 @@ TEST_CASE("a worker without words says why there are none") {
             .contains("\n  it wrote nothing to stderr\n"));
 }
 
+TEST_CASE("an error file on another host is named with that host") {
+  FailedWorker first = worker(0, {.code = 1});
+  first.host = "node1";
+  first.error_file = "/logs/error.json";
+  CHECK(above_block({.title = "x", .host = "node0", .failures = {first}}).contains("  error file on node1: /logs/error.json\n"));
+  CHECK(above_block({.title = "x", .host = "node1", .failures = {first}}).contains("  error file: /logs/error.json\n"));
+}
+
 TEST_CASE("an error file that could not be understood is named with the reason") {
   FailedWorker first = worker(0, {.code = 1});
   first.error_file = "/logs/error.json";

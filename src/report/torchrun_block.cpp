@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "src/base/screen_text.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
-#include "src/report/screen_text.h"
-#include "src/report/wall_time.h"
+#include "src/base/wall_time.h"
 
 namespace elastic::report {
 namespace {

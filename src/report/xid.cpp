@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "src/report/screen_text.h"
+#include "src/base/screen_text.h"
 
 namespace elastic::report {
 namespace {

@@ -2,18 +2,40 @@
 
 #include <signal.h>
 
+#include <memory>
 #include <utility>
 
+#include "src/base/limits.h"
 #include "src/base/log.h"
+#include "src/base/overloaded.h"
 #include "src/base/text.h"
+#include "src/process/clock.h"
+#include "src/report/details.h"
 #include "src/runtime/local_host.h"
 
 namespace elastic::runtime {
 namespace {
 
-agent::NodeSettings with_logs(agent::NodeSettings settings, bool logs) {
-  settings.logs = logs;
-  return settings;
+using Mind = std::variant<agent::Lifecycle, agent::Agent>;
+
+Mind make_mind(const LaunchSettings& settings, bool logs) {
+  agent::NodeSettings node = settings.node;
+  node.logs = logs;
+  if (settings.meeting.alone) return Mind(std::in_place_type<agent::Lifecycle>, std::move(node));
+  node.agent = random_number() | 1;  // never 0
+  node.shares_details = true;
+  node.addresses = join(own_addresses(), " ");
+  if (node.addresses.size() > limits::kAgentAddressesBytes) node.addresses.clear();  // then everybody is admitted
+  if (node.address.empty()) node.address = full_host_name();
+  node.hosts_coordinator = false;    // until the connection says so
+  agent::LinkSettings link{.job = settings.worker.run_id,
+                           .endpoint = endpoint_text(settings.meeting),
+                           .agent = node.agent,
+                           .secret = settings.meeting.secret,
+                           .join_timeout_ms = node.rules.join_timeout_ms,
+                           .rejoin_ms = settings.meeting.rejoin_ms,
+                           .seed = random_number()};
+  return Mind(std::in_place_type<agent::Agent>, std::move(node), std::move(link));
 }
 
 process::SpawnContext with_guardian(process::SpawnContext context, const process::GuardianLink& link) {
@@ -21,23 +43,24 @@ process::SpawnContext with_guardian(process::SpawnContext context, const process
   return context;
 }
 
-// One overload per effect: the compiler says which one is missing.
-template <class... Cases>
-struct Overloaded : Cases... {
-  using Cases::operator()...;
-};
-
 }  // namespace
 
 AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::SideThread& files,
                          std::shared_ptr<output::RunDirectory> logs, process::SpawnContext context,
-                         UniqueFd guardian, Handlers handlers)
+                         process::GuardianChannel guardian, Handlers handlers)
     : loop_(loop),
       settings_(settings),
       handlers_(std::move(handlers)),
-      lifecycle_(with_logs(settings.node, logs != nullptr)),
+      mind_(make_mind(settings, logs != nullptr)),
+      link_timer_(loop),
+      files_(files),
+      logs_(logs),
       log_(settings),
       store_(loop, settings.store),
+      check_(loop, settings,
+             {.on_checked = [this](agent::NodeChecked checked) { happened(std::move(checked)); },
+              .start = [this](const process::Command& command) { return workers_.start_helper(command); },
+              .kill = [this] { workers_.kill_helper(); }}),
       output_(loop, settings, files, std::move(logs),
               {.on_opened = [this](protocol::RoundNumber round) { happened(agent::LogsOpened{round}); },
                .on_failed =
@@ -60,7 +83,28 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                       output_.ended(local_rank);
                       happened(agent::WorkerExited{local_rank, status, wall_clock_ms()});
                     },
-                .on_all_gone = [this] { happened(agent::AllGone{}); }}) {}
+                .on_helper_exit = [this](ExitStatus status) { check_.exited(status); },
+                .on_all_gone = [this] { happened(agent::AllGone{}); }}) {
+  if (settings.meeting.alone) return;
+  CoordinatorTie::ToStore to_store;
+  if (settings.meeting.store_at_endpoint) {
+    to_store = [this](std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes) {
+      store_.adopt(std::move(stream), bytes);
+    };
+  }
+  tie_ = std::make_unique<CoordinatorTie>(
+      loop, settings,
+      CoordinatorTie::Handlers{
+          .on_connected = [this](bool local) { happened(agent::LinkConnected{random_nonce(), local}); },
+          .on_broken = [this](std::string why) { happened(agent::LinkBroken{std::move(why)}); },
+          .on_received =
+              [this](std::span<const std::uint8_t> bytes) {
+                happened(agent::LinkReceived{{bytes.begin(), bytes.end()}});
+              },
+          .on_hosting = handlers_.on_hosting,
+          .on_hopeless = [this](std::string why) { happened(agent::GivenUp{std::move(why)}); }},
+      std::move(to_store));
+}
 
 void AgentRunner::begin() {
   log_.began();
@@ -72,40 +116,141 @@ void AgentRunner::from_coordinator(protocol::CoordinatorMessage message) {
 }
 
 // Effects may bring about further events at once; they are taken one after the other, never nested.
-void AgentRunner::happened(agent::Event event) {
+void AgentRunner::happened(agent::AgentEvent event) {
   events_.push_back(std::move(event));
   if (deciding_) return;
   deciding_ = true;
   while (!events_.empty()) {
-    const agent::Event next = std::move(events_.front());
+    const agent::AgentEvent next = std::move(events_.front());
     events_.pop_front();
-    log_.happened(next, loop_.now_ms());
-    for (const agent::Effect& effect : lifecycle_.on_event(next, loop_.now_ms())) {
-      log_.decided(effect);
-      carry_out(effect);
-    }
+    if (const auto* life = std::get_if<agent::Event>(&next)) log_.happened(*life, loop_.now_ms());
+    decide(next, now_ms());
   }
-  output_.wait_for(lifecycle_.waiting());
+  tell_of_link();
+  renew_guardians_lease();
+  renew_last_word();
+  output_.wait_for(waiting());
   deciding_ = false;
+}
+
+void AgentRunner::decide(const agent::AgentEvent& event, std::int64_t now_ms) {
+  if (auto* agent = std::get_if<agent::Agent>(&mind_)) {
+    for (const agent::AgentEffect& effect : agent->on_event(event, now_ms)) carry_out(effect);
+    return;
+  }
+  for (const agent::Effect& effect : std::get<agent::Lifecycle>(mind_).on_event(std::get<agent::Event>(event), now_ms)) {
+    log_.decided(effect);
+    carry_out(effect);
+  }
+}
+
+void AgentRunner::carry_out(const agent::AgentEffect& effect) {
+  std::visit(Overloaded{
+                 [&](const agent::Effect& e) {
+                   log_.decided(e);
+                   carry_out(e);
+                 },
+                 [&](const agent::Link::Connect&) {
+                   tie_->connect(std::get<agent::Agent>(mind_).link().own_incarnation() != 0);
+                 },
+                 [&](const agent::Link::Disconnect&) { tie_->disconnect(); },
+                 [&](const agent::Link::Write& e) { tie_->write(e.bytes); },
+                 [&](const agent::Link::Deliver& e) {
+                   log_.happened(agent::FromCoordinator{e.message}, loop_.now_ms());
+                 },
+                 [&](const agent::Link::Log& e) {
+                   link_problem_ = e.text;
+                   log::info("coordinator_link", e.text);
+                 },
+                 [&](const agent::StartLinkTimer& e) {
+                   link_timer_.start(e.delay_ms, [this] { happened(agent::LinkTimerFired{}); });
+                 },
+             },
+             effect);
+}
+
+// A lease is counted on while the machine is suspended, too; one node alone has none.
+std::int64_t AgentRunner::now_ms() const { return settings_.meeting.alone ? loop_.now_ms() : process::boottime_ms(); }
+
+const agent::Lifecycle& AgentRunner::lifecycle() const {
+  const auto* agent = std::get_if<agent::Agent>(&mind_);
+  return agent != nullptr ? agent->lifecycle() : std::get<agent::Lifecycle>(mind_);
+}
+
+std::optional<Waiting> AgentRunner::waiting() const {
+  const auto* agent = std::get_if<agent::Agent>(&mind_);
+  if (agent == nullptr) return lifecycle().waiting();
+  std::optional<Waiting> waiting = agent->waiting();
+  if (!waiting) return waiting;
+  // The drawer's clock is the loop's.
+  const std::int64_t behind_ms = process::boottime_ms() - loop_.now_ms();
+  waiting->since_ms -= behind_ms;
+  if (waiting->until_ms) *waiting->until_ms -= behind_ms;
+  return waiting;
+}
+
+// A coordinator that goes while training runs is worth a word, and so is its return.
+void AgentRunner::tell_of_link() {
+  const auto* agent = std::get_if<agent::Agent>(&mind_);
+  if (agent == nullptr) return;
+  const bool attached = agent->link().attached();
+  if (attached == std::exchange(was_attached_, attached)) return;
+  const std::string endpoint = endpoint_text(settings_.meeting);
+  if (attached && std::exchange(told_it_is_lost_, false)) {
+    log::warning("coordinator_back", format("the coordinator at {} is back", endpoint));
+  }
+  if (attached || !agent->lifecycle().needs_lease() || agent->lifecycle().has_verdict()) return;
+  told_it_is_lost_ = true;
+  log::warning("coordinator_lost",
+               format("the coordinator at {} is lost: {}; looking for it while the workers go on, until their lease is "
+                      "over", endpoint, link_problem_));
+}
+
+// While this process is stopped, or killed, the guardian sees to it that no worker outlives the lease.
+void AgentRunner::renew_guardians_lease() {
+  const auto* agent = std::get_if<agent::Agent>(&mind_);
+  if (agent == nullptr) return;
+  const auto lease_ms = agent->lifecycle().needs_lease() ? agent->link().lease_until_ms() : std::nullopt;
+  if (lease_ms == std::exchange(guardians_lease_ms_, lease_ms)) return;
+  guardian_.set_lease(lease_ms);
+}
+
+// What the guardian is to tell the coordinator when we are killed and it has ended our workers. A coordinator in this
+// process is killed with us; one that has taken over is told at its own address.
+void AgentRunner::renew_last_word() {
+  const auto* agent = std::get_if<agent::Agent>(&mind_);
+  if (agent == nullptr || !last_word_ || !agent->link().attached()) return;
+  LastWord word{.round = last_word_->round,
+                .incarnation = agent->link().own_incarnation(),
+                .term = agent->link().term()};
+  if (!tie_->is_at_home()) {
+    word.address = tie_->reached_at();
+    word.port = tie_->reached_port();
+  }
+  if (word == std::exchange(last_word_, word)) return;
+  const protocol::Introduction introduction{settings_.worker.run_id, agent->link().agent(), word.incarnation, word.term};
+  guardian_.set_last_word(word.address, word.port,
+                          protocol::node_is_empty_frame(introduction, word.round, settings_.meeting.secret));
 }
 
 void AgentRunner::carry_out(const agent::Effect& effect) {
   std::visit(Overloaded{
-                 [&](const agent::ToCoordinator& e) {
-                   if (const auto* stopped = std::get_if<protocol::NodeStopped>(&e.message)) {
-                     reporter_.round_ended(stopped->failures);
-                   }
-                   handlers_.to_coordinator(e.message);
-                 },
-                 // No check is built in yet: every node is fit.
-                 [&](const agent::CheckNode& e) { happened(agent::NodeChecked{e.round, e.phase, {}}); },
-                 [&](const agent::OpenStore&) { open_store(); },
+                 [&](const agent::ToCoordinator& e) { handlers_.to_coordinator(e.message); },
+                 [&](const agent::CheckNode& e) { check_.carry_out(e); },
+                 [&](const agent::OpenStore& e) { open_store(e.admits); },
                  [&](const agent::CloseStore&) {
+                   check_.stop();
                    guardian_.send({process::GuardianMessage::Kind::kRoundOver, 0});
+                   if (last_word_) guardian_.set_last_word({}, 0, {});
+                   last_word_.reset();
+                   reporter_.round_ended(lifecycle().failures());
                    store_.close();
                    output_.end_round();
                  },
                  [&](const agent::StartWorkers& e) {
+                   check_.stop();
+                   last_word_ = {.round = e.round.round};
+                   renew_last_word();
                    start_workers(e);
                    reporter_.round_began(e.round);
                  },
@@ -127,9 +272,29 @@ void AgentRunner::carry_out(const agent::Effect& effect) {
                  },
                  [&](const agent::StopTimer&) { timer_.stop(); },
                  [&](const agent::Warn& e) { log::warning(e.event, e.text); },
-                 [&](const agent::Finish& e) { handlers_.finished(e.verdict); },
+                 [&](const agent::GatherDetails&) { gather_details(); },
+                 [&](const agent::Finish& e) { handlers_.finished(e.verdict, e.details); },
              },
              effect);
+}
+
+// For the other nodes' reports, while ours is not made yet.
+void AgentRunner::gather_details() {
+  struct Work {
+    report::FailedWorker worker;
+    std::vector<StderrOfWorker> stderrs;
+    std::string details;
+  };
+  stderrs_ = output_.take_stderrs();
+  const auto work = std::make_shared<Work>(reporter_.first_failure(*lifecycle().verdict(), *stderrs_), *stderrs_, "");
+  const auto gather = [work, logs = logs_, attempt = output_.attempt(), run_id = settings_.worker.run_id] {
+    read_files(work->worker, work->stderrs, logs.get(), attempt);
+    work->details = report::details_of(std::move(work->worker), run_id, limits::kAgentDetailsBytes);
+  };
+  const auto gathered = [this, work] { happened(agent::DetailsGathered{std::move(work->details)}); };
+  if (logs_) return files_.post(logs_->path(), gather, gathered);
+  gather();
+  gathered();
 }
 
 void AgentRunner::name_survivors() {
@@ -140,8 +305,8 @@ void AgentRunner::name_survivors() {
   if (!names.empty()) happened(agent::SurvivorsNamed{join(names, ", ")});
 }
 
-void AgentRunner::open_store() {
-  const auto endpoint = store_.open();
+void AgentRunner::open_store(const std::string& admits) {
+  const auto endpoint = store_.open(admits.empty() ? store::Admission() : store::Admission(split(admits, ' ')));
   if (endpoint) {
     happened(agent::StoreOpened{*endpoint});
   } else {

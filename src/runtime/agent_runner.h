@@ -4,12 +4,16 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <variant>
 
 #include "rendezvous/protocol/messages.h"
+#include "src/agent/agent.h"
 #include "src/agent/lifecycle.h"
 #include "src/net/loop.h"
 #include "src/process/guardian.h"
 #include "src/process/tree.h"
+#include "src/runtime/check_runner.h"
+#include "src/runtime/coordinator_tie.h"
 #include "src/runtime/event_log.h"
 #include "src/runtime/launch_settings.h"
 #include "src/runtime/output_host.h"
@@ -17,52 +21,92 @@
 
 namespace elastic::runtime {
 
-// Carries out what one node's life cycle decides: processes, store, timers, log directories.
+// Carries out what one node decides: processes, store, timers, log directories; of a job of many nodes also its
+// connection to the coordinator, and the coordinator itself where it is to be hosted here.
 class AgentRunner {
  public:
   struct Handlers {
-    // What the agent tells the coordinator.
+    // What the agent of a job of one node tells its coordinator.
     std::function<void(protocol::AgentMessage)> to_coordinator;
-    // The agent is done; nothing of the job is left on this node. Told once.
-    std::function<void(protocol::Verdict)> finished;
+    // The coordinator of a job of many listens here from now on.
+    std::function<void(CoordinatorServer&)> on_hosting = {};
+    // The agent is done; nothing of the job is left on this node. Told once, with what is known of the first failure if
+    // it was on another node (report::details_of).
+    std::function<void(protocol::Verdict, std::string details)> finished;
   };
 
   // `logs` may be null: then nothing is kept. Settings and `files`, the thread for all that touches the logs,
   // outlive the runner. `context.guardian` is set by the runner.
   AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::SideThread& files,
               std::shared_ptr<output::RunDirectory> logs, process::SpawnContext context,
-              UniqueFd guardian, Handlers handlers);
+              process::GuardianChannel guardian, Handlers handlers);
 
   void begin();
+  // For a job of one node.
   void from_coordinator(protocol::CoordinatorMessage message);
+  // The coordinator in this process; null if a job of many nodes has it elsewhere.
+  CoordinatorServer* server() { return tie_ ? tie_->server() : nullptr; }
+  // Takes back what leads others to that coordinator; `done` is called when it has been tried.
+  void withdraw(std::function<void()> done) { tie_->withdraw(std::move(done)); }
+  // The place where the nodes meet keeps this process from ending.
+  bool meeting_hangs() const { return tie_ && tie_->hangs(); }
   // Where the last round's files are.
   const output::Attempt& attempt() const { return output_.attempt(); }
   // What a report is made of, once the agent has finished.
   JobReporter& reporter() { return reporter_; }
-  std::vector<StderrOfWorker> take_stderrs() { return output_.take_stderrs(); }
+  std::vector<StderrOfWorker> take_stderrs() { return stderrs_ ? std::move(*stderrs_) : output_.take_stderrs(); }
   // Shows what workers have written and is not shown yet.
   void flush_output() { output_.flush(); }
   // Tells the guardian to end with this status without waiting for long for the launcher, which hangs.
   void leave(int status) { guardian_.send({process::GuardianMessage::Kind::kLeaving, status}); }
 
  private:
-  void happened(agent::Event event);
+  void happened(agent::AgentEvent event);
+  void decide(const agent::AgentEvent& event, std::int64_t now_ms);
   void carry_out(const agent::Effect& effect);
+  void carry_out(const agent::AgentEffect& effect);
+  std::int64_t now_ms() const;
+  const agent::Lifecycle& lifecycle() const;
+  std::optional<Waiting> waiting() const;
+  void tell_of_link();
+  void renew_guardians_lease();
+  void renew_last_word();
 
-  void open_store();
+  void open_store(const std::string& admits);
   void name_survivors();
+  void gather_details();
   void start_workers(const agent::StartWorkers& order);
   Result<pid_t> start_worker(const agent::StartWorkers& order, int local_rank);
 
   net::Loop& loop_;
   const LaunchSettings& settings_;
   Handlers handlers_;
-  agent::Lifecycle lifecycle_;
+  std::variant<agent::Lifecycle, agent::Agent> mind_;  // of a job of one node, of many
+  std::unique_ptr<CoordinatorTie> tie_;                // of many
+  net::Timer link_timer_;
+  std::optional<std::int64_t> guardians_lease_ms_;
+  // Of the round whose workers run, and to whom it is to be said that they are gone.
+  struct LastWord {
+    protocol::RoundNumber round = 0;
+    std::string address = {};  // numeric; empty: to nobody
+    std::uint16_t port = 0;
+    protocol::Incarnation incarnation = 0;
+    protocol::Term term = 0;
+    bool operator==(const LastWord&) const = default;
+  };
+  std::optional<LastWord> last_word_;
+  bool was_attached_ = false;
+  bool told_it_is_lost_ = false;
+  std::string link_problem_;  // the last
+  net::SideThread& files_;
+  std::shared_ptr<output::RunDirectory> logs_;  // null: nothing is kept
   EventLog log_;
   std::optional<agent::Environment> inherited_environment_;  // what all workers get of the launcher's
-  std::deque<agent::Event> events_;
+  std::optional<std::vector<StderrOfWorker>> stderrs_;  // taken already
+  std::deque<agent::AgentEvent> events_;
   bool deciding_ = false;
   StoreHost store_;
+  CheckRunner check_;
   OutputHost output_;
   JobReporter reporter_;
   net::Timer timer_;

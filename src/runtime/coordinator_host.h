@@ -9,6 +9,7 @@
 #include "rendezvous/protocol/messages.h"
 #include "src/base/log.h"
 #include "src/job/coordinator.h"
+#include "src/job/network_check.h"
 #include "src/job/recording.h"
 #include "src/net/loop.h"
 
@@ -18,7 +19,12 @@ namespace elastic::runtime {
 // one node waits for nobody, so that nobody has to be woken here; times are milliseconds since it was made.
 class CoordinatorHost {
  public:
-  CoordinatorHost(net::Loop& loop, job::Birth birth) : loop_(loop), began_ms_(loop.now_ms()), coordinator_(birth) {}
+  CoordinatorHost(net::Loop& loop, job::Birth birth)
+      : loop_(loop),
+        began_ms_(loop.now_ms()),
+        coordinator_(birth, job::recorded_check(std::make_unique<job::NetworkCheck>(), [this](const std::string& line) {
+          if (recorder_) recorder_(line);
+        })) {}
 
   // Where the coordinator's messages go. To be set before the agent begins.
   void set_agent(std::function<void(protocol::CoordinatorMessage)> agent) {
@@ -28,8 +34,11 @@ class CoordinatorHost {
   // From now on `write` gets the recording of the coordinator, line by line. To be set before the agent begins.
   void record(const std::string& job, std::function<void(std::string_view line)> write) {
     recorder_ = std::move(write);
-    recorder_(job::recording_head(job, coordinator_.birth(), false));
+    recorder_(job::recording_head(job, coordinator_.birth(), true));
   }
+
+  // Called when the check of a round is over.
+  void on_judged(std::function<void(const job::CheckJudged& check)> call) { on_judged_ = std::move(call); }
 
   void from_agent(const protocol::AgentMessage& message) {
     const job::Said event{kOnlyNode, message};
@@ -37,17 +46,24 @@ class CoordinatorHost {
     if (recorder_) recorder_(job::recording_line(event, now_ms));
     for (job::Effect& effect : coordinator_.on_event(event, now_ms)) {
       if (auto* send = std::get_if<job::Send>(&effect)) agent_(std::move(send->message));
-      if (const auto* note = std::get_if<job::Note>(&effect)) log::info(note->text);
+      if (const auto* note = std::get_if<job::Note>(&effect)) tell(*note);
+      if (const auto* check = std::get_if<job::CheckJudged>(&effect); check != nullptr && on_judged_) on_judged_(*check);
     }
   }
 
  private:
+  // The node in the same process tells of its rounds and of the end by itself.
+  static void tell(const job::Note& note) {
+    if (note.event != job::kRoundFormed && note.event != job::kJobEnds) log::info(note.event, note.text);
+  }
+
   static constexpr protocol::NodeId kOnlyNode = 0;
   net::Loop& loop_;
   std::int64_t began_ms_;
   job::Coordinator coordinator_;
   std::function<void(std::string_view)> recorder_;
   std::function<void(protocol::CoordinatorMessage)> agent_;
+  std::function<void(const job::CheckJudged&)> on_judged_;
 };
 
 }  // namespace elastic::runtime

@@ -23,6 +23,8 @@ std::string ranks_of(const protocol::NodePlace& place, int workers) {
   return format("ranks {}-{}", place.base_rank, place.base_rank + workers - 1);
 }
 
+using Tell = void (*)(std::string_view event, std::string_view text, log::Fields fields);
+
 const char* plural(std::int64_t count) { return count == 1 ? "" : "s"; }
 
 }  // namespace
@@ -57,22 +59,33 @@ void EventLog::prepared(const protocol::PrepareRound& round) {
   pids_.clear();
   stopping_ = false;
   const protocol::NodePlace& place = round.place;
-  log::info("round_prepared",
-            format("round {}: prepared, restart {} of {}; node {} of {}, {} of {}", round.round, round.restart_count,
-                   round.max_restarts, place.node_rank, place.node_count,
-                   ranks_of(place, settings_.node.local_world_size), place.world_size),
-            {{"round", round.round},
-             {"restart_count", round.restart_count},
-             {"node_rank", place.node_rank},
-             {"node_count", place.node_count},
-             {"base_rank", place.base_rank},
-             {"world_size", place.world_size},
-             {"reason", round.reason}});
+  // Among many nodes a round is news to the user of each.
+  const auto tell = settings_.meeting.alone ? static_cast<Tell>(log::info) : log::answer;
+  const std::string why = round.reason.empty() ? "" : format(": {}", round.reason);
+  const std::string ranks = ranks_of(place, settings_.node.local_world_size);
+  const std::string text =
+      settings_.meeting.alone
+          ? format("round {}: prepared, restart {} of {}; node {} of {}, {} of {}", round.round, round.restart_count,
+                   round.max_restarts, place.node_rank, place.node_count, ranks, place.world_size)
+          : format("round {}: {} node{}, {} worker{}; this is node {}, {}; restart {} of {}{}", round.round,
+                   place.node_count, plural(place.node_count), place.world_size, plural(place.world_size),
+                   place.node_rank, ranks, round.restart_count, round.max_restarts, why);
+  tell("round_prepared", text,
+       {{"round", round.round},
+        {"restart_count", round.restart_count},
+        {"node_rank", place.node_rank},
+        {"node_count", place.node_count},
+        {"base_rank", place.base_rank},
+        {"world_size", place.world_size},
+        {"reason", round.reason}});
 }
 
 void EventLog::take(const agent::StoreOpened& event) {
   log::info("store_open",
-            format("round {}: the worker store is at {}:{}", round_.round, event.endpoint.address, event.endpoint.port),
+            event.endpoint.address.empty()
+                ? format("round {}: the worker store is open at port {}", round_.round, event.endpoint.port)
+                : format("round {}: the worker store is at {}:{}", round_.round, event.endpoint.address,
+                         event.endpoint.port),
             {{"round", round_.round}, {"address", event.endpoint.address}, {"port", event.endpoint.port}});
 }
 

@@ -9,10 +9,12 @@
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include "src/base/text.h"
 #include "src/output/write_all.h"
+#include "src/report/details.h"
 #include "src/report/error_file.h"
 #include "src/report/failure_json.h"
 #include "src/runtime/local_host.h"
@@ -91,6 +93,8 @@ void JobReporter::round_began(const protocol::PrepareRound& round) {
     oom_counter_->mark();
   }
   if (kernel_log_) (void)kernel_log_->read_new();
+  events_.clear();
+  node_rank_ = round.place.node_rank;
   rounds_.push_back({.round = round.round,
                      .restart_count = round.restart_count,
                      .node_rank = round.place.node_rank,
@@ -115,9 +119,14 @@ void JobReporter::round_ended(const std::vector<protocol::WorkerFailure>& failur
   }
 }
 
+// It ran on this node, in the last round that this node was in.
+bool JobReporter::is_ours(const protocol::WorkerFailure& failure) const {
+  return settings_.meeting.alone || failure.node_rank == node_rank_;
+}
+
 report::FailedWorker JobReporter::failed_worker(const protocol::WorkerFailure& failure) const {
   report::FailedWorker worker;
-  worker.host = host_;
+  worker.host = is_ours(failure) || failure.host.empty() ? host_ : failure.host;
   worker.node_rank = failure.node_rank;
   worker.rank = failure.rank;
   worker.local_rank = failure.local_rank;
@@ -128,15 +137,19 @@ report::FailedWorker JobReporter::failed_worker(const protocol::WorkerFailure& f
   return worker;
 }
 
-void JobReporter::add_evidence(report::FailedWorker& worker, const std::vector<process::KernelEvent>& events,
-                               const process::OomCounter::Kills& kills, bool is_first) const {
-  for (const process::KernelEvent& event : events) {
+void JobReporter::look_for_evidence() {
+  if (oom_counter_) kills_ = oom_counter_->since_mark();
+  if (kernel_log_) std::ranges::move(kernel_log_->read_new(), std::back_inserter(events_));
+}
+
+void JobReporter::add_evidence(report::FailedWorker& worker, bool is_first) const {
+  for (const process::KernelEvent& event : events_) {
     if (event.kind == process::KernelEvent::Kind::kXid) worker.kernel_log += event.text + "\n";
     if (event.kind == process::KernelEvent::Kind::kOomKill && event.pid == worker.pid) worker.oom_evidence = event.text;
   }
   // A count says that somebody was killed, not who: the first that died by SIGKILL without our doing.
   const bool may_be_it = worker.exit.signal == SIGKILL && is_first && oom_counter_ && !oom_counter_->is_whole_host();
-  if (worker.oom_evidence.empty() && may_be_it && kills.count > 0) worker.oom_evidence = kills.evidence;
+  if (worker.oom_evidence.empty() && may_be_it && kills_.count > 0) worker.oom_evidence = kills_.evidence;
   if (!worker.exit.core_dumped) return;
   std::error_code error;
   rlimit limit{};
@@ -154,7 +167,30 @@ void JobReporter::add_evidence(report::FailedWorker& worker, const std::vector<p
   worker.core_file = process::core_place(crashed).text(crashed.pid);
 }
 
-report::JobReport JobReporter::make(const protocol::Verdict& verdict, std::vector<StderrOfWorker> stderrs) {
+report::FailedWorker JobReporter::whole(const protocol::WorkerFailure& failure,
+                                        const std::vector<StderrOfWorker>& stderrs, bool is_first) const {
+  report::FailedWorker worker = failed_worker(failure);
+  const auto index = static_cast<std::size_t>(failure.local_rank);
+  if (!is_ours(failure)) {
+    worker.tail.none_because = "it ran on another node";
+  } else if (index < stderrs.size()) {
+    worker.tail.bytes = stderrs[index].kept.bytes;
+    worker.tail.lines_before = stderrs[index].kept.lines_before;
+    worker.tail.none_because = stderrs[index].none_because;
+  }
+  if (!failure.stopped_by_us && is_ours(failure)) add_evidence(worker, is_first);
+  return worker;
+}
+
+report::FailedWorker JobReporter::first_failure(const protocol::Verdict& verdict,
+                                                const std::vector<StderrOfWorker>& stderrs) {
+  look_for_evidence();
+  const auto first = std::ranges::find(verdict.failures, false, &protocol::WorkerFailure::stopped_by_us);
+  return first == verdict.failures.end() ? report::FailedWorker{} : whole(*first, stderrs, true);
+}
+
+report::JobReport JobReporter::make(const protocol::Verdict& verdict, const std::vector<StderrOfWorker>& stderrs,
+                                    std::string_view details) {
   report::JobReport report;
   report.version = ELASTIC_RUN_VERSION;
   report.run_id = settings_.worker.run_id;
@@ -166,31 +202,45 @@ report::JobReport JobReporter::make(const protocol::Verdict& verdict, std::vecto
   report.max_restarts = settings_.max_restarts;
   report.left_behind = verdict.left_behind;
   report.host = host_;
+  report.node_rank = std::max(node_rank_, 0);
   report.utc_offset_s = utc_offset_s();
   report.rounds = std::move(rounds_);
   if (!report.rounds.empty()) {
     report.rounds.back().failures.clear();  // the last round's stand below
     if (report.rounds.back().ended_ms == 0) report.rounds.back().ended_ms = wall_clock_ms();
   }
-  const process::OomCounter::Kills kills = oom_counter_ ? oom_counter_->since_mark() : process::OomCounter::Kills{};
-  std::vector<process::KernelEvent> events;
-  if (kernel_log_) events = kernel_log_->read_new();
+  look_for_evidence();
   bool is_first = true;
   for (const protocol::WorkerFailure& failure : verdict.failures) {
-    report::FailedWorker worker = failed_worker(failure);
-    const auto index = static_cast<std::size_t>(failure.local_rank);
-    if (index < stderrs.size()) {
-      worker.tail.bytes = std::move(stderrs[index].kept.bytes);
-      worker.tail.lines_before = stderrs[index].kept.lines_before;
-      worker.tail.none_because = stderrs[index].none_because;
-    }
-    if (!failure.stopped_by_us) {
-      add_evidence(worker, events, kills, is_first);
-      is_first = false;
-    }
-    report.failures.push_back(std::move(worker));
+    report.failures.push_back(whole(failure, stderrs, is_first));
+    if (!failure.stopped_by_us && is_ours(failure)) is_first = false;
   }
+  // Of one of our own we know more than was told.
+  const report::FailedWorker* first = report.first_failure();
+  if (first != nullptr && first->node_rank != report.node_rank) report::add_details(report, details);
   return report;
+}
+
+std::string read_files(report::FailedWorker& worker, const std::vector<StderrOfWorker>& stderrs,
+                       const output::RunDirectory* logs, const output::Attempt& attempt) {
+  const auto index = static_cast<std::size_t>(worker.local_rank);
+  if (index < stderrs.size() && !stderrs[index].file.empty()) read_tail(worker, stderrs[index].file);
+  if (logs == nullptr) return "";
+  const std::string path = logs->rank_file(attempt, worker.local_rank, "error.json");
+  auto text = read_part(path, 0, report::kErrorFileBytes + 1);
+  if (!text) {
+    if (errno == ENOENT) return "";
+    worker.error_file_problem = errno_text(errno);
+  }
+  worker.error_file = path;
+  if (!text) return "";
+  auto parsed = report::parse_error_file(*text);
+  if (parsed) {
+    worker.error = std::move(*parsed);
+  } else {
+    worker.error_file_problem = parsed.error().reason;
+  }
+  return std::move(*text);
 }
 
 std::string complete_with_files(report::JobReport& report, const std::vector<StderrOfWorker>& stderrs,
@@ -198,24 +248,9 @@ std::string complete_with_files(report::JobReport& report, const std::vector<Std
                                 const std::string& parent_error_file) {
   std::string first_error_file;
   for (report::FailedWorker& worker : report.failures) {
-    const auto index = static_cast<std::size_t>(worker.local_rank);
-    if (index < stderrs.size() && !stderrs[index].file.empty()) read_tail(worker, stderrs[index].file);
-    if (logs == nullptr) continue;
-    const std::string path = logs->rank_file(attempt, worker.local_rank, "error.json");
-    const auto text = read_part(path, 0, report::kErrorFileBytes + 1);
-    if (!text) {
-      if (errno == ENOENT) continue;
-      worker.error_file_problem = errno_text(errno);
-    }
-    worker.error_file = path;
-    if (!text) continue;
-    auto parsed = report::parse_error_file(*text);
-    if (parsed) {
-      worker.error = std::move(*parsed);
-    } else {
-      worker.error_file_problem = parsed.error().reason;
-    }
-    if (&worker == report.first_failure()) first_error_file = *text;
+    if (worker.node_rank != report.node_rank) continue;  // its files are on its own node
+    std::string error_file = read_files(worker, stderrs, logs, attempt);
+    if (&worker == report.first_failure()) first_error_file = std::move(error_file);
   }
   std::string problem;
   if (logs != nullptr && report.outcome == report::JobReport::Outcome::kFailed) {

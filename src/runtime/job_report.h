@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rendezvous/protocol/messages.h"
@@ -32,20 +33,36 @@ class JobReporter {
   // It is over, with these failures.
   void round_ended(const std::vector<protocol::WorkerFailure>& failures);
 
-  // The report, but for what stands in files. `stderrs` by local rank.
-  report::JobReport make(const protocol::Verdict& verdict, std::vector<StderrOfWorker> stderrs);
+  // The report, but for what stands in files of this node's workers. `stderrs` by local rank; `details`: what another
+  // node has told of the first failure (report::details_of).
+  report::JobReport make(const protocol::Verdict& verdict, const std::vector<StderrOfWorker>& stderrs,
+                         std::string_view details);
+  // Of the same the first failure alone.
+  report::FailedWorker first_failure(const protocol::Verdict& verdict, const std::vector<StderrOfWorker>& stderrs);
 
  private:
+  bool is_ours(const protocol::WorkerFailure& failure) const;
   report::FailedWorker failed_worker(const protocol::WorkerFailure& failure) const;
-  void add_evidence(report::FailedWorker& worker, const std::vector<process::KernelEvent>& events,
-                    const process::OomCounter::Kills& kills, bool is_first) const;
+  void look_for_evidence();
+  void add_evidence(report::FailedWorker& worker, bool is_first) const;
+  report::FailedWorker whole(const protocol::WorkerFailure& failure, const std::vector<StderrOfWorker>& stderrs,
+                             bool is_first) const;
 
   const LaunchSettings& settings_;
   std::string host_;
+  int node_rank_ = -1;  // of the last round
   std::vector<report::RoundReport> rounds_;  // the last ones
   std::optional<process::OomCounter> oom_counter_;
   std::optional<process::KernelLog> kernel_log_;
+  // What the last round's workers may have died of.
+  std::vector<process::KernelEvent> events_;
+  process::OomCounter::Kills kills_;
 };
+
+// Reads what a worker of this node has left in files. Touches files only: for the side thread. Returns what stood in
+// its error file.
+std::string read_files(report::FailedWorker& worker, const std::vector<StderrOfWorker>& stderrs,
+                       const output::RunDirectory* logs, const output::Attempt& attempt);
 
 // Reads what workers have left in files, writes failure.json into the run's directory and the first
 // failure's error file, or why there was none, to `parent_error_file` (empty: to nowhere). Touches files only: for the side thread.

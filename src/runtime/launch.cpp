@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <bit>
+#include <functional>
 #include <memory>
+#include <optional>
 
 #include "src/base/console.h"
 #include "src/base/log.h"
@@ -14,6 +16,7 @@
 #include "src/process/guardian.h"
 #include "src/report/summary.h"
 #include "src/runtime/agent_runner.h"
+#include "src/runtime/check_reporter.h"
 #include "src/runtime/coordinator_host.h"
 #include "src/runtime/job_report.h"
 #include "src/runtime/process_state.h"
@@ -30,6 +33,10 @@ constexpr int kExitSignal = 128;  // plus the signal's number
 // that all is over within 2 s.
 constexpr std::int64_t kOpenLogsMs = 2000;
 constexpr std::int64_t kCloseLogsMs = 1200;
+// How long the place where the nodes meet may take to forget our coordinator.
+constexpr std::int64_t kWithdrawMs = 1000;
+// From the end of our job until the user is told that other jobs still need our coordinator.
+constexpr std::int64_t kOthersMs = 1000;
 
 void rename_launcher(const ProcessTitle& title) {
   prctl(PR_SET_NAME, process::kLauncherName);
@@ -50,6 +57,7 @@ int descriptors_for(const LaunchSettings& settings) {
   }
   const bool filters = !settings.output.stdout_filters.empty() || !settings.output.stderr_filters.empty();
   const bool rotates = settings.output.log_max_bytes > 0;
+  if (settings.meeting.place != MeetingSettings::Place::kEndpoint) count += 3;  // its thread's event, and two files
   if (!settings.record_file.empty()) count += 2;  // the file, and the event of its thread
   return count + (filters ? 2 : 0) + (rotates ? 2 : 0);  // of one file at a time there are an old and a new one
 }
@@ -72,13 +80,15 @@ Result<std::shared_ptr<output::RunDirectory>> open_logs(const LogSettings& setti
     *made = output::RunDirectory::create(settings.base, settings.temporary, run_id);
   });
   if (!files.wait(kOpenLogsMs)) {
-    log::warning(format("{} does not answer; going on without log directory and error files", printable(place)));
+    log::warning("no_log_directory",
+                 format("{} does not answer; going on without log directory and error files", printable(place)));
     return nullptr;
   }
   if (!made->value()) {
     if (settings.base) return std::unexpected(std::move(made->value().error()));
     // Nobody asked for one: no reason not to train.
-    log::warning(format("{}; going on without log directory and error files", made->value().error().text()));
+    log::warning("no_log_directory",
+                 format("{}; going on without log directory and error files", made->value().error().text()));
     return nullptr;
   }
   log::info("log_directory", format("log directory: {}", made->value()->path()), {{"path", made->value()->path()}});
@@ -113,7 +123,7 @@ void complete_report(report::JobReport& report, std::vector<StderrOfWorker> stde
     if (logs && logs->remove_if_unused()) work->report.log_directory.clear();
   });
   if (!finish(files)) return;
-  if (!work->problem.empty()) log::warning(work->problem);
+  if (!work->problem.empty()) log::warning("report_incomplete", work->problem);
   report = std::move(work->report);
 }
 
@@ -122,43 +132,126 @@ int exit_status(const protocol::Verdict& verdict, bool propagate_exit_code) {
   return propagate_exit_code ? exit_code_of(verdict) : kExitFailed;
 }
 
-// The job, from its beginning to its report. Returns the exit status.
-int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirectory>& logs, net::SideThread& files,
-        RecordingFile* recording, const process::SpawnContext& context, UniqueFd guardian) {
-  net::Loop loop;
+// How the job has ended.
+struct End {
   protocol::Verdict verdict;
+  std::string details;  // see AgentRunner::Handlers::finished
+};
+
+// The agent of a job of one node, and its coordinator beside it.
+End run_alone(net::Loop& loop, const LaunchSettings& settings, RecordingFile* recording, CheckReporter& reporter,
+              const std::function<AgentRunner&(AgentRunner::Handlers)>& make_agent) {
+  End end;
   CoordinatorHost coordinator(loop, {});
   if (recording != nullptr) {
     coordinator.record(settings.worker.run_id, [recording](std::string_view line) { recording->append(line); });
   }
-  AgentRunner agent(loop, settings, files, logs, context, std::move(guardian),
-                    {.to_coordinator =
-                         [&](protocol::AgentMessage message) { coordinator.from_agent(message); },
-                     .finished =
-                         [&](protocol::Verdict end) {
-                           verdict = std::move(end);
-                           loop.stop();
-                         }});
-  coordinator.set_agent(
-      [&](protocol::CoordinatorMessage message) { agent.from_coordinator(std::move(message)); });
+  coordinator.on_judged([&](const job::CheckJudged& check) { reporter.judged(settings.worker.run_id, check); });
+  AgentRunner& agent = make_agent(
+      {.to_coordinator = [&](protocol::AgentMessage message) { coordinator.from_agent(message); },
+       .finished =
+           [&](protocol::Verdict verdict, std::string details) {
+             end = {std::move(verdict), std::move(details)};
+             loop.stop();
+           }});
+  coordinator.set_agent([&](protocol::CoordinatorMessage message) { agent.from_coordinator(std::move(message)); });
   agent.begin();
   loop.run();
+  return end;
+}
+
+// Serves those that are still here: what they are to hear of our job may be on its way, and other jobs go on.
+void serve_the_others(net::Loop& loop, CoordinatorServer& server) {
+  if (server.is_idle()) return;
+  net::Timer patience(loop);
+  patience.start(kOthersMs, [&] {
+    if (server.jobs() == 0) return;
+    log::answer("serves_others",
+                format("this node's job is over; it serves {} other job{} of its endpoint until {} over",
+                       server.jobs(), server.jobs() == 1 ? "" : "s", server.jobs() == 1 ? "that is" : "they are"),
+                {{"jobs", static_cast<std::int64_t>(server.jobs())}});
+  });
+  server.on_idle([&] { loop.stop(); });
+  loop.run();
+  server.on_idle({});
+}
+
+// Who looks for the coordinator of a job of this name from now on shall not look here.
+void withdraw(net::Loop& loop, AgentRunner& agent) {
+  bool done = false;
+  bool waits = false;  // a loop that does not run must not be told to stop: its end would be cut short
+  agent.withdraw([&] {
+    done = true;
+    if (waits) loop.stop();
+  });
+  if (done) return;
+  net::Timer patience(loop);
+  patience.start(kWithdrawMs, [&] { loop.stop(); });
+  waits = true;
+  loop.run();
+}
+
+// The agent of a job of many nodes; the job's coordinator is where the endpoint is, which may be here.
+End run_with_others(net::Loop& loop, const LaunchSettings& settings, RecordingFile* recording, CheckReporter& reporter,
+                    const std::function<AgentRunner&(AgentRunner::Handlers)>& make_agent) {
+  End end;
+  AgentRunner& agent = make_agent({.to_coordinator = {},
+                                   .on_hosting =
+                                       [&](CoordinatorServer& server) {
+                                         server.on_judged([&](const std::string& job, const job::CheckJudged& check) {
+                                           if (job == settings.worker.run_id) reporter.judged(job, check);
+                                         });
+                                         if (recording == nullptr) return;
+                                         server.record(settings.worker.run_id, [recording](std::string_view line) {
+                                           recording->append(line);
+                                         });
+                                       },
+                                   .finished =
+                                       [&](protocol::Verdict verdict, std::string details) {
+                                         end = {std::move(verdict), std::move(details)};
+                                         loop.stop();
+                                       }});
+  agent.begin();
+  loop.run();
+  if (agent.server() != nullptr) {
+    serve_the_others(loop, *agent.server());
+    withdraw(loop, agent);
+  }
+  return end;
+}
+
+// The job, from its beginning to its report. Returns the exit status.
+int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirectory>& logs, net::SideThread& files,
+        RecordingFile* recording, const process::SpawnContext& context, process::GuardianChannel guardian) {
+  net::Loop loop;
+  std::optional<AgentRunner> made;
+  const auto make_agent = [&](AgentRunner::Handlers handlers) -> AgentRunner& {
+    return made.emplace(loop, settings, files, logs, context, std::move(guardian), std::move(handlers));
+  };
+  CheckReporter reporter(files, logs, settings.health_report);
+  const End end = settings.meeting.alone ? run_alone(loop, settings, recording, reporter, make_agent)
+                                         : run_with_others(loop, settings, recording, reporter, make_agent);
+  const protocol::Verdict& verdict = end.verdict;
+  AgentRunner& agent = *made;
   report::JobReport report{.outcome = report::JobReport::Outcome::kSucceeded};
   if (verdict.outcome == protocol::Verdict::Outcome::kSucceeded) {
     if (logs) files.post(logs->path(), [logs] { logs->remove_if_unused(); });
     finish(files);
   } else {
     std::vector<StderrOfWorker> stderrs = agent.take_stderrs();
-    report = agent.reporter().make(verdict, stderrs);
+    report = agent.reporter().make(verdict, stderrs, end.details);
     complete_report(report, std::move(stderrs), logs, agent.attempt(), settings.parent_error_file, files);
   }
   agent.flush_output();
   const int status = exit_status(verdict, settings.propagate_exit_code);
   const bool recording_hangs = recording != nullptr && !recording->finish();
   const auto hangs = files.stuck_for(0);
-  if (hangs) log::warning(format("{} does not answer; what was to be written there is lost", printable(*hangs)));
+  if (hangs) {
+    log::warning("log_file_lost",
+                 format("{} does not answer; what was to be written there is lost", printable(*hangs)));
+  }
   // The thread that waits for it keeps this process from ending.
-  if (hangs || recording_hangs) agent.leave(status);
+  if (hangs || recording_hangs || agent.meeting_hangs()) agent.leave(status);
   write_to_stderr(report::failure_summary(report));
   return status;
 }

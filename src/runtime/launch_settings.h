@@ -7,6 +7,7 @@
 
 #include "src/agent/lifecycle.h"
 #include "src/agent/worker_environment.h"
+#include "src/base/text.h"
 #include "src/output/lines/stream_plan.h"
 
 namespace elastic::runtime {
@@ -17,11 +18,45 @@ struct StoreSettings {
     kFreshLoopback,  // the launcher, on a free port of 127.0.0.1, another one each round
     kFixedPort,      // the launcher, on one port of all addresses, for the whole job
     kByWorker,       // rank 0's worker, on a free port that the launcher looks up
+    kFreshPort,      // the launcher of node rank 0, on a free port of all addresses, another one each round
+    kAtEndpoint,     // the same, at the port at which the coordinator listens
   };
   Kind kind = Kind::kFreshLoopback;
-  std::string master_addr = "127.0.0.1";  // what workers are told
-  std::uint16_t port = 0;                 // of kFixedPort
+  // What workers are told; empty: the address by which the other nodes reach this one.
+  std::string master_addr = "127.0.0.1";
+  std::uint16_t port = 0;  // of kFixedPort
+  bool of_loopback = true;  // kByWorker: the port need be free there only
+  bool admits_all = false;  // kFreshPort, kAtEndpoint: whoever connects, and not only the round's nodes
 };
+
+// How the nodes of a job find each other.
+struct MeetingSettings {
+  enum class Place {
+    kEndpoint,  // who binds the endpoint hosts the coordinator
+    kFile,      // a file says who hosts it
+    kTcpStore,  // the same by a key of a PyTorch TCPStore, which somebody else runs at the endpoint
+  };
+  bool alone = true;               // one node: its coordinator is in its own process, and nothing of this is used
+  Place place = Place::kEndpoint;
+  std::string path = {};           // of kFile
+  std::uint16_t coordinator_port = 0;  // of kFile and kTcpStore: where it listens; 0: a free one
+  std::string host = {};           // of the endpoint: a name or a numeric address; not of kFile
+  std::uint16_t port = 0;          // of the endpoint
+  std::optional<bool> is_host = {};  // whether this node hosts the coordinator, if the user has said so
+  bool store_at_endpoint = false;  // static: one port for the coordinator and the workers' store
+  std::string secret = {};
+  std::int64_t loss_timeout_ms = 5'000;
+  std::int64_t rejoin_ms = 30'000;
+};
+
+// "host0:29400", "[::1]:29400"; "TCPStore host0:29400"; "file /shared/meeting".
+inline std::string endpoint_text(const MeetingSettings& meeting) {
+  if (meeting.place == MeetingSettings::Place::kFile) return format("file {}", printable(meeting.path));
+  const bool is_v6 = meeting.host.contains(':');
+  const std::string store = meeting.place == MeetingSettings::Place::kTcpStore ? "TCPStore " : "";
+  return store + (is_v6 ? format("[{}]:{}", meeting.host, meeting.port)
+                        : format("{}:{}", printable(meeting.host), meeting.port));
+}
 
 struct LogSettings {
   bool enabled = true;              // off for --log-dir=/dev/null
@@ -47,6 +82,7 @@ struct LaunchSettings {
   std::string program;  // the file that every worker executes, already looked up
   std::string title;    // what torchrun's failure summary calls the job: the script as typed
   std::string parent_error_file;  // where our own parent reads why we failed; empty if it does not
+  MeetingSettings meeting;
   StoreSettings store;
   LogSettings logs;
   OutputSettings output;
@@ -54,6 +90,7 @@ struct LaunchSettings {
   std::vector<int> signals;  // that end the job in order, and those that are handed on to the workers
   bool use_cgroup = true;            // where one is delegated
   bool propagate_exit_code = false;  // end with the first failure's own code instead of 1
+  std::string health_report;         // gets a page of what the check has found; empty: none
   std::string record_file;           // gets what the coordinator is told; empty: none
 };
 

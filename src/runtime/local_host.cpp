@@ -1,5 +1,6 @@
 #include "src/runtime/local_host.h"
 
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <array>
@@ -8,9 +9,23 @@
 #include <fstream>
 #include <iterator>
 
+#include "src/base/check.h"
+#include "src/net/interfaces.h"
 #include "src/runtime/hosts_file.h"
 
 namespace elastic::runtime {
+
+std::uint64_t random_number() {
+  std::uint64_t number = 0;
+  ELASTIC_CHECK(getrandom(&number, sizeof number, 0) == static_cast<ssize_t>(sizeof number));
+  return number;
+}
+
+protocol::Nonce random_nonce() {
+  protocol::Nonce nonce{};
+  ELASTIC_CHECK(getrandom(nonce.data(), nonce.size(), 0) == static_cast<ssize_t>(nonce.size()));
+  return nonce;
+}
 
 std::int64_t wall_clock_ms() {
   const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
@@ -35,6 +50,14 @@ std::string full_host_name() {
   const std::string hosts{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   std::string full = full_name_in_hosts(hosts, name);
   return full.empty() ? name : full;
+}
+
+std::vector<std::string> own_addresses() {
+  std::vector<std::string> out;
+  for (const net::Interface& interface : net::interfaces()) {
+    if (interface.up && !interface.loopback) out.push_back(interface.address);
+  }
+  return out;
 }
 
 }  // namespace elastic::runtime

@@ -2,10 +2,16 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
+
+#include "rendezvous/protocol/codec.h"
 
 // Facts of this host that reports and messages are made of.
 namespace elastic::runtime {
 
+// Nobody can guess them.
+std::uint64_t random_number();
+protocol::Nonce random_nonce();
 // Unix time in milliseconds.
 std::int64_t wall_clock_ms();
 // Of local time, east positive, now.
@@ -15,5 +21,7 @@ std::string host_name();
 // The same with its domain, where the name itself or /etc/hosts has it; reports name hosts by it. Nothing is
 // asked over the network.
 std::string full_host_name();
+// Numeric, of interfaces that are up, all but loopback.
+std::vector<std::string> own_addresses();
 
 }  // namespace elastic::runtime

@@ -29,7 +29,8 @@ void LogHost::open(protocol::RoundNumber round, int restart_count, output::Wante
         // The first round may be refused where the user has named the place; a job that has begun goes on.
         const bool refuse = round == 0 && directory_ && !directory_->is_temporary();
         if (refuse) return handlers_.on_failed(round, result->error().text());
-        log::warning(format("{}; going on without log directory and error files", result->error().text()));
+        log::warning("no_log_directory",
+                     format("{}; going on without log directory and error files", result->error().text()));
         directory_.reset();
         handlers_.on_opened(round, {});
       });
@@ -43,7 +44,8 @@ void LogHost::prepare(int workers) {
 
 void LogHost::give_up() {
   if (!directory_) return;
-  log::warning(format("{} does not answer; going on without log directory and error files",
+  log::warning("no_log_directory",
+               format("{} does not answer; going on without log directory and error files",
                       printable(thread_.stuck_for(0).value_or(directory_->path()))));
   directory_.reset();
 }

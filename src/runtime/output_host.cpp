@@ -187,7 +187,7 @@ void OutputHost::flush() {
   status_.hide();
   log::set_output({});
   if (const output::Dropped& dropped = out_.dropped(); dropped.lines > 0) {
-    log::warning(format("stdout: {}", output::dropped_text(dropped, out_.why_dropped())));
+    log::warning("dropped", format("stdout: {}", output::dropped_text(dropped, out_.why_dropped())));
   }
 }
 

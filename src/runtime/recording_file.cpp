@@ -83,7 +83,8 @@ Result<std::unique_ptr<RecordingFile>> RecordingFile::open(const std::string& pa
 void RecordingFile::give_up(const std::string& reason) {
   if (given_up_) return;
   given_up_ = true;
-  log::warning(format("--record={}: {}; going on without the recording", printable(path_), reason));
+  log::warning("no_recording",
+               format("--record={}: {}; going on without the recording", printable(path_), reason));
 }
 
 void RecordingFile::append(std::string_view lines) {

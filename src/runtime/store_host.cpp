@@ -1,12 +1,14 @@
 #include "src/runtime/store_host.h"
 
+#include <utility>
+
+#include "src/base/address.h"
+#include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/process/port_holder.h"
 
 namespace elastic::runtime {
 namespace {
-
-constexpr const char* kLoopback = "127.0.0.1";
 
 Error port_error(Error error, std::uint16_t port) {
   const auto holder = process::port_holder(port);
@@ -21,7 +23,7 @@ Error port_error(Error error, std::uint16_t port) {
 StoreHost::StoreHost(net::Loop& loop, StoreSettings settings)
     : loop_(loop), settings_(std::move(settings)) {}
 
-Result<protocol::StoreEndpoint> StoreHost::open() {
+Result<protocol::StoreEndpoint> StoreHost::open(store::Admission admission) {
   const auto open_server = [&](const char* address) -> Result<std::uint16_t> {
     auto server = store::Server::open(loop_, address, settings_.port);
     if (!server) return std::unexpected(port_error(server.error(), settings_.port));
@@ -42,12 +44,28 @@ Result<protocol::StoreEndpoint> StoreHost::open() {
       break;
     case StoreSettings::Kind::kByWorker:
       // Whoever takes the port before rank 0's worker does, wins; torchrun has the same gap.
-      port = open_server(kLoopback);
+      port = open_server(settings_.of_loopback ? kLoopback : "");
       server_.reset();
+      break;
+    case StoreSettings::Kind::kFreshPort:
+      port = open_server("");
+      if (server_ && !settings_.admits_all) server_->admit(std::move(admission));
+      break;
+    case StoreSettings::Kind::kAtEndpoint:
+      server_ = store::Server::without_port(loop_);
+      if (!settings_.admits_all) server_->admit(std::move(admission));
       break;
   }
   if (!port) return std::unexpected(port.error());
   return protocol::StoreEndpoint{settings_.master_addr, *port};
+}
+
+void StoreHost::adopt(std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes) {
+  if (server_) return server_->adopt(std::move(stream), bytes);
+  if (std::exchange(told_of_strangers_, true)) return;
+  log::warning("store_stranger",
+               format("{} speaks PyTorch's TCPStore protocol, but no round's store is open here: its connection is "
+                      "closed (is it a torchrun, or a worker that has outlived its round?)", stream->peer()));
 }
 
 void StoreHost::close() {

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
 
 #include "rendezvous/protocol/messages.h"
 #include "rendezvous/store/server.h"
 #include "src/base/result.h"
 #include "src/net/loop.h"
+#include "src/net/tcp.h"
 #include "src/runtime/launch_settings.h"
 
 namespace elastic::runtime {
@@ -16,8 +19,11 @@ class StoreHost {
   StoreHost(net::Loop& loop, StoreSettings settings);
 
   // Where the coming round's workers find their store. Fails where the port cannot be had, naming who
-  // holds it if that can be told.
-  Result<protocol::StoreEndpoint> open();
+  // holds it if that can be told. `admission`: of a store that is reached from other hosts.
+  Result<protocol::StoreEndpoint> open(store::Admission admission = {});
+
+  // Of kAtEndpoint: a client that has come to the coordinator's port. One that comes between two rounds is closed.
+  void adopt(std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes);
 
   // Ends the round's store. No process of the round may be left.
   void close();
@@ -25,6 +31,7 @@ class StoreHost {
  private:
   net::Loop& loop_;
   StoreSettings settings_;
+  bool told_of_strangers_ = false;
   std::unique_ptr<store::Server> server_;
 };
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "tests/fuzz/byte_reader.h"
+
 // The input of the agent protocol's fuzzer: a byte of settings, then events of both ends. Each begins with
 // a byte, its kind (modulo kKinds), and goes on as said below. Where the input ends in the middle of an
 // event, what is missing reads as 0.
@@ -68,22 +70,10 @@ class Writer {
 };
 
 // Reads them; also the source of messages (rendezvous/protocol/test_messages.h).
-class Reader {
+class Reader : public fuzz::ByteReader {
  public:
-  Reader(const std::uint8_t* data, std::size_t size) : input_(reinterpret_cast<const char*>(data), size) {}
+  using ByteReader::ByteReader;
 
-  bool at_end() const { return input_.empty(); }
-  std::uint8_t byte() {
-    if (input_.empty()) return 0;
-    const auto value = static_cast<std::uint8_t>(input_.front());
-    input_.remove_prefix(1);
-    return value;
-  }
-  std::string_view bytes(std::size_t size) {
-    const std::string_view part = input_.substr(0, size);
-    input_.remove_prefix(part.size());
-    return part;
-  }
   std::uint64_t number() {
     const std::uint8_t first = byte();
     if (first < kWide) return first;
@@ -96,9 +86,6 @@ class Reader {
     if (size == kLongest) return std::string(limit, 'x');
     return std::string(bytes(size % 32));
   }
-
- private:
-  std::string_view input_;
 };
 
 }  // namespace elastic::protocol_events

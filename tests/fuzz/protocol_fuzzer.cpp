@@ -206,7 +206,7 @@ class Story {
         introduction_(introduction_of(settings_)),
         agent_([introduction = introduction_, settings = settings_] {
           const Version version = {static_cast<std::uint16_t>(settings & kOtherMajor ? 2 : 1),
-                                   static_cast<std::uint16_t>(settings & kNewerMinor ? 9 : 0)};
+                                   static_cast<std::uint16_t>(settings & kNewerMinor ? 9 : kOurVersion.minor)};
           return AgentSession(introduction, settings & kNoSecret ? "" : "secret", nonce_of(1), version);
         }),
         coordinator_([settings = settings_] {

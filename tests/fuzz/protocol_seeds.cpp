@@ -19,7 +19,7 @@ enum AgentSays : std::uint8_t {
   kJoins, kStoreIsOpen, kFailed, kSucceeded, kCannotRun, kStopped, kLeaves, kCheckDone, kVerdictHeard, kAgentMessages
 };
 enum CoordinatorSays : std::uint8_t {
-  kPrepare, kRun, kStop, kEnd, kRunCheck, kDismiss, kRejected, kAreYouThere, kCoordinatorMessages
+  kPrepare, kRun, kStop, kEnd, kRunCheck, kDismiss, kRejected, kAreYouThere, kAwaiting, kCoordinatorMessages
 };
 constexpr std::uint8_t kAll = 0;
 

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "tests/fuzz/byte_reader.h"
+
 // The input of the store's fuzzer: events of eight clients, one after another. Each begins with a
 // byte, kind * 8 + client, and goes on as its kind below says. Where the input ends in the middle
 // of an event, what is missing reads as 0.
@@ -97,29 +99,16 @@ class Writer {
 };
 
 // Reads them.
-class Reader {
+class Reader : public fuzz::ByteReader {
  public:
-  Reader(const std::uint8_t* data, std::size_t size)
-      : input_(reinterpret_cast<const char*>(data), size) {}
+  using ByteReader::ByteReader;
 
   // To be asked for first.
   std::size_t store_bytes() {
-    const bool is_small = !at_end() && static_cast<unsigned char>(input_.front()) >> 3 == kSmallStore;
+    const bool is_small = next_byte() >> 3 == kSmallStore;
     if (!is_small) return kUsualStoreBytes;
     byte();
     return byte() * kStoreBytesPerStep;
-  }
-  bool at_end() const { return input_.empty(); }
-  std::uint8_t byte() {
-    if (input_.empty()) return 0;
-    const auto value = static_cast<std::uint8_t>(input_.front());
-    input_.remove_prefix(1);
-    return value;
-  }
-  std::string_view bytes(std::size_t size) {
-    const std::string_view part = input_.substr(0, size);
-    input_.remove_prefix(part.size());
-    return part;
   }
   std::string key() {
     const std::uint8_t which = byte();
@@ -150,8 +139,6 @@ class Reader {
   static bool is_long(std::uint8_t which, const std::array<std::size_t, kSize>&) {
     return which >= kLong && which < kLong + kSize;
   }
-
-  std::string_view input_;
 };
 
 }  // namespace elastic::store_events

@@ -124,6 +124,7 @@ Closed as_closed(const Refusal& refusal) {
     case Kind::kStoreFull: return Closed::kStoreFull;
     case Kind::kUnreadReplies:
     case Kind::kTransitFull:
+    case Kind::kNotAdmitted:
     case Kind::kSilent: found("a refusal for what only a server can know");
     default: return Closed::kStranger;
   }

@@ -1,6 +1,6 @@
-// A conversation of version 1.0 of the agent protocol, as it was once recorded: both ends must take it for
+// A conversation of each version of the agent protocol, as it was once recorded: both ends must take it for
 // ever, and what is cut off, changed or in pieces must do no harm. With ELASTIC_RUN_WRITE_RECORDING=1 in
-// the environment it is recorded anew, which nobody may do once 1.0 has been released.
+// the environment that of our version is recorded anew, which nobody may do once it has been released.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -22,7 +22,14 @@ namespace {
 const std::string kSecret = "the secret of the recording";
 const Introduction kIntroduction = {"recorded-job", 0xA6E27, 0x1C4, 2};
 const Welcome kWelcome = {3, 0x1C4, 5000};
-const Version kVersion = {1, 0};
+
+// A version, and the file that has its conversation.
+struct Recording {
+  Version version;
+  const char* path;
+};
+const Recording kRecordings[] = {{{1, 0}, AGENT_PROTOCOL_1_0}, {kOurVersion, AGENT_PROTOCOL_1_1}};
+const Recording& kNewest = kRecordings[1];
 
 Nonce nonce_of(std::uint8_t step) {
   Nonce nonce{};
@@ -54,7 +61,7 @@ Verdict verdict() {
   verdict.left_behind = "pid 4712 (python)";
   return verdict;
 }
-NodeJoins joins() {
+NodeJoins joins(const Version& version) {
   NodeJoins message;
   message.local_world_size = 8;
   message.role = "trainer";
@@ -75,9 +82,10 @@ NodeJoins joins() {
   message.facts.membership = 0xD16E57;
   message.facts.failures = {failure()};
   message.facts.verdict = verdict();
+  if (version.minor >= 1) message.addresses = "10.0.0.2 fd77::2";
   return message;
 }
-PrepareRound prepare() {
+PrepareRound prepare(const Version& version) {
   PrepareRound message;
   message.round = 4;
   message.restart_count = 3;
@@ -87,23 +95,33 @@ PrepareRound prepare() {
   message.losses = 1;
   message.membership = 0xD16E57;
   message.charged = false;
+  if (version.minor >= 1) message.admits = "10.0.0.1 10.0.0.2 fd77::2";
   return message;
 }
 
 // What is said after the welcome, in this order.
-std::vector<AgentMessage> agent_messages() {
+std::vector<AgentMessage> agent_messages(const Version& version) {
+  const std::string details = version.minor >= 1 ? "Traceback (most recent call last):\n  ..." : "";
   return {StoreIsOpen{4, {"10.0.0.1", 29500}}, CheckDone{4, 2, "all is well"}, WorkerFailed{4, failure()},
           NodeCannotRun{4, "the program cannot be executed"}, NodeStopped{4, {failure(), failure()}},
-          WorkersSucceeded{5}, NodeLeaves{15}, VerdictHeard{}};
+          WorkersSucceeded{5}, NodeLeaves{15}, VerdictHeard{details}};
 }
-std::vector<CoordinatorMessage> coordinator_messages() {
-  return {prepare(), RunCheck{4, 2, "pair with node 0"}, RunWorkers{4, {"10.0.0.1", 29500}},
-          StopWorkers{4, RestartScope::kJob}, AreYouThere{}, EndJob{verdict()}, Dismiss{},
+std::vector<CoordinatorMessage> coordinator_messages(const Version& version) {
+  const std::string details = version.minor >= 1 ? "Traceback (most recent call last):\n  ..." : "";
+  std::vector<CoordinatorMessage> messages = {
+          prepare(version), RunCheck{4, 2, "pair with node 0"}, RunWorkers{4, {"10.0.0.1", 29500}},
+          StopWorkers{4, RestartScope::kJob}, AreYouThere{}, EndJob{verdict()}, Dismiss{details},
           Rejected{Rejected::Why::kJobEnding, "the job is ending", 1500}};
+  if (version.minor >= 1) messages.emplace_back(Awaiting{3, 4, 8, 61'000, 539'000, "standing by"});
+  return messages;
 }
 
-AgentSession agent_session() { return AgentSession(kIntroduction, kSecret, kAgentNonce, kVersion); }
-CoordinatorSession coordinator_session() { return CoordinatorSession(kSecret, kCoordinatorNonce, kVersion); }
+AgentSession agent_session(const Version& version) {
+  return AgentSession(kIntroduction, kSecret, kAgentNonce, version);
+}
+CoordinatorSession coordinator_session(const Version& version) {
+  return CoordinatorSession(kSecret, kCoordinatorNonce, version);
+}
 
 // One frame, or the mark, as one end sent it.
 struct Part {
@@ -140,8 +158,9 @@ class Recorder {
 
 // The conversation as both ends have it today.
 std::vector<Part> converse() {
-  AgentSession agent = agent_session();
-  CoordinatorSession coordinator = coordinator_session();
+  const Version& version = kNewest.version;
+  AgentSession agent = agent_session(version);
+  CoordinatorSession coordinator = coordinator_session(version);
   Recorder recorder;
   ByteString to_agent, to_coordinator = agent.begin();
   const auto deliver_to_coordinator = [&] {
@@ -153,13 +172,13 @@ std::vector<Part> converse() {
     agent.receive(std::exchange(to_agent, {}), to_coordinator);
   };
   deliver_to_coordinator();
-  agent.send(joins(), to_coordinator);
+  agent.send(joins(version), to_coordinator);
   deliver_to_agent();
   deliver_to_coordinator();
   coordinator.welcome(kWelcome, to_agent);
-  for (const CoordinatorMessage& message : coordinator_messages()) coordinator.send(message, to_agent);
+  for (const CoordinatorMessage& message : coordinator_messages(version)) coordinator.send(message, to_agent);
   deliver_to_agent();
-  for (const AgentMessage& message : agent_messages()) agent.send(message, to_coordinator);
+  for (const AgentMessage& message : agent_messages(version)) agent.send(message, to_coordinator);
   agent.keep_alive(1000, to_coordinator);
   deliver_to_coordinator();
   coordinator.kept(1, to_agent);
@@ -169,8 +188,9 @@ std::vector<Part> converse() {
 }
 
 void write(const std::vector<Part>& parts) {
-  std::ofstream out(AGENT_PROTOCOL_1_0);
-  out << "# A conversation in version 1.0 of the agent protocol, frame by frame, in hexadecimal: \"agent\" is what\n"
+  std::ofstream out(kNewest.path);
+  out << "# A conversation in version " << kNewest.version.text()
+      << " of the agent protocol, frame by frame, in hexadecimal: \"agent\" is what\n"
          "# the agent sends, \"coordinator\" what the coordinator does. docs/agent-protocol.md explains the bytes,\n"
          "# tests/recordings/agent_protocol_test.cpp says what they mean. This file is never changed.\n";
   for (const Part& part : parts) {
@@ -182,9 +202,10 @@ void write(const std::vector<Part>& parts) {
   }
 }
 
-std::vector<Part> recorded() {
-  if (std::getenv("ELASTIC_RUN_WRITE_RECORDING") != nullptr) write(converse());
-  std::ifstream in(AGENT_PROTOCOL_1_0);
+std::vector<Part> recorded(const Recording& recording) {
+  const bool is_ours = &recording == &kNewest;
+  if (is_ours && std::getenv("ELASTIC_RUN_WRITE_RECORDING") != nullptr) write(converse());
+  std::ifstream in(recording.path);
   REQUIRE(in);
   std::vector<Part> parts;
   for (std::string line; std::getline(in, line);) {
@@ -226,7 +247,9 @@ std::size_t end_of(const std::string& name, bool agent, const std::vector<Part>&
 
 // One end with what it was told so far. Pieces have memory of their own: what is read beyond it is seen.
 struct AgentEnd {
-  AgentSession session = agent_session();
+  explicit AgentEnd(const Version& with) : version(with), session(agent_session(with)) {}
+  Version version;
+  AgentSession session;
   std::vector<AgentSession::Event> events;
   ByteString out = session.begin();
 
@@ -234,7 +257,7 @@ struct AgentEnd {
     const ByteString copy(piece.begin(), piece.end());
     for (auto& event : session.receive(copy, out)) {
       if (std::holds_alternative<AgentSession::Welcomed>(event)) {
-        for (const AgentMessage& message : agent_messages()) session.send(message, out);
+        for (const AgentMessage& message : agent_messages(version)) session.send(message, out);
         session.keep_alive(1000, out);
       }
       events.push_back(std::move(event));
@@ -246,7 +269,9 @@ struct AgentEnd {
   std::size_t end = out.size();
 };
 struct CoordinatorEnd {
-  CoordinatorSession session = coordinator_session();
+  explicit CoordinatorEnd(const Version& with) : version(with), session(coordinator_session(with)) {}
+  Version version;
+  CoordinatorSession session;
   std::vector<CoordinatorSession::Event> events;
   ByteString out;
   bool introduced = false;
@@ -265,8 +290,8 @@ struct CoordinatorEnd {
 
 // Neither side says more before it has been answered, so `first` bytes come alone.
 template <class End>
-End taken(Bytes bytes, std::size_t first, std::size_t piece = SIZE_MAX) {
-  End end;
+End taken(const Version& version, Bytes bytes, std::size_t first, std::size_t piece = SIZE_MAX) {
+  End end(version);
   for (std::size_t at = 0; at < bytes.size();) {
     const std::size_t border = at < first ? std::min(first, bytes.size()) : bytes.size();
     const std::size_t size = std::min(piece, border - at);
@@ -277,7 +302,7 @@ End taken(Bytes bytes, std::size_t first, std::size_t piece = SIZE_MAX) {
 }
 
 void check_all_is_understood(const AgentEnd& end) {
-  const auto messages = coordinator_messages();
+  const auto messages = coordinator_messages(end.version);
   REQUIRE(end.events.size() == messages.size() + 3);
   CHECK(std::get<AgentSession::Welcomed>(end.events[0]).welcome == kWelcome);
   for (std::size_t i = 0; i < messages.size(); ++i) {
@@ -287,10 +312,10 @@ void check_all_is_understood(const AgentEnd& end) {
   CHECK(std::get<SessionError>(end.events.back()).text == "it refused us: the recording ends");
 }
 void check_all_is_understood(const CoordinatorEnd& end) {
-  const auto messages = agent_messages();
+  const auto messages = agent_messages(end.version);
   REQUIRE(end.events.size() == messages.size() + 3);
   CHECK(std::get<CoordinatorSession::Introduced>(end.events[0]).introduction == kIntroduction);
-  CHECK((std::get<CoordinatorSession::Received>(end.events[1]).message == AgentMessage(joins())));
+  CHECK((std::get<CoordinatorSession::Received>(end.events[1]).message == AgentMessage(joins(end.version))));
   for (std::size_t i = 0; i < messages.size(); ++i) {
     CHECK((std::get<CoordinatorSession::Received>(end.events[i + 2]).message == messages[i]));
   }
@@ -300,7 +325,7 @@ void check_all_is_understood(const CoordinatorEnd& end) {
 // --------------------------------------------------------------------------------------------------------
 
 TEST_CASE("the recording is what both ends say today") {
-  CHECK((converse() == recorded()));
+  CHECK((converse() == recorded(kNewest)));
 }
 
 // What each end hears, and how much of it comes alone.
@@ -314,46 +339,54 @@ struct Heard {
   std::size_t agent_first, coordinator_first;
 };
 
-TEST_CASE("both ends take the recording of version 1.0, in any pieces") {
-  const Heard heard(recorded());
-  for (const std::size_t piece : {SIZE_MAX, std::size_t{1}, std::size_t{3}, std::size_t{50}}) {
-    check_all_is_understood(taken<AgentEnd>(heard.by_coordinator, heard.coordinator_first, piece));
-    check_all_is_understood(taken<CoordinatorEnd>(heard.by_agent, heard.agent_first, piece));
+// A proof is over the versions that both have said, so each end is of the recording's.
+TEST_CASE("both ends take the recording of every version, in any pieces") {
+  for (const Recording& recording : kRecordings) {
+    CAPTURE(recording.path);
+    const Heard heard(recorded(recording));
+    for (const std::size_t piece : {SIZE_MAX, std::size_t{1}, std::size_t{3}, std::size_t{50}}) {
+      check_all_is_understood(taken<AgentEnd>(recording.version, heard.by_coordinator, heard.coordinator_first, piece));
+      check_all_is_understood(taken<CoordinatorEnd>(recording.version, heard.by_agent, heard.agent_first, piece));
+    }
   }
 }
 
-TEST_CASE("the recording has every message") {
-  CHECK(agent_messages().size() + 1 == std::variant_size_v<AgentMessage>);
-  CHECK(coordinator_messages().size() == std::variant_size_v<CoordinatorMessage>);
+TEST_CASE("the recording of our version has every message") {
+  CHECK(agent_messages(kNewest.version).size() + 1 == std::variant_size_v<AgentMessage>);
+  CHECK(coordinator_messages(kNewest.version).size() == std::variant_size_v<CoordinatorMessage>);
 }
 
 TEST_CASE("a recording that is cut off anywhere is understood up to there") {
-  const Heard heard(recorded());
-  std::size_t events = 0;
-  for (std::size_t size = 0; size < heard.by_coordinator.size(); ++size) {
-    const auto end = taken<AgentEnd>(Bytes(heard.by_coordinator).first(size), heard.coordinator_first);
-    CHECK(end.events.size() >= events);
-    events = end.events.size();
-    for (std::size_t i = 1; i < events && i <= coordinator_messages().size(); ++i) {
-      CHECK((std::get<AgentSession::Received>(end.events[i]).message == coordinator_messages()[i - 1]));
+  for (const Recording& recording : kRecordings) {
+    const Version& version = recording.version;
+    const Heard heard(recorded(recording));
+    std::size_t events = 0;
+    for (std::size_t size = 0; size < heard.by_coordinator.size(); ++size) {
+      const auto end = taken<AgentEnd>(version, Bytes(heard.by_coordinator).first(size), heard.coordinator_first);
+      CHECK(end.events.size() >= events);
+      events = end.events.size();
+      for (std::size_t i = 1; i < events && i <= coordinator_messages(version).size(); ++i) {
+        CHECK((std::get<AgentSession::Received>(end.events[i]).message == coordinator_messages(version)[i - 1]));
+      }
+      if (!end.events.empty()) CHECK_FALSE(std::holds_alternative<SessionError>(end.events.back()));
     }
-    if (!end.events.empty()) CHECK_FALSE(std::holds_alternative<SessionError>(end.events.back()));
-  }
-  CHECK(events == coordinator_messages().size() + 2);
-  events = 0;
-  for (std::size_t size = 0; size < heard.by_agent.size(); ++size) {
-    const auto end = taken<CoordinatorEnd>(Bytes(heard.by_agent).first(size), heard.agent_first);
-    CHECK(end.events.size() >= events);
-    events = end.events.size();
-    for (std::size_t i = 2; i < events; ++i) {
-      CHECK((std::get<CoordinatorSession::Received>(end.events[i]).message == agent_messages()[i - 2]));
+    CHECK(events == coordinator_messages(version).size() + 2);
+    events = 0;
+    for (std::size_t size = 0; size < heard.by_agent.size(); ++size) {
+      const auto end = taken<CoordinatorEnd>(version, Bytes(heard.by_agent).first(size), heard.agent_first);
+      CHECK(end.events.size() >= events);
+      events = end.events.size();
+      for (std::size_t i = 2; i < events; ++i) {
+        CHECK((std::get<CoordinatorSession::Received>(end.events[i]).message == agent_messages(version)[i - 2]));
+      }
     }
+    CHECK(events == agent_messages(version).size() + 2);
   }
-  CHECK(events == agent_messages().size() + 2);
 }
 
 TEST_CASE("a recording with any byte changed does no harm, and nobody is known who did not prove it") {
-  const auto parts = recorded();
+  const Version& version = kNewest.version;
+  const auto parts = recorded(kNewest);
   const Heard heard(parts);
   const std::size_t hello_end = end_of("HELLO", true, parts), proof_end = end_of("PROOF", true, parts);
   const std::size_t challenge_end = end_of("CHALLENGE", false, parts);
@@ -367,8 +400,8 @@ TEST_CASE("a recording with any byte changed does no harm, and nobody is known w
       CAPTURE(at);
       ByteString bytes = heard.by_agent;
       bytes[at] = static_cast<std::uint8_t>(bytes[at] ^ change);
-      const auto end = taken<CoordinatorEnd>(bytes, heard.agent_first);
-      CHECK(end.events.size() <= agent_messages().size() + 3);
+      const auto end = taken<CoordinatorEnd>(version, bytes, heard.agent_first);
+      CHECK(end.events.size() <= agent_messages(version).size() + 3);
       if (is_length(at, hello_end)) continue;
       CHECK(end.introduced == (at >= proof_end || is_stamp(at, hello_end)));
     }
@@ -376,8 +409,8 @@ TEST_CASE("a recording with any byte changed does no harm, and nobody is known w
       CAPTURE(at);
       ByteString bytes = heard.by_coordinator;
       bytes[at] = static_cast<std::uint8_t>(bytes[at] ^ change);
-      const auto end = taken<AgentEnd>(bytes, heard.coordinator_first);
-      CHECK(end.events.size() <= coordinator_messages().size() + 3);
+      const auto end = taken<AgentEnd>(version, bytes, heard.coordinator_first);
+      CHECK(end.events.size() <= coordinator_messages(version).size() + 3);
       if (is_length(at, kMark.size())) continue;
       CHECK(end.knows_coordinator() == (at >= challenge_end || is_stamp(at, kMark.size())));
     }

@@ -36,6 +36,11 @@ constexpr Reason kReasons[] = {
     {FaultKind::kCrashWorker, Place::kEnding, "a job ends when its workers have ended"},
 };
 
+// What is never done, although each part of it is; faults.cpp takes care of it, and Node throws where it does not.
+constexpr std::string_view kLeftOut =
+    "left out: an agent that is stopped while its guardian is dead, or the other way round: nobody is left who could end the "
+    "workers when the lease is over";
+
 bool has_reason(FaultKind kind, Place place) {
   for (const Reason& reason : kReasons) {
     if (reason.kind == kind && reason.place == place) return true;
@@ -78,6 +83,7 @@ std::string Coverage::table() const {
   }
   text += "-: ";
   for (const Reason& reason : kReasons) text += format("{}{} while {}: {}", &reason == kReasons ? "" : "; ", name(reason.kind), name(reason.place), reason.why);
+  text += format("\n{}", kLeftOut);
   text += format("\n{} worlds, {} rounds, {} faults, {} faulty rounds\n", worlds_, rounds_, faults_, faulty_rounds_);
   return text;
 }

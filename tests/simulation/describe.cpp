@@ -1,5 +1,6 @@
 #include "tests/simulation/describe.h"
 
+#include "src/base/overloaded.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
 
@@ -8,11 +9,6 @@ namespace elastic::simulation {
 using namespace protocol;
 
 namespace {
-
-template <class... Cases>
-struct Overloaded : Cases... {
-  using Cases::operator()...;
-};
 
 const char* name(AgentFacts::Activity activity) {
   const char* const names[] = {"idle", "preparing", "running", "succeeded", "stopping"};
@@ -37,6 +33,7 @@ std::string life(const agent::Event& event) {
                         [](const agent::SignalReceived& e) { return signal_name(e.signal); },
                         [](const agent::GuardianLost&) { return std::string("the guardian is lost"); },
                         [](const agent::NodeChecked& e) { return format("checked, phase {}: {}", e.phase, e.result); },
+                        [](const agent::DetailsGathered& e) { return format("has gathered: {}", e.text); },
                         [](const agent::StoreOpened& e) { return format("its store is at port {}", e.endpoint.port); },
                         [](const auto&) { return std::string(); },
                     },
@@ -71,6 +68,7 @@ std::string text(const agent::Effect& effect) {
                         },
                         [](const agent::SignalWorkers& e) { return format("{} to the workers", signal_name(e.signal)); },
                         [](const agent::Warn& e) { return format("warns: {}", e.text); },
+                        [](const agent::GatherDetails&) { return std::string("gathers details"); },
                         [](const auto&) { return std::string(); },
                     },
                     effect);
@@ -87,7 +85,7 @@ std::string text(const AgentMessage& message) {
           [](const NodeCannotRun& m) { return format("NodeCannotRun: round {}: {}", m.round, m.reason); },
           [](const NodeStopped& m) { return format("NodeStopped: round {}, {} failures", m.round, m.failures.size()); },
           [](const NodeLeaves& m) { return format("NodeLeaves: signal {}", m.signal); },
-          [](const VerdictHeard&) { return std::string("VerdictHeard"); },
+          [](const VerdictHeard& m) { return format("VerdictHeard: {}", m.details); },
       },
       message);
 }
@@ -104,8 +102,12 @@ std::string text(const CoordinatorMessage& message) {
           [](const RunWorkers& m) { return format("RunWorkers: round {}, store at port {}", m.round, m.store.port); },
           [](const StopWorkers& m) { return format("StopWorkers: round {}", m.round); },
           [](const EndJob& m) { return format("EndJob: {}", text(m.verdict)); },
-          [](const Dismiss&) { return std::string("Dismiss"); },
+          [](const Dismiss& m) { return format("Dismiss: {}", m.details); },
           [](const AreYouThere&) { return std::string("AreYouThere"); },
+          [](const Awaiting& m) {
+            return format("Awaiting: {} of {}:{} for {} ms{} {}", m.here, m.least, m.most, m.for_ms,
+                          m.left_ms ? format(", {} ms left", *m.left_ms) : "", m.what);
+          },
           [](const Rejected& m) {
             return format("Rejected: {}{}", m.reason, m.retry_ms ? format(", again in {} ms", *m.retry_ms) : "");
           },

@@ -19,7 +19,7 @@ class Stranger : public ConnectionOwner {
  public:
   Stranger(World& world, ByteString says) : world_(world), says_(std::move(says)) {}
   void connection_made(ConnectionId id) override { world_.network().send(id, End::kClient, says_); }
-  void connection_read(ConnectionId, Bytes) override {}
+  void connection_read(ConnectionId, ByteString) override {}
   void connection_broken(ConnectionId, const std::string&) override {}
 
  private:
@@ -27,13 +27,21 @@ class Stranger : public ConnectionOwner {
   ByteString says_;
 };
 
+// Of a set of small numbers.
+std::uint64_t bit(std::size_t number) { return 1ULL << (number % 64); }
+
 ByteString bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 
 }  // namespace
 
 Faults::Faults(World& world, FaultPlan plan, Coverage& coverage, Random random)
     : world_(world), coverage_(coverage), random_(random), calm_ms_(plan.calm_ms) {
-  for (Fault& fault : plan.faults) armed_.push_back({fault, fault.trigger.nth});
+  for (Fault& fault : plan.faults) {
+    const Trigger& trigger = fault.trigger;
+    if (trigger.type == Trigger::Type::kMessage) frames_ |= bit(static_cast<std::size_t>(trigger.frame));
+    if (trigger.type == Trigger::Type::kAct) acts_ |= bit(trigger.act);
+    armed_.push_back({fault, trigger.nth});
+  }
 }
 
 void Faults::begin() {
@@ -45,12 +53,14 @@ void Faults::begin() {
 }
 
 void Faults::message_is_sent(protocol::FrameType type) {
+  if ((frames_ & bit(static_cast<std::size_t>(type))) == 0) return;
   for (Armed& armed : armed_) {
     if (!armed.done && armed.fault.trigger.type == Trigger::Type::kMessage && armed.fault.trigger.frame == type && --armed.left == 0) fire(armed);
   }
 }
 
 void Faults::agent_acts(std::size_t act) {
+  if ((acts_ & bit(act)) == 0) return;
   for (Armed& armed : armed_) {
     if (!armed.done && armed.fault.trigger.type == Trigger::Type::kAct && armed.fault.trigger.act == act && --armed.left == 0) fire(armed);
   }
@@ -99,6 +109,7 @@ bool Faults::carry_out(const Fault& fault, Node& node) {
     case FaultKind::kReset:
       // In one process with the coordinator there is nothing to be reset.
       if (node.shape().hosts_coordinator || node.connection() == 0 || !world_.network().is_open(node.connection(), End::kServer)) return false;
+      node.connection_is_disturbed();
       world_.network().reset(node.connection());
       return true;
     case FaultKind::kCutToServer:
@@ -301,6 +312,7 @@ bool Faults::stranger(const Fault& fault) {
 bool Faults::garbage(Node& node) {
   const ConnectionId id = node.connection();
   if (node.shape().hosts_coordinator || id == 0 || !world_.network().is_open(id, End::kServer)) return false;
+  node.connection_is_disturbed();
   const End from = random_.chance(50) ? End::kClient : End::kServer;
   world_.network().send(id, from, noise(random_.number(3, 4)));
   return true;
@@ -317,6 +329,7 @@ bool Faults::newcomers(const Fault& fault, const Node& like, int count) {
     another.workers = random_.number(1, 4);
     another.clock_offset_ms = random_.range(0, 1'000'000);
     another.fit = random_.chance(90);
+    another.slow = random_.chance(10);
     if (fault.kind == FaultKind::kSameClaim) another.claim = shape.claim.value_or(0);
     else another.claim.reset();
     if (fault.kind == FaultKind::kOtherTerms) ++another.terms.max_restarts;

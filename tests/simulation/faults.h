@@ -94,8 +94,8 @@ class Faults {
   Random random_;
   Ms calm_ms_;
   std::vector<std::unique_ptr<ConnectionOwner>> strangers_;
-  bool server_is_to_come_back_ = false;
-  std::vector<int> to_come_back_;  // nodes
+  std::uint64_t frames_ = 0;  // types of frames, and acts, that any fault waits for
+  std::uint64_t acts_ = 0;
 };
 
 }  // namespace elastic::simulation

@@ -119,11 +119,26 @@ void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const
       broken("success is the success of every worker", format("round {} is said to have succeeded to agent {:x}", verdict.round, agent));
     }
   }
+  Term& judge = judges_[{node.shape().job, stamp.incarnation}];
+  judge = std::max(judge, stamp.term);
+  // The last that it was told: an earlier one may have been lost with its coordinator.
+  if (verdict.outcome == Verdict::Outcome::kFailed) {
+    told_of_failure_.insert(agent);
+  } else {
+    told_of_failure_.erase(agent);
+  }
   if (verdict.outcome == Verdict::Outcome::kFailed && verdict.reason.empty()) {
     const auto silent = unanswered(node.shape().job, stamp.incarnation, verdict.round);
     if (!silent.empty()) broken("a lost node is not charged", format("the job ends for a failed worker, but agent {:x} of round {} was lost before its stop was over", silent.front(), verdict.round));
     if (verdict.restarts_used != node.shape().terms.max_restarts) broken("every restart is used", format("{} of {}", verdict.restarts_used, node.shape().terms.max_restarts));
   }
+}
+
+void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const Dismiss& message) {
+  if (!told_of_failure_.contains(agent)) return;
+  const auto [told, is_first] = details_.try_emplace({node.shape().job, stamp.incarnation, world_.server().launch()}, message.details);
+  if (is_first || told->second == message.details) return;
+  broken("all hear the same details", format("agent {:x} hears \"{}\", others heard \"{}\"", agent, message.details, told->second));
 }
 
 void Invariants::answered(const Node& node, AgentId agent, Incarnation incarnation, RoundNumber round) {
@@ -132,12 +147,31 @@ void Invariants::answered(const Node& node, AgentId agent, Incarnation incarnati
 
 void Invariants::store_opened(std::uint16_t port, const Node& node) { stores_[port] = node.agent_id(); }
 
+// A round of which no process knows any more cannot be counted on from.
+void Invariants::knowledge_is_lost() {
+  for (auto& [key, restarts] : counts_) {
+    std::optional<RoundNumber> known;
+    const job::Coordinator* coordinator = world_.server().is_up() ? world_.server().find(key.first) : nullptr;
+    if (coordinator != nullptr && coordinator->incarnation() == key.second) known = coordinator->round();
+    for (const auto& node : world_.nodes()) {
+      const bool knows = node->is_running() && node->shape().job == key.first && node->agent() != nullptr &&
+                         node->agent()->link().own_incarnation() == key.second;
+      if (knows) known = std::max(known.value_or(0), node->agent()->lifecycle().joins().facts.round);
+    }
+    std::erase_if(restarts, [&](const auto& count) { return !known || count.first > *known; });
+  }
+}
+
 // --- What is done. ---------------------------------------------------------------------------------
 
 void Invariants::workers_start(const Node& node, const agent::StartWorkers& order, Incarnation incarnation) {
   const std::string& job = node.shape().job;
   const Formed* formed = find({job, incarnation, order.round.round}, order.round.membership);
   if (formed == nullptr) broken("workers run in a round that was formed", format("node {}, round {}", node.index(), order.round.round));
+  const bool is_checked = node.shape().check.when != protocol::CheckRules::When::kNever;
+  if (is_checked && (!node.shape().fit || (node.shape().slow && node.shape().check.excludes_stragglers))) {
+    broken("only who is fit trains", format("node {} in round {}", node.index(), order.round.round));
+  }
   if (formed->store != order.store) broken("a round has one store", format("node {} starts round {} with port {}", node.index(), order.round.round, order.store.port));
   auto& restarts = counts_[{job, incarnation}];
   restarts[order.round.round] = order.round.restart_count;
@@ -147,10 +181,11 @@ void Invariants::workers_start(const Node& node, const agent::StartWorkers& orde
     const bool holds = later >= 0 ? more >= 0 && more <= later : more <= 0 && more >= later;
     if (!holds) broken("restarts are counted once and never back", format("round {} is restart {}, round {} was {}", order.round.round, order.round.restart_count, round, count));
   }
-  for (const WorkerId id : world_.workers().alive()) {
-    const Training& other = world_.workers().training_of(world_.workers().at(id));
-    if (other.job == job && other.incarnation == incarnation && other.round == order.round.round && other.membership != order.round.membership &&
-        counts(world_.workers().at(id))) {
+  const auto lives = [&](WorkerId id) { return world_.workers().at(id).alive && counts(world_.workers().at(id)); };
+  for (const Training& other : world_.workers().trainings()) {
+    const bool is_another = other.job == job && other.incarnation == incarnation && other.round == order.round.round &&
+                            other.membership != order.round.membership;
+    if (is_another && std::ranges::any_of(other.workers, lives)) {
       broken("all nodes of a round agree on it", format("two memberships of round {} run at once", other.round));
     }
   }
@@ -171,9 +206,9 @@ void Invariants::check_alone(WorkerId id) const {
   const Worker& mine = workers.at(id);
   const Training& training = workers.training_of(mine);
   if (!mine.alive || !counts(mine)) return;
-  for (const WorkerId other : workers.alive()) {
+  for (const WorkerId other : workers.alive_with(mine.rank)) {
     const Worker& its = workers.at(other);
-    if (other == id || its.rank != mine.rank) continue;
+    if (other == id) continue;
     const Training& of = workers.training_of(its);
     if (of.job != training.job || of.incarnation != training.incarnation || !counts(its)) continue;
     broken("no rank lives twice", format("rank {} of round {} on node {} and of round {} on node {}", mine.rank, training.round, mine.node, of.round, its.node));
@@ -189,7 +224,11 @@ void Invariants::host_thawed(const Node& node) {
   });
 }
 
-void Invariants::agent_finished(const Node& node, const Verdict& verdict) {
+void Invariants::agent_finished(const Node& node, const agent::Finish& end) {
+  const Verdict& verdict = end.verdict;
+  if (!end.details.empty() && (verdict.outcome != Verdict::Outcome::kFailed || !end.details.starts_with("details of agent "))) {
+    broken("details are of the first failure", format("node {} ends with: {}; {}", node.index(), text(verdict), end.details));
+  }
   news_.insert(node.shape().job);
   if (node.has_workers() && verdict.left_behind.empty()) {
     for (const WorkerId id : world_.workers().alive()) {
@@ -199,10 +238,20 @@ void Invariants::agent_finished(const Node& node, const Verdict& verdict) {
   }
   // Who goes for a reason of its own says nothing of the job.
   const bool gave_up = verdict.reason.find("has not come back") != std::string::npos || verdict.reason.starts_with("no coordinator");
+  if (gave_up && node.gave_up_in_vain()) {
+    broken("who gives up had no chance", format("node {} ends with: {}; {}", node.index(), text(verdict), *node.gave_up_in_vain()));
+  }
   if (node.was_signalled() || node.lost_its_guardian() || gave_up || turned_away_.contains(node.agent_id())) return;
   const agent::Link& link = node.agent()->link();
   const Incarnation incarnation = link.own_incarnation() != 0 ? link.own_incarnation() : link.incarnation();
   auto& outcomes = outcomes_[{node.shape().job, incarnation}];
+  const bool is_another = !outcomes.empty() && !outcomes.contains(verdict.outcome);
+  // Alone with the verdict of a coordinator that died, and cut off until another had ended the job.
+  const auto judge = judges_.find({node.shape().job, incarnation});
+  if (is_another && judge != judges_.end() && judge->second > link.term()) {
+    if (!node.gave_up_in_vain()) return;
+    broken("who gives up had no chance", format("node {} ends with: {}; {}", node.index(), text(verdict), *node.gave_up_in_vain()));
+  }
   outcomes[verdict.outcome] = node.index();
   if (outcomes.size() > 1) {
     broken("one verdict for all", format("node {} ends with: {}; node {} with another", node.index(), text(verdict),

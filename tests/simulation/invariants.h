@@ -44,15 +44,18 @@ class Invariants {
   void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp, const protocol::PrepareRound& message);
   void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp, const protocol::RunWorkers& message);
   void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp, const protocol::EndJob& message);
+  void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp, const protocol::Dismiss& message);
   // The agent says that nothing of this round is left with it, or that its workers have succeeded.
   void answered(const Node& node, protocol::AgentId agent, protocol::Incarnation incarnation, protocol::RoundNumber round);
   void turned_away(protocol::AgentId agent) { turned_away_.insert(agent); }
   void store_opened(std::uint16_t port, const Node& node);
+  // A process that may have known of a round is gone: an agent, or the coordinator, in whose place a new one is.
+  void knowledge_is_lost();
 
   void workers_start(const Node& node, const agent::StartWorkers& order, protocol::Incarnation incarnation);
   void worker_started(WorkerId id);
   void host_thawed(const Node& node);
-  void agent_finished(const Node& node, const protocol::Verdict& verdict);
+  void agent_finished(const Node& node, const agent::Finish& end);
 
   // A verdict that nobody alive has heard is forgotten when the coordinator that gave it dies: who was out of the
   // job's reach all the while may come to another end.
@@ -99,7 +102,11 @@ class Invariants {
   std::map<RoundKey, std::set<protocol::AgentId>> answered_;
   std::map<std::pair<std::string, protocol::Incarnation>, std::map<protocol::RoundNumber, int>> counts_;  // of restarts
   std::map<std::pair<std::string, protocol::Incarnation>, std::map<protocol::Verdict::Outcome, int>> outcomes_;
+  std::map<std::pair<std::string, protocol::Incarnation>, protocol::Term> judges_;  // the last who has given a verdict
   std::map<std::pair<std::string, protocol::Incarnation>, std::uint32_t> given_by_;  // verdicts: launch of the server
+  // What those who were told that the job has failed heard of why, by the launch of the server.
+  std::map<std::tuple<std::string, protocol::Incarnation, std::uint32_t>, std::string> details_;
+  std::set<protocol::AgentId> told_of_failure_;
   std::map<std::uint16_t, protocol::AgentId> stores_;  // port: who opened it
   std::set<protocol::AgentId> turned_away_;
   std::map<int, Ms> thawed_;             // nodes: when

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "src/agent/lifecycle.h"
+#include "src/base/overloaded.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
 #include "src/job/coordinator.h"
@@ -41,11 +42,6 @@ std::uint64_t seed_of_this_run() {
   const char* text = std::getenv("ELASTIC_RUN_SIMULATION_SEED");
   return text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
 }
-
-template <class... Cases>
-struct Overloaded : Cases... {
-  using Cases::operator()...;
-};
 
 // One node with its workers and processes as they would be, and the coordinator. It carries out what
 // the life cycle wants and checks that it may be wanted.
@@ -230,6 +226,7 @@ class World {
   void carry_out(const agent::CheckNode&) { must(false, "nothing is checked here"); }
   void carry_out(const agent::NameSurvivors&) { must(false, "nobody survives SIGKILL here"); }
   void carry_out(const agent::AbandonWorkers&) { must(false, "nobody is abandoned here"); }
+  void carry_out(const agent::GatherDetails&) { must(false, "there is nobody to tell"); }
   void carry_out(const agent::Paused&) { must(false, "nobody pauses here"); }
 
   // --- What takes place ---

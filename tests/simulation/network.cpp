@@ -1,6 +1,7 @@
 #include "tests/simulation/network.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace elastic::simulation {
 
@@ -103,6 +104,7 @@ void Network::send(ConnectionId id, End from, ByteString bytes) {
 }
 
 void Network::push(ConnectionId id, End from, Chunk chunk) {
+  if (at(id).is_reset && !chunk.is_reset) return;
   Way& way = at(id).way[index(from)];
   chunk.at_ms = std::max(way.last_ms, timeline_.now_ms() + delay_of(way));
   const bool with_the_last = !way.flight.empty() && way.last_ms == chunk.at_ms;
@@ -126,14 +128,14 @@ void Network::arrive(ConnectionId id, End from) {
   if (is_cut(target, source)) arm_timeout(id, from);  // it arrives, but is not acknowledged
   ByteString merged;
   while (!way.flight.empty() && way.flight.front().at_ms <= timeline_.now_ms()) {
-    const Chunk chunk = std::move(way.flight.front());
+    Chunk chunk = std::move(way.flight.front());
     way.flight.pop_front();
-    take(id, from, chunk, merged);
+    take(id, from, std::move(chunk), merged);
   }
   hand_over(id, other(from), merged);
 }
 
-void Network::take(ConnectionId id, End from, const Chunk& chunk, ByteString& merged) {
+void Network::take(ConnectionId id, End from, Chunk chunk, ByteString& merged) {
   const End to = other(from);
   if (!at(id).open[index(to)]) {
     // The end of a connection whose other end is gone is no news.
@@ -141,7 +143,8 @@ void Network::take(ConnectionId id, End from, const Chunk& chunk, ByteString& me
     return;
   }
   if (!chunk.is_end && !chunk.is_reset) {
-    merged.insert(merged.end(), chunk.bytes.begin(), chunk.bytes.end());
+    if (merged.empty()) merged = std::move(chunk.bytes);
+    else merged.insert(merged.end(), chunk.bytes.begin(), chunk.bytes.end());
     return;
   }
   hand_over(id, to, merged);
@@ -154,8 +157,7 @@ void Network::hand_over(ConnectionId id, End to, ByteString& merged) {
   trace_.add(id * 2 + index(to));
   trace_.add(Bytes(merged));
   ConnectionOwner& owner = to == End::kClient ? *c.client : *server_;
-  owner.connection_read(id, merged);
-  merged.clear();
+  owner.connection_read(id, std::exchange(merged, {}));
 }
 
 void Network::answer_by_reset(ConnectionId id, End to) {
@@ -204,6 +206,7 @@ void Network::close_all_of_server() {
 void Network::reset(ConnectionId id) {
   Connection& c = at(id);
   if (!c.made) return;
+  c.is_reset = true;
   for (Way& way : c.way) way.flight.clear();
   for (const End end : {End::kClient, End::kServer}) {
     timeline_.after(delay_of(c.way[index(end)]), [this, id, end] { break_end(id, end, "it was reset"); });
@@ -211,6 +214,7 @@ void Network::reset(ConnectionId id) {
 }
 
 void Network::host_down(int host) {
+  ++changes_;
   hosts_[static_cast<std::size_t>(host)].up = false;
   for (Connection& c : connections_) {
     for (const End end : {End::kClient, End::kServer}) {
@@ -225,7 +229,10 @@ void Network::host_up(int host) {
   let_go();
 }
 
-void Network::freeze(int host) { ++hosts_[static_cast<std::size_t>(host)].frozen; }
+void Network::freeze(int host) {
+  ++changes_;
+  ++hosts_[static_cast<std::size_t>(host)].frozen;
+}
 
 void Network::thaw(int host) {
   int& frozen = hosts_[static_cast<std::size_t>(host)].frozen;
@@ -248,6 +255,7 @@ void Network::heal_all() {
 
 // What has waited is sent again some time after its way is open.
 void Network::let_go() {
+  ++changes_;
   for (ConnectionId id = 1; id < connections_.size(); ++id) {
     for (const End from : {End::kClient, End::kServer}) {
       Connection& c = at(id);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -24,7 +25,7 @@ class ConnectionOwner {
  public:
   virtual ~ConnectionOwner() = default;
   virtual void connection_made(ConnectionId id) = 0;
-  virtual void connection_read(ConnectionId id, Bytes bytes) = 0;
+  virtual void connection_read(ConnectionId id, ByteString bytes) = 0;
   virtual void connection_broken(ConnectionId id, const std::string& why) = 0;
 };
 
@@ -43,10 +44,20 @@ class Network {
 
   // Largest delay of one way, and the user timeout (0: never).
   void set_speed(Ms delay_ms, Ms user_timeout_ms, bool steady);
-  void add_delay(Ms more_ms) { burst_ms_ += more_ms; }
+  void add_delay(Ms more_ms) {
+    burst_ms_ += more_ms;
+    longest_burst_ms_ = std::max(longest_burst_ms_, burst_ms_);
+  }
+  // Of one way, of what is sent when nothing is held up.
+  Ms longest_way_ms() const { return 2 * longest_delay_ms_ + 1 + longest_burst_ms_; }
+  // Another number whenever what reaches what may have changed.
+  std::uint64_t changes() const { return changes_; }
   int add_host();
   void set_server(int host, ConnectionOwner* owner) { server_host_ = host; server_ = owner; }
-  void server_listens(bool listens) { listening_ = listens; }
+  void server_listens(bool listens) {
+    listening_ = listens;
+    ++changes_;
+  }
   int server_host() const { return server_host_; }
 
   ConnectionId connect(int host, ConnectionOwner& client);
@@ -61,7 +72,10 @@ class Network {
   void host_up(int host);
   void freeze(int host);
   void thaw(int host);
-  void cut(int from, int to) { ++cuts_[{from, to}]; }
+  void cut(int from, int to) {
+    ++cuts_[{from, to}];
+    ++changes_;
+  }
   void heal(int from, int to);
   void heal_all();
   bool is_cut(int from, int to) const;
@@ -82,8 +96,28 @@ class Network {
     bool is_end = false;
     bool is_reset = false;
   };
+  // First in, first out; nothing is allocated before something is sent.
+  class Flight {
+   public:
+    bool empty() const { return gone_ == chunks_.size(); }
+    Chunk& front() { return chunks_[gone_]; }
+    void push_back(Chunk chunk) { chunks_.push_back(std::move(chunk)); }
+    void pop_front() {
+      if (++gone_ == chunks_.size()) clear();
+    }
+    void clear() {
+      chunks_.clear();
+      gone_ = 0;
+    }
+    auto begin() { return chunks_.begin() + static_cast<std::ptrdiff_t>(gone_); }
+    auto end() { return chunks_.end(); }
+
+   private:
+    std::vector<Chunk> chunks_;
+    std::size_t gone_ = 0;
+  };
   struct Way {
-    std::deque<Chunk> flight;
+    Flight flight;
     Ms delay_ms = 0;
     Ms last_ms = 0;
     bool waits = false;       // the foremost chunk cannot go on
@@ -95,6 +129,7 @@ class Network {
     ConnectionOwner* client = nullptr;
     bool open[2] = {false, false};
     bool made = false;  // the server has it
+    bool is_reset = false;  // what is sent from now on arrives nowhere, though an end may not have heard of it
     bool client_knows = false;
     int attempts = 0;
     Way way[2];  // by who sends
@@ -108,7 +143,7 @@ class Network {
   void knock(ConnectionId id);
   void push(ConnectionId id, End from, Chunk chunk);
   void arrive(ConnectionId id, End from);
-  void take(ConnectionId id, End from, const Chunk& chunk, ByteString& merged);
+  void take(ConnectionId id, End from, Chunk chunk, ByteString& merged);
   void hand_over(ConnectionId id, End to, ByteString& merged);
   void answer_by_reset(ConnectionId id, End to);
   void arm_timeout(ConnectionId id, End from);
@@ -123,6 +158,8 @@ class Network {
   Ms user_timeout_ms_ = 0;
   bool steady_ = false;  // every way takes as long
   Ms burst_ms_ = 0;
+  Ms longest_burst_ms_ = 0;
+  std::uint64_t changes_ = 0;
   int server_host_ = 0;
   bool listening_ = false;
   ConnectionOwner* server_ = nullptr;

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/base/overloaded.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
 #include "tests/simulation/describe.h"
+#include "tests/simulation/meter.h"
 #include "tests/simulation/world.h"
 
 namespace elastic::simulation {
@@ -13,11 +15,10 @@ namespace elastic::simulation {
 namespace {
 
 const int kSigKill = *signal_number("KILL");
-
-template <class... Cases>
-struct Overloaded : Cases... {
-  using Cases::operator()...;
-};
+// What docs/rendezvous.md promises: between two attempts, and until one that is not answered is given up; by a clock
+// that is slow by 1 %.
+constexpr Ms kLongestPauseMs = 2020;
+constexpr Ms kUnansweredMs = 5050;
 
 }  // namespace
 
@@ -32,7 +33,7 @@ Node::Node(World& world, int index, int host, NodeShape shape, Random random)
 
 Ms Node::local_ms() const { return clock_.local(world_.now_ms()); }
 
-void Node::at_local(Ms local_ms, Timeline::Action action) {
+void Node::at_local(Ms local_ms, Action action) {
   world_.timeline().at(clock_.when_shows(local_ms), std::move(action));
 }
 
@@ -58,7 +59,9 @@ void Node::start() {
                                .hosts_coordinator = shape_.hosts_coordinator,
                                .terms = shape_.terms,
                                .rules = shape_.rules,
-                               .exit_barrier_ms = shape_.exit_barrier_ms};
+                               .check = shape_.check,
+                               .exit_barrier_ms = shape_.exit_barrier_ms,
+                               .shares_details = true};
   agent::LinkSettings link{.job = shape_.job,
                            .agent = agent_id_,
                            .secret = kSecret,
@@ -66,8 +69,15 @@ void Node::start() {
                            .rejoin_ms = shape_.rejoin_ms,
                            .seed = random_.next(),
                            .local = shape_.hosts_coordinator};
-  agent_.emplace(std::move(settings), std::move(link));
+  {
+    const Running running(Part::kAgent);
+    agent_.emplace(std::move(settings), std::move(link));
+  }
   if (world_.trace().is_read()) world_.line(format("node {}: elastic-run starts, agent {:x}", index_, agent_id_));
+  world_.process_changes();
+  reach_.begin(world_.now_ms());
+  link_is_over_ = false;
+  chance_.reset();
   world_.agent_started(*this);
   tell(agent::Event{agent::Begin{}});
 }
@@ -75,35 +85,51 @@ void Node::start() {
 // --- The agent and what it wants done. -------------------------------------------------------------
 
 void Node::tell(agent::AgentEvent event) {
-  coming_.push_back(std::move(event));
-  if (at_work_) return;
+  if (at_work_) return coming_.push_back(std::move(event));
+  if (!process_.is_alive()) return;
   at_work_ = true;
   const std::uint32_t launch = process_.launch();
+  take(event, launch);
   while (!coming_.empty() && process_.is_alive() && process_.launch() == launch) {
     const agent::AgentEvent next = std::move(coming_.front());
     coming_.pop_front();
-    world_.trace().add(static_cast<std::uint64_t>(index_) << 8 | next.index());
-    if (world_.trace().is_read()) world_.line_if(format("node {}: <- ", index_), text(next));
-    agent::AgentEffects effects;
-    try {
-      effects = agent_->on_event(next, local_ms());
-    } catch (...) {
-      at_work_ = false;
-      throw;
-    }
-    for (agent::AgentEffect& effect : effects) {
-      if (!process_.is_alive() || process_.launch() != launch) break;
-      carry_out(effect);
-    }
-    if (process_.is_alive() && process_.launch() == launch) tell_guardian();
+    take(next, launch);
   }
   at_work_ = false;
 }
 
+void Node::take(const agent::AgentEvent& event, std::uint32_t launch) {
+  world_.trace().add(static_cast<std::uint64_t>(index_) << 8 | event.index());
+  if (world_.trace().is_read()) world_.line_if(format("node {}: <- ", index_), text(event));
+  agent::AgentEffects effects;
+  {
+    const Running running(Part::kAgent);
+    effects = agent_->on_event(event, local_ms());
+  }
+  watch_link();
+  for (agent::AgentEffect& effect : effects) {
+    if (!process_.is_alive() || process_.launch() != launch) return;
+    carry_out(effect);
+  }
+  if (process_.is_alive() && process_.launch() == launch) tell_guardian();
+}
+
 void Node::tell_later(Ms delay_ms, agent::AgentEvent event) {
-  world_.timeline().after(delay_ms, [this, launch = process_.launch(), event = std::move(event)] {
+  world_.timeline().after(delay_ms, [this, launch = process_.launch(), event = std::move(event)]() mutable {
     if (launch != process_.launch()) return;
-    process_.run(false, [this, event] { tell(event); });
+    process_.run(false, [this, event = std::move(event)]() mutable { tell(std::move(event)); });
+  });
+}
+
+template <class Fired>
+void Node::start_timer(std::uint64_t& number, Ms delay_ms) {
+  at_local(local_ms() + delay_ms, [this, &number, mine = ++number] {
+    if (mine != number) return;
+    process_.run(true, [this, &number, mine] {
+      if (mine != number) return;
+      if constexpr (std::is_same_v<Fired, agent::TimerFired>) tell(agent::Event{Fired{}});
+      else tell(Fired{});
+    });
   });
 }
 
@@ -111,8 +137,13 @@ void Node::carry_out(agent::AgentEffect& effect) {
   world_.trace().add(effect.index());
   std::visit(Overloaded{
                  [&](const agent::Effect& e) { carry_out_life(e); },
-                 [&](const agent::Link::Connect&) { connection_ = world_.network().connect(host_, *this); world_.connects(connection_, *this); },
+                 [&](const agent::Link::Connect&) { 
+                   connection_ = world_.network().connect(host_, *this);
+                   reach_.tries(world_.now_ms());
+                   world_.connects(connection_, *this);
+                 },
                  [&](const agent::Link::Disconnect&) {
+                   reach_.has_failed(world_.now_ms());
                    if (connection_ != 0) world_.network().close(connection_, End::kClient);
                    connection_ = 0;
                  },
@@ -122,11 +153,12 @@ void Node::carry_out(agent::AgentEffect& effect) {
                    if (connection_ == 0) return;  // of a fault that this has set off
                    world_.network().send(connection_, End::kClient, std::move(e.bytes));
                  },
+                 [&](const agent::Link::Deliver&) {},
                  [&](const agent::Link::Log& e) {
                    world_.trace().add(e.text);
                    if (world_.trace().is_read()) world_.line(format("node {}: {}", index_, e.text));
                  },
-                 [&](const agent::StartLinkTimer& e) { start_timer(link_timer_, e.delay_ms, agent::LinkTimerFired{}); },
+                 [&](const agent::StartLinkTimer& e) { start_timer<agent::LinkTimerFired>(link_timer_, e.delay_ms); },
              },
              effect);
 }
@@ -139,8 +171,8 @@ void Node::carry_out_life(const agent::Effect& effect) {
   std::visit(Overloaded{
                  [&](const agent::ToCoordinator&) {},
                  [&](const agent::CheckNode& e) {
-                   const bool bad = e.order == "probe" && !shape_.fit;
-                   tell_later(random_.range(1, 30), agent::Event{agent::NodeChecked{e.round, e.phase, bad ? "bad" : "ok"}});
+                   const char* found = e.order != "probe" ? "ok" : !shape_.fit ? "bad" : shape_.slow ? "slow" : "ok";
+                   tell_later(random_.range(1, 30), agent::Event{agent::NodeChecked{e.round, e.phase, found}});
                  },
                  [&](const agent::OpenStore&) {
                    const protocol::StoreEndpoint store = world_.open_store(*this);
@@ -160,27 +192,20 @@ void Node::carry_out_life(const agent::Effect& effect) {
                  [&](const agent::NameSurvivors&) { if (!workers_.empty()) tell(agent::Event{agent::SurvivorsNamed{"a worker"}}); },
                  [&](const agent::AbandonWorkers&) { awaiting_all_gone_ = false; },
                  [&](const agent::Paused&) {},
-                 [&](const agent::StartTimer& e) { start_timer(timer_, e.delay_ms, agent::Event{agent::TimerFired{}}); },
+                 [&](const agent::StartTimer& e) { start_timer<agent::TimerFired>(timer_, e.delay_ms); },
                  [&](const agent::StopTimer&) { ++timer_; },
                  [&](const agent::Warn& e) { world_.trace().add(e.text); },
-                 [&](const agent::Finish& e) { finish(e.verdict); },
+                 [&](const agent::GatherDetails&) { gather_details(); },
+                 [&](const agent::Finish& e) { finish(e); },
              },
              effect);
 }
 
-void Node::start_timer(std::uint64_t& number, Ms delay_ms, agent::AgentEvent event) {
-  at_local(local_ms() + delay_ms, [this, &number, mine = ++number, event = std::move(event)] {
-    if (mine != number) return;
-    process_.run(true, [this, &number, mine, event] {
-      if (mine == number) tell(event);
-    });
-  });
-}
 
 void Node::start_workers(const agent::StartWorkers& order) {
   const protocol::Incarnation incarnation = agent_->link().own_incarnation();
   world_.workers_start(*this, order, incarnation);
-  word_ = protocol::node_is_empty_frame({shape_.job, agent_id_, incarnation, agent_->link().term()}, order.round.round, kSecret);
+  word_ = Word{agent_id_, incarnation, agent_->link().term(), order.round.round};
   word_of_launch_ = process_.launch();
   for (int local_rank = 0; local_rank < shape_.workers; ++local_rank) {
     const WorkerId id = world_.workers().start(index_, process_.launch(), shape_.job, incarnation, order, local_rank);
@@ -217,13 +242,21 @@ void Node::all_gone_if_so() {
   tell(agent::Event{agent::AllGone{}});
 }
 
-void Node::finish(const protocol::Verdict& verdict) {
-  verdict_ = verdict;
-  if (world_.trace().is_read()) world_.line(format("node {}: is done: {}", index_, text(verdict)));
+// Its files may be slow, or on a file system that hangs.
+void Node::gather_details() {
+  const agent::Event gathered = agent::DetailsGathered{format("details of agent {:x}", agent_id_)};
+  if (random_.chance(50)) return tell(gathered);
+  if (random_.chance(80)) tell_later(random_.range(0, 2500), gathered);
+}
+
+void Node::finish(const agent::Finish& end) {
+  verdict_ = end.verdict;
+  if (world_.trace().is_read()) world_.line(format("node {}: is done: {} ({})", index_, text(end.verdict), end.details));
   if (connection_ != 0) world_.network().close(connection_, End::kClient);
   connection_ = 0;
   process_.end();
-  world_.agent_finished(*this, verdict);
+  world_.process_changes();
+  world_.agent_finished(*this, end);
   guardian_lease_ms_.reset();
   ++guardian_timer_;
   if (shape_.hosts_coordinator) world_.hosting_node_left();
@@ -240,11 +273,10 @@ void Node::connection_made(ConnectionId id) {
   });
 }
 
-void Node::connection_read(ConnectionId id, Bytes bytes) {
+void Node::connection_read(ConnectionId id, ByteString bytes) {
   if (id != connection_) return;
-  ByteString copy(bytes.begin(), bytes.end());
-  process_.run(false, [this, id, copy = std::move(copy)] {
-    if (id == connection_) tell(agent::LinkReceived{copy});
+  process_.run(false, [this, id, bytes = std::move(bytes)]() mutable {
+    if (id == connection_) tell(agent::LinkReceived{std::move(bytes)});
   });
 }
 
@@ -253,8 +285,32 @@ void Node::connection_broken(ConnectionId id, const std::string& why) {
   process_.run(false, [this, id, why] {
     if (id != connection_) return;
     connection_ = 0;
+    reach_.has_failed(world_.now_ms());
     tell(agent::LinkBroken{why});
   });
+}
+
+void Node::way_is_open(bool open) { reach_.is_open(open, world_.now_ms()); }
+
+void Node::connection_is_disturbed() { reach_.is_disturbed(world_.now_ms()); }
+
+// Whether it was right to give up is judged when it does.
+void Node::watch_link() {
+  const agent::Link& link = agent_->link();
+  const Ms now_ms = world_.now_ms();
+  if (link.attached()) reach_.attached(now_ms);
+  reach_.is_free(workers_.empty() || agent_->lifecycle().is_idle() || agent_->lifecycle().has_verdict(), now_ms);
+  if (link_is_over_ || link.next_deadline_ms({})) return;
+  link_is_over_ = true;
+  const bool belongs = link.own_incarnation() != 0;
+  const Ms lease_ms = protocol::LeaseTimes{world_.shape().loss_timeout_ms}.lease_ms();
+  const Ms patience_ms = (belongs ? shape_.rejoin_ms + lease_ms : shape_.join_timeout_ms) * 99 / 100;
+  if (now_ms - reach_.since_ms() < patience_ms) {
+    chance_ = format("it has looked for the coordinator for {} ms instead of {} ms", now_ms - reach_.since_ms(), patience_ms);
+  } else {
+    chance_ = reach_.chance(now_ms - patience_ms, now_ms, {.attempt_ms = 6 * world_.network().longest_way_ms() + 20,
+                                                           .pause_ms = kLongestPauseMs, .unanswered_ms = kUnansweredMs});
+  }
 }
 
 // --- The guardian. ---------------------------------------------------------------------------------
@@ -279,8 +335,11 @@ void Node::guardian_kills() {
 void Node::guardian_speaks_if_empty() {
   if (!guardian_waits_to_speak_ || !workers_.empty()) return;
   guardian_waits_to_speak_ = false;
-  if (!world_.shape().guardian_speaks || word_.empty() || world_.network().is_frozen(host_)) return;
-  words_.push_back(std::make_unique<GuardianWord>(world_, std::exchange(word_, {})));
+  if (!world_.shape().guardian_speaks || !word_ || world_.network().is_frozen(host_)) return;
+  const Word& word = *word_;
+  words_.push_back(std::make_unique<GuardianWord>(
+      world_, protocol::node_is_empty_frame({shape_.job, word.agent, word.incarnation, word.term}, word.round, kSecret)));
+  word_.reset();
   if (world_.trace().is_read()) world_.line(format("node {}: the guardian says that no worker is left", index_));
   (void)world_.network().connect(host_, *words_.back());
 }
@@ -291,6 +350,7 @@ void Node::crash_agent() {
   if (!process_.is_alive()) return;
   if (world_.trace().is_read()) world_.line(format("node {}: the agent dies", index_));
   process_.end();
+  world_.process_changes();
   world_.agent_died(*this);
   if (connection_ != 0) world_.network().close(connection_, End::kClient);
   connection_ = 0;
@@ -306,6 +366,7 @@ void Node::crash_agent() {
 
 void Node::crash_guardian() {
   if (!process_.is_alive()) return;
+  if (process_.is_paused()) world_.invariants().broken("what is left out is not done", "the guardian of an agent dies that is stopped");
   if (world_.trace().is_read()) world_.line(format("node {}: the guardian dies", index_));
   guardian_is_lost_ = true;
   guardian_lease_ms_.reset();
@@ -322,7 +383,7 @@ void Node::crash_host() {
   guardian_lease_ms_.reset();
   ++guardian_timer_;
   guardian_waits_to_speak_ = false;
-  word_.clear();
+  word_.reset();
   for (const WorkerId id : std::exchange(workers_, {})) world_.workers().vanish(id);
   world_.network().host_down(host_);
 }
@@ -334,10 +395,13 @@ void Node::boot_host() {
 }
 
 void Node::pause_agent() {
+  if (guardian_is_lost_ && process_.is_alive()) world_.invariants().broken("what is left out is not done", "an agent is stopped whose guardian is dead");
+  world_.process_changes();
   if (process_.is_alive()) process_.pause();
 }
 
 void Node::resume_agent() {
+  world_.process_changes();
   if (process_.is_alive() && process_.is_paused()) process_.resume(random_.chance(50));
 }
 

@@ -11,6 +11,7 @@
 #include "tests/simulation/network.h"
 #include "tests/simulation/process.h"
 #include "tests/simulation/random.h"
+#include "tests/simulation/reach.h"
 #include "tests/simulation/shape.h"
 #include "tests/simulation/training.h"
 
@@ -23,7 +24,7 @@ class GuardianWord : public ConnectionOwner {
  public:
   GuardianWord(World& world, ByteString word) : world_(world), word_(std::move(word)) {}
   void connection_made(ConnectionId id) override;
-  void connection_read(ConnectionId, Bytes) override {}
+  void connection_read(ConnectionId, ByteString) override {}
   void connection_broken(ConnectionId, const std::string&) override {}
 
  private:
@@ -66,25 +67,34 @@ class Node : public ConnectionOwner {
   bool was_signalled() const { return was_signalled_; }
   bool lost_its_guardian() const { return guardian_is_lost_; }
   bool has_workers() const { return !workers_.empty(); }
+  // Where its link has given up, by itself or because there is no more to be said: that it need not have, and why.
+  const std::optional<std::string>& gave_up_in_vain() const { return chance_; }
+  void way_is_open(bool open);
+  // What is under way on its connection is lost.
+  void connection_is_disturbed();
 
   void worker_ended(WorkerId id);
 
   void connection_made(ConnectionId id) override;
-  void connection_read(ConnectionId id, Bytes bytes) override;
+  void connection_read(ConnectionId id, ByteString bytes) override;
   void connection_broken(ConnectionId id, const std::string& why) override;
 
  private:
   Ms local_ms() const;
-  void at_local(Ms local_ms, Timeline::Action action);
+  void at_local(Ms local_ms, Action action);
   void tell(agent::AgentEvent event);
+  void take(const agent::AgentEvent& event, std::uint32_t launch);
   void tell_later(Ms delay_ms, agent::AgentEvent event);
   void carry_out(agent::AgentEffect& effect);
   void carry_out_life(const agent::Effect& effect);
   void start_workers(const agent::StartWorkers& order);
   void signal_workers(int signal);
   void all_gone_if_so();
-  void start_timer(std::uint64_t& number, Ms delay_ms, agent::AgentEvent event);
-  void finish(const protocol::Verdict& verdict);
+  template <class Fired>
+  void start_timer(std::uint64_t& number, Ms delay_ms);
+  void gather_details();
+  void finish(const agent::Finish& end);
+  void watch_link();
   void tell_guardian();
   void guardian_kills();
   void guardian_speaks_if_empty();
@@ -109,13 +119,23 @@ class Node : public ConnectionOwner {
   bool awaiting_all_gone_ = false;
   std::optional<protocol::RoundNumber> store_of_;
   std::optional<protocol::Verdict> verdict_;
+  Reach reach_;
+  bool link_is_over_ = false;
+  std::optional<std::string> chance_;
   bool was_signalled_ = false;
   bool guardian_is_lost_ = false;
 
   // The guardian's own: it lives on when the agent dies.
   std::optional<Ms> guardian_lease_ms_;
   std::uint64_t guardian_timer_ = 0;
-  ByteString word_;                  // for when the round's workers are gone
+  // What the agent has prepared for when the round's workers are gone. The frame is made when it is said: few are.
+  struct Word {
+    protocol::AgentId agent = 0;
+    protocol::Incarnation incarnation = 0;
+    protocol::Term term = 0;
+    protocol::RoundNumber round = 0;
+  };
+  std::optional<Word> word_;
   std::uint32_t word_of_launch_ = 0;
   bool guardian_waits_to_speak_ = false;
   std::deque<std::unique_ptr<GuardianWord>> words_;

@@ -1,17 +1,16 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <utility>
 #include <vector>
+
+#include "tests/simulation/timeline.h"
 
 namespace elastic::simulation {
 
 // A process that takes one thing after another, and nothing while it is stopped.
 class Process {
  public:
-  using Action = std::function<void()>;
-
   bool is_alive() const { return alive_; }
   bool is_paused() const { return pauses_ > 0; }
   // Another each time it is started.

@@ -24,8 +24,22 @@ std::uint64_t mixed(std::uint64_t seed, std::uint64_t hash) {
   return random.next();
 }
 
-void run_part(std::uint64_t from, std::uint64_t to, std::uint64_t step, Totals& totals) {
+void replay_world(std::uint64_t seed, Totals& totals) {
+  const auto recordings = record_world(seed);
+  for (std::size_t i = 0; i < recordings.size(); ++i) {
+    const auto found = difference(recordings[i], format("recording {}", i + 1));
+    if (found && totals.failed.size() < kFailuresKept) totals.failed.push_back({seed, "a recording is decided again alike", *found});
+    totals.events += recordings[i].after.size();
+  }
+  totals.recordings += recordings.size();
+}
+
+void run_part(const Wanted& wanted, std::uint64_t from, std::uint64_t to, std::uint64_t step, Totals& totals) {
   for (std::uint64_t seed = from; seed < to; seed += step) {
+    if (wanted.replay) {
+      replay_world(seed, totals);
+      continue;
+    }
     const Outcome outcome = run_world(seed, totals.coverage, nullptr);
     totals.hash += mixed(seed, outcome.hash);
     if (outcome.broken && totals.failed.size() < kFailuresKept) totals.failed.push_back({seed, outcome.broken->what, outcome.broken->text});
@@ -36,7 +50,7 @@ void run_part(std::uint64_t from, std::uint64_t to, std::uint64_t step, Totals& 
 std::string written(const Totals& totals) {
   std::ostringstream out;
   const std::vector<std::uint64_t> numbers = totals.coverage.numbers();
-  out << totals.hash << ' ' << numbers.size();
+  out << totals.hash << ' ' << totals.recordings << ' ' << totals.events << ' ' << numbers.size();
   for (const std::uint64_t number : numbers) out << ' ' << number;
   out << '\n';
   for (const FailedSeed& failed : totals.failed) out << failed.seed << '\n' << failed.what << '\n' << failed.text << '\n';
@@ -47,11 +61,15 @@ bool read_into(const std::string& text, Totals& totals) {
   std::istringstream in(text);
   std::uint64_t hash = 0;
   std::size_t size = 0;
-  if (!(in >> hash >> size) || size > 10'000) return false;
+  std::uint64_t recordings = 0;
+  std::uint64_t events = 0;
+  if (!(in >> hash >> recordings >> events >> size) || size > 10'000) return false;
   std::vector<std::uint64_t> numbers(size);
   for (std::uint64_t& number : numbers) in >> number;
   if (!in) return false;
   totals.hash += hash;
+  totals.recordings += recordings;
+  totals.events += events;
   totals.coverage.add(numbers);
   std::string line;
   std::getline(in, line);
@@ -70,14 +88,14 @@ struct Child {
   int from_it = -1;
 };
 
-Child begin_part(std::uint64_t from, std::uint64_t to, std::uint64_t step) {
+Child begin_part(const Wanted& wanted, std::uint64_t from, std::uint64_t to, std::uint64_t step) {
   int ends[2];
   if (pipe(ends) != 0) return {};
   const pid_t pid = fork();
   if (pid == 0) {
     close(ends[0]);
     Totals part;
-    run_part(from, to, step, part);
+    run_part(wanted, from, to, step, part);
     const std::string text = written(part);
     for (std::size_t at = 0; at < text.size();) {
       const ssize_t count = write(ends[1], text.data() + at, text.size() - at);
@@ -116,6 +134,15 @@ Outcome run_world(std::uint64_t seed, Coverage& coverage, std::ostream* reader, 
   return outcome;
 }
 
+std::vector<Recording> record_world(std::uint64_t seed) {
+  const Shape shape = shape_of(seed);
+  Coverage ignored;
+  World world(shape, plan_of(shape), ignored, nullptr);
+  world.record();
+  (void)world.run();
+  return world.recorder()->recordings();
+}
+
 Totals run_worlds(const Wanted& wanted, int jobs, std::ostream* progress) {
   const auto began = std::chrono::steady_clock::now();
   Totals totals;
@@ -128,11 +155,11 @@ Totals run_worlds(const Wanted& wanted, int jobs, std::ostream* progress) {
     const std::uint64_t from = totals.next_seed;
     const std::uint64_t to = end - from > kBatch ? from + kBatch : end;
     if (jobs <= 1) {
-      run_part(from, to, 1, totals);
+      run_part(wanted, from, to, 1, totals);
     } else {
       std::vector<Child> children;
       const auto step = static_cast<std::uint64_t>(jobs);
-      for (std::uint64_t i = 0; i < step; ++i) children.push_back(begin_part(from + i, to, step));
+      for (std::uint64_t i = 0; i < step; ++i) children.push_back(begin_part(wanted, from + i, to, step));
       for (const Child& child : children) end_part(child, totals);
     }
     totals.next_seed = to;

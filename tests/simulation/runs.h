@@ -16,6 +16,9 @@ namespace elastic::simulation {
 // One world from its seed; `plan` in place of the seed's own. `reader` may be null.
 Outcome run_world(std::uint64_t seed, Coverage& coverage, std::ostream* reader, const std::optional<FaultPlan>& plan = {});
 
+// What its coordinators were told, in the order in which they began.
+std::vector<Recording> record_world(std::uint64_t seed);
+
 struct FailedSeed {
   std::uint64_t seed = 0;
   std::string what;
@@ -27,6 +30,8 @@ struct Totals {
   Coverage coverage;
   std::uint64_t hash = 0;  // of all hashes, in whatever order
   std::uint64_t next_seed = 0;
+  std::uint64_t recordings = 0;    // held to what their coordinators did, and their events
+  std::uint64_t events = 0;
   std::vector<FailedSeed> failed;  // the lowest first
 };
 
@@ -37,6 +42,7 @@ struct Wanted {
   std::uint64_t faulty_rounds = 0;
   std::int64_t seconds = 0;
   bool first_failure = true;
+  bool replay = false;  // each coordinator is recorded, and the recording held to what it did
 };
 
 // Runs worlds of consecutive seeds in `jobs` processes. What is found does not depend on `jobs`, and is the same each

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "src/base/text.h"
+#include "src/job/recording.h"
+#include "tests/simulation/meter.h"
 #include "tests/simulation/world.h"
 
 namespace elastic::simulation {
@@ -30,8 +32,11 @@ class PlannedCheck : public job::CheckPlan {
                            const std::vector<job::CheckResults>& results) const override {
     std::vector<Unfit> unfit;
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
-      const bool bad = std::ranges::any_of(results, [&](const auto& phase) { return phase.at(rank) == "bad"; });
-      if (bad) unfit.push_back({static_cast<int>(rank), "its probe failed"});
+      const auto some = [&](const char* word) {
+        return std::ranges::any_of(results, [&](const auto& phase) { return phase.at(rank) == word; });
+      };
+      if (some("bad")) unfit.push_back({static_cast<int>(rank), "its probe failed"});
+      else if (some("slow")) unfit.push_back({static_cast<int>(rank), "its probe is slow", Unfit::Kind::kStraggler});
     }
     return unfit;
   }
@@ -56,14 +61,26 @@ void Server::start() {
                                 .lease = {world_.shape().loss_timeout_ms},
                                 .secret = kSecret,
                                 .make_incarnation = [this] { return random_.next() | 1; },
-                                .make_check = [phases = world_.shape().check_phases] { return make_check(phases); }};
-  service_.emplace(std::move(settings), world_.now_ms());
+                                .make_check = [this](const std::string&) { return make_recorded_check(); }};
+  {
+    const Running running(Part::kCoordinator);
+    service_.emplace(std::move(settings), world_.now_ms());
+  }
   service_->recorder = [this](const std::string& job, const job::Event& event, std::int64_t now_ms) {
+    const Running running(Part::kSimulator);
     world_.coordinator_takes(job, event, now_ms);
   };
+  world_.invariants().knowledge_is_lost();
   world_.network().server_listens(true);
   world_.trace().add(term_);
   if (world_.trace().is_read()) world_.line(format("coordinator: starts with term {}", term_));
+}
+
+std::unique_ptr<job::CheckPlan> Server::make_recorded_check() {
+  auto plan = make_check(world_.shape().check_phases);
+  Recorder* const recorder = world_.recorder();
+  if (recorder == nullptr || world_.shape().check_phases == 0) return plan;
+  return job::recorded_check(std::move(plan), [recorder](const std::string& line) { recorder->answered(line); });
 }
 
 void Server::crash() {
@@ -80,6 +97,16 @@ void Server::vanish() {
   world_.coordinator_is_gone();
 }
 
+void Server::pause() {
+  world_.process_changes();
+  process_.pause();
+}
+
+void Server::resume(bool timers_first) {
+  world_.process_changes();
+  process_.resume(timers_first);
+}
+
 void Server::connection_made(ConnectionId id) {
   job::ConnectionOpened opened{.connection = id};
   for (std::size_t i = 0; i < opened.nonce.size(); i += 8) {
@@ -89,13 +116,8 @@ void Server::connection_made(ConnectionId id) {
   process_.run(false, [this, opened] { take(opened); });
 }
 
-void Server::connection_read(ConnectionId id, Bytes bytes) {
-  ByteString copy(bytes.begin(), bytes.end());
-  if (!process_.is_paused()) {
-    if (process_.is_alive()) take(job::ConnectionRead{id, std::move(copy)});
-    return;
-  }
-  process_.run(false, [this, id, copy] { take(job::ConnectionRead{id, copy}); });
+void Server::connection_read(ConnectionId id, ByteString bytes) {
+  process_.run(false, [this, id, bytes = std::move(bytes)]() mutable { take(job::ConnectionRead{id, std::move(bytes)}); });
 }
 
 void Server::connection_broken(ConnectionId id, const std::string& why) {
@@ -104,7 +126,11 @@ void Server::connection_broken(ConnectionId id, const std::string& why) {
 
 void Server::take(const job::ServiceEvent& event) {
   if (!service_) return;
-  job::ServiceEffects effects = service_->on_event(event, world_.now_ms());
+  job::ServiceEffects effects;
+  {
+    const Running running(Part::kCoordinator);
+    effects = service_->on_event(event, world_.now_ms());
+  }
   world_.trace().add(event.index());
   for (job::ServiceEffect& effect : effects) {
     if (!service_) return;
@@ -125,6 +151,7 @@ void Server::carry_out(job::ServiceEffect& effect) {
     world_.network().close(close->connection, End::kServer);
   } else if (const auto* log = std::get_if<job::Log>(&effect)) {
     world_.trace().add(log->text);
+    world_.coordinator_logs(log->job, log->text);
     if (world_.trace().is_read()) world_.line(format("coordinator: {}: {}", log->job, log->text));
   }
 }

@@ -31,17 +31,18 @@ class Server : public ConnectionOwner {
   bool is_up() const { return process_.is_alive(); }
   std::uint32_t launch() const { return process_.launch(); }
   bool is_paused() const { return process_.is_paused(); }
-  void pause() { process_.pause(); }
-  void resume(bool timers_first) { process_.resume(timers_first); }
+  void pause();
+  void resume(bool timers_first);
   // The coordinator of a job, where there is one.
   const job::Coordinator* find(const std::string& job) const { return service_ ? service_->find(job) : nullptr; }
   const job::Service* service() const { return service_ ? &*service_ : nullptr; }
 
   void connection_made(ConnectionId id) override;
-  void connection_read(ConnectionId id, Bytes bytes) override;
+  void connection_read(ConnectionId id, ByteString bytes) override;
   void connection_broken(ConnectionId id, const std::string& why) override;
 
  private:
+  std::unique_ptr<job::CheckPlan> make_recorded_check();
   void take(const job::ServiceEvent& event);
   void carry_out(job::ServiceEffect& effect);
   void plan_timer();

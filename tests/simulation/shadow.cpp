@@ -49,7 +49,7 @@ void Shadow::takes(const std::string& job, const job::Coordinator* real, const j
   auto found = pairs_.find(job);
   if (found == pairs_.end() || found->second.clean.ended()) {
     if (found != pairs_.end()) pairs_.erase(found);
-    const job::Birth birth{.term = real->term(), .incarnation = real->incarnation(), .lease = {shape_.loss_timeout_ms}, .now_ms = born_ms_};
+    const job::Birth& birth = real->birth();
     found = pairs_.emplace(job, Pair{job::Coordinator(birth, make_check(shape_.check_phases)),
                                      job::Coordinator(birth, make_check(shape_.check_phases)), {}}).first;
   }

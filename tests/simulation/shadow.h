@@ -22,7 +22,6 @@ class Shadow {
   void takes(const std::string& job, const job::Coordinator* real, const job::Event& event, std::int64_t now_ms);
   // The coordinator's process has died.
   void forget() { pairs_.clear(); }
-  void born(std::int64_t now_ms) { born_ms_ = now_ms; }
 
  private:
   struct Pair {
@@ -36,7 +35,6 @@ class Shadow {
   const Shape& shape_;
   Random random_;
   bool on_;
-  std::int64_t born_ms_ = 0;
   std::map<std::string, Pair> pairs_;
 };
 

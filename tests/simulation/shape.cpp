@@ -24,6 +24,13 @@ protocol::JobTerms terms_of(Random& random, int nodes) {
   return terms;
 }
 
+protocol::CheckRules check_of(Random& random, int phases) {
+  using When = protocol::CheckRules::When;
+  if (phases == 0) return {};
+  return {.when = static_cast<When>(random.number(static_cast<int>(When::kFirst), static_cast<int>(When::kAlways))),
+          .excludes_stragglers = random.chance(50)};
+}
+
 protocol::JobRules rules_of(Random& random) {
   protocol::JobRules rules;
   rules.last_call_ms = random.range(100, 2000);
@@ -68,6 +75,7 @@ Shape shape_of(std::uint64_t seed, int nodes) {
     const int to = part == 0 ? first_of_second_job : count;
     const protocol::JobTerms terms = terms_of(random, to - from);
     const protocol::JobRules rules = rules_of(random);
+    const protocol::CheckRules check = check_of(random, shape.check_phases);
     const bool claims = random.chance(25);
     const int workers = random.number(1, 4);
     const bool alike = random.chance(60);
@@ -82,9 +90,11 @@ Shape shape_of(std::uint64_t seed, int nodes) {
       if (claims) node.claim = i - from;
       node.hosts_coordinator = shape.hosted && i == 0;
       node.fit = shape.check_phases == 0 || random.chance(90);
+      node.slow = shape.check_phases > 0 && random.chance(10);
       node.starts_ms = random.range(0, spread_ms);
       node.terms = terms;
       node.rules = rules;
+      node.check = check;
       node.shutdown_timeout_ms = shutdown_ms;
       node.exit_barrier_ms = barrier_ms;
       node.rejoin_ms = random.range(2, 5) * 1000;

@@ -19,9 +19,11 @@ struct NodeShape {
   std::optional<int> claim;
   bool hosts_coordinator = false;
   bool fit = true;             // as the check before training finds it
+  bool slow = false;           // the same
   Ms starts_ms = 0;
   protocol::JobTerms terms;
   protocol::JobRules rules;
+  protocol::CheckRules check;
   Ms shutdown_timeout_ms = 1000;
   Ms exit_barrier_ms = 10'000;
   Ms join_timeout_ms = 20'000;

@@ -1,4 +1,6 @@
 // Runs worlds of the simulator by their seeds.
+#include <sodium/core.h>
+
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
@@ -25,6 +27,9 @@ constexpr const char* kHelp = R"(usage: simulate [OPTION ...]
   --trace             print what happens in the world of --seed
   --shrink            look for the fewest faults with which --seed fails, and print that world
   --table             print faults by the states that they met; an empty cell without a reason is a failure
+  --record FILE       write what the coordinators of --seed were told, as elastic-run --record does: FILE, FILE.2, ...; print
+                      to whom each of them said what
+  --replay            replay the recordings of each world, and hold them to what its coordinators did
   --hash              print a hash of all that happened
   --check-hashes FILE worlds 1 to 1,000 against the hashes in a file; --write-hashes FILE writes them
   --progress          a line each few thousand worlds
@@ -42,6 +47,7 @@ struct Options {
   bool table = false;
   bool hash = false;
   bool progress = false;
+  std::string record;
   std::string check_hashes;
   std::string write_hashes;
   char mutant = 0;
@@ -75,6 +81,8 @@ Options parse(int argc, char** argv) {
     else if (option == "--trace") options.trace = true;
     else if (option == "--shrink") options.shrink = true;
     else if (option == "--table") options.table = true;
+    else if (option == "--record") options.record = value();
+    else if (option == "--replay") options.wanted.replay = true;
     else if (option == "--hash") options.hash = true;
     else if (option == "--progress") options.progress = true;
     else if (option == "--check-hashes") options.check_hashes = value();
@@ -124,6 +132,20 @@ int shrink_and_print(const Options& options) {
   return 1;
 }
 
+int record(const Options& options) {
+  const auto recordings = record_world(options.wanted.from);
+  for (std::size_t i = 0; i < recordings.size(); ++i) {
+    const std::string file = i == 0 ? options.record : format("{}.{}", options.record, i + 1);
+    std::ofstream out(file);
+    out << recordings[i].text;
+    if (!out.flush()) refuse(format("--record {}: it cannot be written", file));
+    std::cout << format("{}: job {}, term {}, {} events{}\n", file, recordings[i].job, recordings[i].term, recordings[i].after.size(),
+                        recordings[i].was_killed ? ", killed" : "");
+    for (const std::string& sent : recordings[i].sent) std::cout << "    to " << sent << '\n';
+  }
+  return 0;
+}
+
 // One line for each hundred seeds, so that a difference has a place.
 constexpr std::uint64_t kHashLines = 10;
 constexpr std::uint64_t kSeedsPerLine = 100;
@@ -160,6 +182,11 @@ int run(const Options& options, std::string_view program) {
     std::cout << format("seed {}: {}: {}\n  {}\n", failed.seed, failed.what, failed.text, replay(program, options, failed.seed));
   }
   if (!totals.failed.empty()) return 1;
+  if (options.wanted.replay) {
+    std::cout << format("seeds {} to {}: {} recordings of {} events are decided again alike\n", options.wanted.from, totals.next_seed - 1,
+                        totals.recordings, totals.events);
+    return 0;
+  }
   if (options.table && !totals.coverage.unexplained().empty()) {
     std::cout << "these cells are empty and nothing says why: " << totals.coverage.unexplained() << '\n';
     return 1;
@@ -173,6 +200,8 @@ int run(const Options& options, std::string_view program) {
 
 int main(int argc, char** argv) {
   const Options options = parse(argc, argv);
+  // Chooses faster hashes, of which each session needs some. Without it they are the same, only slower.
+  if (sodium_init() < 0) std::cerr << "simulate: libsodium cannot choose its fastest code\n";
   if (options.mutant != 0) {
 #ifdef ELASTIC_RUN_MUTANTS
     mutant::active = options.mutant;
@@ -181,6 +210,7 @@ int main(int argc, char** argv) {
 #endif
   }
   if (!options.check_hashes.empty() || !options.write_hashes.empty()) return hashes(options);
+  if (!options.record.empty()) return record(options);
   if (options.shrink) return shrink_and_print(options);
   if (options.trace) return trace(options, {});
   return run(options, argv[0]);

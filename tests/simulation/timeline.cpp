@@ -16,18 +16,17 @@ void Timeline::at(Ms when_ms, Action action) {
     actions_[slot] = std::move(action);
   }
   heap_.push_back({std::max(when_ms, now_ms_), planned_++, slot});
-  std::ranges::push_heap(heap_, later);
+  std::ranges::push_heap(heap_, Later{});
 }
 
 bool Timeline::step() {
   if (heap_.empty()) return false;
-  std::ranges::pop_heap(heap_, later);
+  std::ranges::pop_heap(heap_, Later{});
   const Entry next = heap_.back();
   heap_.pop_back();
   now_ms_ = next.at_ms;
   ++steps_;
-  const Action action = std::move(actions_[next.slot]);
-  actions_[next.slot] = nullptr;
+  Action action = std::move(actions_[next.slot]);
   free_.push_back(next.slot);
   action();
   return true;

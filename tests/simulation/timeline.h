@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <cstddef>
+#include <new>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace elastic::simulation {
@@ -9,12 +12,76 @@ namespace elastic::simulation {
 // Virtual milliseconds since the beginning of a world.
 using Ms = std::int64_t;
 
+// Something to be done once. What it holds lies within it as long as that is small; most of a world's time went
+// into making room for it elsewhere.
+class Action {
+ public:
+  Action() = default;
+  Action(std::nullptr_t) {}
+  template <class Doing, class Kept = std::decay_t<Doing>>
+    requires(!std::is_same_v<Kept, Action> && std::is_invocable_v<Kept&>)
+  Action(Doing&& doing) : kind_(&kKind<Kept>) {
+    if constexpr (fits<Kept>) new (room_) Kept(std::forward<Doing>(doing));
+    else new (room_) Kept*(new Kept(std::forward<Doing>(doing)));
+  }
+  Action(Action&& other) noexcept { take(other); }
+  Action& operator=(Action&& other) noexcept {
+    if (this == &other) return *this;
+    drop();
+    take(other);
+    return *this;
+  }
+  ~Action() { drop(); }
+
+  void operator()() { kind_->run(room_); }
+
+ private:
+  static constexpr std::size_t kRoom = 48;
+  struct Kind {
+    void (*run)(std::byte* room);
+    void (*move)(std::byte* to, std::byte* from) noexcept;
+    void (*drop)(std::byte* room) noexcept;
+  };
+  template <class Kept>
+  static constexpr bool fits = sizeof(Kept) <= kRoom && alignof(Kept) <= alignof(std::max_align_t) && std::is_nothrow_move_constructible_v<Kept>;
+  template <class Kept>
+  static Kept& in(std::byte* room) {
+    if constexpr (fits<Kept>) return *std::launder(reinterpret_cast<Kept*>(room));
+    else return **std::launder(reinterpret_cast<Kept**>(room));
+  }
+  template <class Kept>
+  static constexpr Kind kKind = {
+      [](std::byte* room) { in<Kept>(room)(); },
+      [](std::byte* to, std::byte* from) noexcept {
+        if constexpr (fits<Kept>) {
+          new (to) Kept(std::move(in<Kept>(from)));
+          in<Kept>(from).~Kept();
+        } else {
+          new (to) Kept*(&in<Kept>(from));
+        }
+      },
+      [](std::byte* room) noexcept {
+        if constexpr (fits<Kept>) in<Kept>(room).~Kept();
+        else delete &in<Kept>(room);
+      }};
+
+  void take(Action& other) noexcept {
+    kind_ = std::exchange(other.kind_, nullptr);
+    if (kind_ != nullptr) kind_->move(room_, other.room_);
+  }
+  void drop() noexcept {
+    if (kind_ != nullptr) kind_->drop(room_);
+    kind_ = nullptr;
+  }
+
+  const Kind* kind_ = nullptr;
+  alignas(std::max_align_t) std::byte room_[kRoom];
+};
+
 // What is going to happen, in the order of its time; what happens at the same millisecond, in the order in
 // which it was planned.
 class Timeline {
  public:
-  using Action = std::function<void()>;
-
   Ms now_ms() const { return now_ms_; }
   void at(Ms when_ms, Action action);
   void after(Ms delay_ms, Action action) { at(now_ms_ + delay_ms, std::move(action)); }
@@ -30,9 +97,11 @@ class Timeline {
     std::uint64_t order;
     std::uint32_t slot;
   };
-  static bool later(const Entry& left, const Entry& right) {
-    return left.at_ms != right.at_ms ? left.at_ms > right.at_ms : left.order > right.order;
-  }
+  struct Later {
+    bool operator()(const Entry& left, const Entry& right) const {
+      return left.at_ms != right.at_ms ? left.at_ms > right.at_ms : left.order > right.order;
+    }
+  };
 
   Ms now_ms_ = 0;
   std::uint64_t planned_ = 0;

@@ -48,6 +48,10 @@ WorkerId Workers::start(int node, std::uint32_t launch, const std::string& job, 
   else if (random_.chance(settings_.saving_percent)) worker.temper = Temper::kSaves;
   Training& training = trainings_[worker.training];
   training.workers.push_back(id);
+  ++training.unaware;
+  worker.place = alive_.size();
+  if (by_rank_.size() <= static_cast<std::size_t>(worker.rank)) by_rank_.resize(static_cast<std::size_t>(worker.rank) + 1);
+  by_rank_[static_cast<std::size_t>(worker.rank)].push_back(id);
   const bool complete = ++training.started == training.world_size;
   all_.push_back(worker);
   alive_.push_back(id);
@@ -99,6 +103,7 @@ void Workers::signal(WorkerId id, int signal) {
     });
   } else if ((signal == kSigTerm || signal == kSigInt) && !worker.told) {
     worker.told = true;
+    if (!worker.doomed) --trainings_[worker.training].unaware;
     if (worker.temper == Temper::kIgnores) return;
     const bool saves = worker.temper == Temper::kSaves;
     const Ms delay_ms = saves ? random_.range(50, 1500) : random_.range(0, 3);
@@ -127,17 +132,24 @@ void Workers::thaw(WorkerId id) {
 void Workers::vanish(WorkerId id) {
   Worker& worker = all_[id];
   if (!worker.alive) return;
+  dies(id, {.signal = kSigKill});
+}
+
+void Workers::dies(WorkerId id, ExitStatus exit) {
+  Worker& worker = all_[id];
   worker.alive = false;
-  worker.exit = {.signal = kSigKill};
-  std::erase(alive_, id);
+  worker.exit = exit;
+  if (!worker.told && !worker.doomed) --trainings_[worker.training].unaware;
+  std::erase(by_rank_[static_cast<std::size_t>(worker.rank)], id);
+  alive_[worker.place] = alive_.back();
+  all_[alive_.back()].place = worker.place;
+  alive_.pop_back();
 }
 
 void Workers::end(WorkerId id, ExitStatus exit) {
   Worker& worker = all_[id];
   if (!worker.alive) return;
-  worker.alive = false;
-  worker.exit = exit;
-  std::erase(alive_, id);
+  dies(id, exit);
   trace_.add(id);
   trace_.add(static_cast<std::uint64_t>(exit.code * 256 + exit.signal));
   if (!exit.success() || worker.told) peers_fail(worker);
@@ -147,10 +159,13 @@ void Workers::end(WorkerId id, ExitStatus exit) {
 // Its connections end, as far as its host can say so.
 void Workers::peers_fail(const Worker& dead) {
   const int host = host_of(dead.node);
-  for (const WorkerId peer : trainings_[dead.training].workers) {
+  Training& training = trainings_[dead.training];
+  if (training.unaware == 0) return;
+  for (const WorkerId peer : training.workers) {
     Worker& other = all_[peer];
     if (!other.alive || other.told || other.doomed || (other.node != dead.node && !network_.reaches(host, host_of(other.node)))) continue;
     other.doomed = true;
+    --training.unaware;
     timeline_.after(random_.range(kPeersFailFromMs, kPeersFailToMs), [this, peer] {
       if (!all_[peer].told) fail(peer, random_.chance(80) ? ExitStatus{.code = 1} : ExitStatus{.signal = kSigAbrt});
     });

@@ -34,6 +34,7 @@ struct Worker {
   bool doomed = false;       // a peer has died, and it is about to notice
   int stopped = 0;           // SIGSTOP, or its host is frozen
   ExitStatus exit = {};
+  std::size_t place = 0;     // among those alive
 };
 
 struct Training {
@@ -46,6 +47,7 @@ struct Training {
   Ms takes_ms = 0;
   int started = 0;
   int succeeded = 0;
+  int unaware = 0;           // alive, and neither told to end nor about to notice a peer's death
   std::vector<WorkerId> workers = {};
 };
 
@@ -79,6 +81,8 @@ class Workers {
   const Training& training(std::size_t index) const { return trainings_[index]; }
   const Training& training_of(const Worker& worker) const { return trainings_[worker.training]; }
   const std::vector<WorkerId>& alive() const { return alive_; }
+  // Those of alive() with this rank, of any training.
+  const std::vector<WorkerId>& alive_with(int rank) const { return by_rank_[static_cast<std::size_t>(rank)]; }
   const std::vector<Training>& trainings() const { return trainings_; }
 
  private:
@@ -87,6 +91,7 @@ class Workers {
   void all_are_there(std::size_t index);
   void try_to_succeed(WorkerId id);
   void end(WorkerId id, ExitStatus exit);
+  void dies(WorkerId id, ExitStatus exit);
   void peers_fail(const Worker& dead);
 
   Timeline& timeline_;
@@ -97,6 +102,7 @@ class Workers {
   std::vector<Worker> all_;
   std::vector<Training> trainings_;
   std::vector<WorkerId> alive_;
+  std::vector<std::vector<WorkerId>> by_rank_;
 };
 
 }  // namespace elastic::simulation

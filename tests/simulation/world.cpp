@@ -53,7 +53,6 @@ void World::begin() {
   timeline_.at(serves_ms, [this] {
     expect_start(-1);
     if (!server_.is_up()) server_.start();
-    shadow_.born(now_ms());
   });
   for (std::size_t i = 0; i < shape_.nodes.size(); ++i) {
     expect_start(1);
@@ -86,6 +85,7 @@ Outcome World::run() {
     while (!(is_over() && workers_.alive().empty())) {
       if (!timeline_.step()) break;
       trace_.add(static_cast<std::uint64_t>(now_ms()));
+      if (network_.changes() + process_changes_ != changes_seen_) look_at_ways();
       if (timeline_.steps() % kLookAtSizes == 0) invariants_.look_at_sizes();
       if (!calm_since_ms_) continue;
       if (!settled && now_ms() >= *calm_since_ms_ + bound_ms) {
@@ -105,6 +105,16 @@ Outcome World::run() {
   outcome.messages = network_.messages();
   outcome.bytes = network_.bytes();
   return outcome;
+}
+
+// Who could talk to the coordinator now.
+void World::look_at_ways() {
+  changes_seen_ = network_.changes() + process_changes_;
+  const bool serves = server_.is_up() && !server_.is_paused();
+  for (const auto& node : nodes_) {
+    const bool awake = node->is_running() && !node->is_disturbed();
+    node->way_is_open(serves && awake && network_.reaches(node->host(), network_.server_host()));
+  }
 }
 
 void World::calm() {
@@ -140,10 +150,10 @@ void World::sniff(ConnectionId id, End from, Bytes bytes) {
   if (id >= taps_.size() || taps_[id].node == nullptr) return;
   Tap& tap = taps_[id];
   protocol::FrameReader& reader = tap.readers[static_cast<std::size_t>(from)];
-  while (reader.next(bytes, 1 << 20) == protocol::FrameReader::Step::kFrame) frame_sent(tap, from, reader.frame());
+  while (reader.next(bytes, 1 << 20) == protocol::FrameReader::Step::kFrame) frame_sent(id, tap, from, reader.frame());
 }
 
-void World::frame_sent(Tap& tap, End from, const protocol::Frame& frame) {
+void World::frame_sent(ConnectionId id, Tap& tap, End from, const protocol::Frame& frame) {
   const Node& node = *tap.node;
   if (protocol::is_agent_message(frame.type) && from == End::kClient) {
     const bool matters = trace_.is_read() || frame.type == FrameType::kNodeJoins || frame.type == FrameType::kNodeStopped ||
@@ -164,9 +174,11 @@ void World::frame_sent(Tap& tap, End from, const protocol::Frame& frame) {
     const auto message = protocol::read_coordinator_message(frame);
     if (!message) invariants_.broken("what is sent can be read", protocol::name_of(frame.type));
     if (trace_.is_read()) line(format("node {} is told {}", node.index(), text(*message)));
+    if (recorder_) recorder_->sends(node.shape().job, id, *message);
     if (const auto* prepare = std::get_if<protocol::PrepareRound>(&*message)) invariants_.sent(node, tap.agent, frame.stamp, *prepare);
     if (const auto* run = std::get_if<protocol::RunWorkers>(&*message)) invariants_.sent(node, tap.agent, frame.stamp, *run);
     if (const auto* end = std::get_if<protocol::EndJob>(&*message)) invariants_.sent(node, tap.agent, frame.stamp, *end);
+    if (const auto* dismiss = std::get_if<protocol::Dismiss>(&*message)) invariants_.sent(node, tap.agent, frame.stamp, *dismiss);
     if (const auto* rejected = std::get_if<protocol::Rejected>(&*message); rejected != nullptr && !rejected->retry_ms) invariants_.turned_away(tap.agent);
   }
   faults_.message_is_sent(frame.type);
@@ -175,7 +187,10 @@ void World::frame_sent(Tap& tap, End from, const protocol::Frame& frame) {
 // --- What nodes do. --------------------------------------------------------------------------------
 
 void World::agent_started(Node&) {}
-void World::agent_died(Node&) { invariants_.look_for_witnesses(); }
+void World::agent_died(Node&) {
+  invariants_.look_for_witnesses();
+  invariants_.knowledge_is_lost();
+}
 
 void World::agent_acts(Node& node, const agent::Effect& effect) {
   const auto* warn = std::get_if<agent::Warn>(&effect);
@@ -185,9 +200,10 @@ void World::agent_acts(Node& node, const agent::Effect& effect) {
   faults_.agent_acts(effect.index());
 }
 
-void World::agent_finished(Node& node, const protocol::Verdict& verdict) {
-  invariants_.agent_finished(node, verdict);
+void World::agent_finished(Node& node, const agent::Finish& end) {
+  invariants_.agent_finished(node, end);
   invariants_.look_for_witnesses();
+  invariants_.knowledge_is_lost();
 }
 
 void World::workers_start(Node& node, const agent::StartWorkers& order, protocol::Incarnation incarnation) {
@@ -204,10 +220,16 @@ void World::hosting_node_left() { server_.leave(); }
 
 void World::coordinator_takes(const std::string& job, const job::Event& event, std::int64_t now_ms) {
   shadow_.takes(job, server_.find(job), event, now_ms);
+  if (recorder_) recorder_->takes(job, *server_.find(job), event, now_ms);
+}
+
+void World::coordinator_logs(const std::string& job, const std::string& text) {
+  if (recorder_) recorder_->logs(job, text);
 }
 
 void World::coordinator_has_acted() {
   for (auto& [job, before] : places_) {
+    if (recorder_) recorder_->has_acted(job, server_.find(job));
     const Place now = place_of(job);
     if (now == before) continue;
     before = now;
@@ -219,6 +241,7 @@ void World::coordinator_has_acted() {
 
 void World::coordinator_is_gone() {
   shadow_.forget();
+  if (recorder_) recorder_->killed();
   invariants_.look_for_witnesses();
   for (auto& [job, before] : places_) before = Place::kDown;
   if (trace_.is_read()) line("coordinator: it is gone");

@@ -15,6 +15,7 @@
 #include "tests/simulation/invariants.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/node.h"
+#include "tests/simulation/recorder.h"
 #include "tests/simulation/server.h"
 #include "tests/simulation/shadow.h"
 #include "tests/simulation/shape.h"
@@ -48,6 +49,9 @@ class World {
   // Step by step, for benchmarks: until `until` is true or nothing is left to happen.
   bool run_until(const std::function<bool()>& until);
   void begin();
+  // Writes down what coordinators are told; to be called first.
+  void record() { recorder_.emplace(shape_.check_phases > 0); }
+  Recorder* recorder() { return recorder_ ? &*recorder_ : nullptr; }
 
   const Shape& shape() const { return shape_; }
   Timeline& timeline() { return timeline_; }
@@ -78,13 +82,16 @@ class World {
   void agent_started(Node& node);
   void agent_acts(Node& node, const agent::Effect& effect);
   void agent_died(Node& node);
-  void agent_finished(Node& node, const protocol::Verdict& verdict);
+  void agent_finished(Node& node, const agent::Finish& end);
   void workers_start(Node& node, const agent::StartWorkers& order, protocol::Incarnation incarnation);
   void worker_started(WorkerId id);
   void host_thawed(Node& node);
   void hosting_node_left();
   void coordinator_takes(const std::string& job, const job::Event& event, std::int64_t now_ms);
   void coordinator_has_acted();
+  // A process was started, stopped, continued, or has ended.
+  void process_changes() { ++process_changes_; }
+  void coordinator_logs(const std::string& job, const std::string& text);
   void coordinator_is_gone();
   // Where a job is, as rows of the table have it.
   Place place_of(const std::string& job) const;
@@ -95,8 +102,9 @@ class World {
     protocol::AgentId agent = 0;
     protocol::FrameReader readers[2];
   };
-  void frame_sent(Tap& tap, End from, const protocol::Frame& frame);
+  void frame_sent(ConnectionId id, Tap& tap, End from, const protocol::Frame& frame);
   bool is_over() const;
+  void look_at_ways();
 
   Shape shape_;
   Timeline timeline_;
@@ -109,8 +117,11 @@ class World {
   Invariants invariants_;
   Faults faults_;
   Shadow shadow_;
+  std::optional<Recorder> recorder_;
   std::deque<Tap> taps_;  // by connection
   int starts_expected_ = 0;
+  std::uint64_t process_changes_ = 0;
+  std::uint64_t changes_seen_ = ~0ULL;
   std::uint16_t next_port_ = 30'000;
   bool serves_ = true;
   std::optional<Ms> calm_since_ms_;

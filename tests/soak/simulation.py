@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 import common
 from common import BenchError, positive
@@ -32,7 +33,11 @@ def main():
     if args.faulty_rounds:
         command += ["--faulty-rounds", str(args.faulty_rounds)]
     print(" ".join(command), file=sys.stderr)
-    return subprocess.run(command, check=False).returncode
+    began = time.monotonic()
+    status = subprocess.run(command, check=False).returncode
+    print(f"{time.monotonic() - began:.0f} s by the wall clock, {args.jobs} processes; go on behind the last seed "
+          "with --from")
+    return status
 
 
 common.run_main(main)

@@ -18,23 +18,31 @@ FLOORS = [
     ["cli"],
 ]
 
-# The rooms of rendezvous/ and what each may include of the others.
+# The rooms of rendezvous/ and health/ and what each may include of the others.
 ROOMS = {
     "rendezvous/protocol": [],
     "rendezvous/membership": ["rendezvous/protocol"],
     "rendezvous/store": [],
     "rendezvous/transport": ["rendezvous/protocol", "rendezvous/membership"],
     "rendezvous/locate": ["rendezvous/protocol", "rendezvous/membership"],
+    "health/words": [],
+    "health/judge": [],
+    "health/host": ["health/words"],
+    "health/report": ["health/words", "health/judge"],
+    "health/probe": ["health/words"],
 }
 
 # What is pure: it decides, and does nothing. A folder, or one thing (its .h, .cpp and _test.cpp).
 PURE = [
     "src/agent", "src/job", "src/report",
-    "rendezvous/membership", "rendezvous/protocol",
+    "rendezvous/membership", "rendezvous/protocol", "rendezvous/locate/claim", "rendezvous/locate/hosting",
     "rendezvous/store/codec", "rendezvous/store/keyspace", "rendezvous/store/requests",
     "cli/flag_table", "cli/argv_normalizer", "cli/parse", "cli/flag_checks", "cli/rdzv_conf",
     "cli/launch_plan", "cli/program", "cli/detect",
     "health/judge",
+    "health/words",
+    "health/host/facts", "health/host/thresholds", "health/host/judge_host", "health/host/hook",
+    "health/report",
     "src/output/lines",
 ]
 
@@ -68,6 +76,7 @@ WALLS = [
     (r"nlohmann/.*", r"src/base/json\.cpp", 1),
     (r"uv\.h|uv/.*", r"src/net/[^/]+\.cpp", None),
     (r"sodium\.h|sodium/.*", r"rendezvous/protocol/proof\.cpp", 1),
+    (r"ares(_.*)?\.h", r"src/net/names\.cpp", 1),
 ]
 
 # CMake targets that bring libuv, sockets, threads or processes with them.

@@ -72,6 +72,8 @@ BETWEEN_ROOMS = [
     ("rendezvous/protocol", "rendezvous/transport"),
     ("rendezvous/transport", "rendezvous/store"),
     ("rendezvous/locate", "rendezvous/transport"),
+    ("health/probe", "health/judge"),
+    ("health/words", "health/probe"),
 ]
 ALLOWED = [
     ("cli", "src/runtime"),
@@ -105,7 +107,7 @@ def test_an_include_between_neighbours_is_found(house, user, used):
 
 
 @pytest.mark.parametrize("user,used", BETWEEN_ROOMS)
-def test_an_include_between_the_rooms_of_rendezvous_is_found(house, user, used):
+def test_an_include_between_the_rooms_of_a_folder_is_found(house, user, used):
     broken = house(include(user, used))
     assert [line for line in broken if line.startswith(f"{user}/bad_user.h:1:") and
             f"{user} may not include from {used}" in line]
@@ -198,6 +200,7 @@ def test_doctest_is_for_tests_only(house):
     ("src/runtime/bad.cpp", "CLI/CLI.hpp"), ("cli/bad.h", "CLI/App.hpp"),
     ("src/runtime/bad.cpp", "uv.h"), ("src/net/bad.h", "uv.h"),
     ("src/runtime/bad.cpp", "sodium.h"), ("rendezvous/protocol/session.cpp", "sodium/utils.h"),
+    ("src/net/bad.cpp", "ares.h"), ("rendezvous/locate/bad.cpp", "ares_dns.h"),
 ])
 def test_a_heavy_header_outside_its_wall_is_found(house, path, header):
     broken = house({path: f"#include <{header}>"})

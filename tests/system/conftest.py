@@ -119,3 +119,22 @@ def deaf_server(tmp_path):
     serving = DeafServer(tmp_path / "deaf")
     yield serving
     serving.close()
+
+
+@pytest.fixture
+def file_server(tmp_path):
+    """file_server(options...): a file_server.FileServer to be mounted at `logs`."""
+    from file_server import FileServer
+
+    if not os.path.exists("/dev/fuse") or os.geteuid() != 0:
+        pytest.skip("needs /dev/fuse, and root to mount")
+    (tmp_path / "logs").mkdir()
+    made = []
+
+    def serve(**options):
+        made.append(FileServer(tmp_path / "logs", **options))
+        return made[0]
+
+    yield serve
+    for serving in made:
+        serving.close()

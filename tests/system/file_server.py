@@ -15,14 +15,15 @@ DIRECT_IO = 1  # every write comes here at once
 
 class FileServer(DeafServer):
     """Files and directories in memory, mounted as a DeafServer is. Every write of at most 4 KiB takes
-    `write_seconds`; nothing is answered any more once `deaf_after` bytes were written, or from the first request
-    of the kind `deaf_at` on."""
+    `write_seconds`; nothing is answered any more once `deaf_after` bytes were written, or from a request of the
+    kind `deaf_at` on that comes after `answered` others of that kind."""
 
-    def __init__(self, directory, write_seconds=0.0, deaf_after=None, deaf_at=None):
+    def __init__(self, directory, write_seconds=0.0, deaf_after=None, deaf_at=None, answered=0):
         super().__init__(directory)
         self._write_seconds = write_seconds
         self._deaf_after = deaf_after
         self._deaf_at = deaf_at
+        self._left = answered
         self._files = {1: {}}  # by node: a directory's names and nodes, or a file's bytes
         self._written = 0
 
@@ -50,7 +51,9 @@ class FileServer(DeafServer):
             if operation == WRITE and self._deaf_after is not None and self._written >= self._deaf_after:
                 self.asked.set()
             if operation == self._deaf_at:
-                self.asked.set()
+                self._left -= 1
+                if self._left < 0:
+                    self.asked.set()
             if self.asked.is_set():
                 continue
             answer = self._answer(operation, node, request[REQUEST.size:])

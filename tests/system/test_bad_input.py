@@ -43,7 +43,7 @@ def refused(elastic_run, script, tmp_path):
     ["--nproc-per-node=99999999999999999999"], ["--nproc-per-node=1.5"], ["--nproc-per-node="],
     ["--nproc-per-node=many"], ["--nproc-per-node=xpu"],
     ["--nnodes=0"], ["--nnodes=-1"], ["--nnodes=2:1"], ["--nnodes=0:2"], ["--nnodes=1:2:3"],
-    ["--nnodes=x"], ["--nnodes="], ["--nnodes=:"], ["--nnodes=2"],
+    ["--nnodes=x"], ["--nnodes="], ["--nnodes=:"], ["--nnodes=2", "--standalone"],
     ["--max-restarts=-1"], ["--max-restarts=x"], ["--max-restarts=1e3"],
     ["--monitor-interval=0"], ["--monitor-interval=x"], ["--monitor-interval=nan"],
     ["--shutdown-timeout=-1"], ["--shutdown-timeout=soon"], ["--shutdown-timeout=999999999999"],

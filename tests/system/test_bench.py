@@ -1,4 +1,5 @@
 """A short run of each bench: that it runs to its end and prints what it promises. Its figures say nothing."""
+# ctest: release-only
 
 import json
 import pathlib
@@ -46,6 +47,39 @@ def test_restart_compares_all_launchers_and_judges_the_goal(elastic_run, tmp_pat
     assert goal["reached"] == (goal["median"] <= 1.3)
     assert ("MISSED" in result.stdout) == (not goal["reached"])
     assert all(took > 0 for rounds in found["failure_to_step_ms"].values() for took in rounds.values())
+
+
+BREAKS_ONCE = """#!/bin/sh
+case "$*" in
+*fashion_mnist*)
+  if mkdir {broke} 2>/dev/null; then
+    echo "rank 1 kills itself at step 8"
+    echo "    self._capture_process_failures("
+    echo "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)"
+    exit 1
+  fi ;;
+esac
+exec {torchrun} "$@"
+"""
+
+
+def test_restart_counts_the_runs_that_torchruns_own_mistake_has_ended(elastic_run, tmp_path):
+    real, fake = pathlib.Path(sys.prefix) / "bin", tmp_path / "venv/bin"
+    fake.mkdir(parents=True)
+    (fake / "python3").write_text(f'#!/bin/sh\nexec {real / "python3"} "$@"\n')
+    (fake / "torchrun").write_text(BREAKS_ONCE.format(broke=tmp_path / "broke", torchrun=real / "torchrun"))
+    for program in fake.iterdir():
+        program.chmod(0o755)
+    result = elastic_run.start("restart", "--ranks=1", "--runs=1", "--restarts=1", "--torchrun-runs=1",
+                               "--torchrun-restarts=1", "--training-runs=1", "--training-ranks=2",
+                               "--json", tmp_path / "figures.json", program=[ROOT / "scripts/bench"],
+                               env={"ELASTIC_RUN_BINARY": str(elastic_run.binary),
+                                    "ELASTIC_RUN_VENV": str(fake.parent)}).wait(timeout=110)
+    assert result.returncode == 0, result
+    found = json.loads((tmp_path / "figures.json").read_text())
+    # It may break once more, really.
+    assert found["broken_runs"]["elastic-run"] == 0 and found["broken_runs"]["torchrun"] >= 1
+    assert found["failure_to_step_ms"]["torchrun"]["0"] > 0
 
 
 def test_guardian_prints_time_and_memory_and_judges_both(elastic_run, tmp_path):
@@ -178,3 +212,42 @@ def test_tee_compares_speed_and_delay_and_judges_each_goal(elastic_run, tmp_path
     printed = re.findall(r"^ *(reached|MISSED)  ", result.stdout, re.MULTILINE)
     assert printed == ["reached" if (median <= bound if side == "<=" else median >= bound) else "MISSED"
                        for median, side, bound in expected]
+
+
+def test_rendezvous_counts_what_each_node_costs_and_judges_each_goal(elastic_run, tmp_path):
+    result = elastic_run.start("rendezvous", "--nodes=3,6", "--runs=1", "--torchrun-nodes=0", "--json",
+                               tmp_path / "figures.json", program=[ROOT / "scripts/bench"],
+                               env={"ELASTIC_RUN_BINARY": str(elastic_run.binary)}).wait(timeout=110)
+    assert result.returncode == 0, result
+    found = json.loads((tmp_path / "figures.json").read_text())
+    for nodes, (run,) in found["runs"].items():
+        assert run["nodes"] == int(nodes)
+        assert 0 < run["started_ms"] <= run["formed_ms"] and run["spawns_ms"] > 0
+        # Both processes killed: the lease is waited for, and not counted.
+        assert 0 < run["again_guardian_ms"] and 0 < run["again_killed_ms"] < run["killed_ms"]
+        assert run["agent_cpu_ms"] > 0 and 100 < run["bytes_per_agent"] < 10_000
+        assert 4 <= run["messages_per_agent"] < 100
+        assert all(kib > 0 for kib in (*run["coordinator_kib"], *run["agent_kib"]))
+    formed, again, *flat = found["goals"]
+    few, many = (found["runs"][nodes][0] for nodes in ("3", "6"))
+    assert formed["median"] == pytest.approx(many["formed_ms"] / many["spawns_ms"]) and formed["bound"] == 3
+    assert again["max"] == pytest.approx(max(many["again_guardian_ms"], many["again_killed_ms"]) / 1000)
+    assert flat[-1]["median"] == pytest.approx(many["bytes_per_agent"] / few["bytes_per_agent"])
+    printed = re.findall(r"^ *(reached|MISSED)  ", result.stdout, re.MULTILINE)
+    assert printed == ["reached" if goal["reached"] else "MISSED" for goal in found["goals"]]
+
+
+def test_failures_measures_each_and_judges_each_goal(elastic_run, tmp_path):
+    result = elastic_run.start("failures", "--runs=1", "--torchrun=0", "--only=worker,launcher,node,late,round", "--json",
+                               tmp_path / "figures.json", program=[ROOT / "scripts/bench"],
+                               env={"ELASTIC_RUN_BINARY": str(elastic_run.binary)}).wait(timeout=110)
+    assert result.returncode == 0, result
+    figures = json.loads((tmp_path / "figures.json").read_text())["figures"]
+    assert [(figure["goal_ms"], len(figure["ours_ms"])) for figure in figures] == [
+        (20, 5), (500, 1), (500, 1), (500, 1), (None, 1)]
+    worker, launcher, node, late, new_round = (figure["ours_ms"] for figure in figures)
+    assert all(took > 0 for took in (*worker, *launcher, *new_round))
+    # Less the lease and the delay of scale_up: were these not waited for, they would be far below.
+    assert all(took > -100 for took in (*node, *late))
+    printed = re.findall(r"^ *(reached|MISSED)  ", result.stdout, re.MULTILINE)
+    assert printed == ["reached" if figure["reached"] else "MISSED" for figure in figures if figure["goal_ms"]]

@@ -260,11 +260,11 @@ def test_joined_options_take_an_equals_sign_whatever_the_python(understood):
 
 
 def test_one_warning_names_every_flag_without_effect(elastic_run, train):
-    result = elastic_run("--dry-run", "--exclude-straggler", "--network_check", train, env={"PET_NODE_UNIT": "2"})
+    result = elastic_run("--dry-run", "--auto_tunning", "--precheck=2", train, env={"PET_COMM_PERF_TEST": "1"})
     assert result.returncode == 0
     warnings = [line for line in result.stderr.splitlines() if "no effect" in line]
     assert len(warnings) == 1, result
-    assert all(name in warnings[0] for name in ("--exclude-straggler", "--network_check", "PET_NODE_UNIT=2")), result
+    assert all(name in warnings[0] for name in ("--auto_tunning", "--precheck=2", "PET_COMM_PERF_TEST")), result
 
 
 def test_flags_with_nothing_to_do_are_silent(elastic_run, train):

@@ -12,7 +12,7 @@ import threading
 
 import harness
 import pytest
-from file_server import RENAME, FileServer
+from file_server import RENAME
 
 SH = ["--no-python", "sh", "-c"]
 QUIET = {"OMP_NUM_THREADS": "1"}
@@ -288,23 +288,6 @@ def test_a_disk_that_gets_full_before_a_restart_costs_the_logs_and_no_training(
 
 
 # --- A log directory that hangs in the middle of writing, or is slow
-
-@pytest.fixture
-def file_server(tmp_path):
-    """file_server(options...): a FileServer to be mounted at `logs`."""
-    if not os.path.exists("/dev/fuse") or os.geteuid() != 0:
-        pytest.skip("needs /dev/fuse, and root to mount")
-    (tmp_path / "logs").mkdir()
-    made = []
-
-    def serve(**options):
-        made.append(FileServer(tmp_path / "logs", **options))
-        return made[0]
-
-    yield serve
-    for serving in made:
-        serving.close()
-
 
 @pytest.mark.parametrize("restarts", [0, 1])
 def test_training_goes_on_and_ends_where_the_log_directory_stops_answering_in_the_middle(

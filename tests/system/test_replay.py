@@ -32,7 +32,8 @@ def test_a_recorded_job_is_replayed_with_its_decisions_and_their_reasons(elastic
     assert len(formed) == 3 and formed[0] == "", text
     assert all(re.fullmatch(rf", because {failure}", reason) for reason in formed[1:]), formed
     assert len(re.findall(TIME + rf"session 0 says that in round \d {failure}\n", text)) == 2
-    assert re.search(r"    to session 0: prepare round 2 as node 0 of 1, its first rank 0 of 1; restart 2 of 3, because", text)
+    assert re.search(r"    to session 0: prepare round 2 as node 0 of 1, its first rank 0 of 1; "
+                     r"restart 2 of 3, because", text)
     assert re.search(r"    now: running, round 2, 1 node\b", text)
     assert text.endswith("\nthe job has succeeded in round 2, after 2 restarts\n")
     assert elastic_run("--replay", recorded).stdout == text
@@ -95,7 +96,8 @@ def test_what_cannot_be_recorded_or_replayed_is_refused_with_the_reason(elastic_
 def test_a_recording_that_fails_or_hangs_costs_one_warning_and_not_the_job(elastic_run, tmp_path):
     full = elastic_run("--record=/dev/full", "--max-restarts=3", *FAILS_TWICE)
     assert full.returncode == 0, full
-    assert full.stderr.count("warning: --record=/dev/full: No space left on device; going on without the recording\n") == 1
+    warning = "warning: --record=/dev/full: No space left on device; going on without the recording\n"
+    assert full.stderr.count(warning) == 1
     os.mkfifo(tmp_path / "nobody")  # to open it waits for a reader
     hangs = elastic_run("--record=nobody", "--max-restarts=3", *FAILS_TWICE)
     assert hangs.returncode == 0, hangs
@@ -129,4 +131,5 @@ def test_a_recording_can_be_read_while_the_job_runs(elastic_run, tmp_path):
 
 def test_the_recording_is_in_the_plan(elastic_run):
     result = elastic_run("--dry-run=json", "--record=run.jsonl", "--no-python", "true")
-    assert json.loads(result.stdout)["plan"]["recording"] == {"value": "run.jsonl", "origin": "command line: --record=run.jsonl"}
+    recording = json.loads(result.stdout)["plan"]["recording"]
+    assert recording == {"value": "run.jsonl", "origin": "command line: --record=run.jsonl"}

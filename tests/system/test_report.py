@@ -61,7 +61,8 @@ def test_what_is_no_report_is_refused_with_the_reason(elastic_run, failed, tmp_p
             (["--report=nowhere"], "--report=nowhere: No such file or directory; name a run's log directory"),
             (["--report=bad"], "bad/failure.json"),
             (["--report", run, "--html=empty"], "--html=empty: Is a directory; name a file that can be written"),
-            (["--report", run, "--max-restarts=1"], "--max-restarts=1: --report starts no job; leave it out, or --report"),
+            (["--report", run, "--max-restarts=1"],
+             "--max-restarts=1: --report starts no job; leave it out, or --report"),
             (["--html=x", "true"], "--html=x: it is for the page that --report makes"),
     ]:
         result = elastic_run(*arguments)

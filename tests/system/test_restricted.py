@@ -1,5 +1,7 @@
 """Places that lack something: old kernels, filters of system calls, no /proc, nothing to write to, low
-limits. elastic-run works there, or says what it lacks. (The sanitizers need /proc, processes and descriptors themselves.)"""
+limits. elastic-run works there, or says what it lacks.
+
+The sanitizers need /proc, processes and descriptors themselves."""
 # ctest: release-only
 
 import os

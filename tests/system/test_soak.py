@@ -9,7 +9,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 def test_nothing_that_many_ranks_write_is_lost_or_mixed(elastic_run, tmp_path):
     """Each kind of output once: files, tee, filters, rotation, consoles."""
-    result = elastic_run.start("output", "--seconds=1", "--ranks=16", "--bytes=600000", "--spread=0", "--json", tmp_path / "found",
+    result = elastic_run.start("output", "--seconds=1", "--ranks=16", "--bytes=600000", "--spread=0",
+                               "--json", tmp_path / "found",
                                program=[ROOT / "scripts/soak"],
                                env={"ELASTIC_RUN_BINARY": str(elastic_run.binary)}).wait(timeout=110)
     assert result.returncode == 0, result
@@ -34,3 +35,22 @@ def test_memory_and_descriptors_stay_flat_over_restarts(elastic_run, tmp_path):
         for samples in run["samples"].values():
             assert [sample["attempt"] for sample in samples] == list(range(0, 300, 15))
             assert all(sample["private"] > 0 and sample["descriptors"] > 0 for sample in samples)
+
+
+def test_nodes_come_and_go_for_a_minute_and_the_living_go_on(elastic_run, tmp_path):
+    result = elastic_run.start("churn", "--seconds=35", "--json", tmp_path / "found", program=[ROOT / "scripts/soak"],
+                               env={"ELASTIC_RUN_BINARY": str(elastic_run.binary)}).wait(timeout=110)
+    assert result.returncode == 0, result
+    assert result.stdout.endswith("verdict: the living went on, no rank was there twice\n")
+    runs = json.loads((tmp_path / "found").read_text())["runs"]
+    churn, flap = runs["no budgets"], runs["default budgets"]
+    assert churn["kills"] >= 5 and churn["again_ms"] and churn["workers"] >= 3 * churn["rounds"] > 0
+    assert flap["kills"] == 3 and len(flap["again_ms"]) == 3 and flap["kept_out_ms"] > 8000
+
+
+def test_a_busy_machine_is_no_lost_node(elastic_run, tmp_path):
+    result = elastic_run.start("load", "--seconds=6", "--hogs=12", "--json", tmp_path / "found",
+                               program=[ROOT / "scripts/soak"],
+                               env={"ELASTIC_RUN_BINARY": str(elastic_run.binary)}).wait(timeout=60)
+    assert result.returncode == 0, result
+    assert json.loads((tmp_path / "found").read_text())["wrong"] is None

@@ -168,8 +168,8 @@ def test_no_line_is_drawn_where_it_could_not_be_or_not_alone(elastic_run, option
 def test_no_line_is_drawn_where_one_stream_is_a_pipe(elastic_run, stream):
     """What is behind the pipe (tee, less) may write to the terminal, too."""
     screen = Screen()
-    running = at(screen, elastic_run, "--shutdown-timeout=2", *SH, "trap '' TERM; touch up; while :; do sleep 0.2; done",
-                 **{stream: subprocess.PIPE})
+    running = at(screen, elastic_run, "--shutdown-timeout=2", *SH,
+                 "trap '' TERM; touch up; while :; do sleep 0.2; done", **{stream: subprocess.PIPE})
     harness.wait_until((elastic_run.directory / "up").exists)
     running.send_signal(signal.SIGTERM)
     result = running.wait()

@@ -37,8 +37,9 @@ void ConsoleBuffer::add(int source, std::string_view lines) {
 void ConsoleBuffer::add_raw(int source, std::string_view bytes) {
   if (bytes.empty()) return;
   std::size_t fits = 0;
-  if (!dropping_ && !given_up_ && size() < max_bytes_) {
-    const std::size_t room = max_bytes_ - size();
+  const std::size_t bound = max_bytes_ + rest_bytes_;
+  if (!dropping_ && !given_up_ && size() < bound) {
+    const std::size_t room = bound - size();
     fits = bytes.size() <= room ? bytes.size()
                                 : bytes.substr(0, room).rfind('\n') + 1;  // npos + 1 == 0
   }
@@ -52,6 +53,27 @@ void ConsoleBuffer::add_raw(int source, std::string_view bytes) {
   const Dropped lost = count(source, bytes.substr(fits));
   untold_ += lost;
   dropped_ += lost;
+}
+
+void ConsoleBuffer::expect_rest(std::size_t bytes) {
+  rest_bytes_ = bytes;
+  expects_rest_ = true;
+}
+
+// As much room is left behind the rest as there usually is when lines are taken again.
+void ConsoleBuffer::rest_has_come() {
+  expects_rest_ = false;
+  rest_bytes_ = size() - std::min(size(), max_bytes_ / 2);
+  forget_rest();
+}
+
+// The memory of a large rest goes with it.
+void ConsoleBuffer::forget_rest() {
+  if (expects_rest_ || size() > max_bytes_ / 2) return;
+  rest_bytes_ = 0;
+  if (waiting_.capacity() <= 2 * max_bytes_) return;
+  waiting_.erase(0, std::exchange(taken_, 0));
+  waiting_.shrink_to_fit();
 }
 
 void ConsoleBuffer::end_line() {
@@ -97,6 +119,7 @@ bool ConsoleBuffer::take(std::string& bytes, std::size_t max_bytes) {
     taken_ += count_taken;
     if (empty()) waiting_.erase(0, std::exchange(taken_, 0));
   }
+  forget_rest();
   resume();
   return !bytes.empty();
 }

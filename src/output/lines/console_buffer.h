@@ -39,6 +39,11 @@ class ConsoleBuffer {
   // Adds bytes of a terminal as they are: no line end is put before them.
   void add_raw(int source, std::string_view bytes);
 
+  // The last of those who write have ended: between the two calls so many bytes more may wait. What has come by then
+  // keeps its place; the usual bound holds again once what waits has shrunk to half of it.
+  void expect_rest(std::size_t bytes);
+  void rest_has_come();
+
   // Ends the line that was begun, if there is one.
   void end_line();
   // Whether what was added last ends with a line end, or nothing was.
@@ -63,9 +68,12 @@ class ConsoleBuffer {
   void append(std::string_view bytes);
   Dropped count(int source, std::string_view bytes);
   void resume();
+  void forget_rest();
 
   Notice notice_;
   std::size_t max_bytes_;
+  std::size_t rest_bytes_ = 0;  // beyond max_bytes_
+  bool expects_rest_ = false;
   LineOf line_of_;
   std::string waiting_;
   std::size_t taken_ = 0;  // of waiting_

@@ -175,3 +175,48 @@ TEST_CASE("what a console that is given up has not taken is counted, with all th
   CHECK(!buffer.take(taken, 100));
   CHECK(dropped_text(buffer.dropped(), "gone").ends_with("were dropped: gone"));
 }
+
+TEST_CASE("a rest that is expected waits beyond the bound, and lines find room behind it") {
+  ConsoleBuffer buffer(Notice::kInPlace, 100);
+  const std::string line(49, 'x');
+  buffer.expect_rest(1000);
+  buffer.add(0, line + "\n");
+  CHECK(take(buffer).size() == 50);  // it may be taken from meanwhile
+  for (int i = 0; i < 22; ++i) buffer.add(0, line + "\n");
+  CHECK(buffer.size() == 1100);
+  CHECK(buffer.dropped().lines == 0);
+  buffer.rest_has_come();
+  buffer.add(1, line + "\n");  // half of the usual bound
+  CHECK(buffer.dropped().lines == 0);
+  buffer.add(1, "no more\n");
+  CHECK(buffer.dropped().lines == 1);
+}
+
+TEST_CASE("a rest larger than expected is dropped from there on") {
+  ConsoleBuffer buffer(Notice::kNone, 100);
+  buffer.expect_rest(50);
+  buffer.add(0, std::string(149, 'x') + "\n");
+  buffer.add(0, "no more\n");
+  CHECK(buffer.size() == 150);
+  CHECK(buffer.dropped().lines == 1);
+}
+
+TEST_CASE("once a rest has been taken the usual bound holds, and its memory is free") {
+  ConsoleBuffer buffer(Notice::kNone, 1000);
+  buffer.expect_rest(1'000'000);
+  buffer.add(0, std::string(900'000, 'x') + "\n");
+  buffer.rest_has_come();
+  std::string bytes;
+  while (buffer.size() > 500) REQUIRE(buffer.take(bytes, 1000));
+  CHECK(buffer.memory() <= 2000);
+  buffer.add(0, std::string(1000, 'x') + "\n");
+  CHECK(buffer.dropped().lines == 1);
+}
+
+TEST_CASE("a rest that has not come leaves the usual bound") {
+  ConsoleBuffer buffer(Notice::kNone, 100);
+  buffer.expect_rest(1000);
+  buffer.rest_has_come();
+  buffer.add(0, std::string(200, 'x') + "\n");
+  CHECK(buffer.dropped().lines == 1);
+}

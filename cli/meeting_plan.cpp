@@ -1,0 +1,307 @@
+#include "cli/meeting_plan.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "src/base/limits.h"
+#include "src/base/text.h"
+
+namespace elastic::cli {
+namespace {
+
+using StoreKind = runtime::StoreSettings::Kind;
+using ScaleUp = protocol::JobRules::ScaleUp;
+
+constexpr std::uint16_t kDefaultPort = 29400;
+constexpr std::int64_t kSecond = 1000;
+// torchrun's, of which its patience with a silent node is the product.
+constexpr std::int64_t kKeepAliveSeconds = 5;
+constexpr std::int64_t kKeepAliveAttempts = 3;
+// torchrun's for static, whose key is another one.
+constexpr std::int64_t kStaticTimeoutSeconds = 900;
+
+struct Secret {
+  std::string text;
+  std::string origin;
+};
+
+Result<Secret> find_secret(const RdzvConf& conf, const ParsedFlags& flags, const agent::Environment& environment,
+                           const HostView& host) {
+  const std::string* file = conf.find("token_file");
+  if (file == nullptr) {
+    return Secret{agent::lookup(environment, agent::kSecretVariable).value_or(""),
+                  format("environment: {}", agent::kSecretVariable)};
+  }
+  const auto text = host.read_file(*file, limits::kAgentSecretBytes);
+  if (!text) {
+    return fail(flags.input(FlagId::kRdzvConf), format("token_file={}: {}", printable(*file), text.error().reason),
+                "name a file that holds the job's secret");
+  }
+  std::string secret(trim(*text));
+  if (secret.empty()) {
+    return fail(flags.input(FlagId::kRdzvConf), format("token_file={} is empty", printable(*file)),
+                "write the job's secret into it");
+  }
+  return Secret{std::move(secret), format("file {}", printable(*file))};
+}
+
+std::int64_t loss_timeout_ms(const RdzvConf& conf) {
+  if (const auto seconds = conf.integer("loss_timeout")) return *seconds * kSecond;
+  const auto interval = conf.integer("keep_alive_interval");
+  const auto attempts = conf.integer("keep_alive_max_attempt");
+  if (!interval && !attempts) return runtime::MeetingSettings{}.loss_timeout_ms;
+  const std::int64_t seconds = interval.value_or(kKeepAliveSeconds) * attempts.value_or(kKeepAliveAttempts);
+  return std::clamp<std::int64_t>(seconds, 1, limits::kMaxTimeoutSeconds) * kSecond;
+}
+
+class MeetingPlanner {
+ public:
+  MeetingPlanner(const ParsedFlags& flags, const CheckedFlags& checked, const agent::Environment& environment,
+                 const HostView& host, LaunchPlan& plan)
+      : flags_(flags), checked_(checked), environment_(environment), host_(host), plan_(plan) {}
+
+  Status plan() {
+    for (const auto part : {&MeetingPlanner::plan_terms, &MeetingPlanner::plan_endpoint, &MeetingPlanner::plan_rank,
+                            &MeetingPlanner::plan_store, &MeetingPlanner::plan_secret}) {
+      if (const Status done = (this->*part)(); !done) return done;
+    }
+    plan_rules();
+    return {};
+  }
+
+ private:
+  Status plan_terms();
+  Status plan_endpoint();
+  Status plan_place();
+  Status plan_rank();
+  Status plan_store();
+  Status plan_secret();
+  void plan_rules();
+
+  bool is_static() const { return checked_.meeting == Meeting::kStatic; }
+  std::optional<std::string> variable(std::string_view name) const { return agent::lookup(environment_, name); }
+  std::int64_t milliseconds(std::string_view key, std::int64_t otherwise) const {
+    const auto seconds = checked_.rdzv_conf.integer(key);
+    return seconds ? *seconds * kSecond : otherwise;
+  }
+  void entry(std::string name, std::string value, std::string origin) {
+    plan_.entries.push_back({std::move(name), std::move(value), std::move(origin)});
+  }
+
+  const ParsedFlags& flags_;
+  const CheckedFlags& checked_;
+  const agent::Environment& environment_;
+  const HostView& host_;
+  LaunchPlan& plan_;
+};
+
+Status MeetingPlanner::plan_terms() {
+  protocol::JobTerms& terms = plan_.settings.node.terms;
+  if (checked_.nodes.max > static_cast<std::int64_t>(limits::kNodesPerJob)) {
+    return fail(flags_.input(FlagId::kNnodes), format("a job has at most {} nodes", limits::kNodesPerJob),
+                "ask for fewer");
+  }
+  terms.max_nodes = static_cast<int>(checked_.nodes.max);
+  // The static backend waits for all of them, as torchrun's does.
+  terms.min_nodes = is_static() ? terms.max_nodes : static_cast<int>(checked_.nodes.min);
+  const auto unit = checked_.rdzv_conf.integer("node_unit");
+  terms.node_unit = static_cast<int>(unit.value_or(flags_.integer(FlagId::kNodeUnit)));
+  const int least = (terms.min_nodes + terms.node_unit - 1) / terms.node_unit * terms.node_unit;
+  if (least > terms.max_nodes) {
+    return fail(flags_.input(FlagId::kNodeUnit),
+                format("no multiple of {} lies between {} and {} nodes", terms.node_unit, terms.min_nodes, terms.max_nodes),
+                "choose --nnodes and --node-unit so that one does");
+  }
+  if (terms.node_unit > 1) entry("node unit", format("{}", terms.node_unit), flags_.origin_text(FlagId::kNodeUnit));
+  return {};
+}
+
+Status MeetingPlanner::plan_endpoint() {
+  runtime::MeetingSettings& meeting = plan_.settings.meeting;
+  meeting.alone = false;
+  if (const Status status = plan_place(); !status) return status;
+  const bool by_file = meeting.place == runtime::MeetingSettings::Place::kFile;
+  meeting.host = checked_.endpoint.host;
+  meeting.port = checked_.endpoint.port.value_or(kDefaultPort);
+  std::string origin = flags_.is_given(FlagId::kRdzvEndpoint) ? flags_.origin_text(FlagId::kRdzvEndpoint) : "default";
+  if (is_static() && !flags_.is_given(FlagId::kRdzvEndpoint)) origin = flags_.origin_text(FlagId::kMasterAddr);
+  if (!flags_.is_given(FlagId::kRdzvEndpoint) && !is_static()) {
+    if (const auto master = variable("DLROVER_MASTER_ADDR"); master && !master->empty()) {
+      auto endpoint = check_endpoint(*master, format("DLROVER_MASTER_ADDR={}", printable(*master)));
+      if (!endpoint) return std::unexpected(std::move(endpoint.error()));
+      meeting.host = endpoint->host;
+      meeting.port = endpoint->port.value_or(kDefaultPort);
+      origin = "environment: DLROVER_MASTER_ADDR";
+    }
+  }
+  if (meeting.port == 0 && !by_file) {
+    return fail(flags_.input(FlagId::kRdzvEndpoint), "the other nodes must know the port beforehand",
+                format("give a port from 1 to 65535, or none for {}", kDefaultPort));
+  }
+  meeting.is_host = checked_.rdzv_conf.boolean("is_host");
+  entry("endpoint", runtime::endpoint_text(meeting), origin);
+  plan_.settings.node.address = flags_.is_given(FlagId::kLocalAddr) ? flags_.text(FlagId::kLocalAddr) : "";
+  return {};
+}
+
+// Where the coordinator's address stands, if not in the endpoint itself.
+Status MeetingPlanner::plan_place() {
+  using Place = runtime::MeetingSettings::Place;
+  runtime::MeetingSettings& meeting = plan_.settings.meeting;
+  const std::string* type = checked_.rdzv_conf.find("store_type");
+  const std::int64_t port = checked_.rdzv_conf.integer("coordinator_port").value_or(0);
+  if (port > 65535) {
+    return fail(flags_.input(FlagId::kRdzvConf), format("coordinator_port={} is no port", port),
+                "give one from 1 to 65535, or none for a free one");
+  }
+  meeting.coordinator_port = static_cast<std::uint16_t>(port);
+  if (type == nullptr || *type == "tcp") {
+    if (port == 0) return {};
+    return fail(flags_.input(FlagId::kRdzvConf), "the coordinator listens at the port of --rdzv-endpoint",
+                "give that port there, or coordinator_port= with store_type=file or store_type=tcpstore");
+  }
+  if (is_static()) {
+    return fail(flags_.input(FlagId::kRdzvConf),
+                format("nodes of the static backend meet at the master's port, not by store_type={}", *type),
+                "leave it out, or give --rdzv-backend=c10d");
+  }
+  if (*type == "tcpstore") {
+    if (!flags_.is_given(FlagId::kRdzvEndpoint)) {
+      return fail(flags_.input(FlagId::kRdzvConf), "it is not said where the TCPStore is",
+                  "name its host and port with --rdzv-endpoint");
+    }
+    meeting.place = Place::kTcpStore;
+    return {};
+  }
+  meeting.path = trim(flags_.text(FlagId::kRdzvEndpoint));
+  if (meeting.path.empty() || meeting.path.ends_with('/')) {
+    return fail(flags_.input(FlagId::kRdzvConf), "it is not said which file the nodes meet by",
+                "name it with --rdzv-endpoint, in a directory that all of them can write, such as /shared/job.meeting");
+  }
+  meeting.place = Place::kFile;
+  return {};
+}
+
+// With c10d a rank 0 on the command line says nothing: scripts that torchrun runs give it on all nodes, and it is
+// the default. The lowest free one is what such a node gets.
+Status MeetingPlanner::plan_rank() {
+  protocol::JobTerms& terms = plan_.settings.node.terms;
+  std::optional<std::int64_t> rank;
+  std::string origin = flags_.origin_text(FlagId::kNodeRank);
+  std::string input = flags_.input(FlagId::kNodeRank);
+  if (is_static() || checked_.node_rank > 0) rank = checked_.node_rank;
+  for (const char* name : {"NODE_RANK", "WORKER_RANK"}) {
+    const auto text = variable(name);
+    if (rank || is_static() || !text || text->empty()) continue;
+    const auto number = parse_int(*text);
+    if (!number || *number < 0) {
+      return fail(format("{}={}", name, printable(*text)), "this is no node rank", "set it to a number from 0 on, or unset it");
+    }
+    rank = *number;
+    input = format("{}={}", name, printable(*text));
+    origin = format("environment: {}", name);
+  }
+  if (!rank) return {};
+  if (*rank >= terms.max_nodes) {
+    return fail(input,
+                format("node ranks of a job of {} nodes end at {}", terms.max_nodes, terms.max_nodes - 1),
+                "give each node its own rank, or more nodes by --nnodes");
+  }
+  plan_.settings.node.node_rank = static_cast<int>(*rank);
+  if (is_static()) plan_.settings.meeting.is_host = *rank == 0;
+  entry("node rank", format("{}", *rank), origin);
+  return {};
+}
+
+Status MeetingPlanner::plan_store() {
+  runtime::StoreSettings& store = plan_.settings.store;
+  const std::string* admitted = checked_.rdzv_conf.find("store_admits");
+  const bool admits_all = admitted != nullptr && *admitted == "all";
+  const bool by_worker = variable("TORCH_DISABLE_SHARE_RDZV_TCP_STORE") == "1";
+  plan_.settings.worker.use_agent_store = !by_worker;
+  if (is_static()) {
+    plan_.settings.meeting.store_at_endpoint = true;
+    store = {.kind = StoreKind::kAtEndpoint, .master_addr = plan_.settings.meeting.host,
+             .port = plan_.settings.meeting.port, .admits_all = admits_all};
+    entry("worker store", format("at the endpoint, told to workers as {}", printable(store.master_addr)), "static");
+    return {};
+  }
+  const std::int64_t port = checked_.rdzv_conf.integer("store_port").value_or(0);
+  if (port > 65535) {
+    return fail(flags_.input(FlagId::kRdzvConf), format("store_port={} is no port", port), "give one from 1 to 65535");
+  }
+  store = {.kind = by_worker ? StoreKind::kByWorker : StoreKind::kFreshPort,
+           .master_addr = plan_.settings.node.address,
+           .port = static_cast<std::uint16_t>(port),
+           .of_loopback = false,
+           .admits_all = admits_all};
+  entry("worker store",
+        format("on node rank 0, {} of all addresses{}", port == 0 ? "a free port" : format("port {}", port),
+               port == 0 ? ", another one each round" : ""),
+        by_worker ? "served by rank 0 (TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1)" : "--rdzv-backend=c10d");
+  return {};
+}
+
+Status MeetingPlanner::plan_secret() {
+  auto secret = find_secret(checked_.rdzv_conf, flags_, environment_, host_);
+  if (!secret) return std::unexpected(std::move(secret.error()));
+  plan_.settings.meeting.secret = std::move(secret->text);
+  if (!plan_.settings.meeting.secret.empty()) entry("secret", "given", secret->origin);
+  return {};
+}
+
+void MeetingPlanner::plan_rules() {
+  const RdzvConf& conf = checked_.rdzv_conf;
+  protocol::JobRules& rules = plan_.settings.node.rules;
+  rules.last_call_ms = milliseconds("last_call_timeout", milliseconds("lastcall_timeout", rules.last_call_ms));
+  rules.join_timeout_ms = is_static() ? milliseconds("timeout", kStaticTimeoutSeconds * kSecond)
+                                      : milliseconds("join_timeout", rules.join_timeout_ms);
+  rules.replacement_grace_ms = milliseconds("replacement_grace", rules.replacement_grace_ms);
+  if (const std::string* text = conf.find("scale_up")) {
+    const auto wish = parse_scale_up(*text);  // its form was checked
+    rules.scale_up = wish->mode;
+    rules.scale_up_after_ms = wish->after_ms.value_or(rules.scale_up_after_ms);
+  }
+  rules.node_losses = static_cast<int>(conf.integer("node_losses").value_or(rules.node_losses));
+  rules.loss_window_ms = milliseconds("loss_window", rules.loss_window_ms);
+  rules.keep_out_ms = milliseconds("keep_out", rules.keep_out_ms);
+  rules.job_losses = static_cast<int>(conf.integer("job_losses").value_or(rules.job_losses));
+  plan_.settings.node.exit_barrier_ms = milliseconds("exit_barrier", plan_.settings.node.exit_barrier_ms);
+  runtime::MeetingSettings& meeting = plan_.settings.meeting;
+  meeting.rejoin_ms = milliseconds("rejoin_timeout", meeting.rejoin_ms);
+  meeting.loss_timeout_ms = loss_timeout_ms(conf);
+  const std::string origin = flags_.is_given(FlagId::kRdzvConf) ? flags_.origin_text(FlagId::kRdzvConf) : "default";
+  entry("waits", format("{} s for the minimum of nodes, then {} s for more", rules.join_timeout_ms / kSecond,
+                        rules.last_call_ms / kSecond), origin);
+  entry("a silent node is lost", format("after {} s", meeting.loss_timeout_ms / kSecond), origin);
+}
+
+}  // namespace
+
+Status plan_many_nodes(const ParsedFlags& flags, const CheckedFlags& checked, const agent::Environment& environment,
+                       const HostView& host, LaunchPlan& plan) {
+  return MeetingPlanner(flags, checked, environment, host, plan).plan();
+}
+
+Result<runtime::MeetingSettings> plan_coordinator_only(const ParsedFlags& flags, const agent::Environment& environment,
+                                                       const HostView& host) {
+  if (Status alone = check_coordinator_only(flags); !alone) return std::unexpected(std::move(alone.error()));
+  auto conf = check_rdzv_conf(flags.text(FlagId::kRdzvConf), flags.input(FlagId::kRdzvConf));
+  if (!conf) return std::unexpected(std::move(conf.error()));
+  if (const std::string* type = conf->find("store_type"); type != nullptr && *type != "tcp") {
+    return fail(flags.input(FlagId::kRdzvConf), "--coordinator-only listens at an endpoint of its own, for any job",
+                "leave store_type out, and name host and port with --rdzv-endpoint");
+  }
+  auto endpoint = check_endpoint(flags.text(FlagId::kRdzvEndpoint), flags.input(FlagId::kRdzvEndpoint));
+  if (!endpoint) return std::unexpected(std::move(endpoint.error()));
+  auto secret = find_secret(*conf, flags, environment, host);
+  if (!secret) return std::unexpected(std::move(secret.error()));
+  return runtime::MeetingSettings{.alone = false,
+                                  .host = endpoint->host,
+                                  .port = endpoint->port.value_or(kDefaultPort),
+                                  .secret = std::move(secret->text),
+                                  .loss_timeout_ms = loss_timeout_ms(*conf)};
+}
+
+}  // namespace elastic::cli

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/flag_checks.h"
+#include "cli/launch_plan.h"
+#include "cli/parse.h"
+#include "src/base/result.h"
+#include "src/runtime/launch_settings.h"
+
+namespace elastic::cli {
+
+// How this node meets the others of a job of more than one: fills in the meeting, the store, and what the agent
+// brings to its coordinator (terms, rules, rank, address). The id of the run and the restarts stand already.
+// Fails on what cannot be met by, with the input, the reason and the remedy.
+Status plan_many_nodes(const ParsedFlags& flags, const CheckedFlags& checked, const agent::Environment& environment,
+                       const HostView& host, LaunchPlan& plan);
+
+// The same for --coordinator-only: where to listen, with which secret and patience.
+Result<runtime::MeetingSettings> plan_coordinator_only(const ParsedFlags& flags, const agent::Environment& environment,
+                                                       const HostView& host);
+
+}  // namespace elastic::cli

@@ -1,0 +1,99 @@
+#include "health/host/hook.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/json.h"
+#include "src/base/text.h"
+
+namespace elastic::health {
+namespace {
+
+constexpr std::size_t kMostLevels = 4;
+constexpr std::size_t kMostMembers = 64;
+constexpr std::size_t kCommandBytes = 100;
+
+std::string text_in(const Json& json, std::string_view name) {
+  const Json* member = json.find(name);
+  const std::string* text = member == nullptr ? nullptr : member->as_string();
+  return text == nullptr ? "" : printable(*text, kHookTextBytes);
+}
+
+// A severity that we do not know must not hide what is said.
+Finding finding_in(const Json& json, const std::string& command) {
+  const std::string severity = text_in(json, "severity");
+  Finding finding{.severity = read_severity(severity).value_or(Severity::kWarning),
+                  .what = text_in(json, "what"),
+                  .where = text_in(json, "where"),
+                  .remedy = text_in(json, "remedy")};
+  if (finding.what.empty()) finding.what = format("the health hook {} does not say what it has found", command);
+  if (finding.where.empty()) finding.where = command;
+  if (!read_severity(severity)) {
+    finding.what += format(" (its severity \"{}\" is none of note, warning, fatal)", printable(severity, 32));
+  }
+  return finding;
+}
+
+// Nothing if the line is no JSON object with findings; there may be none in it.
+std::optional<std::vector<Finding>> findings_in(std::string_view line, const std::string& command) {
+  if (!line.starts_with('{') || !json_over_bounds(line, kMostLevels, kMostMembers).empty()) return {};
+  const auto json = Json::parse(line, "the health hook's output");
+  if (!json || json->as_object() == nullptr) return {};
+  std::vector<Finding> findings;
+  const Json* list = json->find("findings");
+  if (list != nullptr && list->as_array() != nullptr) {
+    for (const Json& element : *list->as_array()) {
+      if (element.as_object() == nullptr || findings.size() == kHookFindings) continue;
+      findings.push_back(finding_in(element, command));
+    }
+    return findings;
+  }
+  if (json->find("severity") == nullptr) return {};  // a line of some log
+  findings.push_back(finding_in(*json, command));
+  return findings;
+}
+
+struct Said {
+  std::vector<Finding> findings;
+  std::string_view last_line;  // that is not empty
+};
+
+Said read_output(std::string_view output, const std::string& command) {
+  Said said;
+  if (output.size() > kHookOutputBytes) output.remove_prefix(output.size() - kHookOutputBytes);
+  while (!output.empty()) {
+    const std::size_t end = output.rfind('\n');
+    const std::string_view line = trim(end == std::string_view::npos ? output : output.substr(end + 1));
+    output = output.substr(0, end == std::string_view::npos ? 0 : end);
+    if (said.last_line.empty()) said.last_line = line;
+    if (auto found = findings_in(line, command)) {
+      said.findings = std::move(*found);
+      break;
+    }
+  }
+  return said;
+}
+
+}  // namespace
+
+std::vector<Finding> hook_findings(std::string_view command, const HookEnd& end, std::string_view output) {
+  const std::string name = printable(command, kCommandBytes);
+  Said said = read_output(output, name);
+  std::string how;
+  if (end.timed_out_after_s) {
+    how = format("did not end in {} s", *end.timed_out_after_s);
+  } else if (end.status.signal != 0) {
+    how = end.status.text();
+  } else if (end.status.code != 0 && said.findings.empty()) {
+    how = format("ended with {}", end.status.code);
+  } else {
+    return std::move(said.findings);
+  }
+  const std::string last_words =
+      said.last_line.empty() || !said.findings.empty() ? "" : ": " + printable(said.last_line, kHookTextBytes);
+  said.findings.push_back({Severity::kFatal, format("the health hook {} {}{}", name, how, last_words), name,
+                           "run it by hand on this host"});
+  return std::move(said.findings);
+}
+
+}  // namespace elastic::health

@@ -1,0 +1,350 @@
+#include "health/host/judge_host.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "src/base/check.h"
+#include "src/base/text.h"
+
+namespace elastic::health {
+namespace {
+
+constexpr double kKib = 1024;
+constexpr double kMib = 1024 * kKib;
+constexpr double kGib = 1024 * kMib;
+
+constexpr double limit(HostRule rule) { return threshold(rule).limit; }
+
+// A number without digits that say nothing: "1.5", "64".
+std::string short_number(double value) {
+  std::string text = format("{:.1f}", value);
+  if (text.ends_with(".0")) text.resize(text.size() - 2);
+  return text;
+}
+
+std::string bytes_text(double bytes) {
+  if (bytes >= kGib) return short_number(bytes / kGib) + " GiB";
+  if (bytes >= kMib) return short_number(bytes / kMib) + " MiB";
+  if (bytes >= kKib) return short_number(bytes / kKib) + " KiB";
+  return format("{:.0f} bytes", bytes);
+}
+
+std::string workers_text(int count) { return format("{} worker{}", count, count == 1 ? "" : "s"); }
+
+double total_of(const Room& room) { return static_cast<double>(room.total_bytes); }
+double free_of(const Room& room) { return static_cast<double>(room.free_bytes); }
+
+// By how much a counter rose; 0 where that is not known, or it began anew.
+std::uint64_t rise(const std::optional<std::uint64_t>& before, const std::optional<std::uint64_t>& after) {
+  return before && after && *after > *before ? *after - *before : 0;
+}
+
+class HostJudge {
+ public:
+  HostJudge(const HostFacts& before, const HostFacts& after, const HostNeeds& needs)
+      : before_(before), now_(after), needs_(needs) {}
+
+  std::vector<Finding> judge() {
+    judge_shm();
+    judge_limits();
+    judge_log_disk();
+    judge_memory();
+    judge_cpus();
+    judge_rises();
+    judge_interfaces();
+    judge_ports();
+    return std::move(findings_);
+  }
+
+ private:
+  void tell(HostRule rule, std::string what, std::string where) {
+    const HostThreshold& row = threshold(rule);
+    findings_.push_back({row.severity, std::move(what), std::move(where), std::string(row.remedy)});
+  }
+
+  void judge_shm() {
+    if (!now_.shm) return;
+    constexpr const char* kWhere = "/dev/shm";
+    const double total = total_of(*now_.shm);
+    const double free = free_of(*now_.shm);
+    const double wanted = limit(HostRule::kShmSize) * kMib * needs_.nproc;
+    const double wanted_free = limit(HostRule::kShmLow) * kMib * needs_.nproc;
+    const std::string left = format("{} free of {}", bytes_text(free), bytes_text(total));
+    if (total < wanted) {
+      tell(HostRule::kShmSize, format("/dev/shm is small: {}, wanted {} for {}", bytes_text(total), bytes_text(wanted),
+                                      workers_text(needs_.nproc)), kWhere);
+    }
+    if (free < limit(HostRule::kShmFull) * kMib) {
+      tell(HostRule::kShmFull, format("/dev/shm is full: {}", left), kWhere);
+    } else if (free < wanted_free && total >= wanted) {
+      tell(HostRule::kShmLow, format("/dev/shm is nearly full: {}, wanted {} for {}", left, bytes_text(wanted_free),
+                                     workers_text(needs_.nproc)), kWhere);
+    }
+  }
+
+  void judge_limits() {
+    const auto& [locked, files] = now_.limits;
+    const double wanted = limit(HostRule::kLockedMemory) * kMib;
+    const bool is_bound = !now_.infiniband_ports.empty() && !now_.may_lock_all.value_or(false);
+    if (locked && is_bound && static_cast<double>(*locked) < wanted) {
+      tell(HostRule::kLockedMemory, format("workers may lock {} of memory, wanted {} for InfiniBand",
+                                           bytes_text(static_cast<double>(*locked)), bytes_text(wanted)), "ulimit -l");
+    }
+    if (files && static_cast<double>(*files) < limit(HostRule::kOpenFiles)) {
+      tell(HostRule::kOpenFiles,
+           format("workers may have {} open files, wanted {:.0f}", *files, limit(HostRule::kOpenFiles)), "ulimit -n");
+    }
+  }
+
+  void judge_log_disk() {
+    const std::string where = printable(needs_.log_directory);
+    if (now_.log_disk) {
+      const double free = free_of(*now_.log_disk);
+      const double wanted = limit(HostRule::kLogDiskLow) * kGib;
+      const std::string left = format("{} free, wanted {}", bytes_text(free), bytes_text(wanted));
+      if (free < limit(HostRule::kLogDiskFull) * kMib) {
+        tell(HostRule::kLogDiskFull, "the disk for logs is full: " + left, where);
+      } else if (free < wanted) {
+        tell(HostRule::kLogDiskLow, "the disk for logs is nearly full: " + left, where);
+      }
+    }
+    if (now_.log_inodes_free && static_cast<double>(*now_.log_inodes_free) < limit(HostRule::kLogInodes)) {
+      tell(HostRule::kLogInodes, "the disk for logs has no inode left for a file", where);
+    }
+  }
+
+  void judge_room_in_memory(const std::optional<Room>& room, const std::string& of_what, const char* where) {
+    if (!room || room->total_bytes == 0) return;
+    const double share = 100 * free_of(*room) / total_of(*room);
+    const std::string left = format("{} of {} available ({} %), wanted {:.0f} %", bytes_text(free_of(*room)),
+                                    bytes_text(total_of(*room)), short_number(share), limit(HostRule::kMemoryLow));
+    if (share < limit(HostRule::kMemoryOut)) {
+      tell(HostRule::kMemoryOut, format("{} is exhausted: {}", of_what, left), where);
+    } else if (share < limit(HostRule::kMemoryLow)) {
+      tell(HostRule::kMemoryLow, format("{} is low: {}", of_what, left), where);
+    }
+  }
+
+  void judge_memory() {
+    judge_room_in_memory(now_.memory, "memory", "/proc/meminfo");
+    judge_room_in_memory(now_.cgroup_memory, "the memory that the cgroup allows", "memory limit of the cgroup");
+    if (!now_.swap || now_.swap->total_bytes == 0) return;
+    const double total = total_of(*now_.swap);
+    const double used = total - free_of(*now_.swap);
+    const double share = 100 * used / total;
+    if (share > limit(HostRule::kSwap) && used > kSwappedOutGib * kGib) {
+      tell(HostRule::kSwap,
+           format("much memory is swapped out: {} of {} ({} %), wanted at most {:.0f} %", bytes_text(used),
+                  bytes_text(total), short_number(share), limit(HostRule::kSwap)), "/proc/swaps");
+    }
+  }
+
+  void judge_cpus() {
+    if (now_.quota_cpus && *now_.quota_cpus < limit(HostRule::kCpuQuota) * needs_.nproc) {
+      tell(HostRule::kCpuQuota, format("the cgroup may use {:.3g} CPUs, wanted {} for {}", *now_.quota_cpus,
+                                       short_number(limit(HostRule::kCpuQuota) * needs_.nproc),
+                                       workers_text(needs_.nproc)), "CPU limit of the cgroup");
+    }
+    if (!now_.usable_cpus) return;
+    const bool is_bound = now_.online_cpus && *now_.usable_cpus < *now_.online_cpus;
+    const HostRule rule = is_bound ? HostRule::kCpuBound : HostRule::kCpuFew;
+    const double wanted = limit(rule) * needs_.nproc;
+    if (*now_.usable_cpus >= wanted) return;
+    const std::string there =
+        is_bound ? format("{} of the host's {} CPUs may be used", *now_.usable_cpus, *now_.online_cpus)
+                 : format("the host has {} CPU{}", *now_.usable_cpus, *now_.usable_cpus == 1 ? "" : "s");
+    tell(rule, format("{}, wanted {} for {}", there, short_number(wanted), workers_text(needs_.nproc)),
+         is_bound ? "CPU affinity" : "/sys/devices/system/cpu");
+  }
+
+  void judge_rises() {
+    const auto throttled_ms = static_cast<double>(rise(before_.throttled_us, now_.throttled_us)) / 1000;
+    if (throttled_ms >= limit(HostRule::kCpuThrottled)) {
+      tell(HostRule::kCpuThrottled,
+           format("CPUs were held back by the cgroup's limit for {:.0f} ms, in {} periods, during the check; "
+                  "wanted less than {:.0f} ms", throttled_ms, rise(before_.throttled_periods, now_.throttled_periods),
+                  limit(HostRule::kCpuThrottled)), "cpu.stat of the cgroup");
+    }
+    const std::uint64_t heat = rise(before_.heat_throttles, now_.heat_throttles);
+    if (static_cast<double>(heat) >= limit(HostRule::kCpuHot)) {
+      tell(HostRule::kCpuHot, format("cores were slowed down by heat {} time{} during the check, wanted 0", heat,
+                                     heat == 1 ? "" : "s"), "/sys/devices/system/cpu");
+    }
+  }
+
+  const NetworkInterface* earlier(const std::string& name) const {
+    const auto found = std::ranges::find(before_.interfaces, name, &NetworkInterface::name);
+    return found == before_.interfaces.end() ? nullptr : &*found;
+  }
+
+  bool was_up(const NetworkInterface& interface) const {
+    const NetworkInterface* then = earlier(interface.name);
+    return then != nullptr && then->is_up == true;
+  }
+
+  // One that nobody has named may be down for good, but is not to go down.
+  bool is_used(const NetworkInterface& interface) const {
+    if (interface.is_loopback) return false;
+    if (!needs_.interfaces.empty()) return std::ranges::count(needs_.interfaces, interface.name) > 0;
+    return !interface.is_virtual && (interface.is_up == true || was_up(interface));
+  }
+
+  void judge_interfaces() {
+    std::vector<const NetworkInterface*> used;
+    for (const NetworkInterface& interface : now_.interfaces) {
+      if (is_used(interface)) used.push_back(&interface);
+    }
+    const bool all_down = std::ranges::all_of(used, [](const auto* interface) { return interface->is_up == false; });
+    for (const NetworkInterface* interface : used) {
+      const std::string where = printable(interface->name);
+      if (interface->is_up == false) {
+        tell(all_down ? HostRule::kLinksAllDown : HostRule::kLinkDown,
+             format("{} {}", where, was_up(*interface) ? "lost its link during the check" : "has no link"), where);
+        continue;
+      }
+      judge_speed(*interface);
+      const NetworkInterface* then = earlier(interface->name);
+      const std::uint64_t errors = then == nullptr ? 0 : rise(then->errors, interface->errors);
+      if (static_cast<double>(errors) >= limit(HostRule::kLinkErrors)) {
+        tell(HostRule::kLinkErrors, format("{} counted {} error{} during the check, wanted 0", where, errors,
+                                           errors == 1 ? "" : "s"), where);
+      }
+    }
+  }
+
+  // What a virtual one says of its speed is a constant, or its parts' sum.
+  void judge_speed(const NetworkInterface& interface) {
+    if (interface.is_virtual || !interface.speed_mbps) return;
+    const NetworkInterface* of_kind = nullptr;
+    const NetworkInterface* of_all = nullptr;
+    for (const NetworkInterface& other : now_.interfaces) {
+      if (other.is_virtual || other.is_loopback || other.is_up != true || !other.speed_mbps) continue;
+      if (of_all == nullptr || *other.speed_mbps > *of_all->speed_mbps) of_all = &other;
+      if (interface.kind.empty() || other.kind != interface.kind) continue;
+      if (of_kind == nullptr || *other.speed_mbps > *of_kind->speed_mbps) of_kind = &other;
+    }
+    const auto is_slower = [&](const NetworkInterface* other, HostRule rule) {
+      return other != nullptr && static_cast<double>(*other->speed_mbps) >=
+                                     limit(rule) * static_cast<double>(*interface.speed_mbps);
+    };
+    const std::string where = printable(interface.name);
+    if (is_slower(of_kind, HostRule::kLinkSlow)) {
+      tell(HostRule::kLinkSlow, format("{} has {} Mbit/s, while {}, of the same kind, has {}", where,
+                                       *interface.speed_mbps, printable(of_kind->name), *of_kind->speed_mbps), where);
+    } else if (!needs_.interfaces.empty() && is_slower(of_all, HostRule::kLinkOther)) {
+      tell(HostRule::kLinkOther, format("{} has {} Mbit/s, while {} has {}", where, *interface.speed_mbps,
+                                        printable(of_all->name), *of_all->speed_mbps), where);
+    }
+  }
+
+  bool was_active(const InfinibandPort& port) const {
+    return std::ranges::any_of(before_.infiniband_ports, [&](const InfinibandPort& then) {
+      return then.device == port.device && then.port == port.port && then.state == "ACTIVE";
+    });
+  }
+
+  // Ports are held to those of their link layer: a host may use InfiniBand and have idle ports of Ethernet.
+  void judge_ports() {
+    for (const InfinibandPort& port : now_.infiniband_ports) {
+      if (port.state.empty() || port.state == "ACTIVE") continue;
+      const bool others_are = std::ranges::any_of(now_.infiniband_ports, [&](const InfinibandPort& other) {
+        return other.state == "ACTIVE" && other.link_layer == port.link_layer;
+      });
+      const bool is_off = port.phys_state == "Disabled";  // somebody wants it so
+      const bool is_lost = was_active(port);
+      const HostRule rule =
+          is_lost || (others_are && !is_off) ? HostRule::kPortInactive : HostRule::kPortsAllInactive;
+      tell(rule,
+           format("port {} of {} is {}{}, wanted ACTIVE{}", port.port, printable(port.device), printable(port.state),
+                  port.phys_state.empty() ? "" : format(" ({})", printable(port.phys_state)),
+                  is_lost ? " as before the check" : others_are ? " as others are" : ""),
+           format("/sys/class/infiniband/{}/ports/{}", printable(port.device), port.port));
+    }
+  }
+
+  const HostFacts& before_;
+  const HostFacts& now_;
+  const HostNeeds& needs_;
+  std::vector<Finding> findings_;
+};
+
+// --- Clocks
+
+// Others' numbers: what no clock can be away is left out, and no sum can overflow.
+constexpr double kMostAheadMs = 1e15;
+
+struct Neighbour {
+  int node;
+  double ahead_ms;
+};
+using Neighbours = std::map<int, std::vector<Neighbour>>;
+
+// All clocks that are connected with that of `first`, as they are ahead of it.
+std::map<int, double> connected_clocks(int first, const Neighbours& neighbours) {
+  std::map<int, double> ahead_ms{{first, 0}};
+  std::deque<int> waiting{first};
+  while (!waiting.empty()) {
+    const int node = waiting.front();
+    waiting.pop_front();
+    for (const Neighbour& next : neighbours.at(node)) {
+      if (ahead_ms.emplace(next.node, ahead_ms[node] + next.ahead_ms).second) waiting.push_back(next.node);
+    }
+  }
+  return ahead_ms;
+}
+
+double middle_of(const std::map<int, double>& clocks) {
+  std::vector<double> sorted;
+  for (const auto& [node, ahead_ms] : clocks) sorted.push_back(ahead_ms);
+  std::ranges::sort(sorted);
+  return (sorted[(sorted.size() - 1) / 2] + sorted[sorted.size() / 2]) / 2;
+}
+
+Finding clock_finding(double away_ms, const std::string& of_whom) {
+  const HostThreshold& row = threshold(HostRule::kClock);
+  return {row.severity,
+          format("its wall clock is {:.1f} s {} {}, wanted at most {:.1f} s", std::abs(away_ms) / 1000,
+                 away_ms > 0 ? "ahead of" : "behind", of_whom, row.limit / 1000),
+          "wall clock", std::string(row.remedy)};
+}
+
+}  // namespace
+
+std::vector<Finding> judge_host(const HostFacts& before, const HostFacts& after, const HostNeeds& needs) {
+  ELASTIC_CHECK(needs.nproc >= 1);
+  return HostJudge(before, after, needs).judge();
+}
+
+std::vector<NodeFinding> clock_findings(const std::vector<ClockOffset>& offsets) {
+  Neighbours neighbours;
+  for (const ClockOffset& offset : offsets) {
+    if (!(std::abs(offset.ahead_ms) <= kMostAheadMs)) continue;
+    neighbours[offset.against].push_back({offset.of, offset.ahead_ms});
+    neighbours[offset.of].push_back({offset.against, -offset.ahead_ms});
+  }
+  std::map<int, Finding> found;
+  std::map<int, double> seen;
+  for (const auto& [first, unused] : neighbours) {
+    if (seen.contains(first)) continue;
+    const std::map<int, double> clocks = connected_clocks(first, neighbours);
+    const double middle_ms = middle_of(clocks);
+    for (const auto& [node, ahead_ms] : clocks) {
+      const bool is_pair = clocks.size() == 2;
+      const int other = clocks.begin()->first == node ? clocks.rbegin()->first : clocks.begin()->first;
+      const double away_ms = ahead_ms - (is_pair ? clocks.at(other) : middle_ms);
+      if (std::abs(away_ms) <= limit(HostRule::kClock)) continue;
+      found.emplace(node, clock_finding(away_ms, is_pair ? format("that of node {}, or that is wrong", other)
+                                                         : format("the median of {} nodes", clocks.size())));
+    }
+    seen.insert(clocks.begin(), clocks.end());
+  }
+  std::vector<NodeFinding> findings;
+  for (auto& [node, finding] : found) findings.push_back({node, std::move(finding)});
+  return findings;
+}
+
+}  // namespace elastic::health

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+#include "health/words/words.h"
+
+// From where on something about a host is told, how bad it is, and what to do: all of it in one table.
+namespace elastic::health {
+
+// The rows of the table, in its order.
+enum class HostRule {
+  kShmSize,
+  kShmLow,
+  kShmFull,
+  kLockedMemory,
+  kOpenFiles,
+  kLogDiskLow,
+  kLogDiskFull,
+  kLogInodes,
+  kMemoryLow,
+  kMemoryOut,
+  kSwap,
+  kCpuQuota,
+  kCpuBound,
+  kCpuFew,
+  kCpuThrottled,
+  kCpuHot,
+  kLinkDown,
+  kLinksAllDown,
+  kLinkSlow,
+  kLinkOther,
+  kLinkErrors,
+  kPortInactive,
+  kPortsAllInactive,
+  kClock,
+};
+
+struct HostThreshold {
+  HostRule rule;
+  std::string_view name;
+  std::string_view when;  // what is compared with the limit, and how
+  double limit;           // 0 where there is nothing to count
+  std::string_view unit;
+  Severity severity;
+  std::string_view remedy;
+};
+
+inline constexpr std::array kHostThresholds = {
+    HostThreshold{HostRule::kShmSize, "shm-size", "size of /dev/shm less than", 64, "MiB for each worker",
+                  Severity::kWarning,
+                  "docker run --shm-size=16g, or --ipc=host; in Kubernetes an emptyDir of medium Memory at /dev/shm"},
+    HostThreshold{HostRule::kShmLow, "shm-low", "free in /dev/shm less than", 16, "MiB for each worker",
+                  Severity::kWarning, "remove what ended jobs have left there: ls -l /dev/shm"},
+    HostThreshold{HostRule::kShmFull, "shm-full", "free in /dev/shm less than", 1, "MiB", Severity::kFatal,
+                  "remove what ended jobs have left there: ls -l /dev/shm"},
+    HostThreshold{HostRule::kLockedMemory, "memlock", "with InfiniBand: limit of locked memory less than", 64, "MiB",
+                  Severity::kWarning,
+                  "ulimit -l unlimited; docker run --ulimit memlock=-1; LimitMEMLOCK=infinity in a systemd unit"},
+    HostThreshold{HostRule::kOpenFiles, "nofile", "limit of open files less than", 4096, "", Severity::kWarning,
+                  "ulimit -n 65536; docker run --ulimit nofile=65536; LimitNOFILE=65536 in a systemd unit"},
+    HostThreshold{HostRule::kLogDiskLow, "log-disk-low", "free on the disk for logs less than", 1, "GiB",
+                  Severity::kWarning, "remove old logs, or choose another disk with --log-dir"},
+    HostThreshold{HostRule::kLogDiskFull, "log-disk-full", "free on the disk for logs less than", 16, "MiB",
+                  Severity::kFatal, "remove old logs, or choose another disk with --log-dir"},
+    HostThreshold{HostRule::kLogInodes, "log-inodes", "free inodes on the disk for logs fewer than", 1, "",
+                  Severity::kFatal, "remove small files (df -i), or choose another disk with --log-dir"},
+    HostThreshold{HostRule::kMemoryLow, "memory-low", "available memory less than", 5, "% of all", Severity::kWarning,
+                  "see who has it, ps aux --sort=-rss; of a container, raise its memory limit"},
+    HostThreshold{HostRule::kMemoryOut, "memory-out", "available memory less than", 1, "% of all", Severity::kFatal,
+                  "see who has it, ps aux --sort=-rss; of a container, raise its memory limit"},
+    HostThreshold{HostRule::kSwap, "swap", "more than 1 GiB swapped out, and more than", 25, "% of the swap space",
+                  Severity::kWarning, "end what holds the memory: ps aux --sort=-rss"},
+    HostThreshold{HostRule::kCpuQuota, "cpu-limit", "CPU limit of the cgroup less than", 1, "CPU for each worker",
+                  Severity::kWarning,
+                  "raise it: docker run --cpus, resources.limits.cpu in Kubernetes; or start fewer workers"},
+    HostThreshold{HostRule::kCpuBound, "cpu-affinity", "bound to some of the CPUs, fewer than", 1,
+                  "CPU for each worker", Severity::kWarning,
+                  "widen the binding: taskset, docker run --cpuset-cpus, srun --cpus-per-task"},
+    HostThreshold{HostRule::kCpuFew, "cpu-few", "CPUs of the host fewer than", 1, "CPU for each worker",
+                  Severity::kNote, "start fewer workers on this host: --nproc-per-node"},
+    HostThreshold{HostRule::kCpuThrottled, "cpu-throttled", "CPUs held back by the limit during the check for at least",
+                  100, "ms", Severity::kWarning,
+                  "raise the CPU limit: docker run --cpus, resources.limits.cpu in Kubernetes"},
+    HostThreshold{HostRule::kCpuHot, "cpu-hot", "times that heat slowed a core down during the check, at least", 1, "",
+                  Severity::kWarning, "look at the host's cooling and power: sensors, ipmitool sdr"},
+    HostThreshold{HostRule::kLinkDown, "link-down", "no link at an interface that is used", 0, "", Severity::kWarning,
+                  "look at cable, switch port and ip link show"},
+    HostThreshold{HostRule::kLinksAllDown, "links-down", "no link at any interface that is used", 0, "",
+                  Severity::kFatal, "look at cable, switch port and ip link show"},
+    HostThreshold{HostRule::kLinkSlow, "link-slow", "the host's fastest of its kind faster by a factor of", 10, "",
+                  Severity::kWarning, "look at what was negotiated: ethtool; then at cable, module and switch port"},
+    HostThreshold{HostRule::kLinkOther, "link-other",
+                  "another interface faster than the one that is used by a factor of", 10, "", Severity::kNote,
+                  "let the job use the faster one: --local-addr, NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME"},
+    HostThreshold{HostRule::kLinkErrors, "link-errors", "errors of a used interface during the check, at least", 1, "",
+                  Severity::kWarning, "see which: ethtool -S, ip -s link show; then cable, module and switch port"},
+    HostThreshold{HostRule::kPortInactive, "ib-port", "an InfiniBand port not ACTIVE while others are", 0, "",
+                  Severity::kWarning,
+                  "look at cable and switch port: ibstat, iblinkinfo; INIT means that no subnet manager runs"},
+    HostThreshold{HostRule::kPortsAllInactive, "ib-ports",
+                  "an InfiniBand port not ACTIVE and none else, or switched off", 0, "", Severity::kNote,
+                  "if InfiniBand is to be used: ibstat; INIT means that no subnet manager runs"},
+    HostThreshold{HostRule::kClock, "clock", "wall clock away from the other nodes' by more than", 1000, "ms",
+                  Severity::kWarning, "let the clock be set: systemctl enable --now chronyd; chronyc tracking"},
+};
+
+// The second limit of "swap": a small swap space may be full.
+inline constexpr double kSwappedOutGib = 1;
+
+constexpr const HostThreshold& threshold(HostRule rule) { return kHostThresholds[static_cast<std::size_t>(rule)]; }
+
+static_assert([] {
+  for (std::size_t i = 0; i < kHostThresholds.size(); ++i) {
+    if (kHostThresholds[i].rule != static_cast<HostRule>(i)) return false;
+  }
+  return threshold(HostRule::kClock).rule == HostRule::kClock;
+}());
+
+}  // namespace elastic::health

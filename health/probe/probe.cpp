@@ -1,0 +1,145 @@
+#include "health/probe/probe.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "health/probe/compute.h"
+#include "health/probe/connection.h"
+#include "health/words/words.h"
+#include "src/base/text.h"
+
+namespace elastic::health {
+namespace {
+
+constexpr std::size_t kMostLineBytes = std::size_t{1} << 20;
+
+// Lines over a stream socket, whether it blocks or not.
+class Channel {
+ public:
+  explicit Channel(int socket) : socket_(socket) {}
+
+  // Without its end. Nothing when there are no more.
+  std::optional<std::string> read_line() {
+    for (;;) {
+      if (const std::size_t end = unread_.find('\n'); end != std::string::npos) {
+        std::string line = unread_.substr(0, end);
+        unread_.erase(0, end + 1);
+        return line;
+      }
+      if (unread_.size() > kMostLineBytes) {
+        has_failed_ = true;
+        return {};
+      }
+      char bytes[4096];
+      const ssize_t got = recv(socket_, bytes, sizeof bytes, 0);
+      if (got > 0) unread_.append(bytes, static_cast<std::size_t>(got));
+      if (got == 0) return {};
+      if (got < 0 && !may_go_on(POLLIN)) return {};
+    }
+  }
+
+  // Whether it could be written.
+  bool write_line(std::string line) {
+    line += '\n';
+    for (std::string_view left = line; !left.empty();) {
+      const ssize_t sent = send(socket_, left.data(), left.size(), MSG_NOSIGNAL);
+      if (sent > 0) left.remove_prefix(static_cast<std::size_t>(sent));
+      if (sent < 0 && !may_go_on(POLLOUT)) return false;
+    }
+    return true;
+  }
+
+  int exit_status() const { return has_failed_ ? 1 : 0; }
+
+ private:
+  // After a call has failed: whether it is to be tried again, once the channel is ready for it.
+  bool may_go_on(short events) {
+    if (errno == EINTR) return true;
+    if (errno == EAGAIN) {
+      pollfd polled = {socket_, events, 0};
+      poll(&polled, 1, -1);
+      return true;
+    }
+    // That the other end has closed is how a check ends.
+    has_failed_ = errno != EPIPE && errno != ECONNRESET;
+    return false;
+  }
+
+  int socket_;
+  std::string unread_ = {};
+  bool has_failed_ = false;
+};
+
+SelfResult self_result(const Result<Listener>& listener, const ProbeSettings& settings) {
+  SelfResult self;
+  if (settings.look_at_host) self.findings = settings.look_at_host();
+  for (const Finding& finding : self.findings) {
+    if (finding.severity == Severity::kFatal && self.unfit.empty()) self.unfit = finding.what;
+  }
+  const auto note = [&self](const Attempt<double>& measured) {
+    if (!measured && self.unfit.empty()) self.unfit = measured.error();
+    return measured ? std::optional(*measured) : std::nullopt;
+  };
+  if (listener) {
+    self.port = listener->port();
+    self.key = listener->key();
+  } else {
+    if (self.unfit.empty()) self.unfit = listener.error().text();
+  }
+  self.compute_ms = note(measure_compute());
+  self.memory_gbps = note(measure_memory());
+  return self;
+}
+
+Attempt<ExchangeFigures> meet(Listener& listener, int rank, const PairOrder& order, const ProbeSettings& settings) {
+  const Deadline turn(settings.connect_ms + order.after * settings.busy_ms);
+  const Attempt<UniqueFd> connection =
+      rank < order.with ? listener.await_peer(rank, order.with, turn, settings.hello_ms)
+                        : connect_to_peer(rank, order, settings.connect_ms, turn);
+  if (!connection) return std::unexpected(connection.error());
+  return exchange(connection->get(), rank, order.with, settings.exchange, Deadline(settings.test_ms));
+}
+
+PairResult make_test(Result<Listener>& listener, int rank, const PairOrder& order, const ProbeSettings& settings) {
+  PairResult result{.with = order.with};
+  if (!listener) {
+    result.why_not = listener.error().text();
+  } else if (rank == order.with) {
+    result.why_not = "a node makes no test with itself";
+  } else if (const Attempt<ExchangeFigures> figures = meet(*listener, rank, order, settings); !figures) {
+    result.why_not = figures.error();
+  } else if (!settings.mock_error) {
+    result.ms = figures->ms;
+    result.latency_us = figures->latency_us;
+    result.clock_ms = figures->clock_ms;
+  }
+  if (settings.mock_error) result.why_not = "MOCK_ERR_RANK";
+  return result;
+}
+
+}  // namespace
+
+int run_probe(int channel, const ProbeSettings& settings) {
+  Channel lines(channel);
+  Result<Listener> listener = Listener::open(make_key());
+  if (!lines.write_line(text_of(self_result(listener, settings)))) return lines.exit_status();
+  while (const std::optional<std::string> line = lines.read_line()) {
+    std::vector<PairResult> results;
+    if (const std::optional<PairOrders> orders = read_pair_orders(*line)) {
+      for (const PairOrder& order : orders->tests) {
+        results.push_back(make_test(listener, orders->rank, order, settings));
+      }
+    }
+    if (!lines.write_line(text_of(results))) break;
+  }
+  return lines.exit_status();
+}
+
+}  // namespace elastic::health

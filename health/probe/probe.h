@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "health/probe/exchange.h"
+#include "health/words/words.h"
+
+// The process that checks one host before training, without a GPU: it measures the host itself, then meets the probes
+// of other hosts in tests of two.
+namespace elastic::health {
+
+struct ProbeSettings {
+  std::int64_t connect_ms = 5000;  // in which another must be connected, where no tests come before
+  std::int64_t hello_ms = 5000;    // in which who has connected must say who it is
+  // That a test which comes before is taken to last, where another is waited for: it may last longer where a way is bad,
+  // and then a later stage tries again.
+  std::int64_t busy_ms = 2500;
+  std::int64_t test_ms = 30000;    // in which a test must end once both are connected
+  ExchangeSettings exchange = {};
+  // What else is to be known of the host; one that is fatal makes it unfit. May be none.
+  std::function<std::vector<Finding>()> look_at_host = {};
+  bool mock_error = false;         // DLRover's MOCK_ERR_RANK: each test is made, and reported as failed
+};
+
+// Serves one check over `channel`, a connected stream socket, in lines of health/words: opens a port, measures and
+// writes a SelfResult; then answers each line of PairOrders with one of PairResults, in the same order. A line that
+// cannot be read is answered with no results. Returns an exit status: 0 when the other end has closed, 1 when the
+// channel fails or a line is longer than any of ours.
+int run_probe(int channel, const ProbeSettings& settings);
+
+}  // namespace elastic::health

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "health/judge/judge.h"
+#include "health/words/words.h"
+
+// What a check before training found, as one value, and what follows from it for all who show it: a terminal
+// (health_table), tools (health_json, dlrover_lines) and a page (health_html).
+namespace elastic::health {
+
+struct NodeHealth {
+  int rank = 0;                            // of the node; its index in HealthReport::nodes
+  std::string name = {};                   // its host or address, for people; empty: not known
+  int local_world_size = 0;                // its workers
+  std::optional<double> compute_ms = {};   // of one matrix product
+  std::optional<double> memory_gbps = {};  // 10^9 bytes/s, read and written
+  std::vector<Finding> findings = {};
+  NodeVerdict verdict = {};
+  bool left_out = false;  // the job goes on without it
+};
+
+// One test between two nodes.
+struct PairHealth {
+  int low = 0;  // node ranks
+  int high = 0;
+  int stage = 1;  // 1 to 3
+  bool passed = false;
+  double ms = 0;                          // of one exchange; only if it passed
+  std::optional<double> latency_us = {};  // of one byte, one way
+  std::optional<double> clock_ms = {};    // how far the wall clock of `high` is ahead of that of `low`
+  std::string why_not = {};               // as a clause, if it failed
+};
+
+struct HealthReport {
+  std::string job = {};
+  std::int64_t round = 0;
+  std::int64_t wall_ms = 0;            // Unix time at which the check was over; 0: not known
+  std::vector<double> phase_ms = {};   // of each phase, by the coordinator's clock: the nodes by themselves, then pairs
+  std::int64_t exchange_bytes = kExchangeBytes;  // of one exchange, each way
+  std::vector<NodeHealth> nodes = {};      // by rank, from 0
+  std::vector<PairHealth> pairs = {};      // in the order of the stages; ranks of `nodes` only
+  std::vector<PairTest> bad_links = {};    // as Judgement has them
+  std::vector<PairTest> slow_links = {};
+  JudgeSettings settings = {};
+};
+
+// What a node is in the end, worst first.
+enum class Standing { kFaulty, kUndetermined, kSlow, kFit };
+
+Standing standing_of(const NodeHealth& node);
+const char* standing_name(Standing standing);  // "faulty", "undetermined", "slow", "fit"
+std::vector<int> ranks_of(const HealthReport& report, Standing standing);
+// All nodes, worst first, then by rank. They belong to the report.
+std::vector<const NodeHealth*> worst_first(const HealthReport& report);
+
+// Bytes in 10^9/s on the way between two nodes, as nccl-tests computes busbw for an all-gather of n = 2 ranks: with S
+// bytes each, algobw = 2 * S / t and busbw = algobw * (n - 1) / n, which is S / t. Nothing for a test that failed, or
+// took no time.
+std::optional<double> busbw_gbps(const HealthReport& report, const PairHealth& pair);
+// Of all passed tests the middle one.
+std::optional<double> median_busbw_gbps(const HealthReport& report);
+
+// A node's passed tests in figures.
+struct NodeExchanges {
+  std::optional<double> best_busbw_gbps = {};
+  std::optional<double> worst_busbw_gbps = {};
+  std::optional<double> latency_us = {};  // the least
+};
+std::vector<NodeExchanges> exchanges_of_nodes(const HealthReport& report);  // by rank
+
+// The tests, worst first: those that failed, then by busbw. They belong to the report.
+std::vector<const PairHealth*> worst_pairs_first(const HealthReport& report);
+
+// A finding and all nodes that have it, the most severe first, then by node.
+struct SharedFinding {
+  Finding finding;
+  std::vector<int> nodes;
+};
+std::vector<SharedFinding> shared_findings(const HealthReport& report);
+
+// --- Words. Names and reasons come from other machines: what is returned is fit for a terminal, on one line. ---
+
+// A text of another machine, at most so many bytes of it.
+std::string shown(std::string_view text, std::size_t max_bytes = 300);
+// "node 3 (10.0.0.4)", or "node 3".
+std::string node_text(const HealthReport& report, int rank);
+// "node 3", "nodes 3, 5-7", with "and so on" where they are too many for a line.
+std::string nodes_text(const std::vector<int>& ranks);
+// A figure with about three digits: "0.52", "8.21", "41.5", "1280"; "-" for none.
+std::string figure_text(const std::optional<double>& value);
+// Why a node is what it is, as a clause; empty for one that is fit.
+std::string why_text(const NodeHealth& node);
+// How long the check took, in ms; nothing if nobody knows.
+std::optional<double> took_ms(const HealthReport& report);
+
+// "8 nodes checked in 0.6 s: 6 fit, node 3 (10.0.0.4) is faulty, node 5 (10.0.0.6) is slow in the exchange"
+std::string sentence(const HealthReport& report);
+// Each bad link, then each slow one, with what to do.
+std::vector<std::string> link_sentences(const HealthReport& report);
+// What to do about nodes of which nobody knows whether they are fit; empty if there are none.
+std::string undetermined_sentence(const HealthReport& report);
+
+}  // namespace elastic::health

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "health/report/health_report.h"
+
+namespace elastic::health {
+
+// What the check says of a cluster in which everything is found once: of `nodes` (at least 8) node 3 is faulty, node 5
+// slow in the exchange, the way between 6 and 7 bad, and all have a small /dev/shm.
+inline HealthReport example_report(int nodes = 8) {
+  HealthReport report{.job = "llama-70b", .round = 2, .wall_ms = 1'795'279'603'500, .phase_ms = {412, 61.5, 70, 55.5},
+                      .exchange_bytes = 4'194'304};
+  std::vector<NodeFigures> figures;
+  for (int rank = 0; rank < nodes; ++rank) {
+    report.nodes.push_back({.rank = rank,
+                            .name = "10.0." + std::to_string(rank / 250) + "." + std::to_string(1 + rank % 250),
+                            .local_world_size = 8,
+                            .compute_ms = 3.0 + 0.01 * (rank % 7),
+                            .memory_gbps = 11.5 - 0.1 * (rank % 5),
+                            .findings = {{Severity::kWarning, "/dev/shm is small: 64 MiB", "/dev/shm",
+                                          "start the container with --shm-size=16g"}}});
+    figures.push_back({.compute_ms = report.nodes.back().compute_ms});
+  }
+  report.nodes[3].findings.push_back(
+      {Severity::kFatal, "the link of eth1 is down", "eth1", "look at its cable and at the switch"});
+
+  std::vector<PairTest> tests;
+  const auto run = [&](const std::vector<Group>& groups, int stage) {
+    for (const Group& group : groups) {
+      for (const auto& [one, other] : tests_of(group)) {
+        PairHealth pair{.low = std::min(one, other), .high = std::max(one, other), .stage = stage};
+        const bool is_slow = pair.low == 5 || pair.high == 5;
+        if (pair.low == 3 || pair.high == 3) {
+          pair.why_not = "the connection is not answered";
+        } else if (pair.low == 6 && pair.high == 7) {
+          pair.why_not = "the connection was reset after 1.2 MiB";
+        } else {
+          pair.passed = true;
+          pair.ms = is_slow ? 4.1 : 0.5 + 0.02 * ((pair.low * 7 + pair.high * 3) % 9);
+          pair.latency_us = is_slow ? 210 : 38 + (pair.low + pair.high) % 6;
+          pair.clock_ms = 0.1 * (pair.high - pair.low);
+        }
+        report.pairs.push_back(pair);
+        tests.push_back({.low = pair.low, .high = pair.high, .passed = pair.passed, .time_ms = pair.ms});
+      }
+    }
+  };
+  const auto facts = [&] {
+    std::vector<StageFacts> out;
+    for (const auto& ms : best_times(figures.size(), tests)) out.push_back({.time_ms = ms});
+    return out;
+  };
+  run(neighbours(nodes), 1);
+  run(second_stage(facts(), tests), 2);
+  run(third_stage(facts(), tests, usual_exchange_ms(best_times(figures.size(), tests))), 3);
+  Judgement found = judge(figures, tests);
+  for (NodeHealth& node : report.nodes) {
+    node.verdict = found.nodes[static_cast<std::size_t>(node.rank)];
+    node.left_out = node.verdict.fitness == Fitness::kFaulty;
+  }
+  report.bad_links = found.bad_links;
+  report.slow_links = found.slow_links;
+  return report;
+}
+
+}  // namespace elastic::health

@@ -1,0 +1,205 @@
+#include "health/words/words.h"
+
+#include <utility>
+
+#include "src/base/json.h"
+#include "src/base/text.h"
+
+namespace elastic::health {
+namespace {
+
+// Others' texts: none needs more.
+constexpr std::size_t kMostLevels = 4;
+constexpr std::size_t kMostMembers = 16;
+
+std::optional<Json> read(const std::string& text) {
+  if (!json_over_bounds(text, kMostLevels, kMostMembers).empty()) return {};
+  auto json = Json::parse(text, "the check");
+  if (!json || json->as_object() == nullptr) return {};
+  return std::move(*json);
+}
+
+std::string text_in(const Json& json, std::string_view name) {
+  const Json* member = json.find(name);
+  const std::string* text = member == nullptr ? nullptr : member->as_string();
+  return text == nullptr ? "" : *text;
+}
+
+std::optional<std::int64_t> integer_in(const Json& json, std::string_view name, std::int64_t least, std::int64_t most) {
+  const Json* member = json.find(name);
+  const auto number = member == nullptr ? std::nullopt : member->as_integer();
+  return number && *number >= least && *number <= most ? number : std::nullopt;
+}
+
+std::optional<double> number_in(const Json& json, std::string_view name) {
+  const Json* member = json.find(name);
+  return member == nullptr ? std::nullopt : member->as_number();
+}
+
+// Not negative.
+std::optional<double> positive_in(const Json& json, std::string_view name) {
+  const auto number = number_in(json, name);
+  return number && *number >= 0 ? number : std::nullopt;
+}
+
+Json list_of(const std::vector<std::string>& texts) {
+  Json list = Json::array();
+  for (const std::string& text : texts) list.push(text);
+  return list;
+}
+
+std::vector<std::string> texts_in(const Json& json, std::string_view name) {
+  std::vector<std::string> texts;
+  const Json* member = json.find(name);
+  const Json::Array* list = member == nullptr ? nullptr : member->as_array();
+  if (list == nullptr) return texts;
+  for (const Json& element : *list) {
+    if (element.as_string() != nullptr) texts.push_back(*element.as_string());
+  }
+  return texts;
+}
+
+// The elements of "tests", each read by `one`; nothing where one of them cannot be.
+template <class Test, class ReadOne>
+std::optional<std::vector<Test>> tests_in(const std::optional<Json>& json, ReadOne one) {
+  const Json* member = json ? json->find("tests") : nullptr;
+  const Json::Array* list = member == nullptr ? nullptr : member->as_array();
+  if (list == nullptr) return {};
+  std::vector<Test> tests;
+  for (const Json& element : *list) {
+    const auto with = integer_in(element, "with", 0, INT32_MAX);
+    if (!with) return {};
+    Test test = one(element);
+    test.with = static_cast<int>(*with);
+    tests.push_back(std::move(test));
+  }
+  return tests;
+}
+
+template <class Test, class Fill>
+Json json_of(const std::vector<Test>& tests, Fill fill) {
+  Json list = Json::array();
+  for (const Test& test : tests) {
+    Json json = Json::object();
+    json.set("with", test.with);
+    fill(json, test);
+    list.push(std::move(json));
+  }
+  return list;
+}
+
+Json json_of(const Finding& finding) {
+  return std::move(Json::object()
+                       .set("severity", severity_name(finding.severity))
+                       .set("what", finding.what)
+                       .set("where", finding.where)
+                       .set("remedy", finding.remedy));
+}
+
+std::optional<Finding> finding_in(const Json& json) {
+  const auto severity = read_severity(text_in(json, "severity"));
+  if (!severity) return {};
+  return Finding{*severity, text_in(json, "what"), text_in(json, "where"), text_in(json, "remedy")};
+}
+
+void set_number(Json& json, std::string_view name, const std::optional<double>& value) {
+  if (value) json.set(name, *value);
+}
+
+}  // namespace
+
+const char* severity_name(Severity severity) {
+  switch (severity) {
+    case Severity::kNote: return "note";
+    case Severity::kWarning: return "warning";
+    case Severity::kFatal: return "fatal";
+  }
+  return "note";
+}
+
+std::optional<Severity> read_severity(std::string_view text) {
+  for (const Severity known : {Severity::kNote, Severity::kWarning, Severity::kFatal}) {
+    if (text == severity_name(known)) return known;
+  }
+  return {};
+}
+
+std::string text_of(const SelfResult& result) {
+  Json json = Json::object();
+  json.set("port", int{result.port}).set("key", result.key);
+  set_number(json, "compute_ms", result.compute_ms);
+  set_number(json, "memory_gbps", result.memory_gbps);
+  if (!result.findings.empty()) {
+    Json list = Json::array();
+    for (const Finding& finding : result.findings) list.push(json_of(finding));
+    json.set("findings", std::move(list));
+  }
+  if (!result.unfit.empty()) json.set("unfit", result.unfit);
+  return json.dump();
+}
+
+std::string text_of(const PairOrders& orders) {
+  Json tests = json_of(orders.tests, [](Json& json, const PairOrder& order) {
+    json.set("name", order.name)
+        .set("at", list_of(order.at))
+        .set("port", int{order.port})
+        .set("key", order.key)
+        .set("after", order.after);
+  });
+  return Json::object().set("rank", orders.rank).set("tests", std::move(tests)).dump();
+}
+
+std::string text_of(const std::vector<PairResult>& results) {
+  Json tests = json_of(results, [](Json& json, const PairResult& result) {
+    set_number(json, "ms", result.ms);
+    set_number(json, "latency_us", result.latency_us);
+    set_number(json, "clock_ms", result.clock_ms);
+    if (!result.ms) json.set("failed", result.why_not);
+  });
+  return Json::object().set("tests", std::move(tests)).dump();
+}
+
+std::optional<SelfResult> read_self_result(const std::string& text) {
+  const auto json = read(text);
+  if (!json) return {};
+  const auto port = integer_in(*json, "port", 0, UINT16_MAX);
+  if (!port) return {};
+  SelfResult result{.port = static_cast<std::uint16_t>(*port),
+                    .key = text_in(*json, "key"),
+                    .compute_ms = positive_in(*json, "compute_ms"),
+                    .memory_gbps = positive_in(*json, "memory_gbps"),
+                    .unfit = text_in(*json, "unfit")};
+  const Json* findings = json->find("findings");
+  const Json::Array* list = findings == nullptr ? nullptr : findings->as_array();
+  if (list == nullptr) return result;
+  for (const Json& element : *list) {
+    if (auto finding = finding_in(element)) result.findings.push_back(std::move(*finding));
+  }
+  return result;
+}
+
+std::optional<PairOrders> read_pair_orders(const std::string& text) {
+  const auto json = read(text);
+  const auto rank = json ? integer_in(*json, "rank", 0, INT32_MAX) : std::nullopt;
+  auto tests = tests_in<PairOrder>(json, [](const Json& test) {
+    const auto port = integer_in(test, "port", 0, UINT16_MAX);
+    return PairOrder{.name = text_in(test, "name"),
+                     .at = texts_in(test, "at"),
+                     .port = static_cast<std::uint16_t>(port.value_or(0)),
+                     .key = text_in(test, "key"),
+                     .after = static_cast<int>(integer_in(test, "after", 0, INT16_MAX).value_or(0))};
+  });
+  if (!rank || !tests) return {};
+  return PairOrders{.rank = static_cast<int>(*rank), .tests = std::move(*tests)};
+}
+
+std::optional<std::vector<PairResult>> read_pair_results(const std::string& text) {
+  return tests_in<PairResult>(read(text), [](const Json& json) {
+    return PairResult{.ms = positive_in(json, "ms"),
+                      .latency_us = positive_in(json, "latency_us"),
+                      .clock_ms = number_in(json, "clock_ms"),
+                      .why_not = text_in(json, "failed")};
+  });
+}
+
+}  // namespace elastic::health

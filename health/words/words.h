@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// What the nodes of a check and the coordinator tell each other, and a node its probe: JSON, each text an object.
+namespace elastic::health {
+
+// Of a block that two nodes exchange, each way: the same for all.
+inline constexpr std::int64_t kExchangeBytes = 2 * 1024 * 1024;
+
+enum class Severity { kNote, kWarning, kFatal };
+const char* severity_name(Severity severity);  // "note", "warning", "fatal"
+
+// Something about a host that is not as training wants it.
+struct Finding {
+  Severity severity = Severity::kNote;
+  std::string what;        // "/dev/shm is small: 64 MiB"
+  std::string where = {};  // a path, an interface
+  std::string remedy = {};
+  bool operator==(const Finding&) const = default;
+};
+
+// What a node answers to the first phase, in which it looks at itself and opens a port for the tests that follow:
+// {"port": 4000, "key": "9f0c...", "compute_ms": 3.1, "memory_gbps": 11.5, "findings": [{"severity": "warning",
+// "what": "...", "where": "...", "remedy": "..."}]}, with "unfit": "why" where it cannot train.
+struct SelfResult {
+  std::uint16_t port = 0;
+  std::string key = {};                    // by which the probe at the port knows who has been told of it
+  std::optional<double> compute_ms = {};   // of a matrix product
+  std::optional<double> memory_gbps = {};  // 10^9 bytes/s, read and written
+  std::vector<Finding> findings = {};
+  std::string unfit = {};                  // as a clause
+  bool operator==(const SelfResult&) const = default;
+};
+
+// One test that a node is to make.
+struct PairOrder {
+  int with = 0;                      // node rank; the lower of the two waits, the higher connects
+  std::string name = {};             // for people
+  std::vector<std::string> at = {};  // numeric addresses of the other
+  std::uint16_t port = 0;
+  std::string key = {};
+  int after = 0;                     // so many tests of this phase may come before it on either node
+  bool operator==(const PairOrder&) const = default;
+};
+
+// The tests that a node is to make, in order: {"rank": 2, "tests": [{"with": 3, "name": "node3", "at": ["10.0.0.4"],
+// "port": 4000, "key": "9f0c...", "after": 1}]}.
+struct PairOrders {
+  int rank = 0;  // its own node rank
+  std::vector<PairOrder> tests = {};
+  bool operator==(const PairOrders&) const = default;
+};
+
+// What came of one: {"tests": [{"with": 3, "ms": 5.1, "latency_us": 40, "clock_ms": 0.3}]}, or {"with": 3, "failed": "the
+// connection is not answered"}.
+struct PairResult {
+  int with = 0;
+  std::optional<double> ms = {};          // of one exchange; none: it failed
+  std::optional<double> latency_us = {};  // of a few bytes there and back, half of it
+  std::optional<double> clock_ms = {};    // how far the other's wall clock is ahead of ours
+  std::string why_not = {};
+  bool operator==(const PairResult&) const = default;
+};
+
+// "note", "warning", "fatal". Nothing where the text is something else.
+std::optional<Severity> read_severity(std::string_view text);
+
+std::string text_of(const SelfResult& result);
+std::string text_of(const PairOrders& orders);
+std::string text_of(const std::vector<PairResult>& results);
+// Nothing where the text is something else.
+std::optional<SelfResult> read_self_result(const std::string& text);
+std::optional<PairOrders> read_pair_orders(const std::string& text);
+std::optional<std::vector<PairResult>> read_pair_results(const std::string& text);
+
+}  // namespace elastic::health

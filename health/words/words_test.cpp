@@ -1,0 +1,43 @@
+#include "health/words/words.h"
+
+#include <doctest/doctest.h>
+
+using namespace elastic::health;
+
+TEST_CASE("orders and results of a check are read as they were written; what is none is not") {
+  const SelfResult self{.port = 4711,
+                        .key = "9f0c",
+                        .compute_ms = 1.5,
+                        .memory_gbps = 11.25,
+                        .findings = {{Severity::kWarning, "it is small", "/dev/shm", "make it larger"},
+                                     {Severity::kFatal, "it is down", "eth0", "plug it in"}},
+                        .unfit = "no memory"};
+  CHECK(read_self_result(text_of(self)) == self);
+  CHECK(read_self_result(text_of(SelfResult{})) == SelfResult{});
+  const PairOrders orders = {
+      .rank = 2,
+      .tests = {{.with = 3, .name = "node3", .at = {"10.0.0.4", "fd77::1"}, .port = 4000, .key = "ab", .after = 2},
+                {.with = 0}}};
+  CHECK(read_pair_orders(text_of(orders)) == orders);
+  CHECK(read_pair_orders(text_of(PairOrders{})) == PairOrders{});
+  CHECK(!read_pair_orders(R"({"tests":[]})"));
+  CHECK(!read_pair_orders(R"({"rank":-1,"tests":[]})"));
+  const std::vector<PairResult> results = {{.with = 3, .ms = 4.5, .latency_us = 40, .clock_ms = -0.25},
+                                           {.with = 1, .why_not = "no answer in 5 s"}};
+  CHECK(read_pair_results(text_of(results)) == results);
+  CHECK(read_pair_results(text_of(std::vector<PairResult>{})) == std::vector<PairResult>{});
+  for (const char* text : {"", "{", "[]", "1", "{\"tests\":1}", "{\"tests\":[1]}", "{\"tests\":[{\"with\":-1}]}",
+                           "{\"tests\":[[[[[[]]]]]]}", "{\"port\":70000}", "{\"port\":\"1\"}"}) {
+    CAPTURE(text);
+    CHECK(!read_self_result(text));
+    CHECK(!read_pair_orders(text));
+    CHECK(!read_pair_results(text));
+  }
+}
+
+TEST_CASE("a finding of no known severity, and a negative time, are left out") {
+  const auto self = read_self_result(R"({"port":1,"compute_ms":-1,"findings":[{"severity":"dire","what":"x"},3]})");
+  REQUIRE(self);
+  CHECK(self->findings.empty());
+  CHECK(!self->compute_ms);
+}

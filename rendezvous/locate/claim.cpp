@@ -1,0 +1,174 @@
+#include "rendezvous/locate/claim.h"
+
+#include <algorithm>
+
+#include "src/base/address.h"
+#include "src/base/json.h"
+#include "src/base/limits.h"
+#include "src/base/text.h"
+
+namespace elastic::locate {
+namespace {
+
+constexpr std::int64_t kVersion = 1;
+constexpr std::size_t kLevels = 4;
+
+// As a name of JSON, which can't say all bytes; not cut.
+std::string job_key(const std::string& job) { return printable(job, 4 * limits::kAgentNameBytes); }
+
+std::unexpected<Error> no_claim(std::string reason) { return fail("", std::move(reason)); }
+
+// An object of our version, or nothing of ours.
+Result<Json> read_object(std::string_view text) {
+  if (!json_over_bounds(text, kLevels, limits::kClaimsPerFile).empty()) {
+    return no_claim("it holds something that elastic-run has not written");
+  }
+  auto json = Json::parse(text, "claim");
+  if (!json || json->as_object() == nullptr || json->find("version") == nullptr) {
+    return no_claim("it holds something that elastic-run has not written");
+  }
+  if (json->find("version")->as_integer() != kVersion) {
+    return no_claim("it was written by another version of elastic-run");
+  }
+  return json;
+}
+
+Json fields_of(const Claim& claim) {
+  Json fields = Json::object();
+  fields.set("address", claim.address);
+  fields.set("port", std::int64_t{claim.port});
+  fields.set("agent", claim.agent);
+  return fields;
+}
+
+Result<Claim> claim_of(const Json& fields) {
+  const Json* address = fields.find("address");
+  const Json* port = fields.find("port");
+  const Json* agent = fields.find("agent");
+  const std::int64_t number = port != nullptr ? port->as_integer().value_or(0) : 0;
+  if (address == nullptr || address->as_string() == nullptr || address->as_string()->empty() || number < 1 ||
+      number > 65535 || agent == nullptr || agent->as_string() == nullptr) {
+    return no_claim("it names no address, port and agent");
+  }
+  return Claim{*address->as_string(), static_cast<std::uint16_t>(number), *agent->as_string()};
+}
+
+// The jobs of a file; none of an empty one.
+Result<Json> jobs_of(std::string_view file) {
+  if (trim(file).empty()) return Json::object();
+  const auto whole = read_object(file);
+  if (!whole) return std::unexpected(whole.error());
+  const Json* jobs = whole->find("jobs");
+  if (jobs == nullptr || jobs->as_object() == nullptr) return no_claim("it names no jobs");
+  return *jobs;
+}
+
+bool is_link_local(std::string_view address) {
+  if (address.starts_with("169.254.")) return true;
+  const std::string start = lower(address.substr(0, 3));
+  return start == "fe8" || start == "fe9" || start == "fea" || start == "feb";
+}
+
+}  // namespace
+
+std::string claim_endpoint(const Claim& claim) {
+  const bool is_v6 = claim.address.contains(':');
+  return is_v6 ? format("[{}]:{}", claim.address, claim.port) : format("{}:{}", printable(claim.address), claim.port);
+}
+
+std::string claim_text(const Claim& claim) {
+  Json out = Json::object();
+  out.set("version", kVersion);
+  const Json fields = fields_of(claim);
+  for (const auto& [name, value] : *fields.as_object()) out.set(name, value);
+  return out.dump();
+}
+
+Result<Claim> read_claim(std::string_view text) {
+  const auto json = read_object(text);
+  if (!json) return std::unexpected(json.error());
+  return claim_of(*json);
+}
+
+Result<std::string> claim_in_file(std::string_view file, const std::string& job) {
+  const auto jobs = jobs_of(file);
+  if (!jobs) return std::unexpected(jobs.error());
+  const Json* fields = jobs->find(job_key(job));
+  if (fields == nullptr) return std::string();
+  const auto claim = claim_of(*fields);
+  if (!claim) return std::unexpected(claim.error());
+  return claim_text(*claim);
+}
+
+Result<std::string> file_with_claim(std::string_view file, const std::string& job, const std::string& claim) {
+  const auto before = jobs_of(file);
+  if (!before) return std::unexpected(before.error());
+  Json jobs = Json::object();
+  for (const auto& [name, fields] : *before->as_object()) {
+    if (name != job_key(job)) jobs.set(name, fields);
+  }
+  if (!claim.empty()) {
+    if (jobs.as_object()->size() >= limits::kClaimsPerFile) {
+      return no_claim(format("it holds {} jobs already; remove those that are over, or name another file",
+                             limits::kClaimsPerFile));
+    }
+    const auto read = read_claim(claim);
+    if (!read) return std::unexpected(read.error());
+    jobs.set(job_key(job), fields_of(*read));
+  }
+  if (jobs.as_object()->empty()) return std::string();
+  Json whole = Json::object();
+  whole.set("version", kVersion);
+  whole.set("jobs", std::move(jobs));
+  return whole.dump() + "\n";
+}
+
+void ClaimTrials::tried(const Claim& claim, Tried how, std::int64_t began_ms) {
+  if (claim != claim_ || how != Tried::kSilent) silences_ = 0;
+  claim_ = claim;
+  last_ = how;
+  if (how == Tried::kSilent && silences_++ == 0) silent_since_ms_ = began_ms;
+}
+
+Tried ClaimTrials::last(const Claim& claim) const { return claim == claim_ ? last_ : Tried::kNot; }
+
+std::int64_t ClaimTrials::silent_ms(const Claim& claim, std::int64_t now_ms) const {
+  return claim == claim_ && silences_ > 1 ? now_ms - silent_since_ms_ : 0;
+}
+
+ClaimDecision decide_claim(const ClaimView& view) {
+  if (!view.there) {
+    if (!view.may_host) {
+      return {ClaimStep::kWait, "nobody hosts the coordinator yet, and is_host=0 keeps this node from it"};
+    }
+    if (view.hosts) return {ClaimStep::kClaim, "its own claim has gone"};
+    if (view.belongs) return {ClaimStep::kWait, "the job's coordinator has ended, and nobody hosts another one"};
+    return {ClaimStep::kClaim, "nobody was there"};
+  }
+  const std::string where = claim_endpoint(*view.there);
+  if (view.is_own) return {ClaimStep::kConnect, "it is this node's own"};
+  if (!view.may_host) return {ClaimStep::kConnect, "is_host=0 says so"};
+  if (view.tried == Tried::kRefused) return {ClaimStep::kClaim, format("nobody listens at {}, which was there", where)};
+  if (view.tried == Tried::kStranger) {
+    return {ClaimStep::kClaim, format("what listens at {}, which was there, is no coordinator", where)};
+  }
+  if (view.tried == Tried::kSilent && view.silent_ms >= 2 * view.loss_timeout_ms) {
+    return {ClaimStep::kClaim, format("{}, which was there, has been silent for {} ms", where, view.silent_ms)};
+  }
+  return {ClaimStep::kConnect, "it is there"};
+}
+
+std::string claim_address(const std::string& given, const std::string& reached_by, bool loopback_is_meant,
+                          const std::vector<std::string>& own) {
+  if (!given.empty()) return given;
+  if (!reached_by.empty() && (loopback_is_meant || !is_loopback(reached_by))) return reached_by;
+  for (const bool v6 : {false, true}) {
+    const auto found = std::ranges::find_if(own, [v6](const std::string& address) {
+      return address.contains(':') == v6 && !is_loopback(address) && !is_link_local(address);
+    });
+    if (found != own.end()) return *found;
+  }
+  return "127.0.0.1";
+}
+
+}  // namespace elastic::locate

@@ -1,0 +1,156 @@
+#include "rendezvous/locate/claim.h"
+
+#include <doctest/doctest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/limits.h"
+#include "src/base/text.h"
+
+using namespace elastic;
+using namespace elastic::locate;
+
+namespace {
+
+const Claim kThere{"10.0.0.5", 4711, "a1"};
+constexpr std::int64_t kLossMs = 5'000;
+
+ClaimView there(Tried tried = Tried::kNot, std::int64_t silent_ms = 0) {
+  return {.there = kThere, .tried = tried, .silent_ms = silent_ms, .loss_timeout_ms = kLossMs};
+}
+ClaimView nobody() { return {.there = {}, .loss_timeout_ms = kLossMs}; }
+ClaimView never_host(ClaimView view) {
+  view.may_host = false;
+  return view;
+}
+ClaimView belonging(ClaimView view) {
+  view.belongs = true;
+  return view;
+}
+ClaimView hosting(ClaimView view) {
+  view.hosts = true;
+  return view;
+}
+ClaimView own(ClaimView view) {
+  view.is_own = true;
+  return view;
+}
+
+}  // namespace
+
+TEST_CASE("what a node does follows from what is in the place and how the last attempts at it ended") {
+  struct Row {
+    ClaimView view;
+    ClaimStep step;
+    std::string reason;
+  };
+  const std::vector<Row> rows{
+      {nobody(), ClaimStep::kClaim, "nobody was there"},
+      {never_host(nobody()), ClaimStep::kWait,
+       "nobody hosts the coordinator yet, and is_host=0 keeps this node from it"},
+      {belonging(nobody()), ClaimStep::kWait, "the job's coordinator has ended, and nobody hosts another one"},
+      {hosting(belonging(nobody())), ClaimStep::kClaim, "its own claim has gone"},
+      {hosting(belonging(there())), ClaimStep::kConnect, "it is there"},
+      {there(), ClaimStep::kConnect, "it is there"},
+      {there(Tried::kAnswered), ClaimStep::kConnect, "it is there"},
+      {there(Tried::kRefused), ClaimStep::kClaim, "nobody listens at 10.0.0.5:4711, which was there"},
+      {belonging(there(Tried::kRefused)), ClaimStep::kClaim, "nobody listens at 10.0.0.5:4711, which was there"},
+      {there(Tried::kStranger), ClaimStep::kClaim, "what listens at 10.0.0.5:4711, which was there, is no coordinator"},
+      {there(Tried::kSilent, 0), ClaimStep::kConnect, "it is there"},
+      {there(Tried::kSilent, 2 * kLossMs - 1), ClaimStep::kConnect, "it is there"},
+      {there(Tried::kSilent, 2 * kLossMs), ClaimStep::kClaim,
+       "10.0.0.5:4711, which was there, has been silent for 10000 ms"},
+      {never_host(there(Tried::kRefused)), ClaimStep::kConnect, "is_host=0 says so"},
+      {never_host(there(Tried::kStranger)), ClaimStep::kConnect, "is_host=0 says so"},
+      {never_host(there(Tried::kSilent, 9 * kLossMs)), ClaimStep::kConnect, "is_host=0 says so"},
+      {own(there()), ClaimStep::kConnect, "it is this node's own"},
+      {own(there(Tried::kRefused)), ClaimStep::kConnect, "it is this node's own"},
+  };
+  for (const Row& row : rows) {
+    const ClaimDecision decision = decide_claim(row.view);
+    CAPTURE(row.reason);
+    CHECK(decision.step == row.step);
+    CHECK(decision.reason == row.reason);
+  }
+}
+
+TEST_CASE("silence counts from the first attempt of a row at the same claim, and two make it") {
+  ClaimTrials trials;
+  CHECK(trials.last(kThere) == Tried::kNot);
+  trials.tried(kThere, Tried::kSilent, 100);
+  CHECK(trials.last(kThere) == Tried::kSilent);
+  CHECK(trials.silent_ms(kThere, 90'000) == 0);  // one attempt, and then a long sleep
+  trials.tried(kThere, Tried::kSilent, 2'100);
+  CHECK(trials.silent_ms(kThere, 4'100) == 4'000);
+  SUBCASE("an answer ends it") {
+    trials.tried(kThere, Tried::kAnswered, 5'000);
+    trials.tried(kThere, Tried::kSilent, 6'000);
+    trials.tried(kThere, Tried::kSilent, 7'000);
+    CHECK(trials.silent_ms(kThere, 8'000) == 2'000);
+  }
+  SUBCASE("another claim begins anew, at the same address too") {
+    Claim other = kThere;
+    other.agent = "a2";
+    CHECK(trials.last(other) == Tried::kNot);
+    CHECK(trials.silent_ms(other, 9'000) == 0);
+    trials.tried(other, Tried::kRefused, 5'000);
+    CHECK(trials.last(other) == Tried::kRefused);
+    CHECK(trials.last(kThere) == Tried::kNot);
+  }
+}
+
+TEST_CASE("a claim is read as it was written") {
+  CHECK(claim_text(kThere) == R"({"version":1,"address":"10.0.0.5","port":4711,"agent":"a1"})");
+  CHECK(read_claim(claim_text(kThere)).value() == kThere);
+  CHECK(claim_endpoint({"fd00::5", 1, "a"}) == "[fd00::5]:1");
+  for (const char* text : {"", "x", "[]", "{}", "7", "{\"version\":1}",
+                           R"({"version":1,"address":"a","port":0,"agent":"b"})",
+                           R"({"version":1,"address":"a","port":65536,"agent":"b"})", "import os\n",
+                           R"({"version":1,"address":"","port":5,"agent":"b"})"}) {
+    CAPTURE(text);
+    CHECK(!read_claim(text));
+  }
+  const auto newer = read_claim(R"({"version":2,"address":"a","port":5,"agent":"b"})");
+  CHECK(newer.error().reason == "it was written by another version of elastic-run");
+}
+
+TEST_CASE("a file has the claims of several jobs") {
+  const std::string odd = "j\xff\"\n";
+  const std::string other = claim_text({"::1", 5, "a2"});
+  const std::string one = file_with_claim("", "job", claim_text(kThere)).value();
+  CHECK(one == "{\"version\":1,\"jobs\":{\"job\":{\"address\":\"10.0.0.5\",\"port\":4711,\"agent\":\"a1\"}}}\n");
+  const std::string two = file_with_claim(one, odd, other).value();
+  CHECK(claim_in_file(two, "job").value() == claim_text(kThere));
+  CHECK(claim_in_file(two, odd).value() == other);
+  CHECK(claim_in_file(two, "third").value().empty());
+  CHECK(claim_in_file("", "job").value().empty());
+  CHECK(file_with_claim(two, odd, "").value() == one);
+  CHECK(file_with_claim(one, "job", "").value().empty());
+  CHECK(claim_in_file("print('train')\n", "job").error().reason ==
+        "it holds something that elastic-run has not written");
+  CHECK(!file_with_claim("print('train')\n", "job", claim_text(kThere)));
+  CHECK(!claim_in_file(claim_text(kThere), "job"));  // a key's value is no file
+}
+
+TEST_CASE("a file takes no more jobs than it can hold") {
+  std::string file;
+  for (std::size_t i = 0; i < limits::kClaimsPerFile; ++i) {
+    file = file_with_claim(file, format("job{}", i), claim_text(kThere)).value();
+  }
+  CHECK(!file_with_claim(file, "more", claim_text(kThere)));
+  CHECK(file_with_claim(file, "job0", claim_text({"10.0.0.6", 1, "b"})));
+  CHECK(claim_in_file(file, "job0"));
+}
+
+TEST_CASE("a claim names the address by which others reach this node") {
+  const std::vector<std::string> all{"127.0.0.1", "169.254.1.1", "fe80::5", "fd00::5", "10.0.0.5", "192.168.7.5"};
+  CHECK(claim_address("node3", "10.1.1.1", false, all) == "node3");
+  CHECK(claim_address("", "10.1.1.1", false, all) == "10.1.1.1");
+  CHECK(claim_address("", "127.0.0.1", true, all) == "127.0.0.1");
+  CHECK(claim_address("", "127.0.0.1", false, all) == "10.0.0.5");
+  CHECK(claim_address("", "", false, all) == "10.0.0.5");
+  CHECK(claim_address("", "", false, {"::1", "fe80::5", "fd00::5"}) == "fd00::5");
+  CHECK(claim_address("", "", false, {"127.0.0.1", "FE80::1"}) == "127.0.0.1");
+}

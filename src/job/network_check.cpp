@@ -1,0 +1,209 @@
+#include "src/job/network_check.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "health/host/judge_host.h"
+#include "health/words/words.h"
+#include "src/base/text.h"
+
+namespace elastic::job {
+
+using namespace health;
+
+namespace {
+
+constexpr std::uint32_t kSelfPhase = 0;
+constexpr int kPhases = 4;  // itself, and three stages of pairs
+
+// What the two nodes of a test have said of it.
+struct BothEnds {
+  std::optional<PairResult> low = {};
+  std::optional<PairResult> high = {};
+};
+
+PairHealth pair_health(int low, int high, int stage, const BothEnds& both) {
+  PairHealth pair{.low = low, .high = high, .stage = stage};
+  pair.passed = both.low && both.high && both.low->ms && both.high->ms;
+  if (pair.passed) pair.ms = std::max(*both.low->ms, *both.high->ms);
+  for (const auto& end : {both.low, both.high}) {
+    if (!end) continue;
+    if (end->latency_us) pair.latency_us = std::min(*end->latency_us, pair.latency_us.value_or(*end->latency_us));
+    if (!pair.passed && pair.why_not.empty()) pair.why_not = end->why_not;
+  }
+  if (both.low && both.low->clock_ms) pair.clock_ms = both.low->clock_ms;
+  if (!pair.passed && pair.why_not.empty()) pair.why_not = format("node {} said nothing of it", both.low ? high : low);
+  return pair;
+}
+
+}  // namespace
+
+// What the phases so far have said.
+struct NetworkCheck::Known {
+  std::vector<SelfResult> selves;    // by node rank
+  std::vector<NodeFigures> figures;  // the same
+  std::vector<PairTest> tests;       // of the stages so far, in order
+  std::vector<PairHealth> pairs;     // the same, with all that was said of them
+
+  std::vector<std::optional<double>> best_ms() const { return best_times(figures.size(), tests); }
+  std::vector<StageFacts> facts() const {
+    std::vector<StageFacts> out;
+    for (const std::optional<double>& ms : best_ms()) {
+      out.push_back({.is_fit_by_itself = figures[out.size()].is_fit_by_itself, .time_ms = ms});
+    }
+    return out;
+  }
+};
+
+NetworkCheck::Known NetworkCheck::known(std::size_t nodes, const std::vector<CheckResults>& results) const {
+  Known out{.selves = std::vector<SelfResult>(nodes), .figures = std::vector<NodeFigures>(nodes), .tests = {}, .pairs = {}};
+  const auto make_unfit = [&](std::size_t node, std::string why) {
+    if (std::exchange(out.figures[node].is_fit_by_itself, false)) out.figures[node].why_not = std::move(why);
+  };
+  for (std::size_t phase = 0; phase < results.size(); ++phase) {
+    std::map<std::pair<int, int>, BothEnds> said;
+    for (std::size_t node = 0; node < nodes; ++node) {
+      const std::string& text = results[phase].at(node);
+      if (phase == kSelfPhase) {
+        if (auto self = read_self_result(text)) {
+          out.figures[node].compute_ms = self->compute_ms;
+          if (!self->unfit.empty()) make_unfit(node, self->unfit);
+          out.selves[node] = std::move(*self);
+          continue;
+        }
+      } else if (const auto tests = read_pair_results(text)) {
+        const int rank = static_cast<int>(node);
+        for (const PairResult& test : *tests) {
+          BothEnds& both = said[std::minmax(rank, test.with)];
+          (rank < test.with ? both.low : both.high) = test;
+        }
+        continue;
+      }
+      make_unfit(node, format("its answer to the check cannot be read: {}", printable(text.substr(0, 80))));
+    }
+    for (const auto& [pair, both] : said) {
+      const bool are_nodes = pair.first != pair.second && pair.second < static_cast<int>(nodes);
+      if (!are_nodes) continue;
+      out.pairs.push_back(pair_health(pair.first, pair.second, static_cast<int>(phase), both));
+      const PairHealth& found = out.pairs.back();
+      out.tests.push_back({.low = found.low, .high = found.high, .passed = found.passed, .time_ms = found.ms});
+    }
+  }
+  return out;
+}
+
+int NetworkCheck::phases(const std::vector<CheckNode>& nodes) const {
+  if (std::ranges::all_of(nodes, &CheckNode::passed)) return 0;
+  return nodes.size() == 1 ? 1 : kPhases;
+}
+
+std::vector<std::string> NetworkCheck::orders(std::uint32_t phase, const std::vector<CheckNode>& nodes,
+                                              const std::vector<CheckResults>& earlier) const {
+  if (phase == kSelfPhase) return std::vector<std::string>(nodes.size(), "{}");
+  const Known so_far = known(nodes.size(), earlier);
+  const std::vector<StageFacts> facts = so_far.facts();
+  std::vector<Group> groups;
+  if (phase == 1) {
+    // The nodes that are fit by themselves, as neighbours.
+    std::vector<int> fit;
+    for (int node = 0; node < static_cast<int>(nodes.size()); ++node) {
+      if (facts[static_cast<std::size_t>(node)].is_fit_by_itself) fit.push_back(node);
+    }
+    groups = neighbours(static_cast<int>(fit.size()));
+    for (Group& group : groups) {
+      for (int& node : group) node = fit[static_cast<std::size_t>(node)];
+    }
+  } else if (phase == 2) {
+    groups = second_stage(facts, so_far.tests);
+  } else {
+    groups = third_stage(facts, so_far.tests, usual_exchange_ms(so_far.best_ms(), settings_));
+  }
+  std::vector<PairOrders> all(nodes.size());
+  for (std::size_t node = 0; node < all.size(); ++node) all[node].rank = static_cast<int>(node);
+  const auto order = [&](int node, int with, int after) {
+    const auto index = static_cast<std::size_t>(with);
+    const SelfResult& other = so_far.selves[index];
+    std::vector<std::string> at = split(nodes[index].addresses, ' ');
+    if (nodes[index].addresses.empty()) at = {"127.0.0.1", "::1"};
+    all[static_cast<std::size_t>(node)].tests.push_back({.with = with,
+                                                         .name = nodes[index].address,
+                                                         .at = std::move(at),
+                                                         .port = other.port,
+                                                         .key = other.key,
+                                                         .after = after});
+  };
+  for (const Group& group : groups) {
+    const auto tests = tests_of(group);
+    for (std::size_t i = 0; i < tests.size(); ++i) {
+      order(tests[i].first, tests[i].second, static_cast<int>(i));
+      order(tests[i].second, tests[i].first, static_cast<int>(i));
+    }
+  }
+  std::vector<std::string> texts;
+  std::ranges::transform(all, std::back_inserter(texts), [](const PairOrders& orders) { return text_of(orders); });
+  return texts;
+}
+
+// With what a node's last test failed of, which the judge does not ask.
+Judgement NetworkCheck::judgement(const Known& all) const {
+  Judgement found = judge(all.figures, all.tests, settings_);
+  for (std::size_t i = 0; i < found.nodes.size(); ++i) {
+    if (found.nodes[i].fitness == Fitness::kFit || !all.figures[i].is_fit_by_itself) continue;
+    const int node = static_cast<int>(i);
+    const auto last = std::ranges::find_if(all.pairs.rbegin(), all.pairs.rend(), [node](const PairHealth& pair) {
+      return !pair.passed && (pair.low == node || pair.high == node);
+    });
+    if (last == all.pairs.rend()) continue;
+    found.nodes[i].why += format(" (with node {}: {})", last->low == node ? last->high : last->low, printable(last->why_not));
+  }
+  return found;
+}
+
+Judgement NetworkCheck::judgement(const std::vector<CheckNode>& nodes, const std::vector<CheckResults>& results) const {
+  return judgement(known(nodes.size(), results));
+}
+
+std::vector<CheckPlan::Unfit> NetworkCheck::unfit(const std::vector<CheckNode>& nodes,
+                                                  const std::vector<CheckResults>& results) const {
+  std::vector<Unfit> out;
+  const Judgement found = judgement(nodes, results);
+  for (std::size_t i = 0; i < found.nodes.size(); ++i) {
+    const NodeVerdict& node = found.nodes[i];
+    if (node.fitness == Fitness::kFit && !node.is_straggler()) continue;
+    const auto kind = node.fitness == Fitness::kFaulty         ? Unfit::Kind::kFaulty
+                      : node.fitness == Fitness::kUndetermined ? Unfit::Kind::kUndetermined
+                                                               : Unfit::Kind::kStraggler;
+    out.push_back({static_cast<int>(i), node.why, kind});
+  }
+  return out;
+}
+
+HealthReport NetworkCheck::report(const std::vector<CheckNode>& nodes, const std::vector<CheckResults>& results) const {
+  Known all = known(nodes.size(), results);
+  Judgement found = judgement(all);
+  HealthReport out{.pairs = std::move(all.pairs),
+                   .bad_links = std::move(found.bad_links),
+                   .slow_links = std::move(found.slow_links),
+                   .settings = settings_};
+  std::vector<ClockOffset> offsets;
+  for (const PairHealth& pair : out.pairs) {
+    if (pair.clock_ms) offsets.push_back({.of = pair.high, .against = pair.low, .ahead_ms = *pair.clock_ms});
+  }
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    out.nodes.push_back({.rank = static_cast<int>(i),
+                         .name = nodes[i].address,
+                         .local_world_size = nodes[i].local_world_size,
+                         .compute_ms = all.selves[i].compute_ms,
+                         .memory_gbps = all.selves[i].memory_gbps,
+                         .findings = std::move(all.selves[i].findings),
+                         .verdict = std::move(found.nodes[i])});
+  }
+  for (NodeFinding& finding : clock_findings(offsets)) {
+    out.nodes[static_cast<std::size_t>(finding.node)].findings.push_back(std::move(finding.finding));
+  }
+  return out;
+}
+
+}  // namespace elastic::job

@@ -1,0 +1,186 @@
+#include "src/job/network_check.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "health/words/words.h"
+#include "src/base/text.h"
+
+using namespace elastic;
+using namespace elastic::job;
+using namespace elastic::health;
+
+namespace {
+
+// Nodes that answer a check; some let every exchange fail, some are slow, some answer otherwise.
+struct Cluster {
+  explicit Cluster(int nodes) {
+    for (int node = 0; node < nodes; ++node) {
+      list.push_back({.address = format("node{}", node), .local_world_size = 8, .addresses = format("10.0.0.{}", node + 1)});
+    }
+  }
+
+  std::string answer(std::uint32_t phase, int node, const std::string& order) const {
+    if (const auto said = says.find({phase, node}); said != says.end()) return said->second;
+    if (phase == 0) {
+      return text_of(SelfResult{.port = static_cast<std::uint16_t>(4000 + node),
+                                .key = format("key{}", node),
+                                .compute_ms = slow.contains(node) ? 30 : 3});
+    }
+    std::vector<PairResult> results;
+    const auto orders = read_pair_orders(order);
+    REQUIRE(orders);
+    CHECK(orders->rank == node);
+    for (const PairOrder& test : orders->tests) {
+      CHECK(test.name == format("node{}", test.with));
+      CHECK(test.at == std::vector<std::string>{format("10.0.0.{}", test.with + 1)});
+      CHECK(test.port == 4000 + test.with);
+      CHECK(test.key == format("key{}", test.with));
+      const bool fails = faulty.contains(node) || faulty.contains(test.with);
+      results.push_back({.with = test.with, .ms = fails ? std::nullopt : std::optional(5.0), .why_not = fails ? "no answer" : ""});
+    }
+    return text_of(results);
+  }
+  // All phases; what each was ordered is in `ordered`.
+  std::vector<CheckResults> run() {
+    std::vector<CheckResults> results;
+    const auto phases = static_cast<std::uint32_t>(plan.phases(list));
+    for (std::uint32_t phase = 0; phase < phases; ++phase) {
+      ordered.push_back(plan.orders(phase, list, results));
+      REQUIRE(ordered.back().size() == list.size());
+      CheckResults answers;
+      for (std::size_t node = 0; node < list.size(); ++node) {
+        answers.push_back(answer(phase, static_cast<int>(node), ordered.back()[node]));
+      }
+      results.push_back(std::move(answers));
+    }
+    return results;
+  }
+  std::set<int> unfit() {
+    std::set<int> out;
+    for (const CheckPlan::Unfit& one : plan.unfit(list, run())) out.insert(one.node_rank);
+    return out;
+  }
+
+  std::vector<CheckNode> list;
+  std::set<int> faulty = {};
+  std::set<int> slow = {};
+  std::map<std::pair<std::uint32_t, int>, std::string> says = {};  // instead, by phase and node
+  NetworkCheck plan = NetworkCheck();
+  std::vector<std::vector<std::string>> ordered = {};
+};
+
+using Ints = std::set<int>;
+
+}  // namespace
+
+TEST_CASE("a cluster in which all is well passes four phases, of which the last has nothing to do") {
+  Cluster cluster(6);
+  CHECK(cluster.unfit().empty());
+  REQUIRE(cluster.ordered.size() == 4);
+  for (int node = 0; node < 6; ++node) {
+    CHECK(read_pair_orders(cluster.ordered[1][static_cast<std::size_t>(node)])->tests.at(0).with == (node ^ 1));
+    CHECK(read_pair_orders(cluster.ordered[2][static_cast<std::size_t>(node)])->tests.size() == 1);
+    CHECK(read_pair_orders(cluster.ordered[3][static_cast<std::size_t>(node)])->tests.empty());
+  }
+}
+
+TEST_CASE("each faulty node is named, whoever it met, and so is one that says itself that it is unfit") {
+  for (int nodes = 3; nodes < 12; ++nodes) {
+    for (int bad = 0; bad < nodes; ++bad) {
+      CAPTURE(nodes);
+      CAPTURE(bad);
+      Cluster cluster(nodes);
+      cluster.faulty = {bad};
+      CHECK(cluster.unfit() == Ints{bad});
+      Cluster ill(nodes);
+      ill.says[{0, bad}] = text_of(SelfResult{.unfit = "its product was wrong"});
+      CHECK(ill.unfit() == Ints{bad});
+      for (std::size_t phase = 1; phase < 4; ++phase) {
+        CHECK(read_pair_orders(ill.ordered[phase][static_cast<std::size_t>(bad)])->tests.empty());
+      }
+    }
+  }
+}
+
+TEST_CASE("of two nodes that cannot reach each other nobody knows which it is") {
+  Cluster cluster(2);
+  cluster.faulty = {1};
+  const auto results = cluster.run();
+  const auto unfit = cluster.plan.unfit(cluster.list, results);
+  REQUIRE(unfit.size() == 2);
+  CHECK(unfit[0].kind == CheckPlan::Unfit::Kind::kUndetermined);
+  CHECK(unfit[1].why == "its exchange failed with node 0, of which none is known to be good (with node 0: no answer)");
+}
+
+TEST_CASE("a node alone looks at itself only, and nodes that have all passed before are not checked again") {
+  Cluster one(1);
+  CHECK(one.unfit().empty());
+  CHECK(one.ordered.size() == 1);
+  for (CheckNode& node : one.list) node.passed = true;
+  CHECK(one.plan.phases(one.list) == 0);
+  Cluster grown(4);
+  for (std::size_t node = 0; node < 3; ++node) grown.list[node].passed = true;
+  CHECK(grown.plan.phases(grown.list) == 4);
+}
+
+TEST_CASE("what cannot be read makes its node unfit, and what nobody was asked for is of no account") {
+  for (const std::uint32_t phase : {0U, 1U, 2U}) {
+    CAPTURE(phase);
+    Cluster cluster(5);
+    cluster.says[{phase, 2}] = "<html>";
+    const auto results = cluster.run();
+    const auto unfit = cluster.plan.unfit(cluster.list, results);
+    REQUIRE(unfit.size() == 1);
+    CHECK(unfit[0].node_rank == 2);
+    CHECK(unfit[0].why == "its answer to the check cannot be read: <html>");
+  }
+  Cluster cluster(4);
+  cluster.says[{1, 0}] = text_of(std::vector<PairResult>{{.with = 1, .ms = 5}, {.with = 0, .ms = 1}, {.with = 9, .ms = 1}});
+  CHECK(cluster.unfit().empty());
+}
+
+TEST_CASE("a node that claims success where the other end failed has not passed") {
+  Cluster cluster(4);
+  cluster.faulty = {1};
+  cluster.says[{1, 1}] = text_of(std::vector<PairResult>{{.with = 0, .ms = 1}});
+  CHECK(cluster.unfit() == Ints{1});
+}
+
+TEST_CASE("both ends of every test are ordered to make it, and no two nodes wait for each other in a ring") {
+  for (const int nodes : {2, 3, 5, 9, 17}) {
+    Cluster cluster(nodes);
+    cluster.faulty = {0, 2};
+    cluster.run();
+    for (std::size_t phase = 1; phase < cluster.ordered.size(); ++phase) {
+      std::vector<std::vector<PairOrder>> left;
+      for (const std::string& order : cluster.ordered[phase]) left.push_back(read_pair_orders(order)->tests);
+      // Whoever is first with each other makes that test; all must be made in the end.
+      for (bool gets_on = true; gets_on;) {
+        gets_on = false;
+        for (std::size_t node = 0; node < left.size(); ++node) {
+          if (left[node].empty()) continue;
+          auto& other = left[static_cast<std::size_t>(left[node].front().with)];
+          if (other.empty() || other.front().with != static_cast<int>(node)) continue;
+          left[node].erase(left[node].begin());
+          other.erase(other.begin());
+          gets_on = true;
+        }
+      }
+      for (const auto& orders : left) CHECK(orders.empty());
+    }
+  }
+}
+
+TEST_CASE("a straggler is named as one") {
+  Cluster cluster(6);
+  cluster.slow = {4};
+  const auto results = cluster.run();
+  const auto unfit = cluster.plan.unfit(cluster.list, results);
+  REQUIRE(unfit.size() == 1);
+  CHECK(unfit[0].node_rank == 4);
+  CHECK(unfit[0].kind == CheckPlan::Unfit::Kind::kStraggler);
+}

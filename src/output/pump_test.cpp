@@ -1,0 +1,94 @@
+#include "src/output/pump.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <future>
+#include <memory>
+#include <string>
+
+#include "src/base/check.h"
+#include "src/net/loop.h"
+
+using namespace elastic;
+using namespace elastic::output;
+
+namespace {
+
+constexpr std::size_t kPipeBytes = 1024 * 1024;  // what Pump makes them, where it may
+constexpr int kRanks = 8;
+
+// A pipe as a console, which nobody reads until read_all().
+struct Console {
+  UniqueFd reading;
+  UniqueFd writing;
+  Console() {
+    int ends[2];
+    ELASTIC_CHECK(pipe2(ends, O_CLOEXEC) == 0);
+    reading = UniqueFd(ends[0]);
+    writing = UniqueFd(ends[1]);
+  }
+  std::string read_all() const {
+    std::string all;
+    std::string piece(kPipeBytes, '\0');
+    for (ssize_t count = 1; count > 0;) {
+      count = read(reading.get(), piece.data(), piece.size());
+      if (count > 0) all.append(piece, 0, static_cast<std::size_t>(count));
+    }
+    return all;
+  }
+};
+
+// As much as the pipe holds, in lines; returns how much that is.
+std::size_t fill(int pipe) {
+  fcntl(pipe, F_SETFL, O_NONBLOCK);
+  const std::string lines = [] {
+    std::string text;
+    for (int i = 0; i < 64; ++i) text += std::string(1023, 'x') + "\n";
+    return text;
+  }();
+  std::size_t filled = 0;
+  for (ssize_t count = 1; count > 0;) {
+    count = write(pipe, lines.data(), lines.size());
+    if (count > 0) filled += static_cast<std::size_t>(count);
+  }
+  return filled;
+}
+
+}  // namespace
+
+TEST_CASE("the end of a round waits for no console, and one that takes later gets all that pipes held") {
+  net::Loop loop;
+  net::SideThread files;
+  Console console;
+  Console other;
+  // However long the test takes, the console counts as one that goes on.
+  const auto writer = [&loop](const Console& to) {
+    ConsoleWriter::Settings settings;
+    settings.descriptor = to.writing.get();
+    settings.thread = std::make_shared<ConsoleThread>(loop);
+    settings.patience_ms = 3'600'000;
+    return std::make_unique<ConsoleWriter>(settings);
+  };
+  const auto out = writer(console);
+  const auto err = writer(other);
+  Pump pump(loop, files, {.out_filter = LineFilter(), .err_filter = LineFilter()}, *out, *err);
+  std::size_t written = 0;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    WorkerOutput output;
+    output.plan.out = {.kind = StreamPlan::Kind::kPipe, .to_console = true};
+    const auto ends = pump.open(rank, std::move(output));
+    REQUIRE(ends);
+    fcntl(ends->out, F_SETPIPE_SZ, static_cast<int>(kPipeBytes));
+    written += fill(ends->out);
+    pump.started(rank);
+  }
+  pump.end_round();
+  CHECK(out->dropped().bytes == 0);
+  auto shown = std::async(std::launch::async, [&console] { return console.read_all().size(); });
+  while (!out->is_idle()) out->wait_for_room(1000);
+  console.writing = UniqueFd();
+  CHECK(shown.get() == written);
+  CHECK(written > limits::kConsoleWaitingBytes);
+}

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+
+// The clocks that processes of one host share, in milliseconds.
+namespace elastic::process {
+
+inline std::int64_t clock_ms(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
+
+// Stands still while the machine is suspended, as the loop's does.
+inline std::int64_t monotonic_ms() { return clock_ms(CLOCK_MONOTONIC); }
+
+// Goes on while the machine is suspended: leases are judged by it.
+inline std::int64_t boottime_ms() { return clock_ms(CLOCK_BOOTTIME); }
+
+}  // namespace elastic::process

@@ -1,0 +1,181 @@
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+#include "src/base/log.h"
+#include "src/base/signals.h"
+#include "src/base/text.h"
+#include "src/process/clock.h"
+#include "src/process/guardian_process.h"
+
+namespace elastic::process {
+namespace {
+
+// How long the guardian waits for killed processes before it names those that are left and goes.
+constexpr std::int64_t kSweepMs = 1500;
+// The same where the launcher is done, and hangs.
+constexpr std::int64_t kLeavingSweepMs = 500;
+// Between two looks at /proc while killed processes hand their children up to us, or to the launcher.
+constexpr int kSweepLookMs = 10;
+// For the last word, from the connection to its end.
+constexpr std::int64_t kLastWordMs = 1000;
+
+bool is_child(pid_t pid) {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+bool has_children() {
+  siginfo_t info{};
+  return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+bool send_signal(int pidfd, int signal) { return syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0) == 0; }
+
+bool is_running(int pidfd) {
+  pollfd ended{pidfd, POLLIN, 0};
+  return poll(&ended, 1, 0) == 0;
+}
+
+}  // namespace
+
+// Its end will end all the rest.
+void Guardian::end_launcher() {
+  unheard_since_ms_.reset();
+  kill_known_workers();
+  kill(launcher_, SIGKILL);
+}
+
+void Guardian::kill_cgroup() const {
+  if (settings_.cgroup.empty()) return;
+  const UniqueFd file(open((settings_.cgroup + "/cgroup.kill").c_str(), O_WRONLY | O_CLOEXEC));
+  if (file) (void)!write(file.get(), "1", 1);
+}
+
+// A worker's number, and that of its group, are right as long as it has not been reaped. Once the launcher has
+// died it is our child, and nobody but us can do that; before, the launcher may have, and the number be a
+// stranger's by now. What a pidfd finds, be it a zombie, is not reaped.
+bool Guardian::kill_known_workers() {
+  const bool was_running = std::ranges::any_of(
+      workers_, [](const KnownWorker& worker) { return worker.pidfd && is_running(worker.pidfd.get()); });
+  kill_cgroup();
+  for (const KnownWorker& worker : workers_) {
+    if (is_child(worker.pid) || (worker.pidfd && send_signal(worker.pidfd.get(), 0))) {
+      kill(-worker.pid, SIGKILL);
+    }
+    if (worker.pidfd) send_signal(worker.pidfd.get(), SIGKILL);
+  }
+  return was_running;
+}
+
+// The launcher is stopped, or hangs, or all was frozen. It is left as it is: it judges its lease itself when it
+// goes on. Returns when none of the workers is left, at the latest after a sweep's time: what does not end then
+// ends before it can do anything else.
+void Guardian::end_workers_of_lease(std::int64_t until_ms) {
+  bool was_running = kill_known_workers();
+  const std::int64_t deadline_ms = monotonic_ms() + kSweepMs;
+  for (;;) {
+    const std::vector<ProcessFacts> found = descendants_of(launcher_);
+    // In this order: as long as the launcher has not put another lease up, all that was found is of this one.
+    if (found.empty() || board_.lease() != until_ms) break;
+    was_running = true;
+    for (const ProcessFacts& facts : found) kill_process(facts);
+    if (monotonic_ms() >= deadline_ms) break;
+    poll(nullptr, 0, kSweepLookMs);
+  }
+  if (!was_running) return;
+  log::error("lease_over",
+             format("the lease is over while the launcher (process {}) does not run: its workers were ended",
+                    launcher_));
+}
+
+void Guardian::launcher_ended(int status) {
+  if (WIFSIGNALED(status)) kill_known_workers();
+  const std::vector<ProcessFacts> survivors = sweep(kSweepMs);
+  say_last_word(survivors);  // the other nodes wait for it
+  // Only now: nobody may be reading.
+  if (WIFSIGNALED(status)) {
+    log::critical("launcher_killed",
+                  format("the launcher (process {}) was killed by {}; all workers were ended", launcher_,
+                         signal_name(WTERMSIG(status))));
+  }
+  leave(WIFEXITED(status) ? WEXITSTATUS(status) : 1, survivors);
+}
+
+void Guardian::leave_launcher_behind() {
+  kill(launcher_, SIGKILL);
+  const std::vector<ProcessFacts> survivors = sweep(kLeavingSweepMs);
+  const bool is_named = std::any_of(survivors.begin(), survivors.end(),
+                                    [this](const ProcessFacts& facts) { return facts.pid == launcher_; });
+  // Not reaped: a thread of it is left, of which a process that has ended otherwise shows nothing.
+  if (!is_named && kill(launcher_, 0) == 0) {
+    log::critical("left_behind",
+                  format("the launcher (process {}) was killed but does not end; it is left behind", launcher_));
+  }
+  say_last_word(survivors);
+  leave(*leaving_status_, survivors);
+}
+
+// That nothing is left is told only where that is known: without /proc, only once no child is left at all.
+void Guardian::say_last_word(const std::vector<ProcessFacts>& survivors) const {
+  const std::optional<LastWord> word = board_.last_word();
+  if (!word || !survivors.empty()) return;
+  if (!processes_can_be_seen() && has_children()) return;
+  say(*word, kLastWordMs);
+}
+
+void Guardian::leave(int status, const std::vector<ProcessFacts>& survivors) {
+  for (const ProcessFacts& survivor : survivors) {
+    log::critical("left_behind", format("{} was killed but does not end; it is left behind", describe(survivor)));
+  }
+  if (!settings_.cgroup.empty()) rmdir(settings_.cgroup.c_str());
+  _exit(status);
+}
+
+std::vector<ProcessFacts> Guardian::ours() const {
+  std::vector<ProcessFacts> found = descendants_of(getpid());
+  if (strangers_.empty()) return found;
+  std::vector<pid_t> theirs = strangers_;
+  for (const pid_t stranger : strangers_) {
+    for (const ProcessFacts& facts : descendants_of(stranger)) theirs.push_back(facts.pid);
+  }
+  std::erase_if(found, [&](const ProcessFacts& facts) {
+    return std::find(theirs.begin(), theirs.end(), facts.pid) != theirs.end();
+  });
+  return found;
+}
+
+std::vector<ProcessFacts> Guardian::sweep(std::int64_t milliseconds) {
+  const std::int64_t deadline = monotonic_ms() + milliseconds;
+  for (;;) {
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    // The usual end: no child is left at all, and /proc need not be read.
+    if (waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD) return {};
+    kill_cgroup();
+    std::vector<ProcessFacts> left = ours();
+    // Without /proc nobody can be found; where this is PID 1, the kernel ends all with it. A child that was
+    // not found forks faster than /proc is read: look again. Or it is somebody else's.
+    const bool none = left.empty() && (!strangers_.empty() || !processes_can_be_seen());
+    if (none || monotonic_ms() >= deadline) {
+      for (ProcessFacts& facts : left) facts = process_facts(facts.pid);
+      return left;
+    }
+    for (const ProcessFacts& facts : left) kill_process(facts);
+    pollfd signals{signals_.get(), POLLIN, 0};
+    poll(&signals, 1, left.empty() ? 0 : kSweepLookMs);
+    signalfd_siginfo info{};
+    while (read(signals_.get(), &info, sizeof info) > 0) {
+    }
+  }
+}
+
+}  // namespace elastic::process

@@ -1,0 +1,82 @@
+#include "src/runtime/check_reporter.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "health/report/dlrover_lines.h"
+#include "health/report/health_html.h"
+#include "health/report/health_json.h"
+#include "health/report/health_table.h"
+#include "src/base/log.h"
+#include "src/base/text.h"
+#include "src/job/network_check.h"
+#include "src/output/terminal.h"
+#include "src/runtime/local_host.h"
+
+namespace elastic::runtime {
+namespace {
+
+// Of more nodes DLRover's lines are left out: each names them all.
+constexpr std::size_t kNodesInALine = 1024;
+
+health::HealthReport report_of(const std::string& job, const job::CheckJudged& check) {
+  using Kind = job::CheckPlan::Unfit::Kind;
+  health::HealthReport report = job::NetworkCheck().report(check.nodes, check.results);
+  report.job = job;
+  report.round = check.round;
+  report.wall_ms = wall_clock_ms();
+  report.phase_ms.assign(check.phase_ms.begin(), check.phase_ms.end());
+  for (const job::CheckPlan::Unfit& unfit : check.unfit) {
+    const bool trains = unfit.kind == Kind::kStraggler && !check.excludes_stragglers;
+    report.nodes.at(static_cast<std::size_t>(unfit.node_rank)).left_out = !trains;
+  }
+  return report;
+}
+
+bool is_worth_a_word(const health::HealthReport& report) {
+  const auto is_bad = [](const health::Finding& finding) { return finding.severity != health::Severity::kNote; };
+  return !report.bad_links.empty() || !report.slow_links.empty() ||
+         std::ranges::any_of(report.nodes, [&](const health::NodeHealth& node) {
+           return health::standing_of(node) != health::Standing::kFit || std::ranges::any_of(node.findings, is_bad);
+         });
+}
+
+std::string write_file(const std::string& path, const std::string& text) {
+  std::FILE* file = std::fopen(path.c_str(), "we");
+  if (file == nullptr) return errno_text(errno);
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  return std::fclose(file) == 0 && written ? "" : errno_text(errno);
+}
+
+}  // namespace
+
+CheckReporter::CheckReporter(net::SideThread& files, std::shared_ptr<output::RunDirectory> logs, std::string page)
+    : files_(&files), logs_(std::move(logs)), page_(std::move(page)) {}
+
+void CheckReporter::judged(const std::string& job, const job::CheckJudged& check) {
+  const health::HealthReport report = report_of(job, check);
+  const bool is_news = is_worth_a_word(report);
+  if (is_news) {
+    log::warning("checked", health::sentence(report));
+    log::lines(health::health_table(report, output::terminal_columns()));
+  } else {
+    log::info("checked", health::sentence(report));
+  }
+  if (report.nodes.size() <= kNodesInALine) {
+    for (const std::string& line : health::dlrover_lines(report)) log::info("node_check", line);
+  }
+  if (!page_.empty()) write(page_, health::health_page(report));
+  if (!logs_ || (logs_->is_temporary() && !is_news)) return;
+  write(logs_->path() + "/health.json", health::health_json(report));
+}
+
+void CheckReporter::write(const std::string& path, std::string text) {
+  const auto problem = std::make_shared<std::string>();
+  files_->post(path, [path, problem, text = std::move(text)] { *problem = write_file(path, text); }, [path, problem] {
+    if (!problem->empty()) log::warning("health_report", format("{} cannot be written: {}", printable(path), *problem));
+  });
+}
+
+}  // namespace elastic::runtime

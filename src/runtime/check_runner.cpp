@@ -1,0 +1,125 @@
+#include "src/runtime/check_runner.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+
+#include "src/base/limits.h"
+#include "src/base/log.h"
+#include "src/base/text.h"
+#include "src/runtime/probe_process.h"
+
+namespace elastic::runtime {
+namespace {
+
+constexpr std::uint32_t kSelfPhase = 0;
+// For the probe to look at its host: that does not depend on other nodes.
+constexpr std::int64_t kSelfMs = 30'000;
+// Beyond what its tests may take by its own deadlines.
+constexpr std::int64_t kGraceMs = 5'000;
+}  // namespace
+
+CheckRunner::CheckRunner(net::Loop& loop, const LaunchSettings& settings, Handlers handlers)
+    : loop_(loop), settings_(settings), handlers_(std::move(handlers)), deadline_(loop) {}
+
+void CheckRunner::carry_out(const agent::CheckNode& order) {
+  asked_ = order;
+  tests_.clear();
+  order.phase == kSelfPhase ? begin(order) : ask(order);
+}
+
+void CheckRunner::begin(const agent::CheckNode&) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return failed(errno_text(errno));
+  channel_ = UniqueFd(ends[0]);
+  const UniqueFd its(ends[1]);
+  process::Command command{.path = "/proc/self/exe",
+                           .arguments = {"elastic-run", kProbeArgument,
+                                         format("{}", settings_.node.local_world_size), settings_.logs.base.value_or("")},
+                           .environment = settings_.worker.environment,
+                           .variables = {},
+                           .standard_output = its.get()};
+  line_.clear();
+  if (const auto pid = handlers_.start(command); !pid) {
+    channel_ = UniqueFd();
+    return failed(pid.error().text());
+  }
+  watch_.emplace(loop_, channel_.get(), [this] { read(); });
+  deadline_.start(kSelfMs, [this] { failed(format("it did not answer within {} s", kSelfMs / 1000)); });
+}
+
+void CheckRunner::ask(const agent::CheckNode& order) {
+  const auto orders = health::read_pair_orders(order.order);
+  if (!orders) return answer(health::text_of(std::vector<health::PairResult>{}));
+  tests_ = orders->tests;
+  if (!channel_) return failed("its check process is not there");
+  const std::string line = order.order + "\n";
+  const auto sent = ::send(channel_.get(), line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent != static_cast<ssize_t>(line.size())) return failed("its check process takes no orders");
+  const health::ProbeSettings times = probe_settings(settings_.worker.environment, settings_.node.local_world_size);
+  std::int64_t limit_ms = kGraceMs;
+  for (const health::PairOrder& test : tests_) limit_ms += times.connect_ms + test.after * times.busy_ms + times.test_ms;
+  deadline_.start(limit_ms, [this, limit_ms] { failed(format("its check process did not answer within {} s", limit_ms / 1000)); });
+}
+
+void CheckRunner::read() {
+  char piece[8192];
+  const ssize_t count = ::read(channel_.get(), piece, sizeof piece);
+  if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (count <= 0) {
+    watch_.reset();  // what has become of it exited() says
+    return;
+  }
+  line_.append(piece, static_cast<std::size_t>(count));
+  const std::size_t end = line_.find('\n');
+  if (end == std::string::npos) {
+    if (line_.size() > limits::kAgentCheckBytes) failed("its check process says too much");
+    return;
+  }
+  std::string result = line_.substr(0, end);
+  line_.erase(0, end + 1);
+  if (asked_) answer(std::move(result));
+}
+
+void CheckRunner::exited(ExitStatus status) {
+  watch_.reset();
+  channel_ = UniqueFd();
+  if (asked_) failed(format("its check process {}", status.text()));
+}
+
+// In the place of the probe, which is not there any more.
+void CheckRunner::failed(const std::string& why) {
+  deadline_.stop();
+  watch_.reset();
+  if (channel_) {
+    channel_ = UniqueFd();
+    handlers_.kill();
+  }
+  if (!asked_) return;
+  log::info("check", format("the check of this node failed: {}", why));
+  if (asked_->phase == kSelfPhase) return answer(health::text_of(health::SelfResult{.unfit = why}));
+  std::vector<health::PairResult> results;
+  for (const health::PairOrder& test : tests_) results.push_back({.with = test.with, .why_not = why});
+  answer(health::text_of(results));
+}
+
+void CheckRunner::answer(std::string result) {
+  deadline_.stop();
+  const agent::CheckNode order = *std::exchange(asked_, {});
+  handlers_.on_checked({order.round, order.phase, std::move(result)});
+}
+
+void CheckRunner::stop() {
+  asked_.reset();
+  deadline_.stop();
+  watch_.reset();
+  if (!channel_) return;
+  channel_ = UniqueFd();
+  handlers_.kill();
+}
+
+}  // namespace elastic::runtime

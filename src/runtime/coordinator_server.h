@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "rendezvous/protocol/lease.h"
+#include "src/base/result.h"
+#include "src/job/service.h"
+#include "src/net/loop.h"
+#include "src/net/partings.h"
+#include "src/net/tcp.h"
+
+namespace elastic::runtime {
+
+// What listens at an endpoint: job::Service on sockets, for any number of jobs.
+class CoordinatorServer {
+ public:
+  struct Settings {
+    std::string address;  // numeric; empty: all
+    std::uint16_t port = 0;
+    std::string secret;
+    protocol::LeaseTimes lease;
+    // Takes connections that begin as those of a worker store's clients, with what they have sent so far. None:
+    // they are strangers.
+    std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)> to_store = {};
+  };
+
+  // Listens and serves from the next turn of the loop on. Fails as net::Listener::open does.
+  static Result<std::unique_ptr<CoordinatorServer>> open(net::Loop& loop, Settings settings);
+  CoordinatorServer(const CoordinatorServer&) = delete;
+  CoordinatorServer& operator=(const CoordinatorServer&) = delete;
+
+  // From now on `write` gets the recording of this job's coordinator, line by line.
+  void record(const std::string& job, std::function<void(std::string_view line)> write);
+
+  // Called when the check of a round of a job is over.
+  void on_judged(std::function<void(const std::string& job, const job::CheckJudged& check)> call) {
+    on_judged_ = std::move(call);
+  }
+
+  std::uint16_t port() const { return listener_->port(); }
+  std::size_t jobs() const { return service_.jobs(); }
+  // Somebody has been welcomed.
+  bool has_visitors() const { return service_.jobs() > 0; }
+  // All that was to be said has been, and nobody is here.
+  bool is_idle() const { return service_.connections() == 0 && partings_.empty(); }
+  // Called when that has become so.
+  void on_idle(std::function<void()> call) { on_idle_ = std::move(call); }
+
+ private:
+  struct Connection {
+    std::unique_ptr<net::Stream> stream;
+    bool begun = false;  // its first bytes have been looked at
+  };
+
+  CoordinatorServer(net::Loop& loop, Settings settings);
+  job::ServiceSettings service_settings();
+  void accept(std::unique_ptr<net::Stream> stream);
+  void read(job::ConnectionId id, std::span<const std::uint8_t> bytes);
+  void take(const job::ServiceEvent& event);
+  void carry_out(job::ServiceEffect& effect);
+  void plan_timer();
+  void tell_if_idle();
+
+  net::Loop& loop_;
+  Settings settings_;
+  std::unique_ptr<net::Listener> listener_;
+  job::Service service_;
+  std::map<job::ConnectionId, Connection> connections_;
+  job::ConnectionId last_ = 0;
+  net::Partings partings_;
+  net::Timer timer_;
+  std::optional<std::int64_t> timer_at_ms_;
+  std::function<void()> on_idle_;
+  std::function<void(const std::string&, const job::CheckJudged&)> on_judged_;
+  std::string recorded_job_;
+  std::function<void(std::string_view)> recorder_;  // of that job; none: nothing is recorded
+  std::set<std::string> told_;  // of strangers, as warnings
+};
+
+}  // namespace elastic::runtime

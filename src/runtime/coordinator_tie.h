@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rendezvous/locate/claim.h"
+#include "rendezvous/protocol/frame_reader.h"
+#include "src/net/loop.h"
+#include "src/net/partings.h"
+#include "src/net/tcp.h"
+#include "src/runtime/coordinator_server.h"
+#include "src/runtime/launch_settings.h"
+#include "src/runtime/meeting_place.h"
+#include "src/runtime/store_probe.h"
+
+namespace elastic::runtime {
+
+// A node's connection to the coordinator, one at a time; and the coordinator itself, where this node is the one to
+// host it: its meeting place says so anew with each attempt.
+class CoordinatorTie {
+ public:
+  struct Handlers {
+    std::function<void(bool local)> on_connected;  // local: the coordinator is in this process
+    std::function<void(std::string why)> on_broken;
+    std::function<void(std::span<const std::uint8_t>)> on_received;
+    // The coordinator listens here from now on.
+    std::function<void(CoordinatorServer&)> on_hosting = {};
+    // In place of on_broken, before the first connection: no attempt will do better, and why.
+    std::function<void(std::string why)> on_hopeless = {};
+  };
+  using ToStore = MeetingPlace::ToStore;
+
+  // Settings outlive it. `to_store`: see CoordinatorServer.
+  CoordinatorTie(net::Loop& loop, const LaunchSettings& settings, Handlers handlers, ToStore to_store = {});
+
+  // Answered by on_connected or on_broken, in a later turn of the loop. `belongs`: this node is in a job that has had
+  // a coordinator.
+  void connect(bool belongs);
+  // Nothing comes of the connection after it.
+  void disconnect();
+  void write(std::span<const std::uint8_t> bytes);
+  // See MeetingPlace.
+  void withdraw(std::function<void()> done) { place_->withdraw(std::move(done)); }
+  bool hangs() const { return place_->hangs(); }
+
+  // The coordinator in this process, if it is here.
+  CoordinatorServer* server() { return place_->server(); }
+  // The coordinator that was reached last is in this process.
+  bool is_at_home() const { return at_home_; }
+  // Where the coordinator was reached last: a numeric address, empty before.
+  const std::string& reached_at() const { return reached_at_; }
+  std::uint16_t reached_port() const { return way_.port; }
+
+ private:
+  void found(MeetingPlace::Way way);
+  void try_next();
+  void connected(const std::string& address, std::unique_ptr<net::Stream> stream);
+  void received(std::span<const std::uint8_t> bytes);
+  void ended(locate::Tried how);
+  void doubt(const std::string& address);
+  void believe();
+  void broken(std::string why);
+
+  net::Loop& loop_;
+  const LaunchSettings& settings_;
+  Handlers handlers_;
+  std::unique_ptr<MeetingPlace> place_;
+  MeetingPlace::Way way_;     // without the addresses that have been tried; the next one is the last
+  std::string reached_at_;
+  bool at_home_ = false;
+  bool was_connected_ = false;
+  std::unique_ptr<net::Connector> connector_;
+  std::unique_ptr<net::Stream> stream_;
+  // Of who accepts us and says nothing, which PyTorch's store does.
+  net::Timer doubt_;
+  std::unique_ptr<StoreProbe> probe_;
+  std::unique_ptr<protocol::FrameReader> first_words_;  // of who may be a stranger, until its first frame
+  net::Partings partings_;
+  // Of the way, until it is known how the attempt at it ends.
+  bool trying_ = false;
+  bool all_refused_ = true;
+  std::int64_t began_ms_ = 0;
+};
+
+}  // namespace elastic::runtime

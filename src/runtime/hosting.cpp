@@ -1,0 +1,61 @@
+#include "src/runtime/hosting.h"
+
+#include <utility>
+
+#include "src/base/result.h"
+#include "src/base/text.h"
+#include "src/net/interfaces.h"
+#include "src/net/loop.h"
+#include "src/net/names.h"
+#include "src/runtime/local_host.h"
+#include "src/runtime/meeting_place.h"
+
+namespace elastic::runtime {
+
+locate::HostingView hosting_view(const LaunchSettings& settings, const std::vector<std::string>& addresses,
+                                 const std::string& problem) {
+  locate::HostingView view{.endpoint_host = settings.meeting.host,
+                           .resolved = addresses,
+                           .resolve_error = problem,
+                           .own_addresses = {},
+                           .host_name = host_name(),
+                           .full_host_name = full_host_name(),
+                           .is_host = settings.meeting.is_host,
+                           .node_rank = settings.node.node_rank};
+  for (const net::Interface& interface : net::interfaces()) {
+    if (interface.up) view.own_addresses.push_back(interface.address);
+  }
+  return view;
+}
+
+std::string who_hosts(const LaunchSettings& settings) {
+  if (settings.meeting.place != MeetingSettings::Place::kEndpoint) {
+    const std::string place = endpoint_text(settings.meeting);
+    if (settings.meeting.is_host == false) return format("the node that {} names: is_host=0 says so", place);
+    return format("the node that {} names, or the first that writes itself into it", place);
+  }
+  net::Loop loop;
+  std::vector<std::string> addresses;
+  std::string problem;
+  {
+    net::Resolver resolver(loop);
+    resolver.resolve(settings.meeting.host, kResolveMs, [&](Result<std::vector<std::string>> found) {
+      if (found) {
+        addresses = std::move(*found);
+      } else {
+        problem = found.error().reason;
+      }
+      loop.stop();
+    });
+    loop.run();
+  }
+  const locate::HostingDecision decision = locate::decide_hosting(hosting_view(settings, addresses, problem));
+  switch (decision.hosting) {
+    case locate::Hosting::kHosts: return format("this node: {}", decision.reason);
+    case locate::Hosting::kOffers: return format("offered by this node: {}", decision.reason);
+    case locate::Hosting::kAsks: return format("another node: {}", decision.reason);
+  }
+  return {};
+}
+
+}  // namespace elastic::runtime

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "rendezvous/locate/hosting.h"
+#include "src/runtime/launch_settings.h"
+
+namespace elastic::runtime {
+
+// What it depends on whether this node hosts the coordinator: the endpoint, the addresses that its name resolves to
+// (or why there are none), and this host as it is now.
+locate::HostingView hosting_view(const LaunchSettings& settings, const std::vector<std::string>& addresses,
+                            const std::string& problem);
+
+// Whether this node would host the coordinator, and why, for --dry-run: "this node: node0 is 10.0.0.5, an address of this
+// node". Looks up the endpoint's name, which may take some seconds.
+std::string who_hosts(const LaunchSettings& settings);
+
+}  // namespace elastic::runtime

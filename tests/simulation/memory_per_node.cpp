@@ -1,0 +1,123 @@
+// Bytes that an agent and its part of the coordinator keep allocated, by the number of nodes and of rounds gone by.
+//   memory_per_node NODES ROUNDS      prints what it is after 5 rounds and at the end; 1: more than there may be
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+
+#include "tests/simulation/meter.h"
+#include "tests/simulation/world.h"
+
+using namespace elastic::simulation;
+
+namespace {
+
+// What each agent, and the coordinator for each of its nodes (session, roster, seat), may keep.
+constexpr double kMostOfAgent = 4 * 1024;
+constexpr double kMostOfCoordinator = 1.5 * 1024;
+// Whatever the number of nodes is: the job itself.
+constexpr double kMostOfJob = 16 * 1024;
+// By so much for each node, and for the job, may the last round have more than the fifth: a number has a digit more, what
+// was under way then is not now. A word kept of each round is 8 bytes 45 times.
+constexpr double kGrowthOfNode = 128;
+constexpr double kGrowthOfJob = 4 * 1024;
+constexpr int kFirstLook = 5;
+
+// In front of each block: how large it is and whose.
+struct alignas(16) Label {
+  std::uint64_t size;
+  Part part;
+};
+constinit std::array<std::int64_t, 3> in_use{};
+
+std::int64_t of(Part part) { return in_use[static_cast<std::size_t>(part)]; }
+
+Shape shape_of_many(int nodes, int rounds) {
+  Shape shape = plain_shape(1, nodes);
+  shape.loss_timeout_ms = 60'000;
+  shape.steady = true;
+  shape.training_ms = 10'000'000;
+  shape.stubborn_percent = shape.saving_percent = 0;
+  for (NodeShape& node : shape.nodes) node.terms.max_restarts = rounds;
+  return shape;
+}
+
+// Until all workers of the round have started, and all that was said has arrived.
+void until_running(World& world, std::size_t round) {
+  const auto running = [&] {
+    const auto& trainings = world.workers().trainings();
+    return trainings.size() == round && trainings.back().started == trainings.back().world_size;
+  };
+  const bool reached = world.run_until(running);
+  const Ms rest_until_ms = world.now_ms() + 100;
+  if (reached && world.run_until([&] { return world.timeline().empty() || world.timeline().next_ms() > rest_until_ms; })) return;
+  std::fprintf(stderr, "memory_per_node: round %zu was not formed\n", round);
+  std::exit(1);
+}
+
+struct Look {
+  double agents = 0;
+  double coordinator = 0;
+};
+Look look(int nodes) {
+  const double agents = static_cast<double>(of(Part::kAgent)) + static_cast<double>(sizeof(elastic::agent::Agent)) * nodes;
+  return {agents, static_cast<double>(of(Part::kCoordinator))};
+}
+
+bool at_most(const char* what, double bytes, double most) {
+  if (bytes <= most) return true;
+  std::fprintf(stderr, "memory_per_node: %s: %.0f bytes, more than %.0f\n", what, bytes, most);
+  return false;
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  void* block = std::malloc(size + sizeof(Label));
+  if (block == nullptr) throw std::bad_alloc();
+  auto* label = new (block) Label{size, running_part};
+  in_use[static_cast<std::size_t>(running_part)] += static_cast<std::int64_t>(size);
+  return label + 1;
+}
+void operator delete(void* block) noexcept {
+  if (block == nullptr) return;
+  Label* label = static_cast<Label*>(block) - 1;
+  in_use[static_cast<std::size_t>(label->part)] -= static_cast<std::int64_t>(label->size);
+  std::free(label);
+}
+void operator delete(void* block, std::size_t) noexcept { operator delete(block); }
+
+int main(int argc, char** argv) {
+  const int nodes = argc == 3 ? std::atoi(argv[1]) : 0;
+  const int rounds = argc == 3 ? std::atoi(argv[2]) : 0;
+  if (nodes < 2 || rounds <= kFirstLook) {
+    std::fprintf(stderr, "usage: memory_per_node NODES ROUNDS (at least 2, and more than %d)\n", kFirstLook);
+    return 2;
+  }
+  try {
+    Coverage coverage;
+    World world(shape_of_many(nodes, rounds), {{}, 1'000'000'000}, coverage, nullptr);
+    world.begin();
+    Look first;
+    for (int round = 1; round <= rounds; ++round) {
+      until_running(world, static_cast<std::size_t>(round));
+      if (round == kFirstLook) first = look(nodes);
+      if (round < rounds) world.nodes()[static_cast<std::size_t>(round * 7 % nodes)]->crash_worker(0, {.code = 1});
+    }
+    const Look last = look(nodes);
+    std::printf("{\"nodes\": %d, \"rounds\": %d, \"agent\": [%.0f, %.0f], \"coordinator\": [%.0f, %.0f]}\n", nodes, rounds,
+                first.agents / nodes, last.agents / nodes, first.coordinator / nodes, last.coordinator / nodes);
+    bool holds = true;
+    for (const Look& seen : {first, last}) {
+      holds = at_most("an agent", seen.agents / nodes, kMostOfAgent) && holds;
+      holds = at_most("the coordinator", seen.coordinator, kMostOfJob + kMostOfCoordinator * nodes) && holds;
+    }
+    holds = at_most("an agent, since round 5", (last.agents - first.agents) / nodes, kGrowthOfNode) && holds;
+    holds = at_most("the coordinator, since round 5", last.coordinator - first.coordinator, kGrowthOfJob + kGrowthOfNode * nodes) && holds;
+    return holds ? 0 : 1;
+  } catch (const Broken& broken) {
+    std::fprintf(stderr, "memory_per_node: %s: %s\n", broken.what.c_str(), broken.text.c_str());
+    return 1;
+  }
+}

@@ -1,0 +1,155 @@
+#include "tests/simulation/recorder.h"
+
+#include <algorithm>
+
+#include "src/base/text.h"
+#include "src/job/recording.h"
+#include "src/job/recording_words.h"
+#include "src/job/replay.h"
+
+namespace elastic::simulation {
+
+using namespace protocol;
+
+namespace {
+
+constexpr std::size_t kLongestDecision = 4000;  // as --replay prints it
+constexpr std::string_view kClosed = "the session is closed: ";
+
+Recording::State state_of(const job::Coordinator& coordinator) {
+  return {coordinator.state(), coordinator.round(), coordinator.nodes(), coordinator.is_checking(),
+          coordinator.next_deadline_ms(), coordinator.term(), coordinator.incarnation()};
+}
+
+// The session, or the job, ends in the same moment: in what was read at once was the reason to break it, so that what it
+// is told is not sent. `at`: the end of the present line, whose time is `now_ms`.
+bool ends_at_once(const Recording& recording, std::size_t at, std::int64_t now_ms, std::string_view name, std::string_view what) {
+  const bool ends_session = what == "go" || what.starts_with("you are not let in");
+  std::string_view id = name.substr(name.rfind("session ") + 8);
+  if (id.ends_with(')')) id.remove_suffix(1);
+  const std::string_view all = recording.text;
+  std::size_t end = all.find(format("\"event\":\"session-ended\",\"from\":{},", id), at);
+  if (end == std::string_view::npos) {
+    if (all.find(format("\"from\":{},", id), at) == std::string_view::npos && ends_session) return true;
+    end = all.size() - 1;  // the last line
+  }
+  const std::size_t line = all.rfind('\n', end - 1) + 1;
+  return all.substr(line).starts_with(format("{{\"at_ms\":{},", now_ms));
+}
+
+std::string text(const Recording::State& state) {
+  return format("{}, round {}, {} nodes, {}deadline {}, term {}, incarnation {:x}", job::in_words(state.state),
+                state.round ? format("{}", *state.round) : "none", state.nodes, state.is_checking ? "checking, " : "",
+                state.deadline_ms ? format("{}", *state.deadline_ms) : "none", state.term, state.incarnation);
+}
+
+}  // namespace
+
+void Recorder::takes(const std::string& job, const job::Coordinator& real, const job::Event& event, std::int64_t now_ms) {
+  auto found = open_.find(job);
+  if (found != open_.end() && found->second.born_as == real.birth().incarnation) know_state(found->second, &real);
+  if (found == open_.end() || found->second.born_as != real.birth().incarnation) {
+    found = open_.insert_or_assign(job, Open{.index = recordings_.size(), .born_as = real.birth().incarnation, .names = {}}).first;
+    recordings_.push_back({.job = job, .term = real.birth().term, .text = job::recording_head(job, real.birth(), has_check_),
+                           .after = {}, .sent = {}, .logged = {}});
+  }
+  Open& open = found->second;
+  if (const auto* said = std::get_if<job::Said>(&event)) {
+    const auto* joins = std::get_if<NodeJoins>(&said->message);
+    std::string& name = open.names[said->from];
+    if (name.empty()) name = format("session {}", said->from);
+    if (joins != nullptr && !joins->address.empty()) name = format("{} (session {})", printable(joins->address), said->from);
+  }
+  recordings_[open.index].text += job::recording_line(event, now_ms);
+  recordings_[open.index].after.emplace_back();
+  open.acts = true;
+  asked_ = open.index;
+}
+
+void Recorder::answered(const std::string& line) {
+  if (asked_) recordings_[*asked_].text += line;
+}
+
+void Recorder::know_state(Open& open, const job::Coordinator* real) {
+  if (!open.acts) return;
+  open.acts = false;
+  if (real != nullptr && real->birth().incarnation == open.born_as) recordings_[open.index].after.back() = state_of(*real);
+}
+
+void Recorder::has_acted(const std::string& job, const job::Coordinator* real) {
+  if (const auto found = open_.find(job); found != open_.end()) know_state(found->second, real);
+}
+
+void Recorder::sends(const std::string& job, NodeId session, const CoordinatorMessage& message) {
+  const auto found = open_.find(job);
+  if (found == open_.end()) return;
+  // Whom it has never heard is told by the service, of an end that was missed.
+  const auto name = found->second.names.find(session);
+  if (name == found->second.names.end()) return;
+  recordings_[found->second.index].sent.push_back(format("{}: {}", name->second, job::in_words(message)));
+}
+
+void Recorder::logs(const std::string& job, const std::string& text) {
+  const auto found = open_.find(job);
+  if (found != open_.end()) recordings_[found->second.index].logged.push_back(printable(text, kLongestDecision));
+}
+
+void Recorder::killed() {
+  for (const auto& [job, open] : open_) recordings_[open.index].was_killed = true;
+  open_.clear();
+  asked_.reset();
+}
+
+std::optional<std::string> difference(const Recording& recording, const std::string& name) {
+  std::size_t at = 0;
+  const auto source = [&]() -> std::optional<job::SourceLine> {
+    if (at >= recording.text.size()) return {};
+    const std::size_t end = std::min(recording.text.find('\n', at), recording.text.size());
+    job::SourceLine line{recording.text.substr(at, end - at), end < recording.text.size()};
+    at = end + 1;
+    return line;
+  };
+  job::Replay replay(source, name);
+  const auto head = replay.begin();
+  if (!head) return head.error().text();
+  std::size_t events = 0;
+  std::size_t sent = 0;
+  std::size_t logged = 0;
+  const auto place = [&] { return format("{}:{}", name, replay.line()); };
+  for (;;) {
+    const auto step = replay.next();
+    if (!step) return step.error().text();
+    if (!*step) break;
+    const std::int64_t now_ms = head->birth.now_ms + (**step).since_birth_ms;
+    for (const std::string& decision : (**step).decisions) {
+      // What lies between is what the sessions said.
+      const auto from = recording.logged.begin() + static_cast<std::ptrdiff_t>(logged);
+      const auto found = std::find(from, recording.logged.end(), decision);
+      const bool is_there = found != recording.logged.end();
+      if (!is_there && !recording.was_killed) return format("{}: it decides \"{}\", which the first one did not", place(), decision);
+      if (is_there) logged = static_cast<std::size_t>(found - recording.logged.begin()) + 1;
+    }
+    for (const auto& group : (**step).sent) {
+      if (group.what.starts_with(kClosed)) continue;
+      for (const std::string& to : group.to) {
+        const std::string now = format("{}: {}", to, group.what);
+        if (sent == recording.sent.size()) {
+          if (recording.was_killed || ends_at_once(recording, at, now_ms, to, group.what)) continue;
+          return format("{}: it tells {}; the first one told nobody any more", place(), now);
+        }
+        if (recording.sent[sent] != now && ends_at_once(recording, at, now_ms, to, group.what)) continue;
+        if (recording.sent[sent] != now) return format("{}: it tells {}; the first one told {}", place(), now, recording.sent[sent]);
+        ++sent;
+      }
+    }
+    if (events == recording.after.size()) return format("{}: there are more events than were taken", place());
+    const auto& then = recording.after[events++];
+    const Recording::State now = state_of(replay.coordinator());
+    if (then && *then != now) return format("{}: it is {}; the first one was {}", place(), text(now), text(*then));
+  }
+  if (events != recording.after.size()) return format("{}: {} events of {}", place(), events, recording.after.size());
+  if (sent != recording.sent.size()) return format("{}: the first one told {}", place(), recording.sent[sent]);
+  return {};
+}
+
+}  // namespace elastic::simulation

@@ -1,0 +1,97 @@
+"""What the simulator records, the real elastic-run replays, and decides alike.
+
+recordings.py SIMULATE ELASTIC_RUN
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+# Worlds with a coordinator that dies and is back, two jobs, a check before training, and as the seeds come.
+SEEDS = (2, 3, 9, 12, 68, 342, 571, 775, 985, 2012, 8121, 41450)
+TOLD = re.compile(r"^    to (.*?): (.*)$")
+killed_files = set()
+MORE = re.compile(r" and (\d+) more$")
+
+
+def replayed(elastic_run, file):
+    """What the replayed coordinator tells, one for each receiver, and elastic-run's status and stderr."""
+    done = subprocess.run([elastic_run, "--replay", file], capture_output=True, text=True, check=False)
+    told = []
+    for line in done.stdout.splitlines():
+        found = TOLD.match(line)
+        if not found or found[2].startswith("the session is closed: "):
+            continue
+        receivers = found[1]
+        more = MORE.search(receivers)
+        count = len(MORE.sub("", receivers).split(", ")) + (int(more[1]) if more else 0)
+        told += [found[2]] * count
+    return told, done.returncode, done.stderr
+
+
+def recorded(simulate, seed, folder):
+    """{file: what its coordinator told}; killed_files get those whose coordinator was killed."""
+    done = subprocess.run([simulate, "--seed", str(seed), "--record", folder / f"{seed}.jsonl"],
+                          capture_output=True, text=True, check=True)
+    told, file = {}, None
+    for line in done.stdout.splitlines():
+        found = TOLD.match(line)
+        if found:
+            told[file].append(found[2])
+            continue
+        file = pathlib.Path(line.split(": ")[0])
+        told[file] = []
+        if line.endswith(", killed"):
+            killed_files.add(file)
+    return told
+
+
+def is_alike(file, told, again):
+    """What a session was to be told that was broken already, or by a process that was killed in the midst, was not sent."""
+    left = iter(again)
+    most = file.read_text().count('"session-ended"') + 50 * (file in killed_files)
+    return all(what in left for what in told) and len(again) - len(told) <= most
+
+
+def fail(text):
+    print(text)
+    sys.exit(1)
+
+
+def main():
+    simulate, elastic_run = sys.argv[1:]
+    files = messages = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for seed in SEEDS:
+            told = recorded(simulate, seed, folder)
+            for file, then in told.items():
+                now, status, stderr = replayed(elastic_run, file)
+                if status != 0:
+                    fail(f"seed {seed}: --replay ends with {status}: {stderr}")
+                if not is_alike(file, then, now):
+                    fail(f"seed {seed}, {file.name}: the coordinator told\n  " + "\n  ".join(then) +
+                         "\nand the replayed one\n  " + "\n  ".join(now))
+                files += 1
+                messages += len(then)
+        notices_what_is_changed(elastic_run, *max(told.items(), key=lambda entry: len(entry[1])))
+    print(f"{files} recordings of {len(SEEDS)} worlds: {messages} messages are told again alike")
+
+
+def notices_what_is_changed(elastic_run, file, told):
+    lines = file.read_text().splitlines(keepends=True)
+    changed = next(i for i, line in enumerate(lines) if '"node-joins"' in line)
+    file.write_text("".join(lines[:changed] + lines[changed + 1:]))
+    now, status, _ = replayed(elastic_run, file)
+    if status != 0 or is_alike(file, told, now):
+        fail(f"{file.name} without line {changed + 1}, in which a node joins, is told alike")
+    lines[changed] = lines[changed].replace('"local_world_size"', '"local_word_size"')
+    file.write_text("".join(lines))
+    _, status, stderr = replayed(elastic_run, file)
+    if status != 2 or f"{file.name}:{changed + 1}: " not in stderr:
+        fail(f"line {changed + 1} of {file.name} is wrong, and --replay ends with {status}: {stderr}")
+
+
+main()

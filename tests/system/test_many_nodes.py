@@ -1,0 +1,211 @@
+"""A job over many nodes: real elastic-runs that meet over real sockets."""
+
+import json
+import os
+import re
+import signal
+import socket
+
+import pytest
+
+from harness import alive, wait_until
+from networks import network  # noqa: F401 (a fixture)
+
+# Says who it is, and waits to be ended or, with an argument, ends.
+WORKER = """
+import json, os, sys, time
+names = ["RANK", "WORLD_SIZE", "LOCAL_RANK", "GROUP_RANK", "GROUP_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+         "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_USE_AGENT_STORE"]
+found = {name: os.environ.get(name) for name in names} | {"PID": os.getpid()}
+os.write(1, f"env {json.dumps(found)}\\n".encode())  # in one piece: others write there, too
+if len(sys.argv) > 1:
+    sys.exit(int(sys.argv[1]))
+time.sleep(600)
+"""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Job:
+    """Nodes of one job, each an elastic-run on this host."""
+
+    def __init__(self, elastic_run, script, port=None):
+        self.elastic_run = elastic_run
+        self.worker = script("worker.py", WORKER)
+        self.port = port or free_port()
+        self.host = "127.0.0.1"
+
+    def node(self, *arguments, nnodes="2", nproc=1, script=None, script_arguments=(), conf="", **popen):
+        conf = ",".join(filter(None, ["last_call_timeout=1", conf]))
+        return self.elastic_run.start(
+            f"--nnodes={nnodes}", f"--nproc-per-node={nproc}", "--rdzv-backend=c10d",
+            f"--rdzv-endpoint={self.host}:{self.port}", "--rdzv-id=job", f"--rdzv-conf={conf}",
+            "--log-level=info", *arguments, script or self.worker, *script_arguments, **popen)
+
+    def nodes(self, count, *arguments, **options):
+        """So many, of which the first hosts the coordinator."""
+        first = self.node(*arguments, **options)
+        first.wait_for_line("this node hosts the coordinator")
+        return [first, *(self.node(*arguments, **options) for _ in range(count - 1))]
+
+
+def environments(node, count):
+    """What so many workers of a node found."""
+    return [json.loads(node.wait_for_line(r"^env (.*)", stream="stdout").group(1)) for _ in range(count)]
+
+
+@pytest.fixture
+def job(elastic_run, script):
+    return Job(elastic_run, script)
+
+
+def test_two_nodes_form_a_round_and_succeed_together(job):
+    nodes = job.nodes(2, nproc=2, script_arguments=["0"])
+    found = [each for node in nodes for each in environments(node, 2)]
+    results = [node.wait() for node in nodes]
+    assert [result.returncode for result in results] == [0, 0], results
+    assert sorted(each["RANK"] for each in found) == ["0", "1", "2", "3"]
+    assert {each["WORLD_SIZE"] for each in found} == {"4"}
+    assert len({(each["MASTER_ADDR"], each["MASTER_PORT"]) for each in found}) == 1
+
+
+def test_a_worker_that_fails_stops_the_other_node_and_fails_the_job_everywhere(job, script):
+    fails = script("fails.py", "import os, sys, time\nif os.environ['RANK'] == '1': sys.exit(7)\ntime.sleep(600)\n")
+    nodes = job.nodes(2, script=fails)
+    results = [node.wait() for node in nodes]
+    assert [result.returncode for result in results] == [1, 1]
+    for result in results:
+        assert "rank 1" in result.stderr and "exited with code 7" in result.stderr, result
+
+
+def test_a_restart_is_of_all_nodes_and_counts_once(job, script):
+    once = script("once.py", WORKER.replace("time.sleep(600)", """
+if os.environ["TORCHELASTIC_RESTART_COUNT"] == "1":
+    sys.exit(0)
+if os.environ["RANK"] == "1":
+    while not os.path.exists("rank_0_is_up"):
+        time.sleep(0.01)
+    sys.exit(3)
+open("rank_0_is_up", "w").close()
+time.sleep(600)"""))
+    nodes = job.nodes(2, "--max-restarts=1", script=once)
+    for node in nodes:
+        first, second = environments(node, 2)
+        assert (first["TORCHELASTIC_RESTART_COUNT"], second["TORCHELASTIC_RESTART_COUNT"]) == ("0", "1")
+        assert first["RANK"] == second["RANK"]
+    assert [node.wait().returncode for node in nodes] == [0, 0]
+
+
+def test_a_killed_node_costs_no_restart_and_the_others_go_on(job):
+    nodes = job.nodes(3, nnodes="2:3")
+    before = [environments(node, 1)[0] for node in nodes]
+    assert {each["WORLD_SIZE"] for each in before} == {"3"}
+    victim = nodes[1]  # the first hosts the coordinator: its end would be the job's
+    launcher = victim.launcher()
+    for pid in (victim.pid, launcher):
+        os.kill(pid, signal.SIGKILL)
+    victim.wait()
+    others = [node for node in nodes if node is not victim]
+    for node in others:
+        after = environments(node, 1)[0]
+        assert after["WORLD_SIZE"] == "2" and after["TORCHELASTIC_RESTART_COUNT"] == "0"
+    for node in others:
+        node.send_signal(signal.SIGTERM)
+    for node in others:
+        node.wait()
+
+
+def test_static_nodes_meet_at_the_masters_port_and_the_store_is_there(job):
+    common = ["--nnodes=2", "--nproc-per-node=1", "--master-addr=127.0.0.1", f"--master-port={job.port}"]
+    nodes = [job.elastic_run.start(*common, f"--node-rank={rank}", job.worker, "0") for rank in (1, 0)]
+    found = [environments(node, 1)[0] for node in nodes]
+    assert [node.wait().returncode for node in nodes] == [0, 0]
+    assert [each["RANK"] for each in found] == ["1", "0"]
+    assert {(each["MASTER_ADDR"], each["MASTER_PORT"]) for each in found} == {("127.0.0.1", str(job.port))}
+
+
+def test_a_second_job_is_served_at_the_endpoint_and_the_host_stays_for_it(job):
+    first = job.node(nnodes="1:2", script_arguments=["0"])
+    first.wait_for_line("this node hosts the coordinator")
+    second = job.node("--rdzv-id=other", nnodes="1:2")
+    environments(second, 1)
+    first.wait_for_line("this node's job is over; it serves 1 other job of its endpoint until that is over")
+    assert alive(first.pid)
+    second.send_signal(signal.SIGTERM)
+    assert second.wait().returncode == 1
+    assert first.wait().returncode == 0
+
+
+def test_nodes_may_come_before_the_coordinator_which_may_be_alone(job):
+    nodes = [job.node(nnodes="2", conf="is_host=0", script_arguments=["0"]) for _ in range(2)]
+    for each in nodes:
+        each.wait_for_line("Connection refused")
+    alone = job.elastic_run.start("--coordinator-only", f"--rdzv-endpoint=127.0.0.1:{job.port}")
+    assert [each.wait().returncode for each in nodes] == [0, 0]
+    alone.send_signal(signal.SIGTERM)
+    assert alone.wait().returncode == 0
+
+
+def test_a_coordinator_that_is_back_within_the_lease_does_not_touch_training(job):
+    def coordinator():
+        return job.elastic_run.start("--coordinator-only", f"--rdzv-endpoint=127.0.0.1:{job.port}")
+
+    first = coordinator()
+    first.wait_for_line("the coordinator listens")
+    nodes = [job.node(nnodes="2", conf="is_host=0") for _ in range(2)]
+    pids = [environments(node, 1)[0]["PID"] for node in nodes]
+    first.popen.kill()
+    first.wait()
+    second = coordinator()
+    for node in nodes:
+        node.wait_for_line("the coordinator at .* is back")
+    assert all(alive(pid) for pid in pids)
+    for node in nodes:
+        node.send_signal(signal.SIGTERM)
+    for node in nodes:
+        node.wait()
+    second.send_signal(signal.SIGTERM)
+    second.wait()
+
+
+def test_between_hosts_the_master_is_where_rank_0_is_reached(network, job):
+    hosts = network(3)
+    job.host = hosts[0].address
+    nodes = [job.node(nnodes="3", script_arguments=["0"], preexec_fn=host.enter) for host in hosts]
+    found = [environments(node, 1)[0] for node in nodes]
+    assert [node.wait().returncode for node in nodes] == [0, 0, 0]
+    [master] = {each["MASTER_ADDR"] for each in found}
+    rank_0 = next(host for host, each in zip(hosts, found) if each["RANK"] == "0")
+    assert master == rank_0.address
+
+
+@pytest.mark.parametrize("how", ["killed", "silenced"])
+def test_a_node_that_is_lost_costs_no_restart(network, job, how):
+    """Its ranks are taken away from the job, the others are told which node it was, and go on."""
+    hosts = network(3)
+    job.host = hosts[0].address
+    nodes = [job.node(nnodes="2:3", preexec_fn=host.enter) for host in hosts]
+    assert {environments(node, 1)[0]["WORLD_SIZE"] for node in nodes} == {"3"}
+    victim = nodes[1]
+    if how == "killed":
+        launcher = victim.launcher()
+        os.kill(launcher, signal.SIGKILL)
+        victim.wait()
+    else:
+        hosts[1].silence()
+    for node in (nodes[0], nodes[2]):
+        found = environments(node, 1)[0]
+        assert (found["WORLD_SIZE"], found["TORCHELASTIC_RESTART_COUNT"]) == ("2", "0")
+        assert "node1" in node.stderr.text
+    for node in (nodes[0], nodes[2]):
+        node.send_signal(signal.SIGTERM)
+    for node in (nodes[0], nodes[2]):
+        node.wait()
+    if how == "silenced":
+        hosts[1].restore()
+        victim.send_signal(signal.SIGTERM)
+        victim.wait()

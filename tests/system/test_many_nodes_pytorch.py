@@ -1,0 +1,162 @@
+"""Real PyTorch over several hosts, of which some are lost, and others come: training goes on."""
+# ctest: timeout=900
+# ctest: release-only
+
+import gzip
+import pathlib
+import re
+import signal
+
+import pytest
+
+from networks import network  # noqa: F401 (a fixture)
+from test_many_nodes import job  # noqa: F401 (a fixture)
+from test_nothing_left import kill_in_one_call
+
+EXAMPLE = pathlib.Path(__file__).parents[2] / "examples" / "fashion_mnist.py"
+# Hosts of the tests' own have names that nobody resolves: gloo is told where it is.
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "eth0"}
+
+# Trains a small model step by step until rank 0 finds the file. Each step adds a one from every rank.
+DDP = """
+import os, pathlib
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+torch.manual_seed(1)
+model = DistributedDataParallel(torch.nn.Linear(64, 64))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for step in range(1_000_000):
+    model(torch.randn(16, 64)).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    found = torch.tensor([1, int(dist.get_rank() == 0 and pathlib.Path("enough").exists())])
+    dist.all_reduce(found)
+    assert found[0] == dist.get_world_size() == int(os.environ["WORLD_SIZE"])
+    if step == 3:
+        os.write(1, b"trains %d restart %s\\n" % (found[0], os.environ["TORCHELASTIC_RESTART_COUNT"].encode()))
+    if found[1]:
+        break
+dist.destroy_process_group()
+"""
+
+
+def trains(node, timeout=90):
+    """(world size, restart count) of the next round in which this node's worker has trained some steps."""
+    found = node.wait_for_line(r"^trains (\d+) restart (\d+)", timeout=timeout, stream="stdout")
+    return tuple(map(int, found.groups()))
+
+
+def kill_node(node):
+    """The whole node at once, as if its power were cut; but its sockets are closed."""
+    launcher = node.launcher()
+    kill_in_one_call([node.pid, launcher, *(each.pid for each in node.processes() if each.parent == launcher)])
+    assert node.wait().returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("how", ["killed", "silenced"])
+def test_ddp_goes_on_without_a_node_that_is_lost(network, job, script, how):
+    worker = script("ddp.py", DDP)
+    hosts = network(3)
+    job.host = hosts[0].address
+    nodes = [job.node("--max-restarts=0", nnodes="2:3", script=worker, env=ONE_THREAD, conf="last_call_timeout=30",
+                      preexec_fn=host.enter) for host in hosts]
+    assert [trains(node) for node in nodes] == [(3, 0)] * 3
+    if how == "killed":
+        kill_node(nodes[1])
+    else:
+        hosts[1].silence()
+    left = [nodes[0], nodes[2]]
+    assert [trains(node) for node in left] == [(2, 0)] * 2
+    (job.elastic_run.directory / "enough").touch()
+    results = [node.wait() for node in left]
+    assert [result.returncode for result in results] == [0, 0], results
+    for result in results:
+        assert re.search(r"node 1 \(node1\) was lost", result.stderr), result
+    if how == "silenced":
+        hosts[1].restore()
+        nodes[1].send_signal(signal.SIGTERM)
+        nodes[1].wait()
+
+
+IMAGES = 30_000  # of the training data's 60,000
+STEPS = -(-IMAGES // 256)
+
+
+@pytest.fixture
+def half_of_the_data(tmp_path):
+    """A directory with fewer images to train on, and all to test with."""
+    whole, place = pathlib.Path("/usr/share/datasets/fashion-mnist"), tmp_path / "data"
+    place.mkdir()
+    for name, size in (("train-images-idx3-ubyte.gz", 784), ("train-labels-idx1-ubyte.gz", 1)):
+        with gzip.open(whole / name) as file:
+            head = bytearray(file.read(16 if size > 1 else 8))
+            head[4:8] = IMAGES.to_bytes(4, "big")
+            (place / name).write_bytes(gzip.compress(bytes(head) + file.read(IMAGES * size), compresslevel=1))
+    for name in ("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"):
+        (place / name).symlink_to(whole / name)
+    return place
+
+
+# The example; then every rank but those of the first host takes its time to end.
+LINGERS = f"""
+import os, pathlib, runpy, socket, sys, time
+sys.argv[0] = {str(EXAMPLE)!r}
+runpy.run_path(sys.argv[0], run_name="__main__")
+while socket.gethostname() != "node0" and not pathlib.Path("host is done").exists():
+    time.sleep(0.02)
+"""
+
+
+@pytest.mark.time_limit(300)
+def test_fashion_mnist_ends_as_it_should_though_nodes_are_killed_added_silenced_and_the_host_is_done_first(
+        network, job, script, half_of_the_data, tmp_path):
+    worker = script("lingers.py", LINGERS)
+    hosts = network(5)
+    job.host = hosts[0].address
+
+    def start(host):
+        return job.node("--max-restarts=0", nnodes="3:4", script=worker, env=ONE_THREAD, preexec_fn=host.enter,
+                        conf="last_call_timeout=60",
+                        script_arguments=["--epochs=1", "--data", half_of_the_data, "--checkpoint", tmp_path / "model.pt",
+                                          "--checkpoint-every=10", "--log-every=10"])
+
+    nodes = [start(host) for host in hosts[:4]]
+    # Rank 0 tells of the steps; whichever node has it.
+    for node in nodes:
+        node.wait_for_line("round 0: 4 nodes, 4 workers")
+    by_rank = {int(re.search(r"this is node (\d)", node.stderr.text).group(1)): node for node in nodes}
+    teller = by_rank[0]
+    assert teller is nodes[0]
+
+    def step(least):
+        while int(teller.wait_for_line(rf"^step (\d+)/{STEPS} ", timeout=90, stream="stdout").group(1)) < least:
+            pass
+
+    step(20)
+    kill_node(nodes[1])
+    for node in (nodes[0], nodes[2], nodes[3]):
+        node.wait_for_line(r"round 1: 3 nodes, 3 workers.*node1")
+    step(50)
+    nodes.append(start(hosts[4]))
+    for node in (nodes[0], nodes[2], nodes[3], nodes[4]):
+        node.wait_for_line(r"round 2: 4 nodes, 4 workers")
+    step(80)
+    hosts[2].silence()
+    for node in (nodes[0], nodes[3], nodes[4]):
+        node.wait_for_line(r"round 3: 3 nodes, 3 workers.*node2")
+    teller.wait_for_line("exited with code 0", timeout=120)
+    (job.elastic_run.directory / "host is done").touch()
+    results = [node.wait() for node in (nodes[0], nodes[3], nodes[4])]
+    assert [result.returncode for result in results] == [0, 0, 0], results
+    told = results[0].stdout
+    found = re.findall(r"^test accuracy: (.*) % of 10000 images$", told, re.MULTILINE)
+    assert len(found) == 1 and float(found[0]) >= 75, results[0]
+    # From where it was, each time, and not from the beginning.
+    assert len(re.findall(r"^resumed from step (\d+)", told, re.MULTILINE)) == 3, told
+    assert "restart 1" not in results[0].stderr
+    hosts[2].restore()
+    nodes[2].send_signal(signal.SIGTERM)
+    nodes[2].wait()

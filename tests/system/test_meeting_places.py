@@ -1,0 +1,315 @@
+"""Nodes that meet by a file or by PyTorch's TCPStore: any of them hosts the coordinator, and another takes it over."""
+
+import json
+import os
+import re
+import signal
+import socket
+import socketserver
+import threading
+
+import pytest
+
+from harness import alive
+from networks import network  # noqa: F401 (a fixture)
+from store_servers import TorchServer, client
+from test_many_nodes import WORKER, environments
+from workers import free_port
+
+HOSTS = r"this node hosts the coordinator at (\S+):(\d+), in"
+
+
+class FileMeeting:
+    """A file in a directory that all nodes share."""
+
+    kind = "file"
+
+    def __init__(self, tmp_path):
+        (tmp_path / "shared").mkdir()
+        self.path = tmp_path / "shared" / "meeting"
+        self.endpoint = str(self.path)
+        self.name = f"file {self.path}"
+
+    def claim(self, job="job"):
+        if not self.path.exists():
+            return None
+        return json.loads(self.path.read_text())["jobs"].get(job)
+
+    def put(self, port, agent="gone", job="job"):
+        claim = {"address": "127.0.0.1", "port": port, "agent": agent}
+        self.path.write_text(json.dumps({"version": 1, "jobs": {job: claim}}))
+
+    def is_clean(self):
+        return os.listdir(self.path.parent) == []
+
+    def end(self):
+        pass
+
+
+class StoreMeeting:
+    """PyTorch's own server, which the test runs."""
+
+    kind = "tcpstore"
+
+    def __init__(self):
+        self.server = TorchServer()
+        self.store = client(self.server)
+        self.endpoint = f"127.0.0.1:{self.server.port}"
+        self.name = f"TCPStore 127.0.0.1:{self.server.port}"
+
+    def claim(self, job="job"):
+        key = f"elastic-run/{job}/coordinator"
+        text = self.store.get(key) if self.store.check([key]) else b""
+        return json.loads(text) if text else None
+
+    def put(self, port, agent="gone", job="job"):
+        self.store.set(f"elastic-run/{job}/coordinator",
+                       json.dumps({"version": 1, "address": "127.0.0.1", "port": port, "agent": agent}))
+
+    def is_clean(self):
+        return self.claim() is None
+
+    def end(self):
+        del self.store
+        self.server.end()
+
+
+@pytest.fixture(params=["file", "tcpstore"])
+def meeting(request, tmp_path):
+    made = FileMeeting(tmp_path) if request.param == "file" else StoreMeeting()
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def by_file(tmp_path):
+    return FileMeeting(tmp_path)
+
+
+@pytest.fixture
+def node(elastic_run, script):
+    """node(meeting): starts a node of the job that meets there."""
+    worker = script("worker.py", WORKER)
+
+    def start(meeting, *arguments, nnodes="2", conf="", job="job", script_arguments=(), level="info", **popen):
+        settings = ",".join(filter(None, [f"store_type={meeting.kind}", "last_call_timeout=1", conf]))
+        return elastic_run.start(
+            f"--nnodes={nnodes}", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint={meeting.endpoint}",
+            f"--rdzv-id={job}", f"--rdzv-conf={settings}", f"--log-level={level}", *arguments, worker,
+            *script_arguments, **popen)
+
+    return start
+
+
+def results_of(nodes):
+    return [each.wait() for each in nodes]
+
+
+def hosts(nodes):
+    """Those that have said that they host the coordinator."""
+    return [each for each in nodes if "this node hosts the coordinator" in each.stderr.text]
+
+
+def end_all(nodes):
+    for each in nodes:
+        each.send_signal(signal.SIGTERM)
+    for each in nodes:
+        each.wait()
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_nodes_that_start_together_form_a_job_and_leave_nothing_in_the_place(node, meeting, count):
+    nodes = [node(meeting, nnodes=str(count), script_arguments=["0"]) for _ in range(count)]
+    found = [environments(each, 1)[0] for each in nodes]
+    results = results_of(nodes)
+    assert [result.returncode for result in results] == [0] * count, results
+    assert sorted(each["RANK"] for each in found) == [str(rank) for rank in range(count)]
+    assert len(hosts(nodes)) == 1
+    assert meeting.is_clean()
+
+
+def test_of_eight_nodes_that_race_exactly_one_hosts(node, meeting):
+    nodes = [node(meeting, nnodes="8", script_arguments=["0"]) for _ in range(8)]
+    results = results_of(nodes)
+    assert [result.returncode for result in results] == [0] * 8, results
+    assert len(hosts(nodes)) == 1
+    assert meeting.is_clean()
+
+
+def test_the_claim_of_a_dead_job_is_taken_over_at_once(node, meeting):
+    meeting.put(free_port())
+    nodes = [node(meeting, script_arguments=["0"]) for _ in range(2)]
+    results = results_of(nodes)
+    assert [result.returncode for result in results] == [0, 0], results
+    [host] = hosts(nodes)
+    assert re.search(r"nobody listens at 127\.0\.0\.1:\d+, which was there", host.stderr.text)
+
+
+def test_a_claim_that_leads_to_a_stranger_is_taken_over(node, meeting):
+    class Greeting(socketserver.BaseRequestHandler):
+        def handle(self):
+            self.request.sendall(b"SSH-2.0-somebody\r\n")
+            self.request.recv(65536)
+
+    server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Greeting)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        meeting.put(server.server_address[1])
+        nodes = [node(meeting, script_arguments=["0"]) for _ in range(2)]
+        results = results_of(nodes)
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert [result.returncode for result in results] == [0, 0], results
+    [host] = hosts(nodes)
+    assert re.search(r"what listens at 127\.0\.0\.1:\d+, which was there, is no coordinator", host.stderr.text)
+
+
+def test_a_claim_that_leads_to_silence_is_taken_over_after_twice_the_loss_timeout(node, meeting):
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:  # connects, and never says a word
+        meeting.put(silent.getsockname()[1])
+        nodes = [node(meeting, conf="loss_timeout=1", script_arguments=["0"]) for _ in range(2)]
+        results = results_of(nodes)
+    assert [result.returncode for result in results] == [0, 0], results
+    told = [re.search(r"has been silent for (\d+) ms", each.stderr.text) for each in hosts(nodes)]
+    assert len(told) == 1 and int(told[0].group(1)) >= 2000
+
+
+def test_a_second_job_meets_in_the_same_place(node, meeting):
+    first = [node(meeting) for _ in range(2)]
+    for each in first:
+        environments(each, 1)
+    before = meeting.claim()
+    second = [node(meeting, job="other job", script_arguments=["0"]) for _ in range(2)]
+    results = results_of(second)
+    assert [result.returncode for result in results] == [0, 0], results
+    assert meeting.claim("other job") is None and meeting.claim() == before
+    assert all(alive(each.pid) for each in first)
+    end_all(first)
+    assert meeting.is_clean()
+
+
+def test_when_the_host_is_killed_another_node_hosts_and_the_job_goes_on(node, meeting):
+    nodes = [node(meeting, nnodes="2:3") for _ in range(3)]
+    assert {environments(each, 1)[0]["WORLD_SIZE"] for each in nodes} == {"3"}
+    [host] = hosts(nodes)
+    before = meeting.claim()
+    for pid in (host.pid, host.launcher()):
+        os.kill(pid, signal.SIGKILL)
+    host.wait()
+    others = [each for each in nodes if each is not host]
+    for each in others:
+        after = environments(each, 1)[0]
+        assert (after["WORLD_SIZE"], after["TORCHELASTIC_RESTART_COUNT"]) == ("2", "0")
+    assert len(hosts(others)) == 1
+    assert meeting.claim() not in (None, before)
+    end_all(others)
+    assert meeting.is_clean()
+
+
+def test_a_node_with_is_host_0_never_hosts(node, meeting):
+    guest = node(meeting, conf="is_host=0", script_arguments=["0"])
+    guest.wait_for_line("nobody hosts the coordinator yet, and is_host=0 keeps this node from it")
+    host = node(meeting, script_arguments=["0"])
+    assert [result.returncode for result in results_of([guest, host])] == [0, 0]
+    assert hosts([guest, host]) == [host]
+
+
+def test_the_port_and_the_address_can_be_given(node, meeting):
+    port = free_port()
+    nodes = [node(meeting, "--local-addr=localhost", conf=f"coordinator_port={port}") for _ in range(2)]
+    for each in nodes:
+        environments(each, 1)
+    assert (meeting.claim()["address"], meeting.claim()["port"]) == ("localhost", port)
+    end_all(nodes)
+
+
+def test_a_node_killed_between_bind_and_write_is_in_nobodys_way(node, by_file):
+    lock = by_file.path.with_name("meeting.lock")
+    lock.write_text("somebody")
+    first = node(by_file, script_arguments=["0"], level="debug")
+    first.wait_for_line("claiming file .* nobody was there")
+    for pid in (first.pid, first.launcher()):
+        os.kill(pid, signal.SIGKILL)
+    first.wait()
+    lock.unlink()
+    nodes = [node(by_file, script_arguments=["0"]) for _ in range(2)]
+    assert [result.returncode for result in results_of(nodes)] == [0, 0]
+    assert len(hosts(nodes)) == 1
+
+
+def test_a_lock_that_a_dead_node_left_is_broken(node, by_file):
+    lock = by_file.path.with_name("meeting.lock")
+    lock.write_text("somebody")
+    os.utime(lock, (lock.stat().st_mtime - 60,) * 2)
+    nodes = [node(by_file, script_arguments=["0"]) for _ in range(2)]
+    assert [result.returncode for result in results_of(nodes)] == [0, 0]
+    assert by_file.is_clean()
+
+
+def test_a_file_system_that_hangs_is_named_and_holds_nobody_up(node, by_file, deaf_server, tmp_path):
+    by_file.endpoint = str(tmp_path / "deaf" / "meeting")
+    waiting = node(by_file, conf="join_timeout=4", preexec_fn=deaf_server.mount_here)
+    result = waiting.wait(30)
+    assert result.returncode == 1
+    assert "it does not answer" in result.stderr
+
+
+def test_between_hosts_the_claim_names_an_address_that_the_others_reach(network, node, by_file):
+    nodes = [node(by_file, nnodes="3", script_arguments=["0"], preexec_fn=host.enter) for host in network(3)]
+    results = results_of(nodes)
+    assert [result.returncode for result in results] == [0, 0, 0], results
+    [host] = hosts(nodes)
+    assert re.search(HOSTS, host.stderr.text).group(1) == network.hosts[nodes.index(host)].address
+
+
+@pytest.mark.parametrize("endpoint, message", [
+    ("{shared}/none/meeting", r"its directory \S+/none: No such file or directory"),
+    ("{shared}", "it cannot be read: Is a directory"),
+    ("{worker}", "it holds something that elastic-run has not written"),
+    ("/proc/self/exe", "it is larger than 2 MiB, and no file of claims is"),
+])
+def test_a_file_that_cannot_be_is_refused_at_once(node, by_file, tmp_path, endpoint, message):
+    worker = tmp_path / "worker.py"
+    by_file.endpoint = endpoint.format(shared=by_file.path.parent, worker=worker)
+    before = worker.read_bytes()
+    result = node(by_file).wait(20)
+    assert result.returncode == 1
+    assert re.search(f"file {re.escape(by_file.endpoint)}: {message}", result.stderr), result
+    assert worker.read_bytes() == before
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--rdzv-endpoint=/shared/x"], "nodes that meet by a file need store_type=file in --rdzv-conf"),
+    (["--rdzv-conf=store_type=file"], "it is not said which file the nodes meet by"),
+    (["--rdzv-conf=store_type=tcpstore"], "it is not said where the TCPStore is"),
+    (["--rdzv-endpoint=/x", "--rdzv-conf=store_type=file,coordinator_port=70000"], "coordinator_port=70000 is no port"),
+    (["--coordinator-only", "--rdzv-endpoint=/x", "--rdzv-conf=store_type=file"],
+     "--coordinator-only listens at an endpoint of its own, for any job"),
+    (["--rdzv-endpoint=a:1", "--rdzv-conf=coordinator_port=7"],
+     "the coordinator listens at the port of --rdzv-endpoint"),
+])
+def test_what_makes_no_sense_is_refused(elastic_run, script, arguments, message):
+    job = [] if "--coordinator-only" in arguments else ["--nnodes=2", "--rdzv-backend=c10d", script("train.py", "")]
+    result = elastic_run(*arguments, *job)
+    assert result.returncode == 2
+    assert message in result.stderr
+
+
+def test_a_dry_run_names_the_place_and_who_would_host(elastic_run, script):
+    result = elastic_run("--dry-run", "--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=/shared/meeting",
+                         "--rdzv-conf=store_type=file", script("train.py", ""))
+    assert result.returncode == 0
+    assert re.search(r"^endpoint +file /shared/meeting ", result.stdout, re.MULTILINE)
+    assert "the node that file /shared/meeting names, or the first that writes itself into it" in result.stdout
+
+
+def test_a_tcpstore_that_is_not_there_is_waited_for_and_named(node, elastic_run):
+    class Nowhere:
+        kind = "tcpstore"
+        endpoint = f"127.0.0.1:{free_port()}"
+
+    result = node(Nowhere, conf="join_timeout=2").wait(30)
+    assert result.returncode == 1
+    assert re.search("no coordinator was found at .* in 2 s", result.stderr) and "Connection refused" in result.stderr

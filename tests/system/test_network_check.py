@@ -1,0 +1,55 @@
+"""--network-check: faulty nodes are found and named before training, and left out."""
+
+import json
+import re
+
+from test_many_nodes import environments, job  # noqa: F401 (a fixture)
+
+FAULTY = "This node failed the node-check procedure(mat-mul + comm) before training: "
+
+
+def codes(nodes, timeout=60):
+    return [node.wait(timeout).returncode for node in nodes]
+
+
+def test_nodes_that_are_fit_train_and_no_word_is_said_of_them(job):  # noqa: F811
+    nodes = [job.elastic_run.start("--network-check", "--nnodes=2", f"--rdzv-endpoint=127.0.0.1:{job.port}",
+                                   "--rdzv-backend=c10d", "--rdzv-id=job", "--no-python", "true") for _ in range(2)]
+    results = [node.wait() for node in nodes]
+    assert [result.returncode for result in results] == [0, 0], results
+    for result in results:
+        assert result.stderr.startswith("elastic-run: round 0: 2 nodes"), result
+        # What a host lacks (a small /dev/shm) may be told.
+        assert not re.search("faulty|slow|undetermined|unfit", result.stderr), result
+
+
+def test_one_node_alone_looks_at_itself(elastic_run):
+    result = elastic_run("--network-check", "--log-level=info", "--no-python", "true")
+    assert result.returncode == 0
+    assert "1 node checked in" in result.stderr
+
+
+def test_a_faulty_node_is_left_out_and_says_so_and_the_others_train(job, tmp_path):  # noqa: F811
+    logs = tmp_path / "logs"
+    page = tmp_path / "page.html"
+    nodes = job.nodes(3, "--network-check", f"--log-dir={logs}", f"--health-report={page}", nnodes="3:4",
+                      script_arguments=["0"], conf="last_call_timeout=30")
+    nodes.append(job.node("--network-check", nnodes="3:4", script_arguments=["0"], env={"MOCK_ERR_RANK": "0"}))
+    assert codes(nodes) == [0, 0, 0, 1]
+    faulty = nodes[3].stderr.text
+    assert re.search(re.escape(FAULTY) + r"its exchange failed with .*MOCK_ERR_RANK", faulty), faulty
+    assert "env {" not in nodes[3].stdout.text
+    assert all(each["WORLD_SIZE"] == "3" for node in nodes[:3] for each in environments(node, 1))
+    told = nodes[0].stderr.text
+    rank = int(re.search(r"4 nodes checked in \S+ s: 3 fit, node (\d) \(\S+\) is faulty", told).group(1))
+    assert f"Fault nodes are: [{rank}]  and stragglers are: []." in told
+    written, = logs.glob("*/health.json")
+    report = json.loads(written.read_text())
+    assert report["faulty"] == [rank] and len(report["nodes"]) == 4
+    assert f"node {rank}" in page.read_text() and "</html>" in page.read_text()
+
+
+def test_all_ranks_of_a_node_count_for_mock_err_rank(job):  # noqa: F811
+    """DLRover's test hook names a local rank; one that a node does not have changes nothing."""
+    nodes = job.nodes(2, "--network-check", script_arguments=["0"], env={"MOCK_ERR_RANK": "1"})
+    assert codes(nodes) == [0, 0]

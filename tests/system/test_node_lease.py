@@ -1,0 +1,223 @@
+"""No worker of a node that the others have given up lives when theirs begin anew, whatever has stopped the node."""
+
+import os
+import pathlib
+import signal
+import struct
+import time
+
+import pytest
+
+from harness import alive, read_process, wait_until
+from test_many_nodes import job  # noqa: F401 (a fixture)
+from test_nothing_left import freezer  # noqa: F401 (a fixture)
+
+LOSS_TIMEOUT = 2  # seconds, of which the lease is three fifths
+
+# Says who it is; until it is killed it stamps a file of its own with the nanoseconds after boot of its first
+# instructions and of now.
+STAMPS = r"""
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+static uint64_t now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_BOOTTIME, &t);
+  return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+int main(void) {
+  uint64_t start = now();
+  char name[64], line[128];
+  snprintf(name, sizeof name, "stamps.%d", getpid());
+  int file = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0 || ftruncate(file, 16)) return 1;
+  volatile uint64_t* stamps = mmap(0, 16, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (stamps == MAP_FAILED) return 2;
+  stamps[0] = start;
+  stamps[1] = now();
+  int size = snprintf(line, sizeof line, "up %d rank %s of %s restart %s\n", getpid(), getenv("RANK"),
+                      getenv("WORLD_SIZE"), getenv("TORCHELASTIC_RESTART_COUNT"));
+  if (write(1, line, size) != size) return 3;
+  for (;;) {
+    stamps[1] = now();
+    usleep(500);
+  }
+}
+"""
+
+
+def boottime_ns():
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+class Worker:
+    """One that a node has started."""
+
+    def __init__(self, node, directory):
+        found = node.wait_for_line(r"^up (\d+) rank (\d+) of (\d+) restart (\d+)", stream="stdout")
+        self.pid, self.rank, self.world, self.restart = map(int, found.groups())
+        self._file = directory / f"stamps.{self.pid}"
+
+    @property
+    def began(self):
+        return struct.unpack("=QQ", self._file.read_bytes())[0]
+
+    @property
+    def was_alive(self):
+        """When it last was, in nanoseconds after boot."""
+        return struct.unpack("=QQ", self._file.read_bytes())[1]
+
+
+class Cluster:
+    """Three nodes of a job of two or three, one worker each."""
+
+    def __init__(self, job, static_c):
+        self._job = job
+        self._program = static_c(STAMPS)
+        conf = f"loss_timeout={LOSS_TIMEOUT},last_call_timeout=60"
+        options = {"nnodes": "2:3", "script": self._program, "conf": conf}
+        # As a shell starts a job: only a process group with a parent outside can be stopped by SIGTSTP.
+        options |= {"start_new_session": False, "process_group": 0}
+        self.nodes = job.nodes(3, "--no-python", "--max-restarts=0", **options)
+        self.workers = self.next_round(3)
+        self.victim = self.nodes[1]  # the first hosts the coordinator
+        self.launcher = self.victim.launcher()
+        self.left = [self.nodes[0], self.nodes[2]]
+
+    def worker_of(self, node):
+        return Worker(node, pathlib.Path(self._job.elastic_run.directory))
+
+    def next_round(self, world):
+        """The workers of the nodes that are in it, which must be all of them."""
+        nodes = self.nodes if world == 3 else self.left
+        workers = [self.worker_of(node) for node in nodes]
+        assert [(each.world, each.restart) for each in workers] == [(world, 0)] * world
+        assert sorted(each.rank for each in workers) == list(range(world))
+        return workers
+
+    def end(self):
+        for node in reversed(self.nodes):  # the coordinator last
+            node.send_signal(signal.SIGTERM)
+        for node in self.nodes:
+            node.wait()
+
+
+@pytest.fixture
+def cluster(job, static_c):
+    return Cluster(job, static_c)
+
+
+def stop(pid, number=signal.SIGSTOP):
+    os.kill(pid, number)
+    wait_until(lambda: read_process(pid).state == "T", what="a process to stop")
+
+
+def assert_gone_before(old, new):
+    """Of the old worker nothing was left when the first of the new ones began."""
+    assert old.was_alive < min(each.began for each in new)
+
+
+def test_a_paused_agents_worker_is_dead_before_the_others_begin_and_it_comes_back(cluster):
+    stop(cluster.launcher)
+    old = cluster.workers[1]
+    new = cluster.next_round(2)
+    assert_gone_before(old, new)
+    assert not alive(old.pid)
+    assert read_process(cluster.launcher).state == "T"
+    cluster.victim.wait_for_line("the lease is over while the launcher .* does not run")
+    os.kill(cluster.launcher, signal.SIGCONT)
+    back = cluster.next_round(3)
+    assert_gone_before(old, back)
+    cluster.end()
+
+
+def test_a_job_of_the_shell_that_is_paused_and_continued_late_lets_no_worker_go_on(cluster):
+    """Ctrl-Z stops the workers, too; fg may come when their ranks are others' already."""
+    old = cluster.workers[1]
+    cluster.victim.send_signal(signal.SIGTSTP)
+    wait_until(lambda: read_process(cluster.victim.pid).state == "T", what="elastic-run to stop")
+    new = cluster.next_round(2)
+    assert_gone_before(old, new)
+    cluster.victim.send_signal(signal.SIGCONT)
+    back = cluster.next_round(3)
+    assert_gone_before(old, new + back)
+    assert not alive(old.pid)
+    cluster.end()
+
+
+def test_one_that_is_paused_and_continued_in_time_goes_on_as_if_nothing_had_been(cluster):
+    old = cluster.workers[1]
+    cluster.victim.send_signal(signal.SIGTSTP)
+    wait_until(lambda: read_process(cluster.victim.pid).state == "T", what="elastic-run to stop")
+    cluster.victim.send_signal(signal.SIGCONT)
+    seen = boottime_ns()
+    wait_until(lambda: old.was_alive > seen + 1_000_000_000 * (LOSS_TIMEOUT + 1), what="the worker to work on",
+               timeout=20)
+    assert all(alive(each.pid) for each in cluster.workers)
+    cluster.end()
+
+
+def test_a_machine_that_was_suspended_past_the_lease_ends_its_worker_when_it_wakes(cluster, freezer):
+    """Agent, guardian and worker in a freezer, as a virtual machine that was paused; nothing of it ran meanwhile."""
+    old = cluster.workers[1]
+    for pid in (cluster.victim.pid, cluster.launcher, old.pid):
+        (freezer / "cgroup.procs").write_text(str(pid))
+    (freezer / "freezer.state").write_text("FROZEN")
+    wait_until(lambda: (freezer / "freezer.state").read_text().strip() == "FROZEN", what="it to freeze")
+    new = cluster.next_round(2)
+    assert_gone_before(old, new)
+    thawed = boottime_ns()
+    (freezer / "freezer.state").write_text("THAWED")
+    wait_until(lambda: not alive(old.pid), what="the worker to end")
+    # Whoever of them is woken first runs first: what cannot be had is that it never runs at all.
+    assert old.was_alive - thawed < 500_000_000
+    back = cluster.next_round(3)
+    assert_gone_before(old, back)
+    cluster.end()
+
+
+def test_an_agent_that_is_killed_leaves_no_worker_to_the_next_round(cluster):
+    """Its guardian lives, ends the worker and says so: nobody waits for the lease."""
+    old = cluster.workers[1]
+    killed = boottime_ns()
+    os.kill(cluster.launcher, signal.SIGKILL)
+    cluster.victim.wait()
+    new = cluster.next_round(2)
+    assert_gone_before(old, new)
+    assert min(each.began for each in new) - killed < LOSS_TIMEOUT * 1_000_000_000 * 3 // 5, "they waited for the lease"
+    cluster.nodes.remove(cluster.victim)
+    cluster.end()
+
+
+def test_a_guardian_and_agent_killed_at_once_leave_none_either(cluster):
+    """Nobody is left who could say that the node is empty; the kernel ends its worker."""
+    old = cluster.workers[1]
+    for pid in (cluster.victim.pid, cluster.launcher):
+        os.kill(pid, signal.SIGSTOP)
+    for pid in (cluster.victim.pid, cluster.launcher):
+        os.kill(pid, signal.SIGKILL)
+    cluster.victim.wait()
+    new = cluster.next_round(2)
+    assert_gone_before(old, new)
+    cluster.nodes.remove(cluster.victim)
+    cluster.end()
+
+
+def test_a_node_alone_has_no_lease(job, static_c):
+    """Nobody could take its ranks: however long it was stopped, it goes on."""
+    node = job.node("--no-python", nnodes="1:2", script=static_c(STAMPS), conf="loss_timeout=1")
+    worker = Worker(node, pathlib.Path(job.elastic_run.directory))
+    launcher = node.launcher()
+    stop(launcher)
+    stopped = boottime_ns()
+    wait_until(lambda: worker.was_alive > stopped + 3_000_000_000, what="three leases to pass", timeout=20)
+    os.kill(launcher, signal.SIGCONT)
+    resumed = boottime_ns()
+    wait_until(lambda: worker.was_alive > resumed + 1_000_000_000, what="the worker to work on", timeout=20)
+    node.send_signal(signal.SIGTERM)
+    result = node.wait()
+    assert "the lease is over" not in result.stderr and "round 1" not in result.stderr, result

@@ -1,0 +1,213 @@
+"""What a user is told whose --rdzv-endpoint leads to something else, or to nothing: what it is, and never a hang."""
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+import threading
+
+import pytest
+
+from harness import read_process, wait_until
+from networks import network  # noqa: F401 (a fixture)
+from store_servers import TorchProcess
+from test_many_nodes import WORKER, environments, job  # noqa: F401 (a fixture)
+from workers import free_port
+
+JOIN_TIMEOUT = 2  # seconds; a silent endpoint is only known by it
+# What a program may take beside it, on a machine that is busy.
+SPARE = 8
+
+
+@contextlib.contextmanager
+def peer(behave):
+    """A server on loopback; `behave(connection)` is called for each connection in a thread of its own."""
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
+        kept = []
+
+        def serve():
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                kept.append(connection)
+                threading.Thread(target=attend, args=(connection,), daemon=True).start()
+
+        def attend(connection):
+            with contextlib.suppress(OSError):
+                behave(connection)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+    for connection in kept:
+        connection.close()
+
+
+def says(text, after_a_word):
+    """Sends the text, to those that have said something or to everybody."""
+
+    def behave(connection):
+        if after_a_word:
+            connection.recv(1)
+        connection.sendall(text)
+        while connection.recv(65536):
+            pass
+
+    return behave
+
+
+def hears(connection):
+    while connection.recv(65536):
+        pass
+
+
+def hangs_up(connection):
+    connection.recv(1)
+    connection.close()
+
+
+def last_words(job, conf="", **options):
+    """What a node says last that looks for a coordinator at job.port, where there is none."""
+    node = job.node("--log-level=warning", conf=f"is_host=0,join_timeout={JOIN_TIMEOUT},{conf}".rstrip(","), **options)
+    result = node.wait()
+    assert result.returncode == 1, result
+    assert result.duration < JOIN_TIMEOUT + SPARE, result
+    assert result.stdout == "", "no worker may have been started"
+    return result.stderr.splitlines()[-1]
+
+
+def test_a_dead_port_is_named_with_what_was_tried_and_for_how_long(job):
+    job.port = free_port()
+    said = last_words(job)
+    assert f"127.0.0.1:{job.port}" in said and f"{JOIN_TIMEOUT} s" in said and "Connection refused" in said
+
+
+def test_a_name_that_stands_for_nothing_is_named(job):
+    job.host = "no-such-host.invalid"
+    said = last_words(job)
+    assert f"no-such-host.invalid:{job.port}" in said and "no such name" in said
+
+
+def test_an_address_that_nobody_answers_for_is_named(network, job):
+    """Packets to it are lost: there is not even a refusal."""
+    here, there = network(2)
+    job.host = there.address
+    there.silence()
+    said = last_words(job, preexec_fn=here.enter)
+    there.restore()
+    assert f"{there.address}:{job.port}" in said
+    assert "not answered" in said or "No route to host" in said or "timed out" in said, said
+
+
+@pytest.mark.parametrize("behave, word", [
+    (hears, "accepts and says nothing"),
+    (hangs_up, "ended the connection"),
+    (says(b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", after_a_word=False), "SSH"),
+    (says(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", after_a_word=True), "HTTP"),
+    (says(b"\x15\x03\x01\x00\x02\x02\x46", after_a_word=True), "TLS"),
+    (says(b"-ERR unknown command\r\n", after_a_word=True), "Redis"),
+    (says(b"\x00\x00\x12\x04\x00\x00\x00\x00\x00" + b"\x00\x03\x00\x00\x00\x64" * 3, after_a_word=False), "HTTP/2"),
+    (says(b"\xff\xfehello, world", after_a_word=False), "ff fe"),
+], ids=["silent", "hangs up", "ssh", "http", "tls", "redis", "http2", "unknown"])
+def test_whatever_else_listens_there_is_named(job, behave, word):
+    with peer(behave) as port:
+        job.port = port
+        said = last_words(job)
+    assert f"127.0.0.1:{port}" in said and word in said
+
+
+def test_torchruns_own_store_is_named(elastic_run, job):
+    """It hears of our protocol and says nothing: it is asked in its own tongue what it is."""
+    store = TorchProcess(elastic_run)
+    job.port = store.port
+    said = last_words(job)
+    store.end()
+    assert f"127.0.0.1:{job.port}" in said and "TCPStore" in said
+
+
+def test_a_torchrun_that_comes_to_us_is_named_in_our_log_and_trains_nowhere(job):
+    first = job.node(nnodes="2")
+    first.wait_for_line("this node hosts the coordinator")
+    stranger = job.elastic_run.start(
+        "-m", "torch.distributed.run", "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{job.port}",
+        "--rdzv-conf=is_host=0", "--nnodes=2", job.worker, program=[sys.executable])
+    first.wait_for_line(r"127\.0\.0\.1.*TCPStore", timeout=60)
+    stranger.popen.kill()  # it tries for a long time
+    assert stranger.wait().stdout == ""
+    second = job.node(nnodes="2")  # the job is as good as before
+    for node in (first, second):
+        environments(node, 1)
+    for node in (second, first):
+        node.send_signal(signal.SIGTERM)
+    for node in (second, first):
+        node.wait()
+
+
+@pytest.mark.parametrize("theirs, ours, said", [
+    ("one", "another", "another secret"),
+    ("one", None, "without"),
+    (None, "one", "without a secret"),
+])
+def test_another_secret_is_named_at_once_on_both_sides(job, theirs, ours, said):
+    first = job.node(nnodes="1:2", env={"ELASTIC_RUN_TOKEN": theirs})
+    environments(first, 1)
+    stranger = job.node(nnodes="1:2", env={"ELASTIC_RUN_TOKEN": ours}, conf="is_host=0")
+    result = stranger.wait()
+    assert result.returncode == 1 and result.duration < SPARE, result
+    assert f"127.0.0.1:{job.port}" in result.stderr.splitlines()[-1] and said in result.stderr.splitlines()[-1], result
+    first.wait_for_line("proof.*secret")
+    assert "TOKEN" not in result.stderr
+    first.send_signal(signal.SIGTERM)
+    rest = first.wait()
+    assert "round 2" not in rest.stderr, rest
+
+
+def test_a_node_that_has_slept_over_the_end_of_its_job_hears_the_verdict(job, script):
+    """The coordinator is there still, for other jobs; the others have failed in a round without it."""
+    alone = job.elastic_run.start("--coordinator-only", f"--rdzv-endpoint=127.0.0.1:{job.port}",
+                                  "--rdzv-conf=loss_timeout=1")
+    alone.wait_for_line("the coordinator listens")
+    fails = script("fails.py", WORKER.replace("time.sleep(600)", """
+if os.environ["WORLD_SIZE"] == "1":
+    sys.exit(9)
+time.sleep(600)"""))
+    first, late = (job.node(nnodes="1:2", script=fails, conf="is_host=0") for _ in range(2))
+    for node in (first, late):
+        environments(node, 1)
+    launcher = late.launcher()
+    os.kill(launcher, signal.SIGSTOP)
+    assert first.wait().returncode == 1
+    os.kill(launcher, signal.SIGCONT)
+    result = late.wait()
+    assert result.returncode == 1 and "exited with code 9" in result.stderr, result
+    alone.send_signal(signal.SIGTERM)
+    alone.wait()
+
+
+def test_a_fresh_node_of_a_job_that_is_ending_is_told_to_try_again_and_begins_the_next(job, script):
+    """All have succeeded, but one does not answer: until it is lost the name is the old job's."""
+    succeeds = script("succeeds.py", WORKER.replace("time.sleep(600)", """
+import pathlib
+while not pathlib.Path(f"done{os.environ['RANK']}").exists():
+    time.sleep(0.02)"""))
+    alone = job.elastic_run.start("--coordinator-only", f"--rdzv-endpoint=127.0.0.1:{job.port}")
+    alone.wait_for_line("the coordinator listens")
+    nodes = [job.node(nnodes="2", script=succeeds, conf="is_host=0") for _ in range(2)]
+    by_rank = {environments(node, 1)[0]["RANK"]: node for node in nodes}
+    launcher = by_rank["0"].launcher()
+    (job.elastic_run.directory / "done0").touch()
+    by_rank["0"].wait_for_line("no process of its workers is left|exited with code 0")
+    wait_until(lambda: read_process(launcher).state == "S", what="the launcher to have said so")
+    os.kill(launcher, signal.SIGSTOP)
+    (job.elastic_run.directory / "done1").touch()
+    by_rank["1"].wait_for_line("exited with code 0")
+    fresh = [job.node(nnodes="1:2", script_arguments=["0"], conf="is_host=0") for _ in range(2)]
+    fresh[0].wait_for_line("a job of this name is ending")
+    assert [node.wait().returncode for node in (by_rank["1"], *fresh)] == [0, 0, 0]
+    os.kill(launcher, signal.SIGCONT)
+    assert by_rank["0"].wait().returncode == 0
+    alone.send_signal(signal.SIGTERM)
+    alone.wait()
