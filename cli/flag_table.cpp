@@ -287,7 +287,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .kind = kSwitch,
      .by_default = "false",
      .help = "end with the first failure's exit code, not 1",
-     .more = "128 plus the number of the signal where a signal killed it."},
+     .more = "128 plus the number of the signal where a signal killed it; 69 on a node that the check has left out."},
 
     // --- Output and logs
     {.id = FlagId::kLogDir,
@@ -471,6 +471,25 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .words = "0|1|2",
      .help = "1: --network-check, 2: --comm-perf-test as well"},
 
+    {.id = FlagId::kCheckOnly,
+     .name = "check-only",
+     .family = kOurs,
+     .group = kNodeCheck,
+     .kind = kSwitch,
+     .by_default = "false",
+     .help = "test nodes and links, tell the result, start no worker",
+     .more = "The acceptance test of a cluster: exit status 0 where every node and link is fit, 1 where one is not, on "
+             "all nodes. No script is needed, and one that is named is not started."},
+    {.id = FlagId::kNodeGroup,
+     .name = "node-group",
+     .family = kOurs,
+     .group = kNodeCheck,
+     .by_default = "",
+     .metavar = "NAME",
+     .help = "the rack that this node is in, for the check",
+     .more = "Nodes of one name meet each other first, then nodes of other racks, and ways between racks are held to "
+             "each other alone. By default what the environment has as scheduling/rack-id, DLRover's variable."},
+
     {.id = FlagId::kHealthReport,
      .name = "health-report",
      .family = kOurs,
@@ -522,11 +541,13 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .family = kDlrover,
      .group = kCompatibility,
      .kind = kChoice,
-     .state = kLater,
+     .state = kAccepted,
      .by_default = "nvidia.com/gpu",
      .metavar = "KIND",
      .words = "nvidia.com/gpu|ascend-npu|mthreads.com/gpu|metax-tech.com/gpu",
-     .help = "nvidia.com/gpu, ascend-npu, mthreads.com/gpu, metax-tech.com/gpu"},
+     .help = "not needed: --network-check tests host and network",
+     .more = "Where another than nvidia.com/gpu is named (ascend-npu, mthreads.com/gpu, metax-tech.com/gpu) one line "
+             "says that such devices are not tested."},
     {.id = FlagId::kTrainingPort,
      .name = "training-port",
      .family = kDlrover,

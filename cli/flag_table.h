@@ -69,6 +69,8 @@ enum class FlagId : unsigned char {
   kExcludeStraggler,
   kCommPerfTest,
   kPrecheck,
+  kCheckOnly,
+  kNodeGroup,
   kHealthReport,
   // Taken for compatibility
   kMonitorInterval,

@@ -106,11 +106,17 @@ Status Planner::apply_auto_config() {
 
 // As dlrover-run: asked for by any of three options.
 void Planner::plan_check() {
+  if (flags_.text(FlagId::kAccelerator) != flag_of(FlagId::kAccelerator).by_default) {
+    warn(format("{}: such devices are not tested; --network-check looks at the host and its network",
+                flags_.input(FlagId::kAccelerator)));
+  }
   using When = protocol::CheckRules::When;
   constexpr std::int64_t kNodesThatAreChecked = 4;  // under --auto-config, from so many on
   std::string origin;
   if (flags_.on(FlagId::kNetworkCheck)) {
     origin = flags_.origin_text(FlagId::kNetworkCheck);
+  } else if (flags_.on(FlagId::kCheckOnly)) {
+    origin = flags_.origin_text(FlagId::kCheckOnly);
   } else if (flags_.text(FlagId::kPrecheck) != "0") {
     origin = flags_.origin_text(FlagId::kPrecheck);
   } else if (flags_.on(FlagId::kAutoConfig) && checked_.nodes.min >= kNodesThatAreChecked) {
@@ -123,7 +129,13 @@ void Planner::plan_check() {
   check.when = policy == "always" ? When::kAlways : policy == "first" ? When::kFirst : When::kSuspect;
   check.excludes_stragglers = flags_.on(FlagId::kExcludeStraggler);
   plan_.settings.health_report = flags_.text(FlagId::kHealthReport);
-  entry("check", format("{}{}", policy, check.excludes_stragglers ? "; stragglers are left out" : ""), origin);
+  check.only = flags_.on(FlagId::kCheckOnly);
+  plan_.settings.node.group = flags_.text(FlagId::kNodeGroup);
+  if (plan_.settings.node.group.empty()) plan_.settings.node.group = variable("scheduling/rack-id").value_or("");
+  entry("check",
+        check.only ? "and nothing else"
+                   : format("{}{}", policy, check.excludes_stragglers ? "; stragglers are left out" : ""),
+        origin);
 }
 
 Status Planner::plan_nodes() {
@@ -183,6 +195,11 @@ Status Planner::plan_workers() {
 }
 
 Status Planner::plan_program() {
+  plan_.settings.parent_error_file = variable("TORCHELASTIC_ERROR_FILE").value_or("");
+  if (flags_.on(FlagId::kCheckOnly)) {
+    plan_.settings.title = long_spelling(flag_of(FlagId::kCheckOnly));
+    return {};
+  }
   auto program = find_worker_program(flags_, checked_, environment_, host_);
   if (!program) return std::unexpected(program.error());
   for (std::string& warning : program->warnings) warn(std::move(warning));
@@ -190,7 +207,6 @@ Status Planner::plan_program() {
   plan_.settings.program = std::move(program->path);
   plan_.settings.worker.arguments = std::move(program->arguments);
   plan_.settings.title = std::move(program->title);
-  plan_.settings.parent_error_file = variable("TORCHELASTIC_ERROR_FILE").value_or("");
   return {};
 }
 

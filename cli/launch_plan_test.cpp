@@ -379,3 +379,33 @@ TEST_CASE("a temporary directory that cannot be written is passed over with a wa
   CHECK(starts(nowhere.warnings[0], "no log directory and no error files"));
   CHECK(t.good({"--log-dir=/logs", "train.py"}).warnings.empty());
 }
+
+TEST_CASE("--check-only needs no script and starts none, and is a check") {
+  Trial trial;
+  const LaunchPlan plan = trial.good({"--check-only"});
+  CHECK(plan.settings.node.check.only);
+  CHECK(plan.settings.node.check.when != protocol::CheckRules::When::kNever);
+  CHECK(plan.settings.title == "--check-only");
+  CHECK(plan.settings.program.empty());
+  CHECK(trial.good({"--check-only", "nowhere.py"}).settings.program.empty());
+  CHECK(!trial.good({"--network-check", "train.py"}).settings.node.check.only);
+}
+
+TEST_CASE("the rack of a node is --node-group, else DLRover's variable") {
+  Trial trial;
+  CHECK(trial.good({"--network-check", "train.py"}).settings.node.group.empty());
+  trial.environment.push_back("scheduling/rack-id=r7");
+  CHECK(trial.good({"--network-check", "train.py"}).settings.node.group == "r7");
+  CHECK(trial.good({"--network-check", "--node-group=r8", "train.py"}).settings.node.group == "r8");
+}
+
+TEST_CASE("of an accelerator that is not NVIDIA's one line says that it is not tested") {
+  Trial trial;
+  CHECK(trial.good({"--accelerator=nvidia.com/gpu", "train.py"}).warnings.empty());
+  for (const char* name : {"ascend-npu", "mthreads.com/gpu", "metax-tech.com/gpu"}) {
+    const auto warnings = trial.good({std::string("--accelerator=") + name, "train.py"}).warnings;
+    REQUIRE(warnings.size() == 1);
+    CHECK(warnings[0] == std::string("--accelerator=") + name +
+                             ": such devices are not tested; --network-check looks at the host and its network");
+  }
+}

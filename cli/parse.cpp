@@ -183,7 +183,8 @@ Result<ParsedFlags> parse_command_line(std::span<const std::string> arguments,
     return flags;
   }
   if (flags.is_set(FlagId::kReport)) flags.request = Request::kReport;
-  if (!line->script && flags.request == Request::kReport) return flags;
+  const bool needs_none = flags.request == Request::kReport || flags.on(FlagId::kCheckOnly);
+  if (!line->script && needs_none) return flags;
   if (!line->script) {
     return fail(
         "SCRIPT", "the command line names no script",

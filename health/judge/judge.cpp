@@ -93,23 +93,51 @@ void judge_compute(const std::vector<NodeFigures>& nodes, const JudgeSettings& s
   }
 }
 
+// When a test between fit nodes is slow: ways between racks are held to each other.
+class Pace {
+ public:
+  Pace(const std::vector<PairTest>& tests, const JudgeSettings& settings, const Judgement& judged) : settings_(settings) {
+    const auto is_fit = [&](int node) { return judged.nodes[at(node)].fitness == Fitness::kFit; };
+    std::vector<PairTest> inside;
+    std::vector<double> across_ms;
+    for (const PairTest& test : tests) {
+      if (!test.passed || !is_fit(test.low) || !is_fit(test.high)) continue;
+      if (test.crosses) across_ms.push_back(test.time_ms);
+      else inside.push_back(test);
+    }
+    inside_ms_ = median(known(best_times(judged.nodes.size(), inside)));
+    across_ms_ = median(std::move(across_ms));
+  }
+  std::optional<double> usual_ms(const PairTest& test) const { return test.crosses ? across_ms_ : inside_ms_; }
+  bool is_slow(const PairTest& test) const {
+    return test.passed && test.time_ms > limit(usual_ms(test), settings_.slow_factor, settings_.exchange_floor_ms);
+  }
+
+ private:
+  const JudgeSettings& settings_;
+  std::optional<double> inside_ms_;  // of nodes' best times
+  std::optional<double> across_ms_;  // of all
+};
+
 // An exchange is as slow as the slower of two. Who was fast with somebody is not the slow one; of two who never were it
 // is the one that explains more.
 void judge_exchange(const std::vector<PairTest>& tests, const JudgeSettings& settings, Judgement& out) {
-  std::vector<std::optional<double>> best_ms;
-  for (const NodeVerdict& verdict : out.nodes) {
-    if (verdict.fitness == Fitness::kFit) best_ms.push_back(verdict.exchange_ms);
-  }
-  const std::optional<double> usual = median(known(best_ms));
-  const auto is_slow_time = [usual_ms = usual_exchange_ms(best_ms, settings)](double ms) { return ms > usual_ms; };
-  const auto is_suspect = [&](int node) { return is_slow_time(*out.nodes[at(node)].exchange_ms); };
+  const Pace pace(tests, settings, out);
   std::vector<PairTest> slow;  // that nobody explains yet
-  std::ranges::copy_if(tests, std::back_inserter(slow),
-                       [&](const PairTest& test) { return test.passed && is_slow_time(test.time_ms); });
+  std::set<int> fast;
+  for (const PairTest& test : tests) {
+    if (pace.is_slow(test)) slow.push_back(test);
+    else if (test.passed) fast.insert({test.low, test.high});
+  }
+  const auto is_suspect = [&](int node) { return !fast.contains(node); };
   const auto blame = [&](int node) {
     NodeVerdict& verdict = out.nodes[at(node)];
+    const auto best = std::ranges::find_if(tests, [&](const PairTest& test) {
+      return test.has(node) && test.passed && test.time_ms == *verdict.exchange_ms;
+    });
     verdict.is_slow_in_exchange = true;
-    add_why(verdict, format("its best exchange took {:.3g} ms, usual are {:.3g}", *verdict.exchange_ms, *usual));
+    add_why(verdict, format("its best exchange took {:.3g} ms, usual are {:.3g}", *verdict.exchange_ms,
+                            pace.usual_ms(*best).value_or(0)));
     std::erase_if(slow, [node](const PairTest& test) { return test.has(node); });
   };
   std::set<int> sure;
@@ -128,8 +156,13 @@ void judge_exchange(const std::vector<PairTest>& tests, const JudgeSettings& set
     if (more == slow.end()) break;
     blame(explains[more->low] > explains[more->high] ? more->low : more->high);
   }
+  // A way that was fast another time is not what is slow.
+  std::set<std::pair<int, int>> fast_links;
+  for (const PairTest& test : tests) {
+    if (test.passed && !pace.is_slow(test)) fast_links.insert({test.low, test.high});
+  }
   for (const PairTest& test : slow) {
-    if (!has_link(out.slow_links, test)) out.slow_links.push_back(test);
+    if (!has_link(out.slow_links, test) && !fast_links.contains({test.low, test.high})) out.slow_links.push_back(test);
   }
 }
 

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <limits>
+#include <map>
+#include <string_view>
+#include <utility>
 
 namespace elastic::health {
 namespace {
@@ -27,12 +31,14 @@ Sorted sorted(const std::vector<StageFacts>& facts, double usual_ms = std::numer
   return out;
 }
 
-// Each suspect with a good node, one that it has not met if there is one. Both are taken out of `nodes`.
-std::vector<Group> match_suspects(Sorted& nodes, const std::vector<PairTest>& before) {
+// Each suspect with a good node, one that it has not met if there is one, best of its rack. Both are taken out of `nodes`.
+std::vector<Group> match_suspects(Sorted& nodes, const std::vector<PairTest>& before, const Racks& racks) {
   std::vector<Group> groups;
   std::vector<int> left;
   for (const int suspect : nodes.suspects) {
-    auto partner = std::ranges::find_if(nodes.good, [&](int node) { return !have_met(before, node, suspect); });
+    const auto is_new = [&](int node) { return !have_met(before, node, suspect); };
+    auto partner = std::ranges::find_if(nodes.good, [&](int node) { return are_near(racks, node, suspect) && is_new(node); });
+    if (partner == nodes.good.end()) partner = std::ranges::find_if(nodes.good, is_new);
     if (partner == nodes.good.end()) partner = nodes.good.begin();
     if (partner == nodes.good.end()) {
       left.push_back(suspect);
@@ -57,25 +63,49 @@ void join_small_group(int node, std::vector<Group>& groups) {
   smallest->push_back(node);
 }
 
-// Fastest with slowest; the middle one of an odd number joins the last pair. `nodes`: the fastest first.
-void match_ends(const std::vector<int>& nodes, std::vector<Group>& out) {
-  const std::size_t pairs = nodes.size() / 2;
-  for (std::size_t i = 0; i < pairs; ++i) out.push_back({nodes[i], nodes[nodes.size() - 1 - i]});
-  if (nodes.size() % 2 == 1) join_small_group(nodes[pairs], out);
+// Fastest with slowest, of another rack as long as there is one; the middle one of an odd number joins the last pair.
+// `nodes`: the fastest first.
+void match_ends(std::vector<int> nodes, const Racks& racks, std::vector<Group>& out) {
+  std::ranges::reverse(nodes);
+  while (nodes.size() > 1) {
+    const int fast = nodes.back();
+    nodes.pop_back();
+    auto slow = std::ranges::find_if(nodes, [&](int node) { return !are_near(racks, fast, node); });
+    if (slow == nodes.end()) slow = nodes.begin();
+    out.push_back({fast, *slow});
+    nodes.erase(slow);
+  }
+  if (!nodes.empty()) join_small_group(nodes.front(), out);
+}
+
+// In this order.
+void match_neighbours(const std::vector<int>& nodes, std::vector<Group>& out) {
+  std::vector<Group> groups;
+  for (std::size_t i = 0; i + 1 < nodes.size(); i += 2) groups.push_back({nodes[i], nodes[i + 1]});
+  // One alone joins others where there are any.
+  if (nodes.size() % 2 == 1) join_small_group(nodes.back(), groups.empty() ? out : groups);
+  out.insert(out.end(), groups.begin(), groups.end());
 }
 
 }  // namespace
 
 std::vector<std::optional<double>> best_times(std::size_t nodes, const std::vector<PairTest>& tests) {
-  std::vector<std::optional<double>> best(nodes);
+  struct Best {
+    std::optional<double> near = {};
+    std::optional<double> far = {};
+  };
+  std::vector<Best> best(nodes);
   for (const PairTest& test : tests) {
     if (!test.passed) continue;
     for (const int node : {test.low, test.high}) {
-      std::optional<double>& ms = best[static_cast<std::size_t>(node)];
+      Best& of = best[static_cast<std::size_t>(node)];
+      std::optional<double>& ms = test.crosses ? of.far : of.near;
       ms = std::min(ms.value_or(test.time_ms), test.time_ms);
     }
   }
-  return best;
+  std::vector<std::optional<double>> out;
+  std::ranges::transform(best, std::back_inserter(out), [](const Best& of) { return of.near ? of.near : of.far; });
+  return out;
 }
 
 std::vector<std::pair<int, int>> tests_of(const Group& group) {
@@ -86,27 +116,49 @@ std::vector<std::pair<int, int>> tests_of(const Group& group) {
   return tests;
 }
 
-std::vector<Group> neighbours(int nodes) {
+Racks racks_of(const std::vector<std::string>& names) {
+  std::map<std::string_view, int> numbers;
+  Racks racks;
+  for (const std::string& name : names) {
+    racks.push_back(numbers.try_emplace(name, static_cast<int>(numbers.size())).first->second);
+  }
+  return racks;
+}
+
+bool are_near(const Racks& racks, int one, int other) {
+  return racks.empty() || racks.at(static_cast<std::size_t>(one)) == racks.at(static_cast<std::size_t>(other));
+}
+
+std::vector<Group> neighbours(int nodes, const Racks& racks) {
+  std::map<int, std::vector<int>> members;
+  for (int node = 0; node < nodes; ++node) members[racks.empty() ? 0 : racks.at(static_cast<std::size_t>(node))].push_back(node);
   std::vector<Group> groups;
-  for (int node = 0; node + 1 < nodes; node += 2) groups.push_back({node, node + 1});
-  if (nodes % 2 == 0) return groups;
-  join_small_group(nodes - 1, groups);
+  std::vector<int> alone;
+  for (const auto& [rack, of_rack] : members) {
+    if (of_rack.size() == 1) {
+      alone.push_back(of_rack.front());
+    } else {
+      match_neighbours(of_rack, groups);
+    }
+  }
+  match_neighbours(alone, groups);
   return groups;
 }
 
-std::vector<Group> second_stage(const std::vector<StageFacts>& facts, const std::vector<PairTest>& first) {
+std::vector<Group> second_stage(const std::vector<StageFacts>& facts, const std::vector<PairTest>& first,
+                                const Racks& racks) {
   Sorted nodes = sorted(facts);
-  std::vector<Group> groups = match_suspects(nodes, first);
+  std::vector<Group> groups = match_suspects(nodes, first, racks);
   // Suspects for whom there is nobody are slower than anybody.
   nodes.good.insert(nodes.good.end(), nodes.suspects.begin(), nodes.suspects.end());
-  match_ends(nodes.good, groups);
+  match_ends(std::move(nodes.good), racks, groups);
   return groups;
 }
 
 std::vector<Group> third_stage(const std::vector<StageFacts>& facts, const std::vector<PairTest>& before,
-                               double usual_ms) {
+                               double usual_ms, const Racks& racks) {
   Sorted nodes = sorted(facts, usual_ms);
-  return match_suspects(nodes, before);
+  return match_suspects(nodes, before, racks);
 }
 
 }  // namespace elastic::health

@@ -120,3 +120,49 @@ TEST_CASE("who did badly in both stages meets a good and fast third node; nobody
   CHECK(third_stage(passed({7, 7}), {}, 2).empty());
   CHECK(third_stage(std::vector<StageFacts>(4), {}, 2).empty());
 }
+
+// DLRover's cases N7 to N12 have groups of more than two nodes, one for each position in a rack: here nodes meet in pairs.
+TEST_CASE("in racks neighbours meet inside, then nodes of different racks; DLRover's N7, N10 and N12") {
+  const Racks two = {0, 0, 0, 0, 1, 1, 1, 1};
+  // N7: the same first stage; then DLRover pairs position by position, {0,4} to {3,7}, here fastest meets slowest.
+  CHECK(neighbours(8, two) == Groups{{0, 1}, {2, 3}, {4, 5}, {6, 7}});
+  CHECK(second_stage(passed({1, 2, 3, 4, 5, 6, 7, 8}), {}, two) == Groups{{0, 7}, {1, 6}, {2, 5}, {3, 4}});
+  CHECK(second_stage(passed({1, 8, 2, 7, 3, 6, 4, 5}), {}, two) == Groups{{0, 5}, {2, 7}, {4, 1}, {6, 3}});
+  // N10: there one group of four for each position.
+  CHECK(second_stage(passed({1, 1, 1, 1, 1, 1, 1, 1}), {}, {0, 0, 1, 1, 2, 2, 3, 3}) ==
+        Groups{{0, 7}, {1, 6}, {2, 5}, {3, 4}});
+  // N12: no racks.
+  CHECK(neighbours(4) == Groups{{0, 1}, {2, 3}});
+  CHECK(neighbours(4, {0, 0, 0, 0}) == neighbours(4));
+}
+
+TEST_CASE("a suspect meets a good node of its own rack; DLRover's N8, where the two suspects meet again, and N11") {
+  const Racks two = {0, 0, 0, 0, 1, 1, 1, 1};
+  const std::vector<PairTest> first = tests_with(neighbours(8, two), {1});
+  std::vector<StageFacts> facts = passed({0, 0, 1, 1, 1, 1, 1, 1});
+  facts[0].time_ms.reset();
+  facts[1].time_ms.reset();
+  CHECK(second_stage(facts, first, two) == Groups{{2, 0}, {3, 1}, {4, 7}, {5, 6}});
+  // N11, racks of three and two: node 3 has failed with 4, and no third node is in their rack.
+  // DLRover's code gives the same two groups.
+  const Racks uneven = {0, 0, 0, 1, 1};
+  CHECK(neighbours(5, uneven) == Groups{{0, 1, 2}, {3, 4}});
+  facts = passed({1, 2, 3, 0, 0});
+  facts[3].time_ms.reset();
+  facts[4].time_ms.reset();
+  CHECK(second_stage(facts, tests_with(neighbours(5, uneven), {3}), uneven) == Groups{{0, 3}, {1, 4, 2}});
+}
+
+TEST_CASE("who is alone in its rack meets others that are, or joins a pair") {
+  CHECK(neighbours(4, {0, 1, 2, 3}) == Groups{{0, 1}, {2, 3}});
+  CHECK(neighbours(5, {0, 0, 1, 1, 2}) == Groups{{0, 1}, {2, 3, 4}});
+  CHECK(neighbours(3, {0, 1, 2}) == Groups{{0, 1, 2}});
+  CHECK(neighbours(1, {7}) == Groups{{0}});
+  CHECK(racks_of({"b", "a", "", "b"}) == Racks{0, 1, 2, 0});
+}
+
+TEST_CASE("a node's time is that of its rack, where it has met somebody there") {
+  const std::vector<PairTest> tests = {{.low = 0, .high = 1, .passed = true, .time_ms = 5},
+                                       {.low = 1, .high = 2, .passed = true, .time_ms = 2, .crosses = true}};
+  CHECK(best_times(3, tests) == std::vector<std::optional<double>>{5, 5, 2});
+}

@@ -30,6 +30,7 @@ struct Node {
   NodeShape shape;
   std::string address;
   std::string addresses;  // NodeJoins::addresses
+  std::string group;      // NodeJoins::group
   std::optional<int> claimed_rank;
   bool hosts_coordinator = false;
   std::uint64_t arrival = 0;       // order of joining

@@ -271,6 +271,7 @@ void fields(auto& io, Is<JobRules> auto& rules) {
 void fields(auto& io, Is<CheckRules> auto& rules) {
   io.choice(rules.when, CheckRules::When::kAlways);
   io(rules.excludes_stragglers);
+  io(rules.only);
 }
 void fields(auto& io, Is<AgentFacts> auto& facts) {
   io(facts.incarnation);
@@ -299,6 +300,7 @@ void fields(auto& io, Is<NodeJoins> auto& message) {
   io.text(message.addresses, limits::kAgentAddressesBytes);
   io(message.check);
   io(message.session);
+  io.text(message.group, limits::kAgentNameBytes);
 }
 void fields(auto& io, Is<StoreIsOpen> auto& message) { io(message.endpoint); }
 void fields(auto& io, Is<WorkerFailed> auto& message) { io(message.failure); }

@@ -80,6 +80,8 @@ struct Verdict {
   std::vector<WorkerFailure> failures = {};  // of the last round, the cause first
   // Processes of this node that did not end even when killed; each node fills it in for its own report.
   std::string left_behind = {};
+  // This node was left out by the check before training. Only it knows: not sent, not recorded.
+  bool is_unfit = false;
   bool operator==(const Verdict&) const = default;
 };
 
@@ -117,6 +119,7 @@ struct CheckRules {
   };
   When when = When::kNever;
   bool excludes_stragglers = false;
+  bool only = false;  // the job ends with the check: no worker runs
   bool operator==(const CheckRules&) const = default;
 };
 
@@ -153,6 +156,7 @@ struct NodeJoins {
   std::string addresses = {};            // numeric, of its interfaces, with spaces between them
   CheckRules check = {};
   std::uint32_t session = 0;             // so many sessions the agent has opened before, if it counts them
+  std::string group = {};                // of nodes that are near each other, a rack: the check pairs by it
   bool operator==(const NodeJoins&) const = default;
 };
 // The answer to RunCheck: what the check of this phase has found, in the form that the check plan knows.

@@ -149,6 +149,7 @@ class Maker {
   void draw(CheckRules& rules) {
     draw(rules.when, 4);
     draw(rules.excludes_stragglers);
+    draw(rules.only);
   }
   void draw(NodeJoins& message) {
     draw(message.local_world_size);
@@ -163,6 +164,7 @@ class Maker {
     draw(message.addresses, 4096);
     draw(message.check);
     draw(message.session);
+    draw(message.group, 1024);
   }
   void draw(StoreIsOpen& message) {
     draw(message.round);

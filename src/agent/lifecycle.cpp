@@ -85,7 +85,9 @@ NodeJoins Lifecycle::joins() const {
                   .rules = settings_.rules,
                   .facts = {},
                   .addresses = settings_.addresses,
-                  .check = settings_.check};
+                  .check = settings_.check,
+                  .session = 0,
+                  .group = settings_.group};
   AgentFacts& facts = joins.facts;
   // Only what a coordinator has decided, and others may not have heard.
   if (!dismissed_ && !mutant::is('e')) facts.verdict = verdict_;
@@ -143,6 +145,7 @@ void Lifecycle::told(const PrepareRound& message, Effects& out) {
   state_ = State::kPreparing;
   round_ = message;
   news_.reset();
+  check_phase_.reset();
   workers_.assign(static_cast<std::size_t>(settings_.local_world_size), Worker{});
   exited_well_ = 0;
   failures_.clear();
@@ -446,15 +449,23 @@ void Lifecycle::told(const Rejected& message, Effects& out) {
   // Also who is to come again later is out of its round: it joins with nothing of it left.
   if (state_ != State::kIdle) kill_round(out);
   if (message.retry_ms) return;
-  end({.outcome = Verdict::Outcome::kFailed, .reason = message.reason, .round = round_.round}, out);
+  end({.outcome = Verdict::Outcome::kFailed,
+       .reason = message.reason,
+       .round = round_.round,
+       .is_unfit = message.why == Rejected::Why::kExcluded},
+      out);
 }
 
 void Lifecycle::told(const RunCheck& message, Effects& out) {
-  if (state_ == State::kPreparing) out.push_back(CheckNode{message.round, message.phase, message.order});
+  if (state_ != State::kPreparing) return;
+  check_phase_ = message.phase;
+  check_is_answered_ = false;
+  out.push_back(CheckNode{message.round, message.phase, message.order});
 }
 
 void Lifecycle::on(const NodeChecked& event, std::int64_t, Effects& out) {
   if (state_ != State::kPreparing || event.round != round_.round) return;
+  check_is_answered_ = true;
   out.push_back(ToCoordinator{CheckDone{event.round, event.phase, event.result}});
 }
 

@@ -35,6 +35,7 @@ struct NodeSettings {
   protocol::JobTerms terms = {};
   protocol::JobRules rules = {};
   protocol::CheckRules check = {};
+  std::string group = {};
   // How long a node whose workers have succeeded waits for the others, unless they need it.
   std::int64_t exit_barrier_ms = 300'000;
   // Where a worker of this node is why the job fails, the others hear what is known of it.
@@ -270,7 +271,7 @@ class Lifecycle {
   void resume(Effects& out);
   protocol::WorkerFailure failure_of(const WorkerExited& event) const;
 
-  enum class Waited { kNothing, kLogs, kEnd, kDeath };
+  enum class Waited { kNothing, kLogs, kCheck, kEnd, kDeath };
   Waited waited_for() const;
   std::string why_stopping() const;
   std::string who_is_left() const;
@@ -296,6 +297,9 @@ class Lifecycle {
   bool terminated_ = false;
   std::optional<std::int64_t> told_to_leave_ms_;  // when the first signal to end came
   int leave_signal_ = 0;
+  // Of this round's check, the last that was ordered.
+  std::optional<std::uint32_t> check_phase_;
+  bool check_is_answered_ = false;
   Waited waited_ = Waited::kNothing;              // after the last event
   std::int64_t waited_since_ms_ = 0;
   bool was_idle_ = false;

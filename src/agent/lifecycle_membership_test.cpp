@@ -328,3 +328,11 @@ TEST_CASE("the verdict that answers a node's own leaving is told to no other coo
     CHECK(all<Finish>(node.on(AllGone{})).size() == (leaves ? 1 : 0));
   }
 }
+
+TEST_CASE("a node that the check has left out knows it, for its exit status; one that is refused otherwise is not unfit") {
+  for (const bool is_unfit : {true, false}) {
+    Node node;
+    const auto why = is_unfit ? Rejected::Why::kExcluded : Rejected::Why::kRankTaken;
+    CHECK(the<Finish>(node.from(Rejected{why, "no", {}})).verdict.is_unfit == is_unfit);
+  }
+}

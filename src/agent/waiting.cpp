@@ -29,6 +29,12 @@ std::optional<Waiting> Lifecycle::waiting() const {
       out.what = "waiting for the log directory";
       out.at_end = "given up";
       break;
+    case Waited::kCheck:
+      out.what = check_phase_ == 0 ? "the check before training: nodes look at themselves"
+                                   : format("the check before training: nodes meet, stage {}", *check_phase_);
+      if (check_is_answered_) out.what += "; this node is done, others are not";
+      out.until_ms.reset();
+      break;
     case Waited::kEnd: {
       out.what = format("{}: waiting for {}", why_stopping(), who_is_left());
       out.at_end = "killed";
@@ -84,6 +90,7 @@ std::optional<Waiting> Lifecycle::waiting_for_round() const {
 
 Lifecycle::Waited Lifecycle::waited_for() const {
   if (state_ == State::kPreparing && logs_awaited_) return Waited::kLogs;
+  if (state_ == State::kPreparing && check_phase_) return Waited::kCheck;
   const bool sweeping = state_ == State::kStopping || (state_ == State::kEnding && !nothing_left_);
   if (!sweeping || awaiting_order_) return Waited::kNothing;
   return sweep_ == Sweep::kTold ? Waited::kEnd : Waited::kDeath;

@@ -115,3 +115,19 @@ TEST_CASE("a log directory that does not answer is waited for as long as it is g
   life.on_event(LogsOpened{0}, 3500);
   CHECK(!life.waiting());
 }
+
+TEST_CASE("a check is waited for: in words where it is, and whether this node is done") {
+  Lifecycle life({});
+  life.on_event(FromCoordinator{PrepareRound{0, 0, 3, {0, 2, 1, 2, 1, 2}, ""}}, 500);
+  CHECK(!life.waiting());
+  life.on_event(FromCoordinator{RunCheck{0, 0, "{}"}}, 1000);
+  CHECK(life.waiting()->what == "the check before training: nodes look at themselves");
+  life.on_event(NodeChecked{0, 0, "{}"}, 2000);
+  CHECK(life.waiting()->what == "the check before training: nodes look at themselves; this node is done, others are not");
+  life.on_event(FromCoordinator{RunCheck{0, 1, "{}"}}, 3000);
+  CHECK(life.waiting()->what == "the check before training: nodes meet, stage 1");
+  CHECK(life.waiting()->since_ms == 1000);
+  CHECK(!life.waiting()->until_ms);
+  life.on_event(FromCoordinator{RunWorkers{0, {"127.0.0.1", 4000}}}, 4000);
+  CHECK(!life.waiting());
+}

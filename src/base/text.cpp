@@ -73,6 +73,12 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return out;
 }
 
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kNamed = 3;
+  if (names.size() <= kNamed) return join(names, "; ");
+  return format("{}; and {} more", join({names.begin(), names.begin() + kNamed}, "; "), names.size() - kNamed);
+}
+
 std::string_view trim(std::string_view text) {
   const std::size_t first = text.find_first_not_of(kBlanks);
   if (first == std::string_view::npos) return {};

@@ -22,6 +22,8 @@ std::string format(fmt::format_string<Args...> text, Args&&... args) {
 std::vector<std::string> split(std::string_view text, char separator);
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
+// The first three of what may be a thousand: "a; b; c; and 4 more".
+std::string some_of(const std::vector<std::string>& names);
 
 // Without blanks, tabs and line ends at both ends.
 std::string_view trim(std::string_view text);

@@ -13,6 +13,7 @@ struct CheckNode {
   int local_world_size = 0;
   bool passed = false;  // a check of an earlier round found it fit, and it has not been lost since
   std::string addresses = {};  // numeric, of its interfaces, with spaces between them; empty: not known
+  std::string group = {};      // it is near the nodes of the same name, in a rack; empty: not told
 };
 
 // What the nodes of one phase answered, at the index of the node rank.
@@ -41,9 +42,9 @@ class CheckPlan {
 
   // The nodes that are not fit, by ascending rank, each with why ("its all-reduce failed with two others"), judged when
   // all phases are over. Results that cannot be read make their node unfit. Stragglers train, unless the job's rules
-  // exclude them.
+  // exclude them; for a link between two good nodes, told for the lower rank, nobody is left out.
   struct Unfit {
-    enum class Kind : std::uint8_t { kFaulty, kUndetermined, kStraggler };
+    enum class Kind : std::uint8_t { kFaulty, kUndetermined, kStraggler, kLink };
     int node_rank = 0;
     std::string why;
     Kind kind = Kind::kFaulty;

@@ -89,7 +89,7 @@ struct CheckJudged {
   std::vector<CheckResults> results;            // by phase
   std::vector<std::int64_t> phase_ms;           // how long each took
   std::vector<CheckPlan::Unfit> unfit;
-  bool excludes_stragglers = false;
+  protocol::CheckRules rules = {};
 };
 using Effect = std::variant<Send, Drop, Note, CheckJudged>;
 using Effects = std::vector<Effect>;
@@ -236,6 +236,7 @@ class Coordinator {
   std::vector<CheckNode> nodes_to_check() const;
   void begin_check_phase(Effects& out);
   void end_check_phase(Effects& out);
+  void end_with_check(const std::vector<CheckPlan::Unfit>& unfit, Effects& out);
   void leave_out(const CheckPlan::Unfit& found, Effects& out);
   // Who is to be checked again before the next round.
   void forget_who_passed(const std::vector<protocol::WorkerFailure>& failures);

@@ -18,7 +18,7 @@ std::vector<CheckNode> Coordinator::nodes_to_check() const {
   std::vector<CheckNode> nodes;
   for (const Seat& seat : seats_) {
     const Node& node = roster_.nodes().at(seat.agent);
-    nodes.push_back({node.address, node.shape.local_world_size, node.passed_check, node.addresses});
+    nodes.push_back({node.address, node.shape.local_world_size, node.passed_check, node.addresses, node.group});
   }
   return nodes;
 }
@@ -41,17 +41,31 @@ void Coordinator::end_check_phase(Effects& out) {
   check_phase_ms_.push_back(now_ms_ - check_phase_began_ms_);
   if (check_phase_ < check_phases_) return begin_check_phase(out);
   const std::vector<CheckPlan::Unfit> unfit = check_->unfit(nodes_to_check(), check_results_);
-  out.push_back(CheckJudged{*round_, nodes_to_check(), check_results_, check_phase_ms_, unfit,
-                             check_rules_.excludes_stragglers});
+  out.push_back(CheckJudged{*round_, nodes_to_check(), check_results_, check_phase_ms_, unfit, check_rules_});
+  if (check_rules_.only) return end_with_check(unfit, out);
   for (const Seat& seat : seats_) roster_.find(seat.agent)->passed_check = true;
   for (const CheckPlan::Unfit& found : unfit) leave_out(found, out);
   if (stopping_.other.empty()) return run_if_ready(out);
   stop_round(out);
 }
 
+// Of a job that was to be checked and no more.
+void Coordinator::end_with_check(const std::vector<CheckPlan::Unfit>& unfit, Effects& out) {
+  std::vector<std::string> flaws;
+  for (const CheckPlan::Unfit& found : unfit) {
+    const Node& node = *roster_.find(seats_.at(static_cast<std::size_t>(found.node_rank)).agent);
+    flaws.push_back(format("{}: {}", node.name(), found.why));
+  }
+  stopping_.job_ends = true;
+  stopping_.outcome = unfit.empty() ? Verdict::Outcome::kSucceeded : Verdict::Outcome::kFailed;
+  if (!unfit.empty()) stopping_.fatal = format("the check has found what is not fit: {}", some_of(flaws));
+  stop_round(out);
+}
+
 void Coordinator::leave_out(const CheckPlan::Unfit& found, Effects& out) {
   using Kind = CheckPlan::Unfit::Kind;
   Node& node = *roster_.find(seats_.at(static_cast<std::size_t>(found.node_rank)).agent);
+  if (found.kind == Kind::kLink) return;
   if (found.kind == Kind::kStraggler && !check_rules_.excludes_stragglers) {
     out.push_back(Note{format("{} is a straggler, and trains: {}", node.name(), found.why)});
     return;

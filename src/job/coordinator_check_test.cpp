@@ -40,6 +40,7 @@ class TwoPhases : public CheckPlan {
       const std::string& result = results.back()[rank];
       if (result == "bad") found.push_back({static_cast<int>(rank), "its result is bad"});
       if (result == "slow") found.push_back({static_cast<int>(rank), "its result is slow", Unfit::Kind::kStraggler});
+      if (result == "linked") found.push_back({static_cast<int>(rank), "its link to another is bad", Unfit::Kind::kLink});
       if (result == "unclear") found.push_back({static_cast<int>(rank), "its result is unclear", Unfit::Kind::kUndetermined});
     }
     return found;
@@ -191,6 +192,43 @@ TEST_CASE("a straggler trains, unless the rules exclude it") {
     if (!excludes) continue;
     job.stop(1);
     CHECK(job.stop(2).to<Rejected>(2).reason == "The node is a straggler and exits: its result is slow");
+  }
+}
+
+TEST_CASE("for a bad link nobody is left out") {
+  Checked job(job_terms(2, 2));
+  job.join(1);
+  job.join(2);
+  job.say(1, StoreIsOpen{0, {"10.0.0.1", 4000}});
+  CHECK(job.done_all({"linked", "ok"}).all<RunWorkers>().size() == 2);
+}
+
+TEST_CASE("where only a check is wanted the job ends with it, and all hear what is not fit") {
+  struct Case {
+    std::vector<std::string> results;
+    Verdict::Outcome outcome;
+    std::string reason;
+  };
+  for (const Case& each : {Case{{"ok", "ok"}, Verdict::Outcome::kSucceeded, ""},
+                           Case{{"ok", "bad"}, Verdict::Outcome::kFailed,
+                                "the check has found what is not fit: node 1 (node2): its result is bad"},
+                           Case{{"linked", "slow"}, Verdict::Outcome::kFailed,
+                                "the check has found what is not fit: node 0 (node1): its link to another is bad; "
+                                "node 1 (node2): its result is slow"}}) {
+    Checked job(job_terms(2, 2), {.when = CheckRules::When::kFirst, .only = true});
+    job.join(1);
+    job.join(2);
+    job.say(1, StoreIsOpen{0, {"10.0.0.1", 4000}});
+    const Answer judged = job.done_all(each.results);
+    CHECK(judged.all<StopWorkers>().size() == 2);
+    CHECK(judged.all<RunWorkers>().empty());
+    job.stop(1);
+    const Answer out = job.stop(2);
+    CHECK(out.all<Rejected>().empty());
+    for (const NodeId node : {1U, 2U}) {
+      CHECK(out.to<EndJob>(node).verdict.outcome == each.outcome);
+      CHECK(out.to<EndJob>(node).verdict.reason == each.reason);
+    }
   }
 }
 

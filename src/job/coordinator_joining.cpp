@@ -297,6 +297,7 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
   node.shape = {message.local_world_size, message.role};
   node.address = message.address;
   node.addresses = message.addresses;
+  node.group = message.group;
   node.claimed_rank = message.node_rank;
   node.hosts_coordinator = message.hosts_coordinator;
   node.arrival = arrivals_++;

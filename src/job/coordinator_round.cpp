@@ -41,13 +41,6 @@ std::string addresses_of(const std::vector<membership::Node*>& nodes) {
 // From when something is to be told to nodes that wait until it is.
 constexpr std::int64_t kNewsMs = 1000;
 
-// The first few of what may be a thousand.
-std::string some_of(const std::vector<std::string>& names) {
-  constexpr std::size_t kNamed = 3;
-  if (names.size() <= kNamed) return join(names, "; ");
-  return format("{}; and {} more", join({names.begin(), names.begin() + kNamed}, "; "), names.size() - kNamed);
-}
-
 }  // namespace
 
 std::uint64_t membership_digest(Incarnation incarnation, RoundNumber round, const std::vector<AgentId>& agents) {

@@ -46,6 +46,7 @@ struct NetworkCheck::Known {
   std::vector<NodeFigures> figures;  // the same
   std::vector<PairTest> tests;       // of the stages so far, in order
   std::vector<PairHealth> pairs;     // the same, with all that was said of them
+  Racks racks;                       // by node rank
 
   std::vector<std::optional<double>> best_ms() const { return best_times(figures.size(), tests); }
   std::vector<StageFacts> facts() const {
@@ -57,8 +58,16 @@ struct NetworkCheck::Known {
   }
 };
 
-NetworkCheck::Known NetworkCheck::known(std::size_t nodes, const std::vector<CheckResults>& results) const {
-  Known out{.selves = std::vector<SelfResult>(nodes), .figures = std::vector<NodeFigures>(nodes), .tests = {}, .pairs = {}};
+NetworkCheck::Known NetworkCheck::known(const std::vector<CheckNode>& checked, const std::vector<CheckResults>& results) const {
+  const std::size_t nodes = checked.size();
+  Known out{.selves = std::vector<SelfResult>(nodes),
+            .figures = std::vector<NodeFigures>(nodes),
+            .tests = {},
+            .pairs = {},
+            .racks = {}};
+  std::vector<std::string> groups;
+  std::ranges::transform(checked, std::back_inserter(groups), &CheckNode::group);
+  out.racks = racks_of(groups);
   const auto make_unfit = [&](std::size_t node, std::string why) {
     if (std::exchange(out.figures[node].is_fit_by_itself, false)) out.figures[node].why_not = std::move(why);
   };
@@ -88,7 +97,11 @@ NetworkCheck::Known NetworkCheck::known(std::size_t nodes, const std::vector<Che
       if (!are_nodes) continue;
       out.pairs.push_back(pair_health(pair.first, pair.second, static_cast<int>(phase), both));
       const PairHealth& found = out.pairs.back();
-      out.tests.push_back({.low = found.low, .high = found.high, .passed = found.passed, .time_ms = found.ms});
+      out.tests.push_back({.low = found.low,
+                           .high = found.high,
+                           .passed = found.passed,
+                           .time_ms = found.ms,
+                           .crosses = !are_near(out.racks, found.low, found.high)});
     }
   }
   return out;
@@ -102,23 +115,26 @@ int NetworkCheck::phases(const std::vector<CheckNode>& nodes) const {
 std::vector<std::string> NetworkCheck::orders(std::uint32_t phase, const std::vector<CheckNode>& nodes,
                                               const std::vector<CheckResults>& earlier) const {
   if (phase == kSelfPhase) return std::vector<std::string>(nodes.size(), "{}");
-  const Known so_far = known(nodes.size(), earlier);
+  const Known so_far = known(nodes, earlier);
   const std::vector<StageFacts> facts = so_far.facts();
   std::vector<Group> groups;
   if (phase == 1) {
     // The nodes that are fit by themselves, as neighbours.
     std::vector<int> fit;
+    Racks racks;
     for (int node = 0; node < static_cast<int>(nodes.size()); ++node) {
-      if (facts[static_cast<std::size_t>(node)].is_fit_by_itself) fit.push_back(node);
+      if (!facts[static_cast<std::size_t>(node)].is_fit_by_itself) continue;
+      fit.push_back(node);
+      racks.push_back(so_far.racks[static_cast<std::size_t>(node)]);
     }
-    groups = neighbours(static_cast<int>(fit.size()));
+    groups = neighbours(static_cast<int>(fit.size()), racks);
     for (Group& group : groups) {
       for (int& node : group) node = fit[static_cast<std::size_t>(node)];
     }
   } else if (phase == 2) {
-    groups = second_stage(facts, so_far.tests);
+    groups = second_stage(facts, so_far.tests, so_far.racks);
   } else {
-    groups = third_stage(facts, so_far.tests, usual_exchange_ms(so_far.best_ms(), settings_));
+    groups = third_stage(facts, so_far.tests, usual_exchange_ms(so_far.best_ms(), settings_), so_far.racks);
   }
   std::vector<PairOrders> all(nodes.size());
   for (std::size_t node = 0; node < all.size(); ++node) all[node].rank = static_cast<int>(node);
@@ -162,7 +178,7 @@ Judgement NetworkCheck::judgement(const Known& all) const {
 }
 
 Judgement NetworkCheck::judgement(const std::vector<CheckNode>& nodes, const std::vector<CheckResults>& results) const {
-  return judgement(known(nodes.size(), results));
+  return judgement(known(nodes, results));
 }
 
 std::vector<CheckPlan::Unfit> NetworkCheck::unfit(const std::vector<CheckNode>& nodes,
@@ -177,11 +193,16 @@ std::vector<CheckPlan::Unfit> NetworkCheck::unfit(const std::vector<CheckNode>& 
                                                                : Unfit::Kind::kStraggler;
     out.push_back({static_cast<int>(i), node.why, kind});
   }
+  for (const PairTest& link : found.bad_links) {
+    out.push_back({link.low, format("its link to {} is bad", nodes[static_cast<std::size_t>(link.high)].address),
+                   Unfit::Kind::kLink});
+  }
+  std::ranges::stable_sort(out, {}, &Unfit::node_rank);
   return out;
 }
 
 HealthReport NetworkCheck::report(const std::vector<CheckNode>& nodes, const std::vector<CheckResults>& results) const {
-  Known all = known(nodes.size(), results);
+  Known all = known(nodes, results);
   Judgement found = judgement(all);
   HealthReport out{.pairs = std::move(all.pairs),
                    .bad_links = std::move(found.bad_links),

@@ -31,7 +31,7 @@ class NetworkCheck : public CheckPlan {
  private:
   struct Known;
   health::Judgement judgement(const Known& all) const;
-  Known known(std::size_t nodes, const std::vector<CheckResults>& results) const;
+  Known known(const std::vector<CheckNode>& nodes, const std::vector<CheckResults>& results) const;
 
   health::JudgeSettings settings_;
 };

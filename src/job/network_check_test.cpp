@@ -39,7 +39,7 @@ struct Cluster {
       CHECK(test.at == std::vector<std::string>{format("10.0.0.{}", test.with + 1)});
       CHECK(test.port == 4000 + test.with);
       CHECK(test.key == format("key{}", test.with));
-      const bool fails = faulty.contains(node) || faulty.contains(test.with);
+      const bool fails = faulty.contains(node) || faulty.contains(test.with) || cut.contains(std::minmax(node, test.with));
       results.push_back({.with = test.with, .ms = fails ? std::nullopt : std::optional(5.0), .why_not = fails ? "no answer" : ""});
     }
     return text_of(results);
@@ -68,6 +68,7 @@ struct Cluster {
   std::vector<CheckNode> list;
   std::set<int> faulty = {};
   std::set<int> slow = {};
+  std::set<std::pair<int, int>> cut = {};
   std::map<std::pair<std::uint32_t, int>, std::string> says = {};  // instead, by phase and node
   NetworkCheck plan = NetworkCheck();
   std::vector<std::vector<std::string>> ordered = {};
@@ -183,4 +184,27 @@ TEST_CASE("a straggler is named as one") {
   REQUIRE(unfit.size() == 1);
   CHECK(unfit[0].node_rank == 4);
   CHECK(unfit[0].kind == CheckPlan::Unfit::Kind::kStraggler);
+}
+
+TEST_CASE("a bad link between good nodes is told, for the lower of them") {
+  Cluster cluster(3);
+  cluster.cut = {{1, 2}};
+  const auto unfit = cluster.plan.unfit(cluster.list, cluster.run());
+  REQUIRE(unfit.size() == 1);
+  CHECK(unfit[0].node_rank == 1);
+  CHECK(unfit[0].kind == CheckPlan::Unfit::Kind::kLink);
+  CHECK(unfit[0].why == "its link to " + cluster.list[2].address + " is bad");
+}
+
+TEST_CASE("nodes of one rack meet each other first") {
+  Cluster cluster(4);
+  for (const std::size_t node : {0U, 2U}) cluster.list[node].group = "left";
+  for (const std::size_t node : {1U, 3U}) cluster.list[node].group = "right";
+  const auto report = cluster.plan.report(cluster.list, cluster.run());
+  REQUIRE(report.pairs.size() >= 4);
+  CHECK(report.pairs[0].low == 0);
+  CHECK(report.pairs[0].high == 2);
+  CHECK(report.pairs[1].low == 1);
+  CHECK(report.pairs[1].high == 3);
+  for (std::size_t i = 2; i < report.pairs.size(); ++i) CHECK(report.pairs[i].low % 2 != report.pairs[i].high % 2);
 }

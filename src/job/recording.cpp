@@ -58,7 +58,7 @@ struct Names<CheckRules::When> {
 };
 template <>
 struct Names<CheckPlan::Unfit::Kind> {
-  static constexpr std::array kWords = {"faulty", "undetermined", "straggler"};
+  static constexpr std::array kWords = {"faulty", "undetermined", "straggler", "link"};
 };
 template <>
 struct Names<AgentFacts::Activity> {
@@ -212,6 +212,7 @@ template <class A> void fields(A& a, Of<A, JobRules>& v) {
 template <class A> void fields(A& a, Of<A, CheckRules>& v) {
   a("when", v.when);
   a("excludes_stragglers", v.excludes_stragglers);
+  a("only", v.only);
 }
 template <class A> void fields(A& a, Of<A, AgentFacts>& v) {
   a("incarnation", v.incarnation);
@@ -238,6 +239,7 @@ template <class A> void fields(A& a, Of<A, NodeJoins>& v) {
   a.unless_new("addresses", v.addresses);
   a.unless_new("check_rules", v.check);
   a.unless_new("session", v.session);
+  a.unless_new("group", v.group);
 }
 template <class A> void fields(A& a, Of<A, StoreIsOpen>& v) {
   a("round", v.round);

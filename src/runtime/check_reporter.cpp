@@ -21,6 +21,8 @@ namespace {
 // Of more nodes DLRover's lines are left out: each names them all.
 constexpr std::size_t kNodesInALine = 1024;
 
+using Tell = void (*)(std::string_view event, std::string_view text, log::Fields fields);
+
 health::HealthReport report_of(const std::string& job, const job::CheckJudged& check) {
   using Kind = job::CheckPlan::Unfit::Kind;
   health::HealthReport report = job::NetworkCheck().report(check.nodes, check.results);
@@ -29,8 +31,8 @@ health::HealthReport report_of(const std::string& job, const job::CheckJudged& c
   report.wall_ms = wall_clock_ms();
   report.phase_ms.assign(check.phase_ms.begin(), check.phase_ms.end());
   for (const job::CheckPlan::Unfit& unfit : check.unfit) {
-    const bool trains = unfit.kind == Kind::kStraggler && !check.excludes_stragglers;
-    report.nodes.at(static_cast<std::size_t>(unfit.node_rank)).left_out = !trains;
+    const bool trains = unfit.kind == Kind::kLink || (unfit.kind == Kind::kStraggler && !check.rules.excludes_stragglers);
+    if (!trains && !check.rules.only) report.nodes.at(static_cast<std::size_t>(unfit.node_rank)).left_out = true;
   }
   return report;
 }
@@ -58,8 +60,9 @@ CheckReporter::CheckReporter(net::SideThread& files, std::shared_ptr<output::Run
 void CheckReporter::judged(const std::string& job, const job::CheckJudged& check) {
   const health::HealthReport report = report_of(job, check);
   const bool is_news = is_worth_a_word(report);
-  if (is_news) {
-    log::warning("checked", health::sentence(report));
+  if (is_news || check.rules.only) {
+    const auto tell = is_news ? static_cast<Tell>(log::warning) : static_cast<Tell>(log::answer);
+    tell("checked", health::sentence(report), {});
     log::lines(health::health_table(report, output::terminal_columns()));
   } else {
     log::info("checked", health::sentence(report));

@@ -27,6 +27,7 @@ namespace {
 
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
+constexpr int kExitUnfit = 69;    // sysexits' EX_UNAVAILABLE: the check has left this node out
 constexpr int kExitSignal = 128;  // plus the signal's number
 
 // How long the log directory may take to be made, and at the end to get on with what is left to be written, so
@@ -64,6 +65,7 @@ int descriptors_for(const LaunchSettings& settings) {
 
 // The first failure's own code, as a shell gives it.
 int exit_code_of(const protocol::Verdict& verdict) {
+  if (verdict.is_unfit) return kExitUnfit;
   if (verdict.failures.empty()) return kExitFailed;
   const ExitStatus exit = verdict.failures.front().exit;
   return exit.signal != 0 ? kExitSignal + exit.signal : exit.code;
