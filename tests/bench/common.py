@@ -58,12 +58,16 @@ def elastic_run_version(binary):
 
 
 def torch_version(torchrun_path):
-    """From the package's record: importing it would take seconds."""
-    places = pathlib.Path(torchrun_path).parents[1].glob("lib/python*/site-packages")
+    return package_version(torchrun_path, "torch")
+
+
+def package_version(program, name):
+    """Of a package in the environment that has this program. From its record: importing it would take seconds."""
+    places = pathlib.Path(program).parents[1].glob("lib/python*/site-packages")
     paths = [str(place) for place in places]
-    for found in importlib.metadata.distributions(name="torch", path=paths):
-        return f"torch {found.version}"
-    return "unknown"
+    for found in importlib.metadata.distributions(name=name, path=paths):
+        return f"{name} {found.version}"
+    return f"{name} unknown"
 
 
 def compile_c(name, directory, place=HERE):
@@ -252,6 +256,11 @@ def positive(text):
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
     return int(text)
+
+
+def counts(text):
+    """The type of an option: numbers of nodes, or 0 for none."""
+    return [] if text == "0" else [positive(part) for part in text.split(",")]
 
 
 def pairs(numerators, denominators):

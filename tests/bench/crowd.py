@@ -136,6 +136,15 @@ def listener_of(port):
     return int(found.group(1)) if found else None
 
 
+def wait_for_listener(node, port, timeout_s=60):
+    """Until somebody listens there; an error if the node ends before that, or in time nobody does."""
+    deadline = time.monotonic() + timeout_s
+    while listener_of(port) is None:
+        if time.monotonic() > deadline or not node.runs():
+            raise BenchError(f"nobody listens to port {port}: {node.told()}")
+        time.sleep(0.01)
+
+
 def counter(line, name):
     found = re.search(rf"\b{name}:(\d+)", line)
     return int(found.group(1)) if found else 0

@@ -63,11 +63,7 @@ class Setting:
     def first_nodes(self, count, nodes, *arguments, conf="last_call_timeout=1", **options):
         """The first of them has the coordinator."""
         first = self.node(nodes, *arguments, conf=conf, **options)
-        deadline = time.monotonic() + 60
-        while crowd.listener_of(self.port) is None:
-            if time.monotonic() > deadline or not first.runs():
-                raise BenchError(f"no coordinator: {first.told()}")
-            time.sleep(0.01)
+        crowd.wait_for_listener(first, self.port)
         return [first, *(self.node(nodes, *arguments, conf=conf, **options) for _ in range(count - 1))]
 
     def end(self):

@@ -77,19 +77,15 @@ def main():
 
 def parse_arguments():
     parser = argparse.ArgumentParser(prog="scripts/bench rendezvous", description=__doc__)
-    parser.add_argument("--nodes", type=counts, default=[64, 256, 1024], metavar="N,...", help="3 at least")
+    parser.add_argument("--nodes", type=common.counts, default=[64, 256, 1024], metavar="N,...", help="3 at least")
     parser.add_argument("--runs", type=positive, default=3, metavar="N", help="at each number of nodes (%(default)s)")
-    parser.add_argument("--torchrun-nodes", type=counts, default=[2, 4], metavar="N,...",
+    parser.add_argument("--torchrun-nodes", type=common.counts, default=[2, 4], metavar="N,...",
                         help="its launcher takes %s MB each; 0: none (2,4)" % LAUNCHER_MB)
     parser.add_argument("--json", metavar="FILE", help="every single measurement as JSON")
     args = parser.parse_args()
     if min(args.nodes) < 3:
         parser.error("--nodes: one is killed, and two at least go on")
     return args
-
-
-def counts(text):
-    return [] if text == "0" else [positive(part) for part in text.split(",")]
 
 
 # --- One job -------------------------------------------------------------------------------------

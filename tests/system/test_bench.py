@@ -2,9 +2,11 @@
 # ctest: release-only
 
 import json
+import os
 import pathlib
 import re
 import statistics
+import subprocess
 import sys
 
 import pytest
@@ -251,3 +253,97 @@ def test_failures_measures_each_and_judges_each_goal(elastic_run, tmp_path):
     assert all(took > -100 for took in (*node, *late))
     printed = re.findall(r"^ *(reached|MISSED)  ", result.stdout, re.MULTILINE)
     assert printed == ["reached" if figure["reached"] else "MISSED" for figure in figures if figure["goal_ms"]]
+
+
+def health_bench(elastic_run, tmp_path, *arguments):
+    """(what it printed, its figures); no dlrover-run is on its PATH."""
+    places = [place for place in os.environ["PATH"].split(":") if not os.path.exists(f"{place}/dlrover-run")]
+    result = elastic_run.start("health", "--nodes=2", "--json", tmp_path / "figures.json", *arguments,
+                               program=[ROOT / "scripts/bench"],
+                               env={"ELASTIC_RUN_BINARY": str(elastic_run.binary), "PATH": ":".join(places)}).wait(timeout=60)
+    assert result.returncode == 0, result
+    return result.stdout, json.loads((tmp_path / "figures.json").read_text())
+
+
+def test_health_takes_the_check_apart_and_judges_the_goal(elastic_run, tmp_path):
+    printed, found = health_bench(elastic_run, tmp_path, "--runs=2")
+    assert "dlrover-run: not installed" in printed
+    runs = found["runs"]["2"]
+    assert len(runs) == 2
+    for run in runs:
+        assert 2 <= len(run["phase_ms"]) <= 4 and all(took >= 0 for took in run["phase_ms"])
+        # Whole milliseconds of two clocks: each phase and both ends of the check may be one off.
+        assert 0 < sum(run["phase_ms"]) < run["over_ms"] + 6 and run["over_ms"] < run["checked_ms"] + 1
+        assert run["plain_ms"] > 0 and 0 <= run["slow"] <= 2
+    figures = {figure["what"]: figure for figure in found["figures"]}
+    assert figures["phase 0, each by itself, ms"]["values"] == [run["phase_ms"][0] for run in runs]
+    assert figures["all phases, ms"]["values"] == [sum(run["phase_ms"]) for run in runs]
+    assert figures["launch: times that without it"]["values"] == [run["checked_ms"] / run["plain_ms"] for run in runs]
+    assert all(figure["peer"] == [] for figure in found["figures"])
+    goal = figures["start to the end of the check, ms"]
+    assert goal["goal"] == 500 and goal["values"] == [run["over_ms"] for run in runs]
+    assert goal["reached"] == (statistics.median(goal["values"]) <= 500)
+    assert re.findall(r"^ *(reached|MISSED)  ", printed, re.MULTILINE) == ["reached" if goal["reached"] else "MISSED"]
+
+
+# In the place of dlrover-run: meets at the job master, has /tmp/dlrover for itself and tells of a check of RANK + 1 s.
+PEER_AGENT = """#!{python}
+import datetime, os, socket, sys
+host, port = os.environ["DLROVER_MASTER_ADDR"].split(":")
+socket.create_connection((host, int(port)), 10).close()
+open("/tmp/dlrover/mine", "x")
+now = datetime.datetime.now(datetime.timezone.utc)
+assert sys.argv[1:3] == ["--nnodes=2", "--nproc-per-node=1"] and "--no-python" not in sys.argv
+if "--network-check" in sys.argv:
+    end = now + datetime.timedelta(seconds=1 + int(os.environ["NODE_RANK"]))
+    for when, what in ((now, "[dlrover-trainer] starting node-check workers for entrypoint: python3"),
+                       (end, "Network check result is True")):
+        print(f"[{{when:%Y-%m-%d %H:%M:%S}},{{when.microsecond // 1000:03}}] [INFO] [training.py:1:run] {{what}}")
+{more}"""
+
+PEER_MASTER = """#!{python}
+import socket, sys
+arguments = dict(one.split("=") for one in sys.argv[3:])
+assert sys.argv[1:3] == ["-m", "dlrover.python.master.main"] and arguments["--node_num"] == "2"
+listener = socket.create_server(("127.0.0.1", int(arguments["--port"])))
+while True:
+    listener.accept()[0].close()
+"""
+
+
+def peer(tmp_path, more=""):
+    """The path of a dlrover-run with its Python beside it, which only knows the job master."""
+    if subprocess.run(["unshare", "--mount", "--map-root-user", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no namespaces for us")
+    (tmp_path / "peer").mkdir()
+    for name, text in (("dlrover-run", PEER_AGENT), ("python3", PEER_MASTER)):
+        (tmp_path / "peer" / name).write_text(text.format(python=sys.executable, more=more))
+        (tmp_path / "peer" / name).chmod(0o755)
+    return tmp_path / "peer/dlrover-run"
+
+
+def test_health_measures_two_agents_of_dlrover_run_beside_it(elastic_run, tmp_path):
+    places = [pathlib.Path(place) for place in ("/tmp/dlrover", "/tmp/ckpt_sock")]
+    before = [place.exists() for place in places]
+    printed, found = health_bench(elastic_run, tmp_path, "--runs=1", "--peer-runs=2", "--dlrover-run", peer(tmp_path))
+    assert [place.exists() for place in places] == before
+    runs = found["dlrover-run"]["runs"]
+    assert len(runs) == 2 and found["dlrover-run"]["missing"] == ""
+    for run in runs:
+        # From the first agent's begin to the end of the second's, which is told to take 2 s.
+        assert 2000 <= run["phases_ms"] < run["over_ms"] < run["phases_ms"] + run["checked_ms"]
+        assert run["plain_ms"] > 0
+    peers = {figure["what"]: figure["peer"] for figure in found["figures"]}
+    assert peers["all phases, ms"] == [run["phases_ms"] for run in runs]
+    assert peers["added to the launch, ms"] == [run["checked_ms"] - run["plain_ms"] for run in runs]
+    assert peers["phase 0, each by itself, ms"] == []
+    assert "dlrover-run: medians, runs: 2" in printed
+    middle = statistics.median(peers["all phases, ms"])
+    assert re.search(rf" all phases, ms .* 1  +{middle:.0f}$", printed, re.MULTILINE), printed
+
+
+def test_health_says_why_dlrover_run_is_not_measured(elastic_run, tmp_path):
+    printed, found = health_bench(elastic_run, tmp_path, "--runs=1", "--dlrover-run",
+                                  peer(tmp_path, "sys.exit('no luck here')"))
+    assert found["dlrover-run"]["runs"] == []
+    assert "dlrover-run: not measured: an agent has failed: " in printed and "no luck here" in printed
