@@ -458,9 +458,10 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .family = kDlrover,
      .group = kNodeCheck,
      .kind = kSwitch,
-     .state = kLater,
      .by_default = "false",
-     .help = "measure the communication of all nodes as well"},
+     .help = "with the check, measure an all-gather of all nodes",
+     .more = "Once the pairs are done, all nodes that are fit form a ring and pass on blocks of 2 MiB over TCP. A line "
+             "says the bandwidth; nobody is left out for it. Without --network-check it is ignored."},
     {.id = FlagId::kPrecheck,
      .name = "precheck",
      .family = kDlrover,

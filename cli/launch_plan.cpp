@@ -122,20 +122,30 @@ void Planner::plan_check() {
   } else if (flags_.on(FlagId::kAutoConfig) && checked_.nodes.min >= kNodesThatAreChecked) {
     origin = "--auto_config: a job of many nodes";
   } else {
+    // As dlrover-run, which measures only what it checks.
+    if (flags_.on(FlagId::kCommPerfTest)) {
+      warn(format("{}: only a check measures, and there is none; it is ignored; add --network-check, or give --precheck=2",
+                  flags_.input(FlagId::kCommPerfTest)));
+    }
     return;
   }
   protocol::CheckRules& check = plan_.settings.node.check;
   const std::string_view policy = flags_.text(FlagId::kCheckPolicy);
   check.when = policy == "always" ? When::kAlways : policy == "first" ? When::kFirst : When::kSuspect;
   check.excludes_stragglers = flags_.on(FlagId::kExcludeStraggler);
+  const bool measures = flags_.on(FlagId::kCommPerfTest) || flags_.text(FlagId::kPrecheck) == "2";
+  if (measures && checked_.nodes.max == 1) {
+    const FlagId asked = flags_.on(FlagId::kCommPerfTest) ? FlagId::kCommPerfTest : FlagId::kPrecheck;
+    warn(format("{}: one node alone has no other to measure the way to", flags_.input(asked)));
+  }
+  check.measures_all = measures;
   plan_.settings.health_report = flags_.text(FlagId::kHealthReport);
   check.only = flags_.on(FlagId::kCheckOnly);
   plan_.settings.node.group = flags_.text(FlagId::kNodeGroup);
   if (plan_.settings.node.group.empty()) plan_.settings.node.group = variable("scheduling/rack-id").value_or("");
-  entry("check",
-        check.only ? "and nothing else"
-                   : format("{}{}", policy, check.excludes_stragglers ? "; stragglers are left out" : ""),
-        origin);
+  entry("check", format("{}{}{}", check.only ? "and nothing else" : policy,
+                        check.excludes_stragglers ? "; stragglers are left out" : "",
+                        measures ? "; an all-gather of all nodes is measured" : ""), origin);
 }
 
 Status Planner::plan_nodes() {

@@ -199,8 +199,7 @@ std::optional<std::string> no_effect_warning(const ParsedFlags& flags) {
   std::vector<std::string> inputs;
   for (const Flag& flag : flag_table()) {
     const bool later = flag.state == FlagState::kLater ||
-                       (flag.id == FlagId::kEventLogHandler && flags.text(flag.id) == "console") ||
-                       (flag.id == FlagId::kPrecheck && flags.text(flag.id) == "2");
+                       (flag.id == FlagId::kEventLogHandler && flags.text(flag.id) == "console");
     if (!later || flags[flag.id].text == flag.by_default) continue;
     inputs.push_back(flags.input(flag.id));
   }

@@ -161,4 +161,9 @@ std::vector<Group> third_stage(const std::vector<StageFacts>& facts, const std::
   return match_suspects(nodes, before, racks);
 }
 
+int ring_turn(int from, int members) {
+  const bool closes_odd_ring = from + 1 == members && members % 2 == 1;
+  return closes_odd_ring ? 2 : members == 2 ? 0 : from % 2;
+}
+
 }  // namespace elastic::health

@@ -63,4 +63,9 @@ std::vector<Group> second_stage(const std::vector<StageFacts>& facts, const std:
 std::vector<Group> third_stage(const std::vector<StageFacts>& facts, const std::vector<PairTest>& before, double usual_ms,
                                const Racks& racks = {});
 
+// In a ring of so many members, at least 2, the turn (0, 1 or 2) in which place `from` meets the one behind it. The
+// two turns of a place are not the same (of 2 members it is one meeting): if all meet their neighbours in the order of
+// turns, none waits for one who waits for it, and all are done after the third.
+int ring_turn(int from, int members);
+
 }  // namespace elastic::health

@@ -166,3 +166,17 @@ TEST_CASE("a node's time is that of its rack, where it has met somebody there") 
                                        {.low = 1, .high = 2, .passed = true, .time_ms = 2, .crosses = true}};
   CHECK(best_times(3, tests) == std::vector<std::optional<double>>{5, 5, 2});
 }
+
+TEST_CASE("in a ring no place meets both neighbours in the same turn, and both ends of a meeting have the same") {
+  CHECK(ring_turn(0, 2) == ring_turn(1, 2));
+  for (int members = 3; members < 40; ++members) {
+    for (int place = 0; place < members; ++place) {
+      CAPTURE(members);
+      CAPTURE(place);
+      const int before = ring_turn((place + members - 1) % members, members), after = ring_turn(place, members);
+      CHECK(before != after);
+      CHECK(after >= 0);
+      CHECK(after <= 2);
+    }
+  }
+}

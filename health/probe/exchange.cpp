@@ -1,16 +1,12 @@
 #include "health/probe/exchange.h"
 
-#include <poll.h>
-#include <sys/socket.h>
-
-#include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <limits>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "health/probe/blocks.h"
 #include "src/base/check.h"
 #include "src/base/text.h"
 
@@ -18,7 +14,6 @@ namespace elastic::health {
 namespace {
 
 using Steady = std::chrono::steady_clock;
-using Words = std::vector<std::uint64_t>;
 
 constexpr int kRoundTrips = 20;
 constexpr std::byte kPing{'p'};
@@ -33,21 +28,6 @@ std::int64_t wall_clock_ns() {
 
 double ms_since(Steady::time_point start) {
   return std::chrono::duration<double, std::milli>(Steady::now() - start).count();
-}
-
-// What stands at an index of a block: another value for each rank, repetition and place.
-std::uint64_t block_word(int rank, int repetition, std::size_t index) {
-  const auto block = static_cast<std::uint64_t>(rank) << 32 | static_cast<std::uint32_t>(repetition);
-  return (block + 1) * 0xbf58476d1ce4e5b9 + index * 0x9e3779b97f4a7c15;
-}
-
-std::size_t wrong_bytes(const Words& block, int rank, int repetition) {
-  std::size_t wrong = 0;
-  for (std::size_t i = 0; i < block.size(); ++i) {
-    std::uint64_t difference = block[i] ^ block_word(rank, repetition, i);
-    for (; difference != 0; difference >>= 8) wrong += (difference & 0xff) != 0 ? 1 : 0;
-  }
-  return wrong;
 }
 
 // One test over one connection.
@@ -65,7 +45,7 @@ class Exchange {
     const Deadline enough(settings_.enough_ms);
     std::vector<double> measured_ms;
     for (int repetition = 0;; ++repetition) {
-      for (std::size_t i = 0; i < out_.size(); ++i) out_[i] = block_word(rank_, repetition, i);
+      fill_block(out_, rank_, repetition);
       const auto measured = static_cast<int>(measured_ms.size());
       const bool is_enough = measured >= settings_.repetitions || (measured > 0 && enough.has_passed());
       const Attempt<bool> goes_on = leads ? lead(is_enough) : follow();
@@ -76,37 +56,15 @@ class Exchange {
       if (repetition > 0) measured_ms.push_back(*ms);
     }
     if (measured_ms.empty()) return std::unexpected("it ended the exchange before anything was measured");
-    const auto middle = measured_ms.begin() + static_cast<std::ptrdiff_t>(measured_ms.size() / 2);
-    std::ranges::nth_element(measured_ms, middle);
-    figures_.ms = *middle;
+    figures_.ms = middle_of(std::move(measured_ms));
     return figures_;
   }
 
  private:
-  // Sends and receives at the same time until all of both is through: who sends first and listens then waits for one
-  // who does the same.
   Attempt<void> transfer(std::span<const std::byte> out, std::span<std::byte> in) {
-    while (!out.empty() || !in.empty()) {
-      if (deadline_.has_passed()) {
-        return std::unexpected(format("the exchange did not end within {}", deadline_.span()));
-      }
-      bool moved = false;
-      if (!out.empty()) {
-        const ssize_t sent = send(socket_, out.data(), out.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (sent < 0 && errno != EAGAIN && errno != EINTR) return std::unexpected(connection_failure(errno));
-        if (sent > 0) out = out.subspan(static_cast<std::size_t>(sent));
-        moved = sent > 0;
-      }
-      if (!in.empty()) {
-        const ssize_t got = recv(socket_, in.data(), in.size(), MSG_DONTWAIT);
-        if (got == 0) return std::unexpected("it closed the connection during the test");
-        if (got < 0 && errno != EAGAIN && errno != EINTR) return std::unexpected(connection_failure(errno));
-        if (got > 0) in = in.subspan(static_cast<std::size_t>(got));
-        moved = moved || got > 0;
-      }
-      if (moved) continue;
-      pollfd polled = {socket_, static_cast<short>((out.empty() ? 0 : POLLOUT) | (in.empty() ? 0 : POLLIN)), 0};
-      poll(&polled, 1, deadline_.left_ms());
+    if (auto done = health::transfer(socket_, out, socket_, in, deadline_); !done) {
+      if (!done.error().why.empty()) return std::unexpected(std::move(done.error().why));
+      return std::unexpected(format("the exchange did not end within {}", deadline_.span()));
     }
     return {};
   }
@@ -173,8 +131,8 @@ class Exchange {
   int peer_;
   const ExchangeSettings& settings_;
   const Deadline& deadline_;
-  Words out_;
-  Words in_;
+  Block out_;
+  Block in_;
   ExchangeFigures figures_;
 };
 

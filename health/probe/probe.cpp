@@ -98,11 +98,14 @@ SelfResult self_result(const Result<Listener>& listener, const ProbeSettings& se
   return self;
 }
 
-Attempt<ExchangeFigures> meet(Listener& listener, int rank, const PairOrder& order, const ProbeSettings& settings) {
+Attempt<UniqueFd> connection_with(Listener& listener, int rank, const PairOrder& order, const ProbeSettings& settings) {
   const Deadline turn(settings.connect_ms + order.after * settings.busy_ms);
-  const Attempt<UniqueFd> connection =
-      rank < order.with ? listener.await_peer(rank, order.with, turn, settings.hello_ms)
-                        : connect_to_peer(rank, order, settings.connect_ms, turn);
+  return rank < order.with ? listener.await_peer(rank, order.with, turn, settings.hello_ms)
+                           : connect_to_peer(rank, order, settings.connect_ms, turn);
+}
+
+Attempt<ExchangeFigures> meet(Listener& listener, int rank, const PairOrder& order, const ProbeSettings& settings) {
+  const Attempt<UniqueFd> connection = connection_with(listener, rank, order, settings);
   if (!connection) return std::unexpected(connection.error());
   return exchange(connection->get(), rank, order.with, settings.exchange, Deadline(settings.test_ms));
 }
@@ -124,6 +127,35 @@ PairResult make_test(Result<Listener>& listener, int rank, const PairOrder& orde
   return result;
 }
 
+// All neighbours are met in the order of turns, which is such that none waits for one who waits for it; also where
+// the first cannot be had, so that the second need not find that out for itself.
+RingResult make_ring(Result<Listener>& listener, const RingOrder& order, const ProbeSettings& settings) {
+  if (!listener) return {.why_not = listener.error().text()};
+  if (order.rank == order.previous.with || order.rank == order.next.with) {
+    return {.why_not = "a node is no neighbour of its own"};
+  }
+  RingResult failure;
+  const auto connect = [&](const PairOrder& neighbour) {
+    Attempt<UniqueFd> connection = connection_with(*listener, order.rank, neighbour, settings);
+    if (!connection && failure.why_not.empty()) {
+      failure.why_not = format("node {}: {}", neighbour.with, connection.error());
+    }
+    return connection ? std::move(*connection) : UniqueFd();
+  };
+  UniqueFd previous, next;
+  if (order.previous.with == order.next.with) {
+    previous = connect(order.previous);
+  } else if (order.previous.after < order.next.after) {
+    previous = connect(order.previous);
+    next = connect(order.next);
+  } else {
+    next = connect(order.next);
+    previous = connect(order.previous);
+  }
+  if (!failure.why_not.empty()) return failure;
+  return all_gather(previous.get(), (next ? next : previous).get(), order, settings.ring, Deadline(settings.test_ms));
+}
+
 }  // namespace
 
 int run_probe(int channel, const ProbeSettings& settings) {
@@ -131,6 +163,10 @@ int run_probe(int channel, const ProbeSettings& settings) {
   Result<Listener> listener = Listener::open(make_key());
   if (!lines.write_line(text_of(self_result(listener, settings)))) return lines.exit_status();
   while (const std::optional<std::string> line = lines.read_line()) {
+    if (const std::optional<RingOrder> ring = read_ring_order(*line)) {
+      if (!lines.write_line(text_of(make_ring(listener, *ring, settings)))) break;
+      continue;
+    }
     std::vector<PairResult> results;
     if (const std::optional<PairOrders> orders = read_pair_orders(*line)) {
       for (const PairOrder& order : orders->tests) {

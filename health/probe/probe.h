@@ -5,10 +5,11 @@
 #include <vector>
 
 #include "health/probe/exchange.h"
+#include "health/probe/ring.h"
 #include "health/words/words.h"
 
 // The process that checks one host before training, without a GPU: it measures the host itself, then meets the probes
-// of other hosts in tests of two.
+// of other hosts in tests of two, and all of them in a ring.
 namespace elastic::health {
 
 struct ProbeSettings {
@@ -19,15 +20,16 @@ struct ProbeSettings {
   std::int64_t busy_ms = 2500;
   std::int64_t test_ms = 30000;    // in which a test must end once both are connected
   ExchangeSettings exchange = {};
+  RingSettings ring = {};
   // What else is to be known of the host; one that is fatal makes it unfit. May be none.
   std::function<std::vector<Finding>()> look_at_host = {};
   bool mock_error = false;         // DLRover's MOCK_ERR_RANK: each test is made, and reported as failed
 };
 
 // Serves one check over `channel`, a connected stream socket, in lines of health/words: opens a port, measures and
-// writes a SelfResult; then answers each line of PairOrders with one of PairResults, in the same order. A line that
-// cannot be read is answered with no results. Returns an exit status: 0 when the other end has closed, 1 when the
-// channel fails or a line is longer than any of ours.
+// writes a SelfResult; then answers each line of PairOrders with one of PairResults, in the same order, and one of a
+// RingOrder with a RingResult. A line that cannot be read is answered with no results. Returns an exit status: 0 when
+// the other end has closed, 1 when the channel fails or a line is longer than any of ours.
 int run_probe(int channel, const ProbeSettings& settings);
 
 }  // namespace elastic::health

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <deque>
 #include <future>
 #include <optional>
 #include <string>
@@ -48,6 +49,11 @@ class Probe {
     REQUIRE(results);
     return *results;
   }
+  RingResult ring_result() {
+    const auto result = read_ring_result(read_line());
+    REQUIRE(result);
+    return *result;
+  }
   int status_after_close() {
     channel_ = UniqueFd();
     return status_.get();
@@ -66,6 +72,20 @@ PairOrder order_to(int rank, Probe& probe, int after = 0) {
 
 std::string line_of(int rank, std::vector<PairOrder> tests) {
   return text_of(PairOrders{.rank = rank, .tests = std::move(tests)}) + "\n";
+}
+
+// The order to one of a ring of these probes, whose ranks are their places.
+std::string ring_line(int place, int members, std::deque<Probe>& probes) {
+  RingOrder order{.rank = place, .place = place, .members = members};
+  const auto neighbour = [&](int low_place, int with) {
+    const bool closes_odd = low_place == members - 1 && members % 2 == 1;
+    const int turn = closes_odd ? 2 : members == 2 ? 0 : low_place % 2;
+    return order_to(with, probes[static_cast<std::size_t>(with)], turn);
+  };
+  const int before = (place + members - 1) % members;
+  order.previous = neighbour(before, before);
+  order.next = neighbour(place, (place + 1) % members);
+  return text_of(order) + "\n";
 }
 
 void check_passed(const PairResult& result, int with) {
@@ -153,6 +173,52 @@ TEST_CASE("with MOCK_ERR_RANK a probe makes its tests and reports them as failed
   high.write(line_of(1, {order_to(0, low)}));
   check_passed(low.results().at(0), 1);
   CHECK(high.results() == std::vector<PairResult>{{.with = 0, .why_not = "MOCK_ERR_RANK"}});
+}
+
+TEST_CASE("probes of 2 to 5 nodes make a ring, in whichever order they are told to") {
+  for (const int members : {2, 3, 4, 5}) {
+    for (const bool reversed : {false, true}) {
+      CAPTURE(members);
+      std::deque<Probe> probes(static_cast<std::size_t>(members));
+      for (int i = 0; i < members; ++i) {
+        const int place = reversed ? members - 1 - i : i;
+        probes[static_cast<std::size_t>(place)].write(ring_line(place, members, probes));
+      }
+      for (Probe& probe : probes) {
+        const RingResult result = probe.ring_result();
+        CHECK_MESSAGE(result.ms.value_or(0) > 0, result.why_not);
+      }
+      // And again: nothing is left of the first.
+      probes[0].write(line_of(0, {order_to(1, probes[1])}));
+      probes[1].write(line_of(1, {order_to(0, probes[0])}));
+      check_passed(probes[0].results().at(0), 1);
+      check_passed(probes[1].results().at(0), 0);
+    }
+  }
+}
+
+TEST_CASE("where a member of a ring is gone its neighbours say so, and the others that it is not their fault") {
+  // Who connects to it hears at once that it is gone, who waits for it after a while.
+  std::deque<Probe> probes;
+  probes.emplace_back(ProbeSettings{.connect_ms = 200, .busy_ms = 60000});
+  for (int place = 1; place < 4; ++place) probes.emplace_back(ProbeSettings{.connect_ms = 60000});
+  std::vector<std::string> lines;
+  for (int place = 0; place < 4; ++place) lines.push_back(ring_line(place, 4, probes));
+  CHECK(probes[1].status_after_close() == 0);
+  for (const std::size_t place : {0U, 2U, 3U}) probes[place].write(lines[place]);
+  const RingResult zero = probes[0].ring_result(), two = probes[2].ring_result(), three = probes[3].ring_result();
+  CHECK(zero.why_not == format("node 1: no connection came within 0.2 s (port {})", probes[0].self().port));
+  CHECK(!zero.for_others);
+  CHECK(two.why_not.starts_with("node 1: it refused the connection (127.0.0.1 port "));
+  CHECK(!two.for_others);
+  CHECK_MESSAGE(three.for_others, three.why_not);
+}
+
+TEST_CASE("a node is no neighbour of its own") {
+  Probe probe;
+  RingOrder order{.rank = 3, .previous = order_to(3, probe), .next = order_to(4, probe)};
+  probe.write(text_of(order) + "\n");
+  CHECK(probe.ring_result() == RingResult{.why_not = "a node is no neighbour of its own"});
 }
 
 TEST_CASE("a line that is no order is answered with no results, and the next is served") {

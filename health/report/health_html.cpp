@@ -79,12 +79,13 @@ std::string headline(const HealthReport& report) {
                            html_text(sentence(report)));
   std::vector<std::string> facts = {format("job {}", html_text(shown(report.job))), format("round {}", report.round)};
   if (report.wall_ms > 0) facts.push_back(format("over at {} (UTC)", wall_time(report.wall_ms, 0)));
-  const char* phases[] = {"each by itself", "first pairs", "second", "third"};
+  const char* phases[] = {"each by itself", "first pairs", "second", "third", "all in a ring"};
   std::vector<std::string> spans;
   for (std::size_t i = 0; i < std::min(report.phase_ms.size(), std::size(phases)); ++i) {
     spans.push_back(format("{} {} ms", phases[i], figure_text(report.phase_ms[i])));
   }
   if (!spans.empty()) facts.push_back(join(spans, ", "));
+  if (report.all_gather) out += format("<p>{}.</p>\n", html_text(all_gather_sentence(report)));
   return out + format("<p class=\"quiet\">{}</p>\n", join(facts, "; "));
 }
 
@@ -349,8 +350,7 @@ std::string how_to_read(const HealthReport& report) {
       "<li><b>compute</b>: one matrix product. <b>memory</b>: bytes read and written. <b>latency</b>: one byte, one "
       "way, the least of the node's tests. In the map, hover over a cell for its figures.</li>\n</ul>\n",
       settings.slow_factor, settings.compute_floor_ms, settings.exchange_floor_ms,
-      report.exchange_bytes % (1024 * 1024) == 0 ? format("{} MiB", report.exchange_bytes / (1024 * 1024))
-                                                  : format("{} bytes", report.exchange_bytes));
+      exchange_text(report));
 }
 
 }  // namespace

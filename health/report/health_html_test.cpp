@@ -55,6 +55,18 @@ TEST_CASE("of a pair that was tested twice the map shows the worse, and the titl
   CHECK(!page.contains(">4.19</text>"));
 }
 
+TEST_CASE("the page says how fast the all-gather of all nodes was, or why there is no figure") {
+  HealthReport report = example_report();
+  CHECK(!health_page(report).contains("over TCP"));
+  report.phase_ms.push_back(180);
+  report.all_gather = {.nodes = 6, .ms = 21.5};
+  CHECK(health_page(report).contains("<p>all-gather of 6 nodes over TCP, 4 MiB each: 21.5 ms, algobw 1.17 GB/s"));
+  CHECK(health_page(report).contains("third 55.5 ms, all in a ring 180 ms"));
+  report.all_gather = {.nodes = 6, .why_not = "node 1: <b>"};
+  CHECK(health_page(report).contains("<p>the all-gather of 6 nodes over TCP failed (node 1: &lt;b&gt;)"));
+  CHECK(balanced(health_page(report)));
+}
+
 TEST_CASE("in a map whose cells are too small for figures a slow pair has a mark, too") {
   const std::string page = health_page(example_report(64));
   CHECK(count(page, "<path class=\"slash\"") == count(page, "<g class=\"cell q4\">"));

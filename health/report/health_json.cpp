@@ -80,6 +80,19 @@ Json json_of(const JudgeSettings& settings) {
   return json;
 }
 
+Json all_gather_json(const HealthReport& report) {
+  if (!report.all_gather) return Json();
+  const std::optional<AllGatherRate> rate = all_gather_rate(report);
+  Json json = Json::object();
+  json.set("world", report.all_gather->nodes);
+  json.set("bytes", report.exchange_bytes);
+  json.set("ms", json_of(report.all_gather->ms));
+  json.set("algobw_gbps", rate ? Json(rate->algobw_gbps) : Json());
+  json.set("busbw_gbps", rate ? Json(rate->busbw_gbps) : Json());
+  json.set("why_not", report.all_gather->why_not);
+  return json;
+}
+
 }  // namespace
 
 std::string health_json(const HealthReport& report) {
@@ -98,6 +111,7 @@ std::string health_json(const HealthReport& report) {
   out.set("undetermined", json_of(ranks_of(report, Standing::kUndetermined)));
   out.set("exchange_bytes", report.exchange_bytes);
   out.set("median_busbw_gbps", json_of(median_busbw_gbps(report)));
+  out.set("all_gather", all_gather_json(report));
   out.set("settings", json_of(report.settings));
   const std::vector<NodeExchanges> exchanges = exchanges_of_nodes(report);
   Json nodes = Json::array();

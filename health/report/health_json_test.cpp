@@ -38,10 +38,11 @@ Json parsed(const HealthReport& report) {
 TEST_CASE("health.json is read back with every member of the schema") {
   HealthReport report = example_report();
   report.slow_links = {{.low = 6, .high = 7, .passed = true, .time_ms = 41.5}};
+  report.all_gather = {.nodes = 8, .ms = 16};
   const Json json = parsed(report);
   CHECK(members_of(&json) ==
         "schema job round wall_ms phase_ms summary fit slow faulty undetermined exchange_bytes median_busbw_gbps "
-        "settings nodes pairs bad_links slow_links");
+        "all_gather settings nodes pairs bad_links slow_links");
   CHECK(members_of(json.find("settings")) == "slow_factor compute_floor_ms exchange_floor_ms");
   CHECK(members_of(element(json, "nodes", 0)) ==
         "rank name local_world_size verdict why slow_in_compute slow_in_exchange left_out compute_ms memory_gbps "
@@ -51,6 +52,8 @@ TEST_CASE("health.json is read back with every member of the schema") {
         "low high stage passed ms busbw_gbps latency_us clock_ms why_not");
   CHECK(members_of(element(json, "bad_links", 0)) == "low high ms");
   CHECK(members_of(element(json, "slow_links", 0)) == "low high ms");
+  CHECK(members_of(json.find("all_gather")) == "world bytes ms algobw_gbps busbw_gbps why_not");
+  CHECK(json.find("all_gather")->find("busbw_gbps")->as_number() == 4'194'304 * 7 / 16e6);
   CHECK(json.find("schema")->as_integer() == 1);
   CHECK(json.find("round")->as_integer() == 2);
   CHECK(*json.find("job")->as_string() == "llama-70b");
@@ -76,6 +79,13 @@ TEST_CASE("what nobody has measured is null in health.json, and never 0") {
   }
   CHECK(element(json, "bad_links", 0)->find("ms")->is_null());
   CHECK(json.find("median_busbw_gbps")->is_null());
+  CHECK(json.find("all_gather")->is_null());
+  const Json failed = parsed({.all_gather = AllGather{.nodes = 2, .why_not = "node 1: no answer"}});
+  for (const char* name : {"ms", "algobw_gbps", "busbw_gbps"}) {
+    CAPTURE(name);
+    CHECK(failed.find("all_gather")->find(name)->is_null());
+  }
+  CHECK(*failed.find("all_gather")->find("why_not")->as_string() == "node 1: no answer");
 }
 
 TEST_CASE("health.json is JSON whatever bytes a node's name has") {

@@ -121,6 +121,13 @@ std::optional<double> median_busbw_gbps(const HealthReport& report) {
   return median(std::move(all));
 }
 
+std::optional<AllGatherRate> all_gather_rate(const HealthReport& report) {
+  const auto& gather = report.all_gather;
+  if (!gather || !gather->ms) return {};
+  const double sent_gbps = static_cast<double>(report.exchange_bytes) / *gather->ms / 1e6;
+  return AllGatherRate{.algobw_gbps = sent_gbps * gather->nodes, .busbw_gbps = sent_gbps * (gather->nodes - 1)};
+}
+
 std::vector<NodeExchanges> exchanges_of_nodes(const HealthReport& report) {
   std::vector<NodeExchanges> out(report.nodes.size());
   for (const PairHealth& pair : report.pairs) {
@@ -207,6 +214,25 @@ std::string sentence(const HealthReport& report) {
   out += clause(report, ranks_of(report, Standing::kFaulty), "faulty");
   out += clause(report, ranks_of(report, Standing::kUndetermined), "undetermined");
   return out + slow_clauses(report) + links_clause(report.bad_links, "bad") + links_clause(report.slow_links, "slow");
+}
+
+std::string exchange_text(const HealthReport& report) {
+  constexpr std::int64_t kMib = 1024 * 1024;
+  return report.exchange_bytes % kMib == 0 ? format("{} MiB", report.exchange_bytes / kMib)
+                                           : format("{} bytes", report.exchange_bytes);
+}
+
+std::string all_gather_sentence(const HealthReport& report) {
+  if (!report.all_gather) return {};
+  const AllGather& gather = *report.all_gather;
+  const std::optional<AllGatherRate> rate = all_gather_rate(report);
+  if (!rate) {
+    return format("the all-gather of {} nodes over TCP failed ({}); nobody is left out for it", gather.nodes,
+                  shown(gather.why_not));
+  }
+  return format("all-gather of {} nodes over TCP, {} each: {} ms, algobw {} GB/s, busbw {} GB/s", gather.nodes,
+                exchange_text(report), figure_text(gather.ms), figure_text(rate->algobw_gbps),
+                figure_text(rate->busbw_gbps));
 }
 
 std::vector<std::string> link_sentences(const HealthReport& report) {

@@ -37,16 +37,24 @@ struct PairHealth {
   std::string why_not = {};               // as a clause, if it failed
 };
 
+// An all-gather of all nodes that are fit, in a ring, of exchange_bytes each.
+struct AllGather {
+  int nodes = 0;
+  std::optional<double> ms = {};  // above 0: the slowest node's median; none: it failed
+  std::string why_not = {};       // as a clause, if it failed, with the node that says so
+};
+
 struct HealthReport {
   std::string job = {};
   std::int64_t round = 0;
   std::int64_t wall_ms = 0;            // Unix time at which the check was over; 0: not known
-  std::vector<double> phase_ms = {};   // of each phase, by the coordinator's clock: the nodes by themselves, then pairs
+  std::vector<double> phase_ms = {};   // of each phase, by the coordinator's clock: the nodes by themselves, then pairs, then all
   std::int64_t exchange_bytes = kExchangeBytes;  // of one exchange, each way
   std::vector<NodeHealth> nodes = {};      // by rank, from 0
   std::vector<PairHealth> pairs = {};      // in the order of the stages; ranks of `nodes` only
   std::vector<PairTest> bad_links = {};    // as Judgement has them
   std::vector<PairTest> slow_links = {};
+  std::optional<AllGather> all_gather = {};  // none: nobody has asked for it, or fewer than two nodes are fit
   JudgeSettings settings = {};
 };
 
@@ -65,6 +73,14 @@ std::vector<const NodeHealth*> worst_first(const HealthReport& report);
 std::optional<double> busbw_gbps(const HealthReport& report, const PairHealth& pair);
 // Of all passed tests the middle one.
 std::optional<double> median_busbw_gbps(const HealthReport& report);
+
+// The all-gather in 10^9 bytes/s as nccl-tests has it: of n nodes with S bytes each algobw = n * S / t, and busbw =
+// algobw * (n - 1) / n. Nothing where none was measured.
+struct AllGatherRate {
+  double algobw_gbps = 0;
+  double busbw_gbps = 0;
+};
+std::optional<AllGatherRate> all_gather_rate(const HealthReport& report);
 
 // A node's passed tests in figures.
 struct NodeExchanges {
@@ -101,6 +117,11 @@ std::optional<double> took_ms(const HealthReport& report);
 
 // "8 nodes checked in 0.6 s: 6 fit, node 3 (10.0.0.4) is faulty, node 5 (10.0.0.6) is slow in the exchange"
 std::string sentence(const HealthReport& report);
+// The bytes of one exchange, or of each node's block: "2 MiB".
+std::string exchange_text(const HealthReport& report);
+// "all-gather of 8 nodes over TCP, 2 MiB each: 21.5 ms, algobw 0.78 GB/s, busbw 0.68 GB/s", or that it failed, and why;
+// empty if there was none.
+std::string all_gather_sentence(const HealthReport& report);
 // Each bad link, then each slow one, with what to do.
 std::vector<std::string> link_sentences(const HealthReport& report);
 // What to do about nodes of which nobody knows whether they are fit; empty if there are none.

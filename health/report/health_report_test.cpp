@@ -44,6 +44,22 @@ TEST_CASE("busbw is bytes over time, as nccl-tests has it for an all-gather of t
   CHECK(!busbw_gbps(report, {.passed = true, .ms = 0}));
 }
 
+TEST_CASE("the all-gather of all nodes is one sentence, with the bandwidths of nccl-tests") {
+  HealthReport report{.exchange_bytes = 2 << 20};
+  CHECK(!all_gather_rate(report));
+  CHECK(all_gather_sentence(report) == "");
+  report.all_gather = {.nodes = 8, .ms = 21.5};
+  CHECK(all_gather_rate(report)->algobw_gbps == doctest::Approx(8 * 2.097152 / 21.5));
+  CHECK(all_gather_rate(report)->busbw_gbps == doctest::Approx(7 * 2.097152 / 21.5));
+  CHECK(all_gather_sentence(report) ==
+        "all-gather of 8 nodes over TCP, 2 MiB each: 21.5 ms, algobw 0.78 GB/s, busbw 0.68 GB/s");
+  report.all_gather = {.nodes = 8, .why_not = "node 3: it refused\x1b[2J\nthe connection"};
+  CHECK(!all_gather_rate(report));
+  CHECK(all_gather_sentence(report).starts_with("the all-gather of 8 nodes over TCP failed (node 3: it refused"));
+  CHECK(all_gather_sentence(report).ends_with("the connection); nobody is left out for it"));
+  CHECK(all_gather_sentence(report).find_first_of("\x1b\n") == std::string::npos);
+}
+
 TEST_CASE("a node's best and worst figures are those of its passed tests") {
   const HealthReport report{.exchange_bytes = 1'000'000,
                             .nodes = {{.rank = 0}, {.rank = 1}, {.rank = 2}, {.rank = 3}},

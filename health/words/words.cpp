@@ -88,6 +88,45 @@ Json json_of(const std::vector<Test>& tests, Fill fill) {
   return list;
 }
 
+void fill(Json& json, const PairOrder& order) {
+  json.set("name", order.name)
+      .set("at", list_of(order.at))
+      .set("port", int{order.port})
+      .set("key", order.key)
+      .set("after", order.after);
+}
+
+PairOrder pair_order_in(const Json& json) {
+  const auto port = integer_in(json, "port", 0, UINT16_MAX);
+  return PairOrder{.name = text_in(json, "name"),
+                   .at = texts_in(json, "at"),
+                   .port = static_cast<std::uint16_t>(port.value_or(0)),
+                   .key = text_in(json, "key"),
+                   .after = static_cast<int>(integer_in(json, "after", 0, INT16_MAX).value_or(0))};
+}
+
+Json neighbour_json(const PairOrder& order) {
+  Json json = Json::object();
+  json.set("with", order.with);
+  fill(json, order);
+  return json;
+}
+
+std::optional<PairOrder> neighbour_in(const Json& ring, std::string_view name) {
+  const Json* json = ring.find(name);
+  const auto with = json == nullptr ? std::nullopt : integer_in(*json, "with", 0, INT32_MAX);
+  if (!with) return {};
+  PairOrder order = pair_order_in(*json);
+  order.with = static_cast<int>(*with);
+  return order;
+}
+
+// The member of this name, which is an object.
+const Json* object_in(const std::optional<Json>& json, std::string_view name) {
+  const Json* member = json ? json->find(name) : nullptr;
+  return member != nullptr && member->as_object() != nullptr ? member : nullptr;
+}
+
 Json json_of(const Finding& finding) {
   return std::move(Json::object()
                        .set("severity", severity_name(finding.severity))
@@ -139,13 +178,7 @@ std::string text_of(const SelfResult& result) {
 }
 
 std::string text_of(const PairOrders& orders) {
-  Json tests = json_of(orders.tests, [](Json& json, const PairOrder& order) {
-    json.set("name", order.name)
-        .set("at", list_of(order.at))
-        .set("port", int{order.port})
-        .set("key", order.key)
-        .set("after", order.after);
-  });
+  Json tests = json_of(orders.tests, [](Json& json, const PairOrder& order) { fill(json, order); });
   return Json::object().set("rank", orders.rank).set("tests", std::move(tests)).dump();
 }
 
@@ -157,6 +190,22 @@ std::string text_of(const std::vector<PairResult>& results) {
     if (!result.ms) json.set("failed", result.why_not);
   });
   return Json::object().set("tests", std::move(tests)).dump();
+}
+
+std::string text_of(const RingOrder& order) {
+  Json ring = Json::object();
+  ring.set("place", order.place)
+      .set("members", order.members)
+      .set("previous", neighbour_json(order.previous))
+      .set("next", neighbour_json(order.next));
+  return Json::object().set("rank", order.rank).set("ring", std::move(ring)).dump();
+}
+
+std::string text_of(const RingResult& result) {
+  Json json = Json::object();
+  set_number(json, "ms", result.ms);
+  if (!result.ms) json.set("failed", result.why_not).set("for_others", result.for_others);
+  return Json::object().set("all_gather", std::move(json)).dump();
 }
 
 std::optional<SelfResult> read_self_result(const std::string& text) {
@@ -181,14 +230,7 @@ std::optional<SelfResult> read_self_result(const std::string& text) {
 std::optional<PairOrders> read_pair_orders(const std::string& text) {
   const auto json = read(text);
   const auto rank = json ? integer_in(*json, "rank", 0, INT32_MAX) : std::nullopt;
-  auto tests = tests_in<PairOrder>(json, [](const Json& test) {
-    const auto port = integer_in(test, "port", 0, UINT16_MAX);
-    return PairOrder{.name = text_in(test, "name"),
-                     .at = texts_in(test, "at"),
-                     .port = static_cast<std::uint16_t>(port.value_or(0)),
-                     .key = text_in(test, "key"),
-                     .after = static_cast<int>(integer_in(test, "after", 0, INT16_MAX).value_or(0))};
-  });
+  auto tests = tests_in<PairOrder>(json, pair_order_in);
   if (!rank || !tests) return {};
   return PairOrders{.rank = static_cast<int>(*rank), .tests = std::move(*tests)};
 }
@@ -200,6 +242,34 @@ std::optional<std::vector<PairResult>> read_pair_results(const std::string& text
                       .clock_ms = number_in(json, "clock_ms"),
                       .why_not = text_in(json, "failed")};
   });
+}
+
+std::optional<RingOrder> read_ring_order(const std::string& text) {
+  const auto json = read(text);
+  const Json* ring = object_in(json, "ring");
+  if (ring == nullptr) return {};
+  const auto rank = integer_in(*json, "rank", 0, INT32_MAX);
+  const auto members = integer_in(*ring, "members", 2, INT32_MAX);
+  const auto place = integer_in(*ring, "place", 0, members.value_or(0) - 1);
+  auto previous = neighbour_in(*ring, "previous");
+  auto next = neighbour_in(*ring, "next");
+  if (!rank || !members || !place || !previous || !next) return {};
+  return RingOrder{.rank = static_cast<int>(*rank),
+                   .place = static_cast<int>(*place),
+                   .members = static_cast<int>(*members),
+                   .previous = std::move(*previous),
+                   .next = std::move(*next)};
+}
+
+std::optional<RingResult> read_ring_result(const std::string& text) {
+  const auto json = read(text);
+  const Json* result = object_in(json, "all_gather");
+  if (result == nullptr) return {};
+  const auto ms = number_in(*result, "ms");
+  const Json* for_others = result->find("for_others");
+  return RingResult{.ms = ms && *ms > 0 ? ms : std::nullopt,
+                    .why_not = text_in(*result, "failed"),
+                    .for_others = for_others != nullptr && for_others->as_bool().value_or(false)};
 }
 
 }  // namespace elastic::health

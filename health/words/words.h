@@ -67,15 +67,39 @@ struct PairResult {
   bool operator==(const PairResult&) const = default;
 };
 
+// A node's place in a ring of nodes, by rank: {"rank": 2, "ring": {"place": 1, "members": 3, "previous": {"with": 1, ...},
+// "next": {"with": 5, ...}}}, in which the neighbours are described as in PairOrders.
+struct RingOrder {
+  int rank = 0;             // its own node rank
+  int place = 0;            // from 0
+  int members = 2;          // at least
+  PairOrder previous = {};
+  PairOrder next = {};      // of two members the same node as `previous`
+  bool operator==(const RingOrder&) const = default;
+};
+
+// What came of it: {"all_gather": {"ms": 21.5}}, or {"all_gather": {"failed": "node 1: it refused the connection",
+// "for_others": false}}.
+struct RingResult {
+  std::optional<double> ms = {};  // of one all-gather, above 0; none: it failed
+  std::string why_not = {};
+  bool for_others = false;        // it failed since another node did not do its part, which says more of it
+  bool operator==(const RingResult&) const = default;
+};
+
 // "note", "warning", "fatal". Nothing where the text is something else.
 std::optional<Severity> read_severity(std::string_view text);
 
 std::string text_of(const SelfResult& result);
 std::string text_of(const PairOrders& orders);
 std::string text_of(const std::vector<PairResult>& results);
+std::string text_of(const RingOrder& order);
+std::string text_of(const RingResult& result);
 // Nothing where the text is something else.
 std::optional<SelfResult> read_self_result(const std::string& text);
 std::optional<PairOrders> read_pair_orders(const std::string& text);
 std::optional<std::vector<PairResult>> read_pair_results(const std::string& text);
+std::optional<RingOrder> read_ring_order(const std::string& text);
+std::optional<RingResult> read_ring_result(const std::string& text);
 
 }  // namespace elastic::health

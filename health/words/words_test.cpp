@@ -26,12 +26,34 @@ TEST_CASE("orders and results of a check are read as they were written; what is 
                                            {.with = 1, .why_not = "no answer in 5 s"}};
   CHECK(read_pair_results(text_of(results)) == results);
   CHECK(read_pair_results(text_of(std::vector<PairResult>{})) == std::vector<PairResult>{});
+  const RingOrder ring = {.rank = 4,
+                          .place = 1,
+                          .members = 3,
+                          .previous = {.with = 2, .name = "node2", .at = {"10.0.0.3"}, .port = 4002, .key = "cd"},
+                          .next = {.with = 7, .at = {"10.0.0.8", "fd77::8"}, .port = 4007, .key = "ef", .after = 1}};
+  CHECK(read_ring_order(text_of(ring)) == ring);
+  for (const auto& [place, members] : {std::pair(3, 3), {-1, 3}, {0, 1}}) {
+    RingOrder none = ring;
+    none.place = place;
+    none.members = members;
+    CHECK(!read_ring_order(text_of(none)));
+  }
+  for (const RingResult& result :
+       {RingResult{.ms = 21.5}, RingResult{.why_not = "no answer", .for_others = true}, RingResult{}}) {
+    CHECK(read_ring_result(text_of(result)) == result);
+    CHECK(!read_pair_results(text_of(result)));
+  }
+  CHECK(!read_ring_result(text_of(results)));
+  CHECK(!read_ring_order(text_of(orders)));
+  CHECK(!read_ring_result(R"({"all_gather":{"ms":0}})")->ms);
   for (const char* text : {"", "{", "[]", "1", "{\"tests\":1}", "{\"tests\":[1]}", "{\"tests\":[{\"with\":-1}]}",
-                           "{\"tests\":[[[[[[]]]]]]}", "{\"port\":70000}", "{\"port\":\"1\"}"}) {
+                           "{\"tests\":[[[[[[]]]]]]}", "{\"port\":70000}", "{\"all_gather\":1}", "{\"rank\":0,\"ring\":{}}", "{\"port\":\"1\"}"}) {
     CAPTURE(text);
     CHECK(!read_self_result(text));
     CHECK(!read_pair_orders(text));
     CHECK(!read_pair_results(text));
+    CHECK(!read_ring_order(text));
+    CHECK(!read_ring_result(text));
   }
 }
 

@@ -272,6 +272,7 @@ void fields(auto& io, Is<CheckRules> auto& rules) {
   io.choice(rules.when, CheckRules::When::kAlways);
   io(rules.excludes_stragglers);
   io(rules.only);
+  io(rules.measures_all);
 }
 void fields(auto& io, Is<AgentFacts> auto& facts) {
   io(facts.incarnation);

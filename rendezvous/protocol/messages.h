@@ -120,6 +120,7 @@ struct CheckRules {
   When when = When::kNever;
   bool excludes_stragglers = false;
   bool only = false;  // the job ends with the check: no worker runs
+  bool measures_all = false;  // an all-gather of all nodes that are fit, too
   bool operator==(const CheckRules&) const = default;
 };
 

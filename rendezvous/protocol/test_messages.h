@@ -150,6 +150,7 @@ class Maker {
     draw(rules.when, 4);
     draw(rules.excludes_stragglers);
     draw(rules.only);
+    draw(rules.measures_all);
   }
   void draw(NodeJoins& message) {
     draw(message.local_world_size);

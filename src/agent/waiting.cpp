@@ -31,7 +31,7 @@ std::optional<Waiting> Lifecycle::waiting() const {
       break;
     case Waited::kCheck:
       out.what = check_phase_ == 0 ? "the check before training: nodes look at themselves"
-                                   : format("the check before training: nodes meet, stage {}", *check_phase_);
+                                   : format("the check before training: nodes meet, phase {}", *check_phase_);
       if (check_is_answered_) out.what += "; this node is done, others are not";
       out.until_ms.reset();
       break;

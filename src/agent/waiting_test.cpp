@@ -125,7 +125,7 @@ TEST_CASE("a check is waited for: in words where it is, and whether this node is
   life.on_event(NodeChecked{0, 0, "{}"}, 2000);
   CHECK(life.waiting()->what == "the check before training: nodes look at themselves; this node is done, others are not");
   life.on_event(FromCoordinator{RunCheck{0, 1, "{}"}}, 3000);
-  CHECK(life.waiting()->what == "the check before training: nodes meet, stage 1");
+  CHECK(life.waiting()->what == "the check before training: nodes meet, phase 1");
   CHECK(life.waiting()->since_ms == 1000);
   CHECK(!life.waiting()->until_ms);
   life.on_event(FromCoordinator{RunWorkers{0, {"127.0.0.1", 4000}}}, 4000);

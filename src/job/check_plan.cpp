@@ -2,10 +2,10 @@
 
 namespace elastic::job {
 
-int NoCheck::phases(const std::vector<CheckNode>&) const { return 0; }
+int NoCheck::phases(const std::vector<CheckNode>&, const protocol::CheckRules&) const { return 0; }
 
 std::vector<std::string> NoCheck::orders(std::uint32_t, const std::vector<CheckNode>& nodes,
-                                         const std::vector<CheckResults>&) const {
+                                         const std::vector<CheckResults>&, const protocol::CheckRules&) const {
   return std::vector<std::string>(nodes.size());
 }
 

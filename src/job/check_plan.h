@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/protocol/messages.h"
+
 namespace elastic::job {
 
 // A node of a round that is to be checked, at the index of its node rank.
@@ -33,12 +35,13 @@ class CheckPlan {
   virtual ~CheckPlan() = default;
 
   // How many phases a round of these nodes passes; 0: its workers run at once.
-  virtual int phases(const std::vector<CheckNode>& nodes) const = 0;
+  virtual int phases(const std::vector<CheckNode>& nodes, const protocol::CheckRules& rules) const = 0;
 
   // The orders of a phase (counted from 0), one for each node, an idle one's too. `earlier` has the results of all
   // phases before it.
   virtual std::vector<std::string> orders(std::uint32_t phase, const std::vector<CheckNode>& nodes,
-                                          const std::vector<CheckResults>& earlier) const = 0;
+                                          const std::vector<CheckResults>& earlier,
+                                          const protocol::CheckRules& rules) const = 0;
 
   // The nodes that are not fit, by ascending rank, each with why ("its all-reduce failed with two others"), judged when
   // all phases are over. Results that cannot be read make their node unfit. Stragglers train, unless the job's rules
@@ -57,9 +60,10 @@ class CheckPlan {
 // No phases: every node is fit.
 class NoCheck : public CheckPlan {
  public:
-  int phases(const std::vector<CheckNode>& nodes) const override;
+  int phases(const std::vector<CheckNode>& nodes, const protocol::CheckRules& rules) const override;
   std::vector<std::string> orders(std::uint32_t phase, const std::vector<CheckNode>& nodes,
-                                  const std::vector<CheckResults>& earlier) const override;
+                                  const std::vector<CheckResults>& earlier,
+                                  const protocol::CheckRules& rules) const override;
   std::vector<Unfit> unfit(const std::vector<CheckNode>& nodes,
                            const std::vector<CheckResults>& results) const override;
 };

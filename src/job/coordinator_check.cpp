@@ -24,7 +24,7 @@ std::vector<CheckNode> Coordinator::nodes_to_check() const {
 }
 
 void Coordinator::begin_check_phase(Effects& out) {
-  std::vector<std::string> orders = check_->orders(check_phase_, nodes_to_check(), check_results_);
+  std::vector<std::string> orders = check_->orders(check_phase_, nodes_to_check(), check_results_, check_rules_);
   ELASTIC_CHECK(orders.size() == seats_.size());
   check_results_.emplace_back(seats_.size());
   check_phase_began_ms_ = now_ms_;

@@ -17,14 +17,14 @@ namespace {
 // Two phases for who has not passed; a result names the kind of what is wrong.
 class TwoPhases : public CheckPlan {
  public:
-  int phases(const std::vector<CheckNode>& nodes) const override {
+  int phases(const std::vector<CheckNode>& nodes, const CheckRules&) const override {
     for (const CheckNode& node : nodes) {
       if (!node.passed) return 2;
     }
     return 0;
   }
   std::vector<std::string> orders(std::uint32_t phase, const std::vector<CheckNode>& nodes,
-                                  const std::vector<CheckResults>& earlier) const override {
+                                  const std::vector<CheckResults>& earlier, const CheckRules&) const override {
     std::vector<std::string> orders;
     for (const CheckNode& node : nodes) {
       std::string order = format("{} {}{}", phase, node.address, node.passed ? " passed" : "");

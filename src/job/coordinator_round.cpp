@@ -211,7 +211,7 @@ void Coordinator::form(int size, Effects& out) {
                                                    .admits = places[i].node_rank == 0 ? admitted : ""}});
   }
   const bool is_checked = check_rules_.when != CheckRules::When::kNever;
-  check_phases_ = is_checked ? static_cast<std::uint32_t>(check_->phases(nodes_to_check())) : 0;
+  check_phases_ = is_checked ? static_cast<std::uint32_t>(check_->phases(nodes_to_check(), check_rules_)) : 0;
   if (check_phases_ > 0) begin_check_phase(out);
 }
 

@@ -16,7 +16,7 @@ using namespace health;
 namespace {
 
 constexpr std::uint32_t kSelfPhase = 0;
-constexpr int kPhases = 4;  // itself, and three stages of pairs
+constexpr std::uint32_t kRingPhase = 4;  // after itself and three stages of pairs
 
 // What the two nodes of a test have said of it.
 struct BothEnds {
@@ -36,6 +36,40 @@ PairHealth pair_health(int low, int high, int stage, const BothEnds& both) {
   if (both.low && both.low->clock_ms) pair.clock_ms = both.low->clock_ms;
   if (!pair.passed && pair.why_not.empty()) pair.why_not = format("node {} said nothing of it", both.low ? high : low);
   return pair;
+}
+
+// How a node is to find another.
+PairOrder order_to_meet(int with, int after, const CheckNode& node, const SelfResult& self) {
+  PairOrder order{.with = with, .name = node.address, .port = self.port, .key = self.key, .after = after};
+  order.at = split(node.addresses, ' ');
+  if (node.addresses.empty()) order.at = {"127.0.0.1", "::1"};
+  return order;
+}
+
+std::string unreadable(const std::string& text) {
+  return format("its answer to the check cannot be read: {}", printable(text.substr(0, 80)));
+}
+
+// Of the members of a ring the first that failed by itself says why, else the first that failed. None: there was no ring.
+std::optional<AllGather> all_gather_of(const CheckResults& results) {
+  AllGather out;
+  double slowest_ms = 0;
+  bool is_own = false;
+  for (std::size_t node = 0; node < results.size(); ++node) {
+    std::optional<RingResult> result = read_ring_result(results[node]);
+    if (!result && read_pair_results(results[node])) continue;  // it was not in the ring
+    if (!result) result = RingResult{.why_not = unreadable(results[node])};
+    ++out.nodes;
+    if (result->ms) {
+      slowest_ms = std::max(slowest_ms, *result->ms);
+    } else if (out.why_not.empty() || (!is_own && !result->for_others)) {
+      is_own = !result->for_others;
+      out.why_not = format("node {}: {}", node, result->why_not.empty() ? "it said nothing of it" : result->why_not);
+    }
+  }
+  if (out.nodes == 0) return {};
+  if (out.why_not.empty()) out.ms = slowest_ms;
+  return out;
 }
 
 }  // namespace
@@ -71,7 +105,7 @@ NetworkCheck::Known NetworkCheck::known(const std::vector<CheckNode>& checked, c
   const auto make_unfit = [&](std::size_t node, std::string why) {
     if (std::exchange(out.figures[node].is_fit_by_itself, false)) out.figures[node].why_not = std::move(why);
   };
-  for (std::size_t phase = 0; phase < results.size(); ++phase) {
+  for (std::size_t phase = 0; phase < std::min<std::size_t>(results.size(), kRingPhase); ++phase) {
     std::map<std::pair<int, int>, BothEnds> said;
     for (std::size_t node = 0; node < nodes; ++node) {
       const std::string& text = results[phase].at(node);
@@ -90,7 +124,7 @@ NetworkCheck::Known NetworkCheck::known(const std::vector<CheckNode>& checked, c
         }
         continue;
       }
-      make_unfit(node, format("its answer to the check cannot be read: {}", printable(text.substr(0, 80))));
+      make_unfit(node, unreadable(text));
     }
     for (const auto& [pair, both] : said) {
       const bool are_nodes = pair.first != pair.second && pair.second < static_cast<int>(nodes);
@@ -107,15 +141,18 @@ NetworkCheck::Known NetworkCheck::known(const std::vector<CheckNode>& checked, c
   return out;
 }
 
-int NetworkCheck::phases(const std::vector<CheckNode>& nodes) const {
+int NetworkCheck::phases(const std::vector<CheckNode>& nodes, const protocol::CheckRules& rules) const {
   if (std::ranges::all_of(nodes, &CheckNode::passed)) return 0;
-  return nodes.size() == 1 ? 1 : kPhases;
+  if (nodes.size() == 1) return 1;
+  return static_cast<int>(kRingPhase) + (rules.measures_all ? 1 : 0);
 }
 
 std::vector<std::string> NetworkCheck::orders(std::uint32_t phase, const std::vector<CheckNode>& nodes,
-                                              const std::vector<CheckResults>& earlier) const {
+                                              const std::vector<CheckResults>& earlier,
+                                              const protocol::CheckRules& rules) const {
   if (phase == kSelfPhase) return std::vector<std::string>(nodes.size(), "{}");
   const Known so_far = known(nodes, earlier);
+  if (phase == kRingPhase) return ring_orders(so_far, nodes, rules);
   const std::vector<StageFacts> facts = so_far.facts();
   std::vector<Group> groups;
   if (phase == 1) {
@@ -140,15 +177,7 @@ std::vector<std::string> NetworkCheck::orders(std::uint32_t phase, const std::ve
   for (std::size_t node = 0; node < all.size(); ++node) all[node].rank = static_cast<int>(node);
   const auto order = [&](int node, int with, int after) {
     const auto index = static_cast<std::size_t>(with);
-    const SelfResult& other = so_far.selves[index];
-    std::vector<std::string> at = split(nodes[index].addresses, ' ');
-    if (nodes[index].addresses.empty()) at = {"127.0.0.1", "::1"};
-    all[static_cast<std::size_t>(node)].tests.push_back({.with = with,
-                                                         .name = nodes[index].address,
-                                                         .at = std::move(at),
-                                                         .port = other.port,
-                                                         .key = other.key,
-                                                         .after = after});
+    all[static_cast<std::size_t>(node)].tests.push_back(order_to_meet(with, after, nodes[index], so_far.selves[index]));
   };
   for (const Group& group : groups) {
     const auto tests = tests_of(group);
@@ -159,6 +188,35 @@ std::vector<std::string> NetworkCheck::orders(std::uint32_t phase, const std::ve
   }
   std::vector<std::string> texts;
   std::ranges::transform(all, std::back_inserter(texts), [](const PairOrders& orders) { return text_of(orders); });
+  return texts;
+}
+
+std::vector<std::string> NetworkCheck::ring_orders(const Known& all, const std::vector<CheckNode>& nodes,
+                                                   const protocol::CheckRules& rules) const {
+  const Judgement found = judgement(all);
+  std::vector<std::string> texts;
+  std::vector<int> members;
+  for (int node = 0; node < static_cast<int>(nodes.size()); ++node) {
+    texts.push_back(text_of(PairOrders{.rank = node}));  // nothing to do
+    const NodeVerdict& verdict = found.nodes[static_cast<std::size_t>(node)];
+    const bool trains = verdict.fitness == Fitness::kFit && !(verdict.is_straggler() && rules.excludes_stragglers);
+    if (trains) members.push_back(node);
+  }
+  const int count = static_cast<int>(members.size());
+  if (count < 2) return texts;
+  const auto member = [&](int place) { return members[static_cast<std::size_t>((place + count) % count)]; };
+  const auto neighbour = [&](int place, int turn) {
+    const auto index = static_cast<std::size_t>(member(place));
+    return order_to_meet(member(place), turn, nodes[index], all.selves[index]);
+  };
+  for (int place = 0; place < count; ++place) {
+    texts[static_cast<std::size_t>(member(place))] =
+        text_of(RingOrder{.rank = member(place),
+                          .place = place,
+                          .members = count,
+                          .previous = neighbour(place - 1, ring_turn((place + count - 1) % count, count)),
+                          .next = neighbour(place + 1, ring_turn(place, count))});
+  }
   return texts;
 }
 
@@ -208,6 +266,7 @@ HealthReport NetworkCheck::report(const std::vector<CheckNode>& nodes, const std
                    .bad_links = std::move(found.bad_links),
                    .slow_links = std::move(found.slow_links),
                    .settings = settings_};
+  if (results.size() > kRingPhase) out.all_gather = all_gather_of(results[kRingPhase]);
   std::vector<ClockOffset> offsets;
   for (const PairHealth& pair : out.pairs) {
     if (pair.clock_ms) offsets.push_back({.of = pair.high, .against = pair.low, .ahead_ms = *pair.clock_ms});

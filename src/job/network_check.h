@@ -14,13 +14,15 @@ namespace elastic::job {
 
 // The check of --network-check: each node looks at itself, then meets others in up to three stages (health/judge). The
 // tests of a group follow each other in the same order on each of its nodes, so that none waits for one who waits for it.
+// Where the rules say so, all that are fit then make a ring and measure an all-gather; nobody is judged by it.
 class NetworkCheck : public CheckPlan {
  public:
   explicit NetworkCheck(health::JudgeSettings settings = {}) : settings_(settings) {}
 
-  int phases(const std::vector<CheckNode>& nodes) const override;
+  int phases(const std::vector<CheckNode>& nodes, const protocol::CheckRules& rules) const override;
   std::vector<std::string> orders(std::uint32_t phase, const std::vector<CheckNode>& nodes,
-                                  const std::vector<CheckResults>& earlier) const override;
+                                  const std::vector<CheckResults>& earlier,
+                                  const protocol::CheckRules& rules) const override;
   std::vector<Unfit> unfit(const std::vector<CheckNode>& nodes,
                            const std::vector<CheckResults>& results) const override;
   // What unfit() follows from.
@@ -32,6 +34,8 @@ class NetworkCheck : public CheckPlan {
   struct Known;
   health::Judgement judgement(const Known& all) const;
   Known known(const std::vector<CheckNode>& nodes, const std::vector<CheckResults>& results) const;
+  std::vector<std::string> ring_orders(const Known& all, const std::vector<CheckNode>& nodes,
+                                       const protocol::CheckRules& rules) const;
 
   health::JudgeSettings settings_;
 };

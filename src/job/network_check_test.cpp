@@ -30,6 +30,11 @@ struct Cluster {
                                 .key = format("key{}", node),
                                 .compute_ms = slow.contains(node) ? 30 : 3});
     }
+    if (const auto ring = read_ring_order(order)) {
+      CHECK(ring->rank == node);
+      if (ring_fails.contains(node)) return text_of(RingResult{.why_not = "no answer", .for_others = ring_fails.at(node)});
+      return text_of(RingResult{.ms = 20.0 + node});
+    }
     std::vector<PairResult> results;
     const auto orders = read_pair_orders(order);
     REQUIRE(orders);
@@ -47,9 +52,9 @@ struct Cluster {
   // All phases; what each was ordered is in `ordered`.
   std::vector<CheckResults> run() {
     std::vector<CheckResults> results;
-    const auto phases = static_cast<std::uint32_t>(plan.phases(list));
+    const auto phases = static_cast<std::uint32_t>(plan.phases(list, rules));
     for (std::uint32_t phase = 0; phase < phases; ++phase) {
-      ordered.push_back(plan.orders(phase, list, results));
+      ordered.push_back(plan.orders(phase, list, results, rules));
       REQUIRE(ordered.back().size() == list.size());
       CheckResults answers;
       for (std::size_t node = 0; node < list.size(); ++node) {
@@ -69,6 +74,8 @@ struct Cluster {
   std::set<int> faulty = {};
   std::set<int> slow = {};
   std::set<std::pair<int, int>> cut = {};
+  std::map<int, bool> ring_fails = {};  // in the all-gather, whether for others
+  protocol::CheckRules rules = {};
   std::map<std::pair<std::uint32_t, int>, std::string> says = {};  // instead, by phase and node
   NetworkCheck plan = NetworkCheck();
   std::vector<std::vector<std::string>> ordered = {};
@@ -122,10 +129,10 @@ TEST_CASE("a node alone looks at itself only, and nodes that have all passed bef
   CHECK(one.unfit().empty());
   CHECK(one.ordered.size() == 1);
   for (CheckNode& node : one.list) node.passed = true;
-  CHECK(one.plan.phases(one.list) == 0);
+  CHECK(one.plan.phases(one.list, one.rules) == 0);
   Cluster grown(4);
   for (std::size_t node = 0; node < 3; ++node) grown.list[node].passed = true;
-  CHECK(grown.plan.phases(grown.list) == 4);
+  CHECK(grown.plan.phases(grown.list, grown.rules) == 4);
 }
 
 TEST_CASE("what cannot be read makes its node unfit, and what nobody was asked for is of no account") {
@@ -207,4 +214,90 @@ TEST_CASE("nodes of one rack meet each other first") {
   CHECK(report.pairs[1].low == 1);
   CHECK(report.pairs[1].high == 3);
   for (std::size_t i = 2; i < report.pairs.size(); ++i) CHECK(report.pairs[i].low % 2 != report.pairs[i].high % 2);
+}
+
+TEST_CASE("where that is asked for, all that are fit make a ring in a phase of its own, by rank, and slow ones if they train") {
+  for (const bool excludes : {false, true}) {
+    Cluster cluster(6);
+    cluster.rules = {.excludes_stragglers = excludes, .measures_all = true};
+    cluster.faulty = {2};
+    cluster.slow = {4};
+    const auto results = cluster.run();
+    REQUIRE(cluster.ordered.size() == 5);
+    const std::vector<int> members = excludes ? std::vector{0, 1, 3, 5} : std::vector{0, 1, 3, 4, 5};
+    const std::size_t count = members.size();
+    for (std::size_t place = 0; place < count; ++place) {
+      const int before = members[(place + count - 1) % count], after = members[(place + 1) % count];
+      const auto order = read_ring_order(cluster.ordered[4][static_cast<std::size_t>(members[place])]);
+      REQUIRE(order);
+      CHECK(order->rank == members[place]);
+      CHECK(order->place == static_cast<int>(place));
+      CHECK(order->members == static_cast<int>(count));
+      CHECK(order->next == PairOrder{.with = after,
+                                     .name = format("node{}", after),
+                                     .at = {format("10.0.0.{}", after + 1)},
+                                     .port = static_cast<std::uint16_t>(4000 + after),
+                                     .key = format("key{}", after),
+                                     .after = order->next.after});
+      CHECK(order->previous.with == before);
+      CHECK(order->previous.key == format("key{}", before));
+      CHECK(order->previous.after != order->next.after);
+      CHECK(read_ring_order(cluster.ordered[4][static_cast<std::size_t>(after)])->previous.after == order->next.after);
+    }
+    for (const int idle : excludes ? std::vector{2, 4} : std::vector{2}) {
+      CHECK(cluster.ordered[4][static_cast<std::size_t>(idle)] == text_of(PairOrders{.rank = idle}));
+    }
+    const HealthReport report = cluster.plan.report(cluster.list, results);
+    REQUIRE(report.all_gather);
+    CHECK(report.all_gather->nodes == static_cast<int>(count));
+    CHECK(report.all_gather->ms == 25.0);
+    CHECK(report.all_gather->why_not == "");
+    CHECK(report.pairs.back().stage < 4);
+    CHECK(cluster.unfit() == Ints{2, 4});
+  }
+}
+
+TEST_CASE("nobody is left out for an all-gather that fails, and who failed by itself says why") {
+  Cluster cluster(4);
+  cluster.rules.measures_all = true;
+  const auto why_not = [&] {
+    cluster.ordered.clear();
+    const auto results = cluster.run();
+    CHECK(cluster.plan.unfit(cluster.list, results).empty());
+    const HealthReport report = cluster.plan.report(cluster.list, results);
+    REQUIRE(report.all_gather);
+    CHECK(report.all_gather->nodes == 4);
+    CHECK(!report.all_gather->ms);
+    return report.all_gather->why_not;
+  };
+  cluster.ring_fails = {{1, true}, {2, true}};
+  CHECK(why_not() == "node 1: no answer");
+  cluster.ring_fails = {{0, true}, {1, true}, {2, false}, {3, true}};
+  CHECK(why_not() == "node 2: no answer");
+  cluster.ring_fails = {{0, true}, {3, false}, {2, false}};
+  CHECK(why_not() == "node 2: no answer");
+  cluster.says[{4, 1}] = "<html>";
+  CHECK(why_not() == "node 1: its answer to the check cannot be read: <html>");
+  cluster.says[{4, 1}] = text_of(RingResult{});
+  CHECK(why_not() == "node 1: it said nothing of it");
+}
+
+TEST_CASE("a ring is made of two nodes at least, and only where it is asked for") {
+  Cluster none(3);
+  CHECK(!none.plan.report(none.list, none.run()).all_gather);
+  Cluster one(3);
+  one.rules.measures_all = true;
+  for (const int ill : {0, 2}) one.says[{0, ill}] = text_of(SelfResult{.unfit = "its product was wrong"});
+  const auto results = one.run();
+  REQUIRE(one.ordered.size() == 5);
+  for (int node = 0; node < 3; ++node) {
+    CHECK(one.ordered[4][static_cast<std::size_t>(node)] == text_of(PairOrders{.rank = node}));
+  }
+  CHECK(!one.plan.report(one.list, results).all_gather);
+  Cluster alone(1);
+  alone.rules.measures_all = true;
+  alone.run();
+  CHECK(alone.ordered.size() == 1);
+  for (CheckNode& node : none.list) node.passed = true;
+  CHECK(none.plan.phases(none.list, {.measures_all = true}) == 0);
 }

@@ -213,6 +213,7 @@ template <class A> void fields(A& a, Of<A, CheckRules>& v) {
   a("when", v.when);
   a("excludes_stragglers", v.excludes_stragglers);
   a("only", v.only);
+  a("measures_all", v.measures_all);
 }
 template <class A> void fields(A& a, Of<A, AgentFacts>& v) {
   a("incarnation", v.incarnation);
@@ -561,14 +562,14 @@ class RecordedCheck : public CheckPlan {
   RecordedCheck(std::unique_ptr<CheckPlan> plan, std::function<void(std::string line)> write)
       : plan_(std::move(plan)), write_(std::move(write)) {}
 
-  int phases(const std::vector<CheckNode>& nodes) const override {
-    const int answer = plan_->phases(nodes);
+  int phases(const std::vector<CheckNode>& nodes, const CheckRules& rules) const override {
+    const int answer = plan_->phases(nodes, rules);
     write_(recording_line(CheckPhases{answer}));
     return answer;
   }
   std::vector<std::string> orders(std::uint32_t phase, const std::vector<CheckNode>& nodes,
-                                  const std::vector<CheckResults>& earlier) const override {
-    std::vector<std::string> answer = plan_->orders(phase, nodes, earlier);
+                                  const std::vector<CheckResults>& earlier, const CheckRules& rules) const override {
+    std::vector<std::string> answer = plan_->orders(phase, nodes, earlier, rules);
     write_(recording_line(CheckOrders{answer}));
     return answer;
   }

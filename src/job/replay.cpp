@@ -31,12 +31,12 @@ class Replay::Answers : public CheckPlan {
  public:
   explicit Answers(Replay& replay) : replay_(replay) {}
 
-  int phases(const std::vector<CheckNode>&) const override {
+  int phases(const std::vector<CheckNode>&, const protocol::CheckRules&) const override {
     const auto answer = take<CheckPhases>("how many phases it has");
     return answer ? answer->phases : 0;
   }
   std::vector<std::string> orders(std::uint32_t, const std::vector<CheckNode>& nodes,
-                                  const std::vector<CheckResults>&) const override {
+                                  const std::vector<CheckResults>&, const protocol::CheckRules&) const override {
     auto answer = take<CheckOrders>("what its orders are");
     if (answer && answer->orders.size() != nodes.size()) {
       wrong(format("the check has {} for {}", counted(answer->orders.size(), "order", "orders"),

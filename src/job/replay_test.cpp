@@ -64,9 +64,11 @@ std::string failing_job() {
 // Finds node 1 unfit the first time.
 class OnceUnfit : public CheckPlan {
  public:
-  int phases(const std::vector<CheckNode>& nodes) const override { return nodes[0].passed ? 0 : 2; }
+  int phases(const std::vector<CheckNode>& nodes, const CheckRules&) const override {
+    return nodes[0].passed ? 0 : 2;
+  }
   std::vector<std::string> orders(std::uint32_t phase, const std::vector<CheckNode>& nodes,
-                                  const std::vector<CheckResults>&) const override {
+                                  const std::vector<CheckResults>&, const CheckRules&) const override {
     return std::vector<std::string>(nodes.size(), format("do {}", phase));
   }
   std::vector<Unfit> unfit(const std::vector<CheckNode>&, const std::vector<CheckResults>&) const override {

@@ -45,6 +45,14 @@ bool is_worth_a_word(const health::HealthReport& report) {
          });
 }
 
+// Somebody has asked for a measurement: it is told whatever the level, and does not depend on what else is found.
+void tell_all_gather(const health::HealthReport& report) {
+  const health::AllGather& gather = *report.all_gather;
+  if (!gather.ms) return log::warning("all_gather", health::all_gather_sentence(report));
+  log::answer("all_gather", health::all_gather_sentence(report));
+  log::info("node_check", health::allgather_line(gather.nodes, report.exchange_bytes, *gather.ms));
+}
+
 std::string write_file(const std::string& path, const std::string& text) {
   std::FILE* file = std::fopen(path.c_str(), "we");
   if (file == nullptr) return errno_text(errno);
@@ -70,6 +78,7 @@ void CheckReporter::judged(const std::string& job, const job::CheckJudged& check
   if (report.nodes.size() <= kNodesInALine) {
     for (const std::string& line : health::dlrover_lines(report)) log::info("node_check", line);
   }
+  if (report.all_gather) tell_all_gather(report);
   if (!page_.empty()) write(page_, health::health_page(report));
   if (!logs_ || (logs_->is_temporary() && !is_news)) return;
   write(logs_->path() + "/health.json", health::health_json(report));

@@ -29,6 +29,7 @@ CheckRunner::CheckRunner(net::Loop& loop, const LaunchSettings& settings, Handle
 void CheckRunner::carry_out(const agent::CheckNode& order) {
   asked_ = order;
   tests_.clear();
+  is_ring_ = false;
   order.phase == kSelfPhase ? begin(order) : ask(order);
 }
 
@@ -53,16 +54,22 @@ void CheckRunner::begin(const agent::CheckNode&) {
 }
 
 void CheckRunner::ask(const agent::CheckNode& order) {
-  const auto orders = health::read_pair_orders(order.order);
-  if (!orders) return answer(health::text_of(std::vector<health::PairResult>{}));
-  tests_ = orders->tests;
+  std::vector<health::PairOrder> meetings;
+  if (const auto ring = health::read_ring_order(order.order)) {
+    is_ring_ = true;
+    meetings = {ring->previous, ring->next};
+  } else if (const auto orders = health::read_pair_orders(order.order)) {
+    meetings = tests_ = orders->tests;
+  } else {
+    return answer(health::text_of(std::vector<health::PairResult>{}));
+  }
   if (!channel_) return failed("its check process is not there");
   const std::string line = order.order + "\n";
   const auto sent = ::send(channel_.get(), line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent != static_cast<ssize_t>(line.size())) return failed("its check process takes no orders");
   const health::ProbeSettings times = probe_settings(settings_.worker.environment, settings_.node.local_world_size);
-  std::int64_t limit_ms = kGraceMs;
-  for (const health::PairOrder& test : tests_) limit_ms += times.connect_ms + test.after * times.busy_ms + times.test_ms;
+  std::int64_t limit_ms = kGraceMs + times.test_ms * (is_ring_ ? 1 : static_cast<std::int64_t>(tests_.size()));
+  for (const health::PairOrder& meeting : meetings) limit_ms += times.connect_ms + meeting.after * times.busy_ms;
   deadline_.start(limit_ms, [this, limit_ms] { failed(format("its check process did not answer within {} s", limit_ms / 1000)); });
 }
 
@@ -102,6 +109,7 @@ void CheckRunner::failed(const std::string& why) {
   if (!asked_) return;
   log::info("check", format("the check of this node failed: {}", why));
   if (asked_->phase == kSelfPhase) return answer(health::text_of(health::SelfResult{.unfit = why}));
+  if (is_ring_) return answer(health::text_of(health::RingResult{.why_not = why}));
   std::vector<health::PairResult> results;
   for (const health::PairOrder& test : tests_) results.push_back({.with = test.with, .why_not = why});
   answer(health::text_of(results));

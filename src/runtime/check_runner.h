@@ -50,6 +50,7 @@ class CheckRunner {
   std::string line_;  // that is being read
   std::optional<agent::CheckNode> asked_;
   std::vector<health::PairOrder> tests_;  // that were asked for, of a phase of pairs
+  bool is_ring_ = false;                  // a ring was asked for
 };
 
 }  // namespace elastic::runtime

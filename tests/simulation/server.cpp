@@ -15,12 +15,13 @@ namespace {
 class PlannedCheck : public job::CheckPlan {
  public:
   explicit PlannedCheck(int phases) : phases_(phases) {}
-  int phases(const std::vector<job::CheckNode>& nodes) const override {
+  int phases(const std::vector<job::CheckNode>& nodes, const protocol::CheckRules&) const override {
     const bool all_passed = std::ranges::all_of(nodes, [](const job::CheckNode& node) { return node.passed; });
     return all_passed ? 0 : phases_;
   }
   std::vector<std::string> orders(std::uint32_t phase, const std::vector<job::CheckNode>& nodes,
-                                  const std::vector<job::CheckResults>& earlier) const override {
+                                  const std::vector<job::CheckResults>& earlier,
+                                  const protocol::CheckRules&) const override {
     std::vector<std::string> orders;
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
       if (earlier.size() != phase) return {};

@@ -3,6 +3,8 @@
 import json
 import re
 
+import pytest
+
 from test_many_nodes import environments, job  # noqa: F401 (a fixture)
 
 FAULTY = "This node failed the node-check procedure(mat-mul + comm) before training: "
@@ -97,3 +99,51 @@ def test_a_node_that_is_left_out_has_an_exit_code_of_its_own_where_codes_are_han
     nodes.append(job.node("--network-check", "--propagate-exit-code", nnodes="2:3", script_arguments=["0"],
                           env={"MOCK_ERR_RANK": "0"}))
     assert codes(nodes) == [0, 0, 69]
+
+
+# --- --comm-perf-test, all nodes at once
+
+def test_with_comm_perf_test_the_all_gather_of_all_nodes_is_measured_and_told(job, tmp_path):  # noqa: F811
+    logs = tmp_path / "logs"
+    page = tmp_path / "page.html"
+    nodes = job.nodes(3, "--network-check", "--comm-perf-test", f"--log-dir={logs}", f"--health-report={page}",
+                      nnodes="3", script_arguments=["0"])
+    assert codes(nodes) == [0, 0, 0]
+    assert all(each["WORLD_SIZE"] == "3" for node in nodes for each in environments(node, 1))
+    written, = logs.glob("*/health.json")
+    report = json.loads(written.read_text())
+    found = report["all_gather"]
+    assert (found["world"], found["bytes"], found["why_not"]) == (3, 2 * 1024 * 1024, "")
+    assert len(report["phase_ms"]) == 5 and found["ms"] > 0
+    seconds = found["ms"] / 1000
+    assert found["algobw_gbps"] == pytest.approx(3 * found["bytes"] / seconds / 1e9)
+    assert found["busbw_gbps"] == pytest.approx(found["algobw_gbps"] * 2 / 3)
+    told = nodes[0].stderr.text
+    line = re.search(r"^elastic-run: (all-gather of 3 nodes over TCP, 2 MiB each: .* busbw \S+ GB/s)$", told, re.M)
+    assert line, told
+    assert line.group(1) in page.read_text()
+    # DLRover's line, with its formula: GiB/s, and the bytes of one rank.
+    theirs = re.search(r"AllGather Perf: world size = 3, algobw=(\S+) GB/s, busbw=(\S+) GB/s\.", told)
+    assert theirs, told
+    algobw = found["bytes"] / 2**30 / seconds
+    assert [float(each) for each in theirs.groups()] == pytest.approx([algobw, algobw * 2 / 3], abs=0.006)
+    assert not any("all-gather of" in node.stderr.text for node in nodes[1:])
+
+
+def test_precheck_2_measures_too_and_is_told_at_the_default_log_level(job):  # noqa: F811
+    nodes = [job.elastic_run.start("--precheck=2", "--nnodes=2", f"--rdzv-endpoint=127.0.0.1:{job.port}",
+                                   "--rdzv-backend=c10d", "--rdzv-id=job", "--no-python", "true") for _ in range(2)]
+    results = [node.wait() for node in nodes]
+    assert [result.returncode for result in results] == [0, 0], results
+    assert sorted(result.stderr.count("all-gather of 2 nodes over TCP") for result in results) == [0, 1], results
+    assert not any("AllGather Perf" in result.stderr for result in results), results
+
+
+def test_comm_perf_test_measures_nothing_without_a_check_or_alone_and_says_so(elastic_run):
+    for arguments, why in ((["--comm-perf-test"], "only a check measures, and there is none; it is ignored"),
+                           (["--comm-perf-test", "--network-check"], "one node alone has no other"),
+                           (["--precheck=2"], "one node alone has no other")):
+        result = elastic_run(*arguments, "--no-python", "true")
+        assert result.returncode == 0
+        assert f"elastic-run: warning: {arguments[0]}: {why}" in result.stderr, result
+        assert "all-gather" not in result.stderr.replace("an all-gather", ""), result

@@ -70,6 +70,19 @@ def test_a_bad_link_between_two_good_nodes_is_named_as_a_link_and_all_train(host
     assert re.search(r"link between node \d \(node[12]\) and node \d \(node[12]\)", told), told
 
 
+def test_an_all_gather_that_cannot_be_made_is_told_with_its_reason_and_all_train(hosts):
+    made = hosts(3)
+    made[1].cut_off_from(made[2])
+    nodes = hosts.start_all(made, "--comm-perf-test", nnodes="3", script_arguments=["0"])
+    assert codes(nodes) == [0, 0, 0]
+    told = nodes[0].stderr.text
+    failed = re.search(r"warning: the all-gather of 3 nodes over TCP failed \(node (\d): node (\d): (.*)\); nobody is left out", told)
+    assert failed, told
+    names = {re.search(rf"node {rank} \((\w+)\)", told).group(1) for rank in failed.groups()[:2]}
+    assert names == {"node1", "node2"}, told
+    assert "AllGather Perf" not in told
+
+
 def test_a_node_whose_packets_get_lost_is_named(hosts):
     made = hosts(4)
     made[3].lose_packets()
