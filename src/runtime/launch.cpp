@@ -169,7 +169,7 @@ void serve_the_others(net::Loop& loop, CoordinatorServer& server) {
   patience.start(kOthersMs, [&] {
     if (server.jobs() == 0) return;
     log::answer("serves_others",
-                format("this node's job is over; it serves {} other job{} of its endpoint until {} over",
+                format("this node's part is over; it serves {} job{} of its endpoint until {} over",
                        server.jobs(), server.jobs() == 1 ? "" : "s", server.jobs() == 1 ? "that is" : "they are"),
                 {{"jobs", static_cast<std::int64_t>(server.jobs())}});
   });

@@ -1,4 +1,4 @@
-"""The manual page, docs/command-line.md and --help against the table of flags."""
+"""The manual page, docs/command-line.md and --help against the table of flags; docs/health.md against that of findings."""
 
 import json
 import os
@@ -117,3 +117,27 @@ def test_the_completion_for_bash_is_clean_for_shellcheck(tmp_path):
     script.write_text(run(BINARY, "--print-completion", "bash").stdout)
     result = run("shellcheck", "--shell=bash", script)
     assert (result.returncode, result.stdout) == (0, "")
+
+
+def host_thresholds():
+    """The rows of docs/health.md that health/host/thresholds.h asks for."""
+    text = (ROOT / "health/host/thresholds.h").read_text()
+    words = r'((?:"[^"]*"\s*)+)'
+    found = re.findall(rf"HostThreshold{{HostRule::(k\w+),\s*{words},\s*{words},\s*([\d.]+),\s*{words},\s*"
+                       rf"Severity::k(\w+),\s*{words}}}", text)
+    rules = re.findall(r"k\w+", re.search(r"enum class HostRule {(.*?)}", text, re.DOTALL).group(1))
+    assert [rule for rule, *_ in found] == rules, "a row of the table that this test cannot read"
+    swapped_out = re.search(r"kSwappedOutGib = (\d+);", text).group(1)
+    rows = []
+    for _, name, when, limit, unit, severity, remedy in found:
+        name, when, unit, remedy = ("".join(re.findall('"([^"]*)"', each)) for each in (name, when, unit, remedy))
+        if name == "swap":
+            assert f"more than {swapped_out} GiB swapped out" in when
+        told = " ".join(filter(None, [when, "" if limit == "0" else limit, unit]))
+        rows.append(f"| `{name}` | {told} | {severity.lower()} | {remedy} |")
+    return rows
+
+
+def test_the_host_findings_in_docs_are_those_of_the_table():
+    shown = re.search(r"^\| name \| told if \|.*\n\|[-|]+\n((?:\|.*\n)+)", (ROOT / "docs/health.md").read_text(), re.MULTILINE)
+    assert shown.group(1).splitlines() == host_thresholds()

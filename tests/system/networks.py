@@ -62,12 +62,21 @@ class Host:
         self._port_state("disabled")
 
     def slow_down(self, megabits):
-        """What it sends goes out at so many 10^6 bits a second, a burst of 64 KiB excepted."""
-        self._tc("tbf", "rate", f"{megabits}mbit", "burst", "64kb", "latency", "500ms")
+        """What it sends goes out at so many 10^6 bits a second, a burst of 256 KiB excepted."""
+        self._tc("tbf", "rate", f"{megabits}mbit", "burst", "256kb", "latency", "500ms")
 
     def lose_packets(self):
         """Of what it sends quickly much gets lost: its queue has room for two packets."""
         self._tc("tbf", "rate", "100mbit", "burst", "3200", "limit", "3200")
+
+    def drop_large_packets(self):
+        """Of what it sends only small packets arrive, as where a switch takes none of its size; nobody is told."""
+        self._tc("tbf", "rate", "100mbit", "burst", "1000", "limit", "1mb")
+
+    def let_all_through(self):
+        """The end of what its queue was told to do."""
+        subprocess.run(["tc", "-n", self.namespace, "qdisc", "delete", "dev", "eth0", "root"],
+                       check=True, capture_output=True)
 
     def cut_off_from(self, other):
         """What it sends to the other host gets nowhere, which nobody is told."""

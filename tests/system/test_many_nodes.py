@@ -133,7 +133,7 @@ def test_a_second_job_is_served_at_the_endpoint_and_the_host_stays_for_it(job):
     first.wait_for_line("this node hosts the coordinator")
     second = job.node("--rdzv-id=other", nnodes="1:2")
     environments(second, 1)
-    first.wait_for_line("this node's job is over; it serves 1 other job of its endpoint until that is over")
+    first.wait_for_line("this node's part is over; it serves 1 job of its endpoint until that is over")
     assert alive(first.pid)
     second.send_signal(signal.SIGTERM)
     assert second.wait().returncode == 1
