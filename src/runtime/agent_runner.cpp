@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -74,6 +75,9 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                      [this](int signal) {
                        if (signal == SIGWINCH) return output_.resize();
                        if (signal == SIGCONT) output_.show_status();
+                       const bool is_end = std::ranges::find(settings_.signals, signal) != settings_.signals.end() &&
+                                           !settings_.node.forward_signals.contains(signal);
+                       if (on_signal_ && is_end) return on_signal_();
                        happened(agent::SignalReceived{signal});
                      },
                  .on_lost = [this] { happened(agent::GuardianLost{}); }}),

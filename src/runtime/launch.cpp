@@ -162,8 +162,10 @@ End run_alone(net::Loop& loop, const LaunchSettings& settings, RecordingFile* re
   return end;
 }
 
-// Serves those that are still here: what they are to hear of our job may be on its way, and other jobs go on.
-void serve_the_others(net::Loop& loop, CoordinatorServer& server) {
+// Serves those that are still here: what they are to hear of our job may be on its way, and other jobs go on. Until it
+// is told to end.
+void serve_the_others(net::Loop& loop, AgentRunner& agent) {
+  CoordinatorServer& server = *agent.server();
   if (server.is_idle()) return;
   net::Timer patience(loop);
   patience.start(kOthersMs, [&] {
@@ -174,7 +176,9 @@ void serve_the_others(net::Loop& loop, CoordinatorServer& server) {
                 {{"jobs", static_cast<std::int64_t>(server.jobs())}});
   });
   server.on_idle([&] { loop.stop(); });
+  agent.on_signal([&] { loop.stop(); });
   loop.run();
+  agent.on_signal({});
   server.on_idle({});
 }
 
@@ -216,7 +220,7 @@ End run_with_others(net::Loop& loop, const LaunchSettings& settings, RecordingFi
   agent.begin();
   loop.run();
   if (agent.server() != nullptr) {
-    serve_the_others(loop, *agent.server());
+    serve_the_others(loop, agent);
     withdraw(loop, agent);
   }
   return end;

@@ -140,6 +140,18 @@ def test_a_second_job_is_served_at_the_endpoint_and_the_host_stays_for_it(job):
     assert first.wait().returncode == 0
 
 
+def test_a_host_that_serves_other_jobs_ends_when_it_is_told_to(job):
+    first = job.node(nnodes="1:2", script_arguments=["0"])
+    first.wait_for_line("this node hosts the coordinator")
+    second = job.node("--rdzv-id=other", nnodes="1:2")
+    environments(second, 1)
+    first.wait_for_line("this node's part is over")
+    first.send_signal(signal.SIGTERM)
+    assert first.wait().returncode == 0  # its own job's
+    second.send_signal(signal.SIGTERM)
+    assert second.wait().returncode == 1
+
+
 def test_nodes_may_come_before_the_coordinator_which_may_be_alone(job):
     nodes = [job.node(nnodes="2", conf="is_host=0", script_arguments=["0"]) for _ in range(2)]
     for each in nodes:
