@@ -491,6 +491,24 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .more = "Nodes of one name meet each other first, then nodes of other racks, and ways between racks are held to "
              "each other alone. By default what the environment has as scheduling/rack-id, DLRover's variable."},
 
+    {.id = FlagId::kHealthHook,
+     .name = "health-hook",
+     .family = kOurs,
+     .group = kNodeCheck,
+     .metavar = "CMD",
+     .help = "with --network-check: a check of yours for this host",
+     .more = "By /bin/sh -c, once in each check, with the workers' environment. What it finds it writes to stdout, as a "
+             "JSON line {\"severity\": \"note\", \"warning\" or \"fatal\", \"what\": \"...\"}; an exit status but 0 "
+             "without such a line is fatal, and so is one that takes more than 30 s."},
+    {.id = FlagId::kCheckProbe,
+     .name = "check-probe",
+     .family = kOurs,
+     .group = kNodeCheck,
+     .metavar = "CMD",
+     .help = "with --network-check: test pairs by your program",
+     .more = "By /bin/sh -c, once for each worker of the two, with the workers' variables for these. Each that is fine "
+             "writes /tmp/dlrover/network_check/LOCAL_RANK.txt, {\"time\": SECONDS}, as DLRover's probes do. "
+             "NETWORK_CHECK_TIMEOUT is how many seconds it may take (180). To be given to all nodes."},
     {.id = FlagId::kHealthReport,
      .name = "health-report",
      .family = kOurs,

@@ -71,6 +71,8 @@ enum class FlagId : unsigned char {
   kPrecheck,
   kCheckOnly,
   kNodeGroup,
+  kHealthHook,
+  kCheckProbe,
   kHealthReport,
   // Taken for compatibility
   kMonitorInterval,

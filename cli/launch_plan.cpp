@@ -139,6 +139,8 @@ void Planner::plan_check() {
     warn(format("{}: one node alone has no other to measure the way to", flags_.input(asked)));
   }
   check.measures_all = measures;
+  plan_.settings.health_hook = flags_.text(FlagId::kHealthHook);
+  plan_.settings.check_probe = flags_.text(FlagId::kCheckProbe);
   plan_.settings.health_report = flags_.text(FlagId::kHealthReport);
   check.only = flags_.on(FlagId::kCheckOnly);
   plan_.settings.node.group = flags_.text(FlagId::kNodeGroup);
@@ -146,6 +148,11 @@ void Planner::plan_check() {
   entry("check", format("{}{}{}", check.only ? "and nothing else" : policy,
                         check.excludes_stragglers ? "; stragglers are left out" : "",
                         measures ? "; an all-gather of all nodes is measured" : ""), origin);
+  for (const FlagId id : {FlagId::kHealthHook, FlagId::kCheckProbe}) {
+    const std::string_view command = flags_.text(id);
+    const char* name = id == FlagId::kHealthHook ? "health hook" : "check probe";
+    if (!command.empty()) entry(name, printable(command, 4096), flags_.origin_text(id));
+  }
 }
 
 Status Planner::plan_nodes() {

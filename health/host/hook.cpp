@@ -80,7 +80,9 @@ std::vector<Finding> hook_findings(std::string_view command, const HookEnd& end,
   const std::string name = printable(command, kCommandBytes);
   Said said = read_output(output, name);
   std::string how;
-  if (end.timed_out_after_s) {
+  if (!end.why_not_started.empty()) {
+    how = "was not started: " + printable(end.why_not_started, kHookTextBytes);
+  } else if (end.timed_out_after_s) {
     how = format("did not end in {} s", *end.timed_out_after_s);
   } else if (end.status.signal != 0) {
     how = end.status.text();

@@ -24,12 +24,13 @@ inline constexpr std::size_t kHookTextBytes = 400;
 struct HookEnd {
   ExitStatus status = {};
   std::optional<std::int64_t> timed_out_after_s = {};  // it was ended then, and `status` says nothing
+  std::string why_not_started = {};                         // empty: it was started
 };
 
 // The last line of its output that is a JSON object, {"severity": "note", "warning" or "fatal", "what": "...", "where":
 // "...", "remedy": "..."} or {"findings": [such objects]}, is taken over, and the exit status is then the hook's own
-// affair. Without a finding an exit status but 0 is fatal. A hook that was killed or did not end in time is, whatever
-// it has written.
+// affair. Without a finding an exit status but 0 is fatal. A hook that was killed, did not end in time or
+// could not be started is, whatever it has written.
 std::vector<Finding> hook_findings(std::string_view command, const HookEnd& end, std::string_view output);
 
 }  // namespace elastic::health

@@ -319,6 +319,13 @@ std::vector<Finding> judge_host(const HostFacts& before, const HostFacts& after,
   return HostJudge(before, after, needs).judge();
 }
 
+std::vector<Finding> ToldFindings::new_ones(std::vector<Finding> found) {
+  const auto key = [](const Finding& finding) { return std::tuple(finding.severity, finding.where, finding.remedy); };
+  std::erase_if(found, [&](const Finding& finding) { return told_.contains(key(finding)); });
+  for (const Finding& finding : found) told_.insert(key(finding));
+  return found;
+}
+
 std::vector<NodeFinding> clock_findings(const std::vector<ClockOffset>& offsets) {
   Neighbours neighbours;
   for (const ClockOffset& offset : offsets) {

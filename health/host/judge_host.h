@@ -1,6 +1,8 @@
 #pragma once
 
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "health/host/facts.h"
@@ -20,6 +22,17 @@ struct HostNeeds {
 // `before` and `after` the check: what counts up is told if it rose meanwhile, all else as it is after. What is not
 // known is not judged.
 std::vector<Finding> judge_host(const HostFacts& before, const HostFacts& after, const HostNeeds& needs);
+
+// What was told of a host in a check that looks at it more than once.
+class ToldFindings {
+ public:
+  // Those of judge_host() that were not told before, if only with another figure. From now on they were.
+  std::vector<Finding> new_ones(std::vector<Finding> found);
+
+ private:
+  // The severity and the remedy say by which rule, the place says of what.
+  std::set<std::tuple<Severity, std::string, std::string>> told_;
+};
 
 // How far the wall clock of one node is ahead of another's, as one of the two has found.
 struct ClockOffset {

@@ -355,3 +355,25 @@ TEST_CASE("offsets that no clock can have, or of a node to itself, count for not
   CHECK(clock_findings({{0, 1, none}, {1, 2, endless}, {2, 3, -endless}, {3, 4, 1e300}, {4, 4, 5000}}).empty());
   CHECK(clock_findings({{-1, 2147483647, 5000}}).size() == 2);
 }
+
+TEST_CASE("of a host that is looked at again only what is new is told, and nothing twice for another figure") {
+  const HostFacts before = good_host();
+  ToldFindings told;
+  CHECK(told.new_ones(judge_host(before, before, kFourWorkers)).empty());
+  HostFacts now = before;
+  const auto errors_of = [&now](const std::string& name) -> std::uint64_t& {
+    return *std::ranges::find(now.interfaces, name, &NetworkInterface::name)->errors;
+  };
+  errors_of("eth0") += 3;
+  const auto first = told.new_ones(judge_host(before, now, kFourWorkers));
+  REQUIRE(first.size() == 1);
+  CHECK(first[0].what == "eth0 counted 3 errors during the check, wanted 0");
+  errors_of("eth0") += 4;
+  CHECK(told.new_ones(judge_host(before, now, kFourWorkers)).empty());
+  errors_of("eth1") += 1;
+  now.shm->free_bytes = 0;
+  const auto later = told.new_ones(judge_host(before, now, kFourWorkers));
+  REQUIRE(later.size() == 2);
+  CHECK(later[0].severity == Severity::kFatal);
+  CHECK(later[1].where == "eth1");
+}

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 #include <string>
@@ -77,12 +78,10 @@ class Channel {
   bool has_failed_ = false;
 };
 
-SelfResult self_result(const Result<Listener>& listener, const ProbeSettings& settings) {
-  SelfResult self;
-  if (settings.look_at_host) self.findings = settings.look_at_host();
-  for (const Finding& finding : self.findings) {
-    if (finding.severity == Severity::kFatal && self.unfit.empty()) self.unfit = finding.what;
-  }
+bool is_external(const ProbeSettings& settings) { return !settings.external.command.empty(); }
+
+SelfResult self_result(const Result<Listener>& listener, std::uint16_t master_port, const ProbeSettings& settings) {
+  SelfResult self{.master_port = master_port};
   const auto note = [&self](const Attempt<double>& measured) {
     if (!measured && self.unfit.empty()) self.unfit = measured.error();
     return measured ? std::optional(*measured) : std::nullopt;
@@ -95,7 +94,17 @@ SelfResult self_result(const Result<Listener>& listener, const ProbeSettings& se
   }
   self.compute_ms = note(measure_compute());
   self.memory_gbps = note(measure_memory());
+  if (is_external(settings) && master_port == 0 && self.unfit.empty()) self.unfit = "no port is free for the external probe";
+  if (settings.look_at_host) self.findings = settings.look_at_host();
+  const auto fatal = std::ranges::find(self.findings, Severity::kFatal, &Finding::severity);
+  if (fatal != self.findings.end()) self.unfit = fatal->what;
   return self;
+}
+
+// By which a test is made: the same at both ends.
+std::string mismatch(const PairOrder& order, const ProbeSettings& settings) {
+  if ((order.master_port != 0) == is_external(settings)) return {};
+  return is_external(settings) ? "the other node has no --check-probe" : "the other node has a --check-probe, and this one none";
 }
 
 Attempt<UniqueFd> connection_with(Listener& listener, int rank, const PairOrder& order, const ProbeSettings& settings) {
@@ -104,27 +113,31 @@ Attempt<UniqueFd> connection_with(Listener& listener, int rank, const PairOrder&
                            : connect_to_peer(rank, order, settings.connect_ms, turn);
 }
 
-Attempt<ExchangeFigures> meet(Listener& listener, int rank, const PairOrder& order, const ProbeSettings& settings) {
+Attempt<PairResult> meet(Listener& listener, MasterPort& master_port, int rank, const PairOrder& order,
+                         const ProbeSettings& settings) {
   const Attempt<UniqueFd> connection = connection_with(listener, rank, order, settings);
   if (!connection) return std::unexpected(connection.error());
-  return exchange(connection->get(), rank, order.with, settings.exchange, Deadline(settings.test_ms));
+  const Deadline deadline(settings.test_ms);
+  if (is_external(settings)) {
+    const auto ms = run_external(settings.external, connection->get(), rank, order, master_port, deadline);
+    if (!ms) return std::unexpected(ms.error());
+    return PairResult{.with = order.with, .ms = *ms};
+  }
+  const auto figures = exchange(connection->get(), rank, order.with, settings.exchange, deadline);
+  if (!figures) return std::unexpected(figures.error());
+  return PairResult{
+      .with = order.with, .ms = figures->ms, .latency_us = figures->latency_us, .clock_ms = figures->clock_ms};
 }
 
-PairResult make_test(Result<Listener>& listener, int rank, const PairOrder& order, const ProbeSettings& settings) {
-  PairResult result{.with = order.with};
-  if (!listener) {
-    result.why_not = listener.error().text();
-  } else if (rank == order.with) {
-    result.why_not = "a node makes no test with itself";
-  } else if (const Attempt<ExchangeFigures> figures = meet(*listener, rank, order, settings); !figures) {
-    result.why_not = figures.error();
-  } else if (!settings.mock_error) {
-    result.ms = figures->ms;
-    result.latency_us = figures->latency_us;
-    result.clock_ms = figures->clock_ms;
-  }
-  if (settings.mock_error) result.why_not = "MOCK_ERR_RANK";
-  return result;
+PairResult make_test(Result<Listener>& listener, MasterPort& master_port, int rank, const PairOrder& order,
+                     const ProbeSettings& settings) {
+  const auto failed = [&order](std::string why) { return PairResult{.with = order.with, .why_not = std::move(why)}; };
+  if (!listener) return failed(listener.error().text());
+  if (rank == order.with) return failed("a node makes no test with itself");
+  if (std::string why = mismatch(order, settings); !why.empty()) return failed(std::move(why));
+  Attempt<PairResult> result = meet(*listener, master_port, rank, order, settings);
+  if (settings.mock_error) return failed("MOCK_ERR_RANK");
+  return result ? std::move(*result) : failed(result.error());
 }
 
 // All neighbours are met in the order of turns, which is such that none waits for one who waits for it; also where
@@ -161,17 +174,19 @@ RingResult make_ring(Result<Listener>& listener, const RingOrder& order, const P
 int run_probe(int channel, const ProbeSettings& settings) {
   Channel lines(channel);
   Result<Listener> listener = Listener::open(make_key());
-  if (!lines.write_line(text_of(self_result(listener, settings)))) return lines.exit_status();
+  MasterPort master_port = is_external(settings) ? MasterPort::open() : MasterPort();
+  if (!lines.write_line(text_of(self_result(listener, master_port.number(), settings)))) return lines.exit_status();
   while (const std::optional<std::string> line = lines.read_line()) {
     if (const std::optional<RingOrder> ring = read_ring_order(*line)) {
       if (!lines.write_line(text_of(make_ring(listener, *ring, settings)))) break;
       continue;
     }
-    std::vector<PairResult> results;
+    PairResults results;
     if (const std::optional<PairOrders> orders = read_pair_orders(*line)) {
       for (const PairOrder& order : orders->tests) {
-        results.push_back(make_test(listener, orders->rank, order, settings));
+        results.tests.push_back(make_test(listener, master_port, orders->rank, order, settings));
       }
+      if (settings.look_at_host && !orders->tests.empty()) results.findings = settings.look_at_host();
     }
     if (!lines.write_line(text_of(results))) break;
   }

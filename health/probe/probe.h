@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "health/probe/exchange.h"
+#include "health/probe/external.h"
 #include "health/probe/ring.h"
 #include "health/words/words.h"
 
@@ -21,15 +22,17 @@ struct ProbeSettings {
   std::int64_t test_ms = 30000;    // in which a test must end once both are connected
   ExchangeSettings exchange = {};
   RingSettings ring = {};
-  // What else is to be known of the host; one that is fatal makes it unfit. May be none.
+  ExternalProbe external = {};     // in the place of the exchange
+  // What else is to be known of the host, asked at the end of each phase in which it does something: what was not told
+  // before. One that is fatal makes the host unfit. May be none.
   std::function<std::vector<Finding>()> look_at_host = {};
   bool mock_error = false;         // DLRover's MOCK_ERR_RANK: each test is made, and reported as failed
 };
 
 // Serves one check over `channel`, a connected stream socket, in lines of health/words: opens a port, measures and
-// writes a SelfResult; then answers each line of PairOrders with one of PairResults, in the same order, and one of a
-// RingOrder with a RingResult. A line that cannot be read is answered with no results. Returns an exit status: 0 when
-// the other end has closed, 1 when the channel fails or a line is longer than any of ours.
+// writes a SelfResult; then answers each line of PairOrders with one of PairResults, with the tests in the same order,
+// and one of a RingOrder with a RingResult. A line that cannot be read is answered with no results. Returns an exit
+// status: 0 when the other end has closed, 1 when the channel fails or a line is longer than any of ours.
 int run_probe(int channel, const ProbeSettings& settings);
 
 }  // namespace elastic::health

@@ -44,16 +44,17 @@ class Probe {
     for (char byte = 0; recv(channel_.get(), &byte, 1, 0) == 1 && byte != '\n';) line += byte;
     return line;
   }
-  std::vector<PairResult> results() {
-    const auto results = read_pair_results(read_line());
-    REQUIRE(results);
-    return *results;
+  PairResults answer() {
+    const auto answer = read_pair_results(read_line());
+    REQUIRE(answer);
+    return *answer;
   }
   RingResult ring_result() {
     const auto result = read_ring_result(read_line());
     REQUIRE(result);
     return *result;
   }
+  std::vector<PairResult> results() { return answer().tests; }
   int status_after_close() {
     channel_ = UniqueFd();
     return status_.get();
@@ -219,6 +220,36 @@ TEST_CASE("a node is no neighbour of its own") {
   RingOrder order{.rank = 3, .previous = order_to(3, probe), .next = order_to(4, probe)};
   probe.write(text_of(order) + "\n");
   CHECK(probe.ring_result() == RingResult{.why_not = "a node is no neighbour of its own"});
+}
+
+TEST_CASE("a probe looks at its host at the end of each phase in which it has a test, and tells what it finds then") {
+  int looks = 0;
+  Probe low({.look_at_host = [&looks] {
+    ++looks;
+    return std::vector<Finding>{{looks == 1 ? Severity::kFatal : Severity::kWarning, format("look {}", looks)}};
+  }});
+  Probe high;
+  CHECK(low.self().findings == std::vector<Finding>{{Severity::kFatal, "look 1"}});
+  CHECK(low.self().unfit == "look 1");
+  low.write(line_of(0, {}));
+  CHECK(low.answer() == PairResults{});
+  low.write(line_of(0, {order_to(1, high)}));
+  high.write(line_of(1, {order_to(0, low)}));
+  CHECK(low.answer().findings == std::vector<Finding>{{Severity::kWarning, "look 2"}});
+  CHECK(high.answer().findings.empty());
+}
+
+TEST_CASE("a node with an external probe and one without say so at once") {
+  Probe with({.external = {.command = "exit 0"}}), without;
+  REQUIRE(with.self().master_port != 0);
+  CHECK(without.self().master_port == 0);
+  PairOrder to_with = order_to(0, with);
+  to_with.master_port = with.self().master_port;
+  with.write(line_of(0, {order_to(1, without)}));
+  without.write(line_of(1, {to_with}));
+  CHECK(with.results() == std::vector<PairResult>{{.with = 1, .why_not = "the other node has no --check-probe"}});
+  CHECK(without.results() ==
+        std::vector<PairResult>{{.with = 0, .why_not = "the other node has a --check-probe, and this one none"}});
 }
 
 TEST_CASE("a line that is no order is answered with no results, and the next is served") {

@@ -166,9 +166,10 @@ std::vector<int> map_nodes(const HealthReport& report) {
 std::string result_text(const HealthReport& report, const PairHealth& pair, const std::optional<double>& usual) {
   if (!pair.passed) return "failed" + (pair.why_not.empty() ? "" : ": " + shown(pair.why_not));
   const std::optional<double> busbw = busbw_gbps(report, pair);
-  std::string out = format("{} GB/s", figure_text(busbw));
+  std::string out;
+  if (busbw) out += format("{} GB/s", figure_text(busbw));
   if (busbw && usual) out += format(" ({:.0f} % of the median)", 100 * *busbw / *usual);
-  out += format(", {} ms", figure_text(pair.ms));
+  out += format("{}{} ms", out.empty() ? "" : ", ", figure_text(pair.ms));
   if (pair.latency_us) out += format(", latency {} us", figure_text(pair.latency_us));
   if (pair.clock_ms) out += format(", clock of node {} ahead by {} ms", pair.high, figure_text(pair.clock_ms));
   return out;
@@ -350,7 +351,7 @@ std::string how_to_read(const HealthReport& report) {
       "<li><b>compute</b>: one matrix product. <b>memory</b>: bytes read and written. <b>latency</b>: one byte, one "
       "way, the least of the node's tests. In the map, hover over a cell for its figures.</li>\n</ul>\n",
       settings.slow_factor, settings.compute_floor_ms, settings.exchange_floor_ms,
-      exchange_text(report));
+      block_text(report.exchange_bytes));
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ TEST_CASE("the page says how fast the all-gather of all nodes was, or why there 
   HealthReport report = example_report();
   CHECK(!health_page(report).contains("over TCP"));
   report.phase_ms.push_back(180);
-  report.all_gather = {.nodes = 6, .ms = 21.5};
+  report.all_gather = {.nodes = 6, .bytes = 4'194'304, .ms = 21.5};
   CHECK(health_page(report).contains("<p>all-gather of 6 nodes over TCP, 4 MiB each: 21.5 ms, algobw 1.17 GB/s"));
   CHECK(health_page(report).contains("third 55.5 ms, all in a ring 180 ms"));
   report.all_gather = {.nodes = 6, .why_not = "node 1: <b>"};

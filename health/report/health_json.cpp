@@ -85,7 +85,7 @@ Json all_gather_json(const HealthReport& report) {
   const std::optional<AllGatherRate> rate = all_gather_rate(report);
   Json json = Json::object();
   json.set("world", report.all_gather->nodes);
-  json.set("bytes", report.exchange_bytes);
+  json.set("bytes", report.all_gather->bytes);
   json.set("ms", json_of(report.all_gather->ms));
   json.set("algobw_gbps", rate ? Json(rate->algobw_gbps) : Json());
   json.set("busbw_gbps", rate ? Json(rate->busbw_gbps) : Json());
@@ -109,7 +109,7 @@ std::string health_json(const HealthReport& report) {
   out.set("slow", json_of(ranks_of(report, Standing::kSlow)));
   out.set("faulty", json_of(ranks_of(report, Standing::kFaulty)));
   out.set("undetermined", json_of(ranks_of(report, Standing::kUndetermined)));
-  out.set("exchange_bytes", report.exchange_bytes);
+  out.set("exchange_bytes", report.exchange_bytes > 0 ? Json(report.exchange_bytes) : Json());
   out.set("median_busbw_gbps", json_of(median_busbw_gbps(report)));
   out.set("all_gather", all_gather_json(report));
   out.set("settings", json_of(report.settings));

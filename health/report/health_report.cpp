@@ -109,7 +109,7 @@ std::vector<const NodeHealth*> worst_first(const HealthReport& report) {
 }
 
 std::optional<double> busbw_gbps(const HealthReport& report, const PairHealth& pair) {
-  if (!pair.passed || pair.ms <= 0) return {};
+  if (!pair.passed || pair.ms <= 0 || report.exchange_bytes == 0) return {};
   return static_cast<double>(report.exchange_bytes) / pair.ms / 1e6;
 }
 
@@ -124,7 +124,7 @@ std::optional<double> median_busbw_gbps(const HealthReport& report) {
 std::optional<AllGatherRate> all_gather_rate(const HealthReport& report) {
   const auto& gather = report.all_gather;
   if (!gather || !gather->ms) return {};
-  const double sent_gbps = static_cast<double>(report.exchange_bytes) / *gather->ms / 1e6;
+  const double sent_gbps = static_cast<double>(gather->bytes) / *gather->ms / 1e6;
   return AllGatherRate{.algobw_gbps = sent_gbps * gather->nodes, .busbw_gbps = sent_gbps * (gather->nodes - 1)};
 }
 
@@ -216,10 +216,10 @@ std::string sentence(const HealthReport& report) {
   return out + slow_clauses(report) + links_clause(report.bad_links, "bad") + links_clause(report.slow_links, "slow");
 }
 
-std::string exchange_text(const HealthReport& report) {
+std::string block_text(std::int64_t bytes) {
   constexpr std::int64_t kMib = 1024 * 1024;
-  return report.exchange_bytes % kMib == 0 ? format("{} MiB", report.exchange_bytes / kMib)
-                                           : format("{} bytes", report.exchange_bytes);
+  if (bytes == 0) return "not known, of an external probe,";
+  return bytes % kMib == 0 ? format("{} MiB", bytes / kMib) : format("{} bytes", bytes);
 }
 
 std::string all_gather_sentence(const HealthReport& report) {
@@ -231,7 +231,7 @@ std::string all_gather_sentence(const HealthReport& report) {
                   shown(gather.why_not));
   }
   return format("all-gather of {} nodes over TCP, {} each: {} ms, algobw {} GB/s, busbw {} GB/s", gather.nodes,
-                exchange_text(report), figure_text(gather.ms), figure_text(rate->algobw_gbps),
+                block_text(gather.bytes), figure_text(gather.ms), figure_text(rate->algobw_gbps),
                 figure_text(rate->busbw_gbps));
 }
 

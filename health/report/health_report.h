@@ -37,9 +37,10 @@ struct PairHealth {
   std::string why_not = {};               // as a clause, if it failed
 };
 
-// An all-gather of all nodes that are fit, in a ring, of exchange_bytes each.
+// An all-gather of all nodes that are fit, in a ring.
 struct AllGather {
   int nodes = 0;
+  std::int64_t bytes = kExchangeBytes;  // of each
   std::optional<double> ms = {};  // above 0: the slowest node's median; none: it failed
   std::string why_not = {};       // as a clause, if it failed, with the node that says so
 };
@@ -49,7 +50,7 @@ struct HealthReport {
   std::int64_t round = 0;
   std::int64_t wall_ms = 0;            // Unix time at which the check was over; 0: not known
   std::vector<double> phase_ms = {};   // of each phase, by the coordinator's clock: the nodes by themselves, then pairs, then all
-  std::int64_t exchange_bytes = kExchangeBytes;  // of one exchange, each way
+  std::int64_t exchange_bytes = kExchangeBytes;  // of one exchange, each way; 0: not known
   std::vector<NodeHealth> nodes = {};      // by rank, from 0
   std::vector<PairHealth> pairs = {};      // in the order of the stages; ranks of `nodes` only
   std::vector<PairTest> bad_links = {};    // as Judgement has them
@@ -118,7 +119,7 @@ std::optional<double> took_ms(const HealthReport& report);
 // "8 nodes checked in 0.6 s: 6 fit, node 3 (10.0.0.4) is faulty, node 5 (10.0.0.6) is slow in the exchange"
 std::string sentence(const HealthReport& report);
 // The bytes of one exchange, or of each node's block: "2 MiB".
-std::string exchange_text(const HealthReport& report);
+std::string block_text(std::int64_t bytes);
 // "all-gather of 8 nodes over TCP, 2 MiB each: 21.5 ms, algobw 0.78 GB/s, busbw 0.68 GB/s", or that it failed, and why;
 // empty if there was none.
 std::string all_gather_sentence(const HealthReport& report);

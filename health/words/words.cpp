@@ -31,6 +31,11 @@ std::optional<std::int64_t> integer_in(const Json& json, std::string_view name, 
   return number && *number >= least && *number <= most ? number : std::nullopt;
 }
 
+// 0 where there is none.
+std::uint16_t port_in(const Json& json, std::string_view name) {
+  return static_cast<std::uint16_t>(integer_in(json, name, 0, UINT16_MAX).value_or(0));
+}
+
 std::optional<double> number_in(const Json& json, std::string_view name) {
   const Json* member = json.find(name);
   return member == nullptr ? std::nullopt : member->as_number();
@@ -94,15 +99,19 @@ void fill(Json& json, const PairOrder& order) {
       .set("port", int{order.port})
       .set("key", order.key)
       .set("after", order.after);
+  if (order.master_port == 0) return;
+  json.set("master_port", int{order.master_port}).set("local_world_size", order.local_world_size);
 }
 
 PairOrder pair_order_in(const Json& json) {
-  const auto port = integer_in(json, "port", 0, UINT16_MAX);
   return PairOrder{.name = text_in(json, "name"),
                    .at = texts_in(json, "at"),
-                   .port = static_cast<std::uint16_t>(port.value_or(0)),
+                   .port = port_in(json, "port"),
                    .key = text_in(json, "key"),
-                   .after = static_cast<int>(integer_in(json, "after", 0, INT16_MAX).value_or(0))};
+                   .after = static_cast<int>(integer_in(json, "after", 0, INT16_MAX).value_or(0)),
+                   .master_port = port_in(json, "master_port"),
+                   .local_world_size =
+                       static_cast<int>(integer_in(json, "local_world_size", 1, INT16_MAX).value_or(1))};
 }
 
 Json neighbour_json(const PairOrder& order) {
@@ -141,6 +150,24 @@ std::optional<Finding> finding_in(const Json& json) {
   return Finding{*severity, text_in(json, "what"), text_in(json, "where"), text_in(json, "remedy")};
 }
 
+void set_findings(Json& json, const std::vector<Finding>& findings) {
+  if (findings.empty()) return;
+  Json list = Json::array();
+  for (const Finding& finding : findings) list.push(json_of(finding));
+  json.set("findings", std::move(list));
+}
+
+std::vector<Finding> findings_in(const Json& json) {
+  std::vector<Finding> findings;
+  const Json* member = json.find("findings");
+  const Json::Array* list = member == nullptr ? nullptr : member->as_array();
+  if (list == nullptr) return findings;
+  for (const Json& element : *list) {
+    if (auto finding = finding_in(element)) findings.push_back(std::move(*finding));
+  }
+  return findings;
+}
+
 void set_number(Json& json, std::string_view name, const std::optional<double>& value) {
   if (value) json.set(name, *value);
 }
@@ -168,12 +195,9 @@ std::string text_of(const SelfResult& result) {
   json.set("port", int{result.port}).set("key", result.key);
   set_number(json, "compute_ms", result.compute_ms);
   set_number(json, "memory_gbps", result.memory_gbps);
-  if (!result.findings.empty()) {
-    Json list = Json::array();
-    for (const Finding& finding : result.findings) list.push(json_of(finding));
-    json.set("findings", std::move(list));
-  }
+  set_findings(json, result.findings);
   if (!result.unfit.empty()) json.set("unfit", result.unfit);
+  if (result.master_port != 0) json.set("master_port", int{result.master_port});
   return json.dump();
 }
 
@@ -182,14 +206,17 @@ std::string text_of(const PairOrders& orders) {
   return Json::object().set("rank", orders.rank).set("tests", std::move(tests)).dump();
 }
 
-std::string text_of(const std::vector<PairResult>& results) {
-  Json tests = json_of(results, [](Json& json, const PairResult& result) {
+std::string text_of(const PairResults& results) {
+  Json tests = json_of(results.tests, [](Json& json, const PairResult& result) {
     set_number(json, "ms", result.ms);
     set_number(json, "latency_us", result.latency_us);
     set_number(json, "clock_ms", result.clock_ms);
     if (!result.ms) json.set("failed", result.why_not);
   });
-  return Json::object().set("tests", std::move(tests)).dump();
+  Json json = Json::object();
+  json.set("tests", std::move(tests));
+  set_findings(json, results.findings);
+  return json.dump();
 }
 
 std::string text_of(const RingOrder& order) {
@@ -213,18 +240,13 @@ std::optional<SelfResult> read_self_result(const std::string& text) {
   if (!json) return {};
   const auto port = integer_in(*json, "port", 0, UINT16_MAX);
   if (!port) return {};
-  SelfResult result{.port = static_cast<std::uint16_t>(*port),
+  return SelfResult{.port = static_cast<std::uint16_t>(*port),
                     .key = text_in(*json, "key"),
                     .compute_ms = positive_in(*json, "compute_ms"),
                     .memory_gbps = positive_in(*json, "memory_gbps"),
-                    .unfit = text_in(*json, "unfit")};
-  const Json* findings = json->find("findings");
-  const Json::Array* list = findings == nullptr ? nullptr : findings->as_array();
-  if (list == nullptr) return result;
-  for (const Json& element : *list) {
-    if (auto finding = finding_in(element)) result.findings.push_back(std::move(*finding));
-  }
-  return result;
+                    .findings = findings_in(*json),
+                    .unfit = text_in(*json, "unfit"),
+                    .master_port = port_in(*json, "master_port")};
 }
 
 std::optional<PairOrders> read_pair_orders(const std::string& text) {
@@ -235,13 +257,16 @@ std::optional<PairOrders> read_pair_orders(const std::string& text) {
   return PairOrders{.rank = static_cast<int>(*rank), .tests = std::move(*tests)};
 }
 
-std::optional<std::vector<PairResult>> read_pair_results(const std::string& text) {
-  return tests_in<PairResult>(read(text), [](const Json& json) {
-    return PairResult{.ms = positive_in(json, "ms"),
-                      .latency_us = positive_in(json, "latency_us"),
-                      .clock_ms = number_in(json, "clock_ms"),
-                      .why_not = text_in(json, "failed")};
+std::optional<PairResults> read_pair_results(const std::string& text) {
+  const auto json = read(text);
+  auto tests = tests_in<PairResult>(json, [](const Json& test) {
+    return PairResult{.ms = positive_in(test, "ms"),
+                      .latency_us = positive_in(test, "latency_us"),
+                      .clock_ms = number_in(test, "clock_ms"),
+                      .why_not = text_in(test, "failed")};
   });
+  if (!tests) return {};
+  return PairResults{.tests = std::move(*tests), .findings = findings_in(*json)};
 }
 
 std::optional<RingOrder> read_ring_order(const std::string& text) {

@@ -34,6 +34,8 @@ struct SelfResult {
   std::optional<double> memory_gbps = {};  // 10^9 bytes/s, read and written
   std::vector<Finding> findings = {};
   std::string unfit = {};                  // as a clause
+  // With --check-probe: a free port, for the MASTER_PORT of the tests that it leads; 0: it makes the tests itself.
+  std::uint16_t master_port = 0;
   bool operator==(const SelfResult&) const = default;
 };
 
@@ -45,6 +47,9 @@ struct PairOrder {
   std::uint16_t port = 0;
   std::string key = {};
   int after = 0;                     // so many tests of this phase may come before it on either node
+  // Of the other: SelfResult::master_port, and with it how many workers it has. Not said where there is no such port.
+  std::uint16_t master_port = 0;
+  int local_world_size = 1;
   bool operator==(const PairOrder&) const = default;
 };
 
@@ -56,8 +61,7 @@ struct PairOrders {
   bool operator==(const PairOrders&) const = default;
 };
 
-// What came of one: {"tests": [{"with": 3, "ms": 5.1, "latency_us": 40, "clock_ms": 0.3}]}, or {"with": 3, "failed": "the
-// connection is not answered"}.
+// What came of one.
 struct PairResult {
   int with = 0;
   std::optional<double> ms = {};          // of one exchange; none: it failed
@@ -65,6 +69,14 @@ struct PairResult {
   std::optional<double> clock_ms = {};    // how far the other's wall clock is ahead of ours
   std::string why_not = {};
   bool operator==(const PairResult&) const = default;
+};
+
+// What a node answers to its orders: {"tests": [{"with": 3, "ms": 5.1, "latency_us": 40, "clock_ms": 0.3}]}, or {"with": 3,
+// "failed": "the connection is not answered"}; with "findings" as above, where there are new ones.
+struct PairResults {
+  std::vector<PairResult> tests = {};
+  std::vector<Finding> findings = {};  // that it has not told before
+  bool operator==(const PairResults&) const = default;
 };
 
 // A node's place in a ring of nodes, by rank: {"rank": 2, "ring": {"place": 1, "members": 3, "previous": {"with": 1, ...},
@@ -92,13 +104,13 @@ std::optional<Severity> read_severity(std::string_view text);
 
 std::string text_of(const SelfResult& result);
 std::string text_of(const PairOrders& orders);
-std::string text_of(const std::vector<PairResult>& results);
+std::string text_of(const PairResults& results);
 std::string text_of(const RingOrder& order);
 std::string text_of(const RingResult& result);
 // Nothing where the text is something else.
 std::optional<SelfResult> read_self_result(const std::string& text);
 std::optional<PairOrders> read_pair_orders(const std::string& text);
-std::optional<std::vector<PairResult>> read_pair_results(const std::string& text);
+std::optional<PairResults> read_pair_results(const std::string& text);
 std::optional<RingOrder> read_ring_order(const std::string& text);
 std::optional<RingResult> read_ring_result(const std::string& text);
 

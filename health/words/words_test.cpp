@@ -11,21 +11,24 @@ TEST_CASE("orders and results of a check are read as they were written; what is 
                         .memory_gbps = 11.25,
                         .findings = {{Severity::kWarning, "it is small", "/dev/shm", "make it larger"},
                                      {Severity::kFatal, "it is down", "eth0", "plug it in"}},
-                        .unfit = "no memory"};
+                        .unfit = "no memory",
+                        .master_port = 4712};
   CHECK(read_self_result(text_of(self)) == self);
   CHECK(read_self_result(text_of(SelfResult{})) == SelfResult{});
   const PairOrders orders = {
       .rank = 2,
       .tests = {{.with = 3, .name = "node3", .at = {"10.0.0.4", "fd77::1"}, .port = 4000, .key = "ab", .after = 2},
-                {.with = 0}}};
+                {.with = 0, .master_port = 4713, .local_world_size = 8}}};
   CHECK(read_pair_orders(text_of(orders)) == orders);
   CHECK(read_pair_orders(text_of(PairOrders{})) == PairOrders{});
   CHECK(!read_pair_orders(R"({"tests":[]})"));
   CHECK(!read_pair_orders(R"({"rank":-1,"tests":[]})"));
-  const std::vector<PairResult> results = {{.with = 3, .ms = 4.5, .latency_us = 40, .clock_ms = -0.25},
-                                           {.with = 1, .why_not = "no answer in 5 s"}};
+  const PairResults results = {.tests = {{.with = 3, .ms = 4.5, .latency_us = 40, .clock_ms = -0.25},
+                                         {.with = 1, .why_not = "no answer in 5 s"}},
+                               .findings = {{Severity::kWarning, "it counted errors", "eth0", "look at the cable"}}};
   CHECK(read_pair_results(text_of(results)) == results);
-  CHECK(read_pair_results(text_of(std::vector<PairResult>{})) == std::vector<PairResult>{});
+  CHECK(read_pair_results(text_of(PairResults{})) == PairResults{});
+  CHECK(read_pair_results(R"({"tests":[{"with":3,"ms":4}]})") == PairResults{.tests = {{.with = 3, .ms = 4}}});
   const RingOrder ring = {.rank = 4,
                           .place = 1,
                           .members = 3,
@@ -62,4 +65,9 @@ TEST_CASE("a finding of no known severity, and a negative time, are left out") {
   REQUIRE(self);
   CHECK(self->findings.empty());
   CHECK(!self->compute_ms);
+}
+
+TEST_CASE("of the other's external probe nothing is said where it has none") {
+  CHECK(text_of(PairOrders{.rank = 1, .tests = {{.with = 0, .local_world_size = 8}}}).find("world") == std::string::npos);
+  CHECK(text_of(SelfResult{}) == R"({"port":0,"key":""})");
 }

@@ -41,6 +41,8 @@ PairHealth pair_health(int low, int high, int stage, const BothEnds& both) {
 // How a node is to find another.
 PairOrder order_to_meet(int with, int after, const CheckNode& node, const SelfResult& self) {
   PairOrder order{.with = with, .name = node.address, .port = self.port, .key = self.key, .after = after};
+  order.master_port = self.master_port;
+  order.local_world_size = node.local_world_size;
   order.at = split(node.addresses, ' ');
   if (node.addresses.empty()) order.at = {"127.0.0.1", "::1"};
   return order;
@@ -116,9 +118,13 @@ NetworkCheck::Known NetworkCheck::known(const std::vector<CheckNode>& checked, c
           out.selves[node] = std::move(*self);
           continue;
         }
-      } else if (const auto tests = read_pair_results(text)) {
+      } else if (const auto answer = read_pair_results(text)) {
         const int rank = static_cast<int>(node);
-        for (const PairResult& test : *tests) {
+        for (const Finding& finding : answer->findings) {
+          if (finding.severity == Severity::kFatal) make_unfit(node, finding.what);
+          out.selves[node].findings.push_back(finding);
+        }
+        for (const PairResult& test : answer->tests) {
           BothEnds& both = said[std::minmax(rank, test.with)];
           (rank < test.with ? both.low : both.high) = test;
         }
@@ -267,6 +273,8 @@ HealthReport NetworkCheck::report(const std::vector<CheckNode>& nodes, const std
                    .slow_links = std::move(found.slow_links),
                    .settings = settings_};
   if (results.size() > kRingPhase) out.all_gather = all_gather_of(results[kRingPhase]);
+  // What an external probe exchanges nobody knows.
+  if (std::ranges::any_of(all.selves, [](const SelfResult& self) { return self.master_port != 0; })) out.exchange_bytes = 0;
   std::vector<ClockOffset> offsets;
   for (const PairHealth& pair : out.pairs) {
     if (pair.clock_ms) offsets.push_back({.of = pair.high, .against = pair.low, .ahead_ms = *pair.clock_ms});

@@ -35,7 +35,7 @@ struct Cluster {
       if (ring_fails.contains(node)) return text_of(RingResult{.why_not = "no answer", .for_others = ring_fails.at(node)});
       return text_of(RingResult{.ms = 20.0 + node});
     }
-    std::vector<PairResult> results;
+    PairResults results;
     const auto orders = read_pair_orders(order);
     REQUIRE(orders);
     CHECK(orders->rank == node);
@@ -45,7 +45,7 @@ struct Cluster {
       CHECK(test.port == 4000 + test.with);
       CHECK(test.key == format("key{}", test.with));
       const bool fails = faulty.contains(node) || faulty.contains(test.with) || cut.contains(std::minmax(node, test.with));
-      results.push_back({.with = test.with, .ms = fails ? std::nullopt : std::optional(5.0), .why_not = fails ? "no answer" : ""});
+      results.tests.push_back({.with = test.with, .ms = fails ? std::nullopt : std::optional(5.0), .why_not = fails ? "no answer" : ""});
     }
     return text_of(results);
   }
@@ -147,14 +147,14 @@ TEST_CASE("what cannot be read makes its node unfit, and what nobody was asked f
     CHECK(unfit[0].why == "its answer to the check cannot be read: <html>");
   }
   Cluster cluster(4);
-  cluster.says[{1, 0}] = text_of(std::vector<PairResult>{{.with = 1, .ms = 5}, {.with = 0, .ms = 1}, {.with = 9, .ms = 1}});
+  cluster.says[{1, 0}] = text_of(PairResults{.tests = {{.with = 1, .ms = 5}, {.with = 0, .ms = 1}, {.with = 9, .ms = 1}}});
   CHECK(cluster.unfit().empty());
 }
 
 TEST_CASE("a node that claims success where the other end failed has not passed") {
   Cluster cluster(4);
   cluster.faulty = {1};
-  cluster.says[{1, 1}] = text_of(std::vector<PairResult>{{.with = 0, .ms = 1}});
+  cluster.says[{1, 1}] = text_of(PairResults{.tests = {{.with = 0, .ms = 1}}});
   CHECK(cluster.unfit() == Ints{1});
 }
 
@@ -300,4 +300,52 @@ TEST_CASE("a ring is made of two nodes at least, and only where it is asked for"
   CHECK(alone.ordered.size() == 1);
   for (CheckNode& node : none.list) node.passed = true;
   CHECK(none.plan.phases(none.list, {.measures_all = true}) == 0);
+}
+
+TEST_CASE("what a node finds in a later phase stands in the report, and makes it unfit where it is fatal") {
+  const Finding warning{Severity::kWarning, "eth0 counted 3 errors", "eth0", "look at the cable"};
+  for (const std::uint32_t phase : {1U, 2U}) {
+    CAPTURE(phase);
+    for (const bool is_fatal : {false, true}) {
+      Cluster cluster(4);
+      const auto in_order = cluster.run();
+      PairResults says = *read_pair_results(in_order[phase][2]);
+      says.findings = {warning};
+      if (is_fatal) says.findings.push_back({Severity::kFatal, "eth0 has no link", "eth0", ""});
+      cluster.says[{phase, 2}] = text_of(says);
+      cluster.ordered.clear();
+      const auto results = cluster.run();
+      const HealthReport report = cluster.plan.report(cluster.list, results);
+      CHECK(report.nodes[2].findings == says.findings);
+      CHECK(report.nodes[1].findings.empty());
+      const auto unfit = cluster.plan.unfit(cluster.list, results);
+      REQUIRE(unfit.size() == (is_fatal ? 1 : 0));
+      if (!is_fatal) continue;
+      CHECK(unfit[0].node_rank == 2);
+      CHECK(unfit[0].kind == CheckPlan::Unfit::Kind::kFaulty);
+      CHECK(unfit[0].why == "eth0 has no link");
+    }
+  }
+}
+
+TEST_CASE("both ends of a test are told the port and the size of the other where it has an external probe") {
+  Cluster cluster(2);
+  for (int node = 0; node < 2; ++node) {
+    cluster.list[static_cast<std::size_t>(node)].local_world_size = 4 + node;
+    cluster.says[{0, node}] = text_of(SelfResult{.port = static_cast<std::uint16_t>(4000 + node),
+                                                 .key = format("key{}", node),
+                                                 .compute_ms = 3,
+                                                 .master_port = static_cast<std::uint16_t>(5000 + node)});
+  }
+  const auto results = cluster.run();
+  for (int node = 0; node < 2; ++node) {
+    const PairOrder test = read_pair_orders(cluster.ordered[1][static_cast<std::size_t>(node)])->tests.at(0);
+    CHECK(test.master_port == 5000 + (1 - node));
+    CHECK(test.local_world_size == 4 + (1 - node));
+  }
+  // What it exchanges nobody knows.
+  const HealthReport report = cluster.plan.report(cluster.list, results);
+  REQUIRE(!report.pairs.empty());
+  CHECK(report.pairs[0].passed);
+  CHECK(!busbw_gbps(report, report.pairs[0]));
 }

@@ -114,6 +114,7 @@ void WorkerTree::reaped(pid_t pid, ExitStatus status) {
     if (worker.pid != pid || worker.exited) continue;
     if (local_rank == kHelper) {
       workers_.erase(kHelper);
+      kill_what_helper_left();
       if (handlers_.on_helper_exit) handlers_.on_helper_exit(status);
       return;
     }
@@ -122,6 +123,13 @@ void WorkerTree::reaped(pid_t pid, ExitStatus status) {
     handlers_.on_exit(local_rank, status);
     return;
   }
+}
+
+// Without workers every child that is left was adopted from it. What forks while it is killed goes with the round.
+void WorkerTree::kill_what_helper_left() {
+  siginfo_t info{};
+  if (!workers_.empty() || waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return;
+  for (const ProcessFacts& facts : survivors()) kill_process(facts);
 }
 
 void WorkerTree::look_at_groups() {

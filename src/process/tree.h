@@ -40,7 +40,8 @@ class WorkerTree {
   // Starts one worker; `local_rank` must not be in use. Returns its pid. Fails as spawn() does.
   Result<pid_t> start(int local_rank, const Command& command);
 
-  // Starts a process that is no worker, one at a time: it is signalled, and waited for by on_all_gone, as they are.
+  // Starts a process that is no worker, one at a time: it is signalled, and waited for by on_all_gone, as they are. If no
+  // worker was started before it has ended, what it has left behind is killed then.
   Result<pid_t> start_helper(const Command& command);
   // Kills it with its group; without effect where there is none.
   void kill_helper();
@@ -70,6 +71,7 @@ class WorkerTree {
 
   void reap();
   void reaped(pid_t pid, ExitStatus status);
+  void kill_what_helper_left();
   void look_at_groups();
   void look_again();
   void kill_all();

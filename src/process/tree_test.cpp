@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,8 +26,14 @@ struct Fixture {
   InheritedState inherited = InheritedState::capture();
   SpawnContext context{.inherited = inherited};
   std::map<int, ExitStatus> exits;
+  ExitStatus helper_exit;
   WorkerTree tree{loop, context,
                   {.on_exit = [this](int rank, ExitStatus status) { exits[rank] = status; },
+                   .on_helper_exit =
+                       [this](ExitStatus status) {
+                         helper_exit = status;
+                         loop.stop();
+                       },
                    .on_all_gone = [this] { loop.stop(); }}};
   ~Fixture() { sigprocmask(SIG_SETMASK, &inherited.signal_mask, nullptr); }
   void run_until_gone() {
@@ -158,4 +165,24 @@ TEST_CASE("a worker finds SIGPIPE default and the signal mask as the launcher fo
     CHECK(f.exits.at(0).text() == "exited with code 0");
   }
   sigaction(SIGPIPE, &before, nullptr);
+}
+
+TEST_CASE("what a helper that is killed leaves behind is killed with it, a daemon too") {
+  Fixture f;
+  int ends[2];
+  REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+  Command command = shell("setsid sh -c 'echo $$; exec sleep 1000' & wait");
+  command.standard_output = ends[1];
+  REQUIRE(f.tree.start_helper(command));
+  close(ends[1]);
+  char text[32] = {};
+  REQUIRE(read(ends[0], text, sizeof text - 1) > 0);
+  f.tree.kill_helper();
+  f.loop.run();
+  CHECK(f.helper_exit == ExitStatus{.signal = SIGKILL});
+  // The daemon had the pipe, too.
+  pollfd polled = {ends[0], POLLIN, 0};
+  CHECK(poll(&polled, 1, 10'000) == 1);
+  CHECK((polled.revents & POLLHUP) != 0);
+  close(ends[0]);
 }

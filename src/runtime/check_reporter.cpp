@@ -50,7 +50,7 @@ void tell_all_gather(const health::HealthReport& report) {
   const health::AllGather& gather = *report.all_gather;
   if (!gather.ms) return log::warning("all_gather", health::all_gather_sentence(report));
   log::answer("all_gather", health::all_gather_sentence(report));
-  log::info("node_check", health::allgather_line(gather.nodes, report.exchange_bytes, *gather.ms));
+  log::info("node_check", health::allgather_line(gather.nodes, gather.bytes, *gather.ms));
 }
 
 std::string write_file(const std::string& path, const std::string& text) {

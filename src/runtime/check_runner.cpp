@@ -11,6 +11,8 @@
 #include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
+#include "src/net/interfaces.h"
+#include "src/runtime/local_host.h"
 #include "src/runtime/probe_process.h"
 
 namespace elastic::runtime {
@@ -26,6 +28,14 @@ constexpr std::int64_t kGraceMs = 5'000;
 CheckRunner::CheckRunner(net::Loop& loop, const LaunchSettings& settings, Handlers handlers)
     : loop_(loop), settings_(settings), handlers_(std::move(handlers)), deadline_(loop) {}
 
+ProbeTask CheckRunner::probe_task() const {
+  return {.local_world_size = settings_.node.local_world_size,
+          .log_directory = settings_.logs.base.value_or(""),
+          .hook = settings_.health_hook,
+          .external = settings_.check_probe,
+          .interfaces = interfaces_with(settings_.node.address, net::interfaces())};
+}
+
 void CheckRunner::carry_out(const agent::CheckNode& order) {
   asked_ = order;
   tests_.clear();
@@ -38,19 +48,21 @@ void CheckRunner::begin(const agent::CheckNode&) {
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return failed(errno_text(errno));
   channel_ = UniqueFd(ends[0]);
   const UniqueFd its(ends[1]);
+  const ProbeTask task = probe_task();
   process::Command command{.path = "/proc/self/exe",
-                           .arguments = {"elastic-run", kProbeArgument,
-                                         format("{}", settings_.node.local_world_size), settings_.logs.base.value_or("")},
+                           .arguments = probe_arguments(task),
                            .environment = settings_.worker.environment,
                            .variables = {},
                            .standard_output = its.get()};
+  command.arguments.insert(command.arguments.begin(), "elastic-run");
   line_.clear();
   if (const auto pid = handlers_.start(command); !pid) {
     channel_ = UniqueFd();
     return failed(pid.error().text());
   }
   watch_.emplace(loop_, channel_.get(), [this] { read(); });
-  deadline_.start(kSelfMs, [this] { failed(format("it did not answer within {} s", kSelfMs / 1000)); });
+  const std::int64_t limit_ms = kSelfMs + hook_limit_ms(settings_.worker.environment, task);
+  deadline_.start(limit_ms, [this, limit_ms] { failed(format("it did not answer within {} s", limit_ms / 1000)); });
 }
 
 void CheckRunner::ask(const agent::CheckNode& order) {
@@ -61,13 +73,13 @@ void CheckRunner::ask(const agent::CheckNode& order) {
   } else if (const auto orders = health::read_pair_orders(order.order)) {
     meetings = tests_ = orders->tests;
   } else {
-    return answer(health::text_of(std::vector<health::PairResult>{}));
+    return answer(health::text_of(health::PairResults{}));
   }
   if (!channel_) return failed("its check process is not there");
   const std::string line = order.order + "\n";
   const auto sent = ::send(channel_.get(), line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent != static_cast<ssize_t>(line.size())) return failed("its check process takes no orders");
-  const health::ProbeSettings times = probe_settings(settings_.worker.environment, settings_.node.local_world_size);
+  const health::ProbeSettings times = probe_settings(settings_.worker.environment, probe_task());
   std::int64_t limit_ms = kGraceMs + times.test_ms * (is_ring_ ? 1 : static_cast<std::int64_t>(tests_.size()));
   for (const health::PairOrder& meeting : meetings) limit_ms += times.connect_ms + meeting.after * times.busy_ms;
   deadline_.start(limit_ms, [this, limit_ms] { failed(format("its check process did not answer within {} s", limit_ms / 1000)); });
@@ -110,8 +122,8 @@ void CheckRunner::failed(const std::string& why) {
   log::info("check", format("the check of this node failed: {}", why));
   if (asked_->phase == kSelfPhase) return answer(health::text_of(health::SelfResult{.unfit = why}));
   if (is_ring_) return answer(health::text_of(health::RingResult{.why_not = why}));
-  std::vector<health::PairResult> results;
-  for (const health::PairOrder& test : tests_) results.push_back({.with = test.with, .why_not = why});
+  health::PairResults results;
+  for (const health::PairOrder& test : tests_) results.tests.push_back({.with = test.with, .why_not = why});
   answer(health::text_of(results));
 }
 

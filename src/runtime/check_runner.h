@@ -14,6 +14,7 @@
 #include "src/net/loop.h"
 #include "src/process/spawn.h"
 #include "src/runtime/launch_settings.h"
+#include "src/runtime/probe_process.h"
 
 namespace elastic::runtime {
 
@@ -35,6 +36,7 @@ class CheckRunner {
   void stop();
 
  private:
+  ProbeTask probe_task() const;
   void begin(const agent::CheckNode& order);
   void ask(const agent::CheckNode& order);
   void read();

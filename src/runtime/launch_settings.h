@@ -90,6 +90,8 @@ struct LaunchSettings {
   std::vector<int> signals;  // that end the job in order, and those that are handed on to the workers
   bool use_cgroup = true;            // where one is delegated
   bool propagate_exit_code = false;  // end with the first failure's own code instead of 1
+  std::string health_hook;           // the user's own check of this node's host; empty: none
+  std::string check_probe;           // the user's own program for the tests of pairs; empty: none
   std::string health_report;         // gets a page of what the check has found; empty: none
   std::string record_file;           // gets what the coordinator is told; empty: none
 };

@@ -3,14 +3,15 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <ctime>
 #include <fstream>
 #include <iterator>
 
+#include "src/base/address.h"
 #include "src/base/check.h"
-#include "src/net/interfaces.h"
 #include "src/runtime/hosts_file.h"
 
 namespace elastic::runtime {
@@ -58,6 +59,16 @@ std::vector<std::string> own_addresses() {
     if (interface.up && !interface.loopback) out.push_back(interface.address);
   }
   return out;
+}
+
+std::vector<std::string> interfaces_with(const std::string& address, const std::vector<net::Interface>& interfaces) {
+  std::vector<std::string> names;
+  for (const net::Interface& interface : interfaces) {
+    if (same_address(interface.address, address) && std::ranges::count(names, interface.name) == 0) {
+      names.push_back(interface.name);
+    }
+  }
+  return names;
 }
 
 }  // namespace elastic::runtime

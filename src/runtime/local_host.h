@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "rendezvous/protocol/codec.h"
+#include "src/net/interfaces.h"
 
 // Facts of this host that reports and messages are made of.
 namespace elastic::runtime {
@@ -23,5 +24,7 @@ std::string host_name();
 std::string full_host_name();
 // Numeric, of interfaces that are up, all but loopback.
 std::vector<std::string> own_addresses();
+// The names of those that have this numeric address, each once. A name is not looked up: none has it.
+std::vector<std::string> interfaces_with(const std::string& address, const std::vector<net::Interface>& interfaces);
 
 }  // namespace elastic::runtime

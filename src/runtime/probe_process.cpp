@@ -1,16 +1,21 @@
 #include "src/runtime/probe_process.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
+#include "health/host/hook.h"
 #include "health/host/judge_host.h"
 #include "health/host/read_facts.h"
+#include "health/probe/command.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"
+#include "src/base/unique_fd.h"
 
 namespace elastic::runtime {
 namespace {
@@ -27,30 +32,109 @@ std::optional<std::uint64_t> soft_limit(__rlimit_resource resource) {
   return limit.rlim_cur == RLIM_INFINITY ? health::kUnlimited : std::uint64_t{limit.rlim_cur};
 }
 
-std::vector<health::Finding> look_at_host(int nproc, const std::string& log_directory) {
-  const health::WorkerLimits limits{.locked_bytes = soft_limit(RLIMIT_MEMLOCK), .open_files = soft_limit(RLIMIT_NOFILE)};
-  const health::HostFacts facts = health::read_facts("", limits, log_directory);
-  return health::judge_host(facts, facts, {.nproc = nproc, .interfaces = {}, .log_directory = log_directory});
+// What is told of the host: in the first phase all, later what is new.
+class HostLook {
+ public:
+  HostLook(const ProbeTask& task, const agent::Environment& environment)
+      : task_(task), environment_(environment), before_(facts()) {}
+
+  std::vector<health::Finding> look() {
+    const health::HostNeeds needs{.nproc = task_.local_world_size,
+                                  .interfaces = task_.interfaces,
+                                  .log_directory = task_.log_directory};
+    std::vector<health::Finding> found = told_.new_ones(health::judge_host(before_, facts(), needs));
+    if (!std::exchange(hook_has_run_, true) && !task_.hook.empty()) {
+      for (health::Finding& finding : run_hook()) found.push_back(std::move(finding));
+    }
+    return found;
+  }
+
+ private:
+  health::HostFacts facts() const {
+    const health::WorkerLimits limits{.locked_bytes = soft_limit(RLIMIT_MEMLOCK),
+                                      .open_files = soft_limit(RLIMIT_NOFILE)};
+    return health::read_facts("", limits, task_.log_directory);
+  }
+
+  std::vector<health::Finding> run_hook() const {
+    const std::int64_t limit_ms = hook_limit_ms(environment_, task_);
+    const health::CommandsEnd all = health::run_commands(
+        {{.text = task_.hook, .variables = {format("LOCAL_WORLD_SIZE={}", task_.local_world_size)}}},
+        {.environment = environment_, .output_bytes = health::kHookOutputBytes}, health::Deadline(limit_ms));
+    const health::CommandEnd& end = all.commands.front();
+    health::HookEnd told{.status = end.status};
+    if (end.how == health::CommandEnd::How::kAtDeadline) told.timed_out_after_s = limit_ms / 1000;
+    told.why_not_started = end.why_not_started;
+    return health::hook_findings(task_.hook, told, all.output);
+  }
+
+  const ProbeTask& task_;
+  const agent::Environment& environment_;
+  const health::HostFacts before_;
+  bool hook_has_run_ = false;
+  health::ToldFindings told_;
+};
+
+// A hook is not to read what the user types.
+void close_input() {
+  const UniqueFd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (nothing) dup2(nothing.get(), STDIN_FILENO);
+}
+
+std::optional<std::int64_t> limit_ms_in(const agent::Environment& environment) {
+  const auto seconds = number_in(environment, kProbeVariables[0]);
+  if (!seconds || *seconds <= 0) return {};
+  return std::min(*seconds, limits::kMaxTimeoutSeconds) * 1000;
 }
 
 }  // namespace
 
-health::ProbeSettings probe_settings(const agent::Environment& environment, int local_world_size) {
+std::vector<std::string> probe_arguments(const ProbeTask& task) {
+  return {kProbeArgument, format("{}", task.local_world_size), task.log_directory, task.hook, task.external,
+          join(task.interfaces, " ")};
+}
+
+std::optional<ProbeTask> read_probe_arguments(const std::vector<std::string>& arguments) {
+  if (arguments.size() != 6 || arguments[0] != kProbeArgument) return {};
+  ProbeTask task{.local_world_size =
+                     static_cast<int>(std::clamp<std::int64_t>(parse_int(arguments[1]).value_or(1), 1, INT32_MAX)),
+                 .log_directory = arguments[2],
+                 .hook = arguments[3],
+                 .external = arguments[4]};
+  if (!arguments[5].empty()) task.interfaces = split(arguments[5], ' ');
+  return task;
+}
+
+health::ProbeSettings probe_settings(const agent::Environment& environment, const ProbeTask& task) {
+  constexpr std::int64_t kExternalMs = 180'000;  // as DLRover's own
   health::ProbeSettings settings;
-  if (const auto seconds = number_in(environment, kProbeVariables[0]); seconds && *seconds > 0) {
-    settings.test_ms = std::min(*seconds, limits::kMaxTimeoutSeconds) * 1000;
+  if (!task.external.empty()) {
+    settings.external = {.command = task.external,
+                         .environment = environment,
+                         .directory = agent::lookup(environment, kProbeVariables[2]).value_or(health::kExternalDirectory),
+                         .local_world_size = task.local_world_size};
+    settings.test_ms = kExternalMs;
   }
+  settings.test_ms = limit_ms_in(environment).value_or(settings.test_ms);
+  if (!task.external.empty()) settings.busy_ms = settings.test_ms;
   const auto rank = number_in(environment, kProbeVariables[1]);
-  settings.mock_error = rank && *rank >= 0 && *rank < local_world_size;
+  settings.mock_error = rank && *rank >= 0 && *rank < task.local_world_size;
   return settings;
+}
+
+std::int64_t hook_limit_ms(const agent::Environment& environment, const ProbeTask& task) {
+  constexpr std::int64_t kHookMs = 30'000;
+  return task.hook.empty() ? 0 : limit_ms_in(environment).value_or(kHookMs);
 }
 
 int run_probe_process(const std::vector<std::string>& arguments, const agent::Environment& environment) {
   constexpr int kBadUse = 2;
-  if (arguments.size() != 3) return kBadUse;
-  const int nproc = static_cast<int>(std::clamp<std::int64_t>(parse_int(arguments[1]).value_or(1), 1, INT32_MAX));
-  health::ProbeSettings settings = probe_settings(environment, nproc);
-  settings.look_at_host = [&] { return look_at_host(nproc, arguments[2]); };
+  const auto task = read_probe_arguments(arguments);
+  if (!task) return kBadUse;
+  close_input();
+  health::ProbeSettings settings = probe_settings(environment, *task);
+  HostLook host(*task, environment);
+  settings.look_at_host = [&host] { return host.look(); };
   return health::run_probe(STDOUT_FILENO, settings);
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,14 +10,28 @@
 
 namespace elastic::runtime {
 
-// With it as its first argument this program is the probe of its node's check, over its stdout; behind it stand the
-// number of workers and the log directory, which may be empty. Only elastic-run itself starts one.
+// With it as its first argument this program is the probe of its node's check, over its stdout; behind it stands its
+// task. Only elastic-run itself starts one.
 inline constexpr const char* kProbeArgument = "--health-probe";
 
-// The variables that it looks at, DLRover's: how many seconds a test may take; a local rank: the tests of the node that has
-// it are to fail, to try what follows.
-inline constexpr const char* kProbeVariables[] = {"NETWORK_CHECK_TIMEOUT", "MOCK_ERR_RANK"};
-health::ProbeSettings probe_settings(const agent::Environment& environment, int local_world_size);
+struct ProbeTask {
+  int local_world_size = 1;
+  std::string log_directory = {};           // may be empty
+  std::string hook = {};                    // --health-hook; empty: none
+  std::string external = {};                // --check-probe; empty: none
+  std::vector<std::string> interfaces = {};  // that the node uses, by name; none: not known
+};
+std::vector<std::string> probe_arguments(const ProbeTask& task);
+// Nothing where they are not those of a task.
+std::optional<ProbeTask> read_probe_arguments(const std::vector<std::string>& arguments);
+
+// The variables that it looks at. DLRover's: how many seconds a test or the hook may take; a local rank: the tests of the
+// node that has it are to fail, to try what follows. Ours: where an external probe leaves its results, if not where
+// DLRover's do.
+inline constexpr const char* kProbeVariables[] = {"NETWORK_CHECK_TIMEOUT", "MOCK_ERR_RANK", "ELASTIC_RUN_PROBE_DIR"};
+health::ProbeSettings probe_settings(const agent::Environment& environment, const ProbeTask& task);
+// In which the hook must end; 0: there is none.
+std::int64_t hook_limit_ms(const agent::Environment& environment, const ProbeTask& task);
 
 // The probe's whole life. `arguments`: the command line without the program's name. Returns the exit status.
 int run_probe_process(const std::vector<std::string>& arguments, const agent::Environment& environment);
