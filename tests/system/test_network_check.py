@@ -51,6 +51,17 @@ def test_a_faulty_node_is_left_out_and_says_so_and_the_others_train(job, tmp_pat
     assert f"node {rank}" in page.read_text() and "</html>" in page.read_text()
 
 
+def test_a_further_node_is_checked_and_takes_the_place_of_a_faulty_one(job):  # noqa: F811
+    nodes = job.nodes(2, "--network-check", nnodes="3", script_arguments=["0"])
+    faulty = job.node("--network-check", nnodes="3", script_arguments=["0"], env={"MOCK_ERR_RANK": "0"})
+    faulty.wait_for_line("round 0: 3 nodes")
+    nodes.append(job.node("--network-check", nnodes="3", script_arguments=["0"]))
+    assert codes([*nodes, faulty]) == [0, 0, 0, 1]
+    assert "node-check procedure" in faulty.stderr.text
+    assert len(re.findall(r"3 nodes checked in \S+ s: ", nodes[0].stderr.text)) == 2
+    assert {each["WORLD_SIZE"] for node in nodes for each in environments(node, 1)} == {"3"}
+
+
 def test_all_ranks_of_a_node_count_for_mock_err_rank(job):  # noqa: F811
     """DLRover's test hook names a local rank; one that a node does not have changes nothing."""
     nodes = job.nodes(2, "--network-check", script_arguments=["0"], env={"MOCK_ERR_RANK": "1"})

@@ -261,3 +261,16 @@ def test_a_second_ctrl_c_kills_what_the_line_waits_for(job_of_shell):
     assert shell.wait().returncode == 0
     assert as_seen(screen.shown().replace(b"^C", b"")) == [
         "up", "up", "elastic-run: stopped by SIGINT; all workers have ended", ""]
+
+
+def test_a_check_that_takes_long_shows_where_it_is(elastic_run, tmp_path):
+    screen = Screen()
+    screen.resize(24, 200)
+    go_on = tmp_path / "go_on"
+    running = at(screen, elastic_run, "--network-check", f"--health-hook=until [ -e {go_on} ]; do sleep 0.1; done",
+                 "--no-python", "true")
+    screen.wait_until(lambda data: len(drawn(data)) >= 1)
+    assert re.fullmatch(r"elastic-run: the check before training: nodes look at themselves, \d+ s", drawn(screen.data())[0])
+    go_on.touch()
+    assert running.wait().returncode == 0
+    assert as_seen(screen.shown())[-1] == ""
