@@ -6,13 +6,16 @@ import os
 import pathlib
 import re
 import signal
-import socket
 import struct
 import subprocess
+import sys
 import time
 
 import common
 from common import BenchError
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from ports import free_port  # noqa: E402, F401 (the place of tests for both)
 
 HEAD = struct.Struct("=4I3q")  # crowd.h
 ENTRY = struct.Struct("=qqiIIIIi")
@@ -87,12 +90,6 @@ class Marks:
                 raise BenchError(f"no round of {world} workers in {timeout_s} s; there were (world, came): "
                                  f"{rounds[-5:]}")
             time.sleep(0.005)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def launcher_of(outer):

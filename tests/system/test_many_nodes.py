@@ -4,12 +4,12 @@ import json
 import os
 import re
 import signal
-import socket
 
 import pytest
 
 from harness import alive, wait_until
 from networks import network  # noqa: F401 (a fixture)
+from workers import free_port
 
 # Says who it is, and waits to be ended or, with an argument, ends.
 WORKER = """
@@ -22,12 +22,6 @@ if len(sys.argv) > 1:
     sys.exit(int(sys.argv[1]))
 time.sleep(600)
 """
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Job:

@@ -2,9 +2,9 @@
 
 import json
 import os
-import random
 import re
-import socket
+
+from ports import free_port  # noqa: F401 (for those who have a worker use it)
 
 # A Python script that tells how it was started: one file per worker and restart in $REPORTS.
 REPORT = """\
@@ -20,23 +20,6 @@ os.rename(name + ".part", name)  # whole or not at all: a worker may be stopped 
 
 # The id of a job that chose it itself.
 UUID4 = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
-
-# Default ports for outgoing connections, and for stores of other tests, begin at 32768.
-_PORTS = range(20000, 32000)
-
-
-def free_port():
-    """A port that nobody listens at, on any address, and that the kernel gives to nobody by itself."""
-    while True:
-        port = random.choice(_PORTS)
-        with socket.socket(socket.AF_INET6) as probe:
-            probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-            try:
-                probe.bind(("::", port))
-                return port
-            except OSError:
-                continue
-
 
 def read_reports(directory):
     """What the workers of REPORT told: {(restart count, rank): dict}."""
