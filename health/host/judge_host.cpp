@@ -8,30 +8,13 @@
 #include <utility>
 
 #include "src/base/check.h"
+#include "src/base/figures.h"
 #include "src/base/text.h"
 
 namespace elastic::health {
 namespace {
 
-constexpr double kKib = 1024;
-constexpr double kMib = 1024 * kKib;
-constexpr double kGib = 1024 * kMib;
-
 constexpr double limit(HostRule rule) { return threshold(rule).limit; }
-
-// A number without digits that say nothing: "1.5", "64".
-std::string short_number(double value) {
-  std::string text = format("{:.1f}", value);
-  if (text.ends_with(".0")) text.resize(text.size() - 2);
-  return text;
-}
-
-std::string bytes_text(double bytes) {
-  if (bytes >= kGib) return short_number(bytes / kGib) + " GiB";
-  if (bytes >= kMib) return short_number(bytes / kMib) + " MiB";
-  if (bytes >= kKib) return short_number(bytes / kKib) + " KiB";
-  return format("{:.0f} bytes", bytes);
-}
 
 std::string workers_text(int count) { return format("{} worker{}", count, count == 1 ? "" : "s"); }
 
@@ -62,8 +45,7 @@ class HostJudge {
 
  private:
   void tell(HostRule rule, std::string what, std::string where) {
-    const HostThreshold& row = threshold(rule);
-    findings_.push_back({row.severity, std::move(what), std::move(where), std::string(row.remedy)});
+    findings_.push_back(finding_of(threshold(rule), std::move(what), std::move(where)));
   }
 
   void judge_shm() {
@@ -306,10 +288,8 @@ double middle_of(const std::map<int, double>& clocks) {
 
 Finding clock_finding(double away_ms, const std::string& of_whom) {
   const HostThreshold& row = threshold(HostRule::kClock);
-  return {row.severity,
-          format("its wall clock is {:.1f} s {} {}, wanted at most {:.1f} s", std::abs(away_ms) / 1000,
-                 away_ms > 0 ? "ahead of" : "behind", of_whom, row.limit / 1000),
-          "wall clock", std::string(row.remedy)};
+  return finding_of(row, format("its wall clock is {:.1f} s {} {}, wanted at most {:.1f} s", std::abs(away_ms) / 1000,
+                                away_ms > 0 ? "ahead of" : "behind", of_whom, row.limit / 1000), "wall clock");
 }
 
 }  // namespace

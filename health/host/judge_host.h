@@ -41,11 +41,6 @@ struct ClockOffset {
   double ahead_ms = 0;
 };
 
-struct NodeFinding {
-  int node = 0;
-  Finding finding;
-};
-
 // Those whose clock is away from the median of all that they were compared with, directly or by way of others; of two
 // nodes both, since nobody knows which of them is right. By rank.
 std::vector<NodeFinding> clock_findings(const std::vector<ClockOffset>& offsets);

@@ -2,9 +2,8 @@
 
 #include <array>
 #include <cstddef>
-#include <string_view>
 
-#include "health/words/words.h"
+#include "health/words/threshold.h"
 
 // From where on something about a host is told, how bad it is, and what to do: all of it in one table.
 namespace elastic::health {
@@ -37,15 +36,7 @@ enum class HostRule {
   kClock,
 };
 
-struct HostThreshold {
-  HostRule rule;
-  std::string_view name;
-  std::string_view when;  // what is compared with the limit, and how
-  double limit;           // 0 where there is nothing to count
-  std::string_view unit;
-  Severity severity;
-  std::string_view remedy;
-};
+using HostThreshold = Threshold<HostRule>;
 
 inline constexpr std::array kHostThresholds = {
     HostThreshold{HostRule::kShmSize, "shm-size", "size of /dev/shm less than", 64, "MiB for each worker",
@@ -111,11 +102,6 @@ inline constexpr double kSwappedOutGib = 1;
 
 constexpr const HostThreshold& threshold(HostRule rule) { return kHostThresholds[static_cast<std::size_t>(rule)]; }
 
-static_assert([] {
-  for (std::size_t i = 0; i < kHostThresholds.size(); ++i) {
-    if (kHostThresholds[i].rule != static_cast<HostRule>(i)) return false;
-  }
-  return threshold(HostRule::kClock).rule == HostRule::kClock;
-}());
+static_assert(in_order_of_rules(kHostThresholds, HostRule::kClock));
 
 }  // namespace elastic::health

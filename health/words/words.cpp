@@ -168,6 +168,31 @@ std::vector<Finding> findings_in(const Json& json) {
   return findings;
 }
 
+Json json_of(const GpuVersions& gpu) {
+  return std::move(Json::object()
+                       .set("gpus", gpu.gpus)
+                       .set("model", gpu.model)
+                       .set("driver", gpu.driver)
+                       .set("cuda", gpu.cuda)
+                       .set("nccl", gpu.nccl)
+                       .set("nccl_path", gpu.nccl_path)
+                       .set("cublaslt", gpu.cublaslt)
+                       .set("cublaslt_path", gpu.cublaslt_path));
+}
+
+std::optional<GpuVersions> gpu_in(const Json& json) {
+  const Json* gpu = json.find("gpu");
+  if (gpu == nullptr || gpu->as_object() == nullptr) return {};
+  return GpuVersions{.gpus = static_cast<int>(integer_in(*gpu, "gpus", 0, INT16_MAX).value_or(0)),
+                     .model = text_in(*gpu, "model"),
+                     .driver = text_in(*gpu, "driver"),
+                     .cuda = text_in(*gpu, "cuda"),
+                     .nccl = text_in(*gpu, "nccl"),
+                     .nccl_path = text_in(*gpu, "nccl_path"),
+                     .cublaslt = text_in(*gpu, "cublaslt"),
+                     .cublaslt_path = text_in(*gpu, "cublaslt_path")};
+}
+
 void set_number(Json& json, std::string_view name, const std::optional<double>& value) {
   if (value) json.set(name, *value);
 }
@@ -198,6 +223,7 @@ std::string text_of(const SelfResult& result) {
   set_findings(json, result.findings);
   if (!result.unfit.empty()) json.set("unfit", result.unfit);
   if (result.master_port != 0) json.set("master_port", int{result.master_port});
+  if (result.gpu) json.set("gpu", json_of(*result.gpu));
   return json.dump();
 }
 
@@ -246,7 +272,8 @@ std::optional<SelfResult> read_self_result(const std::string& text) {
                     .memory_gbps = positive_in(*json, "memory_gbps"),
                     .findings = findings_in(*json),
                     .unfit = text_in(*json, "unfit"),
-                    .master_port = port_in(*json, "master_port")};
+                    .master_port = port_in(*json, "master_port"),
+                    .gpu = gpu_in(*json)};
 }
 
 std::optional<PairOrders> read_pair_orders(const std::string& text) {

@@ -24,9 +24,29 @@ struct Finding {
   bool operator==(const Finding&) const = default;
 };
 
+struct NodeFinding {
+  int node = 0;  // rank
+  Finding finding;
+};
+
+// What a node has of GPUs and of their software: "" is not known.
+struct GpuVersions {
+  int gpus = 0;  // that its workers see
+  std::string model = {};
+  std::string driver = {};
+  std::string cuda = {};  // of the driver
+  std::string nccl = {};
+  std::string nccl_path = {};
+  std::string cublaslt = {};
+  std::string cublaslt_path = {};
+  bool operator==(const GpuVersions&) const = default;
+};
+
 // What a node answers to the first phase, in which it looks at itself and opens a port for the tests that follow:
 // {"port": 4000, "key": "9f0c...", "compute_ms": 3.1, "memory_gbps": 11.5, "findings": [{"severity": "warning",
-// "what": "...", "where": "...", "remedy": "..."}]}, with "unfit": "why" where it cannot train.
+// "what": "...", "where": "...", "remedy": "..."}]}, with "unfit": "why" where it cannot train, and "gpu": {"gpus": 8,
+// "model": "...", "driver": "580.65.06", "cuda": "13.0", "nccl": "2.28.9", "nccl_path": "...", "cublaslt": "13.0.0",
+// "cublaslt_path": "..."} where it has been looked for GPUs and some are there.
 struct SelfResult {
   std::uint16_t port = 0;
   std::string key = {};                    // by which the probe at the port knows who has been told of it
@@ -36,6 +56,7 @@ struct SelfResult {
   std::string unfit = {};                  // as a clause
   // With --check-probe: a free port, for the MASTER_PORT of the tests that it leads; 0: it makes the tests itself.
   std::uint16_t master_port = 0;
+  std::optional<GpuVersions> gpu = {};
   bool operator==(const SelfResult&) const = default;
 };
 

@@ -12,7 +12,15 @@ TEST_CASE("orders and results of a check are read as they were written; what is 
                         .findings = {{Severity::kWarning, "it is small", "/dev/shm", "make it larger"},
                                      {Severity::kFatal, "it is down", "eth0", "plug it in"}},
                         .unfit = "no memory",
-                        .master_port = 4712};
+                        .master_port = 4712,
+                        .gpu = GpuVersions{.gpus = 8,
+                                           .model = "NVIDIA H100",
+                                           .driver = "580.65.06",
+                                           .cuda = "13.0",
+                                           .nccl = "2.28.9",
+                                           .nccl_path = "/p/libnccl.so.2",
+                                           .cublaslt = "13.0.0",
+                                           .cublaslt_path = "/p/libcublasLt.so.13"}};
   CHECK(read_self_result(text_of(self)) == self);
   CHECK(read_self_result(text_of(SelfResult{})) == SelfResult{});
   const PairOrders orders = {

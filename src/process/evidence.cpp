@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "src/base/text.h"
+#include "src/base/xid.h"
 #include "src/process/cgroup_place.h"
 
 namespace elastic::process {
@@ -91,14 +92,11 @@ std::optional<std::string_view> after(std::string_view text, std::string_view ma
 }
 
 std::optional<KernelEvent> parse_xid(std::string_view message) {
-  const auto rest = after(message, "NVRM: Xid (");
-  const auto number = rest ? after(*rest, "): ") : std::nullopt;
-  const auto xid = number ? leading_number(*number) : std::nullopt;
+  const auto xid = xid_of(message);
   if (!xid) return {};
-  const auto pid = after(*number, "pid=");
   return KernelEvent{.kind = KernelEvent::Kind::kXid,
-                     .pid = pid ? leading_number(*pid).value_or(0) : 0,
-                     .xid = *xid,
+                     .pid = xid->pid,
+                     .xid = xid->number,
                      .text = printable(message, kTextBytes)};
 }
 

@@ -28,6 +28,7 @@ ROOMS = {
     "health/words": [],
     "health/judge": [],
     "health/host": ["health/words"],
+    "health/gpu": ["health/words"],
     "health/report": ["health/words", "health/judge"],
     "health/probe": ["health/words"],
 }
@@ -42,6 +43,7 @@ PURE = [
     "health/judge",
     "health/words",
     "health/host/facts", "health/host/thresholds", "health/host/judge_host", "health/host/hook",
+    "health/gpu/gpu_thresholds", "health/gpu/gpu_versions", "health/gpu/judge_gpu", "health/gpu/libraries", "health/gpu/words",
     "health/report",
     "src/output/lines",
 ]

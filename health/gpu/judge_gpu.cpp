@@ -1,0 +1,408 @@
+#include "health/gpu/judge_gpu.h"
+
+#include <algorithm>
+#include <charconv>
+#include <compare>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "src/base/check.h"
+#include "src/base/figures.h"
+#include "src/base/screen_text.h"
+#include "src/base/text.h"
+#include "src/base/xid.h"
+
+namespace elastic::health {
+namespace {
+
+// nvmlClocksEventReason... The cap of the power limit (0x4) is not among them: under load it is as it should be.
+constexpr std::uint64_t kHwSlowdown = 0x08;
+constexpr std::uint64_t kSwThermalSlowdown = 0x20;
+constexpr std::uint64_t kHwThermalSlowdown = 0x40;
+constexpr std::uint64_t kHwPowerBrakeSlowdown = 0x80;
+
+// NVML_GPU_FABRIC_STATE_...; 0 is "not supported".
+constexpr int kFabricNotStarted = 1;
+constexpr int kFabricInProgress = 2;
+constexpr int kFabricCompleted = 3;
+
+constexpr std::size_t kMostXids = 16;
+
+constexpr double limit(GpuRule rule) { return threshold(rule).limit; }
+
+// --- Which GPU is which
+
+// A place on the PCI bus, without the function of the device there.
+struct PciPlace {
+  unsigned domain = 0;
+  unsigned bus = 0;
+  unsigned device = 0;
+  auto operator<=>(const PciPlace&) const = default;
+};
+
+std::optional<unsigned> hex_number(std::string_view text) {
+  unsigned number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
+  if (error != std::errc() || end != text.data() + text.size()) return {};
+  return number;
+}
+
+// "0000:1b:00.0" as CUDA writes it, "00000000:1B:00.0" as NVML, "PCI:0000:1b:00" as the kernel log.
+std::optional<PciPlace> pci_place(std::string_view text) {
+  constexpr std::string_view kPrefix = "PCI:";
+  if (text.starts_with(kPrefix)) text.remove_prefix(kPrefix.size());
+  text = text.substr(0, text.find('.'));
+  const std::vector<std::string> parts = split(text, ':');
+  if (parts.size() != 3) return {};
+  const auto domain = hex_number(parts[0]);
+  const auto bus = hex_number(parts[1]);
+  const auto device = hex_number(parts[2]);
+  if (!domain || !bus || !device) return {};
+  return PciPlace{*domain, *bus, *device};
+}
+
+// Whether the workers will use the GPU. One that cannot be told from theirs is taken to be one of them. A part that MIG
+// has made has a UUID of its own, and the place of its GPU.
+bool is_used(const GpuNeeds& needs, const std::string& uuid, const std::string& bus_id) {
+  const auto place = pci_place(bus_id);
+  bool can_be_compared = false;
+  for (const GpuIdentity& used : needs.used) {
+    const auto its_place = pci_place(used.bus_id);
+    const bool both_have_uuids = !uuid.empty() && !used.uuid.empty();
+    const bool both_have_places = place && its_place;
+    if ((both_have_uuids && uuid == used.uuid) || (both_have_places && place == its_place)) return true;
+    can_be_compared = can_be_compared || both_have_uuids || both_have_places;
+  }
+  return !can_be_compared;
+}
+
+bool is_same(const GpuFacts& one, const GpuFacts& other) {
+  return one.uuid.empty() || other.uuid.empty() ? one.index == other.index : one.uuid == other.uuid;
+}
+
+std::string name_of(const GpuFacts& gpu) {
+  return gpu.bus_id.empty() ? format("GPU {}", gpu.index) : format("GPU {} ({})", gpu.index, printable(gpu.bus_id));
+}
+
+std::string name_of(const std::vector<const GpuFacts*>& gpus) {
+  if (gpus.size() == 1) return name_of(*gpus.front());
+  std::vector<int> indices;
+  for (const GpuFacts* gpu : gpus) indices.push_back(gpu->index);
+  return "GPUs " + rank_ranges(indices);
+}
+
+// --- NVLinks
+
+int links_up(const GpuFacts& gpu) {
+  return static_cast<int>(std::ranges::count(gpu.nvlinks, std::optional(true), &Nvlink::up));
+}
+
+int links_known(const GpuFacts& gpu) {
+  return static_cast<int>(std::ranges::count_if(gpu.nvlinks, [](const Nvlink& link) { return link.up.has_value(); }));
+}
+
+std::string text_of_links(const std::vector<const Nvlink*>& links) {
+  std::vector<int> numbers;
+  for (const Nvlink* link : links) numbers.push_back(link->link);
+  return format("NVLink{} {}", numbers.size() == 1 ? "" : "s", rank_ranges(numbers));
+}
+
+// --- Who has memory
+
+std::string text_of_holder(const GpuHolder& holder) {
+  std::vector<std::string> parts;
+  if (holder.pid > 0) parts.push_back(format("pid {}", holder.pid));
+  if (holder.bytes) parts.push_back(bytes_text(static_cast<double>(*holder.bytes)));
+  const std::string name = holder.name.empty() ? "a process" : printable(holder.name);
+  return parts.empty() ? name : format("{} ({})", name, join(parts, ", "));
+}
+
+std::string text_of_holders(std::vector<GpuHolder> holders) {
+  if (holders.empty()) return "by processes that cannot be seen from here";
+  std::ranges::stable_sort(holders, std::greater{}, [](const GpuHolder& holder) { return holder.bytes.value_or(0); });
+  std::vector<std::string> names;
+  for (const GpuHolder& holder : holders) names.push_back(text_of_holder(holder));
+  return "by " + some_of(names);
+}
+
+// --- The GPUs of a node
+
+class GpuJudge {
+ public:
+  GpuJudge(const std::vector<GpuFacts>& before, const std::vector<GpuFacts>& after, const GpuNeeds& needs)
+      : before_(before), after_(after), needs_(needs) {
+    for (const GpuFacts& gpu : after) {
+      if (is_used(needs, gpu.uuid, gpu.bus_id)) used_.push_back(&gpu);
+    }
+  }
+
+  std::vector<Finding> judge() {
+    judge_vanished();
+    for (const GpuFacts* gpu : used_) {
+      if (gpu->lost == true) {
+        tell(GpuRule::kLost, "its driver cannot reach it any more", *gpu);
+        continue;
+      }
+      judge_state(*gpu);
+      judge_memory(*gpu);
+      judge_pcie(*gpu);
+      judge_nvlinks(*gpu);
+      judge_clocks(*gpu);
+      judge_modes(*gpu);
+      judge_fabric(*gpu);
+    }
+    judge_count();
+    judge_alike(GpuRule::kModels, "are of different models", &GpuFacts::name);
+    judge_alike(GpuRule::kDrivers, "have different drivers", &GpuFacts::driver_version);
+    std::vector<Finding> findings;
+    for (auto& [rule, what, gpus, where] : told_) {
+      findings.push_back(finding_of(threshold(rule), std::move(what), gpus.empty() ? where : name_of(gpus)));
+    }
+    return findings;
+  }
+
+ private:
+  struct Told {
+    GpuRule rule;
+    std::string what;
+    std::vector<const GpuFacts*> gpus;
+    std::string where;  // where it is about no GPU of its own
+  };
+
+  // What is said of several GPUs in the same words is said once.
+  void tell(GpuRule rule, const std::string& what, const GpuFacts& gpu) {
+    const auto same = std::ranges::find_if(told_, [&](const Told& told) {
+      return told.rule == rule && told.what == what && !told.gpus.empty();
+    });
+    if (same == told_.end()) {
+      told_.push_back({rule, what, {&gpu}, {}});
+    } else {
+      same->gpus.push_back(&gpu);
+    }
+  }
+
+  const GpuFacts* earlier(const GpuFacts& gpu) const {
+    const auto found = std::ranges::find_if(before_, [&](const GpuFacts& then) { return is_same(then, gpu); });
+    return found == before_.end() ? nullptr : &*found;
+  }
+
+  void judge_vanished() {
+    if (after_.empty()) return;  // they could not be read
+    for (const GpuFacts& then : before_) {
+      if (!is_used(needs_, then.uuid, then.bus_id)) continue;
+      if (std::ranges::none_of(after_, [&](const GpuFacts& gpu) { return is_same(then, gpu); })) {
+        tell(GpuRule::kLost, "it was there before the check, and is no more", then);
+      }
+    }
+  }
+
+  void judge_state(const GpuFacts& gpu) {
+    if (gpu.needs_reset == true) tell(GpuRule::kNeedsReset, "it needs a reset", gpu);
+    if (gpu.ecc_uncorrectable && static_cast<double>(*gpu.ecc_uncorrectable) >= limit(GpuRule::kEcc)) {
+      tell(GpuRule::kEcc, format("{} uncorrectable ECC error{} since the last reset, wanted 0", *gpu.ecc_uncorrectable,
+                                 *gpu.ecc_uncorrectable == 1 ? "" : "s"), gpu);
+    }
+    if (gpu.remap_failed == true) tell(GpuRule::kRemapFailed, "a row of its memory could not be remapped", gpu);
+    if (gpu.remap_pending == true) {
+      tell(GpuRule::kRemapPending, "a row of its memory waits for the next reset to be remapped", gpu);
+    }
+  }
+
+  // Of a GPU that is divided by MIG NVML counts what all its parts have in use, those of others too.
+  void judge_memory(const GpuFacts& gpu) {
+    const GpuFacts* then = earlier(gpu);
+    const GpuFacts& first = then == nullptr ? gpu : *then;
+    if (first.mig == true || !first.memory_used_bytes || first.memory_bytes.value_or(0) == 0) return;
+    const auto used = static_cast<double>(*first.memory_used_bytes);
+    const auto all = static_cast<double>(*first.memory_bytes);
+    const double wanted = limit(GpuRule::kMemoryUsed);
+    if (100 * used / all < wanted) return;
+    tell(GpuRule::kMemoryUsed,
+         format("{} of {} of its memory are in use ({} %), {}; wanted less than {:.0f} %", bytes_text(used),
+                bytes_text(all), short_number(100 * used / all), text_of_holders(first.holders), wanted), gpu);
+  }
+
+  // An idle GPU lowers its generation to save power, but not its width.
+  void judge_pcie(const GpuFacts& gpu) {
+    if (gpu.pcie_width && gpu.pcie_max_width && *gpu.pcie_width > 0 && *gpu.pcie_width < *gpu.pcie_max_width) {
+      tell(GpuRule::kPcieWidth,
+           format("it is connected by {} lane{} of PCIe, wanted {}", *gpu.pcie_width,
+                  *gpu.pcie_width == 1 ? "" : "s", *gpu.pcie_max_width), gpu);
+    }
+    if (!needs_.after_work || !gpu.pcie_gen || !gpu.pcie_max_gen) return;
+    if (*gpu.pcie_gen > 0 && *gpu.pcie_gen < *gpu.pcie_max_gen) {
+      tell(GpuRule::kPcieGeneration, format("right after work it had generation {} of PCIe, wanted {}", *gpu.pcie_gen,
+                                            *gpu.pcie_max_gen), gpu);
+    }
+  }
+
+  void judge_nvlinks(const GpuFacts& gpu) {
+    const int up = links_up(gpu);
+    const int known = links_known(gpu);
+    const GpuFacts* best = &gpu;
+    for (const GpuFacts& other : after_) {
+      if (other.name == gpu.name && links_up(other) > links_up(*best)) best = &other;
+    }
+    if (known > 0 && up < links_up(*best)) {
+      tell(GpuRule::kNvlinkDown, format("{} of its {} NVLinks are up, while GPU {}, of the same model, has {}", up,
+                                        known, best->index, links_up(*best)), gpu);
+    } else if (up > 0 && up < known) {
+      tell(GpuRule::kNvlinkSomeDown, format("{} of its {} NVLinks are up", up, known), gpu);
+    }
+    judge_link_errors(gpu);
+  }
+
+  void judge_link_errors(const GpuFacts& gpu) {
+    const GpuFacts* then = earlier(gpu);
+    std::vector<const Nvlink*> risen;
+    std::vector<const Nvlink*> old;
+    for (const Nvlink& link : gpu.nvlinks) {
+      const std::uint64_t all = link.errors.value_or(0);
+      const std::uint64_t rise = all - std::min(all, errors_before(then, link));
+      if (static_cast<double>(rise) >= limit(GpuRule::kNvlinkErrors)) {
+        risen.push_back(&link);
+      } else if (static_cast<double>(all) >= limit(GpuRule::kNvlinkOldErrors)) {
+        old.push_back(&link);
+      }
+    }
+    if (!risen.empty()) {
+      tell(GpuRule::kNvlinkErrors, text_of_links(risen) + " counted errors during the check, wanted none", gpu);
+    }
+    if (!old.empty()) {
+      tell(GpuRule::kNvlinkOldErrors, text_of_links(old) + " counted errors since the driver was loaded", gpu);
+    }
+  }
+
+  // What a link had counted; all that there is where nobody has looked before.
+  static std::uint64_t errors_before(const GpuFacts* then, const Nvlink& link) {
+    constexpr std::uint64_t kAll = UINT64_MAX;
+    if (then == nullptr) return kAll;
+    const auto found = std::ranges::find(then->nvlinks, link.link, &Nvlink::link);
+    return found == then->nvlinks.end() ? kAll : found->errors.value_or(kAll);
+  }
+
+  void judge_clocks(const GpuFacts& gpu) {
+    const std::uint64_t reasons = gpu.throttle_reasons.value_or(0);
+    const bool is_hot = (reasons & (kSwThermalSlowdown | kHwThermalSlowdown)) != 0;
+    const bool is_braked = (reasons & kHwPowerBrakeSlowdown) != 0;
+    if (is_hot) {
+      tell(GpuRule::kHot, "heat holds its clocks back" +
+                              (gpu.temperature_c ? format(", at {} °C", *gpu.temperature_c) : std::string()), gpu);
+    }
+    if (is_braked) tell(GpuRule::kPowerBrake, "the host's power brake holds its clocks back", gpu);
+    if (!is_hot && !is_braked && (reasons & kHwSlowdown) != 0) {
+      tell(GpuRule::kSlowdown, "the hardware holds its clocks back and does not say why", gpu);
+    }
+  }
+
+  void judge_modes(const GpuFacts& gpu) {
+    if (gpu.persistence == false) tell(GpuRule::kPersistence, "persistence mode is off", gpu);
+    if (gpu.mig == true) tell(GpuRule::kMig, "MIG is on", gpu);
+  }
+
+  void judge_fabric(const GpuFacts& gpu) {
+    const int state = gpu.fabric_state.value_or(0);
+    if (state == kFabricNotStarted || state == kFabricInProgress) {
+      tell(GpuRule::kFabricWaiting,
+           format("its registration with the NVLink fabric {}",
+                  state == kFabricNotStarted ? "has not begun" : "is still going on"), gpu);
+    }
+    if (state == kFabricCompleted && gpu.fabric_status.value_or(0) != 0) {
+      tell(GpuRule::kFabricFailed,
+           format("its registration with the NVLink fabric failed with NVML's error {}", *gpu.fabric_status), gpu);
+    }
+  }
+
+  void judge_count() {
+    const int visible = needs_.visible.value_or(static_cast<int>(needs_.used.size()));
+    if (visible == 0 || visible >= limit(GpuRule::kFewGpus) * needs_.nproc) return;
+    told_.push_back({GpuRule::kFewGpus,
+                     format("workers see {} GPU{}, wanted {} for {} workers", visible, visible == 1 ? "" : "s",
+                            short_number(limit(GpuRule::kFewGpus) * needs_.nproc), needs_.nproc), {},
+                     "CUDA_VISIBLE_DEVICES"});
+  }
+
+  void judge_alike(GpuRule rule, const char* how, std::string GpuFacts::*member) {
+    std::map<std::string, std::vector<const GpuFacts*>> by_value;
+    for (const GpuFacts* gpu : used_) {
+      if (!(gpu->*member).empty()) by_value[gpu->*member].push_back(gpu);
+    }
+    if (by_value.size() < 2) return;
+    std::vector<std::string> groups;
+    for (const auto& [value, gpus] : by_value) groups.push_back(format("{}: {}", name_of(gpus), printable(value)));
+    told_.push_back({rule, format("the node's GPUs {}: {}", how, some_of(groups)), {}, "nvidia-smi"});
+  }
+
+  const std::vector<GpuFacts>& before_;
+  const std::vector<GpuFacts>& after_;
+  const GpuNeeds& needs_;
+  std::vector<const GpuFacts*> used_;
+  std::vector<Told> told_;
+};
+
+// --- Xids
+
+struct XidOfGpu {
+  Xid xid;
+  int times = 1;
+};
+
+// Each Xid of each GPU once, those that say something of a GPU that is used, in the order of the log.
+std::vector<XidOfGpu> xids_in(std::string_view log, const GpuNeeds& needs) {
+  std::vector<XidOfGpu> found;
+  for (const std::string_view line : lines_of(log)) {
+    auto xid = xid_of(line);
+    if (!xid || xid->aftermath == XidAftermath::kNone || !is_used(needs, "", xid->device)) continue;
+    const auto same = std::ranges::find_if(found, [&](const XidOfGpu& other) {
+      return other.xid.number == xid->number && other.xid.device == xid->device;
+    });
+    if (same != found.end()) {
+      ++same->times;
+    } else if (found.size() < kMostXids) {
+      found.push_back({std::move(*xid)});
+    }
+  }
+  return found;
+}
+
+GpuRule rule_of(XidAftermath aftermath) {
+  switch (aftermath) {
+    case XidAftermath::kUnfit: return GpuRule::kXidUnfit;
+    case XidAftermath::kSuspect: return GpuRule::kXidSuspect;
+    case XidAftermath::kNone:
+    case XidAftermath::kUnknown: break;
+  }
+  return GpuRule::kXidUnknown;
+}
+
+Finding finding_of(GpuRule rule, const XidOfGpu& found) {
+  return finding_of(threshold(rule),
+                    format("Xid {}: {}{}", found.xid.number, found.xid.meaning,
+                           found.times == 1 ? "" : format("; {} times", found.times)),
+                    printable(found.xid.device));
+}
+
+}  // namespace
+
+std::vector<Finding> judge_gpus(const std::vector<GpuFacts>& before, const std::vector<GpuFacts>& after,
+                                const GpuNeeds& needs) {
+  ELASTIC_CHECK(needs.nproc >= 1);
+  return GpuJudge(before, after, needs).judge();
+}
+
+std::vector<Finding> xid_findings(std::string_view earlier, std::string_view recent, const GpuNeeds& needs) {
+  std::vector<Finding> findings;
+  std::set<std::pair<std::string, int>> told;
+  for (const XidOfGpu& found : xids_in(recent, needs)) {
+    findings.push_back(finding_of(rule_of(found.xid.aftermath), found));
+    told.emplace(found.xid.device, found.xid.number);
+  }
+  for (const XidOfGpu& found : xids_in(earlier, needs)) {
+    if (found.xid.aftermath == XidAftermath::kUnknown || told.contains({found.xid.device, found.xid.number})) continue;
+    findings.push_back(finding_of(GpuRule::kXidOld, found));
+  }
+  return findings;
+}
+
+}  // namespace elastic::health
