@@ -1,0 +1,180 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "health/gpu/probe/probe.h"
+
+enum { kUsualProduct = 8192, kLeastProduct = 16, kMostProduct = 16384 };
+
+static void set_reason(Reply* reply, Outcome outcome, const char* format, va_list values) {
+  reply->outcome = outcome;
+  vsnprintf(reply->why, sizeof reply->why, format, values);
+}
+
+void reply_failed(Reply* reply, const char* format, ...) {
+  va_list values;
+  va_start(values, format);
+  set_reason(reply, kFailed, format, values);
+  va_end(values);
+}
+
+void reply_unavailable(Reply* reply, const char* format, ...) {
+  va_list values;
+  va_start(values, format);
+  set_reason(reply, kUnavailable, format, values);
+  va_end(values);
+}
+
+// --- Environment ---------------------------------------------------------------------------------------
+
+// NCCL_SETTINGS is DLRover's: "NAME=value,NAME=value" for the environment of the probe.
+static void apply_settings(void) {
+  const char* given = getenv("NCCL_SETTINGS");
+  char* settings = given != NULL ? strdup(given) : NULL;
+  char* rest = NULL;
+  for (char* item = settings != NULL ? strtok_r(settings, ",", &rest) : NULL; item != NULL;
+       item = strtok_r(NULL, ",", &rest)) {
+    item += strspn(item, " ");
+    char* equals = strchr(item, '=');
+    if (equals == NULL || equals == item) {
+      fprintf(stderr, "elastic-gpu-probe: NCCL_SETTINGS has \"%s\", which is no NAME=value\n", item);
+      continue;
+    }
+    *equals = '\0';
+    setenv(item, equals + 1, 1);
+  }
+  free(settings);
+}
+
+// The tests' processors multiply smaller matrices.
+static uint64_t product_size(void) {
+  const char* given = getenv("ELASTIC_RUN_PROBE_PRODUCT");
+  int size = given != NULL ? leading_number(given) : 0;
+  return size >= kLeastProduct && size <= kMostProduct && size % 16 == 0 ? (uint64_t)size : kUsualProduct;
+}
+
+// --- Lines ---------------------------------------------------------------------------------------------
+
+typedef struct {
+  int descriptor;
+  char bytes[kLineBytes];
+  size_t filled;
+  size_t taken;  // of the line that was handed out last
+} Input;
+
+typedef enum { kLine, kTooLong, kEnd } Arrival;
+
+static bool read_more(Input* input) {
+  ssize_t count;
+  do {
+    count = read(input->descriptor, input->bytes + input->filled, sizeof input->bytes - input->filled);
+  } while (count < 0 && errno == EINTR);
+  if (count <= 0) return false;
+  input->filled += (size_t)count;
+  return true;
+}
+
+// The next line without its "\n"; valid until the next call. One that is too long is passed over.
+static Arrival next_line(Input* input, char** line, size_t* length) {
+  bool is_too_long = false;
+  memmove(input->bytes, input->bytes + input->taken, input->filled - input->taken);
+  input->filled -= input->taken;
+  input->taken = 0;
+  for (;;) {
+    char* end = memchr(input->bytes, '\n', input->filled);
+    if (end != NULL) {
+      *line = input->bytes;
+      *length = (size_t)(end - input->bytes);
+      input->taken = *length + 1;
+      return is_too_long ? kTooLong : kLine;
+    }
+    if (input->filled == sizeof input->bytes) {
+      is_too_long = true;
+      input->filled = 0;
+    }
+    if (!read_more(input)) return kEnd;
+  }
+}
+
+static bool write_all(int descriptor, const char* bytes, size_t count) {
+  while (count != 0) {
+    ssize_t written = write(descriptor, bytes, count);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes += written;
+    count -= (size_t)written;
+  }
+  return true;
+}
+
+static bool send_reply(int descriptor, Reply* reply) {
+  JsonLine* line = &reply->line;
+  json_close(line, '}');
+  if (reply->outcome == kOk && line->is_full) reply_failed(reply, "the reply is longer than %d bytes", kLineBytes);
+  if (reply->outcome != kOk) {
+    json_start(line);
+    json_open(line, NULL, '{');
+    json_text(line, reply->outcome == kFailed ? "failed" : "unavailable", reply->why);
+    json_close(line, '}');
+  }
+  line->bytes[line->length++] = '\n';
+  return write_all(descriptor, line->bytes, line->length);
+}
+
+// --- Requests ------------------------------------------------------------------------------------------
+
+static void answer(Probe* probe, char* line, size_t length, Reply* reply) {
+  static JsonObject request;
+  const char* wrong = json_read(line, length, &request);
+  if (wrong != NULL) {
+    reply_failed(reply, "a request that cannot be read: %s", wrong);
+    return;
+  }
+  const JsonMember* what = json_find(&request, "do", kText);
+  if (what == NULL) reply_failed(reply, "a request that says not what to do");
+  else if (strcmp(what->text, "open") == 0) do_open(probe, &request, reply);
+  else if (strcmp(what->text, "compute") == 0) do_compute(probe, reply);
+  else if (strcmp(what->text, "id") == 0) do_id(probe, reply);
+  else if (strcmp(what->text, "gather") == 0) do_gather(probe, &request, reply);
+  else if (strcmp(what->text, "facts") == 0) do_facts(probe, reply);
+  else reply_failed(reply, "an unknown request: %s", what->text);
+}
+
+static void serve(Probe* probe, Input* input) {
+  static Reply reply;
+  char* line;
+  size_t length;
+  for (;;) {
+    Arrival arrival = next_line(input, &line, &length);
+    if (arrival == kEnd) return;
+    reply.outcome = kOk;
+    json_start(&reply.line);
+    json_open(&reply.line, NULL, '{');
+    json_bool(&reply.line, "ok", true);
+    if (arrival == kTooLong) reply_failed(&reply, "a request of more than %d bytes", kLineBytes);
+    else answer(probe, line, length, &reply);
+    if (!send_reply(input->descriptor, &reply)) return;
+    abort_doomed(probe);
+  }
+}
+
+int main(void) {
+  static Probe probe;
+  static Input input;
+  signal(SIGPIPE, SIG_IGN);
+  // NCCL prints to stdout, so the socket goes elsewhere and stdout to stderr.
+  input.descriptor = fcntl(STDOUT_FILENO, F_DUPFD, 3);
+  if (input.descriptor < 0 || fcntl(input.descriptor, F_SETFD, FD_CLOEXEC) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+    fprintf(stderr, "elastic-gpu-probe: reads requests from its stdout, a socket, which it has not: %s\n", strerror(errno));
+    return 2;
+  }
+  apply_settings();
+  probe.product_size = product_size();
+  serve(&probe, &input);
+  _exit(0);  // what the libraries would do at the end may hang
+}
