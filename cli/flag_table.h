@@ -69,6 +69,8 @@ enum class FlagId : unsigned char {
   kExcludeStraggler,
   kCommPerfTest,
   kPrecheck,
+  kNcclLib,
+  kProbePath,
   kCheckOnly,
   kNodeGroup,
   kHealthHook,

@@ -52,7 +52,8 @@ class Planner {
   Status plan_program();
   Status plan_meeting();
   Status plan_stop();
-  void plan_check();
+  Status plan_check();
+  Status check_file(FlagId flag, bool is_program) const;
   Status plan_logs();
   Status plan_output();
   void show_output();
@@ -105,7 +106,7 @@ Status Planner::apply_auto_config() {
 }
 
 // As dlrover-run: asked for by any of three options.
-void Planner::plan_check() {
+Status Planner::plan_check() {
   if (flags_.text(FlagId::kAccelerator) != flag_of(FlagId::kAccelerator).by_default) {
     warn(format("{}: such devices are not tested; --network-check looks at the host and its network",
                 flags_.input(FlagId::kAccelerator)));
@@ -127,7 +128,7 @@ void Planner::plan_check() {
       warn(format("{}: only a check measures, and there is none; it is ignored; add --network-check, or give --precheck=2",
                   flags_.input(FlagId::kCommPerfTest)));
     }
-    return;
+    return {};
   }
   protocol::CheckRules& check = plan_.settings.node.check;
   const std::string_view policy = flags_.text(FlagId::kCheckPolicy);
@@ -139,6 +140,10 @@ void Planner::plan_check() {
     warn(format("{}: one node alone has no other to measure the way to", flags_.input(asked)));
   }
   check.measures_all = measures;
+  const bool is_nvidia = flags_.text(FlagId::kAccelerator) == flag_of(FlagId::kAccelerator).by_default;
+  plan_.settings.gpus = is_nvidia ? gpus() : 0;
+  plan_.settings.nccl_lib = flags_.text(FlagId::kNcclLib);
+  plan_.settings.gpu_probe = flags_.text(FlagId::kProbePath);
   plan_.settings.health_hook = flags_.text(FlagId::kHealthHook);
   plan_.settings.check_probe = flags_.text(FlagId::kCheckProbe);
   plan_.settings.health_report = flags_.text(FlagId::kHealthReport);
@@ -153,6 +158,20 @@ void Planner::plan_check() {
     const char* name = id == FlagId::kHealthHook ? "health hook" : "check probe";
     if (!command.empty()) entry(name, printable(command, 4096), flags_.origin_text(id));
   }
+  if (Status status = check_file(FlagId::kNcclLib, false); !status) return status;
+  return check_file(FlagId::kProbePath, true);
+}
+
+// One that the check is to use has to be there: else it would say that there is nothing to test with.
+Status Planner::check_file(FlagId flag, bool is_program) const {
+  const std::string& path = flags_.text(flag);
+  if (path.empty()) return {};
+  const HostView::PathFacts facts = host_.look_at(path);
+  const char* remedy = is_program ? "name a program, or leave the option out" : "name a libnccl.so.2, or leave the option out";
+  if (!facts.exists) return fail(flags_.input(flag), "no such file", remedy);
+  if (facts.directory) return fail(flags_.input(flag), "it is a directory", remedy);
+  if (is_program && !facts.executable) return fail(flags_.input(flag), "it is not executable", "chmod +x it");
+  return {};
 }
 
 Status Planner::plan_nodes() {
@@ -305,7 +324,7 @@ Status Planner::plan_stop() {
   settings.node.ignore_stuck_workers = flags_.text(FlagId::kStuckWorker) == "ignore";
   settings.node.stuck_timeout_ms =
       checked_.rdzv_conf.integer("stuck_timeout").value_or(kStuckSeconds) * 1000;
-  plan_check();
+  if (Status status = plan_check(); !status) return status;
   settings.propagate_exit_code = flags_.on(FlagId::kPropagateExitCode);
   settings.use_cgroup = variable("ELASTIC_RUN_CGROUP") != "off";
   settings.signals = checked_.signals;

@@ -409,3 +409,23 @@ TEST_CASE("of an accelerator that is not NVIDIA's one line says that it is not t
                              ": such devices are not tested; --network-check looks at the host and its network");
   }
 }
+
+TEST_CASE("a library or a program that the check is to use has to be there") {
+  Trial trial;
+  trial.host.file("lib.so");
+  trial.host.program("probe");
+  const LaunchPlan plan = trial.good({"--network-check", "--nccl-lib=lib.so", "--probe-path=probe", "train.py"});
+  CHECK(plan.settings.nccl_lib == "lib.so");
+  CHECK(plan.settings.gpu_probe == "probe");
+  CHECK(trial.error({"--network-check", "--nccl-lib=nowhere.so", "train.py"}).contains("--nccl-lib=nowhere.so: no such file"));
+  CHECK(trial.error({"--network-check", "--probe-path=lib.so", "train.py"}).contains("--probe-path=lib.so: it is not executable"));
+  CHECK(trial.error({"--network-check", "--probe-path=/tmp", "train.py"}).contains("it is a directory"));
+}
+
+TEST_CASE("the check tests the GPUs that workers see, unless they are of another kind") {
+  Trial trial;
+  trial.host.gpus = 4;
+  CHECK(trial.good({"--network-check", "train.py"}).settings.gpus == 4);
+  CHECK(trial.good({"--network-check", "--accelerator=ascend-npu", "train.py"}).settings.gpus == 0);
+  CHECK(trial.good({"train.py"}).settings.gpus == 0);
+}

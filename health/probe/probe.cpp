@@ -80,8 +80,27 @@ class Channel {
 
 bool is_external(const ProbeSettings& settings) { return !settings.external.command.empty(); }
 
-SelfResult self_result(const Result<Listener>& listener, std::uint16_t master_port, const ProbeSettings& settings) {
-  SelfResult self{.master_port = master_port};
+// What lives through all phases.
+struct Means {
+  Result<Listener> listener;
+  MasterPort master_port;
+  GpuNode gpus;
+};
+
+void add(SelfResult& self, GpuLook look) {
+  if (!look.unavailable.empty()) {
+    self.findings.push_back({.what = "GPUs are not tested: " + look.unavailable,
+                             .remedy = "the exchange over TCP takes the place of NCCL's"});
+  }
+  if (!look.unfit.empty() && self.unfit.empty()) self.unfit = std::move(look.unfit);
+  self.gpu = std::move(look.versions);
+  self.gpu_figures = look.figures;
+  for (Finding& finding : look.findings) self.findings.push_back(std::move(finding));
+}
+
+SelfResult self_result(Means& means, const ProbeSettings& settings) {
+  const Result<Listener>& listener = means.listener;
+  SelfResult self{.master_port = means.master_port.number()};
   const auto note = [&self](const Attempt<double>& measured) {
     if (!measured && self.unfit.empty()) self.unfit = measured.error();
     return measured ? std::optional(*measured) : std::nullopt;
@@ -94,8 +113,9 @@ SelfResult self_result(const Result<Listener>& listener, std::uint16_t master_po
   }
   self.compute_ms = note(measure_compute());
   self.memory_gbps = note(measure_memory());
-  if (is_external(settings) && master_port == 0 && self.unfit.empty()) self.unfit = "no port is free for the external probe";
+  if (is_external(settings) && self.master_port == 0 && self.unfit.empty()) self.unfit = "no port is free for the external probe";
   if (settings.look_at_host) self.findings = settings.look_at_host();
+  add(self, means.gpus.look());
   const auto fatal = std::ranges::find(self.findings, Severity::kFatal, &Finding::severity);
   if (fatal != self.findings.end()) self.unfit = fatal->what;
   return self;
@@ -113,29 +133,36 @@ Attempt<UniqueFd> connection_with(Listener& listener, int rank, const PairOrder&
                            : connect_to_peer(rank, order, settings.connect_ms, turn);
 }
 
-Attempt<PairResult> meet(Listener& listener, MasterPort& master_port, int rank, const PairOrder& order,
-                         const ProbeSettings& settings) {
-  const Attempt<UniqueFd> connection = connection_with(listener, rank, order, settings);
+Attempt<PairResult> meet(Means& means, int rank, const PairOrder& order, const ProbeSettings& settings) {
+  const Attempt<UniqueFd> connection = connection_with(*means.listener, rank, order, settings);
   if (!connection) return std::unexpected(connection.error());
   const Deadline deadline(settings.test_ms);
   if (is_external(settings)) {
-    const auto ms = run_external(settings.external, connection->get(), rank, order, master_port, deadline);
+    const auto ms = run_external(settings.external, connection->get(), rank, order, means.master_port, deadline);
     if (!ms) return std::unexpected(ms.error());
     return PairResult{.with = order.with, .ms = *ms};
   }
   const auto figures = exchange(connection->get(), rank, order.with, settings.exchange, deadline);
   if (!figures) return std::unexpected(figures.error());
-  return PairResult{
+  PairResult result{
       .with = order.with, .ms = figures->ms, .latency_us = figures->latency_us, .clock_ms = figures->clock_ms};
+  const auto gpus = means.gpus.meet(connection->get(), rank < order.with, Deadline(settings.gpu.gather_ms));
+  if (!gpus) return std::unexpected(gpus.error());
+  if (*gpus) {
+    result.gpu_ms = (*gpus)->ms;
+    result.gpu_ranks = (*gpus)->ranks;
+    result.gpu_bytes = settings.gpu.gather_bytes;
+    result.latency_us = (*gpus)->latency_us;
+  }
+  return result;
 }
 
-PairResult make_test(Result<Listener>& listener, MasterPort& master_port, int rank, const PairOrder& order,
-                     const ProbeSettings& settings) {
+PairResult make_test(Means& means, int rank, const PairOrder& order, const ProbeSettings& settings) {
   const auto failed = [&order](std::string why) { return PairResult{.with = order.with, .why_not = std::move(why)}; };
-  if (!listener) return failed(listener.error().text());
+  if (!means.listener) return failed(means.listener.error().text());
   if (rank == order.with) return failed("a node makes no test with itself");
   if (std::string why = mismatch(order, settings); !why.empty()) return failed(std::move(why));
-  Attempt<PairResult> result = meet(*listener, master_port, rank, order, settings);
+  Attempt<PairResult> result = meet(means, rank, order, settings);
   if (settings.mock_error) return failed("MOCK_ERR_RANK");
   return result ? std::move(*result) : failed(result.error());
 }
@@ -173,18 +200,19 @@ RingResult make_ring(Result<Listener>& listener, const RingOrder& order, const P
 
 int run_probe(int channel, const ProbeSettings& settings) {
   Channel lines(channel);
-  Result<Listener> listener = Listener::open(make_key());
-  MasterPort master_port = is_external(settings) ? MasterPort::open() : MasterPort();
-  if (!lines.write_line(text_of(self_result(listener, master_port.number(), settings)))) return lines.exit_status();
+  Means means{.listener = Listener::open(make_key()),
+              .master_port = is_external(settings) ? MasterPort::open() : MasterPort(),
+              .gpus = GpuNode(settings.gpu)};
+  if (!lines.write_line(text_of(self_result(means, settings)))) return lines.exit_status();
   while (const std::optional<std::string> line = lines.read_line()) {
     if (const std::optional<RingOrder> ring = read_ring_order(*line)) {
-      if (!lines.write_line(text_of(make_ring(listener, *ring, settings)))) break;
+      if (!lines.write_line(text_of(make_ring(means.listener, *ring, settings)))) break;
       continue;
     }
     PairResults results;
     if (const std::optional<PairOrders> orders = read_pair_orders(*line)) {
       for (const PairOrder& order : orders->tests) {
-        results.tests.push_back(make_test(listener, master_port, orders->rank, order, settings));
+        results.tests.push_back(make_test(means, orders->rank, order, settings));
       }
       if (settings.look_at_host && !orders->tests.empty()) results.findings = settings.look_at_host();
     }

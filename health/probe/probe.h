@@ -6,6 +6,7 @@
 
 #include "health/probe/exchange.h"
 #include "health/probe/external.h"
+#include "health/probe/gpu_node.h"
 #include "health/probe/ring.h"
 #include "health/words/words.h"
 
@@ -23,6 +24,7 @@ struct ProbeSettings {
   ExchangeSettings exchange = {};
   RingSettings ring = {};
   ExternalProbe external = {};     // in the place of the exchange
+  GpuSettings gpu = {};            // tested beside the exchange, where there are any
   // What else is to be known of the host, asked at the end of each phase in which it does something: what was not told
   // before. One that is fatal makes the host unfit. May be none.
   std::function<std::vector<Finding>()> look_at_host = {};

@@ -24,6 +24,29 @@ Json json_of(const Finding& finding) {
   return json;
 }
 
+// What a node has of GPUs, and what they have done; null where they were not tested.
+Json gpu_json(const NodeHealth& node) {
+  if (!node.gpu && !node.gpu_figures) return Json();
+  const GpuVersions versions = node.gpu.value_or(GpuVersions{});
+  const GpuFigures figures = node.gpu_figures.value_or(GpuFigures{});
+  Json json = Json::object();
+  json.set("gpus", versions.gpus);
+  json.set("model", versions.model);
+  json.set("driver", versions.driver);
+  json.set("cuda", versions.cuda);
+  json.set("nccl", versions.nccl);
+  json.set("nccl_path", versions.nccl_path);
+  json.set("cublaslt", versions.cublaslt);
+  json.set("cublaslt_path", versions.cublaslt_path);
+  json.set("product_ms", json_of(figures.product_ms));
+  json.set("tflops", json_of(figures.tflops));
+  json.set("memory_gbps", json_of(figures.memory_gbps));
+  json.set("host_to_device_gbps", json_of(figures.host_to_device_gbps));
+  json.set("device_to_host_gbps", json_of(figures.device_to_host_gbps));
+  json.set("node_ms", json_of(figures.node_ms));
+  return json;
+}
+
 Json json_of(const NodeHealth& node, const NodeExchanges& exchanges) {
   Json json = Json::object();
   json.set("rank", node.rank);
@@ -40,6 +63,7 @@ Json json_of(const NodeHealth& node, const NodeExchanges& exchanges) {
   json.set("best_busbw_gbps", json_of(exchanges.best_busbw_gbps));
   json.set("worst_busbw_gbps", json_of(exchanges.worst_busbw_gbps));
   json.set("latency_us", json_of(exchanges.latency_us));
+  json.set("gpu", gpu_json(node));
   Json findings = Json::array();
   for (const Finding& finding : node.findings) findings.push(json_of(finding));
   json.set("findings", std::move(findings));
@@ -56,6 +80,9 @@ Json json_of(const HealthReport& report, const PairHealth& pair) {
   json.set("busbw_gbps", json_of(busbw_gbps(report, pair)));
   json.set("latency_us", json_of(pair.latency_us));
   json.set("clock_ms", json_of(pair.clock_ms));
+  json.set("gpu_ms", json_of(pair.gpu_ms));
+  json.set("gpu_ranks", pair.gpu_ranks);
+  json.set("gpu_bytes", pair.gpu_bytes);
   json.set("why_not", pair.why_not);
   return json;
 }

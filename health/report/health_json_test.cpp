@@ -46,10 +46,10 @@ TEST_CASE("health.json is read back with every member of the schema") {
   CHECK(members_of(json.find("settings")) == "slow_factor compute_floor_ms exchange_floor_ms");
   CHECK(members_of(element(json, "nodes", 0)) ==
         "rank name local_world_size verdict why slow_in_compute slow_in_exchange left_out compute_ms memory_gbps "
-        "exchange_ms best_busbw_gbps worst_busbw_gbps latency_us findings");
+        "exchange_ms best_busbw_gbps worst_busbw_gbps latency_us gpu findings");
   CHECK(members_of(element(*element(json, "nodes", 0), "findings", 0)) == "severity what where remedy");
   CHECK(members_of(element(json, "pairs", 0)) ==
-        "low high stage passed ms busbw_gbps latency_us clock_ms why_not");
+        "low high stage passed ms busbw_gbps latency_us clock_ms gpu_ms gpu_ranks gpu_bytes why_not");
   CHECK(members_of(element(json, "bad_links", 0)) == "low high ms");
   CHECK(members_of(element(json, "slow_links", 0)) == "low high ms");
   CHECK(members_of(json.find("all_gather")) == "world bytes ms algobw_gbps busbw_gbps why_not");

@@ -109,6 +109,9 @@ std::vector<const NodeHealth*> worst_first(const HealthReport& report) {
 }
 
 std::optional<double> busbw_gbps(const HealthReport& report, const PairHealth& pair) {
+  if (pair.passed && pair.gpu_ms && *pair.gpu_ms > 0) {
+    return static_cast<double>(pair.gpu_bytes) * (pair.gpu_ranks - 1) / *pair.gpu_ms / 1e6;
+  }
   if (!pair.passed || pair.ms <= 0 || report.exchange_bytes == 0) return {};
   return static_cast<double>(report.exchange_bytes) / pair.ms / 1e6;
 }

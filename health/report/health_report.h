@@ -20,6 +20,8 @@ struct NodeHealth {
   int local_world_size = 0;                // its workers
   std::optional<double> compute_ms = {};   // of one matrix product
   std::optional<double> memory_gbps = {};  // 10^9 bytes/s, read and written
+  std::optional<GpuVersions> gpu = {};
+  std::optional<GpuFigures> gpu_figures = {};
   std::vector<Finding> findings = {};
   NodeVerdict verdict = {};
   bool left_out = false;  // the job goes on without it
@@ -34,6 +36,9 @@ struct PairHealth {
   double ms = 0;                          // of one exchange; only if it passed
   std::optional<double> latency_us = {};  // of one byte, one way
   std::optional<double> clock_ms = {};    // how far the wall clock of `high` is ahead of that of `low`
+  std::optional<double> gpu_ms = {};      // of an all-gather over NCCL; none: there was none
+  int gpu_ranks = 0;                      // GPUs in it
+  std::int64_t gpu_bytes = 0;             // of each
   std::string why_not = {};               // as a clause, if it failed
 };
 

@@ -64,6 +64,10 @@ std::vector<std::string> texts_in(const Json& json, std::string_view name) {
   return texts;
 }
 
+void set_number(Json& json, std::string_view name, const std::optional<double>& value) {
+  if (value) json.set(name, *value);
+}
+
 // The elements of "tests", each read by `one`; nothing where one of them cannot be.
 template <class Test, class ReadOne>
 std::optional<std::vector<Test>> tests_in(const std::optional<Json>& json, ReadOne one) {
@@ -180,6 +184,34 @@ Json json_of(const GpuVersions& gpu) {
                        .set("cublaslt_path", gpu.cublaslt_path));
 }
 
+Json json_of(const GpuFigures& figures) {
+  Json json = Json::object();
+  set_number(json, "product_ms", figures.product_ms);
+  set_number(json, "tflops", figures.tflops);
+  set_number(json, "memory_gbps", figures.memory_gbps);
+  set_number(json, "host_to_device_gbps", figures.host_to_device_gbps);
+  set_number(json, "device_to_host_gbps", figures.device_to_host_gbps);
+  set_number(json, "node_ms", figures.node_ms);
+  json.set("node_ranks", figures.node_ranks);
+  return json;
+}
+
+int ranks_in(const Json& json, std::string_view name) {
+  return static_cast<int>(integer_in(json, name, 0, 2 * kMostGpus).value_or(0));
+}
+
+std::optional<GpuFigures> gpu_figures_in(const Json& json) {
+  const Json* gpu = json.find("gpu_figures");
+  if (gpu == nullptr || gpu->as_object() == nullptr) return {};
+  return GpuFigures{.product_ms = positive_in(*gpu, "product_ms"),
+                    .tflops = positive_in(*gpu, "tflops"),
+                    .memory_gbps = positive_in(*gpu, "memory_gbps"),
+                    .host_to_device_gbps = positive_in(*gpu, "host_to_device_gbps"),
+                    .device_to_host_gbps = positive_in(*gpu, "device_to_host_gbps"),
+                    .node_ms = positive_in(*gpu, "node_ms"),
+                    .node_ranks = ranks_in(*gpu, "node_ranks")};
+}
+
 std::optional<GpuVersions> gpu_in(const Json& json) {
   const Json* gpu = json.find("gpu");
   if (gpu == nullptr || gpu->as_object() == nullptr) return {};
@@ -191,10 +223,6 @@ std::optional<GpuVersions> gpu_in(const Json& json) {
                      .nccl_path = text_in(*gpu, "nccl_path"),
                      .cublaslt = text_in(*gpu, "cublaslt"),
                      .cublaslt_path = text_in(*gpu, "cublaslt_path")};
-}
-
-void set_number(Json& json, std::string_view name, const std::optional<double>& value) {
-  if (value) json.set(name, *value);
 }
 
 }  // namespace
@@ -224,6 +252,7 @@ std::string text_of(const SelfResult& result) {
   if (!result.unfit.empty()) json.set("unfit", result.unfit);
   if (result.master_port != 0) json.set("master_port", int{result.master_port});
   if (result.gpu) json.set("gpu", json_of(*result.gpu));
+  if (result.gpu_figures) json.set("gpu_figures", json_of(*result.gpu_figures));
   return json.dump();
 }
 
@@ -237,6 +266,8 @@ std::string text_of(const PairResults& results) {
     set_number(json, "ms", result.ms);
     set_number(json, "latency_us", result.latency_us);
     set_number(json, "clock_ms", result.clock_ms);
+    set_number(json, "gpu_ms", result.gpu_ms);
+    if (result.gpu_ms) json.set("gpu_ranks", result.gpu_ranks).set("gpu_bytes", result.gpu_bytes);
     if (!result.ms) json.set("failed", result.why_not);
   });
   Json json = Json::object();
@@ -273,7 +304,8 @@ std::optional<SelfResult> read_self_result(const std::string& text) {
                     .findings = findings_in(*json),
                     .unfit = text_in(*json, "unfit"),
                     .master_port = port_in(*json, "master_port"),
-                    .gpu = gpu_in(*json)};
+                    .gpu = gpu_in(*json),
+                    .gpu_figures = gpu_figures_in(*json)};
 }
 
 std::optional<PairOrders> read_pair_orders(const std::string& text) {
@@ -290,6 +322,9 @@ std::optional<PairResults> read_pair_results(const std::string& text) {
     return PairResult{.ms = positive_in(test, "ms"),
                       .latency_us = positive_in(test, "latency_us"),
                       .clock_ms = number_in(test, "clock_ms"),
+                      .gpu_ms = positive_in(test, "gpu_ms"),
+                      .gpu_ranks = ranks_in(test, "gpu_ranks"),
+                      .gpu_bytes = integer_in(test, "gpu_bytes", 0, INT64_MAX / kMostGpus).value_or(0),
                       .why_not = text_in(test, "failed")};
   });
   if (!tests) return {};

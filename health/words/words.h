@@ -12,6 +12,11 @@ namespace elastic::health {
 // Of a block that two nodes exchange, each way: the same for all.
 inline constexpr std::int64_t kExchangeBytes = 2 * 1024 * 1024;
 
+// Of each GPU's block in an all-gather over NCCL, DLRover's size.
+inline constexpr std::int64_t kGatherBytes = 64 * 1024 * 1024;
+// Of a node.
+inline constexpr int kMostGpus = 64;
+
 enum class Severity { kNote, kWarning, kFatal };
 const char* severity_name(Severity severity);  // "note", "warning", "fatal"
 
@@ -42,11 +47,24 @@ struct GpuVersions {
   bool operator==(const GpuVersions&) const = default;
 };
 
+// What the GPUs of a node have done by themselves: of several the slowest one's.
+struct GpuFigures {
+  std::optional<double> product_ms = {};           // of one matrix product
+  std::optional<double> tflops = {};               // 10^12 operations/s in it
+  std::optional<double> memory_gbps = {};          // 10^9 bytes/s, read and written, of a copy on the GPU
+  std::optional<double> host_to_device_gbps = {};
+  std::optional<double> device_to_host_gbps = {};
+  std::optional<double> node_ms = {};              // of an all-gather of the node's GPUs, kGatherBytes each
+  int node_ranks = 0;                              // how many these were; 0: there was none
+  bool operator==(const GpuFigures&) const = default;
+};
+
 // What a node answers to the first phase, in which it looks at itself and opens a port for the tests that follow:
 // {"port": 4000, "key": "9f0c...", "compute_ms": 3.1, "memory_gbps": 11.5, "findings": [{"severity": "warning",
 // "what": "...", "where": "...", "remedy": "..."}]}, with "unfit": "why" where it cannot train, and "gpu": {"gpus": 8,
 // "model": "...", "driver": "580.65.06", "cuda": "13.0", "nccl": "2.28.9", "nccl_path": "...", "cublaslt": "13.0.0",
-// "cublaslt_path": "..."} where it has been looked for GPUs and some are there.
+// "cublaslt_path": "..."} and "gpu_figures": {"product_ms": 1.1, "tflops": 700, "memory_gbps": 2900,
+// "host_to_device_gbps": 55, "device_to_host_gbps": 54, "node_ms": 1.2, "node_ranks": 8} where it has tested GPUs.
 struct SelfResult {
   std::uint16_t port = 0;
   std::string key = {};                    // by which the probe at the port knows who has been told of it
@@ -57,6 +75,7 @@ struct SelfResult {
   // With --check-probe: a free port, for the MASTER_PORT of the tests that it leads; 0: it makes the tests itself.
   std::uint16_t master_port = 0;
   std::optional<GpuVersions> gpu = {};
+  std::optional<GpuFigures> gpu_figures = {};
   bool operator==(const SelfResult&) const = default;
 };
 
@@ -88,12 +107,15 @@ struct PairResult {
   std::optional<double> ms = {};          // of one exchange; none: it failed
   std::optional<double> latency_us = {};  // of a few bytes there and back, half of it
   std::optional<double> clock_ms = {};    // how far the other's wall clock is ahead of ours
+  std::optional<double> gpu_ms = {};      // of an all-gather of all GPUs of both; none: there was none
+  int gpu_ranks = 0;                      // how many these were
+  std::int64_t gpu_bytes = 0;             // of each
   std::string why_not = {};
   bool operator==(const PairResult&) const = default;
 };
 
-// What a node answers to its orders: {"tests": [{"with": 3, "ms": 5.1, "latency_us": 40, "clock_ms": 0.3}]}, or {"with": 3,
-// "failed": "the connection is not answered"}; with "findings" as above, where there are new ones.
+// What a node answers to its orders: {"tests": [{"with": 3, "ms": 5.1, "latency_us": 40, "clock_ms": 0.3}]}, with
+// "gpu_ms": 1.2, "gpu_ranks": 16, "gpu_bytes": 67108864 where GPUs were tested, or {"with": 3, "failed": "the connection is not answered"}; with "findings" as above, where there are new ones.
 struct PairResults {
   std::vector<PairResult> tests = {};
   std::vector<Finding> findings = {};  // that it has not told before

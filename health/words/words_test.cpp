@@ -20,7 +20,14 @@ TEST_CASE("orders and results of a check are read as they were written; what is 
                                            .nccl = "2.28.9",
                                            .nccl_path = "/p/libnccl.so.2",
                                            .cublaslt = "13.0.0",
-                                           .cublaslt_path = "/p/libcublasLt.so.13"}};
+                                           .cublaslt_path = "/p/libcublasLt.so.13"},
+                        .gpu_figures = GpuFigures{.product_ms = 1.5,
+                                                  .tflops = 700,
+                                                  .memory_gbps = 2900,
+                                                  .host_to_device_gbps = 55,
+                                                  .device_to_host_gbps = 54,
+                                                  .node_ms = 1.25,
+                                                  .node_ranks = 8}};
   CHECK(read_self_result(text_of(self)) == self);
   CHECK(read_self_result(text_of(SelfResult{})) == SelfResult{});
   const PairOrders orders = {
@@ -31,7 +38,8 @@ TEST_CASE("orders and results of a check are read as they were written; what is 
   CHECK(read_pair_orders(text_of(PairOrders{})) == PairOrders{});
   CHECK(!read_pair_orders(R"({"tests":[]})"));
   CHECK(!read_pair_orders(R"({"rank":-1,"tests":[]})"));
-  const PairResults results = {.tests = {{.with = 3, .ms = 4.5, .latency_us = 40, .clock_ms = -0.25},
+  const PairResults results = {.tests = {{.with = 3, .ms = 4.5, .latency_us = 40, .clock_ms = -0.25,
+                                         .gpu_ms = 1.5, .gpu_ranks = 16, .gpu_bytes = 1 << 26},
                                          {.with = 1, .why_not = "no answer in 5 s"}},
                                .findings = {{Severity::kWarning, "it counted errors", "eth0", "look at the cable"}}};
   CHECK(read_pair_results(text_of(results)) == results);

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "health/gpu/gpu_versions.h"
 #include "health/host/judge_host.h"
 #include "health/words/words.h"
 #include "src/base/text.h"
@@ -28,6 +29,11 @@ PairHealth pair_health(int low, int high, int stage, const BothEnds& both) {
   PairHealth pair{.low = low, .high = high, .stage = stage};
   pair.passed = both.low && both.high && both.low->ms && both.high->ms;
   if (pair.passed) pair.ms = std::max(*both.low->ms, *both.high->ms);
+  if (pair.passed && both.low->gpu_ms && both.high->gpu_ms) {
+    pair.gpu_ms = std::max(*both.low->gpu_ms, *both.high->gpu_ms);
+    pair.gpu_ranks = both.low->gpu_ranks;
+    pair.gpu_bytes = both.low->gpu_bytes;
+  }
   for (const auto& end : {both.low, both.high}) {
     if (!end) continue;
     if (end->latency_us) pair.latency_us = std::min(*end->latency_us, pair.latency_us.value_or(*end->latency_us));
@@ -83,6 +89,17 @@ struct NetworkCheck::Known {
   std::vector<PairTest> tests;       // of the stages so far, in order
   std::vector<PairHealth> pairs;     // the same, with all that was said of them
   Racks racks;                       // by node rank
+  bool is_judged_by_gpus = false;    // in the tests of pairs
+
+  // Times of GPUs count where all nodes have them; with some that have none nothing else can be compared.
+  void judge_by_gpus() {
+    const auto has_tested = [](const SelfResult& self) { return self.gpu_figures && self.gpu_figures->product_ms; };
+    if (std::ranges::all_of(selves, has_tested)) {
+      for (std::size_t node = 0; node < selves.size(); ++node) figures[node].compute_ms = selves[node].gpu_figures->product_ms;
+    }
+    is_judged_by_gpus = std::ranges::any_of(pairs, &PairHealth::passed) &&
+                        std::ranges::all_of(pairs, [](const PairHealth& pair) { return !pair.passed || pair.gpu_ms; });
+  }
 
   std::vector<std::optional<double>> best_ms() const { return best_times(figures.size(), tests); }
   std::vector<StageFacts> facts() const {
@@ -100,7 +117,8 @@ NetworkCheck::Known NetworkCheck::known(const std::vector<CheckNode>& checked, c
             .figures = std::vector<NodeFigures>(nodes),
             .tests = {},
             .pairs = {},
-            .racks = {}};
+            .racks = {},
+            .is_judged_by_gpus = false};
   std::vector<std::string> groups;
   std::ranges::transform(checked, std::back_inserter(groups), &CheckNode::group);
   out.racks = racks_of(groups);
@@ -136,13 +154,15 @@ NetworkCheck::Known NetworkCheck::known(const std::vector<CheckNode>& checked, c
       const bool are_nodes = pair.first != pair.second && pair.second < static_cast<int>(nodes);
       if (!are_nodes) continue;
       out.pairs.push_back(pair_health(pair.first, pair.second, static_cast<int>(phase), both));
-      const PairHealth& found = out.pairs.back();
-      out.tests.push_back({.low = found.low,
-                           .high = found.high,
-                           .passed = found.passed,
-                           .time_ms = found.ms,
-                           .crosses = !are_near(out.racks, found.low, found.high)});
     }
+  }
+  out.judge_by_gpus();
+  for (const PairHealth& found : out.pairs) {
+    out.tests.push_back({.low = found.low,
+                         .high = found.high,
+                         .passed = found.passed,
+                         .time_ms = out.is_judged_by_gpus ? found.gpu_ms.value_or(0) : found.ms,
+                         .crosses = !are_near(out.racks, found.low, found.high)});
   }
   return out;
 }
@@ -279,17 +299,25 @@ HealthReport NetworkCheck::report(const std::vector<CheckNode>& nodes, const std
   for (const PairHealth& pair : out.pairs) {
     if (pair.clock_ms) offsets.push_back({.of = pair.high, .against = pair.low, .ahead_ms = *pair.clock_ms});
   }
+  std::vector<NodeGpus> gpus;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (all.selves[i].gpu) gpus.push_back({.node = static_cast<int>(i), .versions = *all.selves[i].gpu});
+  }
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     out.nodes.push_back({.rank = static_cast<int>(i),
                          .name = nodes[i].address,
                          .local_world_size = nodes[i].local_world_size,
-                         .compute_ms = all.selves[i].compute_ms,
+                         .compute_ms = all.figures[i].compute_ms,
                          .memory_gbps = all.selves[i].memory_gbps,
+                         .gpu = std::move(all.selves[i].gpu),
+                         .gpu_figures = all.selves[i].gpu_figures,
                          .findings = std::move(all.selves[i].findings),
                          .verdict = std::move(found.nodes[i])});
   }
-  for (NodeFinding& finding : clock_findings(offsets)) {
-    out.nodes[static_cast<std::size_t>(finding.node)].findings.push_back(std::move(finding.finding));
+  for (auto findings : {clock_findings(offsets), version_findings(gpus)}) {
+    for (NodeFinding& finding : findings) {
+      out.nodes[static_cast<std::size_t>(finding.node)].findings.push_back(std::move(finding.finding));
+    }
   }
   return out;
 }

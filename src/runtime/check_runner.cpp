@@ -33,7 +33,12 @@ ProbeTask CheckRunner::probe_task() const {
           .log_directory = settings_.logs.base.value_or(""),
           .hook = settings_.health_hook,
           .external = settings_.check_probe,
-          .interfaces = interfaces_with(settings_.node.address, net::interfaces())};
+          .interfaces = interfaces_with(settings_.node.address, net::interfaces()),
+          .gpus = settings_.gpus,
+          .nccl_lib = settings_.nccl_lib,
+          .gpu_program = settings_.gpu_probe,
+          .python = settings_.program,
+          .temporary = settings_.logs.temporary};
 }
 
 void CheckRunner::carry_out(const agent::CheckNode& order) {
@@ -61,7 +66,8 @@ void CheckRunner::begin(const agent::CheckNode&) {
     return failed(pid.error().text());
   }
   watch_.emplace(loop_, channel_.get(), [this] { read(); });
-  const std::int64_t limit_ms = kSelfMs + hook_limit_ms(settings_.worker.environment, task);
+  const std::int64_t limit_ms = kSelfMs + hook_limit_ms(settings_.worker.environment, task) +
+                                health::longest_look_ms(probe_settings(settings_.worker.environment, task).gpu);
   deadline_.start(limit_ms, [this, limit_ms] { failed(format("it did not answer within {} s", limit_ms / 1000)); });
 }
 
@@ -81,6 +87,7 @@ void CheckRunner::ask(const agent::CheckNode& order) {
   if (sent != static_cast<ssize_t>(line.size())) return failed("its check process takes no orders");
   const health::ProbeSettings times = probe_settings(settings_.worker.environment, probe_task());
   std::int64_t limit_ms = kGraceMs + times.test_ms * (is_ring_ ? 1 : static_cast<std::int64_t>(tests_.size()));
+  if (times.gpu.gpus > 0) limit_ms += times.gpu.gather_ms * static_cast<std::int64_t>(tests_.size());
   for (const health::PairOrder& meeting : meetings) limit_ms += times.connect_ms + meeting.after * times.busy_ms;
   deadline_.start(limit_ms, [this, limit_ms] { failed(format("its check process did not answer within {} s", limit_ms / 1000)); });
 }

@@ -92,6 +92,9 @@ struct LaunchSettings {
   bool propagate_exit_code = false;  // end with the first failure's own code instead of 1
   std::string health_hook;           // the user's own check of this node's host; empty: none
   std::string check_probe;           // the user's own program for the tests of pairs; empty: none
+  int gpus = 0;                      // of this node that the check is to test
+  std::string nccl_lib;              // that the check uses; empty: the one that the workers would find
+  std::string gpu_probe;             // a program in the place of elastic-run's own for GPUs; empty: none
   std::string health_report;         // gets a page of what the check has found; empty: none
   std::string record_file;           // gets what the coordinator is told; empty: none
 };

@@ -9,6 +9,8 @@
 #include <optional>
 #include <utility>
 
+#include "health/gpu/host_library_files.h"
+#include "health/gpu/libraries.h"
 #include "health/host/hook.h"
 #include "health/host/judge_host.h"
 #include "health/host/read_facts.h"
@@ -81,6 +83,22 @@ void close_input() {
   if (nothing) dup2(nothing.get(), STDIN_FILENO);
 }
 
+// In the probe's own process alone: it reads directories, which may hang.
+health::LibraryCandidates libraries_of(const ProbeTask& task, const agent::Environment& environment) {
+  return health::library_candidates({.nccl_lib = task.nccl_lib,
+                                     .python = task.python,
+                                     .conda_prefix = agent::lookup(environment, "CONDA_PREFIX").value_or("")},
+                                    health::HostLibraryFiles());
+}
+
+// None where nobody asks for it: the test has not met a GPU yet, and may not leave out a node for a fault of its own.
+int gpus_to_test(const agent::Environment& environment, const ProbeTask& task) {
+  const auto asked = agent::lookup(environment, kProbeVariables[3]);
+  if (!asked) return 0;
+  const std::int64_t count = *asked == "auto" ? task.gpus : parse_int(*asked).value_or(0);
+  return static_cast<int>(std::clamp<std::int64_t>(count, 0, health::kMostGpus));
+}
+
 std::optional<std::int64_t> limit_ms_in(const agent::Environment& environment) {
   const auto seconds = number_in(environment, kProbeVariables[0]);
   if (!seconds || *seconds <= 0) return {};
@@ -91,22 +109,29 @@ std::optional<std::int64_t> limit_ms_in(const agent::Environment& environment) {
 
 std::vector<std::string> probe_arguments(const ProbeTask& task) {
   return {kProbeArgument, format("{}", task.local_world_size), task.log_directory, task.hook, task.external,
-          join(task.interfaces, " ")};
+          join(task.interfaces, " "), format("{}", task.gpus), task.nccl_lib, task.gpu_program, task.python, task.temporary};
 }
 
 std::optional<ProbeTask> read_probe_arguments(const std::vector<std::string>& arguments) {
-  if (arguments.size() != 6 || arguments[0] != kProbeArgument) return {};
+  if (arguments.size() != 11 || arguments[0] != kProbeArgument) return {};
   ProbeTask task{.local_world_size =
                      static_cast<int>(std::clamp<std::int64_t>(parse_int(arguments[1]).value_or(1), 1, INT32_MAX)),
                  .log_directory = arguments[2],
                  .hook = arguments[3],
-                 .external = arguments[4]};
+                 .external = arguments[4],
+                 .interfaces = {},
+                 .gpus = static_cast<int>(std::clamp<std::int64_t>(parse_int(arguments[6]).value_or(0), 0, health::kMostGpus)),
+                 .nccl_lib = arguments[7],
+                 .gpu_program = arguments[8],
+                 .python = arguments[9],
+                 .temporary = arguments[10]};
   if (!arguments[5].empty()) task.interfaces = split(arguments[5], ' ');
   return task;
 }
 
 health::ProbeSettings probe_settings(const agent::Environment& environment, const ProbeTask& task) {
   constexpr std::int64_t kExternalMs = 180'000;  // as DLRover's own
+  constexpr std::int64_t kGpuBusyMs = 5'000;     // a communicator, and an all-gather over it
   health::ProbeSettings settings;
   if (!task.external.empty()) {
     settings.external = {.command = task.external,
@@ -117,6 +142,20 @@ health::ProbeSettings probe_settings(const agent::Environment& environment, cons
   }
   settings.test_ms = limit_ms_in(environment).value_or(settings.test_ms);
   if (!task.external.empty()) settings.busy_ms = settings.test_ms;
+  settings.gpu = {.gpus = task.external.empty() ? gpus_to_test(environment, task) : 0,
+                  .workers = task.local_world_size,
+                  .program = task.gpu_program,
+                  .libraries = {},
+                  .environment = environment,
+                  .temporary = task.temporary,
+                  .gather_bytes = std::clamp<std::int64_t>(number_in(environment, kProbeVariables[4]).value_or(health::kGatherBytes),
+                                                           8, health::kGatherBytes)};
+  if (settings.gpu.gpus > 0) {
+    settings.gpu.gather_ms = settings.test_ms;
+    settings.gpu.open_ms = std::min(settings.gpu.open_ms, settings.test_ms);
+    settings.gpu.compute_ms = std::min(settings.gpu.compute_ms, settings.test_ms);
+    settings.busy_ms += kGpuBusyMs;
+  }
   const auto rank = number_in(environment, kProbeVariables[1]);
   settings.mock_error = rank && *rank >= 0 && *rank < task.local_world_size;
   return settings;
@@ -135,6 +174,7 @@ int run_probe_process(const std::vector<std::string>& arguments, const agent::En
   health::ProbeSettings settings = probe_settings(environment, *task);
   HostLook host(*task, environment);
   settings.look_at_host = [&host] { return host.look(); };
+  if (settings.gpu.gpus > 0) settings.gpu.libraries = libraries_of(*task, environment);
   return health::run_probe(STDOUT_FILENO, settings);
 }
 

@@ -20,6 +20,11 @@ struct ProbeTask {
   std::string hook = {};                    // --health-hook; empty: none
   std::string external = {};                // --check-probe; empty: none
   std::vector<std::string> interfaces = {};  // that the node uses, by name; none: not known
+  int gpus = 0;                             // to be tested
+  std::string nccl_lib = {};                // --nccl-lib; empty: not given
+  std::string gpu_program = {};             // --probe-path; empty: elastic-run's own
+  std::string python = {};                  // the workers' interpreter, if they have one
+  std::string temporary = {};               // a directory for files
 };
 std::vector<std::string> probe_arguments(const ProbeTask& task);
 // Nothing where they are not those of a task.
@@ -27,8 +32,10 @@ std::optional<ProbeTask> read_probe_arguments(const std::vector<std::string>& ar
 
 // The variables that it looks at. DLRover's: how many seconds a test or the hook may take; a local rank: the tests of the
 // node that has it are to fail, to try what follows. Ours: where an external probe leaves its results, if not where
-// DLRover's do.
-inline constexpr const char* kProbeVariables[] = {"NETWORK_CHECK_TIMEOUT", "MOCK_ERR_RANK", "ELASTIC_RUN_PROBE_DIR"};
+// DLRover's do; how many GPUs are to be tested, or "auto", by default none; and by
+// how many bytes of each.
+inline constexpr const char* kProbeVariables[] = {"NETWORK_CHECK_TIMEOUT", "MOCK_ERR_RANK", "ELASTIC_RUN_PROBE_DIR",
+                                                  "ELASTIC_RUN_PROBE_GPUS", "ELASTIC_RUN_PROBE_BYTES"};
 health::ProbeSettings probe_settings(const agent::Environment& environment, const ProbeTask& task);
 // In which the hook must end; 0: there is none.
 std::int64_t hook_limit_ms(const agent::Environment& environment, const ProbeTask& task);

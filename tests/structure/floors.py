@@ -30,7 +30,7 @@ ROOMS = {
     "health/host": ["health/words"],
     "health/gpu": ["health/words"],
     "health/report": ["health/words", "health/judge"],
-    "health/probe": ["health/words"],
+    "health/probe": ["health/words", "health/gpu"],
 }
 
 # What is pure: it decides, and does nothing. A folder, or one thing (its .h, .cpp and _test.cpp).

@@ -109,8 +109,9 @@ import torch.distributed as dist
 dist.init_process_group("gloo")
 ones = torch.ones(1_000_000)
 dist.all_reduce(ones)
-dist.destroy_process_group()
+dist.barrier()
 os.write(1, b"sum %d\\n" % ones[-1])
+os._exit(0)  # the end of PyTorch's own threads aborts now and then, which is not what is tested here
 """
 
 

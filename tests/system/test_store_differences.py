@@ -25,6 +25,8 @@ MIB = 1024 * 1024
 MOST = 2**63 - 1
 CLOSED, KEPT = "closed", "kept"
 
+MORE, LESS = "more", "less"  # what these take, in seconds, is compared with each other: it depends on the machine
+
 PROBES = {}  # line of the table: (probe, PyTorch's answer, ours, whether it needs a process of its own)
 
 
@@ -214,17 +216,16 @@ def _(server):
 
 # What costs time or memory.
 
-@difference("CHECK of 131,072 keys that comes in pieces", theirs="seconds", ours="at once")
+@difference("CHECK of 131,072 keys that comes in pieces", theirs=MORE, ours=LESS)
 def _(server):
     raw = Raw(server)
     name = text(b"/a key of usual length")
     began = time.monotonic()
     assert raw.ask(CHECK, KEYS_IN_A_LIST, name * KEYS_IN_A_LIST) == b"\1"
-    return "seconds" if time.monotonic() - began > 1 else "at once"
+    return time.monotonic() - began
 
 
-@difference("2,000 clients that wait for the same 1,000 keys vanish", theirs="seconds", ours="at once",
-            process=True)
+@difference("2,000 clients that wait for the same 1,000 keys vanish", theirs=MORE, ours=LESS, process=True)
 def _(server):
     clients, names = 2000, keys(*(b"/never/%d" % number for number in range(1000)))
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -241,7 +242,7 @@ def _(server):
     for _ in range(100):  # before, while and after the server sees that they have gone
         other.answers()
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
-    return "seconds" if time.monotonic() - began > 1 else "at once"
+    return time.monotonic() - began
 
 
 def resident_bytes(server):
@@ -332,10 +333,9 @@ def test_a_connection_is_accepted(elastic_run, tmp_path):
             pytest.skip("may not make namespaces here")
         assert done.returncode == 0, done.stderr
         answers[side] = json.loads(done.stdout)
-    seconds, questions = answers[OURS]
-    assert questions == 0 and seconds < 1
+    assert answers[OURS][1] == 0
     seconds, questions = answers[TORCH]
-    assert questions > 0 and seconds > 1
+    assert questions > 0 and seconds > 1  # the resolver does not answer
 
 
 # Lines that are probed by other means.
@@ -348,17 +348,27 @@ PROBED_ELSEWHERE = {
 }
 
 
-@pytest.mark.parametrize("side", [OURS, TORCH])
-@pytest.mark.parametrize("line", PROBES)
-def test_a_difference_is_what_the_table_says(elastic_run, line, side):
-    probe, theirs, ours, process = PROBES[line]
+def probed(elastic_run, line, side):
+    probe, _, _, process = PROBES[line]
     if side == OURS:
         server = OurServer(elastic_run)
     else:
         server = TorchProcess(elastic_run) if process else TorchServer()
     answer = probe(server)
     server.end()
-    assert answer == (ours if side == OURS else theirs)
+    return answer
+
+
+@pytest.mark.parametrize("side", [OURS, TORCH])
+@pytest.mark.parametrize("line", [line for line, found in PROBES.items() if found[1] is not MORE])
+def test_a_difference_is_what_the_table_says(elastic_run, line, side):
+    _, theirs, ours, _ = PROBES[line]
+    assert probed(elastic_run, line, side) == (ours if side == OURS else theirs)
+
+
+@pytest.mark.parametrize("line", [line for line, found in PROBES.items() if found[1] is MORE])
+def test_what_takes_the_other_server_far_longer(elastic_run, line):
+    assert probed(elastic_run, line, OURS) * 2 < probed(elastic_run, line, TORCH)
 
 
 def test_the_table_has_the_differences_that_are_probed_and_no_other():

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "health/gpu/words.h"
+#include "health/probe/attempt.h"
+#include "health/probe/gpu_probes.h"
+#include "health/words/words.h"
+
+// The GPUs of one node in a check: what each is by itself, what they are together, and the test with another node's.
+namespace elastic::health {
+
+struct GpuSettings {
+  int gpus = 0;              // that the workers see; 0: none are tested
+  int workers = 1;
+  std::string program = {};  // --probe-path; empty: the one that lies in elastic-run
+  LibraryCandidates libraries = {};
+  std::vector<std::string> environment = {};
+  std::string temporary = "/tmp";         // where the program may lie as a file
+  std::int64_t open_ms = 20'000;          // in which libraries must be loaded and GPUs taken
+  std::int64_t facts_ms = 10'000;         // for what NVML knows
+  std::int64_t compute_ms = 20'000;       // for products and copies
+  std::int64_t gather_ms = 30'000;        // for the all-gather of the node's own GPUs
+  std::int64_t gather_bytes = kGatherBytes;  // of each GPU
+};
+
+// All that phase 0 may take of GPUs.
+std::int64_t longest_look_ms(const GpuSettings& settings);
+
+// What phase 0 has found.
+struct GpuLook {
+  std::string unavailable = {};  // why GPUs are not tested, as a clause; empty: they are
+  std::string unfit = {};        // why the node cannot train, as a clause
+  std::optional<GpuVersions> versions = {};
+  std::optional<GpuFigures> figures = {};
+  std::vector<Finding> findings = {};
+};
+
+// Two nodes' all-gather.
+struct GpuPairFigures {
+  double ms = 0;  // the slower node's
+  std::optional<double> latency_us = {};
+  int ranks = 0;  // GPUs of both nodes
+};
+
+class GpuNode {
+ public:
+  explicit GpuNode(GpuSettings settings) : settings_(std::move(settings)) {}
+
+  // To be called once, before anything else.
+  GpuLook look();
+
+  // The test with the node at the other end of `socket`, a nonblocking stream of nobody else's, of which one leads.
+  // Nothing where one of the two cannot test its GPUs, or they have different NCCLs, which cannot talk to each other. Fails
+  // with an empty reason where the other node has failed, which knows why.
+  Attempt<std::optional<GpuPairFigures>> meet(int socket, bool leads, const Deadline& deadline);
+
+ private:
+  using Answers = std::vector<Attempt<std::string>>;
+  Answers ask_all(const std::string& line, const Deadline& deadline);
+  // Of a communicator of `world` GPUs, ours from rank `first` on.
+  Attempt<GpuGathered> gather(const std::string& id, int first, int world, const Deadline& deadline);
+  Attempt<std::string> make_id(const Deadline& deadline);
+  bool open(GpuLook& out);
+  void look_at_facts(GpuLook& out);
+  void compute(GpuLook& out);
+  void gather_alone(GpuLook& out);
+
+  GpuSettings settings_;
+  std::optional<ProbeImage> image_;
+  std::optional<GpuProbes> probes_;  // none: GPUs are not tested
+  std::vector<GpuOpened> opened_;    // by GPU
+  int nccl_version_ = 0;             // 0: NCCL is not there
+};
+
+}  // namespace elastic::health
