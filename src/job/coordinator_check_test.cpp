@@ -232,6 +232,18 @@ TEST_CASE("where only a check is wanted the job ends with it, and all hear what 
   }
 }
 
+TEST_CASE("who only wants a check is not let into a job that trains, nor the other way round") {
+  for (const bool only : {false, true}) {
+    Checked job(job_terms(1, 2), {.when = CheckRules::When::kFirst, .only = only});
+    job.join(1);
+    NodeJoins other = job.joiner(2);
+    other.check.only = !only;
+    const Rejected refused = job.say(2, other).only<Rejected>();
+    CHECK(refused.why == Rejected::Why::kTermsDiffer);
+    CHECK(refused.reason.contains(only ? "this node was started without --check-only" : "this node was started with --check-only"));
+  }
+}
+
 TEST_CASE("who is turned away hears why, in DLRover's words") {
   Checked job(job_terms(1, 2));
   job.join(1);

@@ -176,6 +176,13 @@ std::optional<Rejected> Coordinator::refusal(const NodeJoins& message) const {
   if (message.terms != terms_) {
     return Rejected{Why::kTermsDiffer, other_terms(message.terms, terms_), {}};
   }
+  // Else the one would end without having trained, or the others' training be stopped for a node that trains not.
+  if (message.check.only != check_rules_.only) {
+    return Rejected{Why::kTermsDiffer,
+                    format("this node was started {} --check-only, the job's others {} it; give it to all or to none",
+                           message.check.only ? "with" : "without", message.check.only ? "without" : "with"),
+                    {}};
+  }
   if (roster_.size() >= limits::kNodesPerJob) {
     return Rejected{Why::kTooMany,
                     format("the job has {} nodes, more than which a coordinator does not serve", roster_.size()),
