@@ -5,17 +5,21 @@ import re
 
 import pytest
 
+from workers import whole_of
+
 EXAMPLE = pathlib.Path(__file__).parents[2] / "examples" / "fashion_mnist.py"
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 
 
 @pytest.fixture
-def train(elastic_run, tmp_path):
+def train(elastic_run, tmp_path, script):
     """train("name", options...): a run of the example on 4 ranks with a checkpoint of that name."""
+
+    example = script("example.py", whole_of(EXAMPLE))
 
     def run(name, *options, ranks=4, restarts=3):
         return elastic_run("--standalone", f"--nproc-per-node={ranks}",
-                           f"--max-restarts={restarts}", EXAMPLE, "--checkpoint", tmp_path / name,
+                           f"--max-restarts={restarts}", example, "--checkpoint", tmp_path / name,
                            *options, env=ONE_THREAD, timeout=240)
 
     return run

@@ -12,6 +12,7 @@ import signal
 
 import harness
 import pytest
+from workers import LEAVE
 
 FILTERS = {
     "pidfd_open forbidden": "1 434",
@@ -131,8 +132,7 @@ tensor = torch.ones(1)
 dist.all_reduce(tensor)
 os.write(1, f"sum {int(tensor)}\\n".encode())
 dist.barrier()
-os._exit(0)  # the end of PyTorch's own threads aborts now and then, which is not what is tested here
-""")
+""" + LEAVE)
     program = without(script, "while mountpoint -q /dev/shm; do umount -l /dev/shm; done",
                       [*refusing(FILTERS["Linux 4.18"]), elastic_run.binary])
     result = elastic_run("--nproc-per-node=2", trains, program=program, timeout=100)

@@ -18,8 +18,24 @@ with open(name + ".part", "x") as file:
 os.rename(name + ".part", name)  # whole or not at all: a worker may be stopped while it writes
 """
 
+# The last line of a script that has used PyTorch, after `import os`: the end of PyTorch's own threads aborts the process
+# now and then ("terminate called without an active exception"), which is not what is tested.
+LEAVE = "os._exit(0)\n"
+
+
+def whole_of(example):
+    """A script that runs this one as it is, and then leaves so."""
+    return f"""\
+import os, runpy, sys
+sys.argv[0] = {str(example)!r}
+runpy.run_path(sys.argv[0], run_name="__main__")
+sys.stdout.flush()
+{LEAVE}"""
+
+
 # The id of a job that chose it itself.
 UUID4 = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+
 
 def read_reports(directory):
     """What the workers of REPORT told: {(restart count, rank): dict}."""
