@@ -125,9 +125,14 @@ void judge_exchange(const std::vector<PairTest>& tests, const JudgeSettings& set
   const Pace pace(tests, settings, out);
   std::vector<PairTest> slow;  // that nobody explains yet
   std::set<int> fast;
+  std::set<std::pair<int, int>> fast_links;
   for (const PairTest& test : tests) {
-    if (pace.is_slow(test)) slow.push_back(test);
-    else if (test.passed) fast.insert({test.low, test.high});
+    if (pace.is_slow(test)) {
+      slow.push_back(test);
+    } else if (test.passed) {
+      fast.insert({test.low, test.high});
+      fast_links.insert({test.low, test.high});
+    }
   }
   const auto is_suspect = [&](int node) { return !fast.contains(node); };
   const auto blame = [&](int node) {
@@ -157,10 +162,6 @@ void judge_exchange(const std::vector<PairTest>& tests, const JudgeSettings& set
     blame(explains[more->low] > explains[more->high] ? more->low : more->high);
   }
   // A way that was fast another time is not what is slow.
-  std::set<std::pair<int, int>> fast_links;
-  for (const PairTest& test : tests) {
-    if (test.passed && !pace.is_slow(test)) fast_links.insert({test.low, test.high});
-  }
   for (const PairTest& test : slow) {
     if (!has_link(out.slow_links, test) && !fast_links.contains({test.low, test.high})) out.slow_links.push_back(test);
   }

@@ -35,20 +35,6 @@ template <class Choose>
 void take(std::optional<double>& all, const std::optional<double>& one, Choose choose) {
   if (one) all = all ? choose(*all, *one) : *one;
 }
-// What a node says of itself before a test of two.
-struct Offer {
-  int gpus = 0;  // that it can test
-  std::int64_t nccl_version = 0;
-};
-
-std::optional<Offer> offer_in(const std::string& line) {
-  const std::vector<std::string> words = split(line, ' ');
-  if (words.size() != 3 || words[0] != "gpus") return {};
-  const std::int64_t gpus = parse_int(words[1]).value_or(-1);
-  if (gpus < 0 || gpus > kMostGpus) return {};
-  return Offer{.gpus = static_cast<int>(gpus), .nccl_version = parse_int(words[2]).value_or(0)};
-}
-
 double most(double one, double other) { return std::max(one, other); }
 double least(double one, double other) { return std::min(one, other); }
 
@@ -142,6 +128,7 @@ void GpuNode::look_at_facts(GpuLook& out) {
 
 void GpuNode::compute(GpuLook& out) {
   GpuFigures& figures = out.figures.emplace();
+  if (nccl_version_ != 0) figures.gathers = static_cast<int>(opened_.size());
   std::string why_not;
   const Answers answers = ask_all(text_of(GpuCompute{}), Deadline(settings_.compute_ms));
   for (std::size_t gpu = 0; gpu < answers.size(); ++gpu) {
@@ -170,7 +157,6 @@ void GpuNode::gather_alone(GpuLook& out) {
   const auto gathered = id ? gather(*id, 0, world, deadline) : std::unexpected(id.error());
   if (!gathered) return make_unfit(out, "the all-gather of its own GPUs failed: " + gathered.error());
   out.figures->node_ms = gathered->ms;
-  out.figures->node_ranks = world;
 }
 
 Attempt<std::string> GpuNode::make_id(const Deadline& deadline) {
@@ -202,42 +188,34 @@ Attempt<GpuGathered> GpuNode::gather(const std::string& id, int first, int world
   return all;
 }
 
-// Each says how many GPUs it has and which NCCL; the leader makes the id; all gather; each says what came of it:
+// The leader makes the id, all gather, and each says what came of it:
 //
-//   gpus COUNT NCCL
 //   id HEX, or no REASON
-//   ms MILLISECONDS MICROSECONDS, or no REASON
-Attempt<std::optional<GpuPairFigures>> GpuNode::meet(int socket, bool leads, const Deadline& deadline) {
-  Lines lines(socket);
-  const int own = probes_ && nccl_version_ != 0 ? static_cast<int>(opened_.size()) : 0;
-  if (!lines.write(format("gpus {} {}", own, nccl_version_), deadline)) return std::unexpected(lines.why());
-  const auto hello = lines.read(deadline);
-  if (!hello) return std::unexpected(lines.why());
-  const std::optional<Offer> offer = offer_in(*hello);
-  if (!offer) return std::unexpected("it does not say what GPUs it has");
-  if (own == 0 || offer->gpus == 0 || offer->nccl_version != nccl_version_) return std::nullopt;
-  const int world = own + offer->gpus;
+//   ms MILLISECONDS, or no REASON
+Attempt<GpuPairFigures> GpuNode::meet(int socket, bool leads, int others, const Deadline& deadline) {
+  constexpr std::size_t kLineBytes = 4096;
+  if (!probes_) return std::unexpected("its GPUs are not tested");
+  Lines lines(socket, kLineBytes);
   std::string id;
   if (leads) {
     auto made = make_id(deadline);
-    if (!lines.write(made ? "id " + *made : "no " + made.error(), deadline)) return std::unexpected(lines.why());
+    if (!lines.write(made ? "id " + *made : "no " + made.error(), &deadline)) return std::unexpected(lines.why());
     if (!made) return std::unexpected(made.error());
     id = std::move(*made);
   } else {
-    const auto told = lines.read(deadline);
+    const auto told = lines.read(&deadline);
     if (!told) return std::unexpected(lines.why());
     if (!told->starts_with("id ")) return std::unexpected(std::string());
     id = told->substr(3);
   }
-  const auto gathered = gather(id, leads ? 0 : offer->gpus, world, deadline);
-  const std::string word = gathered ? format("ms {} {}", gathered->ms, gathered->latency_us.value_or(0)) : "no " + gathered.error();
+  const int world = static_cast<int>(opened_.size()) + others;
+  const auto gathered = gather(id, leads ? 0 : others, world, deadline);
   // What cannot be told any more the other misses.
-  const bool is_told = lines.write(word, deadline);
+  const bool is_told = lines.write(gathered ? format("ms {}", gathered->ms) : "no " + gathered.error(), &deadline);
   if (!gathered) return std::unexpected(gathered.error());
-  const auto theirs = is_told ? lines.read(deadline) : std::nullopt;
+  const auto theirs = is_told ? lines.read(&deadline) : std::nullopt;
   if (!theirs) return std::unexpected(lines.why());
-  const std::vector<std::string> figures = split(*theirs, ' ');
-  const double ms = figures.size() == 3 && figures[0] == "ms" ? parse_float(figures[1]).value_or(-1) : -1;
+  const double ms = theirs->starts_with("ms ") ? parse_float(theirs->substr(3)).value_or(-1) : -1;
   if (ms < 0) return std::unexpected(std::string());
   return GpuPairFigures{.ms = std::max(gathered->ms, ms), .latency_us = gathered->latency_us, .ranks = world};
 }

@@ -54,10 +54,10 @@ class GpuNode {
   // To be called once, before anything else.
   GpuLook look();
 
-  // The test with the node at the other end of `socket`, a nonblocking stream of nobody else's, of which one leads.
-  // Nothing where one of the two cannot test its GPUs, or they have different NCCLs, which cannot talk to each other. Fails
-  // with an empty reason where the other node has failed, which knows why.
-  Attempt<std::optional<GpuPairFigures>> meet(int socket, bool leads, const Deadline& deadline);
+  // The test with the node at the other end of `socket`, a stream of nobody else's, of which one leads; the other has
+  // `others` GPUs, of the same NCCL. To be called where look() has told that ours can gather. Fails with an empty reason
+  // where the other node has failed, which knows why.
+  Attempt<GpuPairFigures> meet(int socket, bool leads, int others, const Deadline& deadline);
 
  private:
   using Answers = std::vector<Attempt<std::string>>;

@@ -3,60 +3,60 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string_view>
 
-#include "src/base/text.h"
-
 namespace elastic::health {
-namespace {
 
-constexpr std::size_t kLineBytes = 4096;
-
-}  // namespace
-
-bool Lines::wait(short events, const Deadline& deadline) {
+// After a call has failed: whether it is to be tried again, once the socket is ready for it.
+bool Lines::may_go_on(int error_number, short events, const Deadline* deadline) {
+  if (error_number == EINTR) return true;
+  if (error_number != EAGAIN) {
+    is_closed_ = error_number == EPIPE || error_number == ECONNRESET;
+    why_ = connection_failure(error_number);
+    return false;
+  }
   pollfd polled = {socket_, events, 0};
   for (;;) {
-    if (poll(&polled, 1, deadline.left_ms()) > 0) return true;
-    if (!deadline.has_passed()) continue;
-    why_ = "it did not answer within " + deadline.span();
+    if (poll(&polled, 1, deadline == nullptr ? -1 : deadline->left_ms()) > 0) return true;
+    if (deadline == nullptr || !deadline->has_passed()) continue;
+    why_ = "it did not answer within " + deadline->span();
     return false;
   }
 }
 
-bool Lines::write(const std::string& line, const Deadline& deadline) {
-  const std::string whole = line.substr(0, kLineBytes - 1) + "\n";
+bool Lines::write(const std::string& line, const Deadline* deadline) {
+  const std::string whole = line.substr(0, most_bytes_) + "\n";
   for (std::string_view left = whole; !left.empty();) {
-    if (!wait(POLLOUT, deadline)) return false;
     const ssize_t sent = send(socket_, left.data(), left.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent > 0) left.remove_prefix(static_cast<std::size_t>(sent));
-    if (sent < 0 && errno != EAGAIN && errno != EINTR) {
-      why_ = connection_failure(errno);
-      return false;
-    }
+    if (sent < 0 && !may_go_on(errno, POLLOUT, deadline)) return false;
   }
   return true;
 }
 
-std::optional<std::string> Lines::read(const Deadline& deadline) {
+std::optional<std::string> Lines::read(const Deadline* deadline) {
   for (;;) {
-    if (const std::size_t end = unread_.find('\n'); end != std::string::npos) {
+    const std::size_t end = unread_.find('\n');
+    if (std::min(end, unread_.size()) > most_bytes_) {
+      why_ = "it says too much";
+      return {};
+    }
+    if (end != std::string::npos) {
       std::string line = unread_.substr(0, end);
       unread_.erase(0, end + 1);
       return line;
     }
-    if (unread_.size() > kLineBytes) {
-      why_ = "it says too much";
-      return {};
-    }
-    if (!wait(POLLIN, deadline)) return {};
-    char bytes[512];
+    char bytes[4096];
     const ssize_t got = recv(socket_, bytes, sizeof bytes, MSG_DONTWAIT);
     if (got > 0) unread_.append(bytes, static_cast<std::size_t>(got));
-    if (got == 0) why_ = "it closed the connection";
-    if (got < 0 && errno != EAGAIN && errno != EINTR) why_ = connection_failure(errno);
-    if (!why_.empty()) return {};
+    if (got == 0) {
+      is_closed_ = true;
+      why_ = "it closed the connection";
+      return {};
+    }
+    if (got < 0 && !may_go_on(errno, POLLIN, deadline)) return {};
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -7,22 +8,28 @@
 
 namespace elastic::health {
 
-// Short lines over a connection of two probes, under a deadline each.
+// Lines over a stream socket, whether it blocks or not: to who has started the probe, and between two probes.
 class Lines {
  public:
-  explicit Lines(int socket) : socket_(socket) {}
+  // A line that comes has at most `most_bytes`; of one that is written more are cut off.
+  Lines(int socket, std::size_t most_bytes) : socket_(socket), most_bytes_(most_bytes) {}
 
-  // False, or nothing: why() says what has happened.
-  bool write(const std::string& line, const Deadline& deadline);
-  std::optional<std::string> read(const Deadline& deadline);
-  const std::string& why() const { return why_; }
+  // Without its end. False, or nothing, once there is no more to be had, or by the deadline, if there is one: why() says
+  // what has happened.
+  bool write(const std::string& line, const Deadline* deadline = nullptr);
+  std::optional<std::string> read(const Deadline* deadline = nullptr);
+  const std::string& why() const { return why_; }  // as a clause
+  // Whether it is that the other end has gone.
+  bool is_closed() const { return is_closed_; }
 
  private:
-  bool wait(short events, const Deadline& deadline);
+  bool may_go_on(int error_number, short events, const Deadline* deadline);
 
   int socket_;
+  std::size_t most_bytes_;
   std::string unread_ = {};
   std::string why_ = {};
+  bool is_closed_ = false;
 };
 
 }  // namespace elastic::health

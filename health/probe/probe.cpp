@@ -1,18 +1,14 @@
 #include "health/probe/probe.h"
 
-#include <poll.h>
-#include <sys/socket.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "health/probe/compute.h"
 #include "health/probe/connection.h"
+#include "health/probe/lines.h"
 #include "health/words/words.h"
 #include "src/base/text.h"
 
@@ -20,63 +16,6 @@ namespace elastic::health {
 namespace {
 
 constexpr std::size_t kMostLineBytes = std::size_t{1} << 20;
-
-// Lines over a stream socket, whether it blocks or not.
-class Channel {
- public:
-  explicit Channel(int socket) : socket_(socket) {}
-
-  // Without its end. Nothing when there are no more.
-  std::optional<std::string> read_line() {
-    for (;;) {
-      if (const std::size_t end = unread_.find('\n'); end != std::string::npos) {
-        std::string line = unread_.substr(0, end);
-        unread_.erase(0, end + 1);
-        return line;
-      }
-      if (unread_.size() > kMostLineBytes) {
-        has_failed_ = true;
-        return {};
-      }
-      char bytes[4096];
-      const ssize_t got = recv(socket_, bytes, sizeof bytes, 0);
-      if (got > 0) unread_.append(bytes, static_cast<std::size_t>(got));
-      if (got == 0) return {};
-      if (got < 0 && !may_go_on(POLLIN)) return {};
-    }
-  }
-
-  // Whether it could be written.
-  bool write_line(std::string line) {
-    line += '\n';
-    for (std::string_view left = line; !left.empty();) {
-      const ssize_t sent = send(socket_, left.data(), left.size(), MSG_NOSIGNAL);
-      if (sent > 0) left.remove_prefix(static_cast<std::size_t>(sent));
-      if (sent < 0 && !may_go_on(POLLOUT)) return false;
-    }
-    return true;
-  }
-
-  int exit_status() const { return has_failed_ ? 1 : 0; }
-
- private:
-  // After a call has failed: whether it is to be tried again, once the channel is ready for it.
-  bool may_go_on(short events) {
-    if (errno == EINTR) return true;
-    if (errno == EAGAIN) {
-      pollfd polled = {socket_, events, 0};
-      poll(&polled, 1, -1);
-      return true;
-    }
-    // That the other end has closed is how a check ends.
-    has_failed_ = errno != EPIPE && errno != ECONNRESET;
-    return false;
-  }
-
-  int socket_;
-  std::string unread_ = {};
-  bool has_failed_ = false;
-};
 
 bool is_external(const ProbeSettings& settings) { return !settings.external.command.empty(); }
 
@@ -153,14 +92,13 @@ Attempt<PairResult> meet(Means& means, int rank, const PairOrder& order, const P
   if (!figures) return std::unexpected(figures.error());
   PairResult result{
       .with = order.with, .ms = figures->ms, .latency_us = figures->latency_us, .clock_ms = figures->clock_ms};
-  const auto gpus = means.gpus.meet(connection->get(), rank < order.with, Deadline(settings.gpu.gather_ms));
+  if (order.gpus == 0) return result;
+  const auto gpus = means.gpus.meet(connection->get(), rank < order.with, order.gpus, Deadline(settings.gpu.gather_ms));
   if (!gpus) return std::unexpected(gpus.error());
-  if (*gpus) {
-    result.gpu_ms = (*gpus)->ms;
-    result.gpu_ranks = (*gpus)->ranks;
-    result.gpu_bytes = settings.gpu.gather_bytes;
-    result.latency_us = (*gpus)->latency_us;
-  }
+  result.gpu_ms = gpus->ms;
+  result.gpu_ranks = gpus->ranks;
+  result.gpu_bytes = settings.gpu.gather_bytes;
+  result.latency_us = gpus->latency_us;
   return result;
 }
 
@@ -206,14 +144,15 @@ RingResult make_ring(Result<Listener>& listener, const RingOrder& order, const P
 }  // namespace
 
 int run_probe(int channel, const ProbeSettings& settings) {
-  Channel lines(channel);
+  Lines lines(channel, kMostLineBytes);
+  const auto exit_status = [&lines] { return lines.is_closed() ? 0 : 1; };
   Means means{.listener = Listener::open(make_key()),
               .master_port = is_external(settings) ? MasterPort::open() : MasterPort(),
               .gpus = GpuNode(settings.gpu)};
-  if (!lines.write_line(text_of(self_result(means, settings)))) return lines.exit_status();
-  while (const std::optional<std::string> line = lines.read_line()) {
+  if (!lines.write(text_of(self_result(means, settings)))) return exit_status();
+  while (const std::optional<std::string> line = lines.read()) {
     if (const std::optional<RingOrder> ring = read_ring_order(*line)) {
-      if (!lines.write_line(text_of(make_ring(means.listener, *ring, settings)))) break;
+      if (!lines.write(text_of(make_ring(means.listener, *ring, settings)))) break;
       continue;
     }
     PairResults results;
@@ -223,9 +162,9 @@ int run_probe(int channel, const ProbeSettings& settings) {
       }
       if (settings.look_at_host && !orders->tests.empty()) results.findings = settings.look_at_host();
     }
-    if (!lines.write_line(text_of(results))) break;
+    if (!lines.write(text_of(results))) break;
   }
-  return lines.exit_status();
+  return exit_status();
 }
 
 }  // namespace elastic::health

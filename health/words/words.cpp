@@ -97,12 +97,18 @@ Json json_of(const std::vector<Test>& tests, Fill fill) {
   return list;
 }
 
+// GPUs of one node, or of two.
+int gpus_in(const Json& json, std::string_view name) {
+  return static_cast<int>(integer_in(json, name, 0, 2 * kMostGpus).value_or(0));
+}
+
 void fill(Json& json, const PairOrder& order) {
   json.set("name", order.name)
       .set("at", list_of(order.at))
       .set("port", int{order.port})
       .set("key", order.key)
       .set("after", order.after);
+  if (order.gpus != 0) json.set("gpus", order.gpus);
   if (order.master_port == 0) return;
   json.set("master_port", int{order.master_port}).set("local_world_size", order.local_world_size);
 }
@@ -115,7 +121,8 @@ PairOrder pair_order_in(const Json& json) {
                    .after = static_cast<int>(integer_in(json, "after", 0, INT16_MAX).value_or(0)),
                    .master_port = port_in(json, "master_port"),
                    .local_world_size =
-                       static_cast<int>(integer_in(json, "local_world_size", 1, INT16_MAX).value_or(1))};
+                       static_cast<int>(integer_in(json, "local_world_size", 1, INT16_MAX).value_or(1)),
+                   .gpus = gpus_in(json, "gpus")};
 }
 
 Json neighbour_json(const PairOrder& order) {
@@ -192,12 +199,8 @@ Json json_of(const GpuFigures& figures) {
   set_number(json, "host_to_device_gbps", figures.host_to_device_gbps);
   set_number(json, "device_to_host_gbps", figures.device_to_host_gbps);
   set_number(json, "node_ms", figures.node_ms);
-  json.set("node_ranks", figures.node_ranks);
+  json.set("gathers", figures.gathers);
   return json;
-}
-
-int ranks_in(const Json& json, std::string_view name) {
-  return static_cast<int>(integer_in(json, name, 0, 2 * kMostGpus).value_or(0));
 }
 
 std::optional<GpuFigures> gpu_figures_in(const Json& json) {
@@ -209,7 +212,7 @@ std::optional<GpuFigures> gpu_figures_in(const Json& json) {
                     .host_to_device_gbps = positive_in(*gpu, "host_to_device_gbps"),
                     .device_to_host_gbps = positive_in(*gpu, "device_to_host_gbps"),
                     .node_ms = positive_in(*gpu, "node_ms"),
-                    .node_ranks = ranks_in(*gpu, "node_ranks")};
+                    .gathers = gpus_in(*gpu, "gathers")};
 }
 
 std::optional<GpuVersions> gpu_in(const Json& json) {
@@ -323,7 +326,7 @@ std::optional<PairResults> read_pair_results(const std::string& text) {
                       .latency_us = positive_in(test, "latency_us"),
                       .clock_ms = number_in(test, "clock_ms"),
                       .gpu_ms = positive_in(test, "gpu_ms"),
-                      .gpu_ranks = ranks_in(test, "gpu_ranks"),
+                      .gpu_ranks = gpus_in(test, "gpu_ranks"),
                       .gpu_bytes = integer_in(test, "gpu_bytes", 0, INT64_MAX / kMostGpus).value_or(0),
                       .why_not = text_in(test, "failed")};
   });

@@ -54,8 +54,8 @@ struct GpuFigures {
   std::optional<double> memory_gbps = {};          // 10^9 bytes/s, read and written, of a copy on the GPU
   std::optional<double> host_to_device_gbps = {};
   std::optional<double> device_to_host_gbps = {};
-  std::optional<double> node_ms = {};              // of an all-gather of the node's GPUs, kGatherBytes each
-  int node_ranks = 0;                              // how many these were; 0: there was none
+  std::optional<double> node_ms = {};              // of an all-gather of the node's GPUs; none where there is one GPU
+  int gathers = 0;                                 // so many GPUs can take part in an all-gather
   bool operator==(const GpuFigures&) const = default;
 };
 
@@ -64,7 +64,7 @@ struct GpuFigures {
 // "what": "...", "where": "...", "remedy": "..."}]}, with "unfit": "why" where it cannot train, and "gpu": {"gpus": 8,
 // "model": "...", "driver": "580.65.06", "cuda": "13.0", "nccl": "2.28.9", "nccl_path": "...", "cublaslt": "13.0.0",
 // "cublaslt_path": "..."} and "gpu_figures": {"product_ms": 1.1, "tflops": 700, "memory_gbps": 2900,
-// "host_to_device_gbps": 55, "device_to_host_gbps": 54, "node_ms": 1.2, "node_ranks": 8} where it has tested GPUs.
+// "host_to_device_gbps": 55, "device_to_host_gbps": 54, "node_ms": 1.2, "gathers": 8} where it has tested GPUs.
 struct SelfResult {
   std::uint16_t port = 0;
   std::string key = {};                    // by which the probe at the port knows who has been told of it
@@ -90,6 +90,7 @@ struct PairOrder {
   // Of the other: SelfResult::master_port, and with it how many workers it has. Not said where there is no such port.
   std::uint16_t master_port = 0;
   int local_world_size = 1;
+  int gpus = 0;  // of the other, with which ours are to gather after the exchange
   bool operator==(const PairOrder&) const = default;
 };
 

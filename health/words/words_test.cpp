@@ -27,12 +27,12 @@ TEST_CASE("orders and results of a check are read as they were written; what is 
                                                   .host_to_device_gbps = 55,
                                                   .device_to_host_gbps = 54,
                                                   .node_ms = 1.25,
-                                                  .node_ranks = 8}};
+                                                  .gathers = 8}};
   CHECK(read_self_result(text_of(self)) == self);
   CHECK(read_self_result(text_of(SelfResult{})) == SelfResult{});
   const PairOrders orders = {
       .rank = 2,
-      .tests = {{.with = 3, .name = "node3", .at = {"10.0.0.4", "fd77::1"}, .port = 4000, .key = "ab", .after = 2},
+      .tests = {{.with = 3, .name = "node3", .at = {"10.0.0.4", "fd77::1"}, .port = 4000, .key = "ab", .after = 2, .gpus = 8},
                 {.with = 0, .master_port = 4713, .local_world_size = 8}}};
   CHECK(read_pair_orders(text_of(orders)) == orders);
   CHECK(read_pair_orders(text_of(PairOrders{})) == PairOrders{});

@@ -228,7 +228,8 @@ std::optional<Waiting> Link::waiting() const {
   const std::string problem = last_problem_.empty() ? "" : format(" ({})", last_problem_);
   return Waiting{.what = format("waiting for the coordinator at {}{}", settings_.endpoint, problem),
                  .since_ms = std::max(began_ms_, since_ms_),
-                 .until_ms = give_up_at()};
+                 .until_ms = give_up_at(),
+                 .for_others = true};
 }
 
 // Where a lease is needed and over, the workers go before anything else is done.

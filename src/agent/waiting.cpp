@@ -79,13 +79,15 @@ std::optional<Waiting> Lifecycle::waiting_for_round() const {
     return Waiting{.what = format("waiting for nodes: {} of {} {} here", nodes.here, of, are),
                    .since_ms = news_->since_ms,
                    .until_ms = news_->until_ms,
-                   .at_end = nodes.here >= nodes.least ? "the round begins" : ""};
+                   .at_end = nodes.here >= nodes.least ? "the round begins" : "",
+                   .for_others = true};
   }
   const protocol::JobTerms& terms = settings_.terms;
   return Waiting{.what = format("waiting for the next round of {} nodes",
                                 terms.min_nodes == terms.max_nodes ? format("{}", terms.min_nodes)
                                                                    : format("{} to {}", terms.min_nodes, terms.max_nodes)),
-                 .since_ms = idle_since_ms_};
+                 .since_ms = idle_since_ms_,
+                 .for_others = true};
 }
 
 Lifecycle::Waited Lifecycle::waited_for() const {

@@ -15,6 +15,7 @@ struct Waiting {
   std::string hint = {};    // what the user at the terminal can do about it
   bool by_user = false;     // the user has asked for it, and looks on
   bool unusual = false;     // in a log, where it takes long, worth a warning
+  bool for_others = false;  // other nodes are waited for: in a log told at every level, since nothing else says it
 };
 
 }  // namespace elastic

@@ -44,6 +44,12 @@ PairHealth pair_health(int low, int high, int stage, const BothEnds& both) {
   return pair;
 }
 
+// How many GPUs the other has, where both can gather and have the same NCCL: others cannot talk to each other.
+int gpus_to_meet(const SelfResult& self, const SelfResult& other) {
+  const auto gathers = [](const SelfResult& one) { return one.gpu && one.gpu_figures ? one.gpu_figures->gathers : 0; };
+  return gathers(self) > 0 && gathers(other) > 0 && self.gpu->nccl == other.gpu->nccl ? gathers(other) : 0;
+}
+
 // How a node is to find another.
 PairOrder order_to_meet(int with, int after, const CheckNode& node, const SelfResult& self) {
   PairOrder order{.with = with, .name = node.address, .port = self.port, .key = self.key, .after = after};
@@ -203,7 +209,9 @@ std::vector<std::string> NetworkCheck::orders(std::uint32_t phase, const std::ve
   for (std::size_t node = 0; node < all.size(); ++node) all[node].rank = static_cast<int>(node);
   const auto order = [&](int node, int with, int after) {
     const auto index = static_cast<std::size_t>(with);
-    all[static_cast<std::size_t>(node)].tests.push_back(order_to_meet(with, after, nodes[index], so_far.selves[index]));
+    PairOrder test = order_to_meet(with, after, nodes[index], so_far.selves[index]);
+    test.gpus = gpus_to_meet(so_far.selves[static_cast<std::size_t>(node)], so_far.selves[index]);
+    all[static_cast<std::size_t>(node)].tests.push_back(std::move(test));
   };
   for (const Group& group : groups) {
     const auto tests = tests_of(group);

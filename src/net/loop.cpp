@@ -60,7 +60,10 @@ ReadWatch::ReadWatch(Loop& loop, int fd, std::function<void()> callback)
   ELASTIC_CHECK(uv_poll_init(loop.native(), handle_, fd) == 0);
   handle_->data = this;
   const auto readable = [](uv_poll_t* poll, int, int) {
-    if (auto* self = static_cast<ReadWatch*>(poll->data)) self->callback_();
+    if (auto* self = static_cast<ReadWatch*>(poll->data)) {
+      const std::function<void()> told = self->callback_;  // it may end the watch
+      told();
+    }
   };
   ELASTIC_CHECK(uv_poll_start(handle_, UV_READABLE, readable) == 0);
 }

@@ -50,7 +50,7 @@ class Timer {
 };
 
 // Calls back whenever a descriptor is readable (a pidfd: when the process has ended). The descriptor
-// is not owned; it must stay open while it is watched.
+// is not owned; it must stay open while it is watched. The callback may end the watch.
 class ReadWatch {
  public:
   ReadWatch(Loop& loop, int fd, std::function<void()> callback);

@@ -37,7 +37,11 @@ void StatusDrawer::look() {
     if (settings_.line) settings_.line->erase();  // the terminal is somebody else's: forgotten, not sent
     if (waiting_ && !hidden_ && log_.due(*waiting_, loop_.now_ms())) {
       const std::string text = waiting_text(*waiting_, loop_.now_ms());
-      waiting_->unusual ? log::warning("waiting", text) : log::info("waiting", text);
+      if (waiting_->unusual) {
+        log::warning("waiting", text);
+      } else {
+        waiting_->for_others ? log::answer("waiting", text) : log::info("waiting", text);
+      }
     }
   }
   if (waiting_ || (settings_.line && settings_.line->is_drawn())) look_later();

@@ -12,7 +12,7 @@ constexpr std::int64_t kShowMs = 1000;
 constexpr std::int64_t kShowByUserMs = 250;
 constexpr std::size_t kLeastColumns = 20;
 constexpr std::int64_t kFirstLineMs = 10'000;
-constexpr std::int64_t kLineMs = 60'000;
+constexpr std::int64_t kLineMs = 30'000;
 
 constexpr std::string_view kName = "elastic-run: ";
 constexpr std::string_view kEraseToEnd = "\x1b[K";

@@ -44,7 +44,7 @@ class StatusLine {
   std::string drawn_;
 };
 
-// When a wait is worth a line in a log: after 10 s, then each minute.
+// When a wait is worth a line in a log: after 10 s, then every 30 s.
 class WaitLog {
  public:
   // True if this wait is to be told now.
