@@ -38,7 +38,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .metavar = "N",
      .words = "auto|cpu|gpu",
      .help = "workers on this node, or: auto, cpu, gpu",
-     .more = "The word cpu stands for the number of CPUs that elastic-run may run on, gpu for "
+     .more = "The word cpu stands for the number of CPUs that elastic-run may run on and that the limits of its "
+             "cgroups (a container's) leave whole, at least 1, gpu for "
              "the number of NVIDIA GPUs that CUDA_VISIBLE_DEVICES leaves visible (found without "
              "loading a library), auto for gpu where there is one, else for cpu."},
     {.id = FlagId::kAutoConfig,

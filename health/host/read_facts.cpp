@@ -13,17 +13,17 @@
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
 #include "src/process/cgroup_place.h"
+#include "src/process/cpu_quota.h"
 
 namespace elastic::health {
 namespace {
 
 namespace fs = std::filesystem;
-using process::CgroupPlace;
+using process::own_cgroup_levels;
 using process::path_in;
 
 constexpr std::size_t kFileBytes = 64 * 1024;  // read of one file
 constexpr std::size_t kEntries = 8192;         // read of one directory, the most CPUs that a kernel is built for
-constexpr int kCgroupLevels = 64;
 constexpr std::size_t kWordBytes = 64;  // kept of a state, a rate
 constexpr int kLoopbackType = 772;      // ARPHRD_LOOPBACK
 constexpr int kIpcLock = 14;            // CAP_IPC_LOCK
@@ -120,37 +120,14 @@ void read_memory(const std::string& root, HostFacts& facts) {
 
 // --- Control groups
 
-// The directories of our cgroup and of those above it, as far as they can be seen.
-std::vector<std::string> cgroup_levels(std::string_view controller_v1, const std::string& root) {
-  std::vector<std::string> levels;
-  auto place = process::own_cgroup_place(controller_v1, root);
-  for (int i = 0; place && i < kCgroupLevels; ++i) {
-    levels.push_back(place->directory());
-    if (place->path.empty()) break;
-    place->path.erase(std::min(place->path.rfind('/'), place->path.size()));
-  }
-  return levels;
-}
-
-void take_quota(const Count& quota_us, const Count& period_us, HostFacts& facts) {
-  if (!quota_us || !period_us || *period_us == 0) return;
-  const double cpus = static_cast<double>(*quota_us) / static_cast<double>(*period_us);
-  facts.quota_cpus = std::min(cpus, facts.quota_cpus.value_or(cpus));
-}
-
 void read_cpu_quota(const std::string& root, HostFacts& facts) {
-  for (const std::string& level : cgroup_levels({}, root)) {
-    // "150000 100000", "max 100000"
-    const std::string allowed = read_text(level + "/cpu.max");
-    const std::size_t blank = std::min(allowed.find(' '), allowed.size());
-    const std::string_view text = allowed;
-    take_quota(to_count(text.substr(0, blank)), to_count(text.substr(blank)), facts);
+  facts.quota_cpus = process::cpu_quota(root);
+  for (const std::string& level : own_cgroup_levels({}, root)) {
     const std::string counted = read_text(level + "/cpu.stat");
     add(facts.throttled_periods, count_of(counted, "nr_throttled "));
     add(facts.throttled_us, count_of(counted, "throttled_usec "));
   }
-  for (const std::string& level : cgroup_levels("cpu", root)) {
-    take_quota(count_in(level + "/cpu.cfs_quota_us"), count_in(level + "/cpu.cfs_period_us"), facts);
+  for (const std::string& level : own_cgroup_levels("cpu", root)) {
     const std::string counted = read_text(level + "/cpu.stat");
     add(facts.throttled_periods, count_of(counted, "nr_throttled "));
     const Count nanoseconds = count_of(counted, "throttled_time ");
@@ -169,12 +146,12 @@ void take_memory_limit(const Count& limit, const Count& used, const Count& clear
 }
 
 void read_memory_limit(const std::string& root, HostFacts& facts) {
-  for (const std::string& level : cgroup_levels({}, root)) {
+  for (const std::string& level : own_cgroup_levels({}, root)) {
     const std::string counted = read_text(level + "/memory.stat");
     take_memory_limit(count_in(level + "/memory.max"), count_in(level + "/memory.current"),
                       count_of(counted, "inactive_file "), facts);
   }
-  for (const std::string& level : cgroup_levels("memory", root)) {
+  for (const std::string& level : own_cgroup_levels("memory", root)) {
     const std::string counted = read_text(level + "/memory.stat");
     take_memory_limit(count_in(level + "/memory.limit_in_bytes"), count_in(level + "/memory.usage_in_bytes"),
                       count_of(counted, "total_inactive_file "), facts);

@@ -10,6 +10,8 @@
 namespace elastic::process {
 namespace {
 
+constexpr std::size_t kLevels = 64;
+
 // The path of this process in a hierarchy: /proc/self/cgroup has "id:controllers:path", of version 2
 // "0::path".
 std::optional<std::string> own_path(std::string_view controller, const std::string& root) {
@@ -68,6 +70,17 @@ std::optional<CgroupPlace> own_cgroup_place(std::string_view controller_v1, cons
   }
   if (path == "/") path.clear();
   return CgroupPlace{path_in(root, mount->point), std::move(path), *whole};
+}
+
+std::vector<std::string> own_cgroup_levels(std::string_view controller_v1, const std::string& root) {
+  std::vector<std::string> levels;
+  auto place = own_cgroup_place(controller_v1, root);
+  while (place && levels.size() < kLevels) {
+    levels.push_back(place->directory());
+    if (place->path.empty()) break;
+    place->path.erase(std::min(place->path.rfind('/'), place->path.size()));
+  }
+  return levels;
 }
 
 }  // namespace elastic::process

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace elastic::process {
 
@@ -18,6 +19,9 @@ struct CgroupPlace {
 // In the hierarchy of version 2, or in that of a version 1 controller ("memory"). Nothing where that is not
 // mounted, or its mount does not reach our cgroup. Files are looked for below `root`, "/" but for tests.
 std::optional<CgroupPlace> own_cgroup_place(std::string_view controller_v1 = {}, const std::string& root = "/");
+
+// The directories of that cgroup and of those above it, as far as they can be seen, at most 64.
+std::vector<std::string> own_cgroup_levels(std::string_view controller_v1 = {}, const std::string& root = "/");
 
 // An absolute path below that root.
 std::string path_in(const std::string& root, std::string_view path);

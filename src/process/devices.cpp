@@ -8,6 +8,7 @@
 #include <set>
 
 #include "src/base/text.h"
+#include "src/process/cpu_quota.h"
 
 namespace elastic::process {
 namespace {
@@ -53,14 +54,14 @@ std::optional<std::int64_t> index_of(const GpuInventory& inventory, std::string_
 
 }  // namespace
 
-int usable_cpus() {
+int usable_cpus(const std::string& root) {
   cpu_set_t* set = CPU_ALLOC(kMaxCpus);
   const std::size_t bytes = CPU_ALLOC_SIZE(kMaxCpus);
   CPU_ZERO_S(bytes, set);
   const bool known = sched_getaffinity(0, bytes, set) == 0;
-  const int count = known ? CPU_COUNT_S(bytes, set) : 1;
+  const double count = known ? CPU_COUNT_S(bytes, set) : 1;
   CPU_FREE(set);
-  return std::max(count, 1);
+  return std::max(static_cast<int>(std::min(count, cpu_quota(root).value_or(count))), 1);
 }
 
 GpuInventory find_gpus(const std::string& root) {

@@ -76,3 +76,28 @@ TEST_CASE("without the driver's files the device nodes are counted") {
 }
 
 TEST_CASE("at least one CPU is usable") { CHECK(usable_cpus() >= 1); }
+
+TEST_CASE("a cgroup's limit of CPU time limits the usable CPUs, whole ones only and at least one") {
+  const int all = usable_cpus("/nowhere");
+  const FakeRoot root;
+  root.file("proc/self/cgroup", "3:cpu,cpuacct:/\n0::/pod\n");
+  root.file("proc/self/mountinfo",
+            "30 1 0:26 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
+            "31 1 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n");
+  const std::string v2 = "sys/fs/cgroup/unified/pod/cpu.max";
+  const auto usable = [&] { return usable_cpus(root.path.string()); };
+  CHECK(usable() == all);
+  root.file(v2, "max 100000\n");
+  CHECK(usable() == all);
+  root.file(v2, "190000 100000\n");
+  CHECK(usable() == 1);
+  root.file(v2, "50000 100000\n");
+  CHECK(usable() == 1);
+  root.file(v2, "99900000 100000\n");
+  CHECK(usable() == all);
+  root.file("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+  root.file("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  CHECK(usable() == all);
+  root.file("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "120000\n");
+  CHECK(usable() == 1);
+}
