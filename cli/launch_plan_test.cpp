@@ -177,6 +177,27 @@ TEST_CASE("with c10d a rank is claimed by the environment, or by a flag that is 
   CHECK(starts(t.error(with({})), "NODE_RANK=x: this is no node rank"));
 }
 
+TEST_CASE("a pod's address and its ports of the host are those by which its node and its store are reached") {
+  Trial t;
+  const auto plan = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--nnodes=3", "--rdzv-backend=c10d", "--rdzv-endpoint=host0", "train.py"});
+    return more;
+  };
+  CHECK(t.good(plan({})).settings.node.address.empty());
+  t.environment.emplace_back("POD_IP=10.1.2.3");
+  CHECK(t.good(plan({})).settings.node.address == "10.1.2.3");
+  CHECK(t.good(plan({"--local-addr=10.9.9.9"})).settings.node.address == "10.9.9.9");
+  t.environment.emplace_back("HOST_PORTS=20000, 20010,20020");
+  CHECK(t.good(plan({})).settings.store.port_choices == std::vector<std::uint16_t>{20000, 20010, 20020});
+  CHECK(t.good(plan({"--rdzv-conf=store_port=30000"})).settings.store.port_choices.empty());
+  t.environment.back() = "HOST_PORTS=";
+  CHECK(t.good(plan({})).settings.store.port_choices.empty());
+  for (const char* bad : {"20000,", "x", "0", "65536"}) {
+    t.environment.back() = format("HOST_PORTS={}", bad);
+    CHECK(starts(t.error(plan({})), format("HOST_PORTS={}: ", bad)));
+  }
+}
+
 TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience of its nodes") {
   const Trial t;
   const auto conf = [&](const std::string& text) {

@@ -121,6 +121,16 @@ counts.
 The number of nodes for
 .BR \-\-auto\-config .
 .TP
+.BR NODE_RANK ", " WORKER_RANK
+The rank that this node claims.
+.TP
+.B POD_IP
+The default of
+.BR \-\-local\-addr .
+.TP
+.B HOST_PORTS
+Ports, with commas between, for the workers' store.
+.TP
 .B OMP_NUM_THREADS
 Left as it is; where it is not set and a node has more than one worker, workers
 get 1 and a warning

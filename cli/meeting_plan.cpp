@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "src/base/limits.h"
 #include "src/base/text.h"
@@ -15,6 +16,7 @@ using ScaleUp = protocol::JobRules::ScaleUp;
 
 constexpr std::uint16_t kDefaultPort = 29400;
 constexpr std::int64_t kSecond = 1000;
+constexpr std::size_t kMostPorts = 1024;  // of HOST_PORTS
 // torchrun's, of which its patience with a silent node is the product.
 constexpr std::int64_t kKeepAliveSeconds = 5;
 constexpr std::int64_t kKeepAliveAttempts = 3;
@@ -73,8 +75,10 @@ class MeetingPlanner {
  private:
   Status plan_terms();
   Status plan_endpoint();
+  void plan_address();
   Status plan_place();
   Status plan_rank();
+  Result<std::vector<std::uint16_t>> port_choices() const;
   Status plan_store();
   Status plan_secret();
   void plan_rules();
@@ -141,8 +145,17 @@ Status MeetingPlanner::plan_endpoint() {
   }
   meeting.is_host = checked_.rdzv_conf.boolean("is_host");
   entry("endpoint", runtime::endpoint_text(meeting), origin);
-  plan_.settings.node.address = flags_.is_given(FlagId::kLocalAddr) ? flags_.text(FlagId::kLocalAddr) : "";
+  plan_address();
   return {};
+}
+
+// A pod's address is what DLRover tells its workers of the first node, too.
+void MeetingPlanner::plan_address() {
+  std::string& address = plan_.settings.node.address;
+  const bool is_given = flags_.is_given(FlagId::kLocalAddr);
+  address = is_given ? flags_.text(FlagId::kLocalAddr) : variable("POD_IP").value_or("");
+  if (address.empty()) return;
+  entry("address", printable(address), is_given ? flags_.origin_text(FlagId::kLocalAddr) : "environment: POD_IP");
 }
 
 // Where the coordinator's address stands, if not in the endpoint itself.
@@ -214,6 +227,23 @@ Status MeetingPlanner::plan_rank() {
   return {};
 }
 
+// DLRover's: the ports of the host that are the pod's.
+Result<std::vector<std::uint16_t>> MeetingPlanner::port_choices() const {
+  std::vector<std::uint16_t> ports;
+  const std::string text = variable("HOST_PORTS").value_or("");
+  if (trim(text).empty()) return ports;
+  for (const std::string& word : split(text, ',')) {
+    const auto port = parse_int(word);
+    if (!port || *port < 1 || *port > 65535 || ports.size() == kMostPorts) {
+      return fail(format("HOST_PORTS={}", printable(text)),
+                  ports.size() == kMostPorts ? format("more than {} ports", kMostPorts) : format("{} is no port", printable(word)),
+                  "set it to ports from 1 to 65535 with commas between, or unset it");
+    }
+    ports.push_back(static_cast<std::uint16_t>(*port));
+  }
+  return ports;
+}
+
 Status MeetingPlanner::plan_store() {
   runtime::StoreSettings& store = plan_.settings.store;
   const std::string* admitted = checked_.rdzv_conf.find("store_admits");
@@ -236,8 +266,14 @@ Status MeetingPlanner::plan_store() {
            .port = static_cast<std::uint16_t>(port),
            .of_loopback = false,
            .admits_all = admits_all};
+  if (port == 0) {
+    auto choices = port_choices();
+    if (!choices) return std::unexpected(std::move(choices.error()));
+    store.port_choices = std::move(*choices);
+  }
+  const std::string a_free_one = store.port_choices.empty() ? "a free port" : "a free port of HOST_PORTS, or any,";
   entry("worker store",
-        format("on node rank 0, {} of all addresses{}", port == 0 ? "a free port" : format("port {}", port),
+        format("on node rank 0, {} of all addresses{}", port == 0 ? a_free_one : format("port {}", port),
                port == 0 ? ", another one each round" : ""),
         by_worker ? "served by rank 0 (TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1)" : "--rdzv-backend=c10d");
   return {};

@@ -25,6 +25,9 @@ struct StoreSettings {
   // What workers are told; empty: the address by which the other nodes reach this one.
   std::string master_addr = "127.0.0.1";
   std::uint16_t port = 0;  // of kFixedPort
+  // Of kByWorker and kFreshPort without a port: each round begins with the one behind that of the round before, and
+  // takes the first that is free, else any.
+  std::vector<std::uint16_t> port_choices = {};
   bool of_loopback = true;  // kByWorker: the port need be free there only
   bool admits_all = false;  // kFreshPort, kAtEndpoint: whoever connects, and not only the round's nodes
 };

@@ -23,32 +23,40 @@ Error port_error(Error error, std::uint16_t port) {
 StoreHost::StoreHost(net::Loop& loop, StoreSettings settings)
     : loop_(loop), settings_(std::move(settings)) {}
 
-Result<protocol::StoreEndpoint> StoreHost::open(store::Admission admission) {
-  const auto open_server = [&](const char* address) -> Result<std::uint16_t> {
-    auto server = store::Server::open(loop_, address, settings_.port);
-    if (!server) return std::unexpected(port_error(server.error(), settings_.port));
+Result<std::uint16_t> StoreHost::listen(const std::string& address) {
+  const std::vector<std::uint16_t>& choices = settings_.port_choices;
+  for (std::size_t i = 0; settings_.port == 0 && i < choices.size(); ++i) {
+    auto server = store::Server::open(loop_, address, choices[next_choice_++ % choices.size()]);
+    if (!server) continue;
     server_ = std::move(*server);
     return server_->port();
-  };
+  }
+  auto server = store::Server::open(loop_, address, settings_.port);
+  if (!server) return std::unexpected(port_error(server.error(), settings_.port));
+  server_ = std::move(*server);
+  return server_->port();
+}
+
+Result<protocol::StoreEndpoint> StoreHost::open(store::Admission admission) {
   Result<std::uint16_t> port = settings_.port;
   switch (settings_.kind) {
     case StoreSettings::Kind::kFreshLoopback:
-      port = open_server(kLoopback);
+      port = listen(kLoopback);
       break;
     case StoreSettings::Kind::kFixedPort:
       if (server_) {
         server_->reset();  // a stranger may have written since close()
       } else {
-        port = open_server("");
+        port = listen("");
       }
       break;
     case StoreSettings::Kind::kByWorker:
       // Whoever takes the port before rank 0's worker does, wins; torchrun has the same gap.
-      port = open_server(settings_.of_loopback ? kLoopback : "");
+      port = listen(settings_.of_loopback ? kLoopback : "");
       server_.reset();
       break;
     case StoreSettings::Kind::kFreshPort:
-      port = open_server("");
+      port = listen("");
       if (server_ && !settings_.admits_all) server_->admit(std::move(admission));
       break;
     case StoreSettings::Kind::kAtEndpoint:

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "rendezvous/protocol/messages.h"
 #include "rendezvous/store/server.h"
@@ -29,8 +31,11 @@ class StoreHost {
   void close();
 
  private:
+  Result<std::uint16_t> listen(const std::string& address);
+
   net::Loop& loop_;
   StoreSettings settings_;
+  std::size_t next_choice_ = 0;  // of the settings' port_choices
   bool told_of_strangers_ = false;
   std::unique_ptr<store::Server> server_;
 };
