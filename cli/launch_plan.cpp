@@ -32,8 +32,8 @@ std::string names_of(const std::vector<int>& signals) {
 class Planner {
  public:
   Planner(const ParsedFlags& flags, CheckedFlags checked, const agent::Environment& environment,
-          const HostView& host)
-      : flags_(flags), checked_(std::move(checked)), environment_(environment), host_(host) {}
+          const HostView& host, const detect::Detected& detected)
+      : flags_(flags), checked_(std::move(checked)), environment_(environment), host_(host), detected_(detected) {}
 
   Result<LaunchPlan> plan() {
     for (const auto part : {&Planner::apply_auto_config, &Planner::plan_nodes, &Planner::plan_workers,
@@ -74,6 +74,7 @@ class Planner {
   CheckedFlags checked_;
   const agent::Environment& environment_;
   const HostView& host_;
+  const detect::Detected& detected_;
   LaunchPlan plan_;
   std::string nodes_origin_;
   std::optional<int> auto_workers_;  // --auto_config has counted GPUs
@@ -250,7 +251,7 @@ std::string Planner::run_id(bool standalone, std::string& origin) {
   const std::string& given = flags_.text(FlagId::kRdzvId);
   origin = flags_.origin_text(FlagId::kRdzvId);
   // --standalone overwrites the id, as with torchrun; a plain one-node launch keeps one that was given.
-  if (flags_.on(FlagId::kStandalone) || (standalone && !flags_.is_given(FlagId::kRdzvId))) {
+  if (flags_.on(FlagId::kStandalone) || (standalone && !flags_.is_known(FlagId::kRdzvId))) {
     origin = "random, for a job of one node";
     return host_.random_uuid();
   }
@@ -269,7 +270,7 @@ Status Planner::plan_meeting() {
   plan_.settings.worker.run_id = run_id(standalone, origin);
   entry("job id", printable(plan_.settings.worker.run_id), origin);
   if (checked_.nodes.max > 1 && !standalone) {
-    return plan_many_nodes(flags_, checked_, environment_, host_, plan_);
+    return plan_many_nodes(flags_, checked_, environment_, host_, detected_, plan_);
   }
   if (checked_.meeting == Meeting::kStatic) {
     store = {StoreKind::kFixedPort, checked_.endpoint.host, checked_.endpoint.port.value_or(kNoPort)};
@@ -477,10 +478,10 @@ Status Planner::plan_environment() {
 }  // namespace
 
 Result<LaunchPlan> make_launch_plan(const ParsedFlags& flags, const agent::Environment& environment,
-                                    const HostView& host) {
+                                    const HostView& host, const detect::Detected& detected) {
   auto checked = check_flags(flags);
   if (!checked) return std::unexpected(checked.error());
-  return Planner(flags, std::move(*checked), environment, host).plan();
+  return Planner(flags, std::move(*checked), environment, host, detected).plan();
 }
 
 }  // namespace elastic::cli

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/detect/detect.h"
 #include "cli/flag_checks.h"
 #include "cli/parse.h"
 #include "src/agent/worker_environment.h"
@@ -50,8 +51,9 @@ struct LaunchPlan {
 };
 
 // Settles every value from flags, environment and host. Starts nothing, changes nothing. Fails on
-// anything that would make the launch fail, with the input, the reason and the remedy.
+// anything that would make the launch fail, with the input, the reason and the remedy. `detected`: what
+// detect::detect() has found for these flags.
 Result<LaunchPlan> make_launch_plan(const ParsedFlags& flags, const agent::Environment& environment,
-                                    const HostView& host);
+                                    const HostView& host, const detect::Detected& detected = {});
 
 }  // namespace elastic::cli

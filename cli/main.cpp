@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/completion.h"
+#include "cli/detect/detect.h"
 #include "cli/dry_run.h"
 #include "cli/flag_checks.h"
 #include "cli/help.h"
@@ -90,10 +91,15 @@ int replay(const cli::ParsedFlags& flags, const agent::Environment& environment)
   return file ? runtime::print_replay(*file) : refuse(file.error());
 }
 
-int run(const cli::ParsedFlags& flags, const agent::Environment& environment,
+int run(cli::ParsedFlags flags, const agent::Environment& environment,
         const process::InheritedState& inherited, const runtime::ProcessTitle& title) {
   if (const Status set = set_up_log(flags, environment); !set) return refuse(set.error());
-  auto plan = cli::make_launch_plan(flags, environment, cli::ThisHost());
+  const auto detected = cli::detect::detect(
+      flags, [&](const std::string& name) { return agent::lookup(environment, name); });
+  if (!detected) return refuse(detected.error());
+  for (const std::string& note : detected->notes) log::answer("detected", note);
+  for (const std::string& warning : detected->warnings) log::warning("detected", warning);
+  auto plan = cli::make_launch_plan(flags, environment, cli::ThisHost(), *detected);
   if (!plan) return refuse(plan.error());
   if (const auto warning = cli::no_effect_warning(flags)) log::warning("no_effect", *warning);
   for (const std::string& warning : plan->warnings) log::warning("launch_plan", warning);

@@ -60,8 +60,8 @@ std::int64_t loss_timeout_ms(const RdzvConf& conf) {
 class MeetingPlanner {
  public:
   MeetingPlanner(const ParsedFlags& flags, const CheckedFlags& checked, const agent::Environment& environment,
-                 const HostView& host, LaunchPlan& plan)
-      : flags_(flags), checked_(checked), environment_(environment), host_(host), plan_(plan) {}
+                 const HostView& host, const detect::Detected& detected, LaunchPlan& plan)
+      : flags_(flags), checked_(checked), environment_(environment), host_(host), detected_(detected), plan_(plan) {}
 
   Status plan() {
     for (const auto part : {&MeetingPlanner::plan_terms, &MeetingPlanner::plan_endpoint, &MeetingPlanner::plan_rank,
@@ -77,6 +77,7 @@ class MeetingPlanner {
   Status plan_endpoint();
   void plan_address();
   Status plan_place();
+  void take_detected_place();
   Status plan_rank();
   Result<std::vector<std::uint16_t>> port_choices() const;
   Status plan_store();
@@ -97,6 +98,7 @@ class MeetingPlanner {
   const CheckedFlags& checked_;
   const agent::Environment& environment_;
   const HostView& host_;
+  const detect::Detected& detected_;
   LaunchPlan& plan_;
 };
 
@@ -128,9 +130,9 @@ Status MeetingPlanner::plan_endpoint() {
   const bool by_file = meeting.place == runtime::MeetingSettings::Place::kFile;
   meeting.host = checked_.endpoint.host;
   meeting.port = checked_.endpoint.port.value_or(kDefaultPort);
-  std::string origin = flags_.is_given(FlagId::kRdzvEndpoint) ? flags_.origin_text(FlagId::kRdzvEndpoint) : "default";
+  std::string origin = flags_.is_known(FlagId::kRdzvEndpoint) ? flags_.origin_text(FlagId::kRdzvEndpoint) : "default";
   if (is_static() && !flags_.is_given(FlagId::kRdzvEndpoint)) origin = flags_.origin_text(FlagId::kMasterAddr);
-  if (!flags_.is_given(FlagId::kRdzvEndpoint) && !is_static()) {
+  if (!flags_.is_known(FlagId::kRdzvEndpoint) && !is_static()) {
     if (const auto master = variable("DLROVER_MASTER_ADDR"); master && !master->empty()) {
       auto endpoint = check_endpoint(*master, format("DLROVER_MASTER_ADDR={}", printable(*master)));
       if (!endpoint) return std::unexpected(std::move(endpoint.error()));
@@ -145,6 +147,7 @@ Status MeetingPlanner::plan_endpoint() {
   }
   meeting.is_host = checked_.rdzv_conf.boolean("is_host");
   entry("endpoint", runtime::endpoint_text(meeting), origin);
+  if (flags_.is_detected(FlagId::kRdzvEndpoint)) take_detected_place();
   plan_address();
   return {};
 }
@@ -156,6 +159,23 @@ void MeetingPlanner::plan_address() {
   address = is_given ? flags_.text(FlagId::kLocalAddr) : variable("POD_IP").value_or("");
   if (address.empty()) return;
   entry("address", printable(address), is_given ? flags_.origin_text(FlagId::kLocalAddr) : "environment: POD_IP");
+}
+
+// The endpoint is one that nobody has chosen for this job alone.
+void MeetingPlanner::take_detected_place() {
+  runtime::MeetingSettings& meeting = plan_.settings.meeting;
+  meeting.serves_own_job_only = true;
+  if (!meeting.is_host && detected_.is_host) {
+    meeting.is_host = detected_.is_host;
+    meeting.is_host_source = detected_.is_host_source;
+  }
+  if (detected_.ports.size() < 2) return;
+  std::vector<std::string> ports;
+  for (const std::uint16_t port : detected_.ports) {
+    ports.push_back(format("{}", port));
+    if (port != meeting.port) meeting.more_ports.push_back(port);
+  }
+  entry("ports", join(ports, ", "), "one after the other, where others are taken");
 }
 
 // Where the coordinator's address stands, if not in the endpoint itself.
@@ -203,7 +223,10 @@ Status MeetingPlanner::plan_rank() {
   std::optional<std::int64_t> rank;
   std::string origin = flags_.origin_text(FlagId::kNodeRank);
   std::string input = flags_.input(FlagId::kNodeRank);
-  if (is_static() || checked_.node_rank > 0) rank = checked_.node_rank;
+  // Of more nodes than the maximum some stand by, which have no rank of their own.
+  const bool is_detected = flags_.is_detected(FlagId::kNodeRank);
+  if (is_detected && checked_.node_rank >= terms.max_nodes) return {};
+  if (is_static() || is_detected || checked_.node_rank > 0) rank = checked_.node_rank;
   for (const char* name : {"NODE_RANK", "WORKER_RANK"}) {
     const auto text = variable(name);
     if (rank || is_static() || !text || text->empty()) continue;
@@ -316,8 +339,8 @@ void MeetingPlanner::plan_rules() {
 }  // namespace
 
 Status plan_many_nodes(const ParsedFlags& flags, const CheckedFlags& checked, const agent::Environment& environment,
-                       const HostView& host, LaunchPlan& plan) {
-  return MeetingPlanner(flags, checked, environment, host, plan).plan();
+                       const HostView& host, const detect::Detected& detected, LaunchPlan& plan) {
+  return MeetingPlanner(flags, checked, environment, host, detected, plan).plan();
 }
 
 Result<runtime::MeetingSettings> plan_coordinator_only(const ParsedFlags& flags, const agent::Environment& environment,

@@ -15,7 +15,7 @@ namespace elastic::cli {
 // brings to its coordinator (terms, rules, rank, address). The id of the run and the restarts stand already.
 // Fails on what cannot be met by, with the input, the reason and the remedy.
 Status plan_many_nodes(const ParsedFlags& flags, const CheckedFlags& checked, const agent::Environment& environment,
-                       const HostView& host, LaunchPlan& plan);
+                       const HostView& host, const detect::Detected& detected, LaunchPlan& plan);
 
 // The same for --coordinator-only: where to listen, with which secret and patience.
 Result<runtime::MeetingSettings> plan_coordinator_only(const ParsedFlags& flags, const agent::Environment& environment,

@@ -132,13 +132,15 @@ std::string ParsedFlags::input(FlagId id) const {
   if (value.origin == Origin::kCommandLine) return value.source;
   const std::string quoted = printable(shell_quote(text(id)));
   if (value.origin == Origin::kEnvironment) return value.source + "=" + quoted;
-  return long_spelling(flag_of(id)) + "=" + quoted;
+  const std::string spelled = long_spelling(flag_of(id)) + "=" + quoted;
+  return value.origin == Origin::kDetected ? format("{} ({})", spelled, value.source) : spelled;
 }
 
 std::string ParsedFlags::origin_text(FlagId id) const {
   const FlagValue& value = (*this)[id];
   switch (value.origin) {
     case Origin::kDefault: return "default";
+    case Origin::kDetected: return value.source;
     case Origin::kCommandLine: return "command line: " + value.source;
     case Origin::kEnvironment: return "environment: " + value.source;
   }

@@ -14,12 +14,14 @@
 
 namespace elastic::cli {
 
-enum class Origin : unsigned char { kDefault, kCommandLine, kEnvironment };
+// Each wins over those before it. kDetected: from where elastic-run was started, see cli/detect/detect.h.
+enum class Origin : unsigned char { kDefault, kDetected, kEnvironment, kCommandLine };
 
 struct FlagValue {
   std::optional<std::string> text;  // "true" or "false" for a switch; none: unset
   Origin origin = Origin::kDefault;
-  std::string source;  // kCommandLine: as typed ("--max-r 3"); kEnvironment: the variable's name
+  std::string source;  // kCommandLine: as typed ("--max-r 3"); kEnvironment: the variable's name;
+                       // kDetected: "Slurm: SLURM_STEP_NUM_NODES=3"
 };
 
 // What the command line asks for. Help, version and completions come before anything else is looked at.
@@ -37,7 +39,10 @@ class ParsedFlags {
   FlagValue& operator[](FlagId id) { return values_[static_cast<std::size_t>(id)]; }
 
   // The flag was given, on the command line or by its variable.
-  bool is_given(FlagId id) const { return (*this)[id].origin != Origin::kDefault; }
+  bool is_given(FlagId id) const { return (*this)[id].origin > Origin::kDetected; }
+  bool is_detected(FlagId id) const { return (*this)[id].origin == Origin::kDetected; }
+  // Either of them: it is not the flag's own default.
+  bool is_known(FlagId id) const { return (*this)[id].origin != Origin::kDefault; }
   bool is_set(FlagId id) const { return (*this)[id].text.has_value(); }
   // A switch.
   bool on(FlagId id) const;
@@ -51,7 +56,7 @@ class ParsedFlags {
 
   // How the user knows the value, to begin a message with: "--max-restarts=abc", "PET_NNODES=''".
   std::string input(FlagId id) const;
-  // "default", "command line: --max-r 3" or "environment: PET_MAX_RESTARTS".
+  // "default", "command line: --max-r 3", "environment: PET_MAX_RESTARTS" or "Slurm: SLURM_NODEID=1".
   std::string origin_text(FlagId id) const;
 
  private:

@@ -61,7 +61,11 @@ HostingDecision asks(std::string reason) { return {Hosting::kAsks, std::move(rea
 }  // namespace
 
 HostingDecision decide_hosting(const HostingView& view) {
-  if (view.is_host) return *view.is_host ? hosts("is_host=1 says so") : asks("is_host=0 says so");
+  if (view.is_host) {
+    const std::string by_key = format("is_host={} says so", *view.is_host ? 1 : 0);
+    const std::string reason = view.is_host_source.empty() ? by_key : view.is_host_source;
+    return *view.is_host ? hosts(reason) : asks(reason);
+  }
 
   const std::string typed = printable(view.endpoint_host);
   const std::string name = plain_name(view.endpoint_host);

@@ -28,7 +28,8 @@ struct HostingView {
   std::vector<std::string> own_addresses;   // of all interfaces that are up
   std::string host_name;                    // as gethostname(2) has it
   std::string full_host_name;               // with its domain, or the same where none is known
-  std::optional<bool> is_host;              // the key of --rdzv-conf
+  std::optional<bool> is_host;              // the key of --rdzv-conf, or known from where the job was started
+  std::string is_host_source = {};          // of the latter, as a clause
   std::optional<int> node_rank;             // claimed by --node-rank or the environment, not a default
 };
 

@@ -108,7 +108,7 @@ void Link::take(const AgentSession::Event& event, const Owner& owner, std::int64
                    if (was_attached) detach(e.text, out);
                    session_.reset();
                    last_problem_ = e.text;
-                   if (will_not_change && !was_attached_) {
+                   if (will_not_change && !was_attached_ && !settings_.may_meet_others) {
                      state_ = State::kOver;
                      const bool is_named = !settings_.endpoint.empty();
                      out.push_back(GiveUp{is_named ? format("{}: {}", settings_.endpoint, e.text) : e.text});

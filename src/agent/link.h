@@ -23,6 +23,7 @@ struct LinkSettings {
   std::int64_t rejoin_ms = 30'000;         // the same after the lease is over
   std::int64_t greeting_ms = 5'000;        // from a connection to the welcome
   std::uint64_t seed = 1;                  // of the jitter between attempts
+  bool may_meet_others = false;            // who answers may be another job's coordinator, and ours elsewhere or yet to come
   bool local = false;                      // the coordinator is in this process: when it is silent, so are we
 };
 

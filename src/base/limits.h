@@ -12,6 +12,9 @@ inline constexpr std::int64_t kMaxWorkersPerNode = 4096;
 inline constexpr int kLauncherDescriptors = 24;
 // Restarts of a job (--max-restarts).
 inline constexpr std::int64_t kMaxRestarts = 1'000'000'000;
+// The list of a Slurm step's nodes: its text, and the hosts that it stands for.
+inline constexpr std::size_t kHostListBytes = 1024 * 1024;
+inline constexpr std::size_t kHostListHosts = 65536;
 // Seconds that any timeout on the command line may name: ten years, for "never".
 inline constexpr std::int64_t kMaxTimeoutSeconds = 3650LL * 24 * 3600;
 

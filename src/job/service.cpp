@@ -152,6 +152,12 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   Connection& connection = connections_.at(id);
   greetings_.erase({connection.greet_until_ms, id});
   const std::string job = introduction.job;
+  if (!settings_.only_job.empty() && job != settings_.only_job) {
+    ByteString bytes;
+    connection.session.refuse(format("this is the coordinator of job {} and of no other", printable(settings_.only_job)), bytes);
+    out.push_back(Write{id, std::move(bytes)});
+    return close(id, out);
+  }
   if (const Ended* over = ended(job, introduction.incarnation)) {
     // It missed the end. Whatever it says, this is all there is to be said to it.
     ByteString bytes;

@@ -68,6 +68,7 @@ struct ServiceSettings {
   protocol::Term term = 1;
   protocol::LeaseTimes lease = {};
   std::string secret = {};
+  std::string only_job = {};  // agents of another are turned away; empty: all are served
   std::int64_t greeting_ms = 5'000;  // that a connection may take to introduce itself
   std::function<protocol::Incarnation()> make_incarnation = {};
   std::function<std::unique_ptr<CheckPlan>(const std::string& job)> make_check = [](const std::string&) { return no_check(); };

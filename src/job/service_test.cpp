@@ -265,6 +265,15 @@ TEST_CASE("a service with as many jobs as it serves refuses another, and says so
   CHECK(served.at(served.join("job0", 2, job_terms(2, 2))).last<PrepareRound>() != nullptr);
 }
 
+TEST_CASE("a service for one job alone turns other jobs' agents away by its job's name, and knows nothing of them") {
+  Served served({.only_job = "slurm-7.0"});
+  const ConnectionId other = served.greet({"slurm-8.0", 1});
+  CHECK(served.at(other).error.find("the coordinator of job slurm-7.0 and of no other") != std::string::npos);
+  CHECK(served.at(other).closed);
+  CHECK(served.service.jobs() == 0);
+  CHECK(served.at(served.join("slurm-7.0", 2, job_terms(1, 1))).last<PrepareRound>() != nullptr);
+}
+
 TEST_CASE("connections are bounded, and those that say nothing are closed after the greeting time") {
   Served served;
   for (std::size_t i = 0; i < limits::kAgentConnections; ++i) served.open();

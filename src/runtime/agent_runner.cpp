@@ -35,7 +35,8 @@ Mind make_mind(const LaunchSettings& settings, bool logs) {
                            .secret = settings.meeting.secret,
                            .join_timeout_ms = node.rules.join_timeout_ms,
                            .rejoin_ms = settings.meeting.rejoin_ms,
-                           .seed = random_number()};
+                           .seed = random_number(),
+                           .may_meet_others = settings.meeting.serves_own_job_only};
   return Mind(std::in_place_type<agent::Agent>, std::move(node), std::move(link));
 }
 

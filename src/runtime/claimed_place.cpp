@@ -118,12 +118,12 @@ void ClaimedPlace::close_if_unclaimed() {
 
 void ClaimedPlace::go_to(const Claim& claim) {
   going_ = claim;
-  if (own_ == claim) return found({.addresses = {kLoopback}, .port = claim.port, .home = true});
+  if (own_ == claim) return found({.addresses = {kLoopback}, .ports = {claim.port}, .home = true});
   resolver_.resolve(claim.address, kClaimResolveMs,
                     [this, attempt = attempt_, port = claim.port](Result<std::vector<std::string>> addresses) {
                       if (attempt != attempt_) return;
                       if (!addresses) return found_problem(addresses.error().reason);
-                      found({.addresses = std::move(*addresses), .port = port});
+                      found({.addresses = std::move(*addresses), .ports = {port}});
                     });
 }
 

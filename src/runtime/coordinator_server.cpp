@@ -31,6 +31,7 @@ constexpr std::uint8_t kStoreClient = 0;
 job::ServiceSettings CoordinatorServer::service_settings() {
   return {.lease = settings_.lease,
           .secret = settings_.secret,
+          .only_job = settings_.only_job,
           .make_incarnation = [] { return random_number(); },
           .make_check = [this](const std::string& job) -> std::unique_ptr<job::CheckPlan> {
             auto plan = std::make_unique<job::NetworkCheck>();

@@ -51,33 +51,38 @@ void CoordinatorTie::found(MeetingPlace::Way way) {
   if (way_.hopeless && !was_connected_ && handlers_.on_hopeless) {
     return handlers_.on_hopeless(format("{}: {}", endpoint_text(settings_.meeting), way_.problem));
   }
-  std::ranges::reverse(way_.addresses);
-  trying_ = !way_.addresses.empty();
+  targets_.clear();
+  for (const std::uint16_t port : way_.ports) {
+    for (const std::string& address : way_.addresses) targets_.push_back({address, port});
+  }
+  std::ranges::reverse(targets_);
+  trying_ = !targets_.empty();
   all_refused_ = true;
   began_ms_ = loop_.now_ms();
   try_next();
 }
 
 void CoordinatorTie::try_next() {
-  if (way_.addresses.empty()) {
+  if (targets_.empty()) {
     ended(all_refused_ ? Tried::kRefused : Tried::kSilent);
     return broken(way_.problem);
   }
-  const std::string address = way_.addresses.back();
-  way_.addresses.pop_back();
+  const Target target = std::move(targets_.back());
+  targets_.pop_back();
   connector_ = std::make_unique<net::Connector>(
-      loop_, address, way_.port, kConnectMs, [this, address](Result<std::unique_ptr<net::Stream>> stream) {
+      loop_, target.address, target.port, kConnectMs, [this, target](Result<std::unique_ptr<net::Stream>> stream) {
         const std::unique_ptr<net::Connector> done = std::move(connector_);
-        if (stream) return connected(address, std::move(*stream));
+        if (stream) return connected(target, std::move(*stream));
         way_.problem = stream.error().reason;
         if (way_.problem != errno_text(ECONNREFUSED)) all_refused_ = false;
         try_next();
       });
 }
 
-void CoordinatorTie::connected(const std::string& address, std::unique_ptr<net::Stream> stream) {
+void CoordinatorTie::connected(const Target& target, std::unique_ptr<net::Stream> stream) {
   was_connected_ = true;
-  reached_at_ = address;
+  reached_ = target;
+  place_->reached(target.port);
   stream_ = std::move(stream);
   first_words_ = place_->may_be_stale() ? std::make_unique<protocol::FrameReader>() : nullptr;
   stream_->start({.on_data = [this](std::span<const std::uint8_t> bytes) { received(bytes); },
@@ -86,17 +91,17 @@ void CoordinatorTie::connected(const std::string& address, std::unique_ptr<net::
                         ended(Tried::kSilent);
                         broken("it ended the connection");
                       }});
-  at_home_ = way_.home && address == kLoopback;
+  at_home_ = way_.home && target.address == kLoopback;
   // A coordinator with the store at its own port would take the question for a worker's.
-  if (!at_home_ && !settings_.meeting.store_at_endpoint) doubt(address);
+  if (!at_home_ && !settings_.meeting.store_at_endpoint) doubt();
   handlers_.on_connected(at_home_);
 }
 
 // A coordinator answers at once. Who has not is asked in PyTorch's tongue, and what it says is taken as if it had said
 // so by itself: its first byte tells the session what it is.
-void CoordinatorTie::doubt(const std::string& address) {
-  doubt_.start(kDoubtMs, [this, address] {
-    probe_ = std::make_unique<StoreProbe>(loop_, address, way_.port, [this] { received(StoreProbe::kItsFirstWord); });
+void CoordinatorTie::doubt() {
+  doubt_.start(kDoubtMs, [this] {
+    probe_ = std::make_unique<StoreProbe>(loop_, reached_.address, reached_.port, [this] { received(StoreProbe::kItsFirstWord); });
   });
 }
 

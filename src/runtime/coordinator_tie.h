@@ -52,16 +52,21 @@ class CoordinatorTie {
   // The coordinator that was reached last is in this process.
   bool is_at_home() const { return at_home_; }
   // Where the coordinator was reached last: a numeric address, empty before.
-  const std::string& reached_at() const { return reached_at_; }
-  std::uint16_t reached_port() const { return way_.port; }
+  const std::string& reached_at() const { return reached_.address; }
+  std::uint16_t reached_port() const { return reached_.port; }
 
  private:
+  struct Target {
+    std::string address;
+    std::uint16_t port = 0;
+  };
+
   void found(MeetingPlace::Way way);
   void try_next();
-  void connected(const std::string& address, std::unique_ptr<net::Stream> stream);
+  void connected(const Target& target, std::unique_ptr<net::Stream> stream);
   void received(std::span<const std::uint8_t> bytes);
   void ended(locate::Tried how);
-  void doubt(const std::string& address);
+  void doubt();
   void believe();
   void broken(std::string why);
 
@@ -69,8 +74,9 @@ class CoordinatorTie {
   const LaunchSettings& settings_;
   Handlers handlers_;
   std::unique_ptr<MeetingPlace> place_;
-  MeetingPlace::Way way_;     // without the addresses that have been tried; the next one is the last
-  std::string reached_at_;
+  MeetingPlace::Way way_;
+  std::vector<Target> targets_;  // of the way, that have not been tried; the next one is the last
+  Target reached_;
   bool at_home_ = false;
   bool was_connected_ = false;
   std::unique_ptr<net::Connector> connector_;

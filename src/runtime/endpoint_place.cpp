@@ -1,5 +1,6 @@
 #include "src/runtime/endpoint_place.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "rendezvous/locate/hosting.h"
@@ -13,10 +14,13 @@ namespace elastic::runtime {
 EndpointPlace::EndpointPlace(net::Loop& loop, const LaunchSettings& settings, ToStore to_store, OnHosting on_hosting)
     : MeetingPlace(loop, settings, std::move(to_store), std::move(on_hosting)), resolver_(loop) {}
 
-void EndpointPlace::find(bool, OnFound on_found) {
+void EndpointPlace::find(bool belongs, OnFound on_found) {
   // Our own coordinator is reached whatever the name means.
   const std::string host = server() != nullptr && is_sure_ ? kLoopback : settings_.meeting.host;
   const std::uint64_t attempt = ++attempt_;
+  if (belongs && reached_) first_port_ = *reached_;
+  if (!belongs && reached_) first_port_ = port_after(*reached_);
+  reached_.reset();
   resolver_.resolve(host, kResolveMs,
                     [this, attempt, on_found = std::move(on_found)](Result<std::vector<std::string>> found) {
                       if (attempt == attempt_) on_found(way(std::move(found)));
@@ -24,11 +28,12 @@ void EndpointPlace::find(bool, OnFound on_found) {
 }
 
 MeetingPlace::Way EndpointPlace::way(Result<std::vector<std::string>> resolved) {
-  Way out{.port = settings_.meeting.port};
+  Way out{.ports = ports_from(first_port_)};
   if (!resolved) out.problem = resolved.error().reason;
   if (resolved) out.addresses = std::move(*resolved);
   if (server() == nullptr) host_if_ours(out);
   out.home = server() != nullptr;
+  if (server() != nullptr) out.ports = {server()->port()};
   if (server() != nullptr && is_sure_) out.addresses = {kLoopback};
   // The one that we only offer, once others have found it.
   if (server() != nullptr && !is_sure_ && server()->has_visitors()) out.addresses.emplace_back(kLoopback);
@@ -42,13 +47,41 @@ void EndpointPlace::host_if_ours(const Way& way) {
     if (!std::exchange(told_why_not_, true)) log::debug("hosting", decision.reason);
     return;
   }
-  if (const Status opened = open_server(settings_.meeting.port); !opened) {
-    // Another elastic-run of this host may have been first: then it answers.
-    log::debug("hosting", opened.error().text());
-    return;
-  }
+  if (!open_one()) return;
   is_sure_ = decision.hosting == locate::Hosting::kHosts;
   tell_hosting(is_sure_ ? "hosts" : "offers", format("port {}", server()->port()), decision.reason);
+}
+
+// At the first of the endpoint's ports that can be had.
+bool EndpointPlace::open_one() {
+  std::string problem;
+  for (const std::uint16_t port : ports_from(settings_.meeting.port)) {
+    const Status opened = open_server(port);
+    if (opened) return true;
+    problem = opened.error().text();
+    // Another elastic-run of this host may have been first: then it answers.
+    log::debug("hosting", problem);
+  }
+  // Where other jobs' nodes are turned away, nobody else answers for us.
+  if (settings_.meeting.serves_own_job_only && !std::exchange(told_no_port_, true)) {
+    log::warning("no_port", format("this node is to host the coordinator, and none of its {} ports is free; trying again: {}",
+                                   settings_.meeting.more_ports.size() + 1, problem));
+  }
+  return false;
+}
+
+// All of them, the given one first.
+std::vector<std::uint16_t> EndpointPlace::ports_from(std::uint16_t first) const {
+  std::vector<std::uint16_t> ports{settings_.meeting.port};
+  ports.insert(ports.end(), settings_.meeting.more_ports.begin(), settings_.meeting.more_ports.end());
+  const auto found = std::ranges::find(ports, first);
+  if (found != ports.end()) std::ranges::rotate(ports, found);
+  return ports;
+}
+
+std::uint16_t EndpointPlace::port_after(std::uint16_t port) const {
+  const std::vector<std::uint16_t> ports = ports_from(port);
+  return ports.size() > 1 ? ports[1] : ports[0];
 }
 
 }  // namespace elastic::runtime

@@ -21,6 +21,7 @@ locate::HostingView hosting_view(const LaunchSettings& settings, const std::vect
                            .host_name = host_name(),
                            .full_host_name = full_host_name(),
                            .is_host = settings.meeting.is_host,
+                           .is_host_source = settings.meeting.is_host_source,
                            .node_rank = settings.node.node_rank};
   for (const net::Interface& interface : net::interfaces()) {
     if (interface.up) view.own_addresses.push_back(interface.address);

@@ -45,7 +45,10 @@ struct MeetingSettings {
   std::uint16_t coordinator_port = 0;  // of kFile and kTcpStore: where it listens; 0: a free one
   std::string host = {};           // of the endpoint: a name or a numeric address; not of kFile
   std::uint16_t port = 0;          // of the endpoint
-  std::optional<bool> is_host = {};  // whether this node hosts the coordinator, if the user has said so
+  std::vector<std::uint16_t> more_ports = {};  // of the endpoint: tried after `port`, in this order
+  std::optional<bool> is_host = {};  // whether this node hosts the coordinator, if anybody has said so
+  std::string is_host_source = {};   // who, as a clause; empty: is_host= in --rdzv-conf
+  bool serves_own_job_only = false;  // other jobs are turned away; else a coordinator of ours serves them, too
   bool store_at_endpoint = false;  // static: one port for the coordinator and the workers' store
   std::string secret = {};
   std::int64_t loss_timeout_ms = 5'000;

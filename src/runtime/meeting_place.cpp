@@ -19,6 +19,7 @@ Status MeetingPlace::open_server(std::uint16_t port) {
                                                 .port = port,
                                                 .secret = settings_.meeting.secret,
                                                 .lease = {settings_.meeting.loss_timeout_ms},
+                                                .only_job = settings_.meeting.serves_own_job_only ? settings_.worker.run_id : "",
                                                 .to_store = to_store_});
   if (!server) return std::unexpected(std::move(server.error()));
   server_ = std::move(*server);

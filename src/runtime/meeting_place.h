@@ -22,7 +22,7 @@ class MeetingPlace {
   // Where a coordinator may be.
   struct Way {
     std::vector<std::string> addresses = {};  // numeric, in the order in which they are to be tried
-    std::uint16_t port = 0;
+    std::vector<std::uint16_t> ports = {};     // of each address, the same
     bool home = false;         // 127.0.0.1 among them leads to the coordinator in this process
     std::string problem = {};  // why there is none, as a clause
     bool hopeless = false;     // and time won't mend that
@@ -39,6 +39,8 @@ class MeetingPlace {
   // `belongs`: this node is in a job that has had one.
   virtual void find(bool belongs, OnFound on_found) = 0;
   virtual void stop() = 0;
+  // A connection to this port of the last way is there; what answers may still be somebody else.
+  virtual void reached(std::uint16_t /*port*/) {}
   // How the attempt at the last way has ended; it began `began_ms` on the loop's clock.
   virtual void tried(locate::Tried, std::int64_t /*began_ms*/) {}
   // Whether who answers at the way may be somebody else without the user having erred.

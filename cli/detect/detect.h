@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/parse.h"
+#include "src/base/result.h"
+
+// What the place in which elastic-run was started already knows of the job: the environment of a batch system or an
+// orchestrator becomes defaults of flags. docs/environment.md has the rules for users.
+namespace elastic::cli::detect {
+
+// ELASTIC_RUN_DETECT=off: nothing is looked for.
+inline constexpr const char* kSwitchVariable = "ELASTIC_RUN_DETECT";
+
+// A flag's default, as good as the flag's own where neither the command line nor its PET_ variable says otherwise.
+struct Default {
+  FlagId flag = FlagId::kNnodes;
+  std::string value;
+  std::string source;  // for people: "Slurm: SLURM_STEP_NUM_NODES=3"
+};
+
+// Several elastic-runs that were started on this node for one of them to launch.
+struct Company {
+  std::string name;      // the same for all of them, and for no others of this host; may stand in a socket's name
+  int members = 1;       // this one included
+  bool launches = true;  // this is the one; the others wait for its end and take over its exit status
+};
+
+struct Detected {
+  std::string system = {};  // "Slurm"; empty: none that is known here
+  std::vector<Default> defaults = {};
+  std::vector<std::string> notes = {};     // whole lines, to be told at every log level
+  std::vector<std::string> warnings = {};  // whole lines
+  // Of the endpoint among the defaults:
+  std::vector<std::uint16_t> ports = {};  // all at which the coordinator may be, in the order in which they are tried;
+                                     // the first one is the endpoint's
+  std::optional<bool> is_host = {};       // whether this node hosts the coordinator
+  std::string is_host_source = {};        // why, as a clause
+  Company company = {};
+  bool signals_the_node = false;  // who ends or warns the job may signal every process of it, workers included
+};
+
+// The user has a rendezvous of his own, of which the detected one must not take a part: --standalone, an endpoint, a
+// master address or port, the static backend, --nnodes=1, or another place to meet (store_type); by flag or PET_
+// variable. Then none of the defaults is taken, and this elastic-run launches: what `srun torchrun
+// --nnodes=$SLURM_NNODES --rdzv-endpoint=...` did it goes on doing.
+bool has_own_meeting(const ParsedFlags& flags);
+
+// Looks for each known system, the first that is there counts, and gives its defaults to the flags that nobody has
+// given. Flags that are given win, each by itself: --nnodes=2:3 changes the number of nodes only. Fails where the
+// system is there, but not in a form in which a job can be launched, unless the user has a rendezvous of his own.
+Result<Detected> detect(ParsedFlags& flags, const EnvironmentLookup& environment);
+
+}  // namespace elastic::cli::detect

@@ -1,0 +1,231 @@
+#include "cli/detect/slurm.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/detect/host_list.h"
+#include "src/base/limits.h"
+#include "src/base/text.h"
+
+namespace elastic::cli::detect {
+namespace {
+
+constexpr const char* kSlurm = "Slurm";
+constexpr const char* kByHand = "say it with options (--nnodes, --rdzv-endpoint, ...), or ELASTIC_RUN_DETECT=off";
+// From here on the numbers of steps stand for a batch script, an interactive shell, a step that is yet to come.
+constexpr std::int64_t kFirstSpecialStep = 0xFFFFFFF0;
+
+// A step as its environment tells of it to one task.
+struct Step {
+  std::int64_t job = 0;
+  std::int64_t step = 0;
+  std::int64_t nodes = 1;
+  std::int64_t node = 0;        // of this task, from 0 on
+  std::int64_t local_task = 0;  // the same among the tasks of the node
+  std::int64_t local_tasks = 1; // on this node
+};
+
+class SlurmReader {
+ public:
+  explicit SlurmReader(const EnvironmentLookup& environment) : environment_(environment) {}
+
+  Result<Detected> read();
+
+ private:
+  Result<Step> read_step() const;
+  Result<std::int64_t> read_local_tasks(const Step& step) const;
+  Status take_nodes(const Step& step);
+  Status take_workers(const Step& step);
+  void take_name(const Step& step);
+  std::string name_of(const Step& step) const;
+
+  // Unset and empty are the same.
+  std::optional<std::string> variable(const char* name) const {
+    auto value = environment_(name);
+    if (value && value->empty()) value.reset();
+    return value;
+  }
+  Result<std::int64_t> number(const char* name, std::int64_t least, std::int64_t most) const;
+  void take(FlagId flag, std::string value, std::string source) {
+    found_.defaults.push_back({flag, std::move(value), format("{}: {}", kSlurm, source)});
+  }
+  static std::string told(const char* name, const std::string& value) { return format("{}={}", name, printable(value)); }
+
+  const EnvironmentLookup& environment_;
+  Detected found_{.system = kSlurm};
+};
+
+Result<std::int64_t> SlurmReader::number(const char* name, std::int64_t least, std::int64_t most) const {
+  const auto text = variable(name);
+  if (!text) return fail(name, "it is not set, though this is a step of Slurm", kByHand);
+  const auto value = parse_int(*text);
+  if (value && *value >= least && *value <= most) return *value;
+  return fail(told(name, *text), format("this is no number from {} to {}", least, most), kByHand);
+}
+
+// "2(x3),1": how many tasks each node has, one after the other.
+Result<std::int64_t> SlurmReader::read_local_tasks(const Step& step) const {
+  constexpr const char* kName = "SLURM_STEP_TASKS_PER_NODE";
+  const auto text = variable(kName);
+  if (!text) return 1;
+  std::int64_t node = 0;
+  for (const std::string& part : split(*text, ',')) {
+    const std::size_t open = part.find("(x");
+    const bool repeats = open != std::string::npos && part.ends_with(')');
+    const auto tasks = parse_int(part.substr(0, open));
+    const auto times = repeats ? parse_int(part.substr(open + 2, part.size() - open - 3)) : 1;
+    const bool is_bad = (open != std::string::npos) != repeats;
+    if (is_bad || !tasks || !times || *tasks < 0 || *times < 1 || *times > static_cast<std::int64_t>(limits::kHostListHosts)) {
+      return fail(told(kName, *text), "this does not say how many tasks the nodes have", kByHand);
+    }
+    node += *times;
+    if (step.node < node) return std::max<std::int64_t>(*tasks, 1);
+  }
+  return fail(told(kName, *text), format("it tells of {} nodes, and this one is number {}", node, step.node), kByHand);
+}
+
+Result<Step> SlurmReader::read_step() const {
+  constexpr auto kMost = static_cast<std::int64_t>(limits::kHostListHosts);
+  Step step;
+  struct Field {
+    const char* name;
+    std::int64_t Step::*field;
+    std::int64_t least;
+    std::int64_t most;
+  };
+  for (const Field& field : {Field{"SLURM_JOB_ID", &Step::job, 1, kFirstSpecialStep - 1},
+                             Field{"SLURM_STEP_ID", &Step::step, 0, kFirstSpecialStep - 1},
+                             Field{"SLURM_STEP_NUM_NODES", &Step::nodes, 1, kMost},
+                             Field{"SLURM_NODEID", &Step::node, 0, kMost - 1},
+                             Field{"SLURM_LOCALID", &Step::local_task, 0, kMost * kMost}}) {
+    const auto value = number(field.name, field.least, field.most);
+    if (!value) return std::unexpected(value.error());
+    step.*field.field = *value;
+  }
+  if (step.node >= step.nodes) {
+    return fail(format("SLURM_NODEID={}", step.node), format("nodes of a step of {} end at {}", step.nodes, step.nodes - 1),
+                kByHand);
+  }
+  const auto tasks = read_local_tasks(step);
+  if (!tasks) return std::unexpected(tasks.error());
+  step.local_tasks = std::max(*tasks, step.local_task + 1);
+  return step;
+}
+
+// "slurm-1234.0", "slurm-1234.0-1230_4" in an array, "slurm-1234.0-restart2" after two requeues: what is left of the
+// job's earlier life has another name.
+std::string SlurmReader::name_of(const Step& step) const {
+  std::string name = format("slurm-{}.{}", step.job, step.step);
+  const auto array = variable("SLURM_ARRAY_JOB_ID");
+  const auto task = variable("SLURM_ARRAY_TASK_ID");
+  if (array && task) name += format("-{}_{}", printable(*array, 20), printable(*task, 20));
+  if (const auto restarts = variable("SLURM_RESTART_COUNT"); restarts && parse_int(*restarts).value_or(0) > 0) {
+    name += format("-restart{}", *parse_int(*restarts));
+  }
+  return name;
+}
+
+void SlurmReader::take_name(const Step& step) {
+  std::string source = format("SLURM_JOB_ID={} SLURM_STEP_ID={}", step.job, step.step);
+  for (const char* more : {"SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_RESTART_COUNT"}) {
+    if (const auto value = variable(more)) source += format(" {}", told(more, *value));
+  }
+  take(FlagId::kRdzvId, name_of(step), source);
+}
+
+Status SlurmReader::take_nodes(const Step& step) {
+  constexpr const char* kList = "SLURM_STEP_NODELIST";
+  take(FlagId::kNnodes, format("{}", step.nodes), format("SLURM_STEP_NUM_NODES={}", step.nodes));
+  take(FlagId::kNodeRank, format("{}", step.node), format("SLURM_NODEID={}", step.node));
+  const auto list = variable(kList);
+  if (!list) return fail(kList, "it is not set, though this is a step of Slurm", kByHand);
+  const auto hosts = expand_host_list(*list, kList);
+  if (!hosts) return std::unexpected(hosts.error());
+  if (hosts->size() != static_cast<std::size_t>(step.nodes)) {
+    return fail(told(kList, *list), format("it names {} hosts, and SLURM_STEP_NUM_NODES={}", hosts->size(), step.nodes), kByHand);
+  }
+  const auto ports = ports_of_step(static_cast<std::uint64_t>(step.job), static_cast<std::uint64_t>(step.step));
+  found_.ports.assign(ports.begin(), ports.end());
+  found_.is_host = step.node == 0;
+  found_.is_host_source = format("this is node {} of the step (SLURM_NODEID)", step.node);
+  take(FlagId::kRdzvBackend, "c10d", "of a step of many nodes");
+  take(FlagId::kRdzvEndpoint, format("{}:{}", hosts->front(), ports.front()),
+       format("first host of {}; port of step {}.{}", told(kList, *list), step.job, step.step));
+  return {};
+}
+
+// Devices that a list of CUDA names.
+std::int64_t count_of(const std::string& devices) {
+  return static_cast<std::int64_t>(split(devices, ',').size());
+}
+
+Status SlurmReader::take_workers(const Step& step) {
+  constexpr auto kMost = limits::kMaxWorkersPerNode;
+  std::int64_t gpus = 0;
+  std::string source;
+  if (variable("SLURM_GPUS_ON_NODE")) {
+    const auto value = number("SLURM_GPUS_ON_NODE", 0, kMost);
+    if (!value) return std::unexpected(value.error());
+    gpus = *value;
+    source = format("SLURM_GPUS_ON_NODE={}", gpus);
+  } else if (const auto list = variable("SLURM_STEP_GPUS")) {
+    gpus = count_of(*list);
+    source = told("SLURM_STEP_GPUS", *list);
+  }
+  if (gpus == 0) return {};
+  // Where each task was bound to a GPU of its own, the one that launches has no more than that.
+  const auto visible = variable("CUDA_VISIBLE_DEVICES");
+  if (visible && step.local_tasks > 1 && count_of(*visible) < gpus) {
+    found_.warnings.push_back(format(
+        "Slurm has bound the tasks of this node to GPUs: of {} this one sees CUDA_VISIBLE_DEVICES={}, and so do its workers; "
+        "for all of them, start one task on each node: srun --ntasks-per-node=1 --gpus-per-node={}",
+        gpus, printable(*visible), gpus));
+    gpus = count_of(*visible);
+    source = told("CUDA_VISIBLE_DEVICES", *visible);
+  }
+  take(FlagId::kNprocPerNode, format("{}", gpus), source);
+  return {};
+}
+
+Result<Detected> SlurmReader::read() {
+  const auto job = variable("SLURM_JOB_ID");
+  if (!job) return Detected{};
+  const auto step_text = variable("SLURM_STEP_ID");
+  const auto step_number = step_text ? parse_int(*step_text) : std::nullopt;
+  if (!step_text || (step_number && *step_number >= kFirstSpecialStep)) {
+    found_.notes.push_back(format("Slurm job {}: this is its batch script or a shell of salloc, not a step, so nothing is taken "
+                                  "from SLURM_*; `srun elastic-run ...` launches on all of its nodes", printable(*job)));
+    return std::move(found_);
+  }
+  found_.signals_the_node = true;
+  if (const auto size = variable("SLURM_HET_SIZE")) {
+    return fail(format("Slurm job {}, SLURM_HET_SIZE={}", printable(*job), printable(*size)),
+                "it is a heterogeneous job, whose parts do not know each other's nodes",
+                "submit one job of one kind of nodes, or name a place to meet with --nnodes and --rdzv-endpoint=HOST:PORT");
+  }
+  const auto step = read_step();
+  if (!step) return std::unexpected(step.error());
+  if (const Status nodes = take_nodes(*step); !nodes) return std::unexpected(nodes.error());
+  if (const Status workers = take_workers(*step); !workers) return std::unexpected(workers.error());
+  take_name(*step);
+  found_.company = {.name = format("{}-node{}", name_of(*step), step->node),
+                    .members = static_cast<int>(std::min<std::int64_t>(step->local_tasks, limits::kHostListHosts)),
+                    .launches = step->local_task == 0};
+  return std::move(found_);
+}
+
+}  // namespace
+
+// 37 lies between two jobs, so that the steps of one seldom meet those of the next; the ports of one step lie far from
+// each other.
+std::array<std::uint16_t, kPortsPerStep> ports_of_step(std::uint64_t job, std::uint64_t step) {
+  std::array<std::uint16_t, kPortsPerStep> ports{};
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    ports.at(i) = static_cast<std::uint16_t>(kFirstSlurmPort + (job * 37 + step + i * (kSlurmPorts / kPortsPerStep)) % kSlurmPorts);
+  }
+  return ports;
+}
+
+Result<Detected> detect_slurm(const EnvironmentLookup& environment) { return SlurmReader(environment).read(); }
+
+}  // namespace elastic::cli::detect
