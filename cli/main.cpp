@@ -33,6 +33,7 @@ namespace {
 using namespace elastic;
 
 constexpr int kExitUsage = 2;
+constexpr std::size_t kHostsBytes = 1 << 20;  // of /etc/hosts; of a longer one nothing is known
 
 int refuse(const Error& error) {
   log::critical(error.text());
@@ -94,12 +95,14 @@ int replay(const cli::ParsedFlags& flags, const agent::Environment& environment)
 int run(cli::ParsedFlags flags, const agent::Environment& environment,
         const process::InheritedState& inherited, const runtime::ProcessTitle& title) {
   if (const Status set = set_up_log(flags, environment); !set) return refuse(set.error());
+  const cli::ThisHost host;
   const auto detected = cli::detect::detect(
-      flags, [&](const std::string& name) { return agent::lookup(environment, name); });
+      flags, [&](const std::string& name) { return agent::lookup(environment, name); },
+      [&](const std::string& path) { return host.read_file(path, kHostsBytes).value_or(""); });
   if (!detected) return refuse(detected.error());
   for (const std::string& note : detected->notes) log::answer("detected", note);
   for (const std::string& warning : detected->warnings) log::warning("detected", warning);
-  auto plan = cli::make_launch_plan(flags, environment, cli::ThisHost(), *detected);
+  auto plan = cli::make_launch_plan(flags, environment, host, *detected);
   if (!plan) return refuse(plan.error());
   if (const auto warning = cli::no_effect_warning(flags)) log::warning("no_effect", *warning);
   for (const std::string& warning : plan->warnings) log::warning("launch_plan", warning);

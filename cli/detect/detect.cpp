@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "cli/detect/kubernetes.h"
 #include "cli/detect/slurm.h"
 #include "cli/flag_checks.h"
 
@@ -36,9 +37,10 @@ bool has_own_meeting(const ParsedFlags& flags) {
   return type != nullptr && *type != "tcp";
 }
 
-Result<Detected> detect(ParsedFlags& flags, const EnvironmentLookup& environment) {
+Result<Detected> detect(ParsedFlags& flags, const EnvironmentLookup& environment, const FileLookup& file) {
   if (environment(kSwitchVariable) == "off") return Detected{};
   Result<Detected> found = detect_slurm(environment);
+  if (found && found->system.empty()) found = detect_kubernetes(flags, environment, file);
   if (has_own_meeting(flags)) {
     if (!found) return Detected{};
     return Detected{.system = found->system, .signals_the_node = found->signals_the_node};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,7 +31,7 @@ struct Company {
 };
 
 struct Detected {
-  std::string system = {};  // "Slurm"; empty: none that is known here
+  std::string system = {};  // "Slurm", "Kubernetes"; empty: none that is known here
   std::vector<Default> defaults = {};
   std::vector<std::string> notes = {};     // whole lines, to be told at every log level
   std::vector<std::string> warnings = {};  // whole lines
@@ -49,9 +50,12 @@ struct Detected {
 // --nnodes=$SLURM_NNODES --rdzv-endpoint=...` did it goes on doing.
 bool has_own_meeting(const ParsedFlags& flags);
 
+// The text of a file of this host; empty where it cannot be read.
+using FileLookup = std::function<std::string(const std::string& path)>;
+
 // Looks for each known system, the first that is there counts, and gives its defaults to the flags that nobody has
 // given. Flags that are given win, each by itself: --nnodes=2:3 changes the number of nodes only. Fails where the
 // system is there, but not in a form in which a job can be launched, unless the user has a rendezvous of his own.
-Result<Detected> detect(ParsedFlags& flags, const EnvironmentLookup& environment);
+Result<Detected> detect(ParsedFlags& flags, const EnvironmentLookup& environment, const FileLookup& file);
 
 }  // namespace elastic::cli::detect

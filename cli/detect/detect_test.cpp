@@ -30,7 +30,7 @@ Outcome parse_and_look(Words arguments, const Variables& more = {}) {
   arguments.emplace_back("train.py");
   auto flags = parse_command_line(arguments, lookup);
   REQUIRE(flags);
-  Result<Detected> found = detect::detect(*flags, lookup);
+  Result<Detected> found = detect::detect(*flags, lookup, [](const std::string&) { return std::string(); });
   return {std::move(*flags), std::move(found)};
 }
 

@@ -1,10 +1,76 @@
 """elastic-run as the entrypoint of pods: their environments, replayed from pods/*.env."""
 
+import ctypes
 import json
+import os
+import pathlib
 import socket
 
+import pytest
+
+from networks import network  # noqa: F401 (a fixture)
 from ports import free_port
 from test_many_nodes import environments, job  # noqa: F401 (a fixture)
+
+PODS = sorted((pathlib.Path(__file__).parent / "pods").glob("*.env"))
+
+CLONE_NEWNS = 0x20000
+MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 1 << 18
+
+
+class Pods:
+    """Two pods, each on a host of its own, where all names of both are found, as by the cluster's name service."""
+
+    def __init__(self, network, file, directory):  # noqa: F811
+        lines = file.read_text().splitlines()
+        notes = dict(line[2:].split(": ", 1) for line in lines if line.startswith("# ") and ": " in line)
+        self.arguments = notes.get("arguments", "").split()
+        self.lines = [line for line in lines if not line.startswith("#")]
+        self.host_name = notes["host name"]
+        self.hosts = network(2)
+        self.hosts_file = directory / "hosts"
+        self.hosts_file.write_text("127.0.0.1 localhost\n" + "".join(
+            f"{host.address} {notes['names']} {self.host_name}\n".replace("{index}", str(index))
+            for index, host in enumerate(self.hosts)))
+
+    def filled(self, text, index):
+        return text.replace("{index}", str(index)).replace("{address}", self.hosts[index].address)
+
+    def environment(self, index):
+        return dict(self.filled(line, index).split("=", 1) for line in self.lines)
+
+    def enter(self, index):
+        """A preexec_fn: what is started with it is in this pod."""
+        def enter():
+            self.hosts[index].enter()
+            name = self.filled(self.host_name, index).encode()
+            libc = ctypes.CDLL(None, use_errno=True)
+            if (libc.sethostname(name, len(name)) or libc.unshare(CLONE_NEWNS) or
+                    libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None) or
+                    libc.mount(os.fsencode(self.hosts_file), b"/etc/hosts", None, MS_BIND, None)):
+                raise OSError(ctypes.get_errno(), "cannot enter the pod")
+        return enter
+
+
+def told(result):
+    """What the workers of a node said."""
+    return [json.loads(line.removeprefix("env ")) for line in result.stdout.splitlines() if line.startswith("env ")]
+
+
+@pytest.mark.parametrize("file", PODS, ids=lambda path: path.stem)
+def test_pods_form_one_job_by_their_environment_alone(file, network, job, elastic_run, tmp_path):  # noqa: F811
+    pods = Pods(network, file, tmp_path)
+    nodes = [elastic_run.start(*pods.arguments, "--log-level=info", job.worker, "0",
+                               env=pods.environment(index), preexec_fn=pods.enter(index))
+             for index in (1, 0)]
+    results = [node.wait() for node in nodes]
+    assert [result.returncode for result in results] == [0, 0], results
+    found = [each for result in reversed(results) for each in told(result)]
+    workers = int(pods.environment(0).get("PET_NPROC_PER_NODE", 1))
+    assert {each["WORLD_SIZE"] for each in found} == {str(2 * workers)}
+    assert sorted((int(each["GROUP_RANK"]), int(each["LOCAL_RANK"])) for each in found) == [
+        (node, rank) for node in range(2) for rank in range(workers)]
+    assert [each["GROUP_RANK"] for each in found] == sorted(each["GROUP_RANK"] for each in found), "ranks are the pods'"
 
 
 def test_the_store_is_at_a_free_port_of_the_pods_own_and_at_any_other_where_none_is(job):  # noqa: F811
@@ -30,7 +96,7 @@ def test_each_round_has_another_port_of_the_pods_own(job, script):  # noqa: F811
     nodes = job.nodes(2, "--max-restarts=1", script=once, env={"HOST_PORTS": ",".join(ports)})
     results = [node.wait() for node in nodes]
     assert [result.returncode for result in results] == [0, 0], results
-    found = [json.loads(line.removeprefix("env ")) for line in results[0].stdout.splitlines() if line.startswith("env ")]
-    assert [each["TORCHELASTIC_RESTART_COUNT"] for each in found] == ["0", "1"]
-    used = [each["MASTER_PORT"] for each in found]
-    assert used[0] != used[1] and set(used) <= ports, used
+    # Who fails first has said where it was; its node may have stopped the other before that did.
+    used = {each["TORCHELASTIC_RESTART_COUNT"]: each["MASTER_PORT"] for result in results for each in told(result)}
+    assert sorted(used) == ["0", "1"]
+    assert used["0"] != used["1"] and set(used.values()) <= ports, used

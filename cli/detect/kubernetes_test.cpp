@@ -1,0 +1,130 @@
+#include "cli/detect/kubernetes.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "src/base/text.h"
+
+using namespace elastic;
+using namespace elastic::cli;
+using namespace elastic::cli::detect;
+
+namespace {
+
+const std::string kHosts =
+    "127.0.0.1\tlocalhost\nfe00::0\tip6-localnet\n10.1.2.3\ttrain-3.train.default.svc.cluster.local\ttrain-3\n";
+
+struct Pod {
+  std::map<std::string, std::string> variables;
+  std::string hosts = kHosts;
+
+  Result<Detected> read(std::vector<std::string> arguments = {}) const {
+    const EnvironmentLookup lookup = [this](const std::string& name) -> std::optional<std::string> {
+      const auto found = variables.find(name);
+      return found == variables.end() ? std::nullopt : std::optional(found->second);
+    };
+    arguments.emplace_back("train.py");
+    const auto flags = parse_command_line(arguments, lookup);
+    REQUIRE(flags.has_value());
+    return detect_kubernetes(*flags, lookup, [this](const std::string& path) { return path == "/etc/hosts" ? hosts : ""; });
+  }
+  // "--flag=value (source)" of each default.
+  std::vector<std::string> defaults(std::vector<std::string> arguments = {}) const {
+    const auto found = read(std::move(arguments));
+    REQUIRE_MESSAGE(found.has_value(), (found ? "" : found.error().text()));
+    std::vector<std::string> all;
+    for (const Default& one : found->defaults) {
+      all.push_back(format("{}={} ({})", long_spelling(flag_of(one.flag)), one.value, one.source));
+    }
+    return all;
+  }
+};
+
+const Pod kIndexed = {{{"JOB_COMPLETION_INDEX", "3"}, {"HOSTNAME", "train-3"}, {"PET_NNODES", "4"}}};
+const Pod kOperators = {{{"KUBERNETES_SERVICE_HOST", "10.96.0.1"}, {"RANK", "1"}, {"WORLD_SIZE", "2"},
+                         {"MASTER_ADDR", "train-master-0"}, {"MASTER_PORT", "23456"}}};
+
+}  // namespace
+
+TEST_CASE("a pod of an Indexed Job has its index as its rank, and meets the others at pod 0 of its full name") {
+  CHECK(kIndexed.defaults() ==
+        std::vector<std::string>{
+            "--rdzv-backend=c10d (Kubernetes: JOB_COMPLETION_INDEX=3)",
+            "--rdzv-endpoint=train-0.train.default.svc.cluster.local:29400 (Kubernetes: HOSTNAME=train-3)",
+            "--rdzv-id=train (Kubernetes: HOSTNAME=train-3)",
+            "--node-rank=3 (Kubernetes: JOB_COMPLETION_INDEX=3)"});
+}
+
+TEST_CASE("a pod of an Indexed Job that is not told of how many trains alone, and says so where it has a name for others") {
+  Pod pod = kIndexed;
+  pod.variables.erase("PET_NNODES");
+  auto found = pod.read();
+  REQUIRE(found.has_value());
+  CHECK(found->defaults.empty());
+  REQUIRE(found->notes.size() == 1);
+  CHECK(found->notes[0].contains("PET_NNODES"));
+  pod.hosts = "10.1.2.3 train-3\n";
+  CHECK(pod.read()->notes.empty());
+  pod.hosts = kHosts;
+  CHECK(pod.read({"--nnodes=1"})->notes.empty());
+}
+
+TEST_CASE("pods of an Indexed Job without names for each other cannot meet, and are told what they lack") {
+  const auto refused = [](const Pod& pod) {
+    const auto found = pod.read();
+    REQUIRE(!found.has_value());
+    CHECK(found.error().what == "JOB_COMPLETION_INDEX=3");
+    CHECK(found.error().remedy.contains("subdomain"));
+  };
+  Pod pod = kIndexed;
+  pod.hosts = "10.1.2.3 train-3\n";
+  refused(pod);
+  pod = kIndexed;
+  pod.variables["HOSTNAME"] = "gpu-host-17";  // hostNetwork
+  refused(pod);
+  pod.variables.erase("HOSTNAME");
+  refused(pod);
+  pod = kIndexed;
+  pod.variables["JOB_COMPLETION_INDEX"] = "x";
+  CHECK(pod.read().error().what == "JOB_COMPLETION_INDEX=x");
+  CHECK(pod.read({"--nnodes=1"}).has_value());
+}
+
+TEST_CASE("RANK, WORLD_SIZE and MASTER_ADDR of a pod, as Kubeflow's operator sets them, are those of nodes") {
+  CHECK(kOperators.defaults() == std::vector<std::string>{
+                                     "--nnodes=2 (Kubernetes: WORLD_SIZE=2)",
+                                     "--rdzv-backend=c10d (Kubernetes: MASTER_ADDR=train-master-0)",
+                                     "--rdzv-endpoint=train-master-0:23456 (Kubernetes: MASTER_ADDR=train-master-0)",
+                                     "--node-rank=1 (Kubernetes: RANK=1)"});
+  Pod pod = kOperators;
+  pod.variables["MASTER_ADDR"] = "fd00::1";
+  CHECK(pod.defaults()[2].starts_with("--rdzv-endpoint=[fd00::1]:23456 "));
+}
+
+TEST_CASE("the same variables of a worker, outside of a pod, or beside PET_NNODES say nothing of nodes") {
+  for (const char* name : {"KUBERNETES_SERVICE_HOST", "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) {
+    Pod pod = kOperators;
+    pod.variables.erase(name);
+    CHECK(pod.defaults().empty());
+  }
+  for (const char* name : {"LOCAL_RANK", "PET_NNODES", "DLROVER_MASTER_ADDR"}) {
+    Pod pod = kOperators;
+    pod.variables[name] = "1";
+    CHECK(pod.defaults().empty());
+  }
+}
+
+TEST_CASE("what a pod's variables cannot mean is refused by name") {
+  const std::map<std::string, std::string> bad = {
+      {"RANK", "2"}, {"WORLD_SIZE", "0"}, {"MASTER_PORT", "70000"}};
+  for (const auto& [name, value] : bad) {
+    Pod pod = kOperators;
+    pod.variables[name] = value;
+    const auto found = pod.read();
+    REQUIRE(!found.has_value());
+    CHECK(found.error().what == name + "=" + value);
+  }
+}
