@@ -4,7 +4,9 @@ import ctypes
 import json
 import os
 import pathlib
+import signal
 import socket
+import subprocess
 
 import pytest
 
@@ -16,6 +18,13 @@ PODS = sorted((pathlib.Path(__file__).parent / "pods").glob("*.env"))
 
 CLONE_NEWNS = 0x20000
 MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 1 << 18
+
+
+WORKER = """
+import json, os, time
+found = {name: os.environ[name] for name in ["RANK", "WORLD_SIZE", "GROUP_RANK"]}
+os.write(1, f"env {json.dumps(found)}\\n".encode())
+"""
 
 
 class Pods:
@@ -51,6 +60,13 @@ class Pods:
                 raise OSError(ctypes.get_errno(), "cannot enter the pod")
         return enter
 
+    def kill(self, index):
+        """All that runs in it, at once, as the kubelet does."""
+        inside = subprocess.run(["ip", "netns", "pids", self.hosts[index].namespace],
+                                check=True, capture_output=True, text=True).stdout
+        for pid in inside.split():
+            os.kill(int(pid), signal.SIGKILL)
+
 
 def told(result):
     """What the workers of a node said."""
@@ -71,6 +87,32 @@ def test_pods_form_one_job_by_their_environment_alone(file, network, job, elasti
     assert sorted((int(each["GROUP_RANK"]), int(each["LOCAL_RANK"])) for each in found) == [
         (node, rank) for node in range(2) for rank in range(workers)]
     assert [each["GROUP_RANK"] for each in found] == sorted(each["GROUP_RANK"] for each in found), "ranks are the pods'"
+
+
+def test_pod_0s_replacement_is_found_by_its_name_though_its_address_is_another(network, elastic_run, script, tmp_path):  # noqa: F811
+    pods = Pods(network, next(file for file in PODS if file.stem == "indexed-job"), tmp_path)
+    last_round = tmp_path / "last_round"
+    worker = script("worker.py", WORKER + f"""
+if not os.path.exists({str(last_round)!r}):
+    time.sleep(600)
+""")
+
+    def start(index):
+        return elastic_run.start("--rdzv-conf=last_call_timeout=1", worker, env=pods.environment(index),
+                                 preexec_fn=pods.enter(index))
+
+    first, other = start(0), start(1)
+    for node in first, other:
+        environments(node, 1)
+    last_round.touch()
+    pods.kill(0)
+    first.wait()
+    gone = pods.hosts[0].address
+    pods.hosts[0] = network.add()
+    pods.hosts_file.write_text(pods.hosts_file.read_text().replace(f"{gone} ", f"{pods.hosts[0].address} "))
+    results = [start(0).wait(), other.wait()]
+    assert [result.returncode for result in results] == [0, 0], results
+    assert {each["WORLD_SIZE"] for result in results for each in told(result)} == {"2"}
 
 
 def test_the_store_is_at_a_free_port_of_the_pods_own_and_at_any_other_where_none_is(job):  # noqa: F811
