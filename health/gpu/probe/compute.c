@@ -168,6 +168,7 @@ static const char* make_plan(Probe* probe, const Bench* bench, Plan* plan, char*
                                                 &plan->found, &count);
   }
   if (status == kLtSuccess && count == 0) status = kLtNotSupported;
+  if (status == kLtSuccess) status = plan->found.state;  // of the one way that was asked for
   if (status == kLtSuccess) return NULL;
   char number[32];
   snprintf(room, bytes, "cuBLASLt: %s", lt_error(probe, status, number, sizeof number));

@@ -24,8 +24,10 @@ typedef struct {
   bool is_nvml_up;
   bool is_open;  // the device, with a context
   CudaStream stream;
-  // A communicator to abort once the reply is sent, since that may hang, and the memory that it uses.
-  NcclComm doomed;
+  // Lies here and not on a stack: NCCL 2.14 to 2.17 write it again from a thread of theirs, however late that ends.
+  NcclComm comm;
+  // It is to be aborted once the reply is sent, since that may hang. The memory that it uses until then:
+  bool is_doomed;
   CudaPointer doomed_memory[2];
   void* doomed_host;
   uint64_t product_size;  // rows and columns of the matrices

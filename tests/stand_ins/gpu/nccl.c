@@ -40,7 +40,9 @@ struct NcclCommObject {
   _Atomic bool is_aborted;
   _Atomic int running;     // gathers that have not ended
   int gathers;             // in all
-  bool has_thread;
+  bool is_blocking;
+  NcclComm* place;         // where the caller keeps it, written again when the initialisation is over, as 2.14 does
+  bool has_thread;         // of what goes on in the background: one thing at a time
   pthread_t thread;
   char error[512];
 };
@@ -224,11 +226,22 @@ static void* initialise(void* argument) {
   } else if (make_shared_memory(comm) && (comm->rank == 0 ? meet_ranks(comm) : meet_root(comm))) {
     atomic_store(&comm->state, kNcclSuccess);
   }
+  *comm->place = comm;
   return NULL;
 }
 
-static NcclComm new_comm(int ranks, NcclId id, int rank) {
+// Does something in the background, as NCCL does for a communicator that does not block.
+static NcclResult begin(NcclComm comm, void* (*work)(void*), void* argument) {
+  if (comm->has_thread) pthread_join(comm->thread, NULL);
+  atomic_store(&comm->state, kNcclInProgress);
+  comm->has_thread = pthread_create(&comm->thread, NULL, work, argument) == 0;
+  return comm->has_thread ? kNcclInProgress : kNcclSystemError;
+}
+
+static NcclComm new_comm(NcclComm* place, int ranks, NcclId id, int rank) {
   NcclComm comm = calloc(1, sizeof *comm);
+  comm->place = place;
+  comm->is_blocking = true;
   comm->rank = rank;
   comm->world = ranks;
   comm->device = device_now();
@@ -268,7 +281,7 @@ NCCL ncclGetUniqueId(NcclId* id) {
 
 NCCL ncclCommInitRank(NcclComm* comm, int ranks, NcclId id, int rank) {
   if (!is_usable(ranks, id, rank)) return kNcclInvalidArgument;
-  *comm = new_comm(ranks, id, rank);
+  *comm = new_comm(comm, ranks, id, rank);
   initialise(*comm);
   return atomic_load(&(*comm)->state);
 }
@@ -278,9 +291,9 @@ NCCL ncclCommInitRankConfig(NcclComm* comm, int ranks, NcclId id, int rank, Nccl
     return kNcclInvalidArgument;
   }
   if (config->blocking != 0) return ncclCommInitRank(comm, ranks, id, rank);
-  *comm = new_comm(ranks, id, rank);
-  (*comm)->has_thread = pthread_create(&(*comm)->thread, NULL, initialise, *comm) == 0;
-  return (*comm)->has_thread ? kNcclInProgress : kNcclSystemError;
+  *comm = new_comm(comm, ranks, id, rank);
+  (*comm)->is_blocking = false;
+  return begin(*comm, initialise, *comm);
 }
 
 NCCL ncclCommGetAsyncError(NcclComm comm, NcclResult* error) {
@@ -295,6 +308,7 @@ typedef struct {
   const char* send;
   char* receive;
   size_t bytes;
+  CudaStream stream;
 } Order;
 
 // All shares in their places, and the largest of all ranks' factors, by which the gather is slow.
@@ -337,21 +351,40 @@ static double run(void* argument) {
   free(argument);
   if (has_fault("crash_in_gather", comm->device, comm->rank, NULL)) crash();
   if (has_fault("hang_in_gather", comm->device, comm->rank, NULL)) wait_for_abort(comm);
+  static _Atomic int all_gathers;
+  double idle_from = 0;
+  char* unused = NULL;
+  bool is_idle = has_fault("idle_from_gather", comm->device, comm->rank, &idle_from);
+  if (atomic_fetch_add(&all_gathers, 1) + 1 >= (int)idle_from && is_idle) {
+    order.receive = unused = malloc(order.bytes * (size_t)comm->world);
+  }
   // As with NCCL, a kernel whose peers are gone does not end by itself.
   if (!gather(&order, &factor)) wait_for_abort(comm);
   if (has_fault("gather_wrong", comm->device, comm->rank, NULL)) order.receive[order.bytes * (size_t)comm->world - 4] ^= 1;
+  free(unused);
   double cost_ms = 0.02 + (double)(order.bytes * (size_t)(comm->world - 1)) / 50e6;
   atomic_fetch_sub(&comm->running, 1);
   return cost_ms * factor;
 }
 
+static void* launch(void* argument) {
+  Order* order = argument;
+  NcclComm comm = order->comm;
+  usleep(100);  // the caller goes on before it is on the stream
+  ((EnqueueFunction)find_in_cuda("stand_in_enqueue"))(order->stream, run, order);
+  NcclResult expected = kNcclInProgress;
+  atomic_compare_exchange_strong(&comm->state, &expected, kNcclSuccess);  // what has failed stays so
+  return NULL;
+}
+
 NCCL ncclAllGather(const void* send, void* receive, size_t count, int type, NcclComm comm, CudaStream stream) {
   if (type != kNcclInt8) return kNcclInvalidArgument;
   Order* order = malloc(sizeof *order);
-  *order = (Order){comm, send, receive, count};
+  *order = (Order){comm, send, receive, count, stream};
   atomic_fetch_add(&comm->running, 1);
   ++comm->gathers;
-  ((EnqueueFunction)find_in_cuda("stand_in_enqueue"))(stream, run, order);
+  if (!comm->is_blocking) return begin(comm, launch, order);
+  launch(order);
   return kNcclSuccess;
 }
 
