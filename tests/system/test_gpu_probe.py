@@ -470,11 +470,11 @@ def test_bytes_that_arrive_wrong_are_found(pair):
 
 
 def test_what_an_earlier_gather_has_left_in_memory_is_not_taken_for_gathered(opened):
-    """NCCL writes nothing any more, and the device hands out the same memory again, with all that was right in it."""
-    device = opened(faults=f"idle_from_gather={1 + 20 + 3 + 20 + 1}")
+    """NCCL writes the beginning alone, and the device hands out the same memory again, with all that was right in it."""
+    device = opened(faults=f"short_from_gather={1 + 20 + 3 + 20 + 1}")
     replies = [device.ask(gpu_probe.gather(0, 1, device.ask({"do": "id"})["id"], size=4096)) for _ in range(2)]
     assert replies[0].get("ok"), replies
-    assert replies[1] == {"failed": "the all-gather is wrong: byte 0 of rank 0 is not what rank 0 has sent"}
+    assert replies[1] == {"failed": "the all-gather is wrong: byte 1024 of rank 0 is not what rank 0 has sent"}
 
 
 @pytest.mark.parametrize("change", [{"id": "0" * 255}, {"id": "x" * 256}, {"id": 1}, {"rank": 2}, {"rank": -1}, {"world": 0},

@@ -23,7 +23,7 @@
 
 #define NCCL STAND_IN_EXPORT NcclResult
 
-enum { kMaxRanks = 64, kMaxIds = 256, kPollMs = 20 };
+enum { kMaxRanks = 64, kMaxIds = 256, kPollMs = 20, kShortBytes = 1024 };
 
 // What is in an id.
 typedef struct {
@@ -352,16 +352,19 @@ static double run(void* argument) {
   if (has_fault("crash_in_gather", comm->device, comm->rank, NULL)) crash();
   if (has_fault("hang_in_gather", comm->device, comm->rank, NULL)) wait_for_abort(comm);
   static _Atomic int all_gathers;
-  double idle_from = 0;
-  char* unused = NULL;
-  bool is_idle = has_fault("idle_from_gather", comm->device, comm->rank, &idle_from);
-  if (atomic_fetch_add(&all_gathers, 1) + 1 >= (int)idle_from && is_idle) {
-    order.receive = unused = malloc(order.bytes * (size_t)comm->world);
-  }
+  double short_from = 0;
+  bool is_short = has_fault("short_from_gather", comm->device, comm->rank, &short_from);
+  char* memory = order.receive;
+  if (atomic_fetch_add(&all_gathers, 1) + 1 < (int)short_from) is_short = false;
+  if (is_short) order.receive = malloc(order.bytes * (size_t)comm->world);
   // As with NCCL, a kernel whose peers are gone does not end by itself.
   if (!gather(&order, &factor)) wait_for_abort(comm);
   if (has_fault("gather_wrong", comm->device, comm->rank, NULL)) order.receive[order.bytes * (size_t)comm->world - 4] ^= 1;
-  free(unused);
+  if (is_short) {
+    memcpy(memory, order.receive, order.bytes < kShortBytes ? order.bytes : kShortBytes);
+    free(order.receive);
+    order.receive = memory;
+  }
   double cost_ms = 0.02 + (double)(order.bytes * (size_t)(comm->world - 1)) / 50e6;
   atomic_fetch_sub(&comm->running, 1);
   return cost_ms * factor;
