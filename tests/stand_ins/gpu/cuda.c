@@ -268,19 +268,48 @@ static double cost_of(size_t bytes, double per_ms, const char* fault) {
   return (double)bytes / per_ms * fault_factor(fault, current_device, -1);
 }
 
-// What malloc writes into memory that is free stays outside: as on a device, it is handed out again as it was.
-enum { kMargin = 64 };
+// Memory that is free, the longest first: handed out again as it was, as a device does.
+typedef struct {
+  char* memory;
+  size_t bytes;
+} Block;
+enum { kBlocks = 64 };
+static Block free_blocks[kBlocks], used_blocks[kBlocks];
+
+// Takes the first that fits out of a list, where `memory` is NULL by its size. Its memory is NULL if there is none.
+static Block take_block(Block blocks[kBlocks], const char* memory, size_t bytes) {
+  for (int i = 0; i < kBlocks && blocks[i].memory != NULL; ++i) {
+    if (memory != NULL ? blocks[i].memory != memory : blocks[i].bytes != bytes) continue;
+    Block found = blocks[i];
+    memmove(blocks + i, blocks + i + 1, (size_t)(kBlocks - 1 - i) * sizeof *blocks);
+    blocks[kBlocks - 1] = (Block){NULL, 0};
+    return found;
+  }
+  return (Block){NULL, 0};
+}
+
+static bool keep_block(Block blocks[kBlocks], Block block) {
+  for (int i = 0; i < kBlocks; ++i) {
+    if (blocks[i].memory != NULL) continue;
+    blocks[i] = block;
+    return true;
+  }
+  return false;
+}
 
 CUDA cuMemAlloc_v2(CudaPointer* pointer, size_t bytes) {
   if (has_fault("no_memory", current_device, -1, NULL)) return kCudaOutOfMemory;
-  char* memory = malloc(bytes + (size_t)2 * kMargin);
-  if (memory == NULL) return kCudaOutOfMemory;
-  *pointer = (CudaPointer)(uintptr_t)(memory + kMargin);
+  Block block = take_block(free_blocks, NULL, bytes);
+  if (block.memory == NULL) block = (Block){malloc(bytes), bytes};
+  if (block.memory == NULL || !keep_block(used_blocks, block)) return kCudaOutOfMemory;
+  *pointer = (CudaPointer)(uintptr_t)block.memory;
   return kCudaSuccess;
 }
 
 CUDA cuMemFree_v2(CudaPointer pointer) {
-  free((char*)(uintptr_t)pointer - kMargin);
+  Block block = take_block(used_blocks, (const char*)(uintptr_t)pointer, 0);
+  if (block.memory == NULL) return 1;  // CUDA_ERROR_INVALID_VALUE
+  if (!keep_block(free_blocks, block)) free(block.memory);
   return kCudaSuccess;
 }
 
