@@ -7,11 +7,9 @@ work, and nothing of a GPU."""
 import dataclasses
 import glob
 import importlib.util
-import json
 import os
 import pathlib
 import site
-import subprocess
 import sys
 import sysconfig
 
@@ -21,6 +19,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SYSTEM = HERE.parent / "system"
 sys.path[:0] = [str(HERE), str(SYSTEM), str(HERE.parent)]
+import driver  # noqa: E402
+
 os.environ.setdefault("ELASTIC_RUN_BINARY", str(ROOT / "build/release/elastic-run"))
 
 _spec = importlib.util.spec_from_file_location("system_conftest", SYSTEM / "conftest.py")
@@ -55,16 +55,13 @@ def look():
     variables = dict(LOADER)
     if REHEARSAL:
         variables = {"LD_LIBRARY_PATH": str(STAND_INS), "ELASTIC_RUN_PROBE_PRODUCT": "128", "ELASTIC_RUN_PROBE_BYTES": "65536"}
-    elif not glob.glob("/dev/nvidia[0-9]*") and not os.path.exists("/dev/dxg"):
-        return None, "no GPU: there is no /dev/nvidia0"
-    done = subprocess.run([sys.executable, HERE / "driver.py", "look"], env=os.environ | variables, capture_output=True,
-                          text=True, timeout=120, check=False)
-    if done.returncode != 0:
-        return None, f"no GPU that works: {done.stderr.strip()}"
+    told, why_not = driver.find_gpu(variables, REHEARSAL)
+    if told is None:
+        return None, why_not
     # Over the loopback, whatever other networks there are.
     variables |= {"NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1"}
-    found = json.loads(done.stdout) | ({"devices": 1} if REHEARSAL else {})
-    return Gpu(**found, is_stand_in=REHEARSAL, variables=variables), ""
+    told |= {"devices": 1} if REHEARSAL else {}
+    return Gpu(**told, is_stand_in=REHEARSAL, variables=variables), ""
 
 
 @pytest.fixture(scope="session")

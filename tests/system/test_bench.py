@@ -347,3 +347,37 @@ def test_health_says_why_dlrover_run_is_not_measured(elastic_run, tmp_path):
                                   peer(tmp_path, "sys.exit('no luck here')"))
     assert found["dlrover-run"]["runs"] == []
     assert "dlrover-run: not measured: an agent has failed: " in printed and "no luck here" in printed
+
+
+def gpu_bench(elastic_run, *arguments, **env):
+    result = elastic_run.start("gpu", *arguments, program=[ROOT / "scripts/bench"],
+                               env={"ELASTIC_RUN_BINARY": str(elastic_run.binary)} | env).wait(timeout=110)
+    assert result.returncode == 0, result
+    return result.stdout
+
+
+def test_gpu_holds_the_check_of_a_pair_to_the_least_and_says_that_stand_ins_are_no_gpu(elastic_run, tmp_path):
+    printed = gpu_bench(elastic_run, f"--stand-ins={elastic_run.binary.parent}/tests/stand_ins/gpu", "--runs=2",
+                        "--bytes=65536", "--json", tmp_path / "figures.json")
+    assert printed.startswith("STAND-INS FOR NVIDIA'S LIBRARIES: these figures say nothing of a GPU.\n")
+    found = json.loads((tmp_path / "figures.json").read_text())
+    assert found["is_stand_in"] and found["gpu"]["name"] == "Stand-in H100" and len(found["runs"]) == 2
+    for run in found["runs"]:
+        steps = [run["floor"][f"{step}_ms"] for step in ("context", "id", "init", "gather", "teardown")]
+        assert all(took >= 0 for took in steps) and max(steps) <= run["floor"]["total_ms"]
+        assert len(run["check"]["phase_ms"]) >= 3 and run["check"]["gather_ms"] > 0
+        probe = run["probe"]
+        assert 0 < probe["gather: init_ms"] + probe["gather: first_ms"] < probe["gather_ms"] and probe["compute_ms"] > 0
+    pairs_ms = [sum(run["check"]["phase_ms"][:2]) for run in found["runs"]]
+    took, ratio = found["goals"]
+    assert (took["median"], took["bound"]) == (pytest.approx(statistics.median(pairs_ms) / 1000), 2)
+    assert (ratio["median"], ratio["bound"]) == (pytest.approx(statistics.median(
+        pair / run["floor"]["total_ms"] for pair, run in zip(pairs_ms, found["runs"]))), 1.5)
+    printed_goals = re.findall(r"^ *(reached|MISSED)  ", printed, re.MULTILINE)
+    assert printed_goals == ["reached" if goal["reached"] else "MISSED" for goal in found["goals"]]
+
+
+def test_gpu_is_skipped_by_name_where_there_is_none(elastic_run):
+    if os.path.exists("/dev/nvidia0"):
+        pytest.skip("this machine has one")
+    assert gpu_bench(elastic_run) == "skipped: no GPU: there is no /dev/nvidia0\n"
