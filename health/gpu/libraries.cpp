@@ -15,6 +15,7 @@ namespace {
 // So that a request with all of them stays a line that the probe reads.
 constexpr std::size_t kMostCandidates = 16;
 constexpr std::size_t kMostPathBytes = 1000;
+constexpr std::size_t kMostPythonPaths = 64;
 
 constexpr std::string_view kNccl = "libnccl.so.2";
 constexpr std::string_view kCublaslt = "libcublasLt.so.";  // a version follows
@@ -106,13 +107,18 @@ std::string versioned_name(std::string_view path) {
 
 class PythonPackages {
  public:
-  PythonPackages(const LibraryFiles& files, const std::string& python) : files_(files) {
+  PythonPackages(const LibraryFiles& files, const LibrarySearch& search) : files_(files) {
+    const std::string& python = search.python;
     if (!python.starts_with('/')) return;
     const std::string real = files.resolved(python).value_or(python);
     version_ = versioned_name(python);
     if (version_.empty()) version_ = versioned_name(real);
-    add_prefix(parent_of(parent_of(python)));
     const auto config = python_config(files, python);
+    for (std::string& place : split(search.python_path, ':')) {
+      if (place.starts_with('/') && packages_.size() < kMostPythonPaths) add_place(std::move(place));
+    }
+    if (!search.user_base.empty() && (!config || config->includes_system)) add_packages(search.user_base + "/lib");
+    add_prefix(parent_of(parent_of(python)));
     if (!config) {
       add_prefix(parent_of(parent_of(real)));
     } else if (config->includes_system) {
@@ -172,7 +178,7 @@ class Search {
 
  private:
   void add_packages() {
-    const PythonPackages python(files_, search_.python);
+    const PythonPackages python(files_, search_);
     for (const std::string& place : python.packages()) {
       add_nccl(place + "/nvidia/nccl/lib");
       add_cublaslt(place + "/nvidia/cublas/lib");

@@ -26,6 +26,8 @@ struct LibrarySearch {
   std::string nccl_lib = {};      // --nccl-lib; "": not given
   std::string python = {};        // the absolute path of the interpreter that starts the workers; "": none
   std::string conda_prefix = {};  // CONDA_PREFIX; "": not set
+  std::string python_path = {};   // PYTHONPATH
+  std::string user_base = {};     // where Python has the user's own packages: PYTHONUSERBASE, or ~/.local; "": nowhere
 };
 
 // The candidates, in this order, each file once, by whichever path comes first:
@@ -37,7 +39,7 @@ struct LibrarySearch {
 // Of 2 and 4 what is a file. An interpreter's packages are those that it would import from: of the prefix of its path as
 // it was given, since that is what Python goes by; in a virtual environment (pyvenv.cfg beside it or one above) those
 // alone, unless it includes the system's, which are then those of its `home`; outside of one also those of the prefix
-// that its links lead to. CUDA's driver and NVML come with the driver, so 2 is not for them.
+// that its links lead to. Before them come PYTHONPATH's directories and, where the system's count, the user's. CUDA's driver and NVML come with the driver, so 2 is not for them.
 LibraryCandidates library_candidates(const LibrarySearch& search, const LibraryFiles& files);
 
 }  // namespace elastic::health

@@ -170,3 +170,30 @@ TEST_CASE("each candidate is named once, and all of them fit into a line for the
   CHECK(library_candidates({.python = "/conda/bin/python3", .conda_prefix = "/conda"}, twice).nccl ==
         Paths{"/conda/lib/libnccl.so.2", "libnccl.so.2"});
 }
+
+TEST_CASE("PYTHONPATH comes before the user's own packages and these before the interpreter's, as Python imports them") {
+  const std::string nccl = "/nvidia/nccl/lib/libnccl.so.2";
+  FakeFiles files;
+  files.add({"/extra" + nccl, "/home/me/.local/lib/python3.11/site-packages" + nccl, "/usr/lib/python3.11/site-packages" + nccl,
+             "/home/me/.local/lib/python3.12/site-packages" + nccl, "relative" + nccl});
+  const LibrarySearch search{
+      .python = "/usr/bin/python3.11", .python_path = "relative::/extra:/nowhere", .user_base = "/home/me/.local"};
+  CHECK(library_candidates(search, files).nccl ==
+        Paths{"/extra" + nccl, "/home/me/.local/lib/python3.11/site-packages" + nccl,
+              "/usr/lib/python3.11/site-packages" + nccl, "libnccl.so.2"});
+  LibrarySearch without = search;
+  without.user_base = "";
+  CHECK(library_candidates(without, files).nccl ==
+        Paths{"/extra" + nccl, "/usr/lib/python3.11/site-packages" + nccl, "libnccl.so.2"});
+}
+
+TEST_CASE("the user's own packages are not those of a virtual environment, unless it includes the system's") {
+  const std::string nccl = "/home/me/.local/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2";
+  FakeFiles files;
+  files.add({nccl});
+  files.files["/env/pyvenv.cfg"] = "home = /usr/bin\n";
+  const LibrarySearch search{.python = "/env/bin/python3.11", .user_base = "/home/me/.local"};
+  CHECK(library_candidates(search, files).nccl == Paths{"libnccl.so.2"});
+  files.files["/env/pyvenv.cfg"] = "home = /usr/bin\ninclude-system-site-packages = true\n";
+  CHECK(library_candidates(search, files).nccl == Paths{nccl, "libnccl.so.2"});
+}

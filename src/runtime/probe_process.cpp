@@ -83,11 +83,22 @@ void close_input() {
   if (nothing) dup2(nothing.get(), STDIN_FILENO);
 }
 
+// As site.py has it.
+std::string user_base_in(const agent::Environment& environment) {
+  if (!agent::lookup(environment, "PYTHONNOUSERSITE").value_or("").empty()) return "";
+  const std::string named(agent::lookup(environment, "PYTHONUSERBASE").value_or(""));
+  if (!named.empty()) return named;
+  const std::string home(agent::lookup(environment, "HOME").value_or(""));
+  return home.empty() ? "" : home + "/.local";
+}
+
 // In the probe's own process alone: it reads directories, which may hang.
 health::LibraryCandidates libraries_of(const ProbeTask& task, const agent::Environment& environment) {
   return health::library_candidates({.nccl_lib = task.nccl_lib,
                                      .python = task.python,
-                                     .conda_prefix = agent::lookup(environment, "CONDA_PREFIX").value_or("")},
+                                     .conda_prefix = agent::lookup(environment, "CONDA_PREFIX").value_or(""),
+                                     .python_path = agent::lookup(environment, "PYTHONPATH").value_or(""),
+                                     .user_base = user_base_in(environment)},
                                     health::HostLibraryFiles());
 }
 

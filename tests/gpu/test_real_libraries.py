@@ -34,8 +34,16 @@ def paths(what):
     return [pytest.param(path, id="-".join(pathlib.Path(path).parts[-4:])) for path in installed(what)] or [missing]
 
 
+def built(elastic_run, path):
+    """What the build has there; skips the test where only the programs to be tested were brought along."""
+    found = elastic_run.binary.parent / path
+    if not found.exists():
+        pytest.skip(f"there is no {path} beside elastic-run")
+    return found
+
+
 def held_to_it(elastic_run, what, path):
-    program = elastic_run.binary.parent / "tests/gpu/real_gpu_libraries"
+    program = built(elastic_run, "tests/gpu/real_gpu_libraries")
     result = elastic_run.start(what, path, program=[program], env={"NCCL_SOCKET_IFNAME": "lo"}).wait()
     assert result.returncode == 0, result
     assert result.stdout.splitlines()[-1].startswith("version ")
@@ -64,20 +72,38 @@ def test_the_toolkits_stub_of_the_driver_is_no_driver(elastic_run):
     assert device.close().returncode == 0
 
 
-@pytest.mark.parametrize("environment", ENVIRONMENTS)
-def test_the_libraries_of_the_workers_python_are_found_where_its_wheels_have_them(elastic_run, script, tmp_path, environment):
-    """With the driver's stand-in, with which neither can compute or gather; a node by itself needs that not."""
+def look(elastic_run, script, tmp_path, **env):
+    """What health.json says of a node by itself, with the driver's stand-in: with that real libraries can neither compute
+    nor gather, and a node by itself need not gather."""
     import gpu_probe
 
+    built(elastic_run, "tests/stand_ins/gpu")
+    result = elastic_run("--network-check", "--nnodes=1", f"--log-dir={tmp_path}/logs", script("nothing.py", ""), env={
+        "LD_LIBRARY_PATH": str(gpu_probe.libraries(elastic_run)), "ELASTIC_RUN_PROBE_PRODUCT": "128",
+        "STAND_IN_GPU_FACTS": str(gpu_probe.facts_file(tmp_path, devices=1)), "ELASTIC_RUN_PROBE_GPUS": "1"} | env)
+    assert result.returncode == 0, result
+    report, = (tmp_path / "logs").glob("*/health.json")
+    return json.loads(report.read_text())["nodes"][0]["gpu"]
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
+def test_the_libraries_of_the_workers_python_are_found_where_its_wheels_have_them(elastic_run, script, tmp_path, environment):
     wanted = {what: in_packages(environment, what) for what in NAMES}
     if not all(wanted.values()):
         pytest.skip(f"the packages of {environment} have not both of NCCL and cuBLASLt")
     assert all(len(found) == 1 for found in wanted.values()), wanted
-    result = elastic_run("--network-check", "--nnodes=1", f"--log-dir={tmp_path}/logs", script("nothing.py", ""), env={
-        "PATH": f"{environment}/bin:/usr/bin:/bin", "LD_LIBRARY_PATH": str(gpu_probe.libraries(elastic_run)),
-        "STAND_IN_GPU_FACTS": str(gpu_probe.facts_file(tmp_path, devices=1)), "ELASTIC_RUN_PROBE_GPUS": "1",
-        "ELASTIC_RUN_PROBE_PRODUCT": "128"})
-    assert result.returncode == 0, result
-    report, = (tmp_path / "logs").glob("*/health.json")
-    gpu = json.loads(report.read_text())["nodes"][0]["gpu"]
-    assert ([gpu["nccl_path"]], [gpu["cublaslt_path"]]) == (wanted["nccl"], wanted["cublaslt"]), result
+    gpu = look(elastic_run, script, tmp_path, PATH=f"{environment}/bin:/usr/bin:/bin")
+    assert ([gpu["nccl_path"]], [gpu["cublaslt_path"]]) == (wanted["nccl"], wanted["cublaslt"])
+
+
+def test_libraries_in_pythonpath_come_before_those_of_the_python(elastic_run, script, tmp_path):
+    """Stand-ins, which the workers' Python would import from there."""
+    import gpu_probe
+
+    stand_ins = gpu_probe.libraries(elastic_run)
+    wanted = [tmp_path / "extra/nvidia/nccl/lib/libnccl.so.2", tmp_path / "extra/nvidia/cu13/lib/libcublasLt.so.13"]
+    for path in wanted:
+        path.parent.mkdir(parents=True)
+        path.symlink_to(stand_ins / path.name)
+    gpu = look(elastic_run, script, tmp_path, PYTHONPATH=str(tmp_path / "extra"))
+    assert [gpu["nccl_path"], gpu["cublaslt_path"]] == [str(path) for path in wanted]
