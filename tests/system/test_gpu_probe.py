@@ -235,6 +235,12 @@ def test_a_device_that_does_not_open_has_failed_with_cudas_name_for_it(probe, st
     assert told == wanted or (not wanted and told["ok"])
 
 
+def test_kernels_are_loaded_lazily_unless_somebody_wants_it_otherwise(probe):
+    assert probe(faults="needs_lazy_loading").open()["ok"]
+    reply = probe(faults="needs_lazy_loading", env={"CUDA_MODULE_LOADING": "EAGER"}).open()
+    assert reply == {"failed": "cuInit: CUDA_ERROR_UNKNOWN"}
+
+
 def test_a_driver_without_a_function_is_unavailable(probe, stand_ins, tmp_path):
     library = gpu_probe.without(stand_ins / "libcuda.so.1", ["cuEventElapsedTime"], tmp_path)
     assert probe().open(cuda=[library]) == {"unavailable": f"no CUDA driver: {library} has no cuEventElapsedTime"}

@@ -1,6 +1,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -74,7 +75,10 @@ static void load(Library* library, const char* const* candidates, size_t count, 
   if (library->why[0] == '\0') add_why(library, "no place to look for it was named");
 }
 
+// Kernels are loaded when they are first used. Drivers before CUDA 12.2 would load all of NCCL and cuBLASLt with the
+// first, which takes seconds and device memory; PyTorch of that time sets the same.
 void load_cuda(Probe* probe, const char* const* candidates, size_t count) {
+  setenv("CUDA_MODULE_LOADING", "LAZY", 0);
   load(&probe->cuda_library, candidates, count, kCudaSymbols, &probe->cuda);
 }
 

@@ -38,6 +38,8 @@ CUDA cuInit(unsigned flags) {
   double code = kCudaUnknown;
   (void)flags;
   if (has_fault("driver_fails", -1, -1, &code)) return code > 1 ? (CudaResult)code : kCudaUnknown;
+  const char* loading = getenv("CUDA_MODULE_LOADING");
+  if (has_fault("needs_lazy_loading", -1, -1, NULL) && (loading == NULL || strcmp(loading, "LAZY") != 0)) return kCudaUnknown;
   read_visible();
   return visible_count == 0 ? kCudaNoDevice : kCudaSuccess;
 }
