@@ -67,7 +67,7 @@ def test_settings_of_nccl_reach_it_by_nccl_settings_too(nodes):
     assert all(pair["gpu_ms"] for pair in found.report["pairs"]), found.report
 
 
-def test_nodes_that_are_one_host_to_nccl_may_not_share_a_gpu_and_its_words_say_so(rehearsed, nodes):
+def test_nodes_that_are_one_host_to_nccl_may_not_share_a_gpu_and_its_words_say_so(nodes):
     found = nodes(2, env={number: {"NCCL_HOSTID": "the-same"} for number in range(2)}).end()
     assert "Duplicate GPU detected" in found.told, found.told
 
@@ -103,7 +103,9 @@ def test_a_node_that_dies_in_the_middle_of_its_check_does_not_stop_the_others(no
 @pytest.mark.parametrize("moment", ["initialisation", "gather"])
 def test_a_rank_that_dies_in_nccl_is_an_error_of_the_other_which_lives_on(gpu, probe, moment):
     """A gibibyte over sockets takes long enough to die in."""
-    options = {"faults": "hang_in_gather@r1", "env": {"NCCL_DEBUG": "INFO"}} if gpu.is_stand_in else {"env": {"NCCL_DEBUG": "INFO"}}
+    options = {"env": {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": "/dev/stderr"}}  # line by line
+    if gpu.is_stand_in:
+        options = {"faults": "hang_in_gather@r1"}
     first, second = probe(0, **options), probe(1, **options)
     id = first.ask({"do": "id"})["id"]
     size = gpu_probe.SHARE if gpu.is_stand_in else GIB

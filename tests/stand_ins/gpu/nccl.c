@@ -162,14 +162,31 @@ typedef struct {
   uint64_t token;
   int32_t rank;
   int32_t version;
+  int32_t device;
+  char host[64];  // NCCL_HOSTID
 } Hello;
 
 static int own_version(void) { return (int)fact_number(-1, "nccl_version"); }
 
-static bool check_version(NcclComm comm, int rank, int version) {
-  if (version == own_version()) return true;
-  return fail(comm, kNcclInvalidUsage, "Mismatched NCCL version detected : rank %d version %d rank %d version %d",
-              comm->rank, own_version(), rank, version);
+static Hello own_hello(NcclComm comm) {
+  const char* host = getenv("NCCL_HOSTID");
+  Hello mine = {comm->id.token, comm->rank, own_version(), comm->device, ""};
+  snprintf(mine.host, sizeof mine.host, "%s", host != NULL ? host : "");
+  return mine;
+}
+
+// Versions differ, or both have one GPU of one host. Without NCCL_HOSTID all are hosts of their own here.
+static bool check_hello(NcclComm comm, const Hello* theirs) {
+  Hello mine = own_hello(comm);
+  if (theirs->version != mine.version) {
+    return fail(comm, kNcclInvalidUsage, "Mismatched NCCL version detected : rank %d version %d rank %d version %d",
+                comm->rank, mine.version, theirs->rank, theirs->version);
+  }
+  if (mine.host[0] != '\0' && strcmp(mine.host, theirs->host) == 0 && mine.device == theirs->device) {
+    return fail(comm, kNcclInvalidUsage, "Duplicate GPU detected : rank %d and rank %d both on CUDA device %x000",
+                comm->rank, theirs->rank, 0x1a + (unsigned)mine.device);
+  }
+  return true;
 }
 
 static bool meet_ranks(NcclComm comm) {
@@ -178,7 +195,7 @@ static bool meet_ranks(NcclComm comm) {
     if (ids[i].token == comm->id.token) listener = ids[i].listener;
   }
   if (listener < 0) return fail(comm, kNcclInternalError, "rank 0 has not made this id");
-  Hello mine = {comm->id.token, 0, own_version()};
+  Hello mine = own_hello(comm);
   for (int met = 1; met < comm->world; ++met) {
     if (!wait_for(comm, listener, POLLIN)) return false;
     Hello hello;
@@ -190,16 +207,16 @@ static bool meet_ranks(NcclComm comm) {
       return fail(comm, kNcclInternalError, "a stranger among the ranks");
     }
     comm->sockets[hello.rank] = fd;
-    if (!check_version(comm, hello.rank, hello.version)) return false;
+    if (!check_hello(comm, &hello)) return false;
   }
   return true;
 }
 
 static bool meet_root(NcclComm comm) {
-  Hello hello = {comm->id.token, comm->rank, own_version()};
+  Hello hello = own_hello(comm);
   comm->sockets[0] = connect_to_root(comm);
   return comm->sockets[0] >= 0 && transfer(comm, comm->sockets[0], &hello, sizeof hello, true) &&
-         transfer(comm, comm->sockets[0], &hello, sizeof hello, false) && check_version(comm, 0, hello.version);
+         transfer(comm, comm->sockets[0], &hello, sizeof hello, false) && check_hello(comm, &hello);
 }
 
 // NCCL keeps its rings there.
