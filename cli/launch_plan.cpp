@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/gpu_plan.h"
 #include "cli/meeting_plan.h"
 #include "cli/output_plan.h"
 #include "cli/program.h"
@@ -108,7 +109,8 @@ Status Planner::apply_auto_config() {
 
 // As dlrover-run: asked for by any of three options.
 Status Planner::plan_check() {
-  if (flags_.text(FlagId::kAccelerator) != flag_of(FlagId::kAccelerator).by_default) {
+  const std::string& accelerator = flags_.text(FlagId::kAccelerator);
+  if (accelerator != "cpu" && accelerator != flag_of(FlagId::kAccelerator).by_default) {
     warn(format("{}: such devices are not tested; --network-check looks at the host and its network",
                 flags_.input(FlagId::kAccelerator)));
   }
@@ -141,8 +143,6 @@ Status Planner::plan_check() {
     warn(format("{}: one node alone has no other to measure the way to", flags_.input(asked)));
   }
   check.measures_all = measures;
-  const bool is_nvidia = flags_.text(FlagId::kAccelerator) == flag_of(FlagId::kAccelerator).by_default;
-  plan_.settings.gpus = is_nvidia ? gpus() : 0;
   plan_.settings.nccl_lib = flags_.text(FlagId::kNcclLib);
   plan_.settings.gpu_probe = flags_.text(FlagId::kProbePath);
   plan_.settings.health_hook = flags_.text(FlagId::kHealthHook);
@@ -159,6 +159,7 @@ Status Planner::plan_check() {
     const char* name = id == FlagId::kHealthHook ? "health hook" : "check probe";
     if (!command.empty()) entry(name, printable(command, 4096), flags_.origin_text(id));
   }
+  if (Status status = plan_gpu_test(flags_, environment_, host_, plan_); !status) return status;
   if (Status status = check_file(FlagId::kNcclLib, false); !status) return status;
   return check_file(FlagId::kProbePath, true);
 }

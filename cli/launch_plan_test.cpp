@@ -447,6 +447,50 @@ TEST_CASE("the check tests the GPUs that workers see, unless they are of another
   Trial trial;
   trial.host.gpus = 4;
   CHECK(trial.good({"--network-check", "train.py"}).settings.gpus == 4);
+  CHECK(trial.good({"--network-check", "--accelerator=nvidia.com/gpu", "train.py"}).settings.gpus == 4);
   CHECK(trial.good({"--network-check", "--accelerator=ascend-npu", "train.py"}).settings.gpus == 0);
+  CHECK(trial.good({"--network-check", "--accelerator=cpu", "train.py"}).settings.gpus == 0);
+  CHECK(trial.good({"--network-check", "--accelerator=cpu", "train.py"}).warnings.empty());
+  CHECK(trial.good({"--network-check", "--check-probe=probe", "train.py"}).settings.gpus == 0);
   CHECK(trial.good({"train.py"}).settings.gpus == 0);
+  trial.host.gpus = 100;
+  CHECK(trial.good({"--network-check", "train.py"}).settings.gpus == 64);
+}
+
+TEST_CASE("ELASTIC_RUN_PROBE_GPUS turns the test of GPUs off, or says how many there are") {
+  const auto gpus_with = [](const char* value, int visible) {
+    Trial trial;
+    trial.host.gpus = visible;
+    trial.environment.push_back(std::string("ELASTIC_RUN_PROBE_GPUS=") + value);
+    return trial.good({"--network-check", "train.py"}).settings.gpus;
+  };
+  for (const char* off : {"off", "0"}) CHECK(gpus_with(off, 4) == 0);
+  CHECK(gpus_with("auto", 4) == 4);
+  CHECK(gpus_with("auto", 0) == 0);
+  for (const int visible : {0, 4}) CHECK(gpus_with("2", visible) == 2);
+  for (const char* wrong : {"", "x", "-1", "65", "on"}) {
+    Trial trial;
+    trial.environment.push_back(std::string("ELASTIC_RUN_PROBE_GPUS=") + wrong);
+    CHECK(trial.error({"--network-check", "train.py"}).contains("not auto, off or a number of GPUs from 0 to 64"));
+    CHECK(trial.plan({"train.py"}).has_value());
+  }
+}
+
+TEST_CASE("of the test of GPUs nothing is said on a host without one, and else how many are tested and why") {
+  const auto told = [](const Trial& trial, std::vector<std::string> arguments) {
+    std::string text;
+    for (const PlanEntry& entry : trial.good(std::move(arguments)).entries) {
+      if (entry.name == "GPUs to test") text = entry.value + " (" + entry.origin + ")";
+    }
+    return text;
+  };
+  Trial trial;
+  CHECK(told(trial, {"--network-check", "train.py"}) == "");
+  CHECK(told(trial, {"--network-check", "--accelerator=cpu", "train.py"}) == "");
+  trial.host.gpus = 8;
+  CHECK(told(trial, {"train.py"}) == "");
+  CHECK(told(trial, {"--network-check", "train.py"}) == "8 (visible GPUs)");
+  CHECK(told(trial, {"--network-check", "--accelerator=cpu", "train.py"}) == "none (command line: --accelerator=cpu)");
+  trial.environment.push_back("ELASTIC_RUN_PROBE_GPUS=off");
+  CHECK(told(trial, {"--network-check", "train.py"}) == "none (environment: ELASTIC_RUN_PROBE_GPUS)");
 }

@@ -35,7 +35,10 @@ enum {
   kCudaStubLibrary = 34,  // the library is the toolkit's, to link with, and not the driver's
   kCudaNoDevice = 100,
   kCudaInvalidDevice = 101,
+  kCudaEccUncorrectable = 214,
+  kCudaNvlinkUncorrectable = 220,
   kCudaNotReady = 600,
+  kCudaHardwareStack = 714,
   kCudaUnknown = 999,
   kCudaStreamNonBlocking = 1,
 };

@@ -48,7 +48,7 @@ TEST_CASE("a node that differs from most is told, and by what") {
   REQUIRE(nccl.size() == 1);
   CHECK(nccl[0].node == 1);
   CHECK(nccl[0].finding == Finding{Severity::kWarning, "its NCCL is 2.27.3, while 2 of 3 nodes have 2.28.9",
-                                   "/p/libnccl.so.2", std::string(threshold(GpuRule::kNodesNccl).remedy)});
+                                   "/p/libnccl.so.2", std::string(threshold(GpuRule::kNodesNccl).remedy), "nodes-nccl"});
   const std::pair<std::string GpuVersions::*, const char*> others[] = {
       {&GpuVersions::model, "its GPU is b, while 2 of 3 nodes have a"},
       {&GpuVersions::driver, "its NVIDIA driver is b, while 2 of 3 nodes have a"},

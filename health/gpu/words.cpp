@@ -84,7 +84,10 @@ std::optional<GpuReply<Value>> read_reply(const std::string& text, ReadValue val
   const auto failed = why_in(*json, "failed");
   if (int{is_ok} + int{unavailable.has_value()} + int{failed.has_value()} != 1) return {};
   if (unavailable) return std::unexpected(Refusal{Refusal::Kind::kUnavailable, *unavailable});
-  if (failed) return std::unexpected(Refusal{Refusal::Kind::kFailed, *failed});
+  if (failed) {
+    const bool is_defect = truth_in(*json, "defect").value_or(false);
+    return std::unexpected(Refusal{is_defect ? Refusal::Kind::kDefect : Refusal::Kind::kFailed, *failed});
+  }
   std::optional<Value> found = value(*json);
   if (!found) return {};
   return std::move(*found);

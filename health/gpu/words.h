@@ -68,6 +68,7 @@ struct Refusal {
   enum class Kind : unsigned char {
     kUnavailable,  // {"unavailable": "why"}: it cannot be tested here; nothing is wrong with the node
     kFailed,       // {"failed": "why"}: the GPU or a library is there, and did not do its part
+    kDefect,       // {"failed": "why", "defect": true}: the GPU itself is at fault, whatever the libraries are like
   };
   Kind kind = Kind::kFailed;
   std::string why = {};  // a clause, never empty

@@ -125,6 +125,8 @@ TEST_CASE("what is unavailable is not what failed, and both have a reason") {
   const std::string wrong = R"({"ok":false,"failed":"the product is wrong"})";
   CHECK(refuses(read_gpu_computed(wrong), failed("the product is wrong")));
   CHECK(refuses(read_gpu_id(wrong), failed("the product is wrong")));
+  CHECK(refuses(read_gpu_computed(R"({"failed":"it is wrong","defect":true})"), {Refusal::Kind::kDefect, "it is wrong"}));
+  CHECK(refuses(read_gpu_computed(R"({"failed":"no","defect":1})"), failed("no")));
   CHECK(refuses(read_gpu_gathered(R"({"failed":""})"), failed("the probe does not say why")));
 }
 

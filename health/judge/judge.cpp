@@ -141,7 +141,7 @@ void judge_exchange(const std::vector<PairTest>& tests, const JudgeSettings& set
       return test.has(node) && test.passed && test.time_ms == *verdict.exchange_ms;
     });
     verdict.is_slow_in_exchange = true;
-    add_why(verdict, format("its best exchange took {:.3g} ms, usual are {:.3g}", *verdict.exchange_ms,
+    add_why(verdict, format("its best {} took {:.3g} ms, usual are {:.3g}", settings.exchange, *verdict.exchange_ms,
                             pace.usual_ms(*best).value_or(0)));
     std::erase_if(slow, [node](const PairTest& test) { return test.has(node); });
   };

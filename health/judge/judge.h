@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "health/judge/pairing.h"
@@ -21,6 +22,7 @@ struct JudgeSettings {
   double slow_factor = 2;      // slower than so many times the median
   double compute_floor_ms = 1; // and by at least this, so that noise on microseconds is no straggler
   double exchange_floor_ms = 1;
+  std::string_view exchange = "exchange";  // what is done in a test of two, for people
 };
 
 enum class Fitness {

@@ -30,6 +30,16 @@ void make_unfit(GpuLook& out, std::string why) {
   if (out.unfit.empty()) out.unfit = std::move(why);
 }
 
+// What a GPU itself is at fault for makes the node unfit; of the rest more than this node is to be known.
+void note_failure(GpuLook& out, GpuStep step, const GatherFailure& failure) {
+  if (failure.is_defect) return make_unfit(out, failure.why);
+  if (!out.failure) out.failure = GpuFailure{.step = step, .why = failure.why};
+}
+
+GatherFailure failure_of(std::size_t gpu, const Refusal& refusal) {
+  return {.why = of_gpu(gpu, refusal.why), .is_defect = refusal.kind == Refusal::Kind::kDefect};
+}
+
 // The better of what is known: of several GPUs the slowest counts.
 template <class Choose>
 void take(std::optional<double>& all, const std::optional<double>& one, Choose choose) {
@@ -37,6 +47,76 @@ void take(std::optional<double>& all, const std::optional<double>& one, Choose c
 }
 double most(double one, double other) { return std::max(one, other); }
 double least(double one, double other) { return std::min(one, other); }
+
+}  // namespace
+
+// The other node of a test, over a connection of nobody else's.
+class OtherNode {
+ public:
+  OtherNode(int socket, const Deadline& deadline) : lines_(socket, kLineBytes), deadline_(deadline) {}
+
+  // What it says next; a failure of its own, of which it knows why, is one with an empty reason.
+  std::expected<std::string, GatherFailure> hear(const std::string& word) {
+    const auto line = lines_.read(&deadline_);
+    if (!line) return std::unexpected(GatherFailure{.why = "the other node: " + lines_.why()});
+    if (!line->starts_with(word + " ")) return std::unexpected(GatherFailure{});
+    return line->substr(word.size() + 1);
+  }
+  // How its GPUs have done, heard once: with the time in ms.
+  const std::expected<std::string, GatherFailure>& result() {
+    if (!result_) result_ = hear("ms");
+    return *result_;
+  }
+  bool has_result() const { return result_.has_value(); }
+  // What cannot be told any more it misses.
+  void tell(const std::string& line) { lines_.write(line, &deadline_); }
+  void tell(const GatherFailure& failure) { tell("no " + failure.why); }
+
+  int socket() const { return lines_.socket(); }
+  bool has_news() { return lines_.has_news(); }
+
+ private:
+  static constexpr std::size_t kLineBytes = 4096;
+
+  Lines lines_;
+  const Deadline& deadline_;
+  std::optional<std::expected<std::string, GatherFailure>> result_;
+};
+
+namespace {
+
+// An all-gather, as its answers come in. Once one GPU has failed the others wait in vain.
+class Collective : public Patience {
+ public:
+  explicit Collective(OtherNode* other) : other_(other) {}
+
+  int descriptor() const override { return other_ == nullptr || other_->has_result() ? -1 : other_->socket(); }
+  bool is_over_by_descriptor() override { return other_->has_news() && !other_->result(); }
+  bool is_over_by_answer(std::size_t gpu, const Attempt<std::string>& answer) override {
+    const auto reply = reply_of(answer, read_gpu_gathered);
+    if (!reply) {
+      if (!failure_ && !has_other_failed()) failure_ = failure_of(gpu, reply.error());
+      return true;
+    }
+    figures_.ms = std::max(figures_.ms, reply->ms);
+    take(figures_.latency_us, reply->latency_us, most);
+    return false;
+  }
+
+  // Once all answers are there. What failed first is the reason.
+  std::expected<GpuGathered, GatherFailure> result() const {
+    if (has_other_failed()) return std::unexpected(other_->result().error());
+    if (failure_) return std::unexpected(*failure_);
+    return figures_;
+  }
+
+ private:
+  bool has_other_failed() const { return other_ != nullptr && other_->has_result() && !other_->result(); }
+
+  OtherNode* other_;
+  std::optional<GatherFailure> failure_;  // ours, the first
+  GpuGathered figures_;
+};
 
 }  // namespace
 
@@ -96,7 +176,7 @@ bool GpuNode::open(GpuLook& out) {
     } else if (reply.error().kind == Refusal::Kind::kUnavailable) {
       out.unavailable = of_gpu(gpu, reply.error().why);
     } else {
-      make_unfit(out, of_gpu(gpu, reply.error().why));
+      note_failure(out, GpuStep::kOpen, failure_of(gpu, reply.error()));
     }
   }
   if (opened_.size() < answers.size()) return false;
@@ -134,8 +214,8 @@ void GpuNode::compute(GpuLook& out) {
   for (std::size_t gpu = 0; gpu < answers.size(); ++gpu) {
     const auto reply = reply_of(answers[gpu], read_gpu_computed);
     if (!reply) {
-      if (reply.error().kind == Refusal::Kind::kFailed) make_unfit(out, of_gpu(gpu, reply.error().why));
-      else why_not = of_gpu(gpu, reply.error().why);
+      if (reply.error().kind == Refusal::Kind::kUnavailable) why_not = of_gpu(gpu, reply.error().why);
+      else note_failure(out, GpuStep::kCompute, failure_of(gpu, reply.error()));
       continue;
     }
     take(figures.product_ms, reply->product_ms, most);
@@ -154,70 +234,77 @@ void GpuNode::gather_alone(GpuLook& out) {
   if (world < 2 || nccl_version_ == 0) return;
   const Deadline deadline(settings_.gather_ms);
   const auto id = make_id(deadline);
-  const auto gathered = id ? gather(*id, 0, world, deadline) : std::unexpected(id.error());
-  if (!gathered) return make_unfit(out, "the all-gather of its own GPUs failed: " + gathered.error());
-  out.figures->node_ms = gathered->ms;
+  const auto gathered = id ? gather(*id, {.first = 0, .world = world}, deadline, nullptr) : std::unexpected(id.error());
+  if (gathered) {
+    out.figures->node_ms = gathered->ms;
+    return;
+  }
+  note_failure(out, GpuStep::kGather,
+               {.why = "the all-gather of its own GPUs over NCCL failed: " + gathered.error().why,
+                .is_defect = gathered.error().is_defect});
 }
 
-Attempt<std::string> GpuNode::make_id(const Deadline& deadline) {
+std::expected<std::string, GatherFailure> GpuNode::make_id(const Deadline& deadline) {
   std::vector<std::string> lines(opened_.size());
   lines.front() = text_of(GpuMakeId{});
   auto reply = reply_of(probes_->ask(lines, deadline).front(), read_gpu_id);
-  if (!reply) return std::unexpected(of_gpu(0, reply.error().why));
+  if (!reply) return std::unexpected(failure_of(0, reply.error()));
   return std::move(reply->id);
 }
 
-Attempt<GpuGathered> GpuNode::gather(const std::string& id, int first, int world, const Deadline& deadline) {
+std::expected<GpuGathered, GatherFailure> GpuNode::gather(const std::string& id, Place place, const Deadline& deadline,
+                                                          OtherNode* other) {
   std::vector<std::string> lines;
   const std::int64_t deadline_ms = std::max<std::int64_t>(deadline.left_ms() - kAbortMs, 1);
   for (std::size_t gpu = 0; gpu < opened_.size(); ++gpu) {
     lines.push_back(text_of(GpuGather{.id = id,
-                                      .rank = first + static_cast<int>(gpu),
-                                      .world = world,
+                                      .rank = place.first + static_cast<int>(gpu),
+                                      .world = place.world,
                                       .bytes = settings_.gather_bytes,
                                       .deadline_ms = deadline_ms}));
   }
-  const Answers answers = probes_->ask(lines, deadline);
-  GpuGathered all;
-  for (std::size_t gpu = 0; gpu < answers.size(); ++gpu) {
-    const auto reply = reply_of(answers[gpu], read_gpu_gathered);
-    if (!reply) return std::unexpected(of_gpu(gpu, reply.error().why));
-    all.ms = std::max(all.ms, reply->ms);
-    take(all.latency_us, reply->latency_us, most);
-  }
-  return all;
+  Collective collective(other);
+  probes_->ask(lines, deadline, &collective);
+  return collective.result();
 }
 
-// The leader makes the id, all gather, and each says what came of it:
+std::expected<void, GatherFailure> GpuNode::revive(const Deadline& deadline) {
+  const auto restarted = probes_->restart(*image_, settings_.environment);
+  if (!restarted) return std::unexpected(GatherFailure{.why = "a probe cannot be started again: " + restarted.error()});
+  std::vector<std::string> lines(opened_.size());
+  for (const std::size_t gpu : *restarted) {
+    lines[gpu] = text_of(GpuOpen{.device = static_cast<int>(gpu), .libraries = settings_.libraries});
+  }
+  const Answers answers = probes_->ask(lines, deadline);
+  for (const std::size_t gpu : *restarted) {
+    const auto reply = reply_of(answers[gpu], read_gpu_opened);
+    if (!reply) return std::unexpected(failure_of(gpu, reply.error()));
+  }
+  return {};
+}
+
+// The leader makes the id, all gather, and each says what came of it, as soon as it knows:
 //
 //   id HEX, or no REASON
 //   ms MILLISECONDS, or no REASON
-Attempt<GpuPairFigures> GpuNode::meet(int socket, bool leads, int others, const Deadline& deadline) {
-  constexpr std::size_t kLineBytes = 4096;
-  if (!probes_) return std::unexpected("its GPUs are not tested");
-  Lines lines(socket, kLineBytes);
-  std::string id;
-  if (leads) {
-    auto made = make_id(deadline);
-    if (!lines.write(made ? "id " + *made : "no " + made.error(), &deadline)) return std::unexpected(lines.why());
-    if (!made) return std::unexpected(made.error());
-    id = std::move(*made);
-  } else {
-    const auto told = lines.read(&deadline);
-    if (!told) return std::unexpected(lines.why());
-    if (!told->starts_with("id ")) return std::unexpected(std::string());
-    id = told->substr(3);
+std::expected<GpuPairFigures, GatherFailure> GpuNode::meet(int socket, bool leads, int others, const Deadline& deadline) {
+  if (!probes_) return std::unexpected(GatherFailure{.why = "its GPUs are not tested"});
+  OtherNode other(socket, deadline);
+  const Place place{.first = leads ? 0 : others, .world = static_cast<int>(opened_.size()) + others};
+  const auto revived = revive(deadline);
+  const auto id = !revived ? std::unexpected(revived.error()) : leads ? make_id(deadline) : other.hear("id");
+  if (id && leads) other.tell("id " + *id);
+  const auto gathered = id ? gather(*id, place, deadline, &other) : std::unexpected(id.error());
+  if (!gathered) {
+    other.tell(gathered.error());
+    return std::unexpected(gathered.error());
   }
-  const int world = static_cast<int>(opened_.size()) + others;
-  const auto gathered = gather(id, leads ? 0 : others, world, deadline);
-  // What cannot be told any more the other misses.
-  const bool is_told = lines.write(gathered ? format("ms {}", gathered->ms) : "no " + gathered.error(), &deadline);
-  if (!gathered) return std::unexpected(gathered.error());
-  const auto theirs = is_told ? lines.read(&deadline) : std::nullopt;
-  if (!theirs) return std::unexpected(lines.why());
-  const double ms = theirs->starts_with("ms ") ? parse_float(theirs->substr(3)).value_or(-1) : -1;
-  if (ms < 0) return std::unexpected(std::string());
-  return GpuPairFigures{.ms = std::max(gathered->ms, ms), .latency_us = gathered->latency_us, .ranks = world};
+  other.tell(format("ms {}", gathered->ms));
+  const auto& theirs = other.result();
+  if (!theirs) return std::unexpected(theirs.error());
+  const auto ms = parse_float(*theirs);
+  if (!ms || *ms < 0) return std::unexpected(GatherFailure{.why = "the other node says no time"});
+  return GpuPairFigures{.ms = std::max(gathered->ms, *ms), .latency_us = gathered->latency_us, .ranks = place.world};
 }
 
 }  // namespace elastic::health

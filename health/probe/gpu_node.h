@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <expected>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,20 +22,22 @@ struct GpuSettings {
   LibraryCandidates libraries = {};
   std::vector<std::string> environment = {};
   std::string temporary = "/tmp";         // where the program may lie as a file
-  std::int64_t open_ms = 20'000;          // in which libraries must be loaded and GPUs taken
+  // In which libraries must be loaded and GPUs taken: long, since a driver without persistence mode wakes them first.
+  std::int64_t open_ms = 60'000;
   std::int64_t facts_ms = 10'000;         // for what NVML knows
-  std::int64_t compute_ms = 20'000;       // for products and copies
+  std::int64_t compute_ms = 30'000;       // for products and copies
   std::int64_t gather_ms = 30'000;        // for the all-gather of the node's own GPUs
   std::int64_t gather_bytes = kGatherBytes;  // of each GPU
 };
 
-// All that phase 0 may take of GPUs.
+// All that phase 0 may take for GPUs.
 std::int64_t longest_look_ms(const GpuSettings& settings);
 
 // What phase 0 has found.
 struct GpuLook {
   std::string unavailable = {};  // why GPUs are not tested, as a clause; empty: they are
-  std::string unfit = {};        // why the node cannot train, as a clause
+  std::string unfit = {};        // why the node cannot train, as a clause: what is a GPU's own fault
+  std::optional<GpuFailure> failure = {};  // the first step that failed otherwise
   std::optional<GpuVersions> versions = {};
   std::optional<GpuFigures> figures = {};
   std::vector<Finding> findings = {};
@@ -47,6 +50,8 @@ struct GpuPairFigures {
   int ranks = 0;  // GPUs of both nodes
 };
 
+class OtherNode;
+
 class GpuNode {
  public:
   explicit GpuNode(GpuSettings settings) : settings_(std::move(settings)) {}
@@ -55,16 +60,24 @@ class GpuNode {
   GpuLook look();
 
   // The test with the node at the other end of `socket`, a stream of nobody else's, of which one leads; the other has
-  // `others` GPUs, of the same NCCL. To be called where look() has told that ours can gather. Fails with an empty reason
-  // where the other node has failed, which knows why.
-  Attempt<GpuPairFigures> meet(int socket, bool leads, int others, const Deadline& deadline);
+  // `others` GPUs, of the same NCCL. To be called where look() has told that ours can gather. Fails as soon as one GPU of
+  // either node has failed: with an empty reason where it was the other node's, which knows why.
+  std::expected<GpuPairFigures, GatherFailure> meet(int socket, bool leads, int others, const Deadline& deadline);
 
  private:
   using Answers = std::vector<Attempt<std::string>>;
   Answers ask_all(const std::string& line, const Deadline& deadline);
-  // Of a communicator of `world` GPUs, ours from rank `first` on.
-  Attempt<GpuGathered> gather(const std::string& id, int first, int world, const Deadline& deadline);
-  Attempt<std::string> make_id(const Deadline& deadline);
+  // The rank of our first GPU in a communicator.
+  struct Place {
+    int first = 0;
+    int world = 2;
+  };
+  // Until all have gathered, or one has failed, or `other` says that it has; null: there is no other node.
+  std::expected<GpuGathered, GatherFailure> gather(const std::string& id, Place place, const Deadline& deadline,
+                                                   OtherNode* other);
+  std::expected<std::string, GatherFailure> make_id(const Deadline& deadline);
+  // Starts those probes again that were ended in an earlier test.
+  std::expected<void, GatherFailure> revive(const Deadline& deadline);
   bool open(GpuLook& out);
   void look_at_facts(GpuLook& out);
   void compute(GpuLook& out);

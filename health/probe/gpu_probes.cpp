@@ -62,28 +62,49 @@ ProbeImage::~ProbeImage() {
   if (!file_.empty()) unlink(file_.c_str());
 }
 
+Attempt<GpuProbes::Probe> GpuProbes::start_one(const ProbeImage& image, std::span<const std::string> environment) {
+  const process::SpawnContext context{.inherited = process::InheritedState::capture()};
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return std::unexpected(errno_text(errno));
+  UniqueFd ours(ends[0]);
+  const UniqueFd its(ends[1]);
+  fcntl(ours.get(), F_SETFL, O_NONBLOCK);
+  const auto pid = process::spawn({.path = image.path(),
+                                   .arguments = {"elastic-gpu-probe"},
+                                   .environment = environment,
+                                   .variables = {},
+                                   .standard_output = its.get()},
+                                  context);
+  if (!pid) return std::unexpected(pid.error().text());
+  return Probe{.pid = *pid, .channel = std::move(ours)};
+}
+
 Attempt<GpuProbes> GpuProbes::start(int count, const ProbeImage& image, std::span<const std::string> environment) {
   GpuProbes started;
-  const process::SpawnContext context{.inherited = process::InheritedState::capture()};
   for (int i = 0; i < count; ++i) {
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return std::unexpected(errno_text(errno));
-    UniqueFd ours(ends[0]);
-    const UniqueFd its(ends[1]);
-    fcntl(ours.get(), F_SETFL, O_NONBLOCK);
-    const auto pid = process::spawn({.path = image.path(),
-                                     .arguments = {"elastic-gpu-probe"},
-                                     .environment = environment,
-                                     .variables = {},
-                                     .standard_output = its.get()},
-                                    context);
-    if (!pid) return std::unexpected(pid.error().text());
-    started.probes_.push_back({.pid = *pid, .channel = std::move(ours)});
+    auto one = start_one(image, environment);
+    if (!one) return std::unexpected(one.error());
+    started.probes_.push_back(std::move(*one));
   }
   return started;
 }
 
+Attempt<std::vector<std::size_t>> GpuProbes::restart(const ProbeImage& image, std::span<const std::string> environment) {
+  std::vector<std::size_t> restarted;
+  for (std::size_t i = 0; i < probes_.size(); ++i) {
+    if (probes_[i].pid != 0) continue;
+    auto one = start_one(image, environment);
+    if (!one) return std::unexpected(one.error());
+    probes_[i] = std::move(*one);
+    restarted.push_back(i);
+  }
+  return restarted;
+}
+
 GpuProbes::~GpuProbes() {
+  for (const Probe& probe : probes_) {
+    if (probe.pid != 0) kill(probe.pid, SIGKILL);
+  }
   for (Probe& probe : probes_) end(probe, "");
 }
 
@@ -100,66 +121,111 @@ void GpuProbes::end(Probe& probe, std::string why) {
   probe.pid = 0;
 }
 
-std::vector<Attempt<std::string>> GpuProbes::ask(const std::vector<std::string>& lines, const Deadline& deadline) {
-  std::vector<std::optional<Attempt<std::string>>> answers(probes_.size());
-  std::vector<std::string> unsent(probes_.size());
-  const auto give_up = [&](std::size_t i, std::string why) {
-    end(probes_[i], std::move(why));
-    answers[i] = std::unexpected(probes_[i].why_gone);
-  };
-  for (std::size_t i = 0; i < probes_.size(); ++i) {
-    if (lines[i].empty()) {
-      answers[i] = std::unexpected("it was not asked");
-    } else if (!probes_[i].channel) {
-      answers[i] = std::unexpected(probes_[i].why_gone);
-    } else {
-      unsent[i] = lines[i] + "\n";
+// One request to all: what is not sent yet, and what has come.
+class GpuProbes::Asking {
+ public:
+  Asking(GpuProbes& all, const std::vector<std::string>& lines, Patience* patience)
+      : all_(all), patience_(patience), unsent_(all.probes_.size()), answers_(all.probes_.size()) {
+    for (std::size_t i = 0; i < answers_.size(); ++i) {
+      if (lines[i].empty()) answers_[i] = std::unexpected("it was not asked");
+      else if (!probe(i).channel) settle(i, std::unexpected(probe(i).why_gone));
+      else unsent_[i] = lines[i] + "\n";
     }
   }
-  const auto send_more = [&](std::size_t i) {
-    const ssize_t sent = send(probes_[i].channel.get(), unsent[i].data(), unsent[i].size(), MSG_NOSIGNAL);
-    if (sent > 0) unsent[i].erase(0, static_cast<std::size_t>(sent));
+
+  bool is_done() const {
+    return std::ranges::all_of(answers_, [](const auto& answer) { return answer.has_value(); });
+  }
+  bool is_over() const { return is_over_; }
+
+  void wait(int limit_ms) {
+    std::vector<pollfd> polled;
+    std::vector<std::size_t> of;
+    for (std::size_t i = 0; i < answers_.size(); ++i) {
+      if (answers_[i]) continue;
+      const short events = static_cast<short>(unsent_[i].empty() ? POLLIN : POLLIN | POLLOUT);
+      polled.push_back({probe(i).channel.get(), events, 0});
+      of.push_back(i);
+    }
+    // Negative descriptors are passed over.
+    polled.push_back({patience_ == nullptr ? -1 : patience_->descriptor(), POLLIN, 0});
+    if (poll(polled.data(), polled.size(), limit_ms) <= 0) return;
+    for (std::size_t k = 0; k < of.size(); ++k) {
+      const std::size_t i = of[k];
+      if (polled[k].revents & POLLOUT) send_more(i);
+      if (!answers_[i] && (polled[k].revents & ~POLLOUT) != 0) receive_more(i);
+    }
+    if (polled.back().revents != 0 && patience_->is_over_by_descriptor()) is_over_ = true;
+  }
+
+  void give_up_all(const std::string& why) {
+    // All at once, and only then one after the other is waited for: a driver may take its time for each.
+    for (std::size_t i = 0; i < answers_.size(); ++i) {
+      if (!answers_[i]) kill(probe(i).pid, SIGKILL);
+    }
+    for (std::size_t i = 0; i < answers_.size(); ++i) {
+      if (!answers_[i]) give_up(i, why);
+    }
+  }
+
+  std::vector<Attempt<std::string>> answers() && {
+    std::vector<Attempt<std::string>> out;
+    for (auto& answer : answers_) out.push_back(std::move(*answer));
+    return out;
+  }
+
+ private:
+  Probe& probe(std::size_t i) { return all_.probes_[i]; }
+
+  void settle(std::size_t i, Attempt<std::string> answer) {
+    answers_[i] = std::move(answer);
+    if (patience_ != nullptr && patience_->is_over_by_answer(i, *answers_[i])) is_over_ = true;
+  }
+
+  void give_up(std::size_t i, std::string why) {
+    all_.end(probe(i), std::move(why));
+    settle(i, std::unexpected(probe(i).why_gone));
+  }
+
+  void send_more(std::size_t i) {
+    const ssize_t sent = send(probe(i).channel.get(), unsent_[i].data(), unsent_[i].size(), MSG_NOSIGNAL);
+    if (sent > 0) unsent_[i].erase(0, static_cast<std::size_t>(sent));
     if (sent < 0 && errno != EAGAIN && errno != EINTR) give_up(i, "its probe takes no orders");
-  };
-  const auto receive_more = [&](std::size_t i) {
+  }
+
+  void receive_more(std::size_t i) {
     char piece[4096];
-    const ssize_t got = recv(probes_[i].channel.get(), piece, sizeof piece, 0);
+    const ssize_t got = recv(probe(i).channel.get(), piece, sizeof piece, 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got <= 0) return give_up(i, "its probe has closed its channel");
-    std::string& unread = probes_[i].unread;
+    std::string& unread = probe(i).unread;
     unread.append(piece, static_cast<std::size_t>(got));
     const std::size_t end_of_line = unread.find('\n');
     if (end_of_line == std::string::npos) {
       if (unread.size() > kProbeLineBytes) give_up(i, "its probe says too much");
       return;
     }
-    answers[i] = unread.substr(0, end_of_line);
+    std::string line = unread.substr(0, end_of_line);
     unread.erase(0, end_of_line + 1);
-  };
-  for (;;) {
-    std::vector<pollfd> polled;
-    std::vector<std::size_t> of;
-    for (std::size_t i = 0; i < probes_.size(); ++i) {
-      if (answers[i]) continue;
-      const short events = static_cast<short>(unsent[i].empty() ? POLLIN : POLLIN | POLLOUT);
-      polled.push_back({probes_[i].channel.get(), events, 0});
-      of.push_back(i);
-    }
-    if (polled.empty()) break;
-    if (deadline.has_passed()) {
-      for (const std::size_t i : of) give_up(i, format("its probe did not answer within {}", deadline.span()));
-      break;
-    }
-    if (poll(polled.data(), polled.size(), deadline.left_ms()) <= 0) continue;
-    for (std::size_t k = 0; k < polled.size(); ++k) {
-      const std::size_t i = of[k];
-      if (polled[k].revents & POLLOUT) send_more(i);
-      if (!answers[i] && (polled[k].revents & ~POLLOUT) != 0) receive_more(i);
-    }
+    settle(i, std::move(line));
   }
-  std::vector<Attempt<std::string>> out;
-  for (auto& answer : answers) out.push_back(std::move(*answer));
-  return out;
+
+  GpuProbes& all_;
+  Patience* patience_;
+  std::vector<std::string> unsent_;
+  std::vector<std::optional<Attempt<std::string>>> answers_;
+  bool is_over_ = false;
+};
+
+std::vector<Attempt<std::string>> GpuProbes::ask(const std::vector<std::string>& lines, const Deadline& deadline,
+                                                 Patience* patience) {
+  Asking asking(*this, lines, patience);
+  while (!asking.is_done()) {
+    if (asking.is_over()) asking.give_up_all("its probe was ended, since others had failed");
+    else if (deadline.has_passed()) asking.give_up_all(format("its probe did not answer within {}", deadline.span()));
+    else asking.wait(deadline.left_ms());
+  }
+  return std::move(asking).answers();
 }
 
 }  // namespace elastic::health

@@ -38,6 +38,18 @@ class ProbeImage {
   std::string file_;  // to be removed; empty: none
 };
 
+// What may end the wait for answers before all have come.
+class Patience {
+ public:
+  virtual ~Patience() = default;
+  // Something else that is watched; negative: nothing.
+  virtual int descriptor() const { return -1; }
+  // It can be read from. Whether nobody is waited for any more.
+  virtual bool is_over_by_descriptor() { return false; }
+  // An answer has come, or will not come. The same.
+  virtual bool is_over_by_answer(std::size_t probe, const Attempt<std::string>& answer) = 0;
+};
+
 class GpuProbes {
  public:
   // Starts `count` probes with this environment. Fails where the program cannot be executed at all.
@@ -49,8 +61,12 @@ class GpuProbes {
 
   int size() const { return static_cast<int>(probes_.size()); }
   // Writes each probe its line (empty: none is asked) and gathers their answers, a line each, by index. Who has not
-  // answered by the deadline is killed; the reason of a failure is a clause: "its probe was killed by SIGSEGV".
-  std::vector<Attempt<std::string>> ask(const std::vector<std::string>& lines, const Deadline& deadline);
+  // answered by the deadline, or when patience is over, is killed; the reason of a failure is a clause: "its probe was
+  // killed by SIGSEGV". `patience` hears of each answer once; null: there is the deadline alone.
+  std::vector<Attempt<std::string>> ask(const std::vector<std::string>& lines, const Deadline& deadline,
+                                        Patience* patience = nullptr);
+  // Starts those again that have ended, as they were started at first: which these are. `image` is that of start().
+  Attempt<std::vector<std::size_t>> restart(const ProbeImage& image, std::span<const std::string> environment);
 
  private:
   struct Probe {
@@ -59,8 +75,10 @@ class GpuProbes {
     std::string unread = {};
     std::string why_gone = {};
   };
+  class Asking;
 
   GpuProbes() = default;
+  static Attempt<Probe> start_one(const ProbeImage& image, std::span<const std::string> environment);
   void end(Probe& probe, std::string why);
 
   std::vector<Probe> probes_;

@@ -36,6 +36,16 @@ bool Lines::write(const std::string& line, const Deadline* deadline) {
   return true;
 }
 
+bool Lines::has_news() {
+  for (;;) {
+    if (unread_.find('\n') != std::string::npos || unread_.size() > most_bytes_) return true;
+    char bytes[4096];
+    const ssize_t got = recv(socket_, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (got > 0) unread_.append(bytes, static_cast<std::size_t>(got));
+    else if (got == 0 || errno != EINTR) return got == 0 || errno != EAGAIN;
+  }
+}
+
 std::optional<std::string> Lines::read(const Deadline* deadline) {
   for (;;) {
     const std::size_t end = unread_.find('\n');

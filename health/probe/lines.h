@@ -18,6 +18,9 @@ class Lines {
   // what has happened.
   bool write(const std::string& line, const Deadline* deadline = nullptr);
   std::optional<std::string> read(const Deadline* deadline = nullptr);
+  // Takes what has come, without waiting: whether read() will not wait either, for there is a line, or none will come.
+  bool has_news();
+  int socket() const { return socket_; }
   const std::string& why() const { return why_; }  // as a clause
   // Whether it is that the other end has gone.
   bool is_closed() const { return is_closed_; }

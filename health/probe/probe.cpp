@@ -32,6 +32,7 @@ void add(SelfResult& self, GpuLook look) {
                              .remedy = "the exchange over TCP takes the place of NCCL's"});
   }
   if (!look.unfit.empty() && self.unfit.empty()) self.unfit = std::move(look.unfit);
+  self.gpu_failure = std::move(look.failure);
   self.gpu = std::move(look.versions);
   self.gpu_figures = look.figures;
   for (Finding& finding : look.findings) self.findings.push_back(std::move(finding));
@@ -94,11 +95,14 @@ Attempt<PairResult> meet(Means& means, int rank, const PairOrder& order, const P
       .with = order.with, .ms = figures->ms, .latency_us = figures->latency_us, .clock_ms = figures->clock_ms};
   if (order.gpus == 0) return result;
   const auto gpus = means.gpus.meet(connection->get(), rank < order.with, order.gpus, Deadline(settings.gpu.gather_ms));
-  if (!gpus) return std::unexpected(gpus.error());
+  if (!gpus) {
+    result.gpu_failure = gpus.error();
+    return result;
+  }
   result.gpu_ms = gpus->ms;
   result.gpu_ranks = gpus->ranks;
   result.gpu_bytes = settings.gpu.gather_bytes;
-  result.latency_us = gpus->latency_us;
+  result.gpu_latency_us = gpus->latency_us;
   return result;
 }
 

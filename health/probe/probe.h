@@ -10,7 +10,7 @@
 #include "health/probe/ring.h"
 #include "health/words/words.h"
 
-// The process that checks one host before training, without a GPU: it measures the host itself, then meets the probes
+// The process that checks one host before training, its GPUs by processes of theirs: it measures the host, then meets the probes
 // of other hosts in tests of two, and all of them in a ring.
 namespace elastic::health {
 

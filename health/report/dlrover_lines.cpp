@@ -75,6 +75,9 @@ std::vector<std::string> dlrover_lines(const HealthReport& report) {
   int rounds = 1;
   for (const PairHealth& pair : report.pairs) rounds = std::max(rounds, pair.stage);
   std::vector<std::string> lines;
+  for (const NodeHealth& node : report.nodes) {
+    if (std::ranges::find(node.findings, "gpu-memory", &Finding::name) != node.findings.end()) lines.push_back(kGpuCheckFailedLine);
+  }
   for (int round = 1; round <= rounds; ++round) {
     lines.push_back(status_line(report, round));
     lines.push_back(elapsed_line(report, round));

@@ -24,7 +24,11 @@ std::string elapsed_line(const HealthReport& report, int round);
 // undetermined; DLRover names those as well.
 std::string verdict_line(const HealthReport& report);
 
-// The three above, both of the first for each round.
+// "The node's GPU basic check failed.": DLRover's agent writes it where 30 % or more of a GPU's memory are in use before
+// the first check, and ends; once for each such node.
+inline constexpr const char* kGpuCheckFailedLine = "The node's GPU basic check failed.";
+
+// All of them: what GPUs have in use, both of the first for each round, and the verdict.
 std::vector<std::string> dlrover_lines(const HealthReport& report);
 
 // "AllGather Perf: world size = 2, algobw=7.81 GB/s, busbw=3.91 GB/s.": DLRover's figures, which are GiB/s and count

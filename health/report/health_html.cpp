@@ -100,23 +100,51 @@ std::string tiles(const HealthReport& report) {
     if (count > 0 || standing != Standing::kUndetermined) tile(format("{}", count), standing_name(standing));
   }
   tile(format("{}", report.bad_links.size() + report.slow_links.size()), "bad or slow links");
-  if (const auto busbw = median_busbw_gbps(report)) tile(figure_text(busbw) + " GB/s", "busbw, median");
+  const auto busbw_tile = [&](Way way, std::string_view what) {
+    if (const auto busbw = median_busbw_gbps(report, way)) tile(figure_text(busbw) + " GB/s", what);
+  };
+  busbw_tile(Way::kTcp, has_gpus(report) ? "busbw over TCP, median" : "busbw, median");
+  busbw_tile(Way::kNccl, "busbw over NCCL, median");
   return out + "</div>\n";
 }
 
-std::string nodes_rows(const HealthReport& report, std::span<const NodeHealth* const> nodes,
-                       const std::vector<NodeExchanges>& exchanges) {
+// By rank, over each way.
+struct Exchanges {
+  std::vector<NodeExchanges> tcp;
+  std::vector<NodeExchanges> nccl;
+};
+
+std::string number_header(std::string_view name) { return format("<th class=\"number\">{}</th>", name); }
+
+std::string gpu_headers() {
+  std::string out;
+  for (const char* name : {"GPU TFLOP/s", "GPU memory GB/s", "to GPU GB/s", "from GPU GB/s", "NCCL busbw GB/s", "NCCL latency us"}) {
+    out += number_header(name);
+  }
+  return out;
+}
+
+std::string gpu_cells(const NodeHealth& node, const NodeExchanges& gathers) {
+  const GpuFigures gpu = node.gpu_figures.value_or(GpuFigures{});
+  return figure_cell(gpu.tflops) + figure_cell(gpu.memory_gbps) + figure_cell(gpu.host_to_device_gbps) +
+         figure_cell(gpu.device_to_host_gbps) + figure_cell(gathers.best_busbw_gbps) + figure_cell(gathers.latency_us);
+}
+
+std::string nodes_rows(const HealthReport& report, std::span<const NodeHealth* const> nodes, const Exchanges& exchanges) {
+  const bool with_gpus = has_gpus(report);
   std::string out =
       "<table>\n<tr><th>node</th><th class=\"number\">workers</th><th class=\"number\">compute ms</th>"
       "<th class=\"number\">memory GB/s</th><th class=\"number\">best busbw GB/s</th>"
-      "<th class=\"number\">worst busbw GB/s</th><th class=\"number\">latency us</th><th>verdict</th>"
-      "<th class=\"why\">why</th></tr>\n";
+      "<th class=\"number\">worst busbw GB/s</th><th class=\"number\">latency us</th>";
+  if (with_gpus) out += gpu_headers();
+  out += "<th>verdict</th><th class=\"why\">why</th></tr>\n";
   for (const NodeHealth* node : nodes) {
-    const NodeExchanges& figures = exchanges[static_cast<std::size_t>(node->rank)];
+    const NodeExchanges& figures = exchanges.tcp[static_cast<std::size_t>(node->rank)];
     const char* standing = standing_name(standing_of(*node));
     out += "<tr>" + cell("node", rank_name(report, node->rank)) + cell("number", format("{}", node->local_world_size));
     out += figure_cell(node->compute_ms) + figure_cell(node->memory_gbps) + figure_cell(figures.best_busbw_gbps);
     out += figure_cell(figures.worst_busbw_gbps) + figure_cell(figures.latency_us);
+    if (with_gpus) out += gpu_cells(*node, exchanges.nccl[static_cast<std::size_t>(node->rank)]);
     out += cell("", format("<span class=\"verdict {}\">{}</span>", standing, standing));
     out += cell("", html_text(why_text(*node))) + "</tr>\n";
   }
@@ -125,7 +153,7 @@ std::string nodes_rows(const HealthReport& report, std::span<const NodeHealth* c
 
 // Those that are fit are folded where they are many, so that the map is not far down.
 std::string nodes_table(const HealthReport& report) {
-  const std::vector<NodeExchanges> exchanges = exchanges_of_nodes(report);
+  const Exchanges exchanges{exchanges_of_nodes(report, Way::kTcp), exchanges_of_nodes(report, Way::kNccl)};
   const std::vector<const NodeHealth*> all = worst_first(report);
   const std::span<const NodeHealth* const> nodes(all.data(), std::min(all.size(), kPageNodes));
   const std::size_t not_fit = report.nodes.size() - ranks_of(report, Standing::kFit).size();
@@ -165,12 +193,23 @@ std::vector<int> map_nodes(const HealthReport& report) {
 
 std::string result_text(const HealthReport& report, const PairHealth& pair, const std::optional<double>& usual) {
   if (!pair.passed) return "failed" + (pair.why_not.empty() ? "" : ": " + shown(pair.why_not));
-  const std::optional<double> busbw = busbw_gbps(report, pair);
+  const Way way = judged_way(report);
+  const std::optional<double> busbw = busbw_gbps(report, pair, way);
   std::string out;
   if (busbw) out += format("{} GB/s", figure_text(busbw));
   if (busbw && usual) out += format(" ({:.0f} % of the median)", 100 * *busbw / *usual);
-  out += format("{}{} ms", out.empty() ? "" : ", ", figure_text(pair.ms));
-  if (pair.latency_us) out += format(", latency {} us", figure_text(pair.latency_us));
+  const auto add_rest = [&](Way other) {
+    out += format("{}{} ms", out.empty() ? "" : ", ", figure_text(test_ms(pair, other)));
+    const auto& latency_us = other == Way::kNccl ? pair.gpu_latency_us : pair.latency_us;
+    if (latency_us) out += format(", latency {} us", figure_text(latency_us));
+  };
+  add_rest(way);
+  const Way other = way == Way::kNccl ? Way::kTcp : Way::kNccl;
+  if (const auto beside = pair.gpu_ms ? busbw_gbps(report, pair, other) : std::nullopt) {
+    out += format("; over {} {} GB/s", other == Way::kNccl ? "NCCL" : "TCP", figure_text(beside));
+    add_rest(other);
+  }
+  if (!pair.gpu_why_not.empty()) out += "; over NCCL it failed: " + shown(pair.gpu_why_not);
   if (pair.clock_ms) out += format(", clock of node {} ahead by {} ms", pair.high, figure_text(pair.clock_ms));
   return out;
 }
@@ -189,7 +228,7 @@ Cell cell_of(const HealthReport& report, const std::vector<const PairHealth*>& t
   out.title = html_text(node_text(report, tests.front()->low) + " and " + node_text(report, tests.front()->high));
   for (const PairHealth* test : tests) {
     out.failed = out.failed || !test->passed;
-    const std::optional<double> busbw = busbw_gbps(report, *test);
+    const std::optional<double> busbw = busbw_gbps(report, *test, judged_way(report));
     if (busbw) out.busbw_gbps = std::min(out.busbw_gbps.value_or(*busbw), *busbw);
     out.title += html_text(format("\nstage {}: {}", test->stage, result_text(report, *test, usual)));
   }
@@ -238,7 +277,7 @@ std::string legend() {
 
 std::string heat_map(const HealthReport& report) {
   const std::vector<int> nodes = map_nodes(report);
-  std::string out = "<h2>Exchange between nodes</h2>\n";
+  std::string out = report.by_nccl ? "<h2>All-gather over NCCL between nodes</h2>\n" : "<h2>Exchange between nodes</h2>\n";
   if (nodes.size() < 2) {
     return out + format("<p>{}</p>\n", report.pairs.empty() ? "No two nodes were tested with each other."
                                                             : "No pair of nodes failed or has a node that is not fit.");
@@ -250,7 +289,7 @@ std::string heat_map(const HealthReport& report) {
   }
   Pairs pairs;
   for (const PairHealth& pair : report.pairs) pairs[{pair.low, pair.high}].push_back(&pair);
-  const std::optional<double> usual = median_busbw_gbps(report);
+  const std::optional<double> usual = median_busbw_gbps(report, judged_way(report));
   const int count = static_cast<int>(nodes.size());
   const int side = count <= 12 ? 52 : count <= 24 ? 30 : 14;
   const bool is_small = side < 20;  // names of columns do not fit beside each other
@@ -300,7 +339,7 @@ std::string pairs_table(const HealthReport& report) {
   if (report.pairs.empty()) return {};
   std::string out =
       "<h2>Pairs, worst first</h2>\n<table>\n<tr><th>nodes</th><th class=\"number\">stage</th><th>result</th></tr>\n";
-  const std::optional<double> usual = median_busbw_gbps(report);
+  const std::optional<double> usual = median_busbw_gbps(report, judged_way(report));
   const std::vector<const PairHealth*> pairs = worst_pairs_first(report);
   for (std::size_t i = 0; i < std::min(pairs.size(), kPagePairs); ++i) {
     out += "<tr>" + cell("node", rank_name(report, pairs[i]->low) + " and " + rank_name(report, pairs[i]->high));
@@ -323,6 +362,14 @@ std::string sentences(const HealthReport& report) {
   return out + "</ul>\n" + more(links, kPageLinks, "links");
 }
 
+std::string gpus(const HealthReport& report) {
+  const std::vector<std::string> all = gpu_sentences(report);
+  if (all.empty()) return {};
+  std::string out = "<h2>GPUs</h2>\n<ul>\n";
+  for (std::size_t i = 0; i < std::min(all.size(), kPageLinks); ++i) out += format("<li>{}</li>\n", html_text(all[i]));
+  return out + "</ul>\n" + more(all.size(), kPageLinks, "sets of GPUs");
+}
+
 std::string findings(const HealthReport& report) {
   const std::vector<SharedFinding> all = shared_findings(report);
   if (all.empty()) return {};
@@ -338,6 +385,12 @@ std::string findings(const HealthReport& report) {
   return out + "</table>\n" + more(all.size(), kPageFindings, "findings");
 }
 
+constexpr std::string_view kHowToReadGpus =
+    "<li>Of a node's <b>GPUs</b> each figure is the slowest one's: a product of matrices of bfloat16 by cuBLASLt, bytes read "
+    "and written in a copy on the GPU, copies from and to page-locked memory of the host. <b>NCCL busbw</b>: of an "
+    "all-gather of all GPUs of two nodes, by nccl-tests' formula for so many ranks, the best of the node's tests; "
+    "<b>NCCL latency</b>: of one of 8 bytes of each, the least.</li>\n";
+
 std::string how_to_read(const HealthReport& report) {
   const JudgeSettings& settings = report.settings;
   return format(
@@ -349,9 +402,9 @@ std::string how_to_read(const HealthReport& report) {
       "<li><b>busbw</b>: bytes of one exchange ({3} each way) over its time, 10<sup>9</sup> bytes/s, as nccl-tests "
       "computes it for an all-gather of two ranks. A pair that was tested more than once shows its worst.</li>\n"
       "<li><b>compute</b>: one matrix product. <b>memory</b>: bytes read and written. <b>latency</b>: one byte, one "
-      "way, the least of the node's tests. In the map, hover over a cell for its figures.</li>\n</ul>\n",
+      "way, the least of the node's tests. In the map, hover over a cell for its figures.</li>\n{4}</ul>\n",
       settings.slow_factor, settings.compute_floor_ms, settings.exchange_floor_ms,
-      block_text(report.exchange_bytes));
+      block_text(report.exchange_bytes), has_gpus(report) ? kHowToReadGpus : "");
 }
 
 }  // namespace
@@ -360,7 +413,7 @@ std::string health_page(const HealthReport& report) {
   std::string out = html_beginning("Health of " + html_text(shown(report.job)), kStyle);
   out += "<h1>Check before training</h1>\n";
   out += headline(report) + tiles(report) + sentences(report) + nodes_table(report) + heat_map(report);
-  out += pairs_table(report) + findings(report) + how_to_read(report);
+  out += pairs_table(report) + gpus(report) + findings(report) + how_to_read(report);
   out += html_end();
   return out;
 }

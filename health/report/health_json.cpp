@@ -21,11 +21,12 @@ Json json_of(const Finding& finding) {
   json.set("what", finding.what);
   json.set("where", finding.where);
   json.set("remedy", finding.remedy);
+  json.set("name", finding.name);
   return json;
 }
 
 // What a node has of GPUs, and what they have done; null where they were not tested.
-Json gpu_json(const NodeHealth& node) {
+Json gpu_json(const NodeHealth& node, const NodeExchanges& gathers) {
   if (!node.gpu && !node.gpu_figures) return Json();
   const GpuVersions versions = node.gpu.value_or(GpuVersions{});
   const GpuFigures figures = node.gpu_figures.value_or(GpuFigures{});
@@ -44,10 +45,13 @@ Json gpu_json(const NodeHealth& node) {
   json.set("host_to_device_gbps", json_of(figures.host_to_device_gbps));
   json.set("device_to_host_gbps", json_of(figures.device_to_host_gbps));
   json.set("node_ms", json_of(figures.node_ms));
+  json.set("best_busbw_gbps", json_of(gathers.best_busbw_gbps));
+  json.set("worst_busbw_gbps", json_of(gathers.worst_busbw_gbps));
+  json.set("latency_us", json_of(gathers.latency_us));
   return json;
 }
 
-Json json_of(const NodeHealth& node, const NodeExchanges& exchanges) {
+Json json_of(const NodeHealth& node, const NodeExchanges& exchanges, const NodeExchanges& gathers) {
   Json json = Json::object();
   json.set("rank", node.rank);
   json.set("name", node.name);
@@ -63,7 +67,7 @@ Json json_of(const NodeHealth& node, const NodeExchanges& exchanges) {
   json.set("best_busbw_gbps", json_of(exchanges.best_busbw_gbps));
   json.set("worst_busbw_gbps", json_of(exchanges.worst_busbw_gbps));
   json.set("latency_us", json_of(exchanges.latency_us));
-  json.set("gpu", gpu_json(node));
+  json.set("gpu", gpu_json(node, gathers));
   Json findings = Json::array();
   for (const Finding& finding : node.findings) findings.push(json_of(finding));
   json.set("findings", std::move(findings));
@@ -77,12 +81,15 @@ Json json_of(const HealthReport& report, const PairHealth& pair) {
   json.set("stage", pair.stage);
   json.set("passed", pair.passed);
   json.set("ms", pair.passed ? Json(pair.ms) : Json());
-  json.set("busbw_gbps", json_of(busbw_gbps(report, pair)));
+  json.set("busbw_gbps", json_of(busbw_gbps(report, pair, Way::kTcp)));
   json.set("latency_us", json_of(pair.latency_us));
   json.set("clock_ms", json_of(pair.clock_ms));
   json.set("gpu_ms", json_of(pair.gpu_ms));
   json.set("gpu_ranks", pair.gpu_ranks);
   json.set("gpu_bytes", pair.gpu_bytes);
+  json.set("gpu_busbw_gbps", json_of(busbw_gbps(report, pair, Way::kNccl)));
+  json.set("gpu_latency_us", json_of(pair.gpu_latency_us));
+  json.set("gpu_why_not", pair.gpu_why_not);
   json.set("why_not", pair.why_not);
   return json;
 }
@@ -137,12 +144,15 @@ std::string health_json(const HealthReport& report) {
   out.set("faulty", json_of(ranks_of(report, Standing::kFaulty)));
   out.set("undetermined", json_of(ranks_of(report, Standing::kUndetermined)));
   out.set("exchange_bytes", report.exchange_bytes > 0 ? Json(report.exchange_bytes) : Json());
-  out.set("median_busbw_gbps", json_of(median_busbw_gbps(report)));
+  out.set("median_busbw_gbps", json_of(median_busbw_gbps(report, Way::kTcp)));
+  out.set("median_gpu_busbw_gbps", json_of(median_busbw_gbps(report, Way::kNccl)));
+  out.set("judged_by", report.by_nccl ? "nccl" : "tcp");
   out.set("all_gather", all_gather_json(report));
   out.set("settings", json_of(report.settings));
-  const std::vector<NodeExchanges> exchanges = exchanges_of_nodes(report);
+  const std::vector<NodeExchanges> exchanges = exchanges_of_nodes(report, Way::kTcp);
+  const std::vector<NodeExchanges> gathers = exchanges_of_nodes(report, Way::kNccl);
   Json nodes = Json::array();
-  for (std::size_t i = 0; i < report.nodes.size(); ++i) nodes.push(json_of(report.nodes[i], exchanges[i]));
+  for (std::size_t i = 0; i < report.nodes.size(); ++i) nodes.push(json_of(report.nodes[i], exchanges[i], gathers[i]));
   out.set("nodes", std::move(nodes));
   Json pairs = Json::array();
   for (const PairHealth& pair : report.pairs) pairs.push(json_of(report, pair));

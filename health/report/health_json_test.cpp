@@ -42,14 +42,15 @@ TEST_CASE("health.json is read back with every member of the schema") {
   const Json json = parsed(report);
   CHECK(members_of(&json) ==
         "schema job round wall_ms phase_ms summary fit slow faulty undetermined exchange_bytes median_busbw_gbps "
-        "all_gather settings nodes pairs bad_links slow_links");
+        "median_gpu_busbw_gbps judged_by all_gather settings nodes pairs bad_links slow_links");
   CHECK(members_of(json.find("settings")) == "slow_factor compute_floor_ms exchange_floor_ms");
   CHECK(members_of(element(json, "nodes", 0)) ==
         "rank name local_world_size verdict why slow_in_compute slow_in_exchange left_out compute_ms memory_gbps "
         "exchange_ms best_busbw_gbps worst_busbw_gbps latency_us gpu findings");
-  CHECK(members_of(element(*element(json, "nodes", 0), "findings", 0)) == "severity what where remedy");
+  CHECK(members_of(element(*element(json, "nodes", 0), "findings", 0)) == "severity what where remedy name");
   CHECK(members_of(element(json, "pairs", 0)) ==
-        "low high stage passed ms busbw_gbps latency_us clock_ms gpu_ms gpu_ranks gpu_bytes why_not");
+        "low high stage passed ms busbw_gbps latency_us clock_ms gpu_ms gpu_ranks gpu_bytes gpu_busbw_gbps "
+        "gpu_latency_us gpu_why_not why_not");
   CHECK(members_of(element(json, "bad_links", 0)) == "low high ms");
   CHECK(members_of(element(json, "slow_links", 0)) == "low high ms");
   CHECK(members_of(json.find("all_gather")) == "world bytes ms algobw_gbps busbw_gbps why_not");
@@ -93,4 +94,15 @@ TEST_CASE("health.json is JSON whatever bytes a node's name has") {
   report.job = report.nodes[0].name = report.nodes[0].verdict.why = "\"\\\n\x1b[2J\xff";
   const Json json = parsed(report);
   CHECK(*element(json, "nodes", 0)->find("name")->as_string() == "\"\\\n\x1b[2J\xef\xbf\xbd");
+}
+
+TEST_CASE("health.json has what GPUs did apart from what was done over TCP") {
+  const Json json = parsed(example_gpu_report());
+  CHECK(*json.find("judged_by")->as_string() == "nccl");
+  CHECK(json.find("median_gpu_busbw_gbps")->as_number() == doctest::Approx(402.653184));
+  const Json* gpu = element(json, "nodes", 0)->find("gpu");
+  CHECK(gpu->find("best_busbw_gbps")->as_number() == doctest::Approx(402.653184));
+  CHECK(gpu->find("latency_us")->as_number() == 20.5);
+  CHECK(element(json, "nodes", 0)->find("latency_us")->as_number() == 39.0);
+  CHECK(*parsed(example_report()).find("judged_by")->as_string() == "tcp");
 }

@@ -67,7 +67,7 @@ std::string why_failed(const HealthReport& report, const PairTest& link) {
 std::optional<double> median_exchange_ms(const HealthReport& report) {
   std::vector<double> passed;
   for (const PairHealth& pair : report.pairs) {
-    if (pair.passed) passed.push_back(pair.ms);
+    if (const auto ms = test_ms(pair, judged_way(report))) passed.push_back(*ms);
   }
   return median(std::move(passed));
 }
@@ -108,18 +108,25 @@ std::vector<const NodeHealth*> worst_first(const HealthReport& report) {
   return nodes;
 }
 
-std::optional<double> busbw_gbps(const HealthReport& report, const PairHealth& pair) {
-  if (pair.passed && pair.gpu_ms && *pair.gpu_ms > 0) {
-    return static_cast<double>(pair.gpu_bytes) * (pair.gpu_ranks - 1) / *pair.gpu_ms / 1e6;
-  }
-  if (!pair.passed || pair.ms <= 0 || report.exchange_bytes == 0) return {};
-  return static_cast<double>(report.exchange_bytes) / pair.ms / 1e6;
+Way judged_way(const HealthReport& report) { return report.by_nccl ? Way::kNccl : Way::kTcp; }
+
+std::optional<double> test_ms(const PairHealth& pair, Way way) {
+  if (!pair.passed) return {};
+  return way == Way::kNccl ? pair.gpu_ms : pair.ms;
 }
 
-std::optional<double> median_busbw_gbps(const HealthReport& report) {
+std::optional<double> busbw_gbps(const HealthReport& report, const PairHealth& pair, Way way) {
+  const auto ms = test_ms(pair, way);
+  const double bytes = way == Way::kNccl ? static_cast<double>(pair.gpu_bytes) * (pair.gpu_ranks - 1)
+                                         : static_cast<double>(report.exchange_bytes);
+  if (!ms || *ms <= 0 || bytes <= 0) return {};
+  return bytes / *ms / 1e6;
+}
+
+std::optional<double> median_busbw_gbps(const HealthReport& report, Way way) {
   std::vector<double> all;
   for (const PairHealth& pair : report.pairs) {
-    if (const auto busbw = busbw_gbps(report, pair)) all.push_back(*busbw);
+    if (const auto busbw = busbw_gbps(report, pair, way)) all.push_back(*busbw);
   }
   return median(std::move(all));
 }
@@ -131,16 +138,16 @@ std::optional<AllGatherRate> all_gather_rate(const HealthReport& report) {
   return AllGatherRate{.algobw_gbps = sent_gbps * gather->nodes, .busbw_gbps = sent_gbps * (gather->nodes - 1)};
 }
 
-std::vector<NodeExchanges> exchanges_of_nodes(const HealthReport& report) {
+std::vector<NodeExchanges> exchanges_of_nodes(const HealthReport& report, Way way) {
   std::vector<NodeExchanges> out(report.nodes.size());
   for (const PairHealth& pair : report.pairs) {
     if (!pair.passed) continue;
-    const std::optional<double> busbw = busbw_gbps(report, pair);
+    const std::optional<double> busbw = busbw_gbps(report, pair, way);
     for (const int rank : {pair.low, pair.high}) {
       NodeExchanges& node = out.at(static_cast<std::size_t>(node_of(report, rank).rank));
       node.best_busbw_gbps = larger(node.best_busbw_gbps, busbw);
       node.worst_busbw_gbps = smaller(node.worst_busbw_gbps, busbw);
-      node.latency_us = smaller(node.latency_us, pair.latency_us);
+      node.latency_us = smaller(node.latency_us, way == Way::kNccl ? pair.gpu_latency_us : pair.latency_us);
     }
   }
   return out;
@@ -149,8 +156,9 @@ std::vector<NodeExchanges> exchanges_of_nodes(const HealthReport& report) {
 std::vector<const PairHealth*> worst_pairs_first(const HealthReport& report) {
   std::vector<const PairHealth*> pairs;
   for (const PairHealth& pair : report.pairs) pairs.push_back(&pair);
-  std::ranges::stable_sort(pairs, {}, [](const PairHealth* pair) {
-    return std::pair(pair->passed, pair->passed ? -pair->ms : 0);
+  const Way way = judged_way(report);
+  std::ranges::stable_sort(pairs, {}, [way](const PairHealth* pair) {
+    return std::pair(pair->passed, -test_ms(*pair, way).value_or(0));
   });
   return pairs;
 }
@@ -207,6 +215,32 @@ std::optional<double> took_ms(const HealthReport& report) {
   return std::accumulate(report.phase_ms.begin(), report.phase_ms.end(), 0.0);
 }
 
+bool has_gpus(const HealthReport& report) {
+  return std::ranges::any_of(report.nodes, [](const NodeHealth& node) { return node.gpu || node.gpu_figures; });
+}
+
+std::vector<std::string> gpu_sentences(const HealthReport& report) {
+  std::vector<std::pair<std::string, std::vector<int>>> all;  // in the order of the first node of each
+  std::map<std::string, std::size_t> places;
+  for (const NodeHealth& node : report.nodes) {
+    if (!node.gpu) continue;
+    const GpuVersions& gpu = *node.gpu;
+    std::string text = format("{} x {}", gpu.gpus, gpu.model.empty() ? "GPU" : shown(gpu.model, kNameBytes));
+    if (!gpu.driver.empty()) text += format(", driver {}", shown(gpu.driver, kNameBytes));
+    for (const auto& [name, version, path] : {std::tuple("NCCL", &gpu.nccl, &gpu.nccl_path),
+                                              std::tuple("cuBLASLt", &gpu.cublaslt, &gpu.cublaslt_path)}) {
+      text += version->empty() && path->empty() ? format(", no {}", name)
+                                                : format(", {} {} ({})", name, shown(*version, kNameBytes), shown(*path));
+    }
+    const auto [place, is_new] = places.try_emplace(text, all.size());
+    if (is_new) all.emplace_back(text, std::vector<int>());
+    all[place->second].second.push_back(node.rank);
+  }
+  std::vector<std::string> out;
+  for (const auto& [text, nodes] : all) out.push_back(format("{}: {}", nodes_text(nodes), text));
+  return out;
+}
+
 std::string sentence(const HealthReport& report) {
   const std::size_t nodes = report.nodes.size();
   const std::optional<double> took = took_ms(report);
@@ -247,10 +281,10 @@ std::vector<std::string> link_sentences(const HealthReport& report) {
   }
   const std::optional<double> usual = median_exchange_ms(report);
   for (const PairTest& link : report.slow_links) {
-    out.push_back(format("the link between {} and {} is slow: their exchange took {} ms, usual are {}; look at the "
+    out.push_back(format("the link between {} and {} is slow: their {} took {} ms, usual are {}; look at the "
                          "cables and switches between them, and at what else is sent there",
-                         node_text(report, link.low), node_text(report, link.high), figure_text(link.time_ms),
-                         figure_text(usual)));
+                         node_text(report, link.low), node_text(report, link.high), report.settings.exchange,
+                         figure_text(link.time_ms), figure_text(usual)));
   }
   return out;
 }

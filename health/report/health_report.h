@@ -33,12 +33,14 @@ struct PairHealth {
   int high = 0;
   int stage = 1;  // 1 to 3
   bool passed = false;
-  double ms = 0;                          // of one exchange; only if it passed
-  std::optional<double> latency_us = {};  // of one byte, one way
+  double ms = 0;                          // of one exchange over TCP; only if it passed
+  std::optional<double> latency_us = {};  // of one byte over TCP, one way
   std::optional<double> clock_ms = {};    // how far the wall clock of `high` is ahead of that of `low`
   std::optional<double> gpu_ms = {};      // of an all-gather over NCCL; none: there was none
   int gpu_ranks = 0;                      // GPUs in it
   std::int64_t gpu_bytes = 0;             // of each
+  std::optional<double> gpu_latency_us = {};  // of an all-gather of a few bytes
+  std::string gpu_why_not = {};           // as a clause, if it failed; the test may have passed by what it has over TCP
   std::string why_not = {};               // as a clause, if it failed
 };
 
@@ -61,8 +63,13 @@ struct HealthReport {
   std::vector<PairTest> bad_links = {};    // as Judgement has them
   std::vector<PairTest> slow_links = {};
   std::optional<AllGather> all_gather = {};  // none: nobody has asked for it, or fewer than two nodes are fit
+  bool by_nccl = false;  // nodes were judged by NCCL's times: all pairs that passed have gathered over it
   JudgeSettings settings = {};
 };
+
+// Over what two nodes were tested.
+enum class Way { kTcp, kNccl };
+Way judged_way(const HealthReport& report);
 
 // What a node is in the end, worst first.
 enum class Standing { kFaulty, kUndetermined, kSlow, kFit };
@@ -73,12 +80,14 @@ std::vector<int> ranks_of(const HealthReport& report, Standing standing);
 // All nodes, worst first, then by rank. They belong to the report.
 std::vector<const NodeHealth*> worst_first(const HealthReport& report);
 
-// Bytes in 10^9/s on the way between two nodes, as nccl-tests computes busbw for an all-gather of n = 2 ranks: with S
-// bytes each, algobw = 2 * S / t and busbw = algobw * (n - 1) / n, which is S / t. Nothing for a test that failed, or
-// took no time.
-std::optional<double> busbw_gbps(const HealthReport& report, const PairHealth& pair);
+// The time of a test, in ms. Nothing for one that failed, or was not made over this.
+std::optional<double> test_ms(const PairHealth& pair, Way way);
+// Bytes in 10^9/s on the way between two nodes, as nccl-tests computes busbw for an all-gather of n ranks: with S bytes
+// each, algobw = n * S / t and busbw = algobw * (n - 1) / n, which is (n - 1) * S / t. Over TCP n is 2, over NCCL the GPUs
+// of both nodes. Nothing for a test that failed, or took no time, or was not made over this.
+std::optional<double> busbw_gbps(const HealthReport& report, const PairHealth& pair, Way way);
 // Of all passed tests the middle one.
-std::optional<double> median_busbw_gbps(const HealthReport& report);
+std::optional<double> median_busbw_gbps(const HealthReport& report, Way way);
 
 // The all-gather in 10^9 bytes/s as nccl-tests has it: of n nodes with S bytes each algobw = n * S / t, and busbw =
 // algobw * (n - 1) / n. Nothing where none was measured.
@@ -94,9 +103,9 @@ struct NodeExchanges {
   std::optional<double> worst_busbw_gbps = {};
   std::optional<double> latency_us = {};  // the least
 };
-std::vector<NodeExchanges> exchanges_of_nodes(const HealthReport& report);  // by rank
+std::vector<NodeExchanges> exchanges_of_nodes(const HealthReport& report, Way way);  // by rank
 
-// The tests, worst first: those that failed, then by busbw. They belong to the report.
+// The tests, worst first: those that failed, then by the time that was judged. They belong to the report.
 std::vector<const PairHealth*> worst_pairs_first(const HealthReport& report);
 
 // A finding and all nodes that have it, the most severe first, then by node.
@@ -120,6 +129,12 @@ std::string figure_text(const std::optional<double>& value);
 std::string why_text(const NodeHealth& node);
 // How long the check took, in ms; nothing if nobody knows.
 std::optional<double> took_ms(const HealthReport& report);
+
+// Whether some node has tested its GPUs.
+bool has_gpus(const HealthReport& report);
+// Which libraries GPUs were tested with: "nodes 0-7: 8 x NVIDIA H100, driver 580.65.06, NCCL 2.28.9 (/p/libnccl.so.2),
+// cuBLASLt 13.0.0 (/p/libcublasLt.so.13)", one sentence for all nodes that have the same.
+std::vector<std::string> gpu_sentences(const HealthReport& report);
 
 // "8 nodes checked in 0.6 s: 6 fit, node 3 (10.0.0.4) is faulty, node 5 (10.0.0.6) is slow in the exchange"
 std::string sentence(const HealthReport& report);

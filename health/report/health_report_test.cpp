@@ -39,9 +39,9 @@ TEST_CASE("of hundreds of faulty nodes in no row the sentence stays one that can
 
 TEST_CASE("busbw is bytes over time, as nccl-tests has it for an all-gather of two ranks") {
   const HealthReport report{.exchange_bytes = 4'194'304};
-  CHECK(*busbw_gbps(report, {.passed = true, .ms = 0.5}) == doctest::Approx(8.388608));
-  CHECK(!busbw_gbps(report, {.passed = false, .ms = 0.5}));
-  CHECK(!busbw_gbps(report, {.passed = true, .ms = 0}));
+  CHECK(*busbw_gbps(report, {.passed = true, .ms = 0.5}, Way::kTcp) == doctest::Approx(8.388608));
+  CHECK(!busbw_gbps(report, {.passed = false, .ms = 0.5}, Way::kTcp));
+  CHECK(!busbw_gbps(report, {.passed = true, .ms = 0}, Way::kTcp));
 }
 
 TEST_CASE("the all-gather of all nodes is one sentence, with the bandwidths of nccl-tests") {
@@ -67,14 +67,14 @@ TEST_CASE("a node's best and worst figures are those of its passed tests") {
                                       {.low = 0, .high = 2, .passed = true, .ms = 4, .latency_us = 30},
                                       {.low = 0, .high = 3, .latency_us = 20, .why_not = "no"},
                                       {.low = 1, .high = 2, .passed = true, .ms = 2}}};
-  const std::vector<NodeExchanges> nodes = exchanges_of_nodes(report);
+  const std::vector<NodeExchanges> nodes = exchanges_of_nodes(report, Way::kTcp);
   CHECK(nodes[0].best_busbw_gbps == 1.0);
   CHECK(nodes[0].worst_busbw_gbps == 0.25);
   CHECK(nodes[0].latency_us == 30.0);
   CHECK(nodes[1].worst_busbw_gbps == 0.5);
   CHECK(nodes[1].latency_us == 40.0);
   CHECK(!nodes[3].best_busbw_gbps);
-  CHECK(median_busbw_gbps(report) == 0.5);
+  CHECK(median_busbw_gbps(report, Way::kTcp) == 0.5);
   const std::vector<const PairHealth*> pairs = worst_pairs_first(report);
   CHECK(!pairs[0]->passed);
   CHECK(pairs[1]->ms == 4);
@@ -142,4 +142,18 @@ TEST_CASE("what other machines say comes onto one line of a terminal, whatever b
   report.nodes[3].verdict.why = "a\nb" + std::string(1000, 'x');
   CHECK(why_text(report.nodes[3]).starts_with("a\\x0ab"));
   CHECK(why_text(report.nodes[3]).ends_with("...; it is left out"));
+}
+
+TEST_CASE("busbw over NCCL is nccl-tests' for all GPUs of both nodes, and stands apart from that over TCP") {
+  const HealthReport report = example_gpu_report();
+  const auto passed = std::ranges::find(report.pairs, true, &PairHealth::passed);
+  CHECK(*busbw_gbps(report, *passed, Way::kNccl) == doctest::Approx(67108864.0 * 15 / 2.5e6));
+  CHECK(*busbw_gbps(report, *passed, Way::kTcp) == doctest::Approx(4194304 / passed->ms / 1e6));
+  CHECK(exchanges_of_nodes(report, Way::kNccl)[0].latency_us == 20.5);
+  CHECK(exchanges_of_nodes(report, Way::kTcp)[0].latency_us == 39.0);
+  PairHealth without = *passed;
+  without.gpu_ms.reset();
+  CHECK(!busbw_gbps(report, without, Way::kNccl));
+  CHECK(gpu_sentences(example_report()).empty());
+  CHECK(!has_gpus(example_report()));
 }

@@ -24,7 +24,8 @@ constexpr std::size_t kNoLimit = SIZE_MAX;
 
 struct Row {
   const NodeHealth* node;
-  NodeExchanges exchanges;
+  NodeExchanges exchanges;  // over TCP
+  NodeExchanges gathers;    // over NCCL
 };
 
 // Rank and name, cut to so many columns.
@@ -38,12 +39,14 @@ std::string padded(const std::string& text, std::size_t columns) {
 }
 
 std::vector<Row> rows_of(const HealthReport& report) {
-  const std::vector<NodeExchanges> exchanges = exchanges_of_nodes(report);
+  const std::vector<NodeExchanges> exchanges = exchanges_of_nodes(report, Way::kTcp);
+  const std::vector<NodeExchanges> gathers = exchanges_of_nodes(report, Way::kNccl);
   const bool all = report.nodes.size() <= kTableAllNodes;
   std::vector<Row> rows;
   for (const NodeHealth* node : worst_first(report)) {
     if (!all && (standing_of(*node) == Standing::kFit || rows.size() == kTableRows)) break;
-    rows.push_back({node, exchanges[static_cast<std::size_t>(node->rank)]});
+    const auto index = static_cast<std::size_t>(node->rank);
+    rows.push_back({node, exchanges[index], gathers[index]});
   }
   return rows;
 }
@@ -59,17 +62,42 @@ std::string without_blanks_at_end(std::string line) {
   return line + "\n";
 }
 
+// That fit beside all else.
+std::size_t name_columns_of(const std::vector<Row>& rows, std::size_t width) {
+  std::size_t columns = kLeastName;
+  for (const Row& row : rows) columns = std::max(columns, character_count(label(*row.node, kMostName)));
+  return std::min(columns, width - kFigures - kVerdict);
+}
+
+// Of the nodes that have tested GPUs: no wider than the columns of all nodes.
+std::string gpu_columns_of(const std::vector<Row>& rows, std::size_t width) {
+  const std::size_t name_columns = name_columns_of(rows, width);
+  const auto line = [&](const std::string& name, const std::vector<std::string>& figures) {
+    return without_blanks_at_end(format("{}  {:>7}  {:>7}  {:>7}  {:>8}  {:>10}  {:>7}", padded(name, name_columns),
+                                        figures[0], figures[1], figures[2], figures[3], figures[4], figures[5]));
+  };
+  std::string out = line("", {"product", "memory", "to GPU", "from GPU", "NCCL busbw", "latency"}) +
+                    line("GPUs of node", {"TFLOP/s", "GB/s", "GB/s", "GB/s", "GB/s", "us"});
+  for (const Row& row : rows) {
+    if (!row.node->gpu_figures) continue;
+    const GpuFigures& gpu = *row.node->gpu_figures;
+    out += line(label(*row.node, name_columns),
+                {figure_text(gpu.tflops), figure_text(gpu.memory_gbps), figure_text(gpu.host_to_device_gbps),
+                 figure_text(gpu.device_to_host_gbps), figure_text(row.gathers.best_busbw_gbps),
+                 figure_text(row.gathers.latency_us)});
+  }
+  return out;
+}
+
 std::string columns_of(const std::vector<Row>& rows, std::size_t width) {
-  std::size_t name_columns = kLeastName;
-  for (const Row& row : rows) name_columns = std::max(name_columns, character_count(label(*row.node, kMostName)));
-  name_columns = std::min(name_columns, width - kFigures - kVerdict);
+  const std::size_t name_columns = name_columns_of(rows, width);
   const std::size_t before = name_columns + kFigures + kVerdict + 2;
   const bool why_beside = width >= before + kLeastWhy;
   std::string out = without_blanks_at_end(
       line_of("", name_columns, {"compute", "memory", "best busbw", "worst busbw", "latency"}, ""));
   out += without_blanks_at_end(line_of("node", name_columns, {"ms", "GB/s", "GB/s", "GB/s", "us"}, "verdict") +
                                (why_beside ? "  why" : ""));
-  for (const auto& [node, exchanges] : rows) {
+  for (const auto& [node, exchanges, gathers] : rows) {
     std::string line = line_of(label(*node, name_columns), name_columns,
                                {figure_text(node->compute_ms), figure_text(node->memory_gbps),
                                 figure_text(exchanges.best_busbw_gbps), figure_text(exchanges.worst_busbw_gbps),
@@ -94,7 +122,7 @@ std::string sentences_of(const HealthReport& report, const std::vector<Row>& row
   const auto add = [](std::string& text, const std::optional<double>& value, const char* what, const char* unit) {
     if (value) text += format("; {} {} {}", what, figure_text(value), unit);
   };
-  for (const auto& [node, exchanges] : rows) {
+  for (const auto& [node, exchanges, gathers] : rows) {
     std::string text = format("{}: {}", node_text(report, node->rank), standing_name(standing_of(*node)));
     if (const std::string why = why_text(*node); !why.empty()) text += ": " + why;
     add(text, node->compute_ms, "compute", "ms");
@@ -102,6 +130,13 @@ std::string sentences_of(const HealthReport& report, const std::vector<Row>& row
     add(text, exchanges.best_busbw_gbps, "best busbw", "GB/s");
     add(text, exchanges.worst_busbw_gbps, "worst busbw", "GB/s");
     add(text, exchanges.latency_us, "latency", "us");
+    const GpuFigures gpu = node->gpu_figures.value_or(GpuFigures{});
+    add(text, gpu.tflops, "GPU product", "TFLOP/s");
+    add(text, gpu.memory_gbps, "GPU memory", "GB/s");
+    add(text, gpu.host_to_device_gbps, "to GPU", "GB/s");
+    add(text, gpu.device_to_host_gbps, "from GPU", "GB/s");
+    add(text, gathers.best_busbw_gbps, "NCCL busbw", "GB/s");
+    add(text, gathers.latency_us, "NCCL latency", "us");
     out += wrap(text, width, kIndent) + "\n";
   }
   return out;
@@ -116,15 +151,23 @@ std::string the_others(const HealthReport& report, const std::vector<Row>& rows,
   if (not_fit > 0) out += wrap(format("and {} more nodes that are not fit", not_fit), width, kIndent) + "\n";
   if (fit.empty()) return out;
   std::vector<double> compute_ms;
+  std::vector<double> tflops;
   for (const int rank : fit) {
-    if (const auto& ms = report.nodes[static_cast<std::size_t>(rank)].compute_ms) compute_ms.push_back(*ms);
+    const NodeHealth& node = report.nodes[static_cast<std::size_t>(rank)];
+    if (node.compute_ms) compute_ms.push_back(*node.compute_ms);
+    if (node.gpu_figures && node.gpu_figures->tflops) tflops.push_back(*node.gpu_figures->tflops);
   }
   std::string text = fit.size() == report.nodes.size() ? format("all {} nodes are fit", fit.size())
                      : fit.size() == 1                 ? std::string("and 1 node that is fit")
                                                        : format("and {} nodes that are fit", fit.size());
   std::vector<std::string> medians;
   if (const auto ms = median(std::move(compute_ms))) medians.push_back(format("compute {} ms", figure_text(ms)));
-  if (const auto busbw = median_busbw_gbps(report)) medians.push_back(format("busbw {} GB/s", figure_text(busbw)));
+  const auto add = [&medians](const char* what, const std::optional<double>& value, const char* unit) {
+    if (value) medians.push_back(format("{} {} {}", what, figure_text(value), unit));
+  };
+  add("busbw", median_busbw_gbps(report, Way::kTcp), "GB/s");
+  add("GPU product", median(std::move(tflops)), "TFLOP/s");
+  add("NCCL busbw", median_busbw_gbps(report, Way::kNccl), "GB/s");
   if (!medians.empty()) text += "; usual are " + join(medians, ", ");
   return out + wrap(text, width, kIndent) + "\n";
 }
@@ -153,8 +196,13 @@ std::string health_table(const HealthReport& report, std::size_t width) {
     out = sentences_of(report, rows, width);
   } else if (!rows.empty()) {
     out = columns_of(rows, width);
+    const auto has_figures = [](const Row& row) { return row.node->gpu_figures.has_value(); };
+    if (std::ranges::any_of(rows, has_figures)) out += gpu_columns_of(rows, width);
   }
   out += the_others(report, rows, width);
+  const std::vector<std::string> gpus = gpu_sentences(report);
+  for (std::size_t i = 0; i < std::min(gpus.size(), kTableLinks); ++i) out += wrap(gpus[i], width, kIndent) + "\n";
+  if (gpus.size() > kTableLinks) out += format("and {} more sets of GPUs\n", gpus.size() - kTableLinks);
   const std::vector<std::string> links = link_sentences(report);
   for (std::size_t i = 0; i < std::min(links.size(), kTableLinks); ++i) out += wrap(links[i], width, kIndent) + "\n";
   if (links.size() > kTableLinks) out += format("and {} more links\n", links.size() - kTableLinks);

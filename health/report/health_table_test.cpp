@@ -106,3 +106,26 @@ TEST_CASE("nothing that other machines say changes the terminal") {
     for (const char c : table) CHECK((static_cast<unsigned char>(c) >= 0x20 || c == '\n'));
   }
 }
+
+TEST_CASE("where GPUs were tested a second table has their figures, and a line what they were tested with") {
+  const std::string plain = health_table(example_report(), 0);
+  HealthReport report = example_gpu_report();
+  const std::string table = health_table(report, 0);
+  const std::string gpus =
+      "              product   memory   to GPU  from GPU  NCCL busbw  latency\n"
+      "GPUs of node  TFLOP/s     GB/s     GB/s      GB/s        GB/s       us\n"
+      "3 10.0.0.4        718     2905     55.1      54.3           -        -\n"
+      "5 10.0.0.6        716     2905     55.1      54.3         403     20.5\n"
+      "0 10.0.0.1        720     2905     55.1      54.3         403     20.5\n";
+  CHECK(table.contains(gpus));
+  CHECK(table.starts_with(plain.substr(0, plain.find("the link between"))));
+  CHECK(table.contains("\nnodes 0-5, 7: 8 x NVIDIA H100, driver 580.65.06, NCCL 2.28.9 (/p/libnccl.so.2), cuBLASLt 13.1.0 "
+                       "(/p/libcublasLt.so.13)\nnode 6: 8 x NVIDIA H100, driver 580.65.06, NCCL 2.27.3"));
+  for (std::size_t width = 60; width <= 200; ++width) {
+    CAPTURE(width);
+    CHECK(longest_line(health_table(report, width)) <= width);
+  }
+  CHECK(health_table(report, 40).contains("NCCL busbw 403"));
+  report.nodes[5].gpu_figures.reset();
+  CHECK(count(health_table(report, 0), "5 10.0.0.6") == 1);
+}

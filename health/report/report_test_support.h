@@ -66,4 +66,35 @@ inline HealthReport example_report(int nodes = 8) {
   return report;
 }
 
+// The same, with eight GPUs in each node that have gathered over NCCL.
+inline HealthReport example_gpu_report() {
+  HealthReport report = example_report();
+  for (NodeHealth& node : report.nodes) {
+    node.gpu = GpuVersions{.gpus = 8,
+                           .model = "NVIDIA H100",
+                           .driver = "580.65.06",
+                           .cuda = "13.0",
+                           .nccl = node.rank == 6 ? "2.27.3" : "2.28.9",
+                           .nccl_path = "/p/libnccl.so.2",
+                           .cublaslt = "13.1.0",
+                           .cublaslt_path = "/p/libcublasLt.so.13"};
+    node.gpu_figures = GpuFigures{.product_ms = 1.5,
+                                  .tflops = 720.5 - node.rank,
+                                  .memory_gbps = 2905,
+                                  .host_to_device_gbps = 55.1,
+                                  .device_to_host_gbps = 54.3,
+                                  .node_ms = 1.2,
+                                  .gathers = 8};
+  }
+  for (PairHealth& pair : report.pairs) {
+    if (!pair.passed) continue;
+    pair.gpu_ms = 2.5;
+    pair.gpu_ranks = 16;
+    pair.gpu_bytes = kGatherBytes;
+    pair.gpu_latency_us = 20.5;
+  }
+  report.by_nccl = true;
+  return report;
+}
+
 }  // namespace elastic::health

@@ -23,7 +23,7 @@ struct Threshold {
 
 template <class Rule>
 Finding finding_of(const Threshold<Rule>& row, std::string what, std::string where) {
-  return {row.severity, std::move(what), std::move(where), std::string(row.remedy)};
+  return {row.severity, std::move(what), std::move(where), std::string(row.remedy), std::string(row.name)};
 }
 
 // Whether each row stands at the place that its rule has, and that of the last rule is there.

@@ -152,13 +152,14 @@ Json json_of(const Finding& finding) {
                        .set("severity", severity_name(finding.severity))
                        .set("what", finding.what)
                        .set("where", finding.where)
-                       .set("remedy", finding.remedy));
+                       .set("remedy", finding.remedy)
+                       .set("name", finding.name));
 }
 
 std::optional<Finding> finding_in(const Json& json) {
   const auto severity = read_severity(text_in(json, "severity"));
   if (!severity) return {};
-  return Finding{*severity, text_in(json, "what"), text_in(json, "where"), text_in(json, "remedy")};
+  return Finding{*severity, text_in(json, "what"), text_in(json, "where"), text_in(json, "remedy"), text_in(json, "name")};
 }
 
 void set_findings(Json& json, const std::vector<Finding>& findings) {
@@ -228,7 +229,34 @@ std::optional<GpuVersions> gpu_in(const Json& json) {
                      .cublaslt_path = text_in(*gpu, "cublaslt_path")};
 }
 
+std::optional<GpuFailure> gpu_failure_in(const Json& json) {
+  const Json* failure = json.find("gpu_failure");
+  if (failure == nullptr || failure->as_object() == nullptr) return {};
+  const std::string step = text_in(*failure, "step");
+  for (const GpuStep known : {GpuStep::kOpen, GpuStep::kCompute, GpuStep::kGather}) {
+    if (step == gpu_step_name(known)) return GpuFailure{.step = known, .why = text_in(*failure, "why")};
+  }
+  return {};
+}
+
+std::optional<GatherFailure> gather_failure_in(const Json& json) {
+  const Json* why = json.find("gpu_failed");
+  if (why == nullptr || why->as_string() == nullptr) return {};
+  const Json* is_defect = json.find("gpu_defect");
+  return GatherFailure{.why = *why->as_string(),
+                       .is_defect = is_defect != nullptr && is_defect->as_bool().value_or(false)};
+}
+
 }  // namespace
+
+const char* gpu_step_name(GpuStep step) {
+  switch (step) {
+    case GpuStep::kOpen: return "open";
+    case GpuStep::kCompute: return "compute";
+    case GpuStep::kGather: return "gather";
+  }
+  return "open";
+}
 
 const char* severity_name(Severity severity) {
   switch (severity) {
@@ -256,6 +284,9 @@ std::string text_of(const SelfResult& result) {
   if (result.master_port != 0) json.set("master_port", int{result.master_port});
   if (result.gpu) json.set("gpu", json_of(*result.gpu));
   if (result.gpu_figures) json.set("gpu_figures", json_of(*result.gpu_figures));
+  if (const auto& failure = result.gpu_failure) {
+    json.set("gpu_failure", std::move(Json::object().set("step", gpu_step_name(failure->step)).set("why", failure->why)));
+  }
   return json.dump();
 }
 
@@ -271,6 +302,8 @@ std::string text_of(const PairResults& results) {
     set_number(json, "clock_ms", result.clock_ms);
     set_number(json, "gpu_ms", result.gpu_ms);
     if (result.gpu_ms) json.set("gpu_ranks", result.gpu_ranks).set("gpu_bytes", result.gpu_bytes);
+    set_number(json, "gpu_latency_us", result.gpu_latency_us);
+    if (result.gpu_failure) json.set("gpu_failed", result.gpu_failure->why).set("gpu_defect", result.gpu_failure->is_defect);
     if (!result.ms) json.set("failed", result.why_not);
   });
   Json json = Json::object();
@@ -308,7 +341,8 @@ std::optional<SelfResult> read_self_result(const std::string& text) {
                     .unfit = text_in(*json, "unfit"),
                     .master_port = port_in(*json, "master_port"),
                     .gpu = gpu_in(*json),
-                    .gpu_figures = gpu_figures_in(*json)};
+                    .gpu_figures = gpu_figures_in(*json),
+                    .gpu_failure = gpu_failure_in(*json)};
 }
 
 std::optional<PairOrders> read_pair_orders(const std::string& text) {
@@ -328,6 +362,8 @@ std::optional<PairResults> read_pair_results(const std::string& text) {
                       .gpu_ms = positive_in(test, "gpu_ms"),
                       .gpu_ranks = gpus_in(test, "gpu_ranks"),
                       .gpu_bytes = integer_in(test, "gpu_bytes", 0, INT64_MAX / kMostGpus).value_or(0),
+                      .gpu_latency_us = positive_in(test, "gpu_latency_us"),
+                      .gpu_failure = gather_failure_in(test),
                       .why_not = text_in(test, "failed")};
   });
   if (!tests) return {};

@@ -26,6 +26,7 @@ struct Finding {
   std::string what;        // "/dev/shm is small: 64 MiB"
   std::string where = {};  // a path, an interface
   std::string remedy = {};
+  std::string name = {};   // of the rule in docs/health.md: "gpu-memory"; empty: of none
   bool operator==(const Finding&) const = default;
 };
 
@@ -59,12 +60,24 @@ struct GpuFigures {
   bool operator==(const GpuFigures&) const = default;
 };
 
+// The steps of a GPU test that a node makes by itself, in their order.
+enum class GpuStep { kOpen, kCompute, kGather };
+const char* gpu_step_name(GpuStep step);  // "open", "compute", "gather"
+
+// A step that failed, in a way that need not be the fault of a GPU: a call, a library, a probe that died or hung.
+struct GpuFailure {
+  GpuStep step = GpuStep::kOpen;
+  std::string why = {};  // as a clause
+  bool operator==(const GpuFailure&) const = default;
+};
+
 // What a node answers to the first phase, in which it looks at itself and opens a port for the tests that follow:
 // {"port": 4000, "key": "9f0c...", "compute_ms": 3.1, "memory_gbps": 11.5, "findings": [{"severity": "warning",
 // "what": "...", "where": "...", "remedy": "..."}]}, with "unfit": "why" where it cannot train, and "gpu": {"gpus": 8,
 // "model": "...", "driver": "580.65.06", "cuda": "13.0", "nccl": "2.28.9", "nccl_path": "...", "cublaslt": "13.0.0",
 // "cublaslt_path": "..."} and "gpu_figures": {"product_ms": 1.1, "tflops": 700, "memory_gbps": 2900,
-// "host_to_device_gbps": 55, "device_to_host_gbps": 54, "node_ms": 1.2, "gathers": 8} where it has tested GPUs.
+// "host_to_device_gbps": 55, "device_to_host_gbps": 54, "node_ms": 1.2, "gathers": 8} where it has tested GPUs, and "gpu_failure":
+// {"step": "compute", "why": "..."} where these did not do their part.
 struct SelfResult {
   std::uint16_t port = 0;
   std::string key = {};                    // by which the probe at the port knows who has been told of it
@@ -76,6 +89,7 @@ struct SelfResult {
   std::uint16_t master_port = 0;
   std::optional<GpuVersions> gpu = {};
   std::optional<GpuFigures> gpu_figures = {};
+  std::optional<GpuFailure> gpu_failure = {};  // the first; what is a GPU's own fault makes the node unfit
   bool operator==(const SelfResult&) const = default;
 };
 
@@ -102,21 +116,32 @@ struct PairOrders {
   bool operator==(const PairOrders&) const = default;
 };
 
+// Why the GPUs of two nodes did not gather.
+struct GatherFailure {
+  std::string why = {};    // as a clause; empty: the other node knows
+  bool is_defect = false;  // of a GPU or of the way, whatever the libraries are like: wrong bytes
+  bool operator==(const GatherFailure&) const = default;
+};
+
 // What came of one.
 struct PairResult {
   int with = 0;
-  std::optional<double> ms = {};          // of one exchange; none: it failed
+  std::optional<double> ms = {};          // of one exchange over TCP; none: it failed
   std::optional<double> latency_us = {};  // of a few bytes there and back, half of it
   std::optional<double> clock_ms = {};    // how far the other's wall clock is ahead of ours
   std::optional<double> gpu_ms = {};      // of an all-gather of all GPUs of both; none: there was none
   int gpu_ranks = 0;                      // how many these were
   std::int64_t gpu_bytes = 0;             // of each
+  std::optional<double> gpu_latency_us = {};
+  std::optional<GatherFailure> gpu_failure = {};  // none: they did, or were not to
   std::string why_not = {};
   bool operator==(const PairResult&) const = default;
 };
 
 // What a node answers to its orders: {"tests": [{"with": 3, "ms": 5.1, "latency_us": 40, "clock_ms": 0.3}]}, with
-// "gpu_ms": 1.2, "gpu_ranks": 16, "gpu_bytes": 67108864 where GPUs were tested, or {"with": 3, "failed": "the connection is not answered"}; with "findings" as above, where there are new ones.
+// "gpu_ms": 1.2, "gpu_ranks": 16, "gpu_bytes": 67108864, "gpu_latency_us": 20.1 where GPUs were tested, or "gpu_failed":
+// "why" and perhaps "gpu_defect": true, or {"with": 3, "failed": "the connection is not answered"}; with "findings" as
+// above, where there are new ones.
 struct PairResults {
   std::vector<PairResult> tests = {};
   std::vector<Finding> findings = {};  // that it has not told before

@@ -10,7 +10,7 @@ TEST_CASE("orders and results of a check are read as they were written; what is 
                         .compute_ms = 1.5,
                         .memory_gbps = 11.25,
                         .findings = {{Severity::kWarning, "it is small", "/dev/shm", "make it larger"},
-                                     {Severity::kFatal, "it is down", "eth0", "plug it in"}},
+                                     {Severity::kFatal, "it is down", "eth0", "plug it in", "link-down"}},
                         .unfit = "no memory",
                         .master_port = 4712,
                         .gpu = GpuVersions{.gpus = 8,
@@ -27,7 +27,8 @@ TEST_CASE("orders and results of a check are read as they were written; what is 
                                                   .host_to_device_gbps = 55,
                                                   .device_to_host_gbps = 54,
                                                   .node_ms = 1.25,
-                                                  .gathers = 8}};
+                                                  .gathers = 8},
+                        .gpu_failure = GpuFailure{.step = GpuStep::kGather, .why = "boom"}};
   CHECK(read_self_result(text_of(self)) == self);
   CHECK(read_self_result(text_of(SelfResult{})) == SelfResult{});
   const PairOrders orders = {
@@ -39,10 +40,17 @@ TEST_CASE("orders and results of a check are read as they were written; what is 
   CHECK(!read_pair_orders(R"({"tests":[]})"));
   CHECK(!read_pair_orders(R"({"rank":-1,"tests":[]})"));
   const PairResults results = {.tests = {{.with = 3, .ms = 4.5, .latency_us = 40, .clock_ms = -0.25,
-                                         .gpu_ms = 1.5, .gpu_ranks = 16, .gpu_bytes = 1 << 26},
+                                         .gpu_ms = 1.5, .gpu_ranks = 16, .gpu_bytes = 1 << 26, .gpu_latency_us = 20.5},
+                                         {.with = 2, .ms = 4.5, .gpu_failure = GatherFailure{"boom", true}},
+                                         {.with = 4, .ms = 4.5, .gpu_failure = GatherFailure{}},
                                          {.with = 1, .why_not = "no answer in 5 s"}},
                                .findings = {{Severity::kWarning, "it counted errors", "eth0", "look at the cable"}}};
   CHECK(read_pair_results(text_of(results)) == results);
+  for (const GpuStep step : {GpuStep::kOpen, GpuStep::kCompute, GpuStep::kGather}) {
+    const SelfResult failed{.gpu_failure = GpuFailure{.step = step, .why = "boom"}};
+    CHECK(read_self_result(text_of(failed)) == failed);
+  }
+  CHECK(!read_self_result(R"({"port":1,"gpu_failure":{"step":"dance"}})")->gpu_failure);
   CHECK(read_pair_results(text_of(PairResults{})) == PairResults{});
   CHECK(read_pair_results(R"({"tests":[{"with":3,"ms":4}]})") == PairResults{.tests = {{.with = 3, .ms = 4}}});
   const RingOrder ring = {.rank = 4,

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "health/gpu/gpu_versions.h"
+#include "health/judge/gpu_failures.h"
 #include "health/host/judge_host.h"
 #include "health/words/words.h"
 #include "src/base/text.h"
@@ -33,6 +35,7 @@ PairHealth pair_health(int low, int high, int stage, const BothEnds& both) {
     pair.gpu_ms = std::max(*both.low->gpu_ms, *both.high->gpu_ms);
     pair.gpu_ranks = both.low->gpu_ranks;
     pair.gpu_bytes = both.low->gpu_bytes;
+    pair.gpu_latency_us = both.low->gpu_latency_us;
   }
   for (const auto& end : {both.low, both.high}) {
     if (!end) continue;
@@ -44,9 +47,26 @@ PairHealth pair_health(int low, int high, int stage, const BothEnds& both) {
   return pair;
 }
 
+// What came of NCCL in a test, of which the reason of a failure is noted.
+Gathering gathering_of(const BothEnds& both, PairHealth& pair) {
+  if (!pair.passed) return Gathering::kNone;
+  Gathering out = pair.gpu_ms ? Gathering::kPassed : Gathering::kNone;
+  for (const auto& end : {both.low, both.high}) {
+    if (!end->gpu_failure) continue;
+    if (out != Gathering::kDefect) out = end->gpu_failure->is_defect ? Gathering::kDefect : Gathering::kFailed;
+    if (pair.gpu_why_not.empty()) pair.gpu_why_not = end->gpu_failure->why;
+  }
+  const bool failed = out == Gathering::kFailed || out == Gathering::kDefect;
+  if (failed && pair.gpu_why_not.empty()) pair.gpu_why_not = "neither node says why";
+  return out;
+}
+
+// Where the GPU test may itself be at fault.
+constexpr const char* kWithoutGpus = "if training works, set ELASTIC_RUN_PROBE_GPUS=off";
+
 // How many GPUs the other has, where both can gather and have the same NCCL: others cannot talk to each other.
 int gpus_to_meet(const SelfResult& self, const SelfResult& other) {
-  const auto gathers = [](const SelfResult& one) { return one.gpu && one.gpu_figures ? one.gpu_figures->gathers : 0; };
+  const auto gathers = [](const SelfResult& one) { return one.gpu && one.gpu_figures && !one.gpu_failure ? one.gpu_figures->gathers : 0; };
   return gathers(self) > 0 && gathers(other) > 0 && self.gpu->nccl == other.gpu->nccl ? gathers(other) : 0;
 }
 
@@ -97,9 +117,65 @@ struct NetworkCheck::Known {
   Racks racks;                       // by node rank
   bool is_judged_by_gpus = false;    // in the tests of pairs
 
+  void make_unfit(std::size_t node, std::string why) {
+    if (std::exchange(figures[node].is_fit_by_itself, false)) figures[node].why_not = std::move(why);
+  }
+
+  // To be told once: all nodes have it.
+  void tell(const std::set<int>& nodes, const std::string& what) {
+    for (const int node : nodes) {
+      selves[static_cast<std::size_t>(node)].findings.push_back(
+          {.severity = Severity::kWarning, .what = what + "; what was tested over TCP counts", .remedy = kWithoutGpus});
+    }
+  }
+
+  // A GPU test that failed makes its node unfit, unless it failed alike everywhere.
+  void judge_gpu_tests() {
+    std::vector<GpuStanding> standings;
+    for (std::size_t node = 0; node < selves.size(); ++node) {
+      GpuStanding& standing = standings.emplace_back(GpuStanding{.is_unfit_otherwise = !figures[node].is_fit_by_itself});
+      if (selves[node].gpu_failure) standing.failed_in = static_cast<int>(selves[node].gpu_failure->step);
+    }
+    const bool is_everywhere = step_that_failed_everywhere(standings).has_value();
+    std::set<int> excused;
+    for (std::size_t node = 0; node < selves.size(); ++node) {
+      if (!selves[node].gpu_failure || standings[node].is_unfit_otherwise) continue;
+      const std::string& why = selves[node].gpu_failure->why;
+      if (is_everywhere) excused.insert(static_cast<int>(node));
+      else make_unfit(node, selves.size() == 1 ? format("{}; {}", why, kWithoutGpus) : why);
+    }
+    if (excused.empty()) return;
+    const GpuFailure& first = *selves[static_cast<std::size_t>(*excused.begin())].gpu_failure;
+    tell(excused, format("the GPU test failed on all {} nodes{} (node {}: {})", excused.size(),
+                         excused.size() < selves.size() ? " that have no other fault" : "", *excused.begin(), first.why));
+  }
+
+  // A test whose all-gather over NCCL failed has failed, unless that worked between no two nodes.
+  void judge_gatherings(const std::vector<Gathering>& gatherings) {
+    const bool is_everywhere = no_gathering_worked(gatherings);
+    std::set<int> excused;
+    const PairHealth* first = nullptr;
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      PairHealth& pair = pairs[i];
+      if (gatherings[i] != Gathering::kFailed && gatherings[i] != Gathering::kDefect) continue;
+      if (is_everywhere) {
+        if (first == nullptr) first = &pair;
+        excused.insert({pair.low, pair.high});
+      } else {
+        pair.passed = false;
+        pair.why_not = "the all-gather over NCCL failed: " + pair.gpu_why_not;
+      }
+    }
+    if (excused.empty()) return;
+    tell(excused, format("the all-gather over NCCL failed between all {} nodes that tried it (nodes {} and {}: {})",
+                         excused.size(), first->low, first->high, first->gpu_why_not));
+  }
+
   // Times of GPUs count where all nodes have them; with some that have none nothing else can be compared.
   void judge_by_gpus() {
-    const auto has_tested = [](const SelfResult& self) { return self.gpu_figures && self.gpu_figures->product_ms; };
+    const auto has_tested = [](const SelfResult& self) {
+      return self.gpu_figures && self.gpu_figures->product_ms && !self.gpu_failure;
+    };
     if (std::ranges::all_of(selves, has_tested)) {
       for (std::size_t node = 0; node < selves.size(); ++node) figures[node].compute_ms = selves[node].gpu_figures->product_ms;
     }
@@ -128,9 +204,7 @@ NetworkCheck::Known NetworkCheck::known(const std::vector<CheckNode>& checked, c
   std::vector<std::string> groups;
   std::ranges::transform(checked, std::back_inserter(groups), &CheckNode::group);
   out.racks = racks_of(groups);
-  const auto make_unfit = [&](std::size_t node, std::string why) {
-    if (std::exchange(out.figures[node].is_fit_by_itself, false)) out.figures[node].why_not = std::move(why);
-  };
+  std::vector<Gathering> gatherings;
   for (std::size_t phase = 0; phase < std::min<std::size_t>(results.size(), kRingPhase); ++phase) {
     std::map<std::pair<int, int>, BothEnds> said;
     for (std::size_t node = 0; node < nodes; ++node) {
@@ -138,14 +212,14 @@ NetworkCheck::Known NetworkCheck::known(const std::vector<CheckNode>& checked, c
       if (phase == kSelfPhase) {
         if (auto self = read_self_result(text)) {
           out.figures[node].compute_ms = self->compute_ms;
-          if (!self->unfit.empty()) make_unfit(node, self->unfit);
+          if (!self->unfit.empty()) out.make_unfit(node, self->unfit);
           out.selves[node] = std::move(*self);
           continue;
         }
       } else if (const auto answer = read_pair_results(text)) {
         const int rank = static_cast<int>(node);
         for (const Finding& finding : answer->findings) {
-          if (finding.severity == Severity::kFatal) make_unfit(node, finding.what);
+          if (finding.severity == Severity::kFatal) out.make_unfit(node, finding.what);
           out.selves[node].findings.push_back(finding);
         }
         for (const PairResult& test : answer->tests) {
@@ -154,14 +228,18 @@ NetworkCheck::Known NetworkCheck::known(const std::vector<CheckNode>& checked, c
         }
         continue;
       }
-      make_unfit(node, unreadable(text));
+      out.make_unfit(node, unreadable(text));
     }
+    // Before any later phase: what comes out then does not change who was excused.
+    if (phase == kSelfPhase) out.judge_gpu_tests();
     for (const auto& [pair, both] : said) {
       const bool are_nodes = pair.first != pair.second && pair.second < static_cast<int>(nodes);
       if (!are_nodes) continue;
       out.pairs.push_back(pair_health(pair.first, pair.second, static_cast<int>(phase), both));
+      gatherings.push_back(gathering_of(both, out.pairs.back()));
     }
   }
+  out.judge_gatherings(gatherings);
   out.judge_by_gpus();
   for (const PairHealth& found : out.pairs) {
     out.tests.push_back({.low = found.low,
@@ -254,9 +332,15 @@ std::vector<std::string> NetworkCheck::ring_orders(const Known& all, const std::
   return texts;
 }
 
+JudgeSettings NetworkCheck::settings_for(const Known& all) const {
+  JudgeSettings settings = settings_;
+  if (all.is_judged_by_gpus) settings.exchange = "all-gather over NCCL";
+  return settings;
+}
+
 // With what a node's last test failed of, which the judge does not ask.
 Judgement NetworkCheck::judgement(const Known& all) const {
-  Judgement found = judge(all.figures, all.tests, settings_);
+  Judgement found = judge(all.figures, all.tests, settings_for(all));
   for (std::size_t i = 0; i < found.nodes.size(); ++i) {
     if (found.nodes[i].fitness == Fitness::kFit || !all.figures[i].is_fit_by_itself) continue;
     const int node = static_cast<int>(i);
@@ -299,7 +383,8 @@ HealthReport NetworkCheck::report(const std::vector<CheckNode>& nodes, const std
   HealthReport out{.pairs = std::move(all.pairs),
                    .bad_links = std::move(found.bad_links),
                    .slow_links = std::move(found.slow_links),
-                   .settings = settings_};
+                   .by_nccl = all.is_judged_by_gpus,
+                   .settings = settings_for(all)};
   if (results.size() > kRingPhase) out.all_gather = all_gather_of(results[kRingPhase]);
   // What an external probe exchanges nobody knows.
   if (std::ranges::any_of(all.selves, [](const SelfResult& self) { return self.master_port != 0; })) out.exchange_bytes = 0;

@@ -33,6 +33,7 @@ class NetworkCheck : public CheckPlan {
  private:
   struct Known;
   health::Judgement judgement(const Known& all) const;
+  health::JudgeSettings settings_for(const Known& all) const;
   Known known(const std::vector<CheckNode>& nodes, const std::vector<CheckResults>& results) const;
   std::vector<std::string> ring_orders(const Known& all, const std::vector<CheckNode>& nodes,
                                        const protocol::CheckRules& rules) const;

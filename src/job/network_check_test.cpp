@@ -347,5 +347,152 @@ TEST_CASE("both ends of a test are told the port and the size of the other where
   const HealthReport report = cluster.plan.report(cluster.list, results);
   REQUIRE(!report.pairs.empty());
   CHECK(report.pairs[0].passed);
-  CHECK(!busbw_gbps(report, report.pairs[0]));
+  CHECK(!busbw_gbps(report, report.pairs[0], Way::kTcp));
+}
+
+namespace {
+
+// A cluster whose nodes have two GPUs each.
+struct GpuCluster : Cluster {
+  explicit GpuCluster(int nodes) : Cluster(nodes) {
+    for (int node = 0; node < nodes; ++node) set(node, {});
+  }
+  void set(int node, std::optional<GpuFailure> failure, std::string unfit = "") {
+    says[{0, node}] = text_of(SelfResult{.port = static_cast<std::uint16_t>(4000 + node),
+                                         .key = format("key{}", node),
+                                         .compute_ms = 3,
+                                         .unfit = std::move(unfit),
+                                         .gpu = GpuVersions{.gpus = 2, .nccl = "2.28.9"},
+                                         .gpu_figures = GpuFigures{.product_ms = 1, .gathers = 2},
+                                         .gpu_failure = std::move(failure)});
+  }
+  // As Cluster::run(), with what `gather` says of NCCL between two nodes: nothing where they gathered.
+  template <class Gather>
+  std::vector<CheckResults> run_with(Gather gather) {
+    std::vector<CheckResults> results;
+    for (std::uint32_t phase = 0; phase < 4; ++phase) {
+      const std::vector<std::string> orders = plan.orders(phase, list, results, rules);
+      CheckResults answers;
+      for (int node = 0; node < static_cast<int>(list.size()); ++node) {
+        PairResults said;
+        const auto given = read_pair_orders(orders[static_cast<std::size_t>(node)]);
+        for (const PairOrder& test : given ? given->tests : std::vector<PairOrder>()) {
+          PairResult& result = said.tests.emplace_back(PairResult{.with = test.with, .ms = 5});
+          if (test.gpus == 0) continue;
+          ++gathers;
+          result.gpu_failure = gather(node, test.with);
+          if (!result.gpu_failure) result.gpu_ms = 1, result.gpu_ranks = 4, result.gpu_bytes = 1 << 20;
+        }
+        answers.push_back(phase == 0 ? says.at({0, node}) : text_of(said));
+      }
+      results.push_back(std::move(answers));
+    }
+    return results;
+  }
+  std::vector<std::string> warnings(const std::vector<CheckResults>& results) {
+    std::set<std::string> texts;
+    for (const NodeHealth& node : plan.report(list, results).nodes) {
+      for (const Finding& finding : node.findings) {
+        CHECK(finding.severity == Severity::kWarning);
+        CHECK(finding.remedy == "if training works, set ELASTIC_RUN_PROBE_GPUS=off");
+        texts.insert(finding.what);
+      }
+    }
+    return {texts.begin(), texts.end()};
+  }
+
+  int gathers = 0;
+};
+
+constexpr auto kGathers = [](int, int) { return std::optional<GatherFailure>(); };
+const GpuFailure kNoHandle = {GpuStep::kCompute, "GPU 1: no handle"};
+
+}  // namespace
+
+TEST_CASE("a GPU test that fails in the same step on all nodes leaves nobody out, and is told once") {
+  GpuCluster cluster(4);
+  for (int node = 0; node < 4; ++node) cluster.set(node, GpuFailure{GpuStep::kCompute, format("GPU 1: no handle {}", node)});
+  const auto results = cluster.run_with(kGathers);
+  CHECK(cluster.plan.unfit(cluster.list, results).empty());
+  CHECK(cluster.gathers == 0);
+  CHECK(cluster.warnings(results) == std::vector<std::string>{
+        "the GPU test failed on all 4 nodes (node 0: GPU 1: no handle 0); what was tested over TCP counts"});
+  const HealthReport report = cluster.plan.report(cluster.list, results);
+  CHECK(report.nodes[2].compute_ms == 3);  // the CPU's
+  CHECK(!report.by_nccl);
+}
+
+TEST_CASE("a GPU test that fails on some nodes alone, or in other steps, leaves out those where it fails") {
+  GpuCluster some(4);
+  some.set(1, kNoHandle);
+  some.set(3, kNoHandle);
+  const auto results = some.run_with(kGathers);
+  const auto unfit = some.plan.unfit(some.list, results);
+  REQUIRE(unfit.size() == 2);
+  CHECK(unfit[0] == CheckPlan::Unfit{1, "GPU 1: no handle"});
+  CHECK(unfit[1].node_rank == 3);
+  GpuCluster steps(2);
+  steps.set(0, kNoHandle);
+  steps.set(1, GpuFailure{GpuStep::kOpen, "GPU 0: CUDA_ERROR_UNKNOWN"});
+  CHECK(steps.plan.unfit(steps.list, steps.run_with(kGathers)).size() == 2);
+}
+
+TEST_CASE("a node with another fault is left out for it, whatever its GPU test says, and does not speak for the others") {
+  GpuCluster cluster(3);
+  cluster.set(0, {}, "3 ECC errors");
+  cluster.set(1, kNoHandle);
+  cluster.set(2, kNoHandle);
+  const auto results = cluster.run_with(kGathers);
+  const auto unfit = cluster.plan.unfit(cluster.list, results);
+  REQUIRE(unfit.size() == 1);
+  CHECK(unfit[0] == CheckPlan::Unfit{0, "3 ECC errors"});
+  CHECK(cluster.warnings(results).at(0).starts_with("the GPU test failed on all 2 nodes that have no other fault (node 1: "));
+}
+
+TEST_CASE("of one node alone the GPU test's failure stands, with how to do without it") {
+  GpuCluster cluster(1);
+  cluster.set(0, kNoHandle);
+  const std::vector<CheckResults> results = {{cluster.says.at({0, 0})}};
+  const auto unfit = cluster.plan.unfit(cluster.list, results);
+  REQUIRE(unfit.size() == 1);
+  CHECK(unfit[0].why == "GPU 1: no handle; if training works, set ELASTIC_RUN_PROBE_GPUS=off");
+}
+
+TEST_CASE("NCCL that fails between all nodes leaves nobody out where TCP passed, and is told once") {
+  for (const int nodes : {2, 5, 6}) {
+    GpuCluster cluster(nodes);
+    const auto results = cluster.run_with([](int node, int with) {
+      return std::optional(GatherFailure{.why = node < with ? "GPU 0: remote error" : ""});
+    });
+    CHECK(cluster.plan.unfit(cluster.list, results).empty());
+    CHECK(cluster.gathers > 0);
+    CHECK(cluster.warnings(results) == std::vector<std::string>{format(
+          "the all-gather over NCCL failed between all {} nodes that tried it (nodes 0 and 1: GPU 0: remote error); what was "
+          "tested over TCP counts", nodes)});
+    for (const PairHealth& pair : cluster.plan.report(cluster.list, results).pairs) {
+      CHECK(pair.passed);
+      CHECK(pair.gpu_why_not == "GPU 0: remote error");
+    }
+  }
+}
+
+TEST_CASE("NCCL that works between some nodes names the one that it fails with, and says so") {
+  GpuCluster cluster(5);
+  const auto results = cluster.run_with([](int node, int with) {
+    const bool fails = node == 2 || with == 2;
+    return fails ? std::optional(GatherFailure{.why = node == 2 ? "GPU 0: boom" : ""}) : std::nullopt;
+  });
+  const auto unfit = cluster.plan.unfit(cluster.list, results);
+  REQUIRE(unfit.size() == 1);
+  CHECK(unfit[0].node_rank == 2);
+  CHECK(unfit[0].kind == CheckPlan::Unfit::Kind::kFaulty);
+  CHECK(unfit[0].why.contains("the all-gather over NCCL failed: GPU 0: boom)"));
+  CHECK(cluster.warnings(results).empty());
+  CHECK(cluster.plan.report(cluster.list, results).by_nccl);
+}
+
+TEST_CASE("wrong bytes over NCCL are nobody's excuse") {
+  GpuCluster cluster(2);
+  const auto results = cluster.run_with([](int, int) { return std::optional(GatherFailure{.why = "it is wrong", .is_defect = true}); });
+  CHECK(cluster.plan.unfit(cluster.list, results).size() == 2);
 }

@@ -19,10 +19,7 @@ namespace elastic::runtime {
 namespace {
 
 constexpr std::uint32_t kSelfPhase = 0;
-// For the probe to look at its host: that does not depend on other nodes.
-constexpr std::int64_t kSelfMs = 30'000;
-// Beyond what its tests may take by its own deadlines.
-constexpr std::int64_t kGraceMs = 5'000;
+
 }  // namespace
 
 CheckRunner::CheckRunner(net::Loop& loop, const LaunchSettings& settings, Handlers handlers)
@@ -66,18 +63,18 @@ void CheckRunner::begin(const agent::CheckNode&) {
     return failed(pid.error().text());
   }
   watch_.emplace(loop_, channel_.get(), [this] { read(); });
-  const std::int64_t limit_ms = kSelfMs + hook_limit_ms(settings_.worker.environment, task) +
-                                health::longest_look_ms(probe_settings(settings_.worker.environment, task).gpu);
+  const std::int64_t limit_ms = look_limit_ms(settings_.worker.environment, task);
   deadline_.start(limit_ms, [this, limit_ms] { failed(format("it did not answer within {} s", limit_ms / 1000)); });
 }
 
 void CheckRunner::ask(const agent::CheckNode& order) {
-  std::vector<health::PairOrder> meetings;
+  std::int64_t limit_ms = 0;
   if (const auto ring = health::read_ring_order(order.order)) {
     is_ring_ = true;
-    meetings = {ring->previous, ring->next};
+    limit_ms = ring_limit_ms(settings_.worker.environment, probe_task(), *ring);
   } else if (const auto orders = health::read_pair_orders(order.order)) {
-    meetings = tests_ = orders->tests;
+    tests_ = orders->tests;
+    limit_ms = tests_limit_ms(settings_.worker.environment, probe_task(), tests_);
   } else {
     return answer(health::text_of(health::PairResults{}));
   }
@@ -85,10 +82,6 @@ void CheckRunner::ask(const agent::CheckNode& order) {
   const std::string line = order.order + "\n";
   const auto sent = ::send(channel_.get(), line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent != static_cast<ssize_t>(line.size())) return failed("its check process takes no orders");
-  const health::ProbeSettings times = probe_settings(settings_.worker.environment, probe_task());
-  std::int64_t limit_ms = kGraceMs + times.test_ms * (is_ring_ ? 1 : static_cast<std::int64_t>(tests_.size()));
-  if (times.gpu.gpus > 0) limit_ms += times.gpu.gather_ms * static_cast<std::int64_t>(tests_.size());
-  for (const health::PairOrder& meeting : meetings) limit_ms += times.connect_ms + meeting.after * times.busy_ms;
   deadline_.start(limit_ms, [this, limit_ms] { failed(format("its check process did not answer within {} s", limit_ms / 1000)); });
 }
 

@@ -102,14 +102,6 @@ health::LibraryCandidates libraries_of(const ProbeTask& task, const agent::Envir
                                     health::HostLibraryFiles());
 }
 
-// None where nobody asks for it: the test has not met a GPU yet, and may not leave out a node for a fault of its own.
-int gpus_to_test(const agent::Environment& environment, const ProbeTask& task) {
-  const auto asked = agent::lookup(environment, kProbeVariables[3]);
-  if (!asked) return 0;
-  const std::int64_t count = *asked == "auto" ? task.gpus : parse_int(*asked).value_or(0);
-  return static_cast<int>(std::clamp<std::int64_t>(count, 0, health::kMostGpus));
-}
-
 std::optional<std::int64_t> limit_ms_in(const agent::Environment& environment) {
   const auto seconds = number_in(environment, kProbeVariables[0]);
   if (!seconds || *seconds <= 0) return {};
@@ -153,18 +145,21 @@ health::ProbeSettings probe_settings(const agent::Environment& environment, cons
   }
   settings.test_ms = limit_ms_in(environment).value_or(settings.test_ms);
   if (!task.external.empty()) settings.busy_ms = settings.test_ms;
-  settings.gpu = {.gpus = task.external.empty() ? gpus_to_test(environment, task) : 0,
+  settings.gpu = {.gpus = task.gpus,
                   .workers = task.local_world_size,
                   .program = task.gpu_program,
                   .libraries = {},
                   .environment = environment,
                   .temporary = task.temporary,
-                  .gather_bytes = std::clamp<std::int64_t>(number_in(environment, kProbeVariables[4]).value_or(health::kGatherBytes),
+                  .gather_bytes = std::clamp<std::int64_t>(number_in(environment, kProbeVariables[3]).value_or(health::kGatherBytes),
                                                            8, health::kGatherBytes)};
   if (settings.gpu.gpus > 0) {
-    settings.gpu.gather_ms = settings.test_ms;
-    settings.gpu.open_ms = std::min(settings.gpu.open_ms, settings.test_ms);
-    settings.gpu.compute_ms = std::min(settings.gpu.compute_ms, settings.test_ms);
+    // What the user says holds for each step; what NVML knows it has at once, or never.
+    const auto limit_ms = limit_ms_in(environment);
+    for (std::int64_t* step_ms : {&settings.gpu.open_ms, &settings.gpu.compute_ms, &settings.gpu.gather_ms}) {
+      *step_ms = limit_ms.value_or(*step_ms);
+    }
+    settings.gpu.facts_ms = std::min(settings.gpu.facts_ms, limit_ms.value_or(settings.gpu.facts_ms));
     settings.busy_ms += kGpuBusyMs;
   }
   const auto rank = number_in(environment, kProbeVariables[1]);
@@ -175,6 +170,39 @@ health::ProbeSettings probe_settings(const agent::Environment& environment, cons
 std::int64_t hook_limit_ms(const agent::Environment& environment, const ProbeTask& task) {
   constexpr std::int64_t kHookMs = 30'000;
   return task.hook.empty() ? 0 : limit_ms_in(environment).value_or(kHookMs);
+}
+
+namespace {
+
+// Beyond what a probe may take by its own deadlines.
+constexpr std::int64_t kGraceMs = 5'000;
+
+// To be connected to one neighbour.
+std::int64_t connect_limit_ms(const health::ProbeSettings& settings, const health::PairOrder& order) {
+  return settings.connect_ms + order.after * settings.busy_ms;
+}
+
+}  // namespace
+
+std::int64_t look_limit_ms(const agent::Environment& environment, const ProbeTask& task) {
+  constexpr std::int64_t kHostMs = 30'000;  // for it to look at its host: that does not depend on other nodes
+  return kHostMs + hook_limit_ms(environment, task) + health::longest_look_ms(probe_settings(environment, task).gpu);
+}
+
+std::int64_t tests_limit_ms(const agent::Environment& environment, const ProbeTask& task,
+                            const std::vector<health::PairOrder>& tests) {
+  const health::ProbeSettings settings = probe_settings(environment, task);
+  std::int64_t limit_ms = kGraceMs;
+  for (const health::PairOrder& test : tests) {
+    limit_ms += connect_limit_ms(settings, test) + settings.test_ms;
+    if (settings.gpu.gpus > 0) limit_ms += settings.gpu.gather_ms;
+  }
+  return limit_ms;
+}
+
+std::int64_t ring_limit_ms(const agent::Environment& environment, const ProbeTask& task, const health::RingOrder& ring) {
+  const health::ProbeSettings settings = probe_settings(environment, task);
+  return kGraceMs + connect_limit_ms(settings, ring.previous) + connect_limit_ms(settings, ring.next) + settings.test_ms;
 }
 
 int run_probe_process(const std::vector<std::string>& arguments, const agent::Environment& environment) {

@@ -20,7 +20,7 @@ struct ProbeTask {
   std::string hook = {};                    // --health-hook; empty: none
   std::string external = {};                // --check-probe; empty: none
   std::vector<std::string> interfaces = {};  // that the node uses, by name; none: not known
-  int gpus = 0;                             // to be tested
+  int gpus = 0;                             // to be tested, none beside an external probe
   std::string nccl_lib = {};                // --nccl-lib; empty: not given
   std::string gpu_program = {};             // --probe-path; empty: elastic-run's own
   std::string python = {};                  // the workers' interpreter, if they have one
@@ -32,11 +32,16 @@ std::optional<ProbeTask> read_probe_arguments(const std::vector<std::string>& ar
 
 // The variables that it looks at. DLRover's: how many seconds a test or the hook may take; a local rank: the tests of the
 // node that has it are to fail, to try what follows. Ours: where an external probe leaves its results, if not where
-// DLRover's do; how many GPUs are to be tested, or "auto", by default none; and by
-// how many bytes of each.
+// DLRover's do; and of how many bytes GPUs gather, for tests.
 inline constexpr const char* kProbeVariables[] = {"NETWORK_CHECK_TIMEOUT", "MOCK_ERR_RANK", "ELASTIC_RUN_PROBE_DIR",
-                                                  "ELASTIC_RUN_PROBE_GPUS", "ELASTIC_RUN_PROBE_BYTES"};
+                                                  "ELASTIC_RUN_PROBE_BYTES"};
 health::ProbeSettings probe_settings(const agent::Environment& environment, const ProbeTask& task);
+// After which a probe that has not answered is killed: the first phase, and one of these tests or of a ring with these
+// neighbours. More than all that the probe may take by its own deadlines.
+std::int64_t look_limit_ms(const agent::Environment& environment, const ProbeTask& task);
+std::int64_t tests_limit_ms(const agent::Environment& environment, const ProbeTask& task,
+                            const std::vector<health::PairOrder>& tests);
+std::int64_t ring_limit_ms(const agent::Environment& environment, const ProbeTask& task, const health::RingOrder& ring);
 // In which the hook must end; 0: there is none.
 std::int64_t hook_limit_ms(const agent::Environment& environment, const ProbeTask& task);
 

@@ -2,6 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
+#include "src/base/text.h"
+
+using namespace elastic;
 using namespace elastic::runtime;
 
 TEST_CASE("a probe reads its task as it was written, and nothing else") {
@@ -41,13 +46,32 @@ TEST_CASE("how long a test and a hook may take follows from what they are and fr
   CHECK(probe_settings({"ELASTIC_RUN_PROBE_DIR=/d"}, external).external.directory == "/d");
 }
 
-TEST_CASE("GPUs are tested where that is asked for: so many, or those that workers see; never beside an external probe") {
+TEST_CASE("each step of the GPU test takes as long as NETWORK_CHECK_TIMEOUT says, else as long as is usual") {
   const ProbeTask task{.gpus = 4};
-  CHECK(probe_settings({}, task).gpu.gpus == 0);
-  CHECK(probe_settings({"ELASTIC_RUN_PROBE_GPUS=auto"}, task).gpu.gpus == 4);
-  CHECK(probe_settings({"ELASTIC_RUN_PROBE_GPUS=2"}, task).gpu.gpus == 2);
-  CHECK(probe_settings({"ELASTIC_RUN_PROBE_GPUS=1000000"}, task).gpu.gpus == 64);
-  CHECK(probe_settings({"ELASTIC_RUN_PROBE_GPUS=x"}, task).gpu.gpus == 0);
-  CHECK(probe_settings({"ELASTIC_RUN_PROBE_GPUS=2"}, {.external = "probe"}).gpu.gpus == 0);
-  CHECK(probe_settings({"NETWORK_CHECK_TIMEOUT=7", "ELASTIC_RUN_PROBE_GPUS=2"}, task).gpu.gather_ms == 7'000);
+  const health::GpuSettings usual = probe_settings({}, task).gpu;
+  CHECK(usual.gpus == 4);
+  for (const std::int64_t step_ms : {usual.open_ms, usual.facts_ms, usual.compute_ms, usual.gather_ms}) CHECK(step_ms >= 10'000);
+  for (const std::int64_t seconds : {1, 7, 300}) {
+    const health::GpuSettings set = probe_settings({format("NETWORK_CHECK_TIMEOUT={}", seconds)}, task).gpu;
+    for (const std::int64_t step_ms : {set.open_ms, set.compute_ms, set.gather_ms}) CHECK(step_ms == seconds * 1000);
+    CHECK(set.facts_ms == std::min(usual.facts_ms, seconds * 1000));
+  }
+}
+
+TEST_CASE("a probe is given more time for a phase than all steps in it may take by their own deadlines") {
+  const std::vector<health::PairOrder> tests = {{.with = 1, .after = 0}, {.with = 2, .after = 3}};
+  for (const agent::Environment& environment : {agent::Environment{}, agent::Environment{"NETWORK_CHECK_TIMEOUT=1"},
+                                                agent::Environment{"NETWORK_CHECK_TIMEOUT=900"}}) {
+    for (const ProbeTask& task : {ProbeTask{}, ProbeTask{.gpus = 8}, ProbeTask{.hook = "look", .gpus = 64}, ProbeTask{.external = "x"}}) {
+      const health::ProbeSettings settings = probe_settings(environment, task);
+      const health::GpuSettings& gpu = settings.gpu;
+      const std::int64_t gpus_ms = gpu.gpus == 0 ? 0 : gpu.open_ms + gpu.facts_ms + gpu.compute_ms + gpu.gather_ms;
+      CHECK(health::longest_look_ms(gpu) == gpus_ms);
+      CHECK(look_limit_ms(environment, task) > gpus_ms + hook_limit_ms(environment, task));
+      const std::int64_t connect_ms = 2 * settings.connect_ms + 3 * settings.busy_ms;
+      const std::int64_t test_ms = settings.test_ms + (gpu.gpus == 0 ? 0 : gpu.gather_ms);
+      CHECK(tests_limit_ms(environment, task, tests) > connect_ms + 2 * test_ms);
+      CHECK(ring_limit_ms(environment, task, {.previous = tests[0], .next = tests[1]}) > connect_ms + settings.test_ms);
+    }
+  }
 }

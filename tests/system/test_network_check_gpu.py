@@ -3,6 +3,7 @@
 # ctest: release-only
 
 import json
+import os
 import re
 import sys
 
@@ -33,7 +34,7 @@ def gpus(job, tmp_path):  # noqa: F811
             # Workers without Python, whose own packages would come first.
             nodes.append(job.node("--network-check", *more, *arguments, "--no-python", nnodes=nnodes or f"{count}",
                                   nproc=2 if two else 1, script="true", conf="last_call_timeout=30", env=variables))
-            if node == 0:
+            if node == 0 and count > 1:
                 nodes[0].wait_for_line("this node hosts the coordinator")
         run.codes = codes(nodes, timeout=patience)
         run.nodes = nodes
@@ -64,7 +65,8 @@ def test_gpus_compute_and_gather_within_nodes_and_between_them(gpus):
         assert node["compute_ms"] == gpu["product_ms"]
     first = found.report["pairs"][0]
     assert (first["gpu_ranks"], first["gpu_bytes"]) == (4, SHARE)
-    assert first["busbw_gbps"] == pytest.approx(3 * SHARE / first["gpu_ms"] / 1e6)
+    assert first["gpu_busbw_gbps"] == pytest.approx(3 * SHARE / first["gpu_ms"] / 1e6)
+    assert found.report["judged_by"] == "nccl"
 
 
 def test_without_a_driver_nothing_is_wrong_with_a_node_and_one_line_says_why(gpus, tmp_path):
@@ -81,8 +83,8 @@ def test_without_a_driver_nothing_is_wrong_with_a_node_and_one_line_says_why(gpu
     ("product_wrong@d1", "GPU 1: the product is wrong: element .3, 17. is 35, not 33"),
     ("open_fails=214@d1", "GPU 1: .*CUDA_ERROR_ECC_UNCORRECTABLE"),
     ("crash_in_product@d0", "GPU 0: its probe was killed by SIGSEGV"),
-    ("init_fails@d1", "the all-gather of its own GPUs failed: GPU [01]: "),
-    ("gather_wrong@d1", "the all-gather of its own GPUs failed: GPU [01]: "),
+    ("init_fails@d1", "the all-gather of its own GPUs over NCCL failed: GPU [01]: "),
+    ("gather_wrong@d1", "the all-gather of its own GPUs over NCCL failed: GPU [01]: "),
 ])
 def test_what_a_gpu_does_wrong_by_itself_makes_its_node_faulty(gpus, fault, why):
     found = gpus(3, faults={2: fault}, nnodes="2:3")
@@ -102,6 +104,68 @@ def test_what_fails_between_nodes_names_the_one_that_it_fails_with(gpus, fault, 
     found = gpus(3, faults={2: fault}, nnodes="2:3", two=False)
     assert found.codes == [0, 0, 1], found.told
     assert re.search(why, found.nodes[2].stderr.text), found.nodes[2].stderr.text
+
+
+def test_a_failure_in_the_collective_of_two_nodes_is_heard_at_once_by_the_other(gpus):
+    """Far before any deadline: those are a day away."""
+    found = gpus(3, faults={2: "init_fails"}, nnodes="2:3", two=False,
+                 env={node: {"NETWORK_CHECK_TIMEOUT": "86400"} for node in range(3)})
+    assert found.codes == [0, 0, 1], found.told
+    assert "the all-gather over NCCL failed: GPU 0: NCCL's initialisation: " in found.nodes[2].stderr.text
+    assert all(pair["gpu_ms"] for pair in found.report["pairs"] if rank_of(found.nodes[2]) not in (pair["low"], pair["high"]))
+
+
+@pytest.mark.parametrize("fault, why", [
+    ("driver_fails=802", "GPU 0: .*CUDA_ERROR_SYSTEM_NOT_READY"),
+    ("product_fails", "GPU 0: "),
+    ("init_fails", "the all-gather of its own GPUs over NCCL failed: GPU [01]: "),
+])
+def test_a_gpu_test_that_fails_on_all_nodes_is_told_once_and_nobody_is_left_out(gpus, fault, why):
+    found = gpus(3, faults=dict.fromkeys(range(3), fault))
+    assert found.codes == [0, 0, 0], found.told
+    told = re.findall("the GPU test failed on all 3 nodes.*", found.told)
+    assert len(told) == 1 and "nodes 0-2" in found.told, found.told
+    assert re.search(f"node 0: {why}", told[0]), told
+    assert "ELASTIC_RUN_PROBE_GPUS=off" in re.sub(r"\s+", " ", found.told)
+    assert all(pair["passed"] and pair["gpu_ms"] is None for pair in found.report["pairs"])
+    assert found.report["judged_by"] == "tcp" and found.report["fit"] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("fault", ["product_wrong", "open_fails=214"])
+def test_what_is_the_gpus_own_fault_is_no_excuse_though_all_nodes_have_it(gpus, fault):
+    assert gpus(2, faults=dict.fromkeys(range(2), fault)).codes == [1, 1]
+
+
+def test_nccl_that_fails_between_all_nodes_leaves_the_verdict_to_tcp(gpus):
+    found = gpus(2, faults={0: "init_fails", 1: "init_fails"}, two=False)
+    assert found.codes == [0, 0], found.told
+    assert found.told.count("the all-gather over NCCL failed between all 2 nodes") == 1, found.told
+    assert all(pair["passed"] and "NCCL's initialisation" in pair["gpu_why_not"] for pair in found.report["pairs"])
+
+
+def test_one_node_alone_is_told_how_to_do_without_the_gpu_test(gpus):
+    found = gpus(1, faults={0: "init_fails"})
+    assert found.codes == [1]
+    assert "if training works, set ELASTIC_RUN_PROBE_GPUS=off" in re.sub(r"\s+", " ", found.told)
+
+
+@pytest.mark.skipif(os.path.exists("/proc/driver/nvidia") or os.path.exists("/dev/nvidia0"), reason="this host has a driver")
+def test_without_a_driver_no_gpu_is_tested_unasked_and_nothing_is_said(gpus, tmp_path):
+    """Though the libraries are there: nobody looks for them, and the program that would is not started."""
+    probe = tmp_path / "probe"
+    probe.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
+    probe.chmod(0o755)
+    found = gpus(2, f"--probe-path={probe}", env={node: {"ELASTIC_RUN_PROBE_GPUS": None} for node in range(2)})
+    assert found.codes == [0, 0], found.told
+    assert not (tmp_path / "started").exists()
+    assert not re.search("GPU|NCCL|nvidia", found.told), found.told
+    assert [node["gpu"] for node in found.report["nodes"]] == [None, None]
+
+
+def test_memory_that_is_in_use_is_told_in_dlrovers_words(gpus):
+    found = gpus(2, "--log-level=info", facts={1: {"memory_used_bytes": 60 << 30}}, nnodes="1:2")
+    assert found.codes == [0, 1], found.told
+    assert found.told.count("The node's GPU basic check failed.") == 1, found.told
 
 
 def test_a_gpu_that_hangs_in_its_product_is_killed_and_its_node_named(gpus):

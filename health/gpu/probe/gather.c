@@ -151,7 +151,7 @@ static bool copy_piece(Probe* probe, CudaPointer device, void* host, size_t byte
 static bool check_words(const uint32_t* words, size_t first, size_t count, int rank, Reply* reply) {
   for (size_t i = 0; i < count; ++i) {
     if (words[i] != word_of(rank, first + i)) {
-      reply_failed(reply, "the all-gather is wrong: byte %zu of rank %d is not what rank %d has sent", (first + i) * 4,
+      reply_defect(reply, "the all-gather is wrong: byte %zu of rank %d is not what rank %d has sent", (first + i) * 4,
                    rank, rank);
       return false;
     }

@@ -13,6 +13,7 @@ enum { kUsualProduct = 8192, kLeastProduct = 16, kMostProduct = 16384 };
 
 static void set_reason(Reply* reply, Outcome outcome, const char* format, va_list values) {
   reply->outcome = outcome;
+  reply->is_defect = false;
   vsnprintf(reply->why, sizeof reply->why, format, values);
 }
 
@@ -21,6 +22,14 @@ void reply_failed(Reply* reply, const char* format, ...) {
   va_start(values, format);
   set_reason(reply, kFailed, format, values);
   va_end(values);
+}
+
+void reply_defect(Reply* reply, const char* format, ...) {
+  va_list values;
+  va_start(values, format);
+  set_reason(reply, kFailed, format, values);
+  va_end(values);
+  reply->is_defect = true;
 }
 
 void reply_unavailable(Reply* reply, const char* format, ...) {
@@ -120,6 +129,7 @@ static bool send_reply(int descriptor, Reply* reply) {
     json_start(line);
     json_open(line, NULL, '{');
     json_text(line, reply->outcome == kFailed ? "failed" : "unavailable", reply->why);
+    if (reply->is_defect) json_bool(line, "defect", true);
     json_close(line, '}');
   }
   line->bytes[line->length++] = '\n';

@@ -38,12 +38,14 @@ typedef enum { kOk, kUnavailable, kFailed } Outcome;
 
 typedef struct {
   Outcome outcome;
+  bool is_defect;  // of kFailed: the device itself is at fault
   char why[kTextBytes + 1];
   JsonLine line;  // the members after "ok": true
 } Reply;
 
 // Sets outcome and reason, printf's way.
 void reply_failed(Reply* reply, const char* format, ...) __attribute__((format(printf, 2, 3)));
+void reply_defect(Reply* reply, const char* format, ...) __attribute__((format(printf, 2, 3)));
 void reply_unavailable(Reply* reply, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 // libraries.c: loads the first candidate that has all that is needed.

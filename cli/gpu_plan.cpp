@@ -1,0 +1,39 @@
+#include "cli/gpu_plan.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "health/words/words.h"
+#include "src/base/text.h"
+
+namespace elastic::cli {
+
+Status plan_gpu_test(const ParsedFlags& flags, const agent::Environment& environment, const HostView& host,
+                     LaunchPlan& plan) {
+  constexpr const char* kVariable = "ELASTIC_RUN_PROBE_GPUS";
+  const auto asked = agent::lookup(environment, kVariable);
+  int count = std::min(host.visible_gpus(agent::lookup(environment, "CUDA_VISIBLE_DEVICES")), health::kMostGpus);
+  std::string origin = "visible GPUs";
+  if (asked && *asked != "auto") {
+    const auto number = *asked == "off" ? std::optional<std::int64_t>(0) : parse_int(*asked);
+    if (!number || *number < 0 || *number > health::kMostGpus) {
+      return fail(format("{}={}", kVariable, printable(*asked)),
+                  format("not auto, off or a number of GPUs from 0 to {}", health::kMostGpus),
+                  "leave it away to have the GPUs tested that workers see, or set it to off");
+    }
+    count = static_cast<int>(*number);
+    origin = format("environment: {}", kVariable);
+  }
+  const bool is_told = count > 0 || (asked && *asked != "auto");
+  for (const FlagId id : {FlagId::kAccelerator, FlagId::kCheckProbe}) {
+    if (flags.text(id) == flag_of(id).by_default.value_or("") || count == 0) continue;
+    count = 0;
+    origin = flags.origin_text(id);
+  }
+  plan.settings.gpus = count;
+  if (is_told) plan.entries.push_back({"GPUs to test", count == 0 ? "none" : format("{}", count), std::move(origin)});
+  return {};
+}
+
+}  // namespace elastic::cli
