@@ -29,6 +29,8 @@ enum class GpuRule {
   kMig,
   kFabricWaiting,
   kFabricFailed,
+  kNicAcross,
+  kNicFar,
   kFewGpus,
   kModels,
   kDrivers,
@@ -90,6 +92,14 @@ inline constexpr std::array kGpuThresholds = {
     GpuThreshold{GpuRule::kFabricFailed, "gpu-fabric-failed",
                  "a GPU could not be registered with the NVLink fabric", 0, "", Severity::kFatal,
                  "see /var/log/fabricmanager.log; restart nvidia-fabricmanager, whose version is to be the driver's"},
+    GpuThreshold{GpuRule::kNicAcross, "gpu-nic-sys",
+                 "no active port of InfiniBand or RoCE at a GPU's NUMA node (SYS), while most have one behind the same "
+                 "switches (PIX, PXB)", 0, "", Severity::kWarning,
+                 "see which port is down or missing: nvidia-smi topo -m, ibstat, lspci -tv; then at its cable, slot or driver"},
+    GpuThreshold{GpuRule::kNicFar, "gpu-nic-far",
+                 "the nearest active port of InfiniBand or RoCE behind the host bridge (PHB, NODE), while most have one "
+                 "behind the same switches (PIX, PXB)", 0, "", Severity::kNote,
+                 "see whether a port is down or missing: nvidia-smi topo -m, ibstat, lspci -tv"},
     GpuThreshold{GpuRule::kFewGpus, "gpu-few", "GPUs that workers see fewer than", 1, "for each worker",
                  Severity::kWarning, "start fewer workers, --nproc-per-node=gpu; look at CUDA_VISIBLE_DEVICES and lspci"},
     GpuThreshold{GpuRule::kModels, "gpu-models", "GPUs of the node of different models", 0, "", Severity::kWarning,

@@ -186,7 +186,7 @@ std::string text_of(const GpuGather& gather) {
       .dump();
 }
 
-std::string text_of(const GpuAskFacts&) { return request("facts").dump(); }
+std::string text_of(const GpuAskFacts& facts) { return request("facts").set("nvml", list_of(facts.nvml)).dump(); }
 
 std::optional<GpuReply<GpuOpened>> read_gpu_opened(const std::string& text) {
   return read_reply<GpuOpened>(text, [](const Json& json) -> std::optional<GpuOpened> {

@@ -51,8 +51,10 @@ struct GpuGather {
   std::int64_t deadline_ms = 0;
 };
 
-// {"do": "facts"}: what NVML knows of the devices.
-struct GpuAskFacts {};
+// {"do": "facts", "nvml": [...]}: what NVML knows of the devices. Takes nothing of any GPU, and may come before "open".
+struct GpuAskFacts {
+  std::vector<std::string> nvml = {};  // for dlopen(), to be tried in order
+};
 
 // One line, without its line end.
 std::string text_of(const GpuOpen& request);

@@ -30,7 +30,7 @@ TEST_CASE("a probe is asked in lines of JSON") {
   CHECK(text_of(GpuMakeId{}) == R"({"do":"id"})");
   CHECK(text_of(GpuGather{.id = "ab", .rank = 1, .world = 2, .bytes = 67108864, .deadline_ms = 30000}) ==
         R"({"do":"gather","id":"ab","rank":1,"world":2,"bytes":67108864,"deadline_ms":30000})");
-  CHECK(text_of(GpuAskFacts{}) == R"({"do":"facts"})");
+  CHECK(text_of(GpuAskFacts{.nvml = {"libnvidia-ml.so.1"}}) == R"({"do":"facts","nvml":["libnvidia-ml.so.1"]})");
 }
 
 TEST_CASE("what a GPU's probe has opened is read, what it does not know is left out") {

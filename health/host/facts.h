@@ -34,6 +34,13 @@ struct NetworkInterface {
   std::string kind = {};  // "0x15b3:0x1017", vendor and device; empty where it has none
 };
 
+// Where a PCI device hangs: the host bridge, the bridges below it and the device itself, as sysfs names them
+// ("pci0000:17", "0000:17:01.0", "0000:18:00.0").
+struct PciPath {
+  std::vector<std::string> nodes = {};    // none: not known
+  std::optional<int> numa_node = {};
+};
+
 struct InfinibandPort {
   std::string device;  // "mlx5_0"
   int port = 0;
@@ -41,6 +48,8 @@ struct InfinibandPort {
   std::string phys_state = {};  // "LinkUp"
   std::string rate = {};        // "100 Gb/sec (4X EDR)"
   std::string link_layer = {};  // "InfiniBand", "Ethernet"
+  std::string kind = {};        // "0x15b3:0x1021", vendor and device; empty where it has none
+  PciPath pci = {};
 };
 
 struct HostFacts {

@@ -26,6 +26,25 @@ std::uint64_t rise(const std::optional<std::uint64_t>& before, const std::option
   return before && after && *after > *before ? *after - *before : 0;
 }
 
+std::string place_of(const InfinibandPort& port) {
+  return format("/sys/class/infiniband/{}/ports/{}", printable(port.device), port.port);
+}
+
+// "200 Gb/sec (4X HDR)"
+struct PortRate {
+  std::optional<double> gbps = {};
+  std::optional<std::int64_t> lanes = {};
+};
+
+PortRate port_rate(const std::string& text) {
+  const std::size_t blank = std::min(text.find(' '), text.size());
+  const std::size_t bracket = text.find('(');
+  const std::size_t lanes_end = bracket == std::string::npos ? std::string::npos : text.find('X', bracket);
+  PortRate rate{.gbps = parse_float(text.substr(0, blank))};
+  if (lanes_end != std::string::npos) rate.lanes = parse_int(text.substr(bracket + 1, lanes_end - bracket - 1));
+  return rate;
+}
+
 class HostJudge {
  public:
   HostJudge(const HostFacts& before, const HostFacts& after, const HostNeeds& needs)
@@ -40,6 +59,7 @@ class HostJudge {
     judge_rises();
     judge_interfaces();
     judge_ports();
+    judge_rates();
     return std::move(findings_);
   }
 
@@ -244,7 +264,29 @@ class HostJudge {
            format("port {} of {} is {}{}, wanted ACTIVE{}", port.port, printable(port.device), printable(port.state),
                   port.phys_state.empty() ? "" : format(" ({})", printable(port.phys_state)),
                   is_lost ? " as before the check" : others_are ? " as others are" : ""),
-           format("/sys/class/infiniband/{}/ports/{}", printable(port.device), port.port));
+           place_of(port));
+    }
+  }
+
+  // Ports are held to those of their link layer and model: a host may have others for storage.
+  void judge_rates() {
+    for (const InfinibandPort& port : now_.infiniband_ports) {
+      std::map<std::string, std::size_t> by_rate;
+      std::size_t all = 0;
+      for (const InfinibandPort& other : now_.infiniband_ports) {
+        if (other.state != "ACTIVE" || other.link_layer != port.link_layer || other.kind != port.kind) continue;
+        ++by_rate[other.rate];
+        ++all;
+      }
+      const auto usual = std::ranges::find_if(by_rate, [&](const auto& entry) { return 2 * entry.second > all; });
+      if (port.state != "ACTIVE" || port.kind.empty() || usual == by_rate.end()) continue;
+      const PortRate own = port_rate(port.rate);
+      const PortRate wanted = port_rate(usual->first);
+      if (!own.gbps || !wanted.gbps || *own.gbps >= *wanted.gbps) continue;
+      const bool lacks_lanes = own.lanes && wanted.lanes && *own.lanes < *wanted.lanes;
+      tell(lacks_lanes ? HostRule::kPortLanes : HostRule::kPortRate,
+           format("port {} of {} has {}, while {} of {} of its kind have {}", port.port, printable(port.device),
+                  printable(port.rate), usual->second, all, printable(usual->first)), place_of(port));
     }
   }
 

@@ -317,6 +317,38 @@ TEST_CASE("an InfiniBand port that is not active is a warning where others are, 
              "/sys/class/infiniband/mlx5_0/ports/1");
 }
 
+TEST_CASE("an active port that is slower than most of its kind is a note, one that has lost lanes a warning") {
+  const auto rates = [](const std::vector<std::string>& all, const std::string& last_kind = "a:1") {
+    return changed([&](HostFacts& host) {
+      host.infiniband_ports.clear();
+      for (const std::string& rate : all) {
+        host.infiniband_ports.push_back({.device = "mlx5_" + std::to_string(host.infiniband_ports.size()),
+                                         .port = 1,
+                                         .state = "ACTIVE",
+                                         .rate = rate,
+                                         .link_layer = "InfiniBand",
+                                         .kind = "a:1"});
+      }
+      host.infiniband_ports.back().kind = last_kind;
+    });
+  };
+  const std::string usual = "400 Gb/sec (4X NDR)";
+  CHECK(rates({usual, usual, usual}).empty());
+  check_only(rates({usual, usual, "200 Gb/sec (2X NDR)"}), HostRule::kPortLanes,
+             "port 1 of mlx5_2 has 200 Gb/sec (2X NDR), while 2 of 3 of its kind have 400 Gb/sec (4X NDR)",
+             "/sys/class/infiniband/mlx5_2/ports/1");
+  check_only(rates({usual, usual, "200 Gb/sec (4X HDR)"}), HostRule::kPortRate,
+             "port 1 of mlx5_2 has 200 Gb/sec (4X HDR), while 2 of 3 of its kind have 400 Gb/sec (4X NDR)",
+             "/sys/class/infiniband/mlx5_2/ports/1");
+  CHECK(threshold(HostRule::kPortLanes).severity == Severity::kWarning);
+  CHECK(threshold(HostRule::kPortRate).severity == Severity::kNote);
+  CHECK(rates({usual, "200 Gb/sec (2X NDR)"}).empty());
+  CHECK(rates({usual, usual, "800 Gb/sec (4X XDR)"}).empty());
+  CHECK(rates({usual, usual, "nonsense"}).empty());
+  CHECK(rates({usual, usual, "200 Gb/sec (2X NDR)"}, "a:2").empty());
+  CHECK(rates({usual, usual, "200 Gb/sec (2X NDR)"}, "").empty());
+}
+
 TEST_CASE("a clock that is more than a second away from the others' is told, of that node alone") {
   // Node 3 is compared with one node only, the others with two and more.
   const auto ring = [](double ahead_ms) {

@@ -1,17 +1,15 @@
 #include "health/host/read_facts.h"
 
-#include <fcntl.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <string_view>
 #include <utility>
 
+#include "health/host/read_infiniband.h"
+#include "health/host/system_files.h"
 #include "src/base/text.h"
-#include "src/base/unique_fd.h"
 #include "src/process/cgroup_place.h"
 #include "src/process/cpu_quota.h"
 
@@ -22,51 +20,9 @@ namespace fs = std::filesystem;
 using process::own_cgroup_levels;
 using process::path_in;
 
-constexpr std::size_t kFileBytes = 64 * 1024;  // read of one file
-constexpr std::size_t kEntries = 8192;         // read of one directory, the most CPUs that a kernel is built for
-constexpr std::size_t kWordBytes = 64;  // kept of a state, a rate
+constexpr std::size_t kMostCpus = kSystemEntries;  // that a kernel is built for
 constexpr int kLoopbackType = 772;      // ARPHRD_LOOPBACK
 constexpr int kIpcLock = 14;            // CAP_IPC_LOCK
-
-using Count = std::optional<std::uint64_t>;
-
-// The beginning of a file; empty if it cannot be read. O_NONBLOCK: nothing waits for the other end of a pipe.
-std::string read_text(const std::string& path) {
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  std::string text;
-  std::array<char, 4096> buffer;
-  while (file && text.size() < kFileBytes) {
-    const ssize_t count = read(file.get(), buffer.data(), buffer.size());
-    if (count <= 0) break;
-    text.append(buffer.data(), static_cast<std::size_t>(count));
-  }
-  return text;
-}
-
-std::string read_word(const std::string& path) { return printable(trim(read_text(path)), kWordBytes); }
-
-std::vector<std::string> names_in(const std::string& path) {
-  std::vector<std::string> names;
-  std::error_code error;
-  fs::directory_iterator at(path, error);
-  for (; !error && at != fs::directory_iterator() && names.size() < kEntries; at.increment(error)) {
-    names.push_back(at->path().filename());
-  }
-  std::ranges::sort(names);
-  return names;
-}
-
-bool is_there(const std::string& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
-
-Count to_count(std::string_view text) {
-  const auto number = parse_int(text);
-  return number && *number >= 0 ? Count(static_cast<std::uint64_t>(*number)) : Count();
-}
-
-Count count_in(const std::string& path) { return to_count(read_text(path)); }
 
 // Of the line that begins with the key, the rest; empty if there is none.
 std::string_view line_of(std::string_view text, std::string_view key) {
@@ -167,10 +123,10 @@ std::optional<int> cpus_in(std::string_view list) {
     const std::size_t dash = part.find('-');
     const Count first = to_count(std::string_view(part).substr(0, dash));
     const Count last = dash == std::string::npos ? first : to_count(std::string_view(part).substr(dash + 1));
-    if (!first || !last || *last < *first || *last >= kEntries) return {};
+    if (!first || !last || *last < *first || *last >= kMostCpus) return {};
     cpus += *last - *first + 1;
   }
-  return cpus <= kEntries ? std::optional(static_cast<int>(cpus)) : std::nullopt;
+  return cpus <= kMostCpus ? std::optional(static_cast<int>(cpus)) : std::nullopt;
 }
 
 void read_own_status(const std::string& root, HostFacts& facts) {
@@ -226,31 +182,6 @@ void read_interfaces(const std::string& root, HostFacts& facts) {
   }
 }
 
-// "4: ACTIVE" -> "ACTIVE"; empty if it is not of that form.
-std::string state_in(const std::string& path) {
-  const std::string text = read_word(path);
-  const std::size_t colon = text.find(": ");
-  return colon == std::string::npos ? "" : text.substr(colon + 2);
-}
-
-void read_infiniband(const std::string& root, HostFacts& facts) {
-  const std::string all = path_in(root, "/sys/class/infiniband");
-  for (const std::string& device : names_in(all)) {
-    const std::string ports = format("{}/{}/ports", all, device);
-    for (const std::string& name : names_in(ports)) {
-      const Count port = to_count(name);
-      if (!port || *port > 255) continue;
-      const std::string folder = ports + "/" + name;
-      facts.infiniband_ports.push_back({.device = device,
-                                        .port = static_cast<int>(*port),
-                                        .state = state_in(folder + "/state"),
-                                        .phys_state = state_in(folder + "/phys_state"),
-                                        .rate = read_word(folder + "/rate"),
-                                        .link_layer = read_word(folder + "/link_layer")});
-    }
-  }
-}
-
 }  // namespace
 
 HostFacts read_facts(const std::string& root, const WorkerLimits& limits, const std::string& log_directory) {
@@ -266,7 +197,7 @@ HostFacts read_facts(const std::string& root, const WorkerLimits& limits, const 
   read_own_status(root, facts);
   read_cpus(root, facts);
   read_interfaces(root, facts);
-  read_infiniband(root, facts);
+  facts.infiniband_ports = read_infiniband(root);
   return facts;
 }
 

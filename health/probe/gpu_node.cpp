@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "health/gpu/distance.h"
 #include "health/gpu/gpu_versions.h"
 #include "health/gpu/image.h"
 #include "health/gpu/judge_gpu.h"
+#include "health/gpu/kernel_xids.h"
+#include "health/gpu/used_gpus.h"
+#include "health/host/read_infiniband.h"
 #include "health/probe/lines.h"
 #include "src/base/text.h"
 
@@ -45,6 +49,14 @@ template <class Choose>
 void take(std::optional<double>& all, const std::optional<double>& one, Choose choose) {
   if (one) all = all ? choose(*all, *one) : *one;
 }
+// Of "NAME=value"s; nothing where it is not set.
+std::optional<std::string> variable_of(const std::vector<std::string>& environment, std::string_view name) {
+  for (const std::string& entry : environment) {
+    if (entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '=') return entry.substr(name.size() + 1);
+  }
+  return {};
+}
+
 double most(double one, double other) { return std::max(one, other); }
 double least(double one, double other) { return std::min(one, other); }
 
@@ -122,7 +134,7 @@ class Collective : public Patience {
 
 std::int64_t longest_look_ms(const GpuSettings& settings) {
   if (settings.gpus == 0) return 0;
-  return settings.open_ms + settings.facts_ms + settings.compute_ms + settings.gather_ms;
+  return settings.open_ms + 2 * settings.facts_ms + settings.compute_ms + settings.gather_ms;
 }
 
 GpuNode::Answers GpuNode::ask_all(const std::string& line, const Deadline& deadline) {
@@ -131,19 +143,21 @@ GpuNode::Answers GpuNode::ask_all(const std::string& line, const Deadline& deadl
 
 GpuLook GpuNode::look() {
   GpuLook out;
-  if (settings_.gpus == 0) return out;
-  if (!open(out)) {
-    probes_.reset();
-    return out;
+  if (settings_.gpus == 0 || !start(out)) return out;
+  // Before anything of ours has memory of a GPU.
+  const auto before = ask_facts();
+  const bool can_test = open(out);
+  if (can_test) {
+    compute(out);
+    gather_alone(out);
   }
-  look_at_facts(out);
-  compute(out);
-  gather_alone(out);
+  judge_facts(before, out);
+  if (!can_test) probes_.reset();
   return out;
 }
 
-// Whether GPUs can be tested.
-bool GpuNode::open(GpuLook& out) {
+// Whether their probes run.
+bool GpuNode::start(GpuLook& out) {
   if (settings_.program.empty() && gpu_probe_image().empty()) {
     out.unavailable = "this elastic-run has no probe for them, for its processor";
     return false;
@@ -164,6 +178,11 @@ bool GpuNode::open(GpuLook& out) {
     return false;
   }
   probes_.emplace(std::move(*started));
+  return true;
+}
+
+// Whether GPUs can be tested.
+bool GpuNode::open(GpuLook& out) {
   std::vector<std::string> lines;
   for (int device = 0; device < settings_.gpus; ++device) {
     lines.push_back(text_of(GpuOpen{.device = device, .libraries = settings_.libraries}));
@@ -171,6 +190,7 @@ bool GpuNode::open(GpuLook& out) {
   const Answers answers = probes_->ask(lines, Deadline(settings_.open_ms));
   for (std::size_t gpu = 0; gpu < answers.size(); ++gpu) {
     auto reply = reply_of(answers[gpu], read_gpu_opened);
+    identities_.push_back(reply ? std::optional(GpuIdentity{reply->uuid, reply->bus_id}) : std::nullopt);
     if (reply) {
       opened_.push_back(std::move(*reply));
     } else if (reply.error().kind == Refusal::Kind::kUnavailable) {
@@ -193,17 +213,63 @@ bool GpuNode::open(GpuLook& out) {
   return true;
 }
 
-void GpuNode::look_at_facts(GpuLook& out) {
-  std::vector<std::string> lines(opened_.size());
-  lines.front() = text_of(GpuAskFacts{});
-  const auto facts = reply_of(probes_->ask(lines, Deadline(settings_.facts_ms)).front(), read_gpu_facts);
-  if (!facts) {
-    out.findings.push_back({.what = "what NVML knows of the GPUs is not known: " + facts.error().why});
-    return;
+GpuReply<std::vector<GpuFacts>> GpuNode::ask_facts() {
+  const Deadline deadline(settings_.facts_ms);
+  GpuReply<std::vector<GpuFacts>> reply = std::unexpected(Refusal{.why = "there is no probe"});
+  for (int probe = 0; probe < probes_->size() && !deadline.has_passed(); ++probe) {
+    std::vector<std::string> lines(static_cast<std::size_t>(probes_->size()));
+    lines[static_cast<std::size_t>(probe)] = text_of(GpuAskFacts{.nvml = settings_.libraries.nvml});
+    const Attempt<std::string> answer = probes_->ask(lines, deadline)[static_cast<std::size_t>(probe)];
+    reply = reply_of(answer, read_gpu_facts);
+    if (answer) break;  // the others' would be the same
   }
-  GpuNeeds needs{.nproc = settings_.workers, .visible = settings_.gpus};
-  for (const GpuOpened& one : opened_) needs.used.push_back({one.uuid, one.bus_id});
-  for (Finding& finding : judge_gpus({}, *facts, needs)) out.findings.push_back(std::move(finding));
+  return reply;
+}
+
+// By what NVML knew before the work and knows now, where the GPUs have worked.
+void GpuNode::judge_facts(const GpuReply<std::vector<GpuFacts>>& before, GpuLook& out) {
+  const bool have_worked = out.figures.has_value();
+  std::vector<GpuFacts> shown;
+  if (before) {
+    shown = *before;
+  } else if (have_worked) {
+    out.findings.push_back({.what = "what NVML knows of the GPUs is not known: " + before.error().why});
+  }
+  const auto used = used_gpus(identities_, shown, variable_of(settings_.environment, "CUDA_VISIBLE_DEVICES"));
+  if (!used) return;
+  GpuNeeds needs{.nproc = settings_.workers, .visible = settings_.gpus, .used = *used};
+  const auto after = before && have_worked ? ask_facts() : before;
+  if (before && !after) {
+    out.findings.push_back({.what = "what NVML knows of the GPUs after work is not known: " + after.error().why});
+  }
+  needs.after_work = have_worked && after;
+  const std::size_t others = out.findings.size();
+  if (before) {
+    for (Finding& finding : judge_gpus(after && have_worked ? *before : std::vector<GpuFacts>{}, after ? *after : *before, needs)) {
+      out.findings.push_back(std::move(finding));
+    }
+  }
+  if (before || have_worked) judge_kernel_log(needs, out);
+  judge_distances_of(*used, out);
+  // What is wrong with a GPU says more than what it could not do for that.
+  for (std::size_t i = others; i < out.findings.size(); ++i) {
+    if (out.findings[i].severity != Severity::kFatal) continue;
+    out.unfit = format("{}: {}", out.findings[i].where, out.findings[i].what);
+    break;
+  }
+}
+
+void GpuNode::judge_kernel_log(const GpuNeeds& needs, GpuLook& out) {
+  const XidLog log = read_xids(settings_.root, settings_.began_us);
+  for (Finding& finding : xid_findings(log.earlier, log.recent, needs)) out.findings.push_back(std::move(finding));
+}
+
+void GpuNode::judge_distances_of(const std::vector<GpuIdentity>& gpus, GpuLook& out) {
+  std::vector<GpuPlace> places;
+  for (const GpuIdentity& gpu : gpus) places.push_back({gpu.bus_id, read_pci_path(settings_.root, gpu.bus_id)});
+  std::vector<NearestPort> nearest = nearest_ports(places, read_infiniband(settings_.root));
+  for (Finding& finding : judge_distances(nearest)) out.findings.push_back(std::move(finding));
+  if (out.versions) out.versions->nearest_ports = std::move(nearest);
 }
 
 void GpuNode::compute(GpuLook& out) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "health/gpu/judge_gpu.h"
 #include "health/gpu/words.h"
 #include "health/probe/attempt.h"
 #include "health/probe/gpu_probes.h"
@@ -24,8 +25,10 @@ struct GpuSettings {
   std::string temporary = "/tmp";         // where the program may lie as a file
   // In which libraries must be loaded and GPUs taken: long, since a driver without persistence mode wakes them first.
   std::int64_t open_ms = 60'000;
-  std::int64_t facts_ms = 10'000;         // for what NVML knows
+  std::int64_t facts_ms = 10'000;         // for what NVML knows, before the work and after it
   std::int64_t compute_ms = 30'000;       // for products and copies
+  std::string root = {};                  // below which sysfs and the kernel log are looked for: "" but for tests
+  std::int64_t began_us = 0;              // when the job began on this node, CLOCK_MONOTONIC_RAW
   std::int64_t gather_ms = 30'000;        // for the all-gather of the node's own GPUs
   std::int64_t gather_bytes = kGatherBytes;  // of each GPU
 };
@@ -78,8 +81,13 @@ class GpuNode {
   std::expected<std::string, GatherFailure> make_id(const Deadline& deadline);
   // Starts those probes again that were ended in an earlier test.
   std::expected<void, GatherFailure> revive(const Deadline& deadline);
+  bool start(GpuLook& out);
   bool open(GpuLook& out);
-  void look_at_facts(GpuLook& out);
+  // What NVML knows now, by the first probe that answers.
+  GpuReply<std::vector<GpuFacts>> ask_facts();
+  void judge_facts(const GpuReply<std::vector<GpuFacts>>& before, GpuLook& out);
+  void judge_kernel_log(const GpuNeeds& needs, GpuLook& out);
+  void judge_distances_of(const std::vector<GpuIdentity>& gpus, GpuLook& out);
   void compute(GpuLook& out);
   void gather_alone(GpuLook& out);
 
@@ -87,6 +95,7 @@ class GpuNode {
   std::optional<ProbeImage> image_;
   std::optional<GpuProbes> probes_;  // none: GPUs are not tested
   std::vector<GpuOpened> opened_;    // by GPU
+  std::vector<std::optional<GpuIdentity>> identities_;  // by GPU; none of one that could not be opened
   int nccl_version_ = 0;             // 0: NCCL is not there
 };
 

@@ -62,9 +62,9 @@ SelfResult self_result(Means& means, const ProbeSettings& settings) {
   if (is_external(settings) && self.master_port == 0 && self.unfit.empty()) self.unfit = "no port is free for the external probe";
   if (settings.look_at_host) self.findings = settings.look_at_host();
   compute();
-  add(self, means.gpus.look());
   const auto fatal = std::ranges::find(self.findings, Severity::kFatal, &Finding::severity);
   if (fatal != self.findings.end()) self.unfit = fatal->what;
+  add(self, means.gpus.look());
   return self;
 }
 

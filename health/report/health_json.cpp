@@ -25,6 +25,14 @@ Json json_of(const Finding& finding) {
   return json;
 }
 
+Json json_of(const NearestPort& port) {
+  Json json = Json::object();
+  json.set("gpu", port.gpu);
+  json.set("distance", port.distance);
+  json.set("port", port.port);
+  return json;
+}
+
 // What a node has of GPUs, and what they have done; null where they were not tested.
 Json gpu_json(const NodeHealth& node, const NodeExchanges& gathers) {
   if (!node.gpu && !node.gpu_figures) return Json();
@@ -48,6 +56,9 @@ Json gpu_json(const NodeHealth& node, const NodeExchanges& gathers) {
   json.set("best_busbw_gbps", json_of(gathers.best_busbw_gbps));
   json.set("worst_busbw_gbps", json_of(gathers.worst_busbw_gbps));
   json.set("latency_us", json_of(gathers.latency_us));
+  Json ports = Json::array();
+  for (const NearestPort& port : versions.nearest_ports) ports.push(json_of(port));
+  json.set("nearest_ports", std::move(ports));
   return json;
 }
 

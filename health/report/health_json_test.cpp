@@ -65,6 +65,15 @@ TEST_CASE("health.json is read back with every member of the schema") {
   CHECK(element(json, "slow_links", 0)->find("ms")->as_number() == 41.5);
 }
 
+TEST_CASE("the port that is nearest to each GPU stands in health.json") {
+  HealthReport report = example_report();
+  report.nodes[0].gpu = GpuVersions{.gpus = 1, .nearest_ports = {{"0000:1b:00.0", "PIX", "mlx5_0 port 1"}}};
+  const Json json = parsed(report);
+  const Json* port = element(*element(json, "nodes", 0)->find("gpu"), "nearest_ports", 0);
+  CHECK(members_of(port) == "gpu distance port");
+  CHECK(*port->find("distance")->as_string() == "PIX");
+}
+
 TEST_CASE("what nobody has measured is null in health.json, and never 0") {
   const Json json = parsed({.nodes = {{.rank = 0}, {.rank = 1}},
                             .pairs = {{.low = 0, .high = 1, .why_not = "no"}},

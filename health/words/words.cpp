@@ -181,15 +181,34 @@ std::vector<Finding> findings_in(const Json& json) {
 }
 
 Json json_of(const GpuVersions& gpu) {
-  return std::move(Json::object()
-                       .set("gpus", gpu.gpus)
-                       .set("model", gpu.model)
-                       .set("driver", gpu.driver)
-                       .set("cuda", gpu.cuda)
-                       .set("nccl", gpu.nccl)
-                       .set("nccl_path", gpu.nccl_path)
-                       .set("cublaslt", gpu.cublaslt)
-                       .set("cublaslt_path", gpu.cublaslt_path));
+  Json json = Json::object();
+  json.set("gpus", gpu.gpus)
+      .set("model", gpu.model)
+      .set("driver", gpu.driver)
+      .set("cuda", gpu.cuda)
+      .set("nccl", gpu.nccl)
+      .set("nccl_path", gpu.nccl_path)
+      .set("cublaslt", gpu.cublaslt)
+      .set("cublaslt_path", gpu.cublaslt_path);
+  if (gpu.nearest_ports.empty()) return json;
+  Json list = Json::array();
+  for (const NearestPort& port : gpu.nearest_ports) {
+    list.push(std::move(Json::object().set("gpu", port.gpu).set("distance", port.distance).set("port", port.port)));
+  }
+  json.set("nearest_ports", std::move(list));
+  return json;
+}
+
+std::vector<NearestPort> nearest_ports_in(const Json& gpu) {
+  std::vector<NearestPort> ports;
+  const Json* member = gpu.find("nearest_ports");
+  const Json::Array* list = member == nullptr ? nullptr : member->as_array();
+  if (list == nullptr) return ports;
+  for (const Json& element : *list) {
+    if (ports.size() >= kMostGpus) break;
+    ports.push_back({text_in(element, "gpu"), text_in(element, "distance"), text_in(element, "port")});
+  }
+  return ports;
 }
 
 Json json_of(const GpuFigures& figures) {
@@ -226,7 +245,8 @@ std::optional<GpuVersions> gpu_in(const Json& json) {
                      .nccl = text_in(*gpu, "nccl"),
                      .nccl_path = text_in(*gpu, "nccl_path"),
                      .cublaslt = text_in(*gpu, "cublaslt"),
-                     .cublaslt_path = text_in(*gpu, "cublaslt_path")};
+                     .cublaslt_path = text_in(*gpu, "cublaslt_path"),
+                     .nearest_ports = nearest_ports_in(*gpu)};
 }
 
 std::optional<GpuFailure> gpu_failure_in(const Json& json) {

@@ -35,6 +35,14 @@ struct NodeFinding {
   Finding finding;
 };
 
+// The active port of InfiniBand or RoCE that is nearest to a GPU.
+struct NearestPort {
+  std::string gpu = {};       // its bus id
+  std::string distance = {};  // in the words of nvidia-smi topo -m: "PIX", "PXB", "PHB", "NODE", "SYS"
+  std::string port = {};      // "mlx5_0 port 1"
+  bool operator==(const NearestPort&) const = default;
+};
+
 // What a node has of GPUs and of their software: "" is not known.
 struct GpuVersions {
   int gpus = 0;  // that its workers see
@@ -45,6 +53,7 @@ struct GpuVersions {
   std::string nccl_path = {};
   std::string cublaslt = {};
   std::string cublaslt_path = {};
+  std::vector<NearestPort> nearest_ports = {};  // of its GPUs; none where there is no such port
   bool operator==(const GpuVersions&) const = default;
 };
 
@@ -75,9 +84,10 @@ struct GpuFailure {
 // {"port": 4000, "key": "9f0c...", "compute_ms": 3.1, "memory_gbps": 11.5, "findings": [{"severity": "warning",
 // "what": "...", "where": "...", "remedy": "..."}]}, with "unfit": "why" where it cannot train, and "gpu": {"gpus": 8,
 // "model": "...", "driver": "580.65.06", "cuda": "13.0", "nccl": "2.28.9", "nccl_path": "...", "cublaslt": "13.0.0",
-// "cublaslt_path": "..."} and "gpu_figures": {"product_ms": 1.1, "tflops": 700, "memory_gbps": 2900,
-// "host_to_device_gbps": 55, "device_to_host_gbps": 54, "node_ms": 1.2, "gathers": 8} where it has tested GPUs, and "gpu_failure":
-// {"step": "compute", "why": "..."} where these did not do their part.
+// "cublaslt_path": "...", "nearest_ports": [{"gpu": "0000:1b:00.0", "distance": "PIX", "port": "mlx5_0 port 1"}]} and
+// "gpu_figures": {"product_ms": 1.1, "tflops": 700, "memory_gbps": 2900, "host_to_device_gbps": 55, "device_to_host_gbps": 54,
+// "node_ms": 1.2, "gathers": 8} where it has tested GPUs, and "gpu_failure": {"step": "compute", "why": "..."} where these
+// did not do their part.
 struct SelfResult {
   std::uint16_t port = 0;
   std::string key = {};                    // by which the probe at the port knows who has been told of it

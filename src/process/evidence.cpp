@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <fstream>
+#include <iterator>
 #include <limits>
 
 #include "src/base/text.h"
@@ -17,7 +18,7 @@ namespace elastic::process {
 namespace {
 
 constexpr std::string_view kOomKill = "oom_kill ";
-constexpr int kRecordsPerCall = 10'000;
+constexpr int kReadsPerCall = 10'000;
 constexpr std::size_t kEventsPerCall = 64;
 constexpr std::size_t kRecordBytes = 8192;  // the kernel's bound of one record
 constexpr std::size_t kTextBytes = 400;     // of a line in a message
@@ -113,16 +114,6 @@ std::optional<KernelEvent> parse_oom_kill(std::string_view message) {
       .kind = KernelEvent::Kind::kOomKill, .pid = *pid, .text = printable(message, kTextBytes)};
 }
 
-// The message of a record "priority,sequence,time,flags[,...];message\n KEY=value\n...". Nothing if
-// a process wrote it, not the kernel.
-std::optional<std::string_view> kernel_message(std::string_view record) {
-  const std::size_t end = record.find(';');
-  const auto priority = leading_number(record);
-  if (end == std::string_view::npos || !priority || *priority >= 8) return {};
-  record.remove_prefix(end + 1);
-  return record.substr(0, record.find('\n'));
-}
-
 }  // namespace
 
 std::optional<KernelEvent> parse_kernel_message(std::string_view message) {
@@ -130,27 +121,55 @@ std::optional<KernelEvent> parse_kernel_message(std::string_view message) {
   return parse_oom_kill(message);
 }
 
-Result<KernelLog> KernelLog::open(const std::string& root) {
+namespace {
+
+// What a record's first line, "priority,sequence,time,flags[,...];message", tells. Nothing if a process wrote it, not
+// the kernel; a line " KEY=value" that belongs to a record begins with no priority.
+std::optional<KernelEvent> event_of(std::string_view line) {
+  const std::size_t end = line.find(';');
+  const auto priority = leading_number(line);
+  if (end == std::string_view::npos || !priority || *priority >= 8) return {};
+  auto event = parse_kernel_message(line.substr(end + 1));
+  const std::vector<std::string> fields = split(line.substr(0, end), ',');
+  if (event && fields.size() > 2) event->time_us = std::max<std::int64_t>(parse_int(fields[2]).value_or(0), 0);
+  return event;
+}
+
+}  // namespace
+
+Result<KernelLog> KernelLog::open(const std::string& root, From from) {
   const std::string path = path_in(root, "/dev/kmsg");
   UniqueFd records(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  if (!records || lseek(records.get(), 0, SEEK_END) < 0) {
+  if (!records || lseek(records.get(), 0, from == From::kNow ? SEEK_END : SEEK_SET) < 0) {
     return fail_errno(format("cannot read the kernel log {}", path), errno);
   }
   return KernelLog(std::move(records));
 }
 
+void KernelLog::take_lines(std::string_view bytes) {
+  unread_ += bytes;
+  std::size_t taken = 0;
+  for (std::size_t end; (end = unread_.find('\n', taken)) != std::string::npos; taken = end + 1) {
+    if (auto event = event_of(std::string_view(unread_).substr(taken, end - taken))) waiting_.push_back(std::move(*event));
+  }
+  unread_.erase(0, taken);
+  if (unread_.size() > kRecordBytes) unread_.clear();
+}
+
 std::vector<KernelEvent> KernelLog::read_new() {
-  std::vector<KernelEvent> events;
   std::array<char, kRecordBytes> buffer;
-  for (int i = 0; i < kRecordsPerCall && events.size() < kEventsPerCall; ++i) {
+  is_at_end_ = false;
+  for (int i = 0; i < kReadsPerCall && waiting_.size() < kEventsPerCall; ++i) {
     const ssize_t length = read(records_.get(), buffer.data(), buffer.size());
     // EPIPE: records were overwritten before they were read; the next read goes on behind them.
     if (length < 0 && (errno == EINTR || errno == EPIPE)) continue;
-    if (length <= 0) break;
-    const auto message = kernel_message({buffer.data(), static_cast<std::size_t>(length)});
-    if (!message) continue;
-    if (auto event = parse_kernel_message(*message)) events.push_back(std::move(*event));
+    is_at_end_ = length <= 0;
+    if (is_at_end_) break;
+    take_lines({buffer.data(), static_cast<std::size_t>(length)});
   }
+  const auto kept = static_cast<std::ptrdiff_t>(std::min(waiting_.size(), kEventsPerCall));
+  std::vector<KernelEvent> events(std::make_move_iterator(waiting_.begin()), std::make_move_iterator(waiting_.begin() + kept));
+  waiting_.erase(waiting_.begin(), waiting_.begin() + kept);
   return events;
 }
 

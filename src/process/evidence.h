@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -60,6 +61,9 @@ struct KernelEvent {
   pid_t pid = 0;
   int xid = 0;
   std::string text;  // the line, fit for a message
+  // Since the host has started, in microseconds, by a clock that nobody sets: CLOCK_MONOTONIC_RAW, to a second or so.
+  // 0 where only a message is known.
+  std::int64_t time_us = 0;
 
   bool operator==(const KernelEvent&) const = default;
 };
@@ -67,20 +71,31 @@ struct KernelEvent {
 // One message of the kernel, without what stands before it in the log; nothing if it is another.
 std::optional<KernelEvent> parse_kernel_message(std::string_view message);
 
-// The kernel's log from now on. Nothing waits: what is not there yet is not there.
+// The kernel's log. Nothing waits: what is not there yet is not there.
 class KernelLog {
  public:
+  enum class From : unsigned char {
+    kNow,     // what comes from now on
+    kOldest,  // the oldest record that the kernel still has
+  };
   // Fails where /dev/kmsg is missing (most containers) or not ours to read (dmesg_restrict).
-  static Result<KernelLog> open(const std::string& root = "/");
-  // Reads records, one a read(), from a non-blocking descriptor.
+  static Result<KernelLog> open(const std::string& root = "/", From from = From::kNow);
+  // Reads records from a non-blocking descriptor: one a read(), as the kernel gives them, or several, of a file.
   explicit KernelLog(UniqueFd records) : records_(std::move(records)) {}
 
-  // The events since the log was opened or read last. A call reads at most 10,000 records and keeps
+  // The events since the log was opened or read last. A call makes at most 10,000 reads and keeps
   // at most 64 events; what is left comes with the next.
   std::vector<KernelEvent> read_new();
+  // Whether the last call has read all that there was.
+  bool is_at_end() const { return is_at_end_; }
 
  private:
+  void take_lines(std::string_view bytes);
+
   UniqueFd records_;
+  std::string unread_;                // the beginning of a line whose end is not read yet
+  std::deque<KernelEvent> waiting_;   // of reads that had more than a call may keep
+  bool is_at_end_ = false;
 };
 
 // A process that dumped core, or should have.

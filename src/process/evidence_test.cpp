@@ -190,6 +190,33 @@ TEST_CASE("a log that is full of events is read in parts") {
   CHECK(fake.log.read_new().size() == 36);
 }
 
+TEST_CASE("the kernel's log is read from its oldest record, or from now on, with the time of each event") {
+  const FakeRoot root;
+  const std::string xid = "NVRM: Xid (PCI:0000:3b:00): 79, pid=99, name=python, GPU has fallen off the bus.";
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += "3," + std::to_string(i) + ",9000000123,-;" + xid + "\n SUBSYSTEM=pci\n";
+  root.file("dev/kmsg", text);
+  auto oldest = KernelLog::open(root.path, KernelLog::From::kOldest);
+  auto later = KernelLog::open(root.path);
+  REQUIRE(oldest);
+  REQUIRE(later);
+  std::size_t count = 0;
+  do {
+    for (const KernelEvent& event : oldest->read_new()) {
+      CHECK(event.text == xid);
+      CHECK(event.time_us == 9'000'000'123);
+      ++count;
+    }
+  } while (!oldest->is_at_end());
+  CHECK(count == 200);
+  CHECK(later->read_new().empty());
+  CHECK(later->is_at_end());
+  std::ofstream(root.path / "dev/kmsg", std::ios::app) << "3,200,1,-;" + xid;
+  CHECK(later->read_new().empty());
+  std::ofstream(root.path / "dev/kmsg", std::ios::app) << "\n";
+  CHECK(later->read_new().size() == 1);
+}
+
 TEST_CASE("a kernel log that is not there is an error with its path") {
   const FakeRoot root;
   const auto log = KernelLog::open(root.path);

@@ -12,6 +12,7 @@
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/net/interfaces.h"
+#include "src/process/clock.h"
 #include "src/runtime/local_host.h"
 #include "src/runtime/probe_process.h"
 
@@ -23,7 +24,8 @@ constexpr std::uint32_t kSelfPhase = 0;
 }  // namespace
 
 CheckRunner::CheckRunner(net::Loop& loop, const LaunchSettings& settings, Handlers handlers)
-    : loop_(loop), settings_(settings), handlers_(std::move(handlers)), deadline_(loop) {}
+    : loop_(loop), settings_(settings), handlers_(std::move(handlers)),
+      began_us_(process::clock_ms(CLOCK_MONOTONIC_RAW) * 1000), deadline_(loop) {}
 
 ProbeTask CheckRunner::probe_task() const {
   return {.local_world_size = settings_.node.local_world_size,
@@ -35,7 +37,8 @@ ProbeTask CheckRunner::probe_task() const {
           .nccl_lib = settings_.nccl_lib,
           .gpu_program = settings_.gpu_probe,
           .python = settings_.program,
-          .temporary = settings_.logs.temporary};
+          .temporary = settings_.logs.temporary,
+          .began_us = began_us_};
 }
 
 void CheckRunner::carry_out(const agent::CheckNode& order) {

@@ -46,6 +46,7 @@ class CheckRunner {
   net::Loop& loop_;
   const LaunchSettings& settings_;
   Handlers handlers_;
+  std::int64_t began_us_;  // when the job began on this node, CLOCK_MONOTONIC_RAW
   UniqueFd channel_;  // to the probe; none: there is no probe
   std::optional<net::ReadWatch> watch_;
   net::Timer deadline_;

@@ -27,6 +27,10 @@ std::optional<std::int64_t> number_in(const agent::Environment& environment, con
   return text ? parse_int(*text) : std::nullopt;
 }
 
+std::string root_of(const agent::Environment& environment) {
+  return agent::lookup(environment, kProbeVariables[4]).value_or("");
+}
+
 // The limit that workers will have, too: a probe is started as they are.
 std::optional<std::uint64_t> soft_limit(__rlimit_resource resource) {
   rlimit limit{};
@@ -55,7 +59,7 @@ class HostLook {
   health::HostFacts facts() const {
     const health::WorkerLimits limits{.locked_bytes = soft_limit(RLIMIT_MEMLOCK),
                                       .open_files = soft_limit(RLIMIT_NOFILE)};
-    return health::read_facts("", limits, task_.log_directory);
+    return health::read_facts(root_of(environment_), limits, task_.log_directory);
   }
 
   std::vector<health::Finding> run_hook() const {
@@ -112,11 +116,11 @@ std::optional<std::int64_t> limit_ms_in(const agent::Environment& environment) {
 
 std::vector<std::string> probe_arguments(const ProbeTask& task) {
   return {kProbeArgument, format("{}", task.local_world_size), task.log_directory, task.hook, task.external,
-          join(task.interfaces, " "), format("{}", task.gpus), task.nccl_lib, task.gpu_program, task.python, task.temporary};
+          join(task.interfaces, " "), format("{}", task.gpus), task.nccl_lib, task.gpu_program, task.python, task.temporary, format("{}", task.began_us)};
 }
 
 std::optional<ProbeTask> read_probe_arguments(const std::vector<std::string>& arguments) {
-  if (arguments.size() != 11 || arguments[0] != kProbeArgument) return {};
+  if (arguments.size() != 12 || arguments[0] != kProbeArgument) return {};
   ProbeTask task{.local_world_size =
                      static_cast<int>(std::clamp<std::int64_t>(parse_int(arguments[1]).value_or(1), 1, INT32_MAX)),
                  .log_directory = arguments[2],
@@ -127,7 +131,8 @@ std::optional<ProbeTask> read_probe_arguments(const std::vector<std::string>& ar
                  .nccl_lib = arguments[7],
                  .gpu_program = arguments[8],
                  .python = arguments[9],
-                 .temporary = arguments[10]};
+                 .temporary = arguments[10],
+                 .began_us = parse_int(arguments[11]).value_or(0)};
   if (!arguments[5].empty()) task.interfaces = split(arguments[5], ' ');
   return task;
 }
@@ -151,6 +156,8 @@ health::ProbeSettings probe_settings(const agent::Environment& environment, cons
                   .libraries = {},
                   .environment = environment,
                   .temporary = task.temporary,
+                  .root = root_of(environment),
+                  .began_us = task.began_us,
                   .gather_bytes = std::clamp<std::int64_t>(number_in(environment, kProbeVariables[3]).value_or(health::kGatherBytes),
                                                            8, health::kGatherBytes)};
   if (settings.gpu.gpus > 0) {

@@ -25,6 +25,7 @@ struct ProbeTask {
   std::string gpu_program = {};             // --probe-path; empty: elastic-run's own
   std::string python = {};                  // the workers' interpreter, if they have one
   std::string temporary = {};               // a directory for files
+  std::int64_t began_us = 0;                // when the job began on this node, CLOCK_MONOTONIC_RAW
 };
 std::vector<std::string> probe_arguments(const ProbeTask& task);
 // Nothing where they are not those of a task.
@@ -32,9 +33,10 @@ std::optional<ProbeTask> read_probe_arguments(const std::vector<std::string>& ar
 
 // The variables that it looks at. DLRover's: how many seconds a test or the hook may take; a local rank: the tests of the
 // node that has it are to fail, to try what follows. Ours: where an external probe leaves its results, if not where
-// DLRover's do; and of how many bytes GPUs gather, for tests.
+// DLRover's do; and for tests of how many bytes GPUs gather, and a directory that stands for "/" where procfs, sysfs and
+// /dev/kmsg are read.
 inline constexpr const char* kProbeVariables[] = {"NETWORK_CHECK_TIMEOUT", "MOCK_ERR_RANK", "ELASTIC_RUN_PROBE_DIR",
-                                                  "ELASTIC_RUN_PROBE_BYTES"};
+                                                  "ELASTIC_RUN_PROBE_BYTES", "ELASTIC_RUN_PROBE_ROOT"};
 health::ProbeSettings probe_settings(const agent::Environment& environment, const ProbeTask& task);
 // After which a probe that has not answered is killed: the first phase, and one of these tests or of a ring with these
 // neighbours. More than all that the probe may take by its own deadlines.

@@ -13,7 +13,7 @@ TEST_CASE("a probe reads its task as it was written, and nothing else") {
   for (const ProbeTask& task :
        {ProbeTask{}, ProbeTask{.local_world_size = 8, .log_directory = "/logs", .hook = "a 'b' c", .external = "python x.py",
                                .interfaces = {"eth0", "eth1"}, .gpus = 8, .nccl_lib = "/l/libnccl.so.2", .gpu_program = "/p",
-                               .python = "/usr/bin/python3", .temporary = "/tmp"}}) {
+                               .python = "/usr/bin/python3", .temporary = "/tmp", .began_us = 123}}) {
     const auto read = read_probe_arguments(probe_arguments(task));
     REQUIRE(read);
     CHECK(read->local_world_size == task.local_world_size);
@@ -26,6 +26,7 @@ TEST_CASE("a probe reads its task as it was written, and nothing else") {
     CHECK(read->gpu_program == task.gpu_program);
     CHECK(read->python == task.python);
     CHECK(read->temporary == task.temporary);
+    CHECK(read->began_us == task.began_us);
   }
   CHECK(!read_probe_arguments({}));
   CHECK(!read_probe_arguments({kProbeArgument, "8", "/logs"}));
@@ -65,7 +66,7 @@ TEST_CASE("a probe is given more time for a phase than all steps in it may take 
     for (const ProbeTask& task : {ProbeTask{}, ProbeTask{.gpus = 8}, ProbeTask{.hook = "look", .gpus = 64}, ProbeTask{.external = "x"}}) {
       const health::ProbeSettings settings = probe_settings(environment, task);
       const health::GpuSettings& gpu = settings.gpu;
-      const std::int64_t gpus_ms = gpu.gpus == 0 ? 0 : gpu.open_ms + gpu.facts_ms + gpu.compute_ms + gpu.gather_ms;
+      const std::int64_t gpus_ms = gpu.gpus == 0 ? 0 : gpu.open_ms + 2 * gpu.facts_ms + gpu.compute_ms + gpu.gather_ms;
       CHECK(health::longest_look_ms(gpu) == gpus_ms);
       CHECK(look_limit_ms(environment, task) > gpus_ms + hook_limit_ms(environment, task));
       const std::int64_t connect_ms = 2 * settings.connect_ms + 3 * settings.busy_ms;
@@ -74,4 +75,10 @@ TEST_CASE("a probe is given more time for a phase than all steps in it may take 
       CHECK(ring_limit_ms(environment, task, {.previous = tests[0], .next = tests[1]}) > connect_ms + settings.test_ms);
     }
   }
+}
+
+TEST_CASE("for a test another directory stands for that in which the facts of the host are found") {
+  const health::GpuSettings settings = probe_settings({"ELASTIC_RUN_PROBE_ROOT=/r"}, ProbeTask{.gpus = 1, .began_us = 5}).gpu;
+  CHECK(settings.root == "/r");
+  CHECK(settings.began_us == 5);
 }

@@ -28,9 +28,9 @@ ROOMS = {
     "health/words": [],
     "health/judge": [],
     "health/host": ["health/words"],
-    "health/gpu": ["health/words"],
+    "health/gpu": ["health/words", "health/host"],
     "health/report": ["health/words", "health/judge"],
-    "health/probe": ["health/words", "health/gpu"],
+    "health/probe": ["health/words", "health/host", "health/gpu"],
 }
 
 # What is pure: it decides, and does nothing. A folder, or one thing (its .h, .cpp and _test.cpp).
@@ -44,6 +44,7 @@ PURE = [
     "health/words",
     "health/host/facts", "health/host/thresholds", "health/host/judge_host", "health/host/hook",
     "health/gpu/gpu_thresholds", "health/gpu/gpu_versions", "health/gpu/judge_gpu", "health/gpu/libraries", "health/gpu/words",
+    "health/gpu/distance", "health/gpu/used_gpus",
     "health/report",
     "src/output/lines",
 ]

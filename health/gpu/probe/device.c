@@ -2,12 +2,6 @@
 
 #include "health/gpu/probe/probe.h"
 
-static const char* const* list_of(const JsonObject* request, const char* name, size_t* count) {
-  const JsonMember* member = json_find(request, name, kList);
-  *count = member != NULL ? member->count : 0;
-  return member != NULL ? &request->items[member->first] : NULL;
-}
-
 // The device's context becomes the current one, for the rest of the process.
 static bool open_device(Probe* probe, int64_t ordinal, CudaDevice* device, Reply* reply) {
   CudaContext context = NULL;
@@ -91,18 +85,18 @@ void do_open(Probe* probe, const JsonObject* request, Reply* reply) {
     reply_failed(reply, "a device is open already");
     return;
   }
-  const char* const* names = list_of(request, "nvml", &count);
+  const char* const* names = json_list(request, "nvml", &count);
   if (!probe->nvml_library.is_there) load_nvml(probe, names, count);
-  names = list_of(request, "cuda", &count);
+  names = json_list(request, "cuda", &count);
   if (!probe->cuda_library.is_there) load_cuda(probe, names, count);
   if (!probe->cuda_library.is_there) {
     reply_unavailable(reply, "no CUDA driver: %s", probe->cuda_library.why);
     return;
   }
   if (!open_device(probe, ordinal->number, &device, reply)) return;
-  names = list_of(request, "nccl", &count);
+  names = json_list(request, "nccl", &count);
   load_nccl(probe, names, count);
-  names = list_of(request, "cublaslt", &count);
+  names = json_list(request, "cublaslt", &count);
   load_lt(probe, names, count);
 
   tell_device(probe, device, &reply->line);

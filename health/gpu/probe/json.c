@@ -184,6 +184,12 @@ const JsonMember* json_find(const JsonObject* object, const char* name, JsonKind
   return NULL;
 }
 
+const char* const* json_list(const JsonObject* object, const char* name, size_t* count) {
+  const JsonMember* member = json_find(object, name, kList);
+  *count = member != NULL ? member->count : 0;
+  return member != NULL ? &object->items[member->first] : NULL;
+}
+
 // --- Writing -------------------------------------------------------------------------------------------
 
 size_t json_room(const JsonLine* line) {

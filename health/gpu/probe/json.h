@@ -38,6 +38,8 @@ const char* json_read(char* line, size_t length, JsonObject* object);
 
 // The member of that name and kind; NULL if there is none.
 const JsonMember* json_find(const JsonObject* object, const char* name, JsonKind kind);
+// The texts of a list, and how many there are; NULL and none without such a list.
+const char* const* json_list(const JsonObject* object, const char* name, size_t* count);
 
 // A line that is being written. What does not fit any more is left out, and `is_full` says so.
 typedef struct {

@@ -151,7 +151,7 @@ static void answer(Probe* probe, char* line, size_t length, Reply* reply) {
   else if (strcmp(what->text, "compute") == 0) do_compute(probe, reply);
   else if (strcmp(what->text, "id") == 0) do_id(probe, reply);
   else if (strcmp(what->text, "gather") == 0) do_gather(probe, &request, reply);
-  else if (strcmp(what->text, "facts") == 0) do_facts(probe, reply);
+  else if (strcmp(what->text, "facts") == 0) do_facts(probe, &request, reply);
   else reply_failed(reply, "an unknown request: %s", what->text);
 }
 

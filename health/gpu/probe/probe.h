@@ -64,7 +64,7 @@ void do_compute(Probe* probe, Reply* reply);
 void do_id(Probe* probe, Reply* reply);
 void do_gather(Probe* probe, const JsonObject* request, Reply* reply);
 void abort_doomed(Probe* probe);
-void do_facts(Probe* probe, Reply* reply);
+void do_facts(Probe* probe, const JsonObject* request, Reply* reply);
 void read_driver_version(Probe* probe, char* version, size_t bytes);  // "" if it is not known
 
 // support.c: milliseconds since some moment; a pause; the number that a text begins with, 0 without one.

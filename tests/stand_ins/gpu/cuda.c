@@ -16,6 +16,7 @@ enum { kMaxVisible = 64 };
 static int visible[kMaxVisible];
 static int visible_count = -1;
 static int current_device;
+static bool is_open;
 
 static void read_visible(void) {
   int all = (int)fact_number(-1, "devices");
@@ -33,6 +34,7 @@ static void read_visible(void) {
 }
 
 STAND_IN_EXPORT int stand_in_device(void) { return current_device; }
+STAND_IN_EXPORT int stand_in_opened(void) { return is_open ? current_device : -1; }
 
 CUDA cuInit(unsigned flags) {
   double code = kCudaUnknown;
@@ -111,6 +113,7 @@ CUDA cuDevicePrimaryCtxRetain(CudaContext* context, CudaDevice device) {
   if (has_fault("open_fails", device, -1, &code)) return code > 1 ? (CudaResult)code : kCudaUnknown;
   *context = (CudaContext)(void*)&places[device];
   current_device = device;
+  is_open = true;
   return kCudaSuccess;
 }
 

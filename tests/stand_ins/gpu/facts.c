@@ -54,14 +54,28 @@ static const char* find_line(FILE* file, const char* key) {
   return NULL;
 }
 
+// Whether this process has a context on a GPU.
+static bool has_context(void) {
+  DeviceFunction opened = (DeviceFunction)find_in_cuda("stand_in_opened");
+  return opened != NULL && opened() >= 0;
+}
+
+// Of the device alone, or of all.
+static const char* find_fact(FILE* file, int device, const char* when, const char* name) {
+  char key[128];
+  snprintf(key, sizeof key, "%d.%s%s", device, when, name);
+  const char* value = find_line(file, key);
+  if (value != NULL) return value;
+  snprintf(key, sizeof key, "%s%s", when, name);
+  return find_line(file, key);
+}
+
 static bool read_fact(int device, const char* name) {
   const char* path = getenv("STAND_IN_GPU_FACTS");
   FILE* file = path != NULL ? fopen(path, "re") : NULL;
   if (file == NULL) return false;
-  char key[128];
-  snprintf(key, sizeof key, "%d.%s", device, name);
-  const char* value = find_line(file, key);
-  if (value == NULL) value = find_line(file, name);
+  const char* value = has_context() ? find_fact(file, device, "opened.", name) : NULL;
+  if (value == NULL) value = find_fact(file, device, "", name);
   if (value != NULL) snprintf(text, sizeof text, "%s", value);
   fclose(file);
   return value != NULL;

@@ -10,7 +10,8 @@
 // would cost, so that figures do not depend on how busy the machine is; NCCL gathers over TCP.
 //
 //   STAND_IN_GPU_FACTS=FILE    lines "name=value", or "1.name=value" for device 1 alone, which goes before. Devices are
-//                              counted as NVML does; CUDA_VISIBLE_DEVICES is obeyed. facts.c has names and defaults
+//                              counted as NVML does; CUDA_VISIBLE_DEVICES is obeyed. "opened.name" and "1.opened.name"
+//                              go before these once the process has a context on a GPU. facts.c has names and defaults
 //   STAND_IN_GPU_FAULTS=LIST   "name", "name=number", with "@d1" for device 1 alone, with "@r0" for that rank of a
 //                              communicator alone; separated by commas. The list is in README.md
 //   STAND_IN_GPU_SHM=DIR       in the place of /dev/shm, which NCCL needs

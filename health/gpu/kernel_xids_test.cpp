@@ -1,0 +1,51 @@
+#include "health/gpu/kernel_xids.h"
+
+#include <doctest/doctest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+
+using namespace elastic::health;
+
+namespace {
+
+struct FakeRoot {
+  FakeRoot() {
+    char name[] = "/tmp/elastic-run-xids-XXXXXX";
+    path = mkdtemp(name);
+    std::filesystem::create_directories(path + "/dev");
+  }
+  ~FakeRoot() { std::filesystem::remove_all(path); }
+  FakeRoot(const FakeRoot&) = delete;
+  FakeRoot& operator=(const FakeRoot&) = delete;
+  void log(const std::string& text) const { std::ofstream(path + "/dev/kmsg") << text; }
+  std::string path;
+};
+
+}  // namespace
+
+TEST_CASE("Xids of the kernel log are read in two parts: from before the job began, and since then") {
+  const FakeRoot root;
+  const std::string old = "NVRM: Xid (PCI:0000:3b:00): 63, x";
+  const std::string recent = "NVRM: Xid (PCI:0000:3b:00): 79, y";
+  root.log("3,1,99,-;" + old + "\n6,2,100,-;usb 1-1: new device\n3,3,100,-;" + recent +
+           "\n3,4,101,-;Out of memory: Killed process 7 (x)\n12,5,102,-;NVRM: Xid (PCI:0000:3b:00): 48, of a process\n");
+  const XidLog found = read_xids(root.path, 100);
+  CHECK(found.earlier == old + "\n");
+  CHECK(found.recent == recent + "\n");
+}
+
+TEST_CASE("of a kernel log that cannot be read there are no Xids, and of one that is full of them the newest stay") {
+  const FakeRoot root;
+  CHECK(read_xids(root.path, 0).recent.empty());
+  std::string many;
+  for (int i = 0; i < 15'000; ++i) {
+    many += "3,1,5,-;NVRM: Xid (PCI:0000:3b:00): 79, " + std::string(90, 'x') + std::to_string(i) + "\n";
+  }
+  root.log(many);
+  const XidLog found = read_xids(root.path, 5);
+  CHECK(found.earlier.empty());
+  CHECK(found.recent.size() <= 1024 * 1024);
+  CHECK(found.recent.ends_with("x14999\n"));
+}

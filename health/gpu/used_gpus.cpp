@@ -1,0 +1,50 @@
+#include "health/gpu/used_gpus.h"
+
+#include <algorithm>
+#include <set>
+
+#include "src/base/text.h"
+
+namespace elastic::health {
+namespace {
+
+// CUDA counts GPUs of one model as NVML does, by their place on the bus, and others fastest first.
+bool are_of_one_model(const std::vector<GpuFacts>& shown) {
+  std::set<std::string> models;
+  for (const GpuFacts& gpu : shown) {
+    if (!gpu.name.empty()) models.insert(gpu.name);  // a lost one has none
+  }
+  return models.size() <= 1;
+}
+
+// What an entry of CUDA_VISIBLE_DEVICES means: a number, or the beginning of a UUID.
+const GpuFacts* gpu_of(std::string_view entry, const std::vector<GpuFacts>& shown) {
+  const auto number = parse_int(entry);
+  const auto found = std::ranges::find_if(shown, [&](const GpuFacts& gpu) {
+    return number ? are_of_one_model(shown) && gpu.index == *number : entry.starts_with("GPU-") && gpu.uuid.starts_with(entry);
+  });
+  return found == shown.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::optional<std::vector<GpuIdentity>> used_gpus(const std::vector<std::optional<GpuIdentity>>& opened,
+                                                  const std::vector<GpuFacts>& shown,
+                                                  const std::optional<std::string>& visible) {
+  std::vector<GpuIdentity> used;
+  for (const auto& identity : opened) {
+    if (identity) used.push_back(*identity);
+  }
+  if (used.size() == opened.size()) return used;
+  if (opened.size() >= shown.size()) return std::vector<GpuIdentity>{};
+  const std::vector<std::string> entries = visible ? split(*visible, ',') : std::vector<std::string>{};
+  for (std::size_t i = 0; i < opened.size(); ++i) {
+    if (opened[i] || (visible && i >= entries.size())) continue;
+    const std::string entry = visible ? std::string(trim(entries[i])) : format("{}", i);
+    if (const GpuFacts* gpu = gpu_of(entry, shown)) used.push_back({gpu->uuid, gpu->bus_id});
+  }
+  if (used.empty()) return {};
+  return used;
+}
+
+}  // namespace elastic::health
