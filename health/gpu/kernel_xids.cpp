@@ -6,11 +6,11 @@ namespace elastic::health {
 namespace {
 
 constexpr int kCalls = 256;                       // of read_new(): 16,384 events at most
-constexpr std::size_t kMostBytes = 1024 * 1024;  // of either part; the newest stay
+constexpr std::size_t kMostBytes = 1024 * 1024;  // of either part; of more the older half goes
 
 void add_line(std::string& log, const std::string& line) {
   log += line + "\n";
-  if (log.size() > kMostBytes) log.erase(0, log.find('\n') + 1);
+  if (log.size() > kMostBytes) log.erase(0, log.find('\n', kMostBytes / 2) + 1);
 }
 
 }  // namespace

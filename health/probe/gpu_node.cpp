@@ -226,30 +226,28 @@ GpuReply<std::vector<GpuFacts>> GpuNode::ask_facts() {
   return reply;
 }
 
-// By what NVML knew before the work and knows now, where the GPUs have worked.
+// By what NVML knew before the work and knows now, where the GPUs have worked; by the kernel log and sysfs.
 void GpuNode::judge_facts(const GpuReply<std::vector<GpuFacts>>& before, GpuLook& out) {
   const bool have_worked = out.figures.has_value();
-  std::vector<GpuFacts> shown;
-  if (before) {
-    shown = *before;
-  } else if (have_worked) {
-    out.findings.push_back({.what = "what NVML knows of the GPUs is not known: " + before.error().why});
+  if (!before && !have_worked) return;
+  if (!before) out.findings.push_back({.what = "what NVML knows of the GPUs is not known: " + before.error().why});
+  std::vector<GpuFacts> shown = before ? *before : std::vector<GpuFacts>{};
+  for (GpuFacts& gpu : shown) {
+    if (!out.unavailable.empty()) gpu.memory_used_bytes.reset();  // nobody here will want it
   }
   const auto used = used_gpus(identities_, shown, variable_of(settings_.environment, "CUDA_VISIBLE_DEVICES"));
   if (!used) return;
   GpuNeeds needs{.nproc = settings_.workers, .visible = settings_.gpus, .used = *used};
-  const auto after = before && have_worked ? ask_facts() : before;
-  if (before && !after) {
-    out.findings.push_back({.what = "what NVML knows of the GPUs after work is not known: " + after.error().why});
+  std::vector<GpuFacts> after = shown;
+  if (before && have_worked) {
+    auto now = ask_facts();
+    needs.after_work = now.has_value();
+    if (now) after = std::move(*now);
+    else out.findings.push_back({.what = "what NVML knows of the GPUs after work is not known: " + now.error().why});
   }
-  needs.after_work = have_worked && after;
   const std::size_t others = out.findings.size();
-  if (before) {
-    for (Finding& finding : judge_gpus(after && have_worked ? *before : std::vector<GpuFacts>{}, after ? *after : *before, needs)) {
-      out.findings.push_back(std::move(finding));
-    }
-  }
-  if (before || have_worked) judge_kernel_log(needs, out);
+  for (Finding& finding : judge_gpus(shown, after, needs)) out.findings.push_back(std::move(finding));
+  judge_kernel_log(needs, out);
   judge_distances_of(*used, out);
   // What is wrong with a GPU says more than what it could not do for that.
   for (std::size_t i = others; i < out.findings.size(); ++i) {
