@@ -524,6 +524,19 @@ def test_facts_tell_all_that_nvml_knows_of_each_device(opened, tmp_path):
     assert opened(facts=facts).ask({"do": "facts"}) == {"ok": True, "devices": [well, ill]}
 
 
+def test_facts_are_told_before_anything_is_taken_of_a_gpu(probe, tmp_path):
+    """By candidates of their own. The stand-in driver tells another figure once there is a context."""
+    facts = {"devices": 1, "memory_used_bytes": 5, "opened.memory_used_bytes": 7}
+    device = probe(faults="hang_in_open", facts=gpu_probe.facts_file(tmp_path, **facts))
+    assert "no NVML: libabsent.so.1: " in device.ask({"do": "facts", "nvml": ["libabsent.so.1"]})["unavailable"]
+    before = device.ask({"do": "facts", "nvml": ["libnvidia-ml.so.1"]})["devices"]
+    assert [told["memory_used_bytes"] for told in before] == [5]
+    opened = probe(facts=gpu_probe.facts_file(tmp_path, **facts))
+    opened.ask({"do": "facts", "nvml": ["libnvidia-ml.so.1"]})
+    assert opened.open()["ok"]
+    assert opened.ask({"do": "facts", "nvml": ["libabsent.so.1"]})["devices"][0]["memory_used_bytes"] == 7
+
+
 def test_what_nvml_does_not_tell_is_left_out(opened, tmp_path):
     names = ["ecc_uncorrectable", "remap_pending", "memory_used_bytes", "holders", "pcie_width", "throttle_reasons",
              "persistence", "mig", "fabric_state", "temperature_c"]
