@@ -1,6 +1,6 @@
 #include "health/gpu/kernel_xids.h"
 
-#include "src/process/evidence.h"
+#include <utility>
 
 namespace elastic::health {
 namespace {
@@ -15,14 +15,18 @@ void add_line(std::string& log, const std::string& line) {
 
 }  // namespace
 
-XidLog read_xids(const std::string& root, std::int64_t began_us) {
+XidLog KernelXids::read_new() {
   XidLog found;
-  auto log = process::KernelLog::open(root, process::KernelLog::From::kOldest);
-  for (int i = 0; log && i < kCalls && !log->is_at_end(); ++i) {
-    for (const process::KernelEvent& event : log->read_new()) {
+  if (!std::exchange(was_opened_, true)) {
+    auto opened = process::KernelLog::open(root_, process::KernelLog::From::kOldest);
+    if (opened) log_ = std::move(*opened);
+  }
+  for (int i = 0; log_ && i < kCalls; ++i) {
+    for (const process::KernelEvent& event : log_->read_new()) {
       if (event.kind != process::KernelEvent::Kind::kXid) continue;
-      add_line(event.time_us < began_us ? found.earlier : found.recent, event.text);
+      add_line(event.time_us < began_us_ ? found.earlier : found.recent, event.text);
     }
+    if (log_->is_at_end()) break;
   }
   return found;
 }

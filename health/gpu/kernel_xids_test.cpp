@@ -31,20 +31,24 @@ TEST_CASE("Xids of the kernel log are read in two parts: from before the job beg
   const std::string recent = "NVRM: Xid (PCI:0000:3b:00): 79, y";
   root.log("3,1,99,-;" + old + "\n6,2,100,-;usb 1-1: new device\n3,3,100,-;" + recent +
            "\n3,4,101,-;Out of memory: Killed process 7 (x)\n12,5,102,-;NVRM: Xid (PCI:0000:3b:00): 48, of a process\n");
-  const XidLog found = read_xids(root.path, 100);
+  KernelXids xids(root.path, 100);
+  const XidLog found = xids.read_new();
   CHECK(found.earlier == old + "\n");
   CHECK(found.recent == recent + "\n");
+  CHECK(xids.read_new().recent.empty());
+  std::ofstream(root.path + "/dev/kmsg", std::ios::app) << "3,6,103,-;" << old << "\n";
+  CHECK(xids.read_new().recent == old + "\n");
 }
 
 TEST_CASE("of a kernel log that cannot be read there are no Xids, and of one that is full of them the newest stay") {
   const FakeRoot root;
-  CHECK(read_xids(root.path, 0).recent.empty());
+  CHECK(KernelXids(root.path, 0).read_new().recent.empty());
   std::string many;
   for (int i = 0; i < 15'000; ++i) {
     many += "3,1,5,-;NVRM: Xid (PCI:0000:3b:00): 79, " + std::string(90, 'x') + std::to_string(i) + "\n";
   }
   root.log(many);
-  const XidLog found = read_xids(root.path, 5);
+  const XidLog found = KernelXids(root.path, 5).read_new();
   CHECK(found.earlier.empty());
   CHECK(found.recent.size() <= 1024 * 1024);
   CHECK(found.recent.ends_with("x14999\n"));

@@ -7,7 +7,6 @@
 #include "health/gpu/gpu_versions.h"
 #include "health/gpu/image.h"
 #include "health/gpu/judge_gpu.h"
-#include "health/gpu/kernel_xids.h"
 #include "health/gpu/used_gpus.h"
 #include "health/host/read_infiniband.h"
 #include "health/probe/lines.h"
@@ -237,7 +236,7 @@ void GpuNode::judge_facts(const GpuReply<std::vector<GpuFacts>>& before, GpuLook
   }
   const auto used = used_gpus(identities_, shown, variable_of(settings_.environment, "CUDA_VISIBLE_DEVICES"));
   if (!used) return;
-  GpuNeeds needs{.nproc = settings_.workers, .visible = settings_.gpus, .used = *used};
+  GpuNeeds& needs = needs_.emplace(GpuNeeds{.nproc = settings_.workers, .visible = settings_.gpus, .used = *used});
   std::vector<GpuFacts> after = shown;
   if (before && have_worked) {
     auto now = ask_facts();
@@ -247,7 +246,7 @@ void GpuNode::judge_facts(const GpuReply<std::vector<GpuFacts>>& before, GpuLook
   }
   const std::size_t others = out.findings.size();
   for (Finding& finding : judge_gpus(shown, after, needs)) out.findings.push_back(std::move(finding));
-  judge_kernel_log(needs, out);
+  for (Finding& finding : look_again()) out.findings.push_back(std::move(finding));
   judge_distances_of(*used, out);
   // What is wrong with a GPU says more than what it could not do for that.
   for (std::size_t i = others; i < out.findings.size(); ++i) {
@@ -257,9 +256,14 @@ void GpuNode::judge_facts(const GpuReply<std::vector<GpuFacts>>& before, GpuLook
   }
 }
 
-void GpuNode::judge_kernel_log(const GpuNeeds& needs, GpuLook& out) {
-  const XidLog log = read_xids(settings_.root, settings_.began_us);
-  for (Finding& finding : xid_findings(log.earlier, log.recent, needs)) out.findings.push_back(std::move(finding));
+std::vector<Finding> GpuNode::look_again() {
+  if (!needs_) return {};
+  const XidLog log = xids_.read_new();
+  std::vector<Finding> found = xid_findings(log.earlier, log.recent, *needs_);
+  std::erase_if(found, [this](const Finding& finding) {
+    return !told_xids_.emplace(finding.severity, finding.where, finding.what.substr(0, finding.what.find(':'))).second;
+  });
+  return found;
 }
 
 void GpuNode::judge_distances_of(const std::vector<GpuIdentity>& gpus, GpuLook& out) {

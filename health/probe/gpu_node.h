@@ -4,10 +4,14 @@
 #include <expected>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "health/gpu/judge_gpu.h"
+#include "health/gpu/kernel_xids.h"
 #include "health/gpu/words.h"
 #include "health/probe/attempt.h"
 #include "health/probe/gpu_probes.h"
@@ -57,10 +61,13 @@ class OtherNode;
 
 class GpuNode {
  public:
-  explicit GpuNode(GpuSettings settings) : settings_(std::move(settings)) {}
+  explicit GpuNode(GpuSettings settings) : settings_(std::move(settings)), xids_(settings_.root, settings_.began_us) {}
 
   // To be called once, before anything else.
   GpuLook look();
+
+  // What the kernel has said of the GPUs since they were looked at, or asked so last.
+  std::vector<Finding> look_again();
 
   // The test with the node at the other end of `socket`, a stream of nobody else's, of which one leads; the other has
   // `others` GPUs, of the same NCCL. To be called where look() has told that ours can gather. Fails as soon as one GPU of
@@ -86,7 +93,6 @@ class GpuNode {
   // What NVML knows now, by the first probe that answers.
   GpuReply<std::vector<GpuFacts>> ask_facts();
   void judge_facts(const GpuReply<std::vector<GpuFacts>>& before, GpuLook& out);
-  void judge_kernel_log(const GpuNeeds& needs, GpuLook& out);
   void judge_distances_of(const std::vector<GpuIdentity>& gpus, GpuLook& out);
   void compute(GpuLook& out);
   void gather_alone(GpuLook& out);
@@ -97,6 +103,9 @@ class GpuNode {
   std::vector<GpuOpened> opened_;    // by GPU
   std::vector<std::optional<GpuIdentity>> identities_;  // by GPU; none of one that could not be opened
   int nccl_version_ = 0;             // 0: NCCL is not there
+  std::optional<GpuNeeds> needs_;    // none: GPUs are not judged
+  KernelXids xids_;
+  std::set<std::tuple<Severity, std::string, std::string>> told_xids_;  // where, "Xid 79"
 };
 
 }  // namespace elastic::health

@@ -165,6 +165,7 @@ int run_probe(int channel, const ProbeSettings& settings) {
         results.tests.push_back(make_test(means, orders->rank, order, settings));
       }
       if (settings.look_at_host && !orders->tests.empty()) results.findings = settings.look_at_host();
+      for (Finding& finding : means.gpus.look_again()) results.findings.push_back(std::move(finding));
     }
     if (!lines.write(text_of(results))) break;
   }

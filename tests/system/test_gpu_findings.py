@@ -131,5 +131,17 @@ def test_the_causes_of_failed_work_are_asked_for(gpus):
     assert set(named(ecc["findings"])) == {"gpu-ecc"}
 
 
+def test_an_xid_while_nodes_meet_makes_its_node_faulty(gpus, root):
+    """With one GPU each, so that NCCL is first used in the tests of pairs, which pass. It is said once."""
+    own = root("ill", xids=[(1, "0000:1a:00", 79)])
+    log = own["ELASTIC_RUN_PROBE_ROOT"] + "/dev/kmsg"
+    found = gpus(3, faults={2: "xid=79"}, env={2: own | {"STAND_IN_GPU_KMSG": log}}, nnodes="2:3", two=False)
+    assert found.codes == [0, 0, 1], found.told
+    ill = of_node(found.report, found.nodes[2])
+    assert ill["verdict"] == "faulty" and ill["why"].startswith("Xid 79: "), ill
+    assert [each["severity"] for each in ill["findings"] if "Xid 79" in each["what"]] == ["note", "fatal"], ill
+    assert all(pair["passed"] for pair in found.report["pairs"])
+
+
 def test_all_rows_of_the_table_are_caused_here():
     assert set(rows().values()) == WORN_OUT | OTHER_NODE | BROKEN | NOT_BY_NVML

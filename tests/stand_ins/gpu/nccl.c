@@ -234,8 +234,19 @@ static bool make_shared_memory(NcclComm comm) {
   return true;
 }
 
+// What the driver would write to the kernel log, as /dev/kmsg has it; later than anything else.
+static void write_xid(int device, int xid) {
+  const char* path = getenv("STAND_IN_GPU_KMSG");
+  FILE* file = path != NULL ? fopen(path, "ae") : NULL;
+  if (file == NULL) return;
+  fprintf(file, "3,1,9000000000000000,-;NVRM: Xid (PCI:%s): %d, pid=7, x\n", fact(device, "bus_id"), xid);
+  fclose(file);
+}
+
 static void* initialise(void* argument) {
   NcclComm comm = argument;
+  double xid = 0;
+  if (has_fault("xid", comm->device, comm->rank, &xid)) write_xid(comm->device, (int)xid);
   if (has_fault("crash_in_init", comm->device, comm->rank, NULL)) crash();
   while (has_fault("hang_in_init", comm->device, comm->rank, NULL) && !atomic_load(&comm->is_aborted)) usleep(kPollMs * 1000);
   if (has_fault("init_fails", comm->device, comm->rank, NULL)) {

@@ -15,6 +15,7 @@
 //   STAND_IN_GPU_FAULTS=LIST   "name", "name=number", with "@d1" for device 1 alone, with "@r0" for that rank of a
 //                              communicator alone; separated by commas. The list is in README.md
 //   STAND_IN_GPU_SHM=DIR       in the place of /dev/shm, which NCCL needs
+//   STAND_IN_GPU_KMSG=FILE     in the place of the kernel log, for the fault "xid"
 
 #define STAND_IN_EXPORT __attribute__((visibility("default")))
 
