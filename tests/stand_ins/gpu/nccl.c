@@ -239,7 +239,9 @@ static void write_xid(int device, int xid) {
   const char* path = getenv("STAND_IN_GPU_KMSG");
   FILE* file = path != NULL ? fopen(path, "ae") : NULL;
   if (file == NULL) return;
-  fprintf(file, "3,1,9000000000000000,-;NVRM: Xid (PCI:%s): %d, pid=7, x\n", fact(device, "bus_id"), xid);
+  unsigned domain = 0, bus = 0, place = 0;
+  sscanf(fact(device, "bus_id"), "%x:%x:%x", &domain, &bus, &place);
+  fprintf(file, "3,1,9000000000000000,-;NVRM: Xid (PCI:%04x:%02x:%02x): %d, pid=7, x\n", domain, bus, place, xid);
   fclose(file);
 }
 
