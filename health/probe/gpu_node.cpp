@@ -56,6 +56,11 @@ std::optional<std::string> variable_of(const std::vector<std::string>& environme
   return {};
 }
 
+// The better of what is known: of several GPUs the slowest counts.
+template <class Choose>
+void take(std::optional<double>& all, const std::optional<double>& one, Choose choose) {
+  if (one) all = all ? choose(*all, *one) : *one;
+}
 double most(double one, double other) { return std::max(one, other); }
 double least(double one, double other) { return std::min(one, other); }
 
@@ -133,7 +138,7 @@ class Collective : public Patience {
 
 std::int64_t longest_look_ms(const GpuSettings& settings) {
   if (settings.gpus == 0) return 0;
-  return settings.open_ms + 2 * settings.facts_ms + settings.compute_ms + settings.gather_ms;
+  return settings.first_facts_ms + settings.open_ms + settings.facts_ms + settings.compute_ms + settings.gather_ms;
 }
 
 GpuNode::Answers GpuNode::ask_all(const std::string& line, const Deadline& deadline) {
@@ -144,7 +149,7 @@ GpuLook GpuNode::look() {
   GpuLook out;
   if (settings_.gpus == 0 || !start(out)) return out;
   // Before anything of ours has memory of a GPU.
-  const auto before = ask_facts();
+  const auto before = ask_facts(Deadline(settings_.first_facts_ms));
   const bool can_test = open(out);
   if (can_test) {
     compute(out);
@@ -212,8 +217,7 @@ bool GpuNode::open(GpuLook& out) {
   return true;
 }
 
-GpuReply<std::vector<GpuFacts>> GpuNode::ask_facts() {
-  const Deadline deadline(settings_.facts_ms);
+GpuReply<std::vector<GpuFacts>> GpuNode::ask_facts(const Deadline& deadline) {
   GpuReply<std::vector<GpuFacts>> reply = std::unexpected(Refusal{.why = "there is no probe"});
   for (int probe = 0; probe < probes_->size() && !deadline.has_passed(); ++probe) {
     std::vector<std::string> lines(static_cast<std::size_t>(probes_->size()));
@@ -239,7 +243,7 @@ void GpuNode::judge_facts(const GpuReply<std::vector<GpuFacts>>& before, GpuLook
   GpuNeeds& needs = needs_.emplace(GpuNeeds{.nproc = settings_.workers, .visible = settings_.gpus, .used = *used});
   std::vector<GpuFacts> after = shown;
   if (before && have_worked) {
-    auto now = ask_facts();
+    auto now = ask_facts(Deadline(settings_.facts_ms));
     needs.after_work = now.has_value();
     if (now) after = std::move(*now);
     else out.findings.push_back({.what = "what NVML knows of the GPUs after work is not known: " + now.error().why});

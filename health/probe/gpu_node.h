@@ -29,7 +29,9 @@ struct GpuSettings {
   std::string temporary = "/tmp";         // where the program may lie as a file
   // In which libraries must be loaded and GPUs taken: long, since a driver without persistence mode wakes them first.
   std::int64_t open_ms = 60'000;
-  std::int64_t facts_ms = 10'000;         // for what NVML knows, before the work and after it
+  // For what NVML knows before the work: without persistence mode the driver starts all GPUs for it, one after the other.
+  std::int64_t first_facts_ms = 60'000;
+  std::int64_t facts_ms = 10'000;         // and after it
   std::int64_t compute_ms = 30'000;       // for products and copies
   std::string root = {};                  // below which sysfs and the kernel log are looked for: "" but for tests
   std::int64_t began_us = 0;              // when the job began on this node, CLOCK_MONOTONIC_RAW
@@ -91,7 +93,7 @@ class GpuNode {
   bool start(GpuLook& out);
   bool open(GpuLook& out);
   // What NVML knows now, by the first probe that answers.
-  GpuReply<std::vector<GpuFacts>> ask_facts();
+  GpuReply<std::vector<GpuFacts>> ask_facts(const Deadline& deadline);
   void judge_facts(const GpuReply<std::vector<GpuFacts>>& before, GpuLook& out);
   void judge_distances_of(const std::vector<GpuIdentity>& gpus, GpuLook& out);
   void compute(GpuLook& out);

@@ -163,7 +163,7 @@ health::ProbeSettings probe_settings(const agent::Environment& environment, cons
   if (settings.gpu.gpus > 0) {
     // What the user says holds for each step; what NVML knows it has at once, or never.
     const auto limit_ms = limit_ms_in(environment);
-    for (std::int64_t* step_ms : {&settings.gpu.open_ms, &settings.gpu.compute_ms, &settings.gpu.gather_ms}) {
+    for (std::int64_t* step_ms : {&settings.gpu.open_ms, &settings.gpu.first_facts_ms, &settings.gpu.compute_ms, &settings.gpu.gather_ms}) {
       *step_ms = limit_ms.value_or(*step_ms);
     }
     settings.gpu.facts_ms = std::min(settings.gpu.facts_ms, limit_ms.value_or(settings.gpu.facts_ms));

@@ -55,7 +55,7 @@ def root(tmp_path):
             links = made / "sys/bus/pci/devices"
             links.mkdir(parents=True, exist_ok=True)
             (links / bus_id).symlink_to(device)
-        for port, above, numa in ports:
+        for port, above, numa, rate in ports:
             device = made / "sys/devices" / above
             device.mkdir(parents=True, exist_ok=True)
             (device / "numa_node").write_text(f"{numa}\n")
@@ -64,6 +64,9 @@ def root(tmp_path):
             (place / "device").symlink_to(device)
             (place / "ports/1/state").write_text("4: ACTIVE\n")
             (place / "ports/1/link_layer").write_text("InfiniBand\n")
+            (place / "ports/1/rate").write_text(f"{rate}\n")
+            (device / "vendor").write_text("0x15b3\n")
+            (device / "device").write_text("0x1021\n")
         return {"ELASTIC_RUN_PROBE_ROOT": str(made)}
     return make
 
@@ -80,7 +83,9 @@ def test_every_finding_with_which_a_node_trains_is_told(gpus, root):
                gpus=[("0000:1a:00.0", f"{switch}/0000:19:00.0", 0), ("0000:1b:00.0", f"{switch}/0000:19:01.0", 0),
                      ("0000:1c:00.0", f"{switch}/0000:19:02.0", 0), ("0000:1d:00.0", "pci0000:30/0000:30:01.0", 0),
                      ("0000:1e:00.0", "pci0000:80/0000:80:01.0", 1)],
-               ports=[("mlx5_0", f"{switch}/0000:19:04.0/0000:20:00.0", 0)])
+               ports=[("mlx5_0", f"{switch}/0000:19:04.0/0000:20:00.0", 0, "400 Gb/sec (4X NDR)"),
+                      ("mlx5_1", f"{switch}/0000:19:05.0/0000:21:00.0", 0, "400 Gb/sec (4X NDR)"),
+                      ("mlx5_2", f"{switch}/0000:19:06.0/0000:22:00.0", 0, "200 Gb/sec (2X NDR)")])
     facts = {"devices": 5, "name": "NVIDIA A100", "_0_name": "NVIDIA H100", "_1_name": "NVIDIA H100",
              "driver_version": "570.1", "cuda_version": 12080, "nccl_version": 22105, "cublaslt_version": 130100,
              "_0_remap_pending": 1, "_0_opened.nvlinks": "up:7 up:0", "nvlinks": "up:0 down:0", "_0_nvlinks": "up:0 up:0",
@@ -98,6 +103,8 @@ def test_every_finding_with_which_a_node_trains_is_told(gpus, root):
     assert told["gpu-hot"] | {"remedy": ""} == {"severity": "warning", "what": "heat holds its clocks back, at 92 °C",
                                                 "where": "GPU 1 (0000:1b:00.0)", "remedy": ""}
     assert told["gpu-pcie-gen"]["what"] == "right after work it had generation 3 of PCIe, wanted 5"
+    lanes = [each["where"] for each in ill["findings"] if "2X NDR" in each["what"]]
+    assert lanes == ["/sys/class/infiniband/mlx5_2/ports/1"]
     assert (told["gpu-nic-far"]["where"], told["gpu-nic-sys"]["where"]) == ("GPU 0000:1d:00.0", "GPU 0000:1e:00.0")
     assert ill["gpu"]["nearest_ports"] == [
         {"gpu": f"0000:1{digit}:00.0", "distance": distance, "port": "mlx5_0 port 1"}
