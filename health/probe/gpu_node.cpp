@@ -43,11 +43,6 @@ GatherFailure failure_of(std::size_t gpu, const Refusal& refusal) {
   return {.why = of_gpu(gpu, refusal.why), .is_defect = refusal.kind == Refusal::Kind::kDefect};
 }
 
-// The better of what is known: of several GPUs the slowest counts.
-template <class Choose>
-void take(std::optional<double>& all, const std::optional<double>& one, Choose choose) {
-  if (one) all = all ? choose(*all, *one) : *one;
-}
 // Of "NAME=value"s; nothing where it is not set.
 std::optional<std::string> variable_of(const std::vector<std::string>& environment, std::string_view name) {
   for (const std::string& entry : environment) {
