@@ -90,7 +90,8 @@ def test_a_node_that_dies_in_the_middle_of_its_check_does_not_stop_the_others(no
         return all_of_it if any((process := read_process(pid)) and process.command.startswith("elastic-gpu-probe")
                                 for pid in all_of_it) else None
 
-    for pid in wait_until(with_probe, timeout=60, what="a probe"):
+    # The outer process first, which would else see the others die and say so.
+    for pid in sorted(wait_until(with_probe, timeout=60, what="a probe"), key=lambda pid: pid != dying.pid):
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
