@@ -116,8 +116,8 @@ class Collective : public Patience {
 
   // Once all answers are there. What failed first is the reason.
   std::expected<GpuGathered, GatherFailure> result() const {
-    if (has_other_failed()) return std::unexpected(other_->result().error());
     if (failure_) return std::unexpected(*failure_);
+    if (has_other_failed()) return std::unexpected(other_->result().error());
     return figures_;
   }
 

@@ -225,12 +225,12 @@ def test_a_device_is_counted_among_the_visible(probe):
     ("driver_fails=802", {"failed": "cuInit: CUDA_ERROR_SYSTEM_NOT_READY"}),
     ("driver_fails", {"failed": "cuInit: CUDA_ERROR_UNKNOWN"}),
     ("driver_fails=34", {"unavailable": "{}/libcuda.so.1 is the CUDA toolkit's stub, not the driver"}),
-    ("open_fails=214", {"failed": "cuDevicePrimaryCtxRetain: CUDA_ERROR_ECC_UNCORRECTABLE"}),
+    ("open_fails=214", {"failed": "cuDevicePrimaryCtxRetain: CUDA_ERROR_ECC_UNCORRECTABLE", "defect": True}),
     ("open_fails=12345", {"failed": "cuDevicePrimaryCtxRetain: an error without a name"}),
     ("open_fails@d1", {}),
 ])
 def test_a_device_that_does_not_open_has_failed_with_cudas_name_for_it(probe, stand_ins, faults, reply):
-    wanted = {name: text.format(stand_ins) for name, text in reply.items()}
+    wanted = {name: text.format(stand_ins) if isinstance(text, str) else text for name, text in reply.items()}
     told = probe(faults=faults).open()
     assert told == wanted or (not wanted and told["ok"])
 
@@ -311,7 +311,7 @@ def test_the_product_is_right_in_every_size(opened, size):
 
 def test_a_product_that_is_wrong_in_one_element_is_found(opened):
     reply = opened(faults="product_wrong").ask({"do": "compute"})
-    assert list(reply) == ["failed"]
+    assert list(reply) == ["failed", "defect"] and reply["defect"] is True
     words = reply["failed"].replace(",", " ,").split()
     assert reply["failed"].startswith("the product is wrong: element (3, 17) is ")
     assert int(words[-4]) - int(words[-1]) == 2
@@ -472,7 +472,8 @@ def test_the_reply_comes_even_where_an_abort_hangs(opened):
 def test_bytes_that_arrive_wrong_are_found(pair):
     first, second, id = pair(faults="gather_wrong@r0")
     replies = gather_both(first, second, id, deadline_ms=3000)
-    assert replies[0] == {"failed": f"the all-gather is wrong: byte {gpu_probe.SHARE - 4} of rank 1 is not what rank 1 has sent"}
+    why = f"the all-gather is wrong: byte {gpu_probe.SHARE - 4} of rank 1 is not what rank 1 has sent"
+    assert replies[0] == {"failed": why, "defect": True}
 
 
 def test_what_an_earlier_gather_has_left_in_memory_is_not_taken_for_gathered(opened):
