@@ -22,7 +22,7 @@ packages_for_build=(
   doctest-dev           # unit tests, which every preset builds
 )
 packages_for_python=(
-  python3               # runs the example and the tests
+  python3               # runs the example and the tests, makes the packages
   python3-venv          # makes the Python environment
 )
 packages_for_example=(
@@ -36,6 +36,9 @@ packages_for_tests=(
   iproute2              # ip and ss, for network namespaces
   strace                # shows that a dry run starts nothing
   shellcheck            # reads these scripts
+  lintian               # reads the .deb
+  debootstrap           # makes the bare system on which the packages are installed
+  busybox-static musl musl-tools  # systems without glibc, and workers for them
 )
 packages_for_fuzzing=(
   clang-19              # libFuzzer's compiler; clang 14 does not know g++ 12's std::expected
