@@ -10,48 +10,11 @@ import subprocess
 
 import harness
 import pytest
+from roots import CONTAINER
 
 TERM, INT, USR1, KILL = signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGKILL
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes namespaces and mounts")
-
-# Makes the namespaces and runs a program in ROOT as their PID 1; with /proc where ROOT has such a directory.
-# Ends as that ends, 128 plus the signal's number where one killed it.
-CONTAINER = r"""
-#define _GNU_SOURCE
-#include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mount.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
-static void must(int result, const char* what) {
-  if (result != 0) { perror(what); _exit(125); }
-}
-int main(int argc, char** argv) {
-  if (argc < 3) return 125;
-  must(unshare(CLONE_NEWPID | CLONE_NEWNS), "unshare");
-  pid_t first = fork();
-  if (first == 0) {
-    must(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), "private mounts");
-    must(mount(argv[1], argv[1], NULL, MS_BIND, NULL), "bind mount");
-    must(chdir(argv[1]), argv[1]);
-    /* An initial ramdisk's root cannot be exchanged. */
-    if (syscall(SYS_pivot_root, ".", ".") == 0) must(umount2(".", MNT_DETACH), "umount");
-    else must(chroot("."), "chroot");
-    must(chdir("/"), "/");
-    must(mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL), "read-only root");
-    if (access("/proc", F_OK) == 0) must(mount("proc", "/proc", "proc", 0, NULL), "proc");
-    execv(argv[2], argv + 2);
-    perror(argv[2]);
-    _exit(125);
-  }
-  int status = 0;
-  if (first < 0 || waitpid(first, &status, 0) != first) return 125;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-"""
 
 # exit CODE, signal NUMBER: ends so. waits: says "up", then by what signal it was told to end, and ends with 0.
 # daemon, daemon-once: leaves a daemon, then waits, or fails the first time. orphans: leaves 50 processes that
