@@ -10,6 +10,14 @@ import pytest
 
 DEBIAN = "bookworm"
 
+
+def entered(root, *command):
+    """The command line that runs `command` in `root`, where it may write, as PID 1 of a pid namespace; with /proc where
+    there is such a directory."""
+    return ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private", "sh", "-c",
+            '[ ! -d "$0/proc" ] || mount -t proc proc "$0/proc"; exec chroot "$0" "$@"', root, *command]
+
+
 # Makes the namespaces and runs a program in ROOT as their PID 1; with /proc where ROOT has such a directory.
 # Ends as that ends, 128 plus the signal's number where one killed it.
 CONTAINER = r"""
@@ -83,10 +91,8 @@ class Memory:
         assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stdout[-2000:]}"
 
     def entered(self, root, *command):
-        """The command line that runs `command` in the root directory `root`, with /proc there, as PID 1 of a pid
-        namespace; with it everything in that ends."""
-        return self.here("unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private", "sh", "-c",
-                         'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"', f"{self.mountpoint}/{root}", *command)
+        """As entered(), for a root directory here."""
+        return self.here(*entered(f"{self.mountpoint}/{root}", *command))
 
 
 def make_bare_system(memory, name):
