@@ -103,10 +103,11 @@ def make_bare_system(memory, name):
 
 
 def proxy():
-    """apt's proxy, where one is set, as debootstrap's wget wants it."""
+    """The variables by which debootstrap, and apt in another root directory, find the way that apt has here."""
     said = subprocess.run(["apt-config", "dump", "--format=%v", "Acquire::http::Proxy"], capture_output=True, text=True,
                           check=False).stdout.strip()
-    return {"http_proxy": said} if said and said != "DIRECT" else {}
+    ours = {name: os.environ[name] for name in ("http_proxy", "https_proxy", "no_proxy") if name in os.environ}
+    return ours | ({"http_proxy": said} if said and said != "DIRECT" else {})
 
 
 def files_in(root):

@@ -1,5 +1,6 @@
 """What scripts/package makes, each package installed and run on a bare Debian of its own."""
 # ctest: release-only
+# ctest: timeout=900
 
 import email
 import gzip
@@ -76,7 +77,8 @@ def inside(elastic_run, memory, system):
     """inside(command...): runs it in the bare Debian, and fails where it does."""
 
     def run(*command, timeout=60):
-        result = elastic_run(program=memory.entered("system", *command), env=INSIDE, cwd="/", timeout=timeout)
+        result = elastic_run(program=memory.entered("system", *command), env=INSIDE | roots.proxy(), cwd="/",
+                             timeout=timeout)
         assert result.returncode == 0, result
         return result
 
