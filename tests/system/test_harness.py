@@ -228,3 +228,23 @@ def test_a_test_that_needs_a_gpu_is_skipped_by_name(tmp_path):
     result = run_pytest(tmp_path, "@pytest.mark.requires_gpu\ndef test_it():\n    pass\n")
     assert result.returncode == 0
     assert has_gpu or "needs an NVIDIA GPU" in result.stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes namespaces and mounts")
+def test_directories_in_memory_are_seen_nowhere_else_and_go_with_who_made_them_however_that_ends(programs, tmp_path):
+    place = tmp_path / "place"
+    place.mkdir()
+    maker = programs.start(program=["python3", "-c", (
+        f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r}); import roots\n"
+        f"with roots.Memory({str(place)!r}) as memory:\n"
+        "    memory.run('mkdir', '-p', 'root/proc')\n"
+        "    memory.run('mount', '-t', 'proc', 'none', 'root/proc')\n"
+        "    print((memory.path / 'root/proc/self').exists(), flush=True)\n"
+        "    sys.stdin.read()\n")], stdin=subprocess.PIPE)
+    maker.wait_for_line("^True$", stream="stdout")
+    assert list(place.iterdir()) == [] and str(place) not in pathlib.Path("/proc/self/mountinfo").read_text()
+    assert len(programs.processes()) == 2
+    maker.send_signal(signal.SIGKILL)
+    maker.popen.stdin.close()
+    maker.popen.wait(10)
+    programs.finish()  # the process that held the namespace is gone, too
