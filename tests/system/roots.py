@@ -66,8 +66,9 @@ class Memory:
         if os.geteuid() != 0:
             pytest.skip("only root makes namespaces and mounts")
         holds = 'mount -t tmpfs -o mode=755 none "$0" && echo mounted && exec cat'
-        self._holder = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-c", holds, mountpoint],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._holder = subprocess.Popen(
+            ["unshare", "--mount", "--propagation", "private", "sh", "-c", holds, mountpoint],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._holder.stdout.readline() == b"mounted\n"
         # The directory as it is seen from outside its namespace.
         self.path = pathlib.Path(f"/proc/{self._holder.pid}/root{mountpoint}")
@@ -113,6 +114,6 @@ def proxy():
 def files_in(root):
     """Every file, link and directory below `root`, as paths from it; what runs of programs leave is left out."""
     passing = ("proc/", "tmp/", "var/cache/", "var/log/", "var/lib/dpkg/", "dev/", "run/")
-    found = subprocess.run(["find", f"{root}/", "-xdev", "-mindepth", "1", "-printf", "%P\n"], capture_output=True, text=True,
-                           check=True).stdout.splitlines()
+    found = subprocess.run(["find", f"{root}/", "-xdev", "-mindepth", "1", "-printf", "%P\n"], capture_output=True,
+                           text=True, check=True).stdout.splitlines()
     return {path for path in found if not path.startswith(passing)}
