@@ -384,6 +384,11 @@ Status check_record(const ParsedFlags& flags) {
   return bad(flags.input(FlagId::kRecord), "a recording is written to a file", "name one");
 }
 
+Status check_events(const ParsedFlags& flags) {
+  if (!flags.is_given(FlagId::kEvents) || flags.text(FlagId::kEvents) != "-") return {};
+  return bad(flags.input(FlagId::kEvents), "events are written to a file", "name one; /dev/stderr is one, too");
+}
+
 // An option in whose place of a job something else is done, with those that go with it.
 Status check_alone(const ParsedFlags& flags, FlagId alone, std::initializer_list<FlagId> companions) {
   const std::string name = long_spelling(flag_of(alone));
@@ -462,6 +467,7 @@ Result<CheckedFlags> check_flags(const ParsedFlags& flags) {
   if (status) status = keep(checked.log_max_bytes, flags, FlagId::kLogMaxBytes, check_log_max_bytes);
   if (status) status = check_filters(flags);
   if (status) status = check_record(flags);
+  if (status) status = check_events(flags);
   if (status) status = check_event_log_handler(flags);
   if (!status) return std::unexpected(std::move(status.error()));
   return checked;

@@ -385,6 +385,15 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .words = "text|json",
      .help = "text, or one JSON object a line",
      .more = "Of what elastic-run itself says; the failure report stays text."},
+    {.id = FlagId::kEvents,
+     .name = "events",
+     .family = kOurs,
+     .group = kOutput,
+     .metavar = "FILE",
+     .help = "append every event of this launcher to FILE, as lines of JSON",
+     .more = "Whatever the log level; docs/events.md lists them with their fields. Each line is one write, so that nodes "
+             "may share a file where the file system appends whole writes. A file that fails or does not answer costs "
+             "events only."},
     {.id = FlagId::kReport,
      .name = "report",
      .family = kOurs,
@@ -555,12 +564,11 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kEventLogHandler,
      .name = "event-log-handler",
      .group = kCompatibility,
-     .state = kAccepted,
      .by_default = "null",
      .metavar = "NAME",
      .words = "null|console|dynamic_rendezvous",
-     .help = "null, dynamic_rendezvous: both write nothing; console: no effect yet",
-     .more = "Other handlers are plug-ins in Python, which a program without Python cannot load: "
+     .help = "console: print torchelastic's events to stderr; null, dynamic_rendezvous: nothing",
+     .more = "As with torchrun LOGLEVEL above INFO silences them; docs/events.md says what differs. Other handlers are plug-ins in Python, which a program without Python cannot load: "
              "an error."},
     {.id = FlagId::kLogsSpecs,
      .name = "logs-specs",

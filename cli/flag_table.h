@@ -59,6 +59,7 @@ enum class FlagId : unsigned char {
   kStderrTail,
   kLogLevel,
   kLogFormat,
+  kEvents,
   kReport,
   kHtml,
   kRecord,

@@ -57,6 +57,7 @@ class Planner {
   Status check_file(FlagId flag, bool is_program) const;
   Status plan_logs();
   Status plan_output();
+  void plan_events();
   void show_output();
   std::optional<std::string> temporary_directory();
   Status plan_environment();
@@ -242,6 +243,9 @@ Status Planner::plan_program() {
   if (!program) return std::unexpected(program.error());
   for (std::string& warning : program->warnings) warn(std::move(warning));
   entry("program", printable(program->path, 4096), program->origin);
+  // torchrun runs such a script in a function of this name.
+  const auto slash = program->path.rfind('/');
+  plan_.settings.entry_point = flags_.on(FlagId::kRunPath) ? "run_script_path" : program->path.substr(slash + 1);
   plan_.settings.program = std::move(program->path);
   plan_.settings.worker.arguments = std::move(program->arguments);
   plan_.settings.title = std::move(program->title);
@@ -411,7 +415,17 @@ Status Planner::plan_output() {
     plan_.settings.record_file = flags_.text(FlagId::kRecord);
     entry("recording", printable(plan_.settings.record_file, 4096), flags_.origin_text(FlagId::kRecord));
   }
+  plan_events();
   return {};
+}
+
+void Planner::plan_events() {
+  if (!flags_.text(FlagId::kEvents).empty()) {
+    plan_.settings.events_file = flags_.text(FlagId::kEvents);
+    entry("events", printable(plan_.settings.events_file, 4096), flags_.origin_text(FlagId::kEvents));
+  }
+  plan_.settings.torch_events = flags_.text(FlagId::kEventLogHandler) == "console";
+  plan_.settings.rdzv_backend = checked_.meeting == Meeting::kStatic ? "static" : "c10d";
 }
 
 // Where the workers' output goes, as far as flags say.

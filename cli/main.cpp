@@ -67,6 +67,12 @@ Status set_up_log(const cli::ParsedFlags& flags, const agent::Environment& envir
   return {};
 }
 
+// PyTorch's logger for events takes its level from this variable alone, and all of them are INFO to it.
+bool prints_torch_events(const agent::Environment& environment) {
+  const auto level = log::parse_level(agent::lookup(environment, "LOGLEVEL").value_or("INFO"), "LOGLEVEL");
+  return !level || *level <= log::Level::kInfo;
+}
+
 int serve_store(const cli::ParsedFlags& flags, const agent::Environment& environment) {
   if (const Status set = set_up_log(flags, environment); !set) return refuse(set.error());
   const auto port = cli::check_store_only(flags);
@@ -113,6 +119,7 @@ int run(cli::ParsedFlags flags, const agent::Environment& environment,
     const bool json = flags.text(cli::FlagId::kDryRun) == "json";
     return print(json ? cli::dry_run_json(*plan, flags) : cli::dry_run_text(*plan));
   }
+  if (plan->settings.torch_events) plan->settings.torch_events = prints_torch_events(environment);
   return runtime::launch(plan->settings, inherited, title);
 }
 

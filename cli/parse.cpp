@@ -200,9 +200,7 @@ Result<ParsedFlags> parse_command_line(std::span<const std::string> arguments,
 std::optional<std::string> no_effect_warning(const ParsedFlags& flags) {
   std::vector<std::string> inputs;
   for (const Flag& flag : flag_table()) {
-    const bool later = flag.state == FlagState::kLater ||
-                       (flag.id == FlagId::kEventLogHandler && flags.text(flag.id) == "console");
-    if (!later || flags[flag.id].text == flag.by_default) continue;
+    if (flag.state != FlagState::kLater || flags[flag.id].text == flag.by_default) continue;
     inputs.push_back(flags.input(flag.id));
   }
   if (inputs.empty()) return {};

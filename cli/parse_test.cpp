@@ -152,6 +152,5 @@ TEST_CASE("one warning names every flag that is set and has no effect yet") {
       no_effect_warning(*parse({"--auto_tunning", "--save-at-breakpoint", "t"}, {{"PET_NUMA_AFFINITY", "1"}})) ==
       "no effect yet: PET_NUMA_AFFINITY=true, --auto_tunning, --save-at-breakpoint (--help marks all options like these)");
   CHECK(!no_effect_warning(*parse({"--precheck=2", "--comm-perf-test", "t"})).has_value());
-  CHECK(no_effect_warning(*parse({"--event-log-handler=console", "t"})).has_value());
-  CHECK(!no_effect_warning(*parse({"--event-log-handler=dynamic_rendezvous", "t"})).has_value());
+  CHECK(!no_effect_warning(*parse({"--event-log-handler=console", "t"})).has_value());
 }

@@ -110,4 +110,8 @@ inline constexpr std::size_t kRecordingLineBytes = 16 * 1024 * 1024;
 // What waits to be written to a recording, in bytes; above it the recording ends.
 inline constexpr std::size_t kRecordingWaitingBytes = 16 * 1024 * 1024;
 
+// One line of --events, in bytes; and what waits to be written there, above which lines are lost.
+inline constexpr std::size_t kEventLineBytes = 4096;
+inline constexpr std::size_t kEventsWaitingBytes = 4 * 1024 * 1024;
+
 }  // namespace elastic::limits

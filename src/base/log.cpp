@@ -18,41 +18,39 @@
 #include "src/base/console.h"
 #include "src/base/json.h"
 #include "src/base/text.h"
+#include "src/base/wall_time.h"
 
 namespace elastic::log {
 namespace {
 
 std::function<void(std::string_view)> output_function;
+std::function<void(Level, std::string_view, std::string_view, const Json&)> observer_function;
 Format line_format = Format::kText;
 
 constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info, spdlog::level::warn,
                                                  spdlog::level::err,   spdlog::level::critical, spdlog::level::off};
 
-std::string_view name_of(Level level) {
-  constexpr std::string_view kNames[] = {"debug", "info", "warning", "error", "critical", "off"};
-  return kNames[static_cast<int>(level)];
-}
-
 // "2026-11-21T08:37:46.702Z"
 std::string utc_now() {
   using namespace std::chrono;
-  const auto now = floor<milliseconds>(system_clock::now());
-  const auto day = floor<days>(now);
-  const year_month_day date(day);
-  const hh_mm_ss time(now - day);
-  return format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", static_cast<int>(date.year()),
-                static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), time.hours().count(),
-                time.minutes().count(), time.seconds().count(), time.subseconds().count());
+  const auto now = duration_cast<microseconds>(system_clock::now().time_since_epoch());
+  return utc_time_us(now.count()).substr(0, 23) + "Z";
 }
 
-std::string json_line(Level level, std::string_view event, std::string_view text, Fields fields) {
+Json to_json(Fields fields) {
+  Json object = Json::object();
+  for (const Field& field : fields) {
+    std::visit([&](const auto& value) { object.set(field.name, Json(value)); }, field.value);
+  }
+  return object;
+}
+
+std::string json_line(Level level, std::string_view event, std::string_view text, const Json& fields) {
   Json object = Json::object();
   object.set("time", utc_now()).set("level", name_of(level));
   if (!event.empty()) object.set("event", event);
   object.set("message", text);
-  for (const Field& field : fields) {
-    std::visit([&](const auto& value) { object.set(field.name, Json(value)); }, field.value);
-  }
+  for (const auto& [name, value] : *fields.as_object()) object.set(name, value);
   return object.dump() + "\n";
 }
 
@@ -60,7 +58,7 @@ std::string text_line(std::string_view label, std::string_view text) {
   return format("elastic-run: {}{}\n", label, printable(text, std::numeric_limits<std::size_t>::max()));
 }
 
-std::string line_of(Level level, std::string_view event, std::string_view text, Fields fields) {
+std::string line_of(Level level, std::string_view event, std::string_view text, const Json& fields) {
   if (line_format == Format::kJson) return json_line(level, event, text, fields);
   return text_line(format("{}: ", name_of(level == Level::kCritical ? Level::kError : level)), text);
 }
@@ -84,14 +82,18 @@ spdlog::logger& logger() {
   return instance;
 }
 
+bool is_printed(Level level) { return logger().should_log(kLevels[static_cast<int>(level)]); }
+
 void write(Level level, std::string_view event, std::string_view text, Fields fields) {
-  const spdlog::level::level_enum its = kLevels[static_cast<int>(level)];
-  if (!logger().should_log(its)) return;
-  const std::string made = line_of(level, event, text, fields);
-  logger().log(its, spdlog::string_view_t(made.data(), made.size()));
+  if (is_printed(level) || observer_function) tell(level, event, text, to_json(fields));
 }
 
 }  // namespace
+
+std::string_view name_of(Level level) {
+  constexpr std::string_view kNames[] = {"debug", "info", "warning", "error", "critical", "off"};
+  return kNames[static_cast<int>(level)];
+}
 
 Result<Level> parse_level(std::string_view name, std::string_view input) {
   const std::string key = upper(trim(name));
@@ -111,10 +113,13 @@ Result<Level> parse_level(std::string_view name, std::string_view input) {
 }
 
 void set_output(std::function<void(std::string_view line)> output) { output_function = std::move(output); }
+void set_observer(std::function<void(Level, std::string_view, std::string_view, const Json&)> observer) {
+  observer_function = std::move(observer);
+}
 void set_level(Level level) { logger().set_level(kLevels[static_cast<int>(level)]); }
 void set_format(Format format) { line_format = format; }
 std::string line(Level level, std::string_view event, std::string_view text) {
-  return line_of(level, event, text, {});
+  return line_of(level, event, text, Json::object());
 }
 
 void debug(std::string_view event, std::string_view text, Fields fields) { write(Level::kDebug, event, text, fields); }
@@ -135,11 +140,27 @@ void lines(std::string_view text) {
   logger().log(spdlog::level::warn, spdlog::string_view_t(text.data(), text.size()));
 }
 
+void tell(Level level, std::string_view event, std::string_view text, const Json& fields) {
+  if (observer_function) observer_function(level, event, text, fields);
+  if (!is_printed(level)) return;
+  const std::string made = line_of(level, event, text, fields);
+  logger().log(kLevels[static_cast<int>(level)], spdlog::string_view_t(made.data(), made.size()));
+}
+
+void print(std::string_view text) {
+  if (output_function) return output_function(text);
+  write_to_stderr(text);
+}
+
 void answer(std::string_view event, std::string_view text, Fields fields) {
+  tell_always(event, text, to_json(fields));
+}
+
+void tell_always(std::string_view event, std::string_view text, const Json& fields) {
+  if (observer_function) observer_function(Level::kInfo, event, text, fields);
   const std::string made =
       line_format == Format::kJson ? json_line(Level::kInfo, event, text, fields) : text_line("", text);
-  if (output_function) return output_function(made);
-  write_to_stderr(made);
+  print(made);
 }
 
 }  // namespace elastic::log

@@ -132,3 +132,23 @@ TEST_CASE("the line of an event can be had without printing it") {
   CHECK(log::line(log::Level::kWarning, "dropped", "lost") == "elastic-run: warning: lost\n");
   CHECK(captured.lines.empty());
 }
+
+TEST_CASE("an observer hears of every event with its fields, whatever the level") {
+  Captured captured;
+  std::vector<std::string> heard;
+  log::set_level(log::Level::kCritical);
+  log::set_observer([&](log::Level level, std::string_view event, std::string_view told, const Json& fields) {
+    heard.push_back(std::string(log::name_of(level)) + " " + std::string(event) + " " + std::string(told) + " " +
+                    fields.dump());
+  });
+  log::debug("signal", "got SIGTERM", {{"signal", "SIGTERM"}});
+  log::tell(log::Level::kWarning, "checked", "one is bad", Json::object().set("bad", Json::array().push(3)));
+  log::answer("store_listens", "port 1", {{"port", 1}});
+  log::lines("no event\n");
+  log::set_observer({});
+  log::debug("signal", "not heard");
+  CHECK(heard == std::vector<std::string>{R"(debug signal got SIGTERM {"signal":"SIGTERM"})",
+                                          R"(warning checked one is bad {"bad":[3]})",
+                                          R"(info store_listens port 1 {"port":1})"});
+  CHECK(captured.lines == std::vector<std::string>{"elastic-run: port 1\n"});
+}

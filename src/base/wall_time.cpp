@@ -57,6 +57,11 @@ std::string wall_time_ms(std::int64_t unix_ms, int utc_offset_s) {
   return format("{}.{:03}", wall_time(unix_ms, utc_offset_s), ((unix_ms % 1000) + 1000) % 1000);
 }
 
+std::string utc_time_us(std::int64_t unix_us) {
+  const std::int64_t fraction = ((unix_us % 1'000'000) + 1'000'000) % 1'000'000;
+  return format("{}.{:06}Z", wall_time((unix_us - fraction) / 1000, 0, 'T'), fraction);
+}
+
 std::string utc_offset_text(int utc_offset_s) {
   if (utc_offset_s == 0) return "UTC";
   const std::int64_t size = utc_offset_s < 0 ? -std::int64_t{utc_offset_s} : utc_offset_s;

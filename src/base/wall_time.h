@@ -13,6 +13,9 @@ std::string wall_time(std::int64_t unix_ms, int utc_offset_s, char separator = '
 // The same with milliseconds: "2026-01-02 03:04:05.678".
 std::string wall_time_ms(std::int64_t unix_ms, int utc_offset_s);
 
+// RFC 3339 with microseconds, of `unix_us` since 1970: "2026-01-02T03:04:05.678901Z".
+std::string utc_time_us(std::int64_t unix_us);
+
 // "UTC", "UTC+02:00"
 std::string utc_offset_text(int utc_offset_s);
 

@@ -20,6 +20,11 @@ TEST_CASE(
   CHECK(wall_time_ms(1'795'279'603'045, 0) == "2026-11-21 16:46:43.045");
 }
 
+TEST_CASE("a moment for programs is UTC with microseconds, before 1970 too") {
+  CHECK(utc_time_us(1'795'279'603'045'678) == "2026-11-21T16:46:43.045678Z");
+  CHECK(utc_time_us(-1) == "1969-12-31T23:59:59.999999Z");
+}
+
 TEST_CASE("wall times that no calendar has are cut to the nearest that it has") {
   CHECK(wall_time(INT64_MAX, 86400) == "9999-12-31 23:59:59");
   CHECK(wall_time(INT64_MIN, -86400) == "0000-01-01 00:00:00");

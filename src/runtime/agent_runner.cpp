@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -40,6 +41,27 @@ Mind make_mind(const LaunchSettings& settings, bool logs) {
   return Mind(std::in_place_type<agent::Agent>, std::move(node), std::move(link));
 }
 
+// PyTorch tells durations with fractions of a millisecond.
+double fine_ms() {
+  using namespace std::chrono;
+  return duration<double, std::milli>(steady_clock::now().time_since_epoch()).count();
+}
+
+std::optional<agent::TorchEvents> make_torch_events(const LaunchSettings& settings) {
+  if (!settings.torch_events) return {};
+  return agent::TorchEvents({.run_id = settings.worker.run_id,
+                             .role = settings.node.role,
+                             .host = full_host_name(),
+                             .backend = settings.rdzv_backend,
+                             .entry_point = settings.entry_point,
+                             .local_world_size = settings.node.local_world_size},
+                            fine_ms());
+}
+
+void print_torch(const std::string& lines) {
+  if (!lines.empty()) log::print(lines);
+}
+
 process::SpawnContext with_guardian(process::SpawnContext context, const process::GuardianLink& link) {
   context.guardian = link.descriptor();
   return context;
@@ -57,7 +79,8 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
       link_timer_(loop),
       files_(files),
       logs_(logs),
-      log_(settings),
+      narrator_(narrator_settings(settings)),
+      torch_events_(make_torch_events(settings)),
       store_(loop, settings.store),
       check_(loop, settings,
              {.on_checked = [this](agent::NodeChecked checked) { happened(std::move(checked)); },
@@ -112,7 +135,7 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
 }
 
 void AgentRunner::begin() {
-  log_.began();
+  tell(narrator_.began());
   happened(agent::Begin{});
 }
 
@@ -128,13 +151,15 @@ void AgentRunner::happened(agent::AgentEvent event) {
   while (!events_.empty()) {
     const agent::AgentEvent next = std::move(events_.front());
     events_.pop_front();
-    if (const auto* life = std::get_if<agent::Event>(&next)) log_.happened(*life, loop_.now_ms());
+    if (const auto* life = std::get_if<agent::Event>(&next)) hear(*life);
     decide(next, now_ms());
   }
   tell_of_link();
   renew_guardians_lease();
   renew_last_word();
-  output_.wait_for(waiting());
+  std::optional<Waiting> waits = waiting();
+  tell(narrator_.waits_for(waits, loop_.now_ms()));
+  output_.wait_for(std::move(waits));
   deciding_ = false;
 }
 
@@ -144,7 +169,7 @@ void AgentRunner::decide(const agent::AgentEvent& event, std::int64_t now_ms) {
     return;
   }
   for (const agent::Effect& effect : std::get<agent::Lifecycle>(mind_).on_event(std::get<agent::Event>(event), now_ms)) {
-    log_.decided(effect);
+    hear(effect);
     carry_out(effect);
   }
 }
@@ -152,7 +177,7 @@ void AgentRunner::decide(const agent::AgentEvent& event, std::int64_t now_ms) {
 void AgentRunner::carry_out(const agent::AgentEffect& effect) {
   std::visit(Overloaded{
                  [&](const agent::Effect& e) {
-                   log_.decided(e);
+                   hear(e);
                    carry_out(e);
                  },
                  [&](const agent::Link::Connect&) {
@@ -161,7 +186,7 @@ void AgentRunner::carry_out(const agent::AgentEffect& effect) {
                  [&](const agent::Link::Disconnect&) { tie_->disconnect(); },
                  [&](const agent::Link::Write& e) { tie_->write(e.bytes); },
                  [&](const agent::Link::Deliver& e) {
-                   log_.happened(agent::FromCoordinator{e.message}, loop_.now_ms());
+                   hear(agent::Event(agent::FromCoordinator{e.message}));
                  },
                  [&](const agent::Link::Log& e) {
                    link_problem_ = e.text;
@@ -194,21 +219,27 @@ std::optional<Waiting> AgentRunner::waiting() const {
   return waiting;
 }
 
+// What happens and what follows of it, for who is told.
+void AgentRunner::hear(const agent::Event& event) {
+  tell(narrator_.happened(event, loop_.now_ms()));
+  if (torch_events_) print_torch(torch_events_->happened(event, fine_ms()));
+}
+
+void AgentRunner::hear(const agent::Effect& effect) {
+  tell(narrator_.decided(effect));
+  if (torch_events_) print_torch(torch_events_->decided(effect, fine_ms()));
+}
+
+void AgentRunner::tell_torch(const protocol::Verdict& verdict, const std::vector<std::string>& error_files) const {
+  if (torch_events_) print_torch(torch_events_->ended(verdict, error_files));
+}
+
 // A coordinator that goes while training runs is worth a word, and so is its return.
 void AgentRunner::tell_of_link() {
   const auto* agent = std::get_if<agent::Agent>(&mind_);
   if (agent == nullptr) return;
-  const bool attached = agent->link().attached();
-  if (attached == std::exchange(was_attached_, attached)) return;
-  const std::string endpoint = endpoint_text(settings_.meeting);
-  if (attached && std::exchange(told_it_is_lost_, false)) {
-    log::warning("coordinator_back", format("the coordinator at {} is back", endpoint));
-  }
-  if (attached || !agent->lifecycle().needs_lease() || agent->lifecycle().has_verdict()) return;
-  told_it_is_lost_ = true;
-  log::warning("coordinator_lost",
-               format("the coordinator at {} is lost: {}; looking for it while the workers go on, until their lease is "
-                      "over", endpoint, link_problem_));
+  const agent::Lifecycle& life = agent->lifecycle();
+  tell(narrator_.coordinator_is(agent->link().attached(), life.needs_lease() && !life.has_verdict(), link_problem_));
 }
 
 // While this process is stopped, or killed, the guardian sees to it that no worker outlives the lease.
@@ -276,7 +307,7 @@ void AgentRunner::carry_out(const agent::Effect& effect) {
                    timer_.start(e.delay_ms, [this] { happened(agent::TimerFired{}); });
                  },
                  [&](const agent::StopTimer&) { timer_.stop(); },
-                 [&](const agent::Warn& e) { log::warning(e.event, e.text); },
+                 [&](const agent::Warn&) {},  // told already
                  [&](const agent::GatherDetails&) { gather_details(); },
                  [&](const agent::Finish& e) { handlers_.finished(e.verdict, e.details); },
              },

@@ -4,11 +4,15 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <variant>
+#include <vector>
 
 #include "rendezvous/protocol/messages.h"
 #include "src/agent/agent.h"
 #include "src/agent/lifecycle.h"
+#include "src/agent/narrator.h"
+#include "src/agent/torch_events.h"
 #include "src/net/loop.h"
 #include "src/process/guardian.h"
 #include "src/process/tree.h"
@@ -59,6 +63,9 @@ class AgentRunner {
   std::vector<StderrOfWorker> take_stderrs() { return stderrs_ ? std::move(*stderrs_) : output_.take_stderrs(); }
   // Shows what workers have written and is not shown yet.
   void flush_output() { output_.flush(); }
+  // Prints torchelastic's last events, where they are wanted. `error_files`: what stood in those of this node's workers, by
+  // local rank.
+  void tell_torch(const protocol::Verdict& verdict, const std::vector<std::string>& error_files) const;
   // Tells the guardian to end with this status without waiting for long for the launcher, which hangs.
   void leave(int status) { guardian_.send({process::GuardianMessage::Kind::kLeaving, status}); }
 
@@ -70,6 +77,8 @@ class AgentRunner {
   std::int64_t now_ms() const;
   const agent::Lifecycle& lifecycle() const;
   std::optional<Waiting> waiting() const;
+  void hear(const agent::Event& event);
+  void hear(const agent::Effect& effect);
   void tell_of_link();
   void renew_guardians_lease();
   void renew_last_word();
@@ -98,12 +107,11 @@ class AgentRunner {
     bool operator==(const LastWord&) const = default;
   };
   std::optional<LastWord> last_word_;
-  bool was_attached_ = false;
-  bool told_it_is_lost_ = false;
   std::string link_problem_;  // the last
   net::SideThread& files_;
   std::shared_ptr<output::RunDirectory> logs_;  // null: nothing is kept
-  EventLog log_;
+  agent::Narrator narrator_;
+  std::optional<agent::TorchEvents> torch_events_;  // where they are wanted
   std::optional<agent::Environment> inherited_environment_;  // what all workers get of the launcher's
   std::optional<std::vector<StderrOfWorker>> stderrs_;  // taken already
   std::deque<agent::AgentEvent> events_;

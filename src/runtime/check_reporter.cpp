@@ -9,6 +9,7 @@
 #include "health/report/health_html.h"
 #include "health/report/health_json.h"
 #include "health/report/health_table.h"
+#include "src/base/json.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/job/network_check.h"
@@ -20,8 +21,6 @@ namespace {
 
 // Of more nodes DLRover's lines are left out: each names them all.
 constexpr std::size_t kNodesInALine = 1024;
-
-using Tell = void (*)(std::string_view event, std::string_view text, log::Fields fields);
 
 health::HealthReport report_of(const std::string& job, const job::CheckJudged& check) {
   using Kind = job::CheckPlan::Unfit::Kind;
@@ -43,6 +42,35 @@ bool is_worth_a_word(const health::HealthReport& report) {
          std::ranges::any_of(report.nodes, [&](const health::NodeHealth& node) {
            return health::standing_of(node) != health::Standing::kFit || std::ranges::any_of(node.findings, is_bad);
          });
+}
+
+Json list_of(const std::vector<int>& numbers) {
+  Json out = Json::array();
+  for (const int number : numbers) out.push(number);
+  return out;
+}
+
+// For programs; health.json has the whole.
+Json in_short(const health::HealthReport& report) {
+  using health::Standing;
+  Json left_out = Json::array();
+  for (const health::NodeHealth& node : report.nodes) {
+    if (node.left_out) left_out.push(node.name);
+  }
+  const auto took_ms = health::took_ms(report);
+  const auto busbw = health::median_busbw_gbps(report);
+  return Json::object()
+      .set("round", report.round)
+      .set("milliseconds", took_ms ? Json(*took_ms) : Json())
+      .set("nodes", static_cast<std::int64_t>(report.nodes.size()))
+      .set("faulty", list_of(health::ranks_of(report, Standing::kFaulty)))
+      .set("undetermined", list_of(health::ranks_of(report, Standing::kUndetermined)))
+      .set("slow", list_of(health::ranks_of(report, Standing::kSlow)))
+      .set("left_out", std::move(left_out))
+      .set("bad_links", static_cast<std::int64_t>(report.bad_links.size()))
+      .set("slow_links", static_cast<std::int64_t>(report.slow_links.size()))
+      .set("findings", static_cast<std::int64_t>(health::shared_findings(report).size()))
+      .set("median_busbw_gbps", busbw ? Json(*busbw) : Json());
 }
 
 // Somebody has asked for a measurement: it is told whatever the level, and does not depend on what else is found.
@@ -69,11 +97,14 @@ void CheckReporter::judged(const std::string& job, const job::CheckJudged& check
   const health::HealthReport report = report_of(job, check);
   const bool is_news = is_worth_a_word(report);
   if (is_news || check.rules.only) {
-    const auto tell = is_news ? static_cast<Tell>(log::warning) : static_cast<Tell>(log::answer);
-    tell("checked", health::sentence(report), {});
+    if (is_news) {
+      log::tell(log::Level::kWarning, "checked", health::sentence(report), in_short(report));
+    } else {
+      log::tell_always("checked", health::sentence(report), in_short(report));
+    }
     log::lines(health::health_table(report, output::terminal_columns()));
   } else {
-    log::info("checked", health::sentence(report));
+    log::tell(log::Level::kInfo, "checked", health::sentence(report), in_short(report));
   }
   if (report.nodes.size() <= kNodesInALine) {
     for (const std::string& line : health::dlrover_lines(report)) log::info("node_check", line);

@@ -245,11 +245,15 @@ std::string read_files(report::FailedWorker& worker, const std::vector<StderrOfW
 
 std::string complete_with_files(report::JobReport& report, const std::vector<StderrOfWorker>& stderrs,
                                 const output::RunDirectory* logs, const output::Attempt& attempt,
-                                const std::string& parent_error_file) {
+                                const std::string& parent_error_file, std::vector<std::string>* error_files) {
   std::string first_error_file;
   for (report::FailedWorker& worker : report.failures) {
     if (worker.node_rank != report.node_rank) continue;  // its files are on its own node
     std::string error_file = read_files(worker, stderrs, logs, attempt);
+    if (const auto rank = static_cast<std::size_t>(worker.local_rank); error_files != nullptr) {
+      if (error_files->size() <= rank) error_files->resize(rank + 1);
+      (*error_files)[rank] = error_file;
+    }
     if (&worker == report.first_failure()) first_error_file = std::move(error_file);
   }
   std::string problem;

@@ -8,17 +8,23 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "src/base/console.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/process/cgroup.h"
+#include "src/process/clock.h"
 #include "src/process/guardian.h"
 #include "src/report/summary.h"
 #include "src/runtime/agent_runner.h"
 #include "src/runtime/check_reporter.h"
 #include "src/runtime/coordinator_host.h"
+#include "src/runtime/event_log.h"
+#include "src/runtime/events_file.h"
 #include "src/runtime/job_report.h"
+#include "src/runtime/local_host.h"
 #include "src/runtime/process_state.h"
 #include "src/runtime/recording_file.h"
 
@@ -59,7 +65,9 @@ int descriptors_for(const LaunchSettings& settings) {
   const bool filters = !settings.output.stdout_filters.empty() || !settings.output.stderr_filters.empty();
   const bool rotates = settings.output.log_max_bytes > 0;
   if (settings.meeting.place != MeetingSettings::Place::kEndpoint) count += 3;  // its thread's event, and two files
-  if (!settings.record_file.empty()) count += 2;  // the file, and the event of its thread
+  // The file, and the event of its thread.
+  if (!settings.record_file.empty()) count += 2;
+  if (!settings.events_file.empty()) count += 2;
   return count + (filters ? 2 : 0) + (rotates ? 2 : 0);  // of one file at a time there are an old and a new one
 }
 
@@ -109,24 +117,28 @@ bool finish(net::SideThread& files) {
 }
 
 // Reads and writes what the report needs of files, and clears away directories that nobody has written to.
-// A log directory that hangs leaves the report as it is.
-void complete_report(report::JobReport& report, std::vector<StderrOfWorker> stderrs,
+// A log directory that hangs leaves the report as it is. Returns what stood in the workers' error files, by local rank,
+// where that is wanted.
+std::vector<std::string> complete_report(report::JobReport& report, std::vector<StderrOfWorker> stderrs,
                      const std::shared_ptr<output::RunDirectory>& logs, const output::Attempt& attempt,
-                     const std::string& parent_error_file, net::SideThread& files) {
+                     const std::string& parent_error_file, net::SideThread& files, bool wants_error_files) {
   struct Work {
     report::JobReport report;
     std::vector<StderrOfWorker> stderrs;
     std::string problem;
+    std::vector<std::string> error_files;
   };
-  if (!logs && parent_error_file.empty()) return;
-  const auto work = std::make_shared<Work>(report, std::move(stderrs), "");
-  files.post(logs ? logs->path() : parent_error_file, [work, logs, attempt, parent_error_file] {
-    work->problem = complete_with_files(work->report, work->stderrs, logs.get(), attempt, parent_error_file);
+  if (!logs && parent_error_file.empty()) return {};
+  const auto work = std::make_shared<Work>(report, std::move(stderrs), "", std::vector<std::string>());
+  files.post(logs ? logs->path() : parent_error_file, [=] {
+    work->problem = complete_with_files(work->report, work->stderrs, logs.get(), attempt, parent_error_file,
+                                        wants_error_files ? &work->error_files : nullptr);
     if (logs && logs->remove_if_unused()) work->report.log_directory.clear();
   });
-  if (!finish(files)) return;
+  if (!finish(files)) return {};
   if (!work->problem.empty()) log::warning("report_incomplete", work->problem);
   report = std::move(work->report);
+  return std::move(work->error_files);
 }
 
 int exit_status(const protocol::Verdict& verdict, bool propagate_exit_code) {
@@ -228,7 +240,9 @@ End run_with_others(net::Loop& loop, const LaunchSettings& settings, RecordingFi
 
 // The job, from its beginning to its report. Returns the exit status.
 int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirectory>& logs, net::SideThread& files,
-        RecordingFile* recording, const process::SpawnContext& context, process::GuardianChannel guardian) {
+        RecordingFile* recording, EventsFile& events, const process::SpawnContext& context,
+        process::GuardianChannel guardian) {
+  const std::int64_t began_ms = process::monotonic_ms();
   net::Loop loop;
   std::optional<AgentRunner> made;
   const auto make_agent = [&](AgentRunner::Handlers handlers) -> AgentRunner& {
@@ -240,15 +254,19 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
   const protocol::Verdict& verdict = end.verdict;
   AgentRunner& agent = *made;
   report::JobReport report{.outcome = report::JobReport::Outcome::kSucceeded};
+  std::vector<std::string> error_files;
   if (verdict.outcome == protocol::Verdict::Outcome::kSucceeded) {
     if (logs) files.post(logs->path(), [logs] { logs->remove_if_unused(); });
     finish(files);
   } else {
     std::vector<StderrOfWorker> stderrs = agent.take_stderrs();
     report = agent.reporter().make(verdict, stderrs, end.details);
-    complete_report(report, std::move(stderrs), logs, agent.attempt(), settings.parent_error_file, files);
+    error_files = complete_report(report, std::move(stderrs), logs, agent.attempt(), settings.parent_error_file, files,
+                                  settings.torch_events);
+    tell_failure(report);
   }
   agent.flush_output();
+  agent.tell_torch(verdict, error_files);
   const int status = exit_status(verdict, settings.propagate_exit_code);
   const bool recording_hangs = recording != nullptr && !recording->finish();
   const auto hangs = files.stuck_for(0);
@@ -256,8 +274,10 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
     log::warning("log_file_lost",
                  format("{} does not answer; what was to be written there is lost", printable(*hangs)));
   }
+  tell_end(status, process::monotonic_ms() - began_ms);
+  const bool events_hang = !events.finish();
   // The thread that waits for it keeps this process from ending.
-  if (hangs || recording_hangs || agent.meeting_hangs()) agent.leave(status);
+  if (hangs || recording_hangs || events_hang || agent.meeting_hangs()) agent.leave(status);
   write_to_stderr(report::failure_summary(report));
   return status;
 }
@@ -292,13 +312,17 @@ int launch(const LaunchSettings& settings, const process::InheritedState& inheri
     }
     recording = std::move(*opened);
   }
+  EventsFile events(settings.events_file, {.job = settings.worker.run_id,
+                                           .host = settings.events_file.empty() ? "" : full_host_name(),
+                                           .launcher = getpid()});
   net::SideThread files;
   const auto logs = open_logs(settings.logs, settings.worker.run_id, files);
   if (!logs) {
     log::critical(logs.error().text());
+    events.finish();
     return kExitUsage;
   }
-  const int status = run(settings, *logs, files, recording.get(), context, std::move(*guardian));
+  const int status = run(settings, *logs, files, recording.get(), events, context, std::move(*guardian));
   if (cgroup && status != 0) rmdir(cgroup->path().c_str());
   return status;
 }

@@ -103,6 +103,10 @@ struct LaunchSettings {
   std::string gpu_probe;             // a program in the place of elastic-run's own for GPUs; empty: none
   std::string health_report;         // gets a page of what the check has found; empty: none
   std::string record_file;           // gets what the coordinator is told; empty: none
+  std::string events_file;           // gets every event; empty: none
+  bool torch_events = false;         // print torchelastic's events as torchrun does
+  std::string rdzv_backend;          // what they call it: "c10d", "static"
+  std::string entry_point;           // what they call the program
 };
 
 }  // namespace elastic::runtime

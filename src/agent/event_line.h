@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "src/base/json.h"
+
+namespace elastic::agent {
+
+// Makes the lines of --events: what is told, with the job, the node and the round in which it is told. A round begins to
+// count with the event round_prepared that tells of it.
+class EventLines {
+ public:
+  struct Launch {
+    std::string job;
+    std::string host;
+    std::int64_t launcher = 0;  // its process number, in its own namespace
+  };
+  struct Moment {
+    std::int64_t unix_us = 0;       // microseconds since 1970
+    std::int64_t monotonic_ms = 0;  // milliseconds of a clock of this host that is never set
+  };
+  explicit EventLines(Launch launch) : launch_(std::move(launch)) {}
+
+  // One line of JSON with its end, at most limits::kEventLineBytes: longer texts in it are cut, and then it says so.
+  // `fields` is an object.
+  std::string line(std::string_view level, std::string_view event, std::string_view text, const Json& fields,
+                   Moment moment);
+
+ private:
+  Launch launch_;
+  Json node_rank_;  // null before the first round
+  Json round_;
+  Json restart_count_;
+};
+
+}  // namespace elastic::agent

@@ -1,0 +1,76 @@
+"""docs/events.md and docs/launcher-log.md against the events that the sources tell, both ways."""
+
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# Where the word of an event stands in the sources.
+TELLING = [
+    r'log::(?:debug|info|warning|error|critical|answer|tell_always)\(\s*"(\w+)"',
+    r'log::(?:tell|line)\(\s*log::Level::k\w+,\s*"(\w+)"',
+    r'\bsay\(out, [^"]*?"(\w+)"',
+    r'\.event = "(\w+)"',
+    r'\bWarn\{(?:(?!\}\);)[\s\S])*?"(\w+)"\}\);',
+    r'\bLog\{(?:(?!\}\);)[\s\S])*?"([a-z_]+)"\}\);',
+    r'\blines\.line\("\w+", "(\w+)"',
+]
+# The words of those that come without one, and of constants.
+ELSEWHERE = {
+    "src/base/log.cpp": [r'\bwarning\("(\w+)", text\)', r'\bcritical\("(\w+)", text\)'],
+    "src/job/coordinator.h": [r'std::string_view event = "(\w+)"', r'kRoundFormed = "(\w+)"', r'kJobEnds = "(\w+)"'],
+}
+# Where a field is added to an event.
+FIELDS = [r'\bwith\("(\w+)"', r'\.set\("(\w+)"', r'\{"(\w+)", ', r'\? "(\w+)" : name']
+FIELD_FILES = ["src/agent/narrator.cpp", "src/runtime/event_log.cpp", "src/runtime/check_reporter.cpp",
+               "src/runtime/events_file.cpp", "src/agent/event_line.cpp", "src/runtime/launch.cpp",
+               "src/runtime/meeting_place.cpp", "src/runtime/coordinator_server.cpp"]
+
+
+def sources():
+    for top in ("src", "cli", "rendezvous", "health"):
+        for path in sorted((ROOT / top).rglob("*")):
+            if path.suffix in (".h", ".cpp") and not path.name.endswith("_test.cpp"):
+                yield path.relative_to(ROOT).as_posix(), path.read_text()
+
+
+def told():
+    found = set()
+    for name, text in sources():
+        for pattern in TELLING + ELSEWHERE.get(name, []):
+            found |= set(re.findall(pattern, text))
+    return found
+
+
+def rows(page, heading):
+    """The cells of the table below a heading."""
+    section = (ROOT / page).read_text().split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    table = [line.strip("|").split(" | ") for line in section.splitlines() if line.startswith("|")]
+    return table[2:]
+
+
+def names(cell):
+    return re.findall(r"`(\w+)`", cell)
+
+
+def test_every_event_of_the_sources_is_in_the_docs_and_no_other():
+    in_the_file = [name for row in rows("docs/events.md", "The events") for name in names(row[0])]
+    in_the_log = [name for row in rows("docs/launcher-log.md", "The events") for name in names(row[1])]
+    listed = in_the_file + in_the_log
+    assert len(listed) == len(set(listed)), "an event is listed twice"
+    events = told()
+    assert len(events) > 60  # the patterns find them
+    assert events - set(listed) == set(), "told, and not in docs/events.md"
+    assert set(listed) - events == set(), "in the docs, and never told"
+
+
+def test_every_field_of_an_event_is_in_the_docs_and_no_other():
+    in_code = set()
+    for name, text in sources():
+        if name in FIELD_FILES:
+            in_code |= {field for pattern in FIELDS for field in re.findall(pattern, text)}
+    listed = {row[0].strip(" `") for row in rows("docs/events.md", "Every line")}
+    table = [row for row in rows("docs/events.md", "The events") if len(row) > 3]
+    listed |= {field for row in table for field in names(re.sub(r"\([^)]*\)", "", row[3]))}
+    assert in_code - listed == set(), "told, and not in docs/events.md"
+    assert listed - in_code == set(), "in docs/events.md, and never told"
