@@ -160,8 +160,8 @@ def test_json_is_one_object_a_line_with_time_level_and_what_is_known(elastic_run
     exits = {event["rank"]: event for event in events if event.get("event") == "worker_exited"}
     assert {rank: (event["pid"], event["exit_code"]) for rank, event in exits.items()} == {
         event["rank"]: (event["pid"], 0) for event in started}
-    assert events[-1]["event"] == "verdict"
-    assert events[-1]["outcome"] == "succeeded"
+    assert names(events)[-2:] == ["verdict", "launch_ended"]
+    assert (events[-2]["outcome"], events[-1]["exit_status"]) == ("succeeded", 0)
 
 
 @pytest.mark.parametrize("odd", [b"new\nline", b"\xff\xfe", b'quote " and \\', b"\x1b[2J", "é中".encode()])
