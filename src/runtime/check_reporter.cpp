@@ -58,7 +58,7 @@ Json in_short(const health::HealthReport& report) {
     if (node.left_out) left_out.push(node.name);
   }
   const auto took_ms = health::took_ms(report);
-  const auto busbw = health::median_busbw_gbps(report);
+  const auto busbw = health::median_busbw_gbps(report, health::judged_way(report));
   return Json::object()
       .set("round", report.round)
       .set("milliseconds", took_ms ? Json(*took_ms) : Json())
