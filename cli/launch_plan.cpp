@@ -22,6 +22,8 @@ constexpr std::int64_t kDefaultShutdownSeconds = 30;
 constexpr std::int64_t kTerminatedSeconds = 25;
 constexpr std::int64_t kStuckSeconds = 5;
 constexpr std::uint16_t kNoPort = 0;
+// Longer than a report takes, also where the log directory hangs.
+constexpr std::int64_t kPartingMs = 2'000;
 
 std::string names_of(const std::vector<int>& signals) {
   std::vector<std::string> names;
@@ -48,6 +50,7 @@ class Planner {
 
  private:
   Status apply_auto_config();
+  void plan_company();
   Status plan_nodes();
   Status plan_workers();
   Status plan_program();
@@ -177,7 +180,20 @@ Status Planner::check_file(FlagId flag, bool is_program) const {
   return {};
 }
 
+void Planner::plan_company() {
+  const detect::Company& company = detected_.company;
+  plan_.settings.company = {company.name, company.index, company.members};
+  plan_.settings.node.signals_are_shared = detected_.signals_the_node;
+  // One node that ends with a failure may end the others, see detect::Detected.
+  if (detected_.signals_the_node && checked_.nodes.max > 1) plan_.settings.parting_ms = kPartingMs;
+  if (company.members < 2) return;
+  entry("of this node's tasks", company.index == 0 ? format("this one launches; {} wait for its end", company.members - 1)
+                                                   : "this one waits for the one that launches, and ends as it does",
+        company.source);
+}
+
 Status Planner::plan_nodes() {
+  plan_company();
   const NodeRange nodes = checked_.nodes;
   const std::string text =
       nodes.min == nodes.max ? format("{}", nodes.min) : format("{}:{}", nodes.min, nodes.max);

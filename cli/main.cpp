@@ -119,6 +119,7 @@ int run(cli::ParsedFlags flags, const agent::Environment& environment,
     const bool json = flags.text(cli::FlagId::kDryRun) == "json";
     return print(json ? cli::dry_run_json(*plan, flags) : cli::dry_run_text(*plan));
   }
+  if (plan->settings.company.index > 0) return runtime::wait_for_launcher(plan->settings.company);
   if (plan->settings.torch_events) plan->settings.torch_events = prints_torch_events(environment);
   return runtime::launch(plan->settings, inherited, title);
 }

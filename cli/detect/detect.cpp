@@ -1,10 +1,13 @@
 #include "cli/detect/detect.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "cli/detect/kubernetes.h"
 #include "cli/detect/slurm.h"
 #include "cli/flag_checks.h"
+#include "src/base/signals.h"
+#include "src/base/text.h"
 
 namespace elastic::cli::detect {
 namespace {
@@ -17,6 +20,20 @@ bool is_for_meeting(FlagId id) {
 bool is_one_node(const ParsedFlags& flags) {
   const auto nodes = check_nnodes(flags.text(FlagId::kNnodes), "");
   return nodes && nodes->max == 1;
+}
+
+// Who signals every process of the node, with the signals that are the user's own, must not end elastic-run by it.
+void keep_alive_under_signals(ParsedFlags& flags, const std::string& system) {
+  FlagValue& forward = flags[FlagId::kForwardSignals];
+  if (forward.origin != Origin::kDefault) return;
+  const auto ending = check_signals(flags.text(FlagId::kSignalsToHandle), "");
+  if (!ending) return;
+  std::vector<std::string> names;
+  for (const char* name : {"USR1", "USR2"}) {
+    if (std::ranges::find(*ending, *signal_number(name)) == ending->end()) names.push_back(signal_name(*signal_number(name)));
+  }
+  if (names.empty()) return;
+  forward = {.text = join(names, ","), .origin = Origin::kDetected, .source = format("{}: a step", system)};
 }
 
 }  // namespace
@@ -41,6 +58,7 @@ Result<Detected> detect(ParsedFlags& flags, const EnvironmentLookup& environment
   if (environment(kSwitchVariable) == "off") return Detected{};
   Result<Detected> found = detect_slurm(environment);
   if (found && found->system.empty()) found = detect_kubernetes(flags, environment, file);
+  if (found && found->signals_the_node) keep_alive_under_signals(flags, found->system);
   if (has_own_meeting(flags)) {
     if (!found) return Detected{};
     return Detected{.system = found->system, .signals_the_node = found->signals_the_node};

@@ -25,9 +25,10 @@ struct Default {
 
 // Several elastic-runs that were started on this node for one of them to launch.
 struct Company {
-  std::string name;      // the same for all of them, and for no others of this host; may stand in a socket's name
+  std::string name = {};  // the same for all of them, and for no others of this host; may stand in a socket's name
+  int index = 0;         // 0 launches; the others wait for its end and take over its exit status
   int members = 1;       // this one included
-  bool launches = true;  // this is the one; the others wait for its end and take over its exit status
+  std::string source = {};  // "Slurm: SLURM_LOCALID=0, SLURM_STEP_TASKS_PER_NODE=4(x3)"
 };
 
 struct Detected {

@@ -40,6 +40,7 @@ std::string taken(const Words& arguments, const Variables& more = {}) {
   if (!outcome.found) return outcome.found.error().text();
   std::string out;
   for (const Flag& flag : flag_table()) {
+    if (flag.id == FlagId::kForwardSignals) continue;
     if (outcome.flags.is_detected(flag.id)) out += (out.empty() ? "" : " ") + std::string(flag.name);
   }
   return out;
@@ -57,7 +58,7 @@ TEST_CASE("what is detected stands between variables and defaults, and --dry-run
   CHECK(outcome.flags.input(FlagId::kNnodes) == "--nnodes=3 (Slurm: SLURM_STEP_NUM_NODES=3)");
   CHECK_FALSE(outcome.flags.is_given(FlagId::kNnodes));
   CHECK(outcome.flags.is_known(FlagId::kNnodes));
-  CHECK_FALSE(outcome.found->company.launches);
+  CHECK(outcome.found->company.index == 1);
 }
 
 TEST_CASE("a flag that is given wins by itself, on the command line and by its variable") {
@@ -80,7 +81,7 @@ TEST_CASE("beside a rendezvous of the user's own nothing is taken, and each elas
     const Outcome outcome = parse_and_look(arguments);
     REQUIRE(outcome.found);
     CHECK(taken(arguments).empty());
-    CHECK(outcome.found->company.launches);
+    CHECK(outcome.found->company.members == 1);
     CHECK(outcome.found->ports.empty());
     CHECK(outcome.found->signals_the_node);
   }
@@ -96,4 +97,17 @@ TEST_CASE("one node alone needs no place to meet, but has the step's name") {
 TEST_CASE("ELASTIC_RUN_DETECT=off looks for nothing") {
   CHECK(taken({}, {{"ELASTIC_RUN_DETECT", "off"}}).empty());
   CHECK(parse_and_look({}, {{"ELASTIC_RUN_DETECT", "off"}, {"SLURM_STEP_ID", ""}}).found->notes.empty());
+}
+
+TEST_CASE("in a step USR1 and USR2 are the workers', whoever makes them meet, unless the user has said what they are") {
+  const auto forwarded = [](const Words& arguments) {
+    const Outcome outcome = parse_and_look(arguments);
+    return outcome.flags.text(FlagId::kForwardSignals);
+  };
+  CHECK(forwarded({}) == "SIGUSR1,SIGUSR2");
+  CHECK(forwarded({"--standalone"}) == "SIGUSR1,SIGUSR2");
+  CHECK(forwarded({"--forward-signals=HUP", "--signals-to-handle=TERM"}) == "HUP");
+  CHECK(forwarded({"--signals-to-handle=SIGTERM,SIGUSR1"}) == "SIGUSR2");
+  CHECK(forwarded({"--signals-to-handle=USR2,USR1"}).empty());
+  CHECK(parse_and_look({}, {{"SLURM_STEP_ID", ""}}).flags.text(FlagId::kForwardSignals).empty());
 }

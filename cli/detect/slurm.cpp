@@ -75,7 +75,7 @@ Result<std::int64_t> SlurmReader::read_local_tasks(const Step& step) const {
     const auto tasks = parse_int(part.substr(0, open));
     const auto times = repeats ? parse_int(part.substr(open + 2, part.size() - open - 3)) : 1;
     const bool is_bad = (open != std::string::npos) != repeats;
-    if (is_bad || !tasks || !times || *tasks < 0 || *times < 1 || *times > static_cast<std::int64_t>(limits::kHostListHosts)) {
+    if (is_bad || !tasks || !times || *tasks < 0 || *tasks > limits::kMaxWorkersPerNode || *times < 1 || *times > static_cast<std::int64_t>(limits::kHostListHosts)) {
       return fail(told(kName, *text), "this does not say how many tasks the nodes have", kByHand);
     }
     node += *times;
@@ -97,7 +97,7 @@ Result<Step> SlurmReader::read_step() const {
                              Field{"SLURM_STEP_ID", &Step::step, 0, kFirstSpecialStep - 1},
                              Field{"SLURM_STEP_NUM_NODES", &Step::nodes, 1, kMost},
                              Field{"SLURM_NODEID", &Step::node, 0, kMost - 1},
-                             Field{"SLURM_LOCALID", &Step::local_task, 0, kMost * kMost}}) {
+                             Field{"SLURM_LOCALID", &Step::local_task, 0, limits::kMaxWorkersPerNode - 1}}) {
     const auto value = number(field.name, field.least, field.most);
     if (!value) return std::unexpected(value.error());
     step.*field.field = *value;
@@ -209,8 +209,10 @@ Result<Detected> SlurmReader::read() {
   if (const Status workers = take_workers(*step); !workers) return std::unexpected(workers.error());
   take_name(*step);
   found_.company = {.name = format("{}-node{}", name_of(*step), step->node),
-                    .members = static_cast<int>(std::min<std::int64_t>(step->local_tasks, limits::kHostListHosts)),
-                    .launches = step->local_task == 0};
+                    .index = static_cast<int>(step->local_task),
+                    .members = static_cast<int>(step->local_tasks),
+                    .source = format("{}: SLURM_LOCALID={}, SLURM_STEP_TASKS_PER_NODE={}", kSlurm, step->local_task,
+                                     printable(variable("SLURM_STEP_TASKS_PER_NODE").value_or("")))};
   return std::move(found_);
 }
 

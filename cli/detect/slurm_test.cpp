@@ -122,9 +122,9 @@ TEST_CASE("of several tasks on a node the first launches, and all name the same 
   const Variables third = step({{"SLURM_STEP_TASKS_PER_NODE", "1,4(x2)"}, {"SLURM_LOCALID", "2"}});
   REQUIRE(look(first));
   CHECK(look(first)->company.members == 4);
-  CHECK(look(first)->company.launches);
+  CHECK(look(first)->company.index == 0);
   CHECK(look(third)->company.members == 4);
-  CHECK_FALSE(look(third)->company.launches);
+  CHECK(look(third)->company.index == 2);
   CHECK(look(first)->company.name == look(third)->company.name);
   CHECK(look(first)->company.name != look(step({{"SLURM_NODEID", "2"}}))->company.name);
   CHECK(look(step({{"SLURM_STEP_TASKS_PER_NODE", "1(x3)"}}))->company.members == 1);

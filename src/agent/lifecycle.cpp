@@ -12,6 +12,8 @@ namespace elastic::agent {
 
 using namespace protocol;
 
+using Cause = SignalWorkers::Cause;
+
 namespace {
 
 // The numbers of the signals by name: this folder includes no <csignal>.
@@ -159,7 +161,7 @@ void Lifecycle::told(const PrepareRound& message, Effects& out) {
   run_with_store_.reset();
   logs_awaited_ = false;
   // It crossed our word that we leave.
-  if (told_to_leave_ms_) return stop(leave_signal_, out);
+  if (told_to_leave_ms_) return stop(leave_signal_, Cause::kFromOutside, out);
   logs_awaited_ = settings_.logs;
   if (logs_awaited_) {
     out.push_back(OpenLogs{round_.round, round_.restart_count});
@@ -236,7 +238,7 @@ void Lifecycle::on(const WorkerExited& event, std::int64_t, Effects& out) {
     return;
   }
   // The peers of a failed worker can only hang or fail: do not wait to be told to stop them.
-  stop(kSigTerm, out);
+  stop(kSigTerm, ended_from_outside(failures_) ? Cause::kFromOutside : Cause::kOurs, out);
   out.push_back(ToCoordinator{WorkerFailed{round_.round, failures_.back()}});
 }
 
@@ -253,19 +255,19 @@ WorkerFailure Lifecycle::failure_of(const WorkerExited& event) const {
 
 void Lifecycle::told(const StopWorkers& message, Effects& out) {
   if (message.round != round_.round) return;
-  stop(kSigTerm, out);
+  stop(kSigTerm, Cause::kOthersOrder, out);
 }
 
-void Lifecycle::stop(int signal, Effects& out) {
+void Lifecycle::stop(int signal, Cause cause, Effects& out) {
   if (state_ != State::kPreparing && state_ != State::kRunning && state_ != State::kSucceeded) return;
   state_ = State::kStopping;
-  sweep(signal, out);
+  sweep(signal, cause, out);
 }
 
-void Lifecycle::sweep(int signal, Effects& out) {
+void Lifecycle::sweep(int signal, Cause cause, Effects& out) {
   sweep_ = Sweep::kTold;
   survivors_.clear();
-  out.push_back(SignalWorkers{signal});
+  out.push_back(SignalWorkers{signal, cause});
   out.push_back(StartTimer{terminated_ ? settings_.terminated_timeout_ms : settings_.shutdown_timeout_ms});
   out.push_back(AwaitAllGone{});
 }
@@ -291,7 +293,7 @@ void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
                        .restarts_used = round_.restart_count};
     dismissed_ = true;
     state_ = State::kEnding;
-    return sweep(kSigTerm, out);
+    return sweep(kSigTerm, Cause::kOurs, out);
   }
   if (state_ == State::kPreparing && logs_awaited_) {
     settings_.logs = logs_awaited_ = false;
@@ -395,7 +397,7 @@ void Lifecycle::told(const EndJob& message, Effects& out) {
   // Workers that have succeeded may have left children in their groups.
   const bool stopping = state_ == State::kStopping;
   state_ = State::kEnding;
-  if (!stopping) sweep(kSigTerm, out);
+  if (!stopping) sweep(kSigTerm, Cause::kOthersOrder, out);
 }
 
 bool Lifecycle::is_cause_of(const Verdict& verdict) const {
@@ -533,11 +535,11 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
   if (event.signal == kSigTstp) return pause(now_ms, out);
   if (event.signal == kSigCont) return resume(out);
   if (settings_.forward_signals.contains(event.signal)) {
-    out.push_back(SignalWorkers{event.signal});
+    out.push_back(SignalWorkers{event.signal, Cause::kFromOutside});
     return;
   }
   if (told_to_leave_ms_) {
-    const bool insists = (event.signal == kSigInt || event.signal == kSigTerm) &&
+    const bool insists = (event.signal == kSigInt || (event.signal == kSigTerm && !settings_.signals_are_shared)) &&
                          now_ms - *told_to_leave_ms_ >= kSecondSignalMs;
     if (insists && gathering_ == Gathering::kAwaited) {
       out.push_back(StopTimer{});
@@ -556,7 +558,7 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
   // Others first: should we be killed before our time is over, they know that we were told to go.
   out.push_back(ToCoordinator{NodeLeaves{event.signal}});
   // The workers get the signal that we got, as with torchrun; some save their state on SIGINT only.
-  stop(event.signal, out);
+  stop(event.signal, Cause::kFromOutside, out);
   if (awaiting_order_) return gone(out);
   if (detached_ && state_ == State::kIdle) end(stopped_by_order(), out);
 }

@@ -25,6 +25,8 @@ struct NodeSettings {
   std::int64_t stuck_timeout_ms = 5'000;
   bool ignore_stuck_workers = false;  // go on without them; else the job fails
   std::set<int> forward_signals = {};  // handed to the workers, otherwise without effect
+  // Whoever signals this node says so to all of its processes, and once: a second SIGTERM is no impatient user's.
+  bool signals_are_shared = false;
   bool logs = false;                   // there is a log directory
   // What the coordinator is told of the node.
   protocol::AgentId agent = 1;
@@ -154,7 +156,14 @@ struct Warn {
   std::string_view event;  // a word for programs
 };
 struct SignalWorkers {
+  // Who else may have signalled them: see SharedSignals.
+  enum class Cause : std::uint8_t {
+    kOurs,         // nobody
+    kOthersOrder,  // whoever has signalled another node, perhaps
+    kFromOutside,  // whoever has signalled us, or some of them
+  };
   int signal = 0;
+  Cause cause = Cause::kOurs;
 };
 // Answered by AllGone, at once if there is nothing to wait for.
 struct AwaitAllGone {};
@@ -254,8 +263,8 @@ class Lifecycle {
   // Starts the workers once they are ordered and their logs are there.
   void start_if_ready(Effects& out);
   // Begins to stop the round with this signal; does nothing if that has begun already.
-  void stop(int signal, Effects& out);
-  void sweep(int signal, Effects& out);
+  void stop(int signal, SignalWorkers::Cause cause, Effects& out);
+  void sweep(int signal, SignalWorkers::Cause cause, Effects& out);
   void kill(Effects& out);
   void kill_round(Effects& out);
   void gone(Effects& out);

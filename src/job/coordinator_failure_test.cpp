@@ -115,6 +115,20 @@ TEST_CASE("failures on several nodes are one restart in every order, and the fir
   } while (std::ranges::next_permutation(order).found);
 }
 
+TEST_CASE("a worker that says so by its exit code ends the job, whatever restarts are left") {
+  Job job(job_terms(2, 2, 3));
+  job.run({1, 2});
+  job.say(2, WorkerFailed{0, failure(1, kDoNotRequeue)});
+  job.say(1, NodeStopped{0, {failure(0, 4, true)}});
+  const Answer stopped = job.say(2, NodeStopped{0, {failure(1, kDoNotRequeue)}});
+  for (const NodeId node : {1U, 2U}) {
+    const Verdict verdict = stopped.to<EndJob>(node).verdict;
+    CHECK(verdict.outcome == Verdict::Outcome::kFailed);
+    CHECK(verdict.restarts_used == 0);
+    CHECK(verdict.reason == "a worker has ended with 93: the job is not to be started again");
+  }
+}
+
 TEST_CASE("the last restart is spent once, and then the verdict with the first failure reaches every node") {
   Job job(job_terms(2, 2, 1));
   job.run({1, 2});

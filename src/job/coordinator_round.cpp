@@ -307,6 +307,12 @@ void Coordinator::conclude_round(Effects& out) {
     again_because_ = ended.other;
   } else if (ended.worker_failed) {
     again_because_ = ended.failures.empty() ? "a worker failed" : ended.failures.front().text();
+    if (std::ranges::any_of(ended.failures, [](const WorkerFailure& failure) { return failure.exit.is_final(); })) {
+      return end({.outcome = Verdict::Outcome::kFailed,
+                  .reason = format("a worker has ended with {}: the job is not to be started again", kDoNotRequeue),
+                  .failures = std::move(ended.failures)},
+                 out);
+    }
     charged_ = budget_.spend();
     const auto of_another_node = [&](const WorkerFailure& failure) {
       return failure.node_rank != ended.failures.front().node_rank;

@@ -1,5 +1,6 @@
 #include "src/process/guardian.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -103,14 +104,18 @@ void Guardian::keep_only_what_is_needed() {
   std::vector<int> numbers = settings_.signals;
   numbers.insert(numbers.end(), {SIGCHLD, SIGTSTP, SIGCONT, SIGWINCH});
   const sigset_t set = set_of(not_ignored(numbers));
-  // stderr, the signals, the channel and the timer; the user's pipes must not stay open through us.
+  // stderr, the signals, the channel, the timer and the company; the user's pipes must not stay open through us.
+  UniqueFd company;  // out of the way of the others
+  if (settings_.company != nullptr) company = UniqueFd(fcntl(settings_.company->descriptor(), F_DUPFD_CLOEXEC, 7));
   channel_ = moved_to(4, std::move(channel_));
   signals_ = moved_to(3, UniqueFd(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC)));
   ELASTIC_CHECK(signals_);
   lease_timer_ = moved_to(5, UniqueFd(timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC)));
   close(STDIN_FILENO);
   close(STDOUT_FILENO);
-  close_descriptors_from(lease_timer_ ? 6 : 5, settings_.descriptors_below);
+  if (!lease_timer_) close(5);
+  if (company) settings_.company->socket() = moved_to(6, std::move(company));
+  close_descriptors_from(settings_.company != nullptr ? 7 : 6, settings_.descriptors_below);
 }
 
 void Guardian::read_signals() {

@@ -14,6 +14,7 @@
 #include "src/base/result.h"
 #include "src/base/unique_fd.h"
 #include "src/net/loop.h"
+#include "src/process/company.h"
 #include "src/process/guardian_board.h"
 
 // The two processes of a launch. The outer one, which the user started, is the guardian: parent, reaper
@@ -50,6 +51,7 @@ struct GuardianSettings {
   std::vector<int> signals;  // handed to the launcher instead of ending the guardian
   std::string cgroup;        // the directory of the workers' cgroup, killed and removed at the end; may be empty
   rlim_t descriptors_below = 1024;  // those inherited lie below this number
+  CompanyHost* company = nullptr;  // told the guardian's exit status, after all else; outlives the call
 };
 
 // Forks. Returns, in the launcher only, its end of the channel; the guardian never returns, it exits with

@@ -137,6 +137,7 @@ void Guardian::leave(int status, const std::vector<ProcessFacts>& survivors) {
     log::critical("left_behind", format("{} was killed but does not end; it is left behind", describe(survivor)));
   }
   if (!settings_.cgroup.empty()) rmdir(settings_.cgroup.c_str());
+  if (settings_.company != nullptr) settings_.company->tell(status);
   _exit(status);
 }
 

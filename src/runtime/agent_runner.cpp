@@ -94,6 +94,7 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                    }}),
       reporter_(settings),
       timer_(loop),
+      signals_timer_(loop),
       guardian_(loop, std::move(guardian),
                 {.on_signal =
                      [this](int signal) {
@@ -113,6 +114,13 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                     },
                 .on_helper_exit = [this](ExitStatus status) { check_.exited(status); },
                 .on_all_gone = [this] { happened(agent::AllGone{}); }}) {
+  if (settings.node.signals_are_shared) {
+    own_signals_ = std::make_unique<process::SignalSource>(
+        loop, settings.signals, [this](const process::ReceivedSignal& signal) {
+          shared_signals_.witnessed(signal.number, loop_.now_ms());
+          plan_shared_signals();
+        });
+  }
   if (settings.meeting.alone) return;
   CoordinatorTie::ToStore to_store;
   if (settings.meeting.store_at_endpoint) {
@@ -285,6 +293,7 @@ void AgentRunner::carry_out(const agent::Effect& effect) {
                  },
                  [&](const agent::StartWorkers& e) {
                    check_.stop();
+                   shared_signals_.workers_began();
                    last_word_ = {.round = e.round.round};
                    renew_last_word();
                    start_workers(e);
@@ -295,7 +304,7 @@ void AgentRunner::carry_out(const agent::Effect& effect) {
                  },
                  [&](const agent::PrepareLogs&) { output_.prepare_round(); },
                  [&](const agent::GiveUpLogs&) { output_.give_up_logs(); },
-                 [&](const agent::SignalWorkers& e) { workers_.signal_groups(e.signal); },
+                 [&](const agent::SignalWorkers& e) { signal_workers(e); },
                  [&](const agent::AwaitAllGone&) { workers_.expect_all_gone(); },
                  [&](const agent::NameSurvivors&) { name_survivors(); },
                  [&](const agent::AbandonWorkers&) { workers_.abandon(); },
@@ -312,6 +321,21 @@ void AgentRunner::carry_out(const agent::Effect& effect) {
                  [&](const agent::Finish& e) { handlers_.finished(e.verdict, e.details); },
              },
              effect);
+}
+
+void AgentRunner::signal_workers(const agent::SignalWorkers& order) {
+  const bool now = !settings_.node.signals_are_shared || shared_signals_.ordered(order, loop_.now_ms());
+  if (now) workers_.signal_groups(order.signal);
+  plan_shared_signals();
+}
+
+void AgentRunner::plan_shared_signals() {
+  const auto due_ms = shared_signals_.due_ms();
+  if (!due_ms) return signals_timer_.stop();
+  signals_timer_.start(std::max<std::int64_t>(*due_ms - loop_.now_ms(), 0), [this] {
+    for (const int signal : shared_signals_.take_due(loop_.now_ms())) workers_.signal_groups(signal);
+    plan_shared_signals();
+  });
 }
 
 // For the other nodes' reports, while ours is not made yet.

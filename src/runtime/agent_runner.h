@@ -13,8 +13,10 @@
 #include "src/agent/lifecycle.h"
 #include "src/agent/narrator.h"
 #include "src/agent/torch_events.h"
+#include "src/agent/shared_signals.h"
 #include "src/net/loop.h"
 #include "src/process/guardian.h"
+#include "src/process/signal_source.h"
 #include "src/process/tree.h"
 #include "src/runtime/check_runner.h"
 #include "src/runtime/coordinator_tie.h"
@@ -84,6 +86,8 @@ class AgentRunner {
   void renew_last_word();
 
   void open_store(const std::string& admits);
+  void signal_workers(const agent::SignalWorkers& order);
+  void plan_shared_signals();
   void name_survivors();
   void gather_details();
   void start_workers(const agent::StartWorkers& order);
@@ -121,6 +125,9 @@ class AgentRunner {
   OutputHost output_;
   JobReporter reporter_;
   net::Timer timer_;
+  agent::SharedSignals shared_signals_;
+  net::Timer signals_timer_;
+  std::unique_ptr<process::SignalSource> own_signals_;  // none where signals are not shared
   process::GuardianLink guardian_;
   process::WorkerTree workers_;
 };

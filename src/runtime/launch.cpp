@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <functional>
 #include <memory>
@@ -143,6 +144,8 @@ std::vector<std::string> complete_report(report::JobReport& report, std::vector<
 
 int exit_status(const protocol::Verdict& verdict, bool propagate_exit_code) {
   if (verdict.outcome == protocol::Verdict::Outcome::kSucceeded) return 0;
+  const auto is_final = [](const protocol::WorkerFailure& failure) { return failure.exit.is_final(); };
+  if (std::ranges::any_of(verdict.failures, is_final)) return kDoNotRequeue;
   return propagate_exit_code ? exit_code_of(verdict) : kExitFailed;
 }
 
@@ -207,6 +210,16 @@ void withdraw(net::Loop& loop, AgentRunner& agent) {
   patience.start(kWithdrawMs, [&] { loop.stop(); });
   waits = true;
   loop.run();
+}
+
+// Whoever ends all nodes when the first has ended with a failure (srun --kill-on-bad-exit) is not to find others that
+// still write their reports. A signal ends the wait.
+void let_others_finish(net::Loop& loop, AgentRunner& agent, std::int64_t wait_ms) {
+  net::Timer patience(loop);
+  patience.start(wait_ms, [&] { loop.stop(); });
+  agent.on_signal([&] { loop.stop(); });
+  loop.run();
+  agent.on_signal({});
 }
 
 // The agent of a job of many nodes; the job's coordinator is where the endpoint is, which may be here.
@@ -279,10 +292,35 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
   // The thread that waits for it keeps this process from ending.
   if (hangs || recording_hangs || events_hang || agent.meeting_hangs()) agent.leave(status);
   write_to_stderr(report::failure_summary(report));
+  if (verdict.outcome == protocol::Verdict::Outcome::kFailed && settings.parting_ms > 0) {
+    let_others_finish(loop, agent, settings.parting_ms);
+  }
   return status;
 }
 
+process::CompanyPlace company_place(const CompanySettings& settings) {
+  return {.name = settings.name, .index = settings.index, .members = settings.members};
+}
+
+// None where there are no others, or they cannot be told.
+std::optional<process::CompanyHost> gather_company(const CompanySettings& settings) {
+  if (settings.members < 2) return {};
+  auto opened = process::CompanyHost::open(company_place(settings));
+  if (opened) return std::move(*opened);
+  log::warning("company", format("{}; this node's other tasks will not learn how the job ends", opened.error().text()));
+  return {};
+}
+
 }  // namespace
+
+int wait_for_launcher(const CompanySettings& settings) {
+  const auto status = process::wait_for_company(company_place(settings), [&] {
+    log::info("waits", format("task {} of this node waits for task 0, which launches, and ends as it does", settings.index));
+  });
+  if (status) return *status;
+  log::critical("no_launcher", status.error().text());
+  return kExitFailed;
+}
 
 int launch(const LaunchSettings& settings, const process::InheritedState& inherited,
            const ProcessTitle& title) {
@@ -292,8 +330,10 @@ int launch(const LaunchSettings& settings, const process::InheritedState& inheri
     return kExitFailed;
   }
   const std::unique_ptr<process::Cgroup> cgroup = settings.use_cgroup ? process::Cgroup::make() : nullptr;
-  auto guardian = process::split_off_launcher(
-      {settings.signals, cgroup ? cgroup->path() : "", inherited.open_files.rlim_cur});
+  std::optional<process::CompanyHost> company = gather_company(settings.company);
+  auto guardian = process::split_off_launcher({settings.signals, cgroup ? cgroup->path() : "",
+                                               inherited.open_files.rlim_cur, company ? &*company : nullptr});
+  company.reset();
   if (!guardian) {
     if (cgroup) rmdir(cgroup->path().c_str());
     log::critical(guardian.error().text());

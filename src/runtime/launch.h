@@ -14,9 +14,13 @@ struct ProcessTitle {
 // Runs a job on this node to its end. Forks: this process becomes the guardian and exits from within;
 // the launcher, with coordinator, agent and store on one loop, returns. Prints
 // warnings and, unless the job succeeded, the failure report to stderr. Returns the exit status: 0 all
-// well, 1 the job failed or was stopped, 2 the log directory or recording that the user named cannot be used.
+// well, 1 the job failed or was stopped, kDoNotRequeue it failed and a worker said so, 2 the log directory or recording that the user named cannot be used.
 // `inherited` is what InheritedState::capture() saw at the start of the process.
 int launch(const LaunchSettings& settings, const process::InheritedState& inherited,
            const ProcessTitle& title);
+
+// For an elastic-run that leaves the launching to another one of this node: waits for its end. Returns its exit status,
+// or 1 with a message where there is none, or it was killed. Signals that end a process are ignored meanwhile.
+int wait_for_launcher(const CompanySettings& settings);
 
 }  // namespace elastic::runtime

@@ -81,6 +81,13 @@ struct OutputSettings {
   bool stderr_tail = true;  // keep the end of each worker's stderr for the failure report
 };
 
+// Several elastic-runs that were started on this node for one of them to launch.
+struct CompanySettings {
+  std::string name = {};  // the same for all, and on this host for no others
+  int index = 0;          // 0 launches, the others wait for its end and end as it does
+  int members = 1;
+};
+
 // All that carrying out a launch needs to know.
 struct LaunchSettings {
   agent::NodeSettings node;
@@ -88,6 +95,7 @@ struct LaunchSettings {
   std::string program;  // the file that every worker executes, already looked up
   std::string title;    // what torchrun's failure summary calls the job: the script as typed
   std::string parent_error_file;  // where our own parent reads why we failed; empty if it does not
+  CompanySettings company;
   MeetingSettings meeting;
   StoreSettings store;
   LogSettings logs;
@@ -95,6 +103,7 @@ struct LaunchSettings {
   int max_restarts = 0;
   std::vector<int> signals;  // that end the job in order, and those that are handed on to the workers
   bool use_cgroup = true;            // where one is delegated
+  std::int64_t parting_ms = 0;       // how long a failed job's node stays when all is done, for the others to get as far
   bool propagate_exit_code = false;  // end with the first failure's own code instead of 1
   std::string health_hook;           // the user's own check of this node's host; empty: none
   std::string check_probe;           // the user's own program for the tests of pairs; empty: none

@@ -1,0 +1,131 @@
+#include "src/process/company.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "src/base/text.h"
+#include "src/process/clock.h"
+
+namespace elastic::process {
+namespace {
+
+constexpr const char* kHow = "start one elastic-run on each node (srun --ntasks-per-node=1)";
+
+// Of a member's socket. Other users' members have other names.
+std::string socket_name(const CompanyPlace& place, int index) {
+  return format("elastic-run/{}/{}/{}", geteuid(), place.name, index);
+}
+
+struct Address {
+  sockaddr_un bytes{};
+  socklen_t size = 0;
+};
+
+Result<Address> address_of(const CompanyPlace& place, int index) {
+  const std::string name = socket_name(place, index);
+  Address address;
+  if (name.size() + 1 > sizeof address.bytes.sun_path) {
+    return fail(printable(name), "the name is too long for a socket", kHow);
+  }
+  address.bytes.sun_family = AF_UNIX;
+  std::memcpy(address.bytes.sun_path + 1, name.data(), name.size());
+  address.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return address;
+}
+
+bool is_own_user(int socket) {
+  ucred other{};
+  socklen_t size = sizeof other;
+  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 && other.uid == geteuid();
+}
+
+Result<UniqueFd> listen_as(const CompanyPlace& place, int index) {
+  const auto address = address_of(place, index);
+  if (!address) return std::unexpected(address.error());
+  const std::string what = format("cannot listen as {}", socket_name(place, index));
+  UniqueFd listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!listener) return fail_errno(what, errno, kHow);
+  if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&address->bytes), address->size) != 0 ||
+      listen(listener.get(), std::max(place.members, 1)) != 0) {
+    return fail_errno(what, errno, kHow);
+  }
+  return listener;
+}
+
+// None where nobody of ours listens.
+UniqueFd call_at(const CompanyPlace& place, int index) {
+  const auto address = address_of(place, index);
+  if (!address) return {};
+  UniqueFd connection(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!connection) return {};
+  if (connect(connection.get(), reinterpret_cast<const sockaddr*>(&address->bytes), address->size) != 0) return {};
+  if (!is_own_user(connection.get())) return {};
+  return connection;
+}
+
+void ignore_what_ends() {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) ::signal(signal, SIG_IGN);
+}
+
+}  // namespace
+
+Result<CompanyHost> CompanyHost::open(const CompanyPlace& place) {
+  auto listener = listen_as(place, place.index);
+  if (!listener) return std::unexpected(std::move(listener.error()));
+  CompanyHost host;
+  host.listener_ = std::move(*listener);
+  host.others_ = place.members - 1;
+  host.opened_ms_ = monotonic_ms();
+  for (int index = 0; index < place.members; ++index) {
+    if (index != place.index) (void)call_at(place, index);  // that it comes is all there is to say
+  }
+  return host;
+}
+
+void CompanyHost::tell(int status) const {
+  for (int told = 0; told < others_;) {
+    const UniqueFd connection(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (connection) {
+      if (!is_own_user(connection.get())) continue;
+      (void)!send(connection.get(), &status, sizeof status, MSG_NOSIGNAL | MSG_DONTWAIT);
+      ++told;
+      continue;
+    }
+    const std::int64_t left_ms = opened_ms_ + kCompanyMeetsMs - monotonic_ms();
+    pollfd comes{listener_.get(), POLLIN, 0};
+    if (left_ms <= 0 || poll(&comes, 1, static_cast<int>(left_ms)) < 0) return;
+  }
+}
+
+Result<int> wait_for_company(const CompanyPlace& place, const std::function<void()>& on_met) {
+  const auto door = listen_as(place, place.index);
+  if (!door) return std::unexpected(door.error());
+  const std::int64_t until_ms = monotonic_ms() + kCompanyPatienceMs;
+  UniqueFd connection = call_at(place, 0);
+  while (!connection) {
+    const std::int64_t left_ms = until_ms - monotonic_ms();
+    if (left_ms <= 0) {
+      return fail("waiting for this node's other elastic-run", format("none has begun to launch within {} s", kCompanyPatienceMs / 1000), kHow);
+    }
+    pollfd called{door->get(), POLLIN, 0};
+    if (poll(&called, 1, static_cast<int>(left_ms)) <= 0) continue;
+    const UniqueFd call(accept4(door->get(), nullptr, nullptr, SOCK_CLOEXEC));
+    connection = call_at(place, 0);
+  }
+  ignore_what_ends();
+  on_met();
+  int status = 0;
+  const ssize_t count = recv(connection.get(), &status, sizeof status, MSG_WAITALL);
+  if (count == static_cast<ssize_t>(sizeof status)) return status;
+  return fail("waiting for this node's other elastic-run", "it has ended without saying how", "");
+}
+
+}  // namespace elastic::process
