@@ -62,7 +62,8 @@ TEST_CASE("each signal needs a witness of its own, of its own number and not lon
   CHECK_FALSE(signals.ordered({kUsr1, Cause::kFromOutside}, 1003));  // the second of that number
   CHECK(signals.take_due(1503) == Signals{kUsr1, kTerm});
   signals.witnessed(kTerm, 10'000);
-  CHECK(signals.ordered({kTerm, Cause::kFromOutside}, 12'001));
+  CHECK_FALSE(signals.ordered({kTerm, Cause::kFromOutside}, 12'001));
+  CHECK(signals.due_ms() == 12'501);
 }
 
 TEST_CASE("an end that other nodes ask for is put off for a shorter while, one of our own is not") {
