@@ -118,9 +118,11 @@ TEST_CASE("failures on several nodes are one restart in every order, and the fir
 TEST_CASE("a worker that says so by its exit code ends the job, whatever restarts are left") {
   Job job(job_terms(2, 2, 3));
   job.run({1, 2});
-  job.say(2, WorkerFailed{0, failure(1, kDoNotRequeue)});
+  WorkerFailure final = failure(1, 5);
+  final.exit.code = kDoNotRequeue;
+  job.say(2, WorkerFailed{0, final});
   job.say(1, NodeStopped{0, {failure(0, 4, true)}});
-  const Answer stopped = job.say(2, NodeStopped{0, {failure(1, kDoNotRequeue)}});
+  const Answer stopped = job.say(2, NodeStopped{0, {final}});
   for (const NodeId node : {1U, 2U}) {
     const Verdict verdict = stopped.to<EndJob>(node).verdict;
     CHECK(verdict.outcome == Verdict::Outcome::kFailed);
