@@ -39,6 +39,7 @@ packages_for_tests=(
   lintian               # reads the .deb
   debootstrap           # makes the bare system on which the packages are installed
   busybox-static musl musl-tools  # systems without glibc, and workers for them
+  slurmctld slurmd slurm-client munge # a real Slurm, whose daemons the tests start themselves
 )
 packages_for_fuzzing=(
   clang-19              # libFuzzer's compiler; clang 14 does not know g++ 12's std::expected
@@ -157,9 +158,25 @@ ensure_packages() {
   local apt=("${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300)
   # One broken source among many is not our affair: the installation says what is really missing.
   with_progress "reading the package lists" "${apt[@]}" update || say "going on with the lists as they are"
-  with_progress "installing ${missing[*]}" "${apt[@]}" install -y --no-install-recommends "${missing[@]}" ||
+  with_progress "installing ${missing[*]}" "${sudo[@]}" sh -c "$without_daemons" sh "$policy_of_daemons" \
+    "${apt[@]:${#sudo[@]}}" install -y --no-install-recommends "${missing[@]}" ||
     die "apt-get could not install: ${missing[*]}"
 }
+
+# Some packages would start their daemons (munge). By this file Debian asks whether they may: no, for as long as the
+# command runs. Where there is one already, its owner has decided.
+policy_of_daemons=/usr/sbin/policy-rc.d
+# shellcheck disable=SC2016  # for sh -c: FILE COMMAND...
+without_daemons='
+  policy=$1
+  shift
+  made=no
+  # noclobber: made anew, or not at all
+  if (set -C; printf "#!/bin/sh\nexit 101\n" >"$policy") 2>/dev/null; then made=yes; chmod 755 "$policy"; fi
+  "$@"
+  status=$?
+  [ "$made" = no ] || rm -f -- "$policy"
+  exit "$status"'
 
 # --- Build ------------------------------------------------------------------------------------
 

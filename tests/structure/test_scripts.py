@@ -15,8 +15,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 def shell_scripts():
     found = [ROOT / ".ci/run"]
-    for path in sorted((ROOT / "scripts").iterdir()):
-        if path.suffix == ".sh" or path.read_bytes().startswith((b"#!/usr/bin/env bash", b"#!/bin/sh")):
+    for path in sorted(path for path in (ROOT / "scripts").rglob("*") if path.is_file()):
+        if path.suffix == ".sh" or path.read_bytes().startswith((b"#!/usr/bin/env bash", b"#!/bin/bash", b"#!/bin/sh")):
             found.append(path)
     return found
 
@@ -213,6 +213,17 @@ def test_missing_packages_without_root_or_sudo_are_an_error_that_says_what_to_ru
             pass_fds=[lib.fileno()], cwd="/", capture_output=True, text=True, check=False)
     assert result.returncode == 1
     assert "apt-get install --no-install-recommends no-such-package" in result.stderr
+
+
+@pytest.mark.parametrize("theirs", [None, "theirs"])
+def test_daemons_of_packages_are_not_started_and_what_forbids_it_does_not_stay(shell, theirs):
+    policy = shell.directory / "policy-rc.d"
+    if theirs:
+        policy.write_text(theirs)
+    result = shell.run(f'sh -c "$without_daemons" sh {policy} sh -c "cat {policy}; exit 7"')
+    assert result.returncode == 7
+    assert result.stdout == (theirs or "#!/bin/sh\nexit 101\n")
+    assert (policy.read_text() if policy.exists() else None) == theirs
 
 
 def test_a_command_that_fails_shows_the_end_of_its_output(shell):
