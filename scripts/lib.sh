@@ -48,7 +48,7 @@ packages_for_fuzzing=(
 
 # Python packages, always the newest that PyPI has.
 python_packages_for_example=(torch numpy)
-python_packages_for_tests=(torch numpy pytest)
+python_packages_for_tests=(torch numpy pytest kubernetes_validate)
 
 # PyTorch takes 5.4 GB, and pip unpacks the downloads beside it.
 venv_needs_mib=9000

@@ -171,7 +171,7 @@ def test_a_part_of_the_tests_can_be_named(clone, arguments, ctest):
     calls = [line for line in result.stdout.splitlines() if line.startswith("ctest ")]
     assert result.returncode == 0 and len(calls) == 1
     assert [part for part in ctest if part not in calls[0]] == []
-    assert ("venv torch numpy pytest" in clone.asked) == (arguments != ["unit"])
+    assert ("venv torch numpy pytest kubernetes_validate" in clone.asked) == (arguments != ["unit"])
 
 
 def test_ci_runs_scripts_test(clone):
