@@ -261,6 +261,9 @@ Status check_numbers(const ParsedFlags& flags) {
     return bad(flags.input(FlagId::kHtml), "it is for the page that --report makes",
                "name a run's directory with --report");
   }
+  if (flags.is_given(FlagId::kWatch)) {
+    return bad(flags.input(FlagId::kWatch), "it is for the page that --status prints", "name an endpoint with --status");
+  }
   struct Range {
     FlagId id;
     std::int64_t least;
@@ -270,6 +273,7 @@ Status check_numbers(const ParsedFlags& flags) {
       Range{FlagId::kNodeUnit, 1, kMaxNodes},
       Range{FlagId::kNodeRank, 0, kMaxNodes - 1},
       Range{FlagId::kMasterPort, 0, kMaxPort},
+      Range{FlagId::kHttpPort, 0, kMaxPort},
       Range{FlagId::kMaxRestarts, 0, limits::kMaxRestarts},
       Range{FlagId::kShutdownTimeout, 0, limits::kMaxTimeoutSeconds},
       Range{FlagId::kTrainingPort, 0, kMaxPort},
@@ -418,6 +422,10 @@ Result<std::string> check_replay(const ParsedFlags& flags) {
     return std::unexpected(std::move(status.error()));
   }
   return flags.text(FlagId::kReplay);
+}
+
+Status check_status(const ParsedFlags& flags) {
+  return check_alone(flags, FlagId::kStatus, {FlagId::kWatch, FlagId::kRdzvId, FlagId::kRdzvConf});
 }
 
 Result<std::uint16_t> check_store_only(const ParsedFlags& flags) {

@@ -97,6 +97,9 @@ Result<std::vector<std::string>> check_report(const ParsedFlags& flags);
 // --replay, beside which nothing may be given. Returns the file, "-" for stdin.
 Result<std::string> check_replay(const ParsedFlags& flags);
 
+// --status, beside which only what says which job, and its token, may be given.
+Status check_status(const ParsedFlags& flags);
+
 // --log-max-bytes: "100M", "1GiB", "5000000"; 0, or 4 KiB and more.
 Result<std::uint64_t> check_log_max_bytes(std::string_view value, std::string_view input);
 

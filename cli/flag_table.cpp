@@ -429,6 +429,35 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .help = "print what was decided in a recorded job, and why; start nothing",
      .more = "Each event of FILE, a recording by --record, with what the coordinator decides of it, whom it tells "
              "what, and the job's state after it; - is stdin."},
+    {.id = FlagId::kHttpPort,
+     .name = "http-port",
+     .family = kOurs,
+     .group = kOutput,
+     .kind = kInteger,
+     .metavar = "PORT",
+     .help = "serve status and metrics of this node by HTTP",
+     .more = "/healthz, /readyz, /status (JSON) and /metrics (Prometheus), on all addresses; 0 takes a free port and says "
+             "which. Where the job has a token /status and /metrics need it. The coordinator's port serves the same, "
+             "with all that the coordinator knows of its jobs."},
+    {.id = FlagId::kStatus,
+     .name = "status",
+     .family = kOurs,
+     .group = kOutput,
+     .has_variable = false,
+     .metavar = "HOST[:PORT]",
+     .help = "print who is in a job and how it goes; start nothing",
+     .more = "HOST:PORT is the job's --rdzv-endpoint, or the --http-port of a node; the port is 29400 unless it is named. "
+             "With --rdzv-id of that job alone; with --log-format=json the document of /status. A token is taken from "
+             "ELASTIC_RUN_TOKEN, or by --rdzv-conf=token_file=FILE."},
+    {.id = FlagId::kWatch,
+     .name = "watch",
+     .family = kOurs,
+     .group = kOutput,
+     .kind = kSwitch,
+     .has_variable = false,
+     .by_default = "false",
+     .help = "with --status: again every 2 s, until Ctrl-C",
+     .more = "On a terminal the page is drawn anew, elsewhere there is a line each time."},
 
     // --- Node check
     {.id = FlagId::kNetworkCheck,

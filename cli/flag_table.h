@@ -64,6 +64,9 @@ enum class FlagId : unsigned char {
   kHtml,
   kRecord,
   kReplay,
+  kHttpPort,
+  kStatus,
+  kWatch,
   // Node check
   kNetworkCheck,
   kCheckPolicy,

@@ -40,7 +40,8 @@ class Planner {
 
   Result<LaunchPlan> plan() {
     for (const auto part : {&Planner::apply_auto_config, &Planner::plan_nodes, &Planner::plan_workers,
-                            &Planner::plan_program, &Planner::plan_meeting, &Planner::plan_stop,
+                            &Planner::plan_program, &Planner::plan_meeting, &Planner::plan_http_port,
+                            &Planner::plan_stop,
                             &Planner::plan_logs, &Planner::plan_output,
                             &Planner::plan_environment}) {
       if (const Status done = (this->*part)(); !done) return std::unexpected(done.error());
@@ -55,6 +56,7 @@ class Planner {
   Status plan_workers();
   Status plan_program();
   Status plan_meeting();
+  Status plan_http_port();
   Status plan_stop();
   Status plan_check();
   Status check_file(FlagId flag, bool is_program) const;
@@ -314,6 +316,19 @@ Status Planner::plan_meeting() {
         by_worker ? "served by rank 0 (TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1)"
         : standalone ? "one node"
                      : "--rdzv-backend=c10d, one node");
+  return {};
+}
+
+Status Planner::plan_http_port() {
+  if (!flags_.is_set(FlagId::kHttpPort)) return {};
+  const auto port = static_cast<std::uint16_t>(flags_.integer(FlagId::kHttpPort));
+  plan_.settings.http_port = port;
+  entry("status and metrics", port == 0 ? "a free port of all addresses" : format("port {} of all addresses", port),
+        flags_.origin_text(FlagId::kHttpPort));
+  if (!plan_.settings.meeting.alone) return {};
+  auto secret = plan_secret_alone(flags_, checked_, environment_, host_);
+  if (!secret) return std::unexpected(std::move(secret.error()));
+  plan_.settings.meeting.secret = std::move(*secret);
   return {};
 }
 

@@ -26,6 +26,7 @@
 #include "src/runtime/probe_process.h"
 #include "src/runtime/replay_only.h"
 #include "src/runtime/report_only.h"
+#include "src/runtime/status_only.h"
 #include "src/runtime/store_only.h"
 
 namespace {
@@ -90,6 +91,12 @@ int print_report(const cli::ParsedFlags& flags, const agent::Environment& enviro
   const auto directories = cli::check_report(flags);
   if (!directories) return refuse(directories.error());
   return runtime::print_report(*directories, flags.text(cli::FlagId::kHtml));
+}
+
+int print_status(const cli::ParsedFlags& flags, const agent::Environment& environment) {
+  if (const Status set = set_up_log(flags, environment); !set) return refuse(set.error());
+  const auto request = cli::plan_status(flags, environment, cli::ThisHost());
+  return request ? runtime::print_status(*request) : refuse(request.error());
 }
 
 int replay(const cli::ParsedFlags& flags, const agent::Environment& environment) {
@@ -180,6 +187,8 @@ int main(int argc, char** argv) {
       return print_report(*flags, environment);
     case cli::Request::kReplay:
       return replay(*flags, environment);
+    case cli::Request::kStatus:
+      return print_status(*flags, environment);
     case cli::Request::kRun:
       return run(*flags, environment, inherited, title_of(argc, argv));
   }

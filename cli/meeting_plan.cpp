@@ -363,4 +363,32 @@ Result<runtime::MeetingSettings> plan_coordinator_only(const ParsedFlags& flags,
                                   .loss_timeout_ms = loss_timeout_ms(*conf)};
 }
 
+Result<runtime::StatusRequest> plan_status(const ParsedFlags& flags, const agent::Environment& environment,
+                                           const HostView& host) {
+  if (Status alone = check_status(flags); !alone) return std::unexpected(std::move(alone.error()));
+  auto conf = check_rdzv_conf(flags.text(FlagId::kRdzvConf), flags.input(FlagId::kRdzvConf));
+  if (!conf) return std::unexpected(std::move(conf.error()));
+  auto endpoint = check_endpoint(flags.text(FlagId::kStatus), flags.input(FlagId::kStatus));
+  if (!endpoint) return std::unexpected(std::move(endpoint.error()));
+  if (endpoint->port == 0) {
+    return fail(flags.input(FlagId::kStatus), "0 is no port that can be asked", "give a port from 1 to 65535");
+  }
+  auto secret = find_secret(*conf, flags, environment, host);
+  if (!secret) return std::unexpected(std::move(secret.error()));
+  const bool names_job = flags[FlagId::kRdzvId].origin == Origin::kCommandLine;
+  return runtime::StatusRequest{.host = endpoint->host,
+                                .port = endpoint->port.value_or(kDefaultPort),
+                                .secret = std::move(secret->text),
+                                .run_id = names_job ? flags.text(FlagId::kRdzvId) : "",
+                                .watch = flags.on(FlagId::kWatch),
+                                .json = flags.text(FlagId::kLogFormat) == "json"};
+}
+
+Result<std::string> plan_secret_alone(const ParsedFlags& flags, const CheckedFlags& checked,
+                                      const agent::Environment& environment, const HostView& host) {
+  auto secret = find_secret(checked.rdzv_conf, flags, environment, host);
+  if (!secret) return std::unexpected(std::move(secret.error()));
+  return std::move(secret->text);
+}
+
 }  // namespace elastic::cli

@@ -8,6 +8,7 @@
 #include "cli/parse.h"
 #include "src/base/result.h"
 #include "src/runtime/launch_settings.h"
+#include "src/runtime/status_only.h"
 
 namespace elastic::cli {
 
@@ -20,5 +21,13 @@ Status plan_many_nodes(const ParsedFlags& flags, const CheckedFlags& checked, co
 // The same for --coordinator-only: where to listen, with which secret and patience.
 Result<runtime::MeetingSettings> plan_coordinator_only(const ParsedFlags& flags, const agent::Environment& environment,
                                                        const HostView& host);
+
+// The same for --status: whom to ask, and how to show the answer.
+Result<runtime::StatusRequest> plan_status(const ParsedFlags& flags, const agent::Environment& environment,
+                                           const HostView& host);
+
+// The job's secret, by token_file or variable; empty where it has none. For a job of one node, whose status it guards.
+Result<std::string> plan_secret_alone(const ParsedFlags& flags, const CheckedFlags& checked,
+                                      const agent::Environment& environment, const HostView& host);
 
 }  // namespace elastic::cli

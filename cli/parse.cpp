@@ -173,7 +173,8 @@ Result<ParsedFlags> parse_command_line(std::span<const std::string> arguments,
   };
   for (const Instead& instead : {Instead{FlagId::kStoreOnly, Request::kStoreOnly},
                                  Instead{FlagId::kCoordinatorOnly, Request::kCoordinatorOnly},
-                                 Instead{FlagId::kReplay, Request::kReplay}}) {
+                                 Instead{FlagId::kReplay, Request::kReplay},
+                                 Instead{FlagId::kStatus, Request::kStatus}}) {
     const Flag& flag = flag_of(instead.id);
     const bool wanted = flag.kind == FlagKind::kSwitch ? flags.on(flag.id) : flags.is_set(flag.id);
     if (!wanted) continue;

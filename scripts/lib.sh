@@ -15,6 +15,7 @@ packages_for_build=(
   pkg-config            # finds libuv, libsodium and c-ares
   libuv1-dev            # event loop: sockets, timers, worker pool
   libc-ares-dev         # host names, on the event loop
+  libhttp-parser-dev    # HTTP requests: status and metrics
   libsodium-dev         # keyed hashes: a node proves that it knows the job's secret
   libfmt-dev            # text formatting (headers only)
   libspdlog-dev         # behind src/base/log (headers only)
@@ -33,6 +34,7 @@ packages_for_tests=(
   zsh fish              # the completions are loaded by the real shells (bash is always there)
   man-db mandoc         # the manual page is formatted and checked
   procps                # ps and pkill, as users have them
+  prometheus            # scrapes /metrics, and promtool checks it; its daemon is kept from starting
   iproute2              # ip and ss, for network namespaces
   strace                # shows that a dry run starts nothing
   shellcheck            # reads these scripts
@@ -155,6 +157,7 @@ ensure_packages() {
     sudo -v || die "sudo refused. Let root run: apt-get install --no-install-recommends ${missing[*]}"
     sudo=(sudo)
   fi
+  mask_daemons "${missing[@]}"
   local apt=("${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300)
   # One broken source among many is not our affair: the installation says what is really missing.
   with_progress "reading the package lists" "${apt[@]}" update || say "going on with the lists as they are"
@@ -177,6 +180,18 @@ without_daemons='
   status=$?
   [ "$made" = no ] || rm -f -- "$policy"
   exit "$status"'
+# Later boots would start them, too: where a package was not there before, its unit is masked. Uses the array `sudo` of
+# ensure_packages.
+mask_daemons() {
+  local package unit
+  for package in "$@"; do
+    [[ " prometheus munge slurmctld slurmd " == *" $package "* ]] || continue
+    unit=/etc/systemd/system/$package.service
+    [[ ! -e $unit && ! -L $unit ]] || continue
+    "${sudo[@]}" mkdir -p "${unit%/*}"
+    "${sudo[@]}" ln -s /dev/null "$unit"
+  done
+}
 
 # --- Build ------------------------------------------------------------------------------------
 

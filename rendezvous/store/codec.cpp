@@ -76,6 +76,14 @@ Refusal stranger_of(std::string_view seen) {
 
 }  // namespace
 
+std::string_view name_of(Op op) {
+  constexpr std::array<std::string_view, kOps> kNames = {
+      "validate",    "set",         "compare_set", "get",       "add",       "check",     "wait",
+      "get_num_keys",  "delete_key",  "append",      "multi_get", "multi_set", "cancel_wait", "ping",
+      "queue_push",  "queue_pop",   "queue_len",   "list_keys", "barrier"};
+  return kNames[static_cast<std::size_t>(op)];
+}
+
 std::span<const Decoder::Field> Decoder::fields_of(Op op) {
   static constexpr Field kKeyOnly[] = {Field::kKey};
   static constexpr Field kKeyValue[] = {Field::kKey, Field::kValue};

@@ -38,6 +38,10 @@ enum class Op : std::uint8_t {
   kBarrier,
 };
 
+inline constexpr std::size_t kOps = static_cast<std::size_t>(Op::kBarrier) + 1;
+// "compare_set".
+std::string_view name_of(Op op);
+
 // One request. Only the fields that its op has are meaningful.
 struct Command {
   Op op = Op::kValidate;

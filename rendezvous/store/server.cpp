@@ -98,6 +98,7 @@ void Server::reset() {
 
 Server::Stats Server::stats() const {
   Stats stats = stats_;
+  for (const std::uint64_t count : stats.operations) stats.commands += count;
   stats.connections = connections_.size();
   stats.keys = keyspace_->keys();
   stats.store_bytes = keyspace_->held_bytes();
@@ -146,7 +147,7 @@ std::optional<Refusal> Server::carry_out(Connection& connection, Bytes bytes) {
       case Decoder::Step::kRefused: return connection.decoder.refusal();
       case Decoder::Step::kCommand: break;
     }
-    ++stats_.commands;
+    ++stats_.operations[static_cast<std::size_t>(connection.decoder.command().op)];
     auto done = keyspace_->apply(connection.client, connection.decoder.command(), *this);
     if (!done) return std::move(done.error());
     if (connection.replies.size() < kSendEarlyBytes) continue;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
@@ -38,7 +39,8 @@ class Server final : private Outbox {
     std::size_t transit_bytes = 0;  // unfinished requests and unread replies, now
     std::uint64_t accepted = 0;   // the rest since open()
     std::uint64_t refused = 0;    // closed for what they sent or did not read
-    std::uint64_t commands = 0;
+    std::uint64_t commands = 0;   // the sum of `operations`
+    std::array<std::uint64_t, kOps> operations{};  // by Op
   };
 
   // Listens on a numeric address, or on all addresses if it is empty; port 0 takes a free one.

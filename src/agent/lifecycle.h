@@ -11,6 +11,7 @@
 #include "rendezvous/protocol/messages.h"
 #include "src/base/exit_status.h"
 #include "src/base/waiting.h"
+#include "src/status/snapshot.h"
 
 namespace elastic::agent {
 
@@ -214,6 +215,8 @@ class Lifecycle {
   std::optional<Waiting> waiting() const;
   // The same where it is idle and known to the coordinator.
   std::optional<Waiting> waiting_for_round() const;
+  // What is to be told of this node, as far as it is known here.
+  status::Node status() const;
   // Of the last round, on this node.
   const std::vector<protocol::WorkerFailure>& failures() const { return failures_; }
   // The coordinator is in this process, or is not.
@@ -282,6 +285,7 @@ class Lifecycle {
 
   enum class Waited { kNothing, kLogs, kCheck, kEnd, kDeath };
   Waited waited_for() const;
+  status::Activity activity() const;
   std::string why_stopping() const;
   std::string who_is_left() const;
 

@@ -102,6 +102,23 @@ inline constexpr std::size_t kFailuresKept = 64;
 inline constexpr std::size_t kClaimsPerFile = 256;
 inline constexpr std::size_t kClaimFileBytes = 2 * 1024 * 1024;
 
+// Status and metrics by HTTP: of a request its head (what is not a head is refused), its target; connections at once;
+// requests that one turn of the loop answers; bytes of what a client sends ahead, and of answers that it leaves unread;
+// milliseconds that a request may take to come, and a connection to be silent.
+inline constexpr std::size_t kHttpHeadBytes = 8 * 1024;
+inline constexpr std::size_t kHttpTargetBytes = 2 * 1024;
+inline constexpr std::size_t kHttpConnections = 256;
+inline constexpr std::size_t kHttpRequestsPerTurn = 64;
+inline constexpr std::size_t kHttpAheadBytes = 128 * 1024;
+inline constexpr std::size_t kHttpUnreadBytes = 16 * 1024 * 1024;
+inline constexpr std::int64_t kHttpIdleMs = 10'000;
+// Bytes of an answer that --status reads.
+inline constexpr std::size_t kHttpAnswerBytes = 64 * 1024 * 1024;
+// Nodes that /status names, failures and jobs that are over that it remembers.
+inline constexpr std::size_t kStatusNodes = 1024;
+inline constexpr std::size_t kStatusFailures = 16;
+inline constexpr std::size_t kStatusEndedJobs = 16;
+
 // Addresses of one name that are tried, those first that RFC 6724 puts first.
 inline constexpr std::size_t kAddressesOfName = 64;
 

@@ -30,6 +30,7 @@ Coordinator::Coordinator(Birth birth, std::unique_ptr<CheckPlan> check)
       incarnation_(birth.incarnation),
       check_(std::move(check)),
       now_ms_(birth.now_ms),
+      statistics_(birth.now_ms),
       event_ms_(birth.now_ms),
       forming_since_ms_(birth.now_ms),
       silence_check_ms_(kNever) {}
@@ -42,6 +43,7 @@ Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
   std::visit([&](const auto& known) { take(known, out); }, event);
   const bool changes_nothing = std::holds_alternative<Heard>(event) && held_.empty();
   if (!changes_nothing) decide(out);
+  statistics_.enter(phase(), now_ms_);
   return out;
 }
 

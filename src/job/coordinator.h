@@ -20,7 +20,9 @@
 #include "src/job/attribution.h"
 #include "src/job/budget.h"
 #include "src/job/check_plan.h"
+#include "src/job/job_statistics.h"
 #include "src/job/loss_budget.h"
+#include "src/status/snapshot.h"
 
 namespace elastic::job {
 
@@ -134,6 +136,9 @@ class Coordinator {
   std::size_t nodes() const { return roster_.size(); }
   // kPreparing: a phase of the check is awaited.
   bool is_checking() const { return state_ == State::kPreparing && check_phase_ < check_phases_; }
+  // What is to be told of the job now, without its name; of its nodes so many by name. The check's figures are not
+  // known here.
+  status::Job status(std::int64_t now_ms, std::size_t most_members) const;
   // The session is of a node that is in the job: its lease may be renewed.
   bool knows(protocol::NodeId session) const { return roster_.has_session(session); }
   // Nobody is there, and no round was: as if there had never been anybody.
@@ -162,6 +167,7 @@ class Coordinator {
     std::vector<protocol::WorkerFailure> failures;
     bool worker_failed = false;
     std::string other;              // a reason that costs nothing: scaling up, an unfit node
+    bool by_check = false;          // `other` is what the check has found
   };
   // What is known of the round that an earlier coordinator formed.
   struct Rebuild {
@@ -259,6 +265,10 @@ class Coordinator {
   bool is_in_round() const;
   // Every node of the round has stopped, and had succeeded before it was told to.
   bool all_have_succeeded() const;
+  // coordinator_status.cpp: what is told of the job.
+  status::Phase phase() const;
+  status::Place place_of(const Node& node) const;
+  void count_failures(const Stopping& ended);
   void notice_sleep(const Event& event);
   void look_at_leases(Effects& out);
   // Before it, workers of a job that an earlier coordinator ran may live.
@@ -301,7 +311,9 @@ class Coordinator {
   int first_size_ = 0;
   std::uint64_t membership_ = 0;
   std::string again_because_;  // why the round before ended
+  status::Cause again_cause_ = status::Cause::kFirst;
   bool charged_ = false;
+  JobStatistics statistics_;
   std::optional<protocol::StoreEndpoint> store_;
   std::uint32_t check_phase_ = 0;
   std::uint32_t check_phases_ = 0;

@@ -79,6 +79,7 @@ void Coordinator::leave_out(const CheckPlan::Unfit& found, Effects& out) {
   // Of one that may be good another try may say so.
   if (found.kind != Kind::kUndetermined && excluded_.size() < limits::kNodesPerJob) excluded_.insert(node.identity());
   out.push_back(Note{format("{} is left out: {}", node.name(), found.why)});
+  stopping_.by_check = true;
   stopping_.other = format("{} is {}: {}", node.name(), found.kind == Kind::kStraggler ? "a straggler" : "unfit", found.why);
 }
 

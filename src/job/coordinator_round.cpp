@@ -186,6 +186,7 @@ void Coordinator::form(int size, Effects& out) {
   check_phase_ = 0;
   check_results_.clear();
   check_phase_ms_.clear();
+  statistics_.round_began(again_cause_, has_run_);
   has_run_ = false;
   told_news_.reset();
   news_at_ms_.reset();
@@ -279,6 +280,7 @@ void Coordinator::conclude_round(Effects& out) {
   stopping_ = {};
   order_by_cause(ended.failures);
   if (ended.failures.size() > limits::kFailuresKept) ended.failures.resize(limits::kFailuresKept);
+  count_failures(ended);
   if (ended.job_ends) {
     return end({.outcome = ended.outcome,
                 .reason = std::move(ended.fatal),
@@ -292,6 +294,8 @@ void Coordinator::conclude_round(Effects& out) {
   charged_ = false;
   if (!ended.lost.empty()) {
     again_because_ = some_of(names_of(ended.lost));
+    again_cause_ = status::Cause::kNodeLost;
+    statistics_.work_lost(again_cause_, now_ms_);
     if (losses_.spent()) {
       return end({.outcome = Verdict::Outcome::kFailed,
                   .reason = format("{}; {} nodes have been lost in this job, more than it may lose (job_losses)",
@@ -301,12 +305,16 @@ void Coordinator::conclude_round(Effects& out) {
     }
   } else if (!ended.left.empty()) {
     again_because_ = some_of(ended.left);
+    again_cause_ = status::Cause::kMembershipChange;
   } else if (!ended.other.empty()) {
     // Nothing had failed when we ordered the stop; what fails since then comes of it: nodes hear the order one
     // after the other, and workers whose peers are gone fail within milliseconds.
     again_because_ = ended.other;
+    again_cause_ = ended.by_check ? status::Cause::kCheck : status::Cause::kMembershipChange;
   } else if (ended.worker_failed) {
     again_because_ = ended.failures.empty() ? "a worker failed" : ended.failures.front().text();
+    again_cause_ = status::Cause::kWorkerFailure;
+    statistics_.work_lost(again_cause_, now_ms_);
     if (std::ranges::any_of(ended.failures, [](const WorkerFailure& failure) { return failure.exit.is_final(); })) {
       return end({.outcome = Verdict::Outcome::kFailed,
                   .reason = format("a worker has ended with {}: the job is not to be started again", kDoNotRequeue),
@@ -323,7 +331,9 @@ void Coordinator::conclude_round(Effects& out) {
     }
   } else {
     again_because_ = "the coordinator was lost while the round was beginning or ending";
+    again_cause_ = status::Cause::kCoordinatorLost;
   }
+  statistics_.work_lost(again_cause_, now_ms_);
   forget_who_passed(ended.failures);
   stopping_.left = std::move(ended.left);
   state_ = State::kForming;

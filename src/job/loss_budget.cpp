@@ -63,6 +63,11 @@ bool LossBudget::is_of_no_account(const Node& node, std::int64_t now_ms) const {
   return node.last_ms + rules_.window_ms <= now_ms && node.until_ms + node.keep_out_ms <= now_ms;
 }
 
+std::size_t LossBudget::kept_out(std::int64_t now_ms) const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(nodes_, [&](const auto& entry) { return entry.second.until_ms > now_ms; }));
+}
+
 void LossBudget::make_room(std::int64_t now_ms) {
   if (nodes_.size() < limits::kLossNodes) return;
   std::erase_if(nodes_, [&](const auto& entry) { return is_of_no_account(entry.second, now_ms); });

@@ -36,6 +36,9 @@ class LossBudget {
   // Until when the node is kept out, if it is at this time.
   std::optional<std::int64_t> kept_out_until(const std::string& node, std::int64_t now_ms) const;
 
+  // Hosts that are kept out at this time.
+  std::size_t kept_out(std::int64_t now_ms) const;
+
   // More nodes have been lost than the job may lose.
   bool spent() const { return rules_.per_job > 0 && losses_ > rules_.per_job; }
 

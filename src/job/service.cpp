@@ -19,6 +19,15 @@ std::string name_of(const auto& connection) {
   return connection.from.empty() ? "a connection" : format("a connection from {}", connection.from);
 }
 
+status::Outcome outcome_of(const Verdict& verdict) {
+  switch (verdict.outcome) {
+    case Verdict::Outcome::kSucceeded: return status::Outcome::kSucceeded;
+    case Verdict::Outcome::kFailed: return status::Outcome::kFailed;
+    case Verdict::Outcome::kStopped: return status::Outcome::kStopped;
+  }
+  return status::Outcome::kFailed;
+}
+
 // Where a node has come from is one of its addresses, if others may come from there, too.
 void add_address(std::string& addresses, const std::string& from) {
   const auto is_it = [&](const std::string& known) { return same_address(known, from); };
@@ -49,6 +58,22 @@ std::optional<std::int64_t> Service::next_deadline_ms() const {
 const Coordinator* Service::find(const std::string& job) const {
   const auto found = jobs_.find(job);
   return found == jobs_.end() ? nullptr : found->second.get();
+}
+
+status::Coordinator Service::status(std::int64_t now_ms) const {
+  status::Coordinator out{.connections = static_cast<std::int64_t>(connections_.size()), .ended = ended_by_outcome_};
+  std::size_t members = 0;
+  for (const auto& [name, coordinator] : jobs_) {
+    out.jobs.push_back(coordinator->status(now_ms, limits::kStatusNodes - members));
+    out.jobs.back().id = name;
+    members += out.jobs.back().members.size();
+  }
+  for (auto ended = ended_.rbegin(); ended != ended_.rend() && out.last_ended.size() < limits::kStatusEndedJobs; ++ended) {
+    std::string reason = ended->verdict.reason;
+    if (reason.empty() && !ended->verdict.failures.empty()) reason = ended->verdict.failures.front().text();
+    out.last_ended.push_back({ended->job, outcome_of(ended->verdict), std::move(reason)});
+  }
+  return out;
 }
 
 void Service::take(const ConnectionOpened& event, ServiceEffects& out) {
@@ -238,6 +263,7 @@ void Service::tell(std::string job, const Event& event, ServiceEffects& out) {
     if (coordinator.verdict()) {
       ended_.push_back({job, coordinator.incarnation(), *coordinator.verdict(), coordinator.details()});
       if (ended_.size() > limits::kEndedJobs) ended_.pop_front();
+      ++ended_by_outcome_[static_cast<std::size_t>(outcome_of(*coordinator.verdict()))];
     }
     jobs_.erase(found);
     // Those that had not joined yet: whoever looks for a job of this name begins anew.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -88,6 +89,8 @@ class Service {
   const Coordinator* find(const std::string& job) const;
   std::size_t jobs() const { return jobs_.size(); }
   std::size_t connections() const { return connections_.size(); }
+  // What is to be told of all jobs now.
+  status::Coordinator status(std::int64_t now_ms) const;
   // Whoever records a coordinator's inputs is told each of them, with the time.
   std::function<void(const std::string& job, const Event& event, std::int64_t now_ms)> recorder;
 
@@ -133,6 +136,7 @@ class Service {
   std::map<std::string, std::int64_t> deadline_of_;
   std::set<std::pair<std::int64_t, ConnectionId>> greetings_;  // of connections that have not introduced themselves
   std::deque<Ended> ended_;
+  std::array<std::int64_t, status::kOutcomes> ended_by_outcome_{};  // of all times
   std::set<std::string> left_;  // jobs of connections that the present event has ended
 };
 

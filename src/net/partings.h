@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -18,6 +19,7 @@ class Partings {
 
   void part(std::unique_ptr<Stream> stream);
   bool empty() const { return streams_.empty(); }
+  std::size_t size() const { return streams_.size(); }
   // Called each time that the last of them has gone.
   void on_empty(std::function<void()> call) { on_empty_ = std::move(call); }
 

@@ -161,6 +161,7 @@ void AgentRunner::happened(agent::AgentEvent event) {
     events_.pop_front();
     if (const auto* life = std::get_if<agent::Event>(&next)) hear(*life);
     decide(next, now_ms());
+    count(next);
   }
   tell_of_link();
   renew_guardians_lease();
@@ -240,6 +241,32 @@ void AgentRunner::hear(const agent::Effect& effect) {
 
 void AgentRunner::tell_torch(const protocol::Verdict& verdict, const std::vector<std::string>& error_files) const {
   if (torch_events_) print_torch(torch_events_->ended(verdict, error_files));
+}
+
+void AgentRunner::count(const agent::AgentEvent& event) {
+  const auto* life = std::get_if<agent::Event>(&event);
+  if (life == nullptr) return;
+  if (std::holds_alternative<agent::WorkerStarted>(*life)) ++workers_started_;
+  const auto* exited = std::get_if<agent::WorkerExited>(life);
+  if (exited == nullptr || exited->exit.success()) return;
+  const auto& failures = lifecycle().failures();
+  if (!failures.empty() && !failures.back().stopped_by_us) ++workers_failed_;
+}
+
+status::Node AgentRunner::status() const {
+  status::Node node = lifecycle().status();
+  node.job = settings_.worker.run_id;
+  if (node.name.empty()) node.name = full_host_name();
+  if (const auto waits = waiting(); waits && !node.ready()) node.waits_for = waits->what;
+  node.workers_started = workers_started_;
+  node.workers_failed = workers_failed_;
+  node.store = store_.status();
+  const auto* agent = std::get_if<agent::Agent>(&mind_);
+  node.hosts_coordinator = agent == nullptr || tie_->server() != nullptr;
+  if (agent == nullptr) return node;
+  node.endpoint = endpoint_text(settings_.meeting);
+  node.connected = agent->link().attached();
+  return node;
 }
 
 // A coordinator that goes while training runs is worth a word, and so is its return.

@@ -58,6 +58,8 @@ class AgentRunner {
   void withdraw(std::function<void()> done) { tie_->withdraw(std::move(done)); }
   // The place where the nodes meet keeps this process from ending.
   bool meeting_hangs() const { return tie_ && tie_->hangs(); }
+  // What this node tells of itself.
+  status::Node status() const;
   // Where the last round's files are.
   const output::Attempt& attempt() const { return output_.attempt(); }
   // What a report is made of, once the agent has finished.
@@ -82,6 +84,7 @@ class AgentRunner {
   void hear(const agent::Event& event);
   void hear(const agent::Effect& effect);
   void tell_of_link();
+  void count(const agent::AgentEvent& event);
   void renew_guardians_lease();
   void renew_last_word();
 
@@ -120,6 +123,8 @@ class AgentRunner {
   std::optional<std::vector<StderrOfWorker>> stderrs_;  // taken already
   std::deque<agent::AgentEvent> events_;
   bool deciding_ = false;
+  std::int64_t workers_started_ = 0;
+  std::int64_t workers_failed_ = 0;  // by themselves
   StoreHost store_;
   CheckRunner check_;
   OutputHost output_;

@@ -93,7 +93,7 @@ std::string write_file(const std::string& path, const std::string& text) {
 CheckReporter::CheckReporter(net::SideThread& files, std::shared_ptr<output::RunDirectory> logs, std::string page)
     : files_(&files), logs_(std::move(logs)), page_(std::move(page)) {}
 
-void CheckReporter::judged(const std::string& job, const job::CheckJudged& check) {
+health::HealthReport CheckReporter::judged(const std::string& job, const job::CheckJudged& check) {
   const health::HealthReport report = report_of(job, check);
   const bool is_news = is_worth_a_word(report);
   if (is_news || check.rules.only) {
@@ -111,8 +111,8 @@ void CheckReporter::judged(const std::string& job, const job::CheckJudged& check
   }
   if (report.all_gather) tell_all_gather(report);
   if (!page_.empty()) write(page_, health::health_page(report));
-  if (!logs_ || (logs_->is_temporary() && !is_news)) return;
-  write(logs_->path() + "/health.json", health::health_json(report));
+  if (logs_ && (!logs_->is_temporary() || is_news)) write(logs_->path() + "/health.json", health::health_json(report));
+  return report;
 }
 
 void CheckReporter::write(const std::string& path, std::string text) {

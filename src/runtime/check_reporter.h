@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "health/report/health_report.h"
 #include "src/job/coordinator.h"
 #include "src/net/side_thread.h"
 #include "src/output/log_files.h"
@@ -19,7 +20,8 @@ class CheckReporter {
   // `page` is a file for the same as HTML; empty: none.
   CheckReporter(net::SideThread& files, std::shared_ptr<output::RunDirectory> logs, std::string page);
 
-  void judged(const std::string& job, const job::CheckJudged& check);
+  // Returns what it has told.
+  health::HealthReport judged(const std::string& job, const job::CheckJudged& check);
 
  private:
   void write(const std::string& path, std::string text);

@@ -7,11 +7,13 @@
 #include <utility>
 
 #include "rendezvous/protocol/messages.h"
+#include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/job/coordinator.h"
 #include "src/job/network_check.h"
 #include "src/job/recording.h"
 #include "src/net/loop.h"
+#include "src/status/snapshot.h"
 
 namespace elastic::runtime {
 
@@ -39,6 +41,14 @@ class CoordinatorHost {
 
   // Called when the check of a round is over.
   void on_judged(std::function<void(const job::CheckJudged& check)> call) { on_judged_ = std::move(call); }
+
+  // What is to be told of the job, as a coordinator's process tells it.
+  status::Coordinator status(const std::string& job) const {
+    status::Coordinator out;
+    out.jobs.push_back(coordinator_.status(loop_.now_ms() - began_ms_, limits::kStatusNodes));
+    out.jobs.back().id = job;
+    return out;
+  }
 
   void from_agent(const protocol::AgentMessage& message) {
     const job::Said event{kOnlyNode, message};

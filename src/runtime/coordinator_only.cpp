@@ -2,6 +2,10 @@
 
 #include <signal.h>
 
+#include <memory>
+#include <span>
+#include <utility>
+
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/process/port_holder.h"
@@ -9,6 +13,7 @@
 #include "src/runtime/check_reporter.h"
 #include "src/runtime/coordinator_server.h"
 #include "src/runtime/process_state.h"
+#include "src/runtime/status_host.h"
 
 namespace elastic::runtime {
 
@@ -28,7 +33,14 @@ int serve_coordinator(const MeetingSettings& meeting) {
     return 1;
   }
   CheckReporter reporter;
-  (*server)->on_judged([&](const std::string& job, const job::CheckJudged& check) { reporter.judged(job, check); });
+  StatusHost status(loop, meeting.secret);
+  status.set_coordinator([&] { return (*server)->status(); });
+  (*server)->on_judged([&](const std::string& job, const job::CheckJudged& check) {
+    status.checked(job, reporter.judged(job, check));
+  });
+  (*server)->on_http([&](std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes) {
+    status.adopt(std::move(stream), bytes);
+  });
   const process::SignalSource signals(loop, {SIGTERM, SIGINT, SIGHUP, SIGQUIT},
                                       [&](const process::ReceivedSignal&) { loop.stop(); });
   log::answer("coordinator_listens", format("the coordinator listens on port {}", (*server)->port()),

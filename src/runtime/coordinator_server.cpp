@@ -8,6 +8,7 @@
 #include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/base/overloaded.h"
+#include "src/base/strangers.h"
 #include "src/base/text.h"
 #include "src/job/network_check.h"
 #include "src/job/recording.h"
@@ -98,14 +99,25 @@ void CoordinatorServer::accept(std::unique_ptr<net::Stream> stream) {
 void CoordinatorServer::read(job::ConnectionId id, std::span<const std::uint8_t> bytes) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
-  if (!std::exchange(found->second.begun, true) && settings_.to_store && !bytes.empty() && bytes[0] == kStoreClient) {
-    std::unique_ptr<net::Stream> stream = std::move(found->second.stream);
-    connections_.erase(found);
-    take(job::ConnectionClosed{id, "it is a client of the workers' store"});
-    return settings_.to_store(std::move(stream), bytes);
+  if (!std::exchange(found->second.begun, true) && !bytes.empty()) {
+    if (settings_.to_store && bytes[0] == kStoreClient) {
+      return settings_.to_store(release(id, "it is a client of the workers' store"), bytes);
+    }
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (to_http_ && recognised(text) == Stranger::kHttp) return to_http_(release(id, "it speaks HTTP"), bytes);
   }
   take(job::ConnectionRead{id, {bytes.begin(), bytes.end()}});
 }
+
+std::unique_ptr<net::Stream> CoordinatorServer::release(job::ConnectionId id, std::string why) {
+  const auto found = connections_.find(id);
+  std::unique_ptr<net::Stream> stream = std::move(found->second.stream);
+  connections_.erase(found);
+  take(job::ConnectionClosed{id, std::move(why)});
+  return stream;
+}
+
+status::Coordinator CoordinatorServer::status() const { return service_.status(process::boottime_ms()); }
 
 void CoordinatorServer::take(const job::ServiceEvent& event) {
   job::ServiceEffects effects = service_.on_event(event, process::boottime_ms());

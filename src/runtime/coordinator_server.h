@@ -46,6 +46,14 @@ class CoordinatorServer {
     on_judged_ = std::move(call);
   }
 
+  // Takes connections that begin with an HTTP request, with what they have sent so far. Until it is called they are
+  // strangers.
+  void on_http(std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)> take) {
+    to_http_ = std::move(take);
+  }
+  // What is to be told of its jobs.
+  status::Coordinator status() const;
+
   std::uint16_t port() const { return listener_->port(); }
   std::size_t jobs() const { return service_.jobs(); }
   // Somebody has been welcomed.
@@ -65,6 +73,8 @@ class CoordinatorServer {
   job::ServiceSettings service_settings();
   void accept(std::unique_ptr<net::Stream> stream);
   void read(job::ConnectionId id, std::span<const std::uint8_t> bytes);
+  // Takes a connection away from the agents.
+  std::unique_ptr<net::Stream> release(job::ConnectionId id, std::string why);
   void take(const job::ServiceEvent& event);
   void carry_out(job::ServiceEffect& effect);
   void plan_timer();
@@ -80,6 +90,7 @@ class CoordinatorServer {
   net::Timer timer_;
   std::optional<std::int64_t> timer_at_ms_;
   std::function<void()> on_idle_;
+  std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)> to_http_;
   std::function<void(const std::string&, const job::CheckJudged&)> on_judged_;
   std::string recorded_job_;
   std::function<void(std::string_view)> recorder_;  // of that job; none: nothing is recorded

@@ -9,10 +9,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "src/base/console.h"
+#include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/process/cgroup.h"
@@ -28,9 +30,12 @@
 #include "src/runtime/local_host.h"
 #include "src/runtime/process_state.h"
 #include "src/runtime/recording_file.h"
+#include "src/runtime/status_host.h"
 
 namespace elastic::runtime {
 namespace {
+
+using Tell = void (*)(std::string_view event, std::string_view text, log::Fields fields);
 
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
@@ -66,6 +71,8 @@ int descriptors_for(const LaunchSettings& settings) {
   const bool filters = !settings.output.stdout_filters.empty() || !settings.output.stderr_filters.empty();
   const bool rotates = settings.output.log_max_bytes > 0;
   if (settings.meeting.place != MeetingSettings::Place::kEndpoint) count += 3;  // its thread's event, and two files
+  // Those that are served, and as many that are told so and closed.
+  if (settings.http_port) count += 1 + 2 * static_cast<int>(limits::kHttpConnections);
   // The file, and the event of its thread.
   if (!settings.record_file.empty()) count += 2;
   if (!settings.events_file.empty()) count += 2;
@@ -157,13 +164,16 @@ struct End {
 
 // The agent of a job of one node, and its coordinator beside it.
 End run_alone(net::Loop& loop, const LaunchSettings& settings, RecordingFile* recording, CheckReporter& reporter,
-              const std::function<AgentRunner&(AgentRunner::Handlers)>& make_agent) {
+              StatusHost& status, const std::function<AgentRunner&(AgentRunner::Handlers)>& make_agent) {
   End end;
   CoordinatorHost coordinator(loop, {});
   if (recording != nullptr) {
     coordinator.record(settings.worker.run_id, [recording](std::string_view line) { recording->append(line); });
   }
-  coordinator.on_judged([&](const job::CheckJudged& check) { reporter.judged(settings.worker.run_id, check); });
+  coordinator.on_judged([&](const job::CheckJudged& check) {
+    status.checked(settings.worker.run_id, reporter.judged(settings.worker.run_id, check));
+  });
+  status.set_coordinator([&] { return coordinator.status(settings.worker.run_id); });
   AgentRunner& agent = make_agent(
       {.to_coordinator = [&](protocol::AgentMessage message) { coordinator.from_agent(message); },
        .finished =
@@ -172,8 +182,10 @@ End run_alone(net::Loop& loop, const LaunchSettings& settings, RecordingFile* re
              loop.stop();
            }});
   coordinator.set_agent([&](protocol::CoordinatorMessage message) { agent.from_coordinator(std::move(message)); });
+  status.set_node([&agent] { return agent.status(); });
   agent.begin();
   loop.run();
+  status.set_coordinator({});
   return end;
 }
 
@@ -224,13 +236,18 @@ void let_others_finish(net::Loop& loop, AgentRunner& agent, std::int64_t wait_ms
 
 // The agent of a job of many nodes; the job's coordinator is where the endpoint is, which may be here.
 End run_with_others(net::Loop& loop, const LaunchSettings& settings, RecordingFile* recording, CheckReporter& reporter,
-                    const std::function<AgentRunner&(AgentRunner::Handlers)>& make_agent) {
+                    StatusHost& status, const std::function<AgentRunner&(AgentRunner::Handlers)>& make_agent) {
   End end;
   AgentRunner& agent = make_agent({.to_coordinator = {},
                                    .on_hosting =
                                        [&](CoordinatorServer& server) {
                                          server.on_judged([&](const std::string& job, const job::CheckJudged& check) {
-                                           if (job == settings.worker.run_id) reporter.judged(job, check);
+                                           if (job == settings.worker.run_id) status.checked(job, reporter.judged(job, check));
+                                         });
+                                         status.set_coordinator([&server] { return server.status(); });
+                                         server.on_http([&status](std::unique_ptr<net::Stream> stream,
+                                                                  std::span<const std::uint8_t> bytes) {
+                                           status.adopt(std::move(stream), bytes);
                                          });
                                          if (recording == nullptr) return;
                                          server.record(settings.worker.run_id, [recording](std::string_view line) {
@@ -242,6 +259,7 @@ End run_with_others(net::Loop& loop, const LaunchSettings& settings, RecordingFi
                                          end = {std::move(verdict), std::move(details)};
                                          loop.stop();
                                        }});
+  status.set_node([&agent] { return agent.status(); });
   agent.begin();
   loop.run();
   if (agent.server() != nullptr) {
@@ -251,19 +269,35 @@ End run_with_others(net::Loop& loop, const LaunchSettings& settings, RecordingFi
   return end;
 }
 
+// On a port of its own, if one is wanted. One that was left to us is told, for nobody else knows it.
+Status serve_status(StatusHost& host, std::optional<std::uint16_t> wanted) {
+  if (!wanted) return {};
+  const auto port = host.listen(*wanted);
+  if (!port) return std::unexpected(port.error());
+  const std::string text = format("status and metrics are served on port {}", *port);
+  const auto tell = *wanted == 0 ? static_cast<Tell>(log::answer) : static_cast<Tell>(log::info);
+  tell("http_listens", text, {{"port", *port}});
+  return {};
+}
+
 // The job, from its beginning to its report. Returns the exit status.
 int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirectory>& logs, net::SideThread& files,
         RecordingFile* recording, EventsFile& events, const process::SpawnContext& context,
         process::GuardianChannel guardian) {
   const std::int64_t began_ms = process::monotonic_ms();
   net::Loop loop;
+  StatusHost status_host(loop, settings.meeting.secret);
+  if (const Status served = serve_status(status_host, settings.http_port); !served) {
+    log::critical(served.error().text());
+    return kExitUsage;
+  }
   std::optional<AgentRunner> made;
   const auto make_agent = [&](AgentRunner::Handlers handlers) -> AgentRunner& {
     return made.emplace(loop, settings, files, logs, context, std::move(guardian), std::move(handlers));
   };
   CheckReporter reporter(files, logs, settings.health_report);
-  const End end = settings.meeting.alone ? run_alone(loop, settings, recording, reporter, make_agent)
-                                         : run_with_others(loop, settings, recording, reporter, make_agent);
+  const End end = settings.meeting.alone ? run_alone(loop, settings, recording, reporter, status_host, make_agent)
+                                         : run_with_others(loop, settings, recording, reporter, status_host, make_agent);
   const protocol::Verdict& verdict = end.verdict;
   AgentRunner& agent = *made;
   report::JobReport report{.outcome = report::JobReport::Outcome::kSucceeded};

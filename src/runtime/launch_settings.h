@@ -111,6 +111,7 @@ struct LaunchSettings {
   std::string nccl_lib;              // that the check uses; empty: the one that the workers would find
   std::string gpu_probe;             // a program in the place of elastic-run's own for GPUs; empty: none
   std::string health_report;         // gets a page of what the check has found; empty: none
+  std::optional<std::uint16_t> http_port;  // for status and metrics, 0: a free one; none: only the coordinator's port
   std::string record_file;           // gets what the coordinator is told; empty: none
   std::string events_file;           // gets every event; empty: none
   bool torch_events = false;         // print torchelastic's events as torchrun does

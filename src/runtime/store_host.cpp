@@ -28,11 +28,13 @@ Result<std::uint16_t> StoreHost::listen(const std::string& address) {
   for (std::size_t i = 0; settings_.port == 0 && i < choices.size(); ++i) {
     auto server = store::Server::open(loop_, address, choices[next_choice_++ % choices.size()]);
     if (!server) continue;
+    end_server();
     server_ = std::move(*server);
     return server_->port();
   }
   auto server = store::Server::open(loop_, address, settings_.port);
   if (!server) return std::unexpected(port_error(server.error(), settings_.port));
+  end_server();
   server_ = std::move(*server);
   return server_->port();
 }
@@ -53,18 +55,20 @@ Result<protocol::StoreEndpoint> StoreHost::open(store::Admission admission) {
     case StoreSettings::Kind::kByWorker:
       // Whoever takes the port before rank 0's worker does, wins; torchrun has the same gap.
       port = listen(settings_.of_loopback ? kLoopback : "");
-      server_.reset();
+      server_.reset();  // which has served nobody
       break;
     case StoreSettings::Kind::kFreshPort:
       port = listen("");
       if (server_ && !settings_.admits_all) server_->admit(std::move(admission));
       break;
     case StoreSettings::Kind::kAtEndpoint:
+      end_server();
       server_ = store::Server::without_port(loop_);
       if (!settings_.admits_all) server_->admit(std::move(admission));
       break;
   }
   if (!port) return std::unexpected(port.error());
+  has_served_ = has_served_ || server_ != nullptr;
   return protocol::StoreEndpoint{settings_.master_addr, *port};
 }
 
@@ -80,8 +84,30 @@ void StoreHost::close() {
   if (server_ && settings_.kind == StoreSettings::Kind::kFixedPort) {
     server_->reset();
   } else {
-    server_.reset();
+    end_server();
   }
+}
+
+void StoreHost::end_server() {
+  if (!server_) return;
+  const store::Server::Stats stats = server_->stats();
+  for (std::size_t i = 0; i < store::kOps; ++i) operations_[i] += stats.operations[i];
+  server_.reset();
+}
+
+status::Store StoreHost::status() const {
+  status::Store out;
+  if (!has_served_) return out;
+  const store::Server::Stats stats = server_ ? server_->stats() : store::Server::Stats{};
+  for (std::size_t i = 0; i < store::kOps; ++i) {
+    const auto op = static_cast<store::Op>(i);
+    if (op == store::Op::kValidate) continue;  // a greeting
+    out.operations[std::string(store::name_of(op))] = static_cast<std::int64_t>(operations_[i] + stats.operations[i]);
+  }
+  out.connections = static_cast<std::int64_t>(stats.connections);
+  out.keys = static_cast<std::int64_t>(stats.keys);
+  out.bytes = static_cast<std::int64_t>(stats.store_bytes);
+  return out;
 }
 
 }  // namespace elastic::runtime

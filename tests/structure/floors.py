@@ -12,7 +12,7 @@ FLOORS = [
     ["src/base"],
     ["src/net"],
     ["src/process", "src/output"],
-    ["rendezvous", "health"],
+    ["rendezvous", "health", "src/status"],
     ["src/agent", "src/job", "src/report"],
     ["src/runtime"],
     ["cli"],
@@ -35,7 +35,7 @@ ROOMS = {
 
 # What is pure: it decides, and does nothing. A folder, or one thing (its .h, .cpp and _test.cpp).
 PURE = [
-    "src/agent", "src/job", "src/report",
+    "src/agent", "src/job", "src/report", "src/status", "src/net/http",
     "rendezvous/membership", "rendezvous/protocol", "rendezvous/locate/claim", "rendezvous/locate/hosting",
     "rendezvous/store/codec", "rendezvous/store/keyspace", "rendezvous/store/requests",
     "cli/flag_table", "cli/argv_normalizer", "cli/parse", "cli/flag_checks", "cli/rdzv_conf",
@@ -66,6 +66,7 @@ PURE_TEST_HEADERS = PURE_HEADERS | {"doctest/doctest.h", "malloc.h"}
 PURE_HEADERS_OF = {
     "sodium/crypto_generichash.h": "rendezvous/protocol/proof.cpp",
     "sodium/utils.h": "rendezvous/protocol/proof.cpp",
+    "http_parser.h": "src/net/http/reader.cpp",
 }
 
 # Ours, and yet not for pure code, whatever they include themselves.
@@ -80,6 +81,7 @@ WALLS = [
     (r"uv\.h|uv/.*", r"src/net/[^/]+\.cpp", None),
     (r"sodium\.h|sodium/.*", r"rendezvous/protocol/proof\.cpp", 1),
     (r"ares(_.*)?\.h", r"src/net/names\.cpp", 1),
+    (r"http_parser\.h", r"src/net/http/reader\.cpp", 1),
 ]
 
 # CMake targets that bring libuv, sockets, threads or processes with them.

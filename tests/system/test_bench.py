@@ -101,6 +101,18 @@ def store_ratio(load, other, figure="quiet_cpu_us_per_op"):
     return statistics.median(ours[number][figure] / others[number][figure] for number in ours)
 
 
+def test_status_measures_restarts_with_and_without_a_load_of_requests(elastic_run, tmp_path):
+    result = elastic_run.start("status", "--ranks=2", "--runs=2", "--restarts=3", "--json", tmp_path / "figures.json",
+                               program=[ROOT / "scripts/bench"],
+                               env={"ELASTIC_RUN_BINARY": str(elastic_run.binary), "ELASTIC_RUN_VENV": sys.prefix}).wait()
+    assert result.returncode == 0, result
+    found = json.loads((tmp_path / "figures.json").read_text())
+    for runs in found["restart_ms"].values():
+        assert sorted(runs) == ["0", "1"] and all(len(gaps) == 3 and min(gaps) > 0 for gaps in runs.values())
+    assert len(found["requests_per_s"]) == 2 and min(found["requests_per_s"]) > 0
+    assert len(found["goals"]) == 1 and found["goals"][0]["median"] > 0
+
+
 def test_store_compares_the_three_servers_and_judges_each_goal(elastic_run, tmp_path):
     result = elastic_run.start("store", "--only=get,wait-notify,pipelined,wake,connects,memory,groups",
                                "--clients=1,2", "--idle=0,300", "--rounds=2", "--turns=1", "--seconds=0.05",

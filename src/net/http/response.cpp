@@ -1,0 +1,53 @@
+#include "src/net/http/response.h"
+
+#include "src/base/text.h"
+
+namespace elastic::net::http {
+namespace {
+
+// Headers that belong to a status.
+std::string_view headers_of(int status) {
+  switch (status) {
+    case 401: return "WWW-Authenticate: Bearer realm=\"elastic-run\"\r\n";
+    case 405: return "Allow: GET, HEAD\r\n";
+    case 503: return "Retry-After: 1\r\n";
+    default: return "";
+  }
+}
+
+}  // namespace
+
+std::string_view reason_of(int status) {
+  switch (status) {
+    case 200: return "OK";
+    case 400: return "Bad Request";
+    case 401: return "Unauthorized";
+    case 404: return "Not Found";
+    case 405: return "Method Not Allowed";
+    case 414: return "URI Too Long";
+    case 431: return "Request Header Fields Too Large";
+    case 503: return "Service Unavailable";
+    default: return "";
+  }
+}
+
+Response plain(int status, std::string_view line) {
+  return {.status = status, .body = std::make_shared<const std::string>(std::string(line) + "\n")};
+}
+
+std::string bytes_of(const Response& response, bool is_head) {
+  std::string bytes = format("HTTP/1.1 {} {}\r\nServer: {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n"
+                             "Cache-Control: no-store\r\n{}{}\r\n",
+                             response.status, reason_of(response.status), kServerName, response.content_type,
+                             response.body->size(), headers_of(response.status),
+                             response.keep_alive ? "" : "Connection: close\r\n");
+  if (!is_head) bytes += *response.body;
+  return bytes;
+}
+
+std::string get_request(std::string_view host, std::string_view path, std::string_view token) {
+  return format("GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: elastic-run\r\nConnection: close\r\n{}\r\n", path, host,
+                token.empty() ? std::string() : format("Authorization: Bearer {}\r\n", token));
+}
+
+}  // namespace elastic::net::http

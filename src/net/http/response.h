@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace elastic::net::http {
+
+inline constexpr std::string_view kPlainText = "text/plain; charset=utf-8";
+// The value of the header Server in each answer of ours.
+inline constexpr std::string_view kServerName = "elastic-run";
+
+// What a request is answered. The body may be one that many answers share.
+struct Response {
+  int status = 200;
+  std::string_view content_type = kPlainText;
+  std::shared_ptr<const std::string> body = {};  // never null
+  bool keep_alive = true;
+};
+
+// An answer of one line of plain text; what is not 200 says what is wrong and what to do.
+Response plain(int status, std::string_view line);
+
+// Its bytes; the answer to a HEAD has no body, and says how long that would be.
+std::string bytes_of(const Response& response, bool is_head);
+
+// "Not Found"; empty for a status that we never give.
+std::string_view reason_of(int status);
+
+// A GET of ours, without a body; `token` may be empty. The connection is to be closed after it.
+std::string get_request(std::string_view host, std::string_view path, std::string_view token);
+
+}  // namespace elastic::net::http

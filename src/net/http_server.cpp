@@ -1,0 +1,143 @@
+#include "src/net/http_server.h"
+
+#include <utility>
+
+#include "src/base/limits.h"
+#include "src/base/text.h"
+
+namespace elastic::net {
+namespace {
+
+// How often it is looked for connections whose time is up.
+constexpr std::int64_t kLookMs = 1000;
+// Not 0: libuv would go on with its timers until none is due, and ask no socket between.
+constexpr std::int64_t kTurnMs = 1;
+
+http::Bytes bytes_of(const std::string& text) {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+}  // namespace
+
+HttpServer::HttpServer(Loop& loop, Answer answer)
+    : loop_(loop),
+      answer_(std::move(answer)),
+      left_(limits::kHttpRequestsPerTurn),
+      turn_(loop),
+      deadlines_(loop),
+      partings_(loop) {}
+
+void HttpServer::adopt(std::unique_ptr<Stream> stream, std::span<const std::uint8_t> bytes) {
+  if (connections_.size() >= limits::kHttpConnections) {
+    ++answered_[503];
+    if (partings_.size() >= limits::kHttpConnections) return;  // no words for a flood
+    http::Response full = http::plain(503, format("{} connections are open, more than are served; try again later",
+                                                  connections_.size()));
+    full.keep_alive = false;
+    stream->write(http::bytes_of(full, false));
+    return partings_.part(std::move(stream));
+  }
+  const Id id = ++last_;
+  Connection& connection = connections_[id];
+  connection.stream = std::move(stream);
+  connection.until_ms = loop_.now_ms() + limits::kHttpIdleMs;
+  if (connections_.size() == 1) deadlines_.start(kLookMs, [this] { close_late(); });
+  connection.stream->start({.on_data = [this, id](std::span<const std::uint8_t> more) { read(id, more); },
+                            .on_end = [this, id] { end(id); }});
+  if (!bytes.empty()) read(id, bytes);
+}
+
+void HttpServer::read(Id id, std::span<const std::uint8_t> bytes) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  Connection& connection = found->second;
+  if (connection.ahead.empty()) {
+    if (!serve(id, connection, bytes) || bytes.empty()) return;
+    waiting_.push_back(id);
+  }
+  connection.ahead.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  // Whoever sends so much without having been answered does not want an answer.
+  if (connection.ahead.size() > limits::kHttpAheadBytes) connections_.erase(found);
+}
+
+bool HttpServer::serve(Id id, Connection& connection, http::Bytes& bytes) {
+  using Step = http::RequestReader::Step;
+  while (!bytes.empty()) {
+    if (left_ == 0) return true;
+    const Step step = connection.reader.next(bytes);
+    if (step == Step::kNeedMore) return true;
+    --left_;
+    if (!std::exchange(turn_is_over_, true)) turn_.start(kTurnMs, [this] { begin_turn(); });
+    connection.until_ms = loop_.now_ms() + limits::kHttpIdleMs;
+    http::Response response;
+    bool is_head = false;
+    if (step == Step::kRefused) {
+      response = http::plain(connection.reader.refusal().status, connection.reader.refusal().text);
+      response.keep_alive = false;
+    } else {
+      const http::Request& request = connection.reader.request();
+      response = answer_(request);
+      response.keep_alive = response.keep_alive && request.keep_alive;
+      is_head = request.is_head;
+    }
+    write(connection, response, is_head);
+    if (!response.keep_alive) {
+      part(id);
+      return false;
+    }
+    if (connection.stream->held_bytes() > limits::kHttpUnreadBytes) {
+      connections_.erase(id);
+      return false;
+    }
+  }
+  return true;
+}
+
+void HttpServer::write(Connection& connection, const http::Response& response, bool is_head) {
+  ++answered_[response.status];
+  connection.stream->write(http::bytes_of(response, is_head));
+}
+
+// What it has asked may wait for another turn, and the answer for the kernel: then its deadline ends it.
+void HttpServer::end(Id id) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  found->second.ended = true;
+  if (found->second.ahead.empty() && found->second.stream->unsent_bytes() == 0) connections_.erase(found);
+}
+
+void HttpServer::part(Id id) {
+  const auto found = connections_.find(id);
+  std::unique_ptr<Stream> stream = std::move(found->second.stream);
+  const bool ended = found->second.ended;
+  connections_.erase(found);
+  if (!ended || stream->unsent_bytes() > 0) partings_.part(std::move(stream));
+}
+
+void HttpServer::begin_turn() {
+  left_ = limits::kHttpRequestsPerTurn;
+  turn_is_over_ = false;
+  while (!waiting_.empty() && left_ > 0) {
+    const Id id = waiting_.front();
+    waiting_.pop_front();
+    const auto found = connections_.find(id);
+    if (found == connections_.end()) continue;
+    Connection& connection = found->second;
+    const std::string ahead = std::exchange(connection.ahead, {});
+    http::Bytes rest = bytes_of(ahead);
+    if (!serve(id, connection, rest)) continue;
+    if (!rest.empty()) {
+      connection.ahead.assign(reinterpret_cast<const char*>(rest.data()), rest.size());
+      waiting_.push_back(id);
+    } else if (connection.ended) {
+      end(id);
+    }
+  }
+}
+
+void HttpServer::close_late() {
+  std::erase_if(connections_, [&](const auto& entry) { return entry.second.until_ms <= loop_.now_ms(); });
+  if (!connections_.empty()) deadlines_.start(kLookMs, [this] { close_late(); });
+}
+
+}  // namespace elastic::net

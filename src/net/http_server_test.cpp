@@ -1,0 +1,152 @@
+#include "src/net/http_server.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/base/limits.h"
+#include "src/net/tcp.h"
+#include "src/net/test_loop.h"
+
+namespace elastic::net {
+namespace {
+
+using test::Client;
+using test::LoopThread;
+
+// A server at a port of its own.
+class Host {
+ public:
+  explicit Host(HttpServer::Answer answer) {
+    loop.on_loop([&] {
+      server = std::make_unique<HttpServer>(loop.loop(), std::move(answer));
+      auto opened = Listener::open(loop.loop(), "127.0.0.1", 0, [this](std::unique_ptr<Stream> stream) {
+        server->adopt(std::move(stream), {});
+      });
+      REQUIRE(opened.has_value());
+      listener = std::move(*opened);
+      port = listener->port();
+    });
+  }
+  ~Host() {
+    loop.on_loop([&] {
+      listener.reset();
+      server.reset();
+    });
+  }
+  std::size_t connections() {
+    std::size_t count = 0;
+    loop.on_loop([&] { count = server->connections(); });
+    return count;
+  }
+
+  LoopThread loop;
+  std::unique_ptr<HttpServer> server;
+  std::unique_ptr<Listener> listener;
+  std::uint16_t port = 0;
+};
+
+http::Response echo(const http::Request& request) { return http::plain(200, request.path); }
+
+// One answer, whole.
+std::string answer_of(Client& client) {
+  std::string text;
+  while (!text.ends_with("\r\n\r\n")) {
+    const std::string byte = client.receive(1);
+    if (byte.empty()) return text;
+    text += byte;
+  }
+  const std::string name = "Content-Length: ";
+  return text + client.receive(std::stoul(text.substr(text.find(name) + name.size())));
+}
+
+}  // namespace
+
+TEST_CASE("a connection serves one request after another, until one says that it is the last") {
+  Host host(echo);
+  Client client(host.port);
+  for (const char* path : {"/a", "/b"}) {
+    REQUIRE(client.send(std::string("GET ") + path + " HTTP/1.1\r\n\r\n"));
+    CHECK(answer_of(client).ends_with(std::string("\r\n\r\n") + path + "\n"));
+  }
+  REQUIRE(client.send("GET /c HTTP/1.1\r\nConnection: close\r\n\r\n"));
+  CHECK(answer_of(client).contains("Connection: close\r\n"));
+  CHECK(client.ended());
+}
+
+TEST_CASE("what is no request is answered with its reason, and closed") {
+  Host host(echo);
+  Client client(host.port);
+  REQUIRE(client.send("GET nonsense\r\n\r\n"));
+  CHECK(answer_of(client).starts_with("HTTP/1.1 400 Bad Request\r\n"));
+  CHECK(client.ended());
+  host.loop.on_loop([&] { CHECK(host.server->answered().at(400) == 1); });
+}
+
+TEST_CASE("of many requests at once each turn of the loop answers some, and in the end all are answered") {
+  constexpr std::size_t kAll = 1000;
+  std::size_t answered = 0;
+  std::size_t seen = 0;
+  std::size_t most = 0;
+  Host host([&](const http::Request& request) {
+    ++answered;
+    return echo(request);
+  });
+  std::unique_ptr<Timer> each_turn;
+  std::function<void()> look = [&] {
+    most = std::max(most, answered - seen);
+    seen = answered;
+    if (seen < kAll) each_turn->start(1, look);
+  };
+  host.loop.on_loop([&] {
+    each_turn = std::make_unique<Timer>(host.loop.loop());
+    each_turn->start(1, look);
+  });
+  std::string requests;
+  for (std::size_t i = 0; i < kAll; ++i) requests += "GET /x HTTP/1.1\r\n\r\n";
+  Client client(host.port);
+  REQUIRE(client.send(requests));
+  for (std::size_t i = 0; i < kAll; ++i) REQUIRE(answer_of(client).ends_with("/x\n"));
+  host.loop.on_loop([&] {
+    each_turn.reset();
+    // Between two looks, a turn apart, lie two turns of the server at most.
+    CHECK(most <= 2 * limits::kHttpRequestsPerTurn);
+    CHECK(most > 0);
+  });
+}
+
+TEST_CASE("one connection more than are served is told so, and there is room again when one has gone") {
+  Host host(echo);
+  std::vector<Client> clients;
+  for (std::size_t i = 0; i < limits::kHttpConnections; ++i) {
+    clients.emplace_back(host.port);
+    REQUIRE(clients.back().send("GET /x HTTP/1.1\r\n\r\n"));
+    REQUIRE(answer_of(clients.back()).starts_with("HTTP/1.1 200"));
+  }
+  Client late(host.port);
+  CHECK(answer_of(late).starts_with("HTTP/1.1 503 Service Unavailable\r\n"));
+  CHECK(late.ended());
+  clients.clear();
+  while (host.connections() > 0) {}
+  Client again(host.port);
+  REQUIRE(again.send("GET /x HTTP/1.1\r\n\r\n"));
+  CHECK(answer_of(again).starts_with("HTTP/1.1 200"));
+}
+
+TEST_CASE("who sends much ahead without an answer is closed") {
+  Host host(echo);
+  Client client(host.port);
+  // Each turn answers some of it, and far more comes.
+  std::string requests;
+  while (requests.size() < 64 * limits::kHttpAheadBytes) requests += "GET /x HTTP/1.1\r\n\r\n";
+  client.send(requests);
+  std::string text;
+  while (!client.receive(1).empty()) {}
+  while (host.connections() > 0) {}
+}
+
+}  // namespace elastic::net

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "src/status/snapshot.h"
+
+// /status: one JSON document, docs/status.md has its schema.
+namespace elastic::status {
+
+inline constexpr std::string_view kJsonType = "application/json";
+// Raised when a member changes its meaning or goes; new members come without.
+inline constexpr int kStatusFormat = 1;
+
+std::string status_json(const Snapshot& snapshot);
+
+}  // namespace elastic::status

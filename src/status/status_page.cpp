@@ -1,0 +1,266 @@
+#include "src/status/status_page.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "src/base/screen_text.h"
+#include "src/base/text.h"
+#include "src/status/snapshot.h"
+
+namespace elastic::status {
+namespace {
+
+constexpr std::size_t kMostMembers = 40;
+constexpr std::size_t kMostFailures = 5;
+constexpr std::size_t kMostText = 400;
+constexpr std::size_t kIndent = 4;
+constexpr std::size_t kMostBlanks = 8;
+
+const Json kNull;
+
+const Json& member(const Json& json, std::string_view name) {
+  const Json* found = json.find(name);
+  return found == nullptr ? kNull : *found;
+}
+std::string text(const Json& json, std::string_view name) {
+  const std::string* found = member(json, name).as_string();
+  return found == nullptr ? std::string() : printable(*found, kMostText);
+}
+std::int64_t number(const Json& json, std::string_view name) { return member(json, name).as_integer().value_or(0); }
+double seconds(const Json& json, std::string_view name) { return member(json, name).as_number().value_or(0); }
+const Json::Array& list(const Json& json, std::string_view name) {
+  static const Json::Array kNone;
+  const Json::Array* found = member(json, name).as_array();
+  return found == nullptr ? kNone : *found;
+}
+const Json::Object& members_of(const Json& json, std::string_view name) {
+  static const Json::Object kNone;
+  const Json::Object* found = member(json, name).as_object();
+  return found == nullptr ? kNone : *found;
+}
+
+// "0.4 s", "29 s", "2 m 10 s", "3 h 5 m", "2 d 4 h".
+std::string time_text(double value) {
+  if (value < 10) return format("{:.1f} s", std::max(value, 0.0));
+  const auto whole = static_cast<std::int64_t>(std::min(value, 1e15));
+  if (whole < 60) return format("{} s", whole);
+  if (whole < 3600) return format("{} m {} s", whole / 60, whole % 60);
+  if (whole < 86'400) return format("{} h {} m", whole / 3600, whole % 3600 / 60);
+  return format("{} d {} h", whole / 86'400, whole % 86'400 / 3600);
+}
+
+std::string words(std::string_view name) { return replace_all(printable(name), "_", " "); }
+
+// "2 worker failure, 1 node lost" of those that are not 0; empty if all are.
+std::string counted(const Json& json, std::string_view name, bool number_first) {
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : members_of(json, name)) {
+    const std::int64_t count = value.as_integer().value_or(0);
+    if (count == 0) continue;
+    parts.push_back(number_first ? format("{} {}", count, words(key)) : format("{} {}", words(key), count));
+  }
+  return join(parts, ", ");
+}
+
+std::int64_t sum(const Json& json, std::string_view name) {
+  std::int64_t total = 0;
+  for (const auto& [key, value] : members_of(json, name)) total += value.as_integer().value_or(0);
+  return total;
+}
+double sum_seconds(const Json& json, std::string_view name) {
+  double total = 0;
+  for (const auto& [key, value] : members_of(json, name)) total += value.as_number().value_or(0);
+  return total;
+}
+
+std::string nodes_wanted(const Json& job) {
+  const std::int64_t least = number(job, "min_nodes");
+  const std::int64_t most = number(job, "max_nodes");
+  return least == most ? format("{}", least) : format("{} to {}", least, most);
+}
+
+// What share of the time its workers have run; empty where none has passed.
+std::string goodput(const Json& job) {
+  const double all = sum_seconds(job, "phase_seconds");
+  if (all <= 0) return {};
+  return format("{:.1f} %", 100 * member(member(job, "phase_seconds"), "running").as_number().value_or(0) / all);
+}
+
+bool is_wanted(const Json& job, std::string_view run_id) {
+  const std::string* id = member(job, "run_id").as_string();
+  return run_id.empty() || (id != nullptr && *id == run_id);
+}
+
+class Page {
+ public:
+  explicit Page(std::size_t columns) : columns_(columns == 0 ? SIZE_MAX : std::max<std::size_t>(columns, 20)) {}
+
+  // Wrapped where it is too long; what begins with blanks goes on under them.
+  void line(const std::string& text) { put("", text); }
+  void row(std::string_view name, const std::string& value) {
+    if (!value.empty()) put(format("  {:<10}", name), value);
+  }
+  void blank() {
+    if (!out_.empty()) out_ += "\n";
+  }
+  std::string take() { return std::move(out_); }
+
+ private:
+  void put(const std::string& before, const std::string& text) {
+    if (before.size() + character_count(text) <= columns_) {
+      out_ += before + text + "\n";
+      return;
+    }
+    const std::size_t blanks = std::min(text.find_first_not_of(' '), kMostBlanks);
+    const std::size_t indent = before.empty() ? blanks + kIndent : before.size();
+    const std::size_t room = columns_ - std::min(columns_ - 1, before.empty() ? blanks : before.size());
+    const std::string folded = wrap(text, room, before.empty() ? kIndent : 0);
+    out_ += (before.empty() ? std::string(blanks, ' ') : before) +
+            replace_all(folded, "\n", "\n" + std::string(indent - (before.empty() ? kIndent : 0), ' ')) + "\n";
+  }
+
+  std::size_t columns_;
+  std::string out_;
+};
+
+void put_members(Page& page, const Json& job) {
+  const Json::Array& members = list(job, "members");
+  for (std::size_t i = 0; i < std::min(members.size(), kMostMembers); ++i) {
+    const Json& each = members[i];
+    const auto rank = member(each, "node_rank").as_integer();
+    std::string out = format("  {:>6}  {:<10} {:>3} workers  {}", rank ? format("{}", *rank) : std::string("-"),
+                             words(text(each, "state")), number(each, "workers"), text(each, "name"));
+    if (member(each, "hosts_coordinator").as_bool().value_or(false)) out += ", hosts the coordinator";
+    page.line(out);
+  }
+  const std::size_t left = members.size() - std::min(members.size(), kMostMembers) +
+                           static_cast<std::size_t>(std::max<std::int64_t>(number(job, "members_left_out"), 0));
+  if (left > 0) page.line(format("  and {} more nodes", left));
+}
+
+void put_failures(Page& page, const Json& job) {
+  const Json::Array& failures = list(job, "failures");
+  if (failures.empty()) return;
+  page.line("  last failures:");
+  for (std::size_t i = 0; i < std::min(failures.size(), kMostFailures); ++i) {
+    const Json& each = failures[i];
+    page.line(format("    round {}, {} ago: {}", number(each, "round"), time_text(seconds(each, "age_seconds")),
+                     text(each, "text")));
+  }
+  if (failures.size() > kMostFailures) page.line(format("    and {} more", failures.size() - kMostFailures));
+}
+
+void put_check(Page& page, const Json& job) {
+  const Json& check = member(job, "check");
+  if (check.is_null()) return;
+  std::string out = format("{} fit, {} slow, {} faulty, {} undetermined, in {}", number(check, "fit"),
+                           number(check, "slow"), number(check, "faulty"), number(check, "undetermined"),
+                           time_text(seconds(check, "duration_seconds")));
+  if (const auto busbw = member(check, "slowest_busbw_bytes_per_second").as_number()) {
+    out += format("; slowest busbw {:.2f} GB/s", *busbw / 1e9);
+  }
+  page.row("check", out);
+}
+
+void put_job(Page& page, const Json& job) {
+  page.blank();
+  page.line(format("job {}: {} for {}", text(job, "run_id"), text(job, "phase"),
+                   time_text(seconds(job, "phase_for_seconds"))));
+  if (const auto round = member(job, "round").as_integer()) {
+    const std::string because = text(job, "because");
+    page.row("round", format("{} of world size {}{}", *round, number(job, "world_size"),
+                             because.empty() ? "" : ", because " + because));
+  }
+  page.row("nodes", format("{}; wanted: {}", counted(job, "nodes", true), nodes_wanted(job)));
+  std::string restarts = format("{}", sum(job, "restarts"));
+  if (const std::string causes = counted(job, "restarts", true); !causes.empty()) restarts += format(" ({})", causes);
+  page.row("restarts", format("{}; {} of {} charged", restarts, number(job, "restarts_charged"),
+                              number(job, "max_restarts")));
+  std::string time = goodput(job).empty() ? "" : format("goodput {}", goodput(job));
+  for (const auto& [phase, spent] : members_of(job, "phase_seconds")) {
+    const double value = spent.as_number().value_or(0);
+    if (value > 0) time += format("{}{} {}", time.empty() ? "" : ", ", words(phase), time_text(value));
+  }
+  page.row("time", time);
+  if (const double lost = sum_seconds(job, "lost_work_seconds"); lost > 0) {
+    page.row("lost work", format("{} at most", time_text(lost)));
+  }
+  put_check(page, job);
+  put_members(page, job);
+  put_failures(page, job);
+}
+
+void put_node(Page& page, const Json& node) {
+  page.blank();
+  const std::string waits = text(node, "waits_for");
+  page.line(format("node {}: {}{}", text(node, "name"), text(node, "state"), waits.empty() ? "" : ", " + waits));
+  page.row("job", text(node, "run_id"));
+  if (const auto round = member(node, "round").as_integer()) {
+    page.row("round", format("{}, node rank {} of {}, restart {} of {}", *round, number(node, "node_rank"),
+                             number(node, "node_count"), number(node, "restart_count"), number(node, "max_restarts")));
+  }
+  std::vector<std::string> running;
+  for (const Json& worker : list(node, "workers")) {
+    if (!member(worker, "running").as_bool().value_or(false)) continue;
+    running.push_back(format("rank {} (pid {})", number(worker, "rank"), number(worker, "pid")));
+  }
+  page.row("workers", running.empty() ? "none runs" : some_of(running));
+  const std::string endpoint = text(node, "endpoint");
+  if (endpoint.empty()) return;
+  page.row("endpoint", format("{}, {}", endpoint,
+                              member(node, "connected").as_bool().value_or(false) ? "connected" : "NOT connected"));
+}
+
+}  // namespace
+
+bool is_status(const Json& document) { return member(document, "format").as_integer().has_value(); }
+
+bool has_job(const Json& document, std::string_view run_id) {
+  if (run_id.empty()) return true;
+  const Json::Array& jobs = list(member(document, "coordinator"), "jobs");
+  return std::ranges::any_of(jobs, [&](const Json& job) { return is_wanted(job, run_id); }) ||
+         is_wanted(member(document, "node"), run_id);
+}
+
+std::string status_page(const Json& document, std::string_view run_id, std::size_t columns) {
+  Page page(columns);
+  page.line(format("elastic-run {}, up for {}", text(document, "version"),
+                   time_text(seconds(document, "uptime_seconds"))));
+  const Json& coordinator = member(document, "coordinator");
+  const Json::Array& jobs = list(coordinator, "jobs");
+  for (const Json& job : jobs) {
+    if (is_wanted(job, run_id)) put_job(page, job);
+  }
+  if (!coordinator.is_null() && jobs.empty()) page.line("no job is served here now");
+  const Json& node = member(document, "node");
+  if (!node.is_null() && is_wanted(node, run_id)) put_node(page, node);
+  if (!run_id.empty()) return page.take();
+  bool is_first = true;
+  for (const Json& ended : list(coordinator, "last_ended")) {
+    if (is_first) page.blank();
+    is_first = false;
+    const std::string reason = text(ended, "reason");
+    page.line(format("job {} is over: {}{}", text(ended, "run_id"), text(ended, "outcome"),
+                     reason.empty() ? "" : ": " + reason));
+  }
+  return page.take();
+}
+
+std::string status_line(const Json& document, std::string_view run_id) {
+  std::vector<std::string> parts;
+  for (const Json& job : list(member(document, "coordinator"), "jobs")) {
+    if (!is_wanted(job, run_id)) continue;
+    const auto round = member(job, "round").as_integer();
+    parts.push_back(format("job {}: {}{}; nodes: {}; restarts: {}; goodput: {}", text(job, "run_id"), text(job, "phase"),
+                           round ? format(", round {}", *round) : std::string(), counted(job, "nodes", true),
+                           sum(job, "restarts"), goodput(job).empty() ? "-" : goodput(job)));
+  }
+  const Json& node = member(document, "node");
+  if (parts.empty() && !node.is_null() && is_wanted(node, run_id)) {
+    parts.push_back(format("node {}: {}", text(node, "name"), text(node, "state")));
+  }
+  return (parts.empty() ? "no job is served here now" : join(parts, " | ")) + "\n";
+}
+
+}  // namespace elastic::status

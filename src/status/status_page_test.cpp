@@ -1,0 +1,88 @@
+#include "src/status/status_page.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "src/base/screen_text.h"
+#include "src/base/text.h"
+#include "src/status/status_json.h"
+#include "src/status/test_snapshot.h"
+
+using namespace elastic;
+using namespace elastic::status;
+
+namespace {
+
+Json document(const Snapshot& snapshot = testing::full_snapshot()) {
+  auto json = Json::parse(status_json(snapshot), "status");
+  REQUIRE(json.has_value());
+  return *json;
+}
+
+}  // namespace
+
+TEST_CASE("the page says who is in the job, its rounds, restarts, standby and failures") {
+  const std::string page = status_page(document(), "", 0);
+  for (const char* part : {"job job: running for 4.0 s\n", "round     3 of world size 6, because node 2 was lost\n",
+                           "nodes     3 in round, 1 standby, 1 kept out; wanted: 2 to 4\n",
+                           "restarts  3 (2 worker failure, 1 node lost); 2 of 3 charged\n",
+                           "goodput 90.5 %, waiting 5.0 s", "lost work 42 s at most\n",
+                           "check     3 fit, 1 slow, 0 faulty, 0 undetermined, in 1.2 s; slowest busbw 1.50 GB/s\n",
+                           "       0  in round     2 workers  node0, hosts the coordinator\n",
+                           "       -  standby      2 workers  node4\n",
+                           "    round 1, 1 m 0 s ago: rank 5 exited with code 1\n",
+                           "node node0: running\n", "rank 0 (pid 4711); rank 1 (pid 4712)",
+                           "job before is over: failed: rank 0 exited with code 1\n"}) {
+    CAPTURE(part);
+    CHECK(page.contains(part));
+  }
+}
+
+TEST_CASE("lines are as long as the terminal is wide") {
+  for (const std::size_t columns : {std::size_t{40}, std::size_t{80}, std::size_t{120}}) {
+    for (const std::string_view line : lines_of(status_page(document(), "", columns))) {
+      CAPTURE(std::string(line));
+      CHECK(character_count(line) <= columns);
+    }
+  }
+}
+
+TEST_CASE("one job of several is shown alone") {
+  Snapshot snapshot = testing::full_snapshot();
+  snapshot.coordinator->jobs.push_back({.id = "other"});
+  const Json json = document(snapshot);
+  CHECK(status_page(json, "", 0).contains("job other:"));
+  const std::string page = status_page(json, "other", 0);
+  CHECK(page.contains("job other:"));
+  CHECK(!page.contains("job job:"));
+  CHECK(!page.contains("is over"));
+  CHECK(has_job(json, "other"));
+  CHECK(!has_job(json, "nobody"));
+}
+
+TEST_CASE("what others are called does nothing to the terminal") {
+  Snapshot snapshot = testing::full_snapshot();
+  snapshot.coordinator->jobs[0].members[0].name = "\x1b[31mred\a";
+  snapshot.coordinator->jobs[0].failures[0].text = "a\x1b]0;title\x07";
+  const std::string page = status_page(document(snapshot), "", 80);
+  CHECK(page.find('\x1b') == std::string::npos);
+  CHECK(page.find('\a') == std::string::npos);
+}
+
+TEST_CASE("a document of another kind, or with members of other kinds, is borne") {
+  for (const char* text : {"{}", "[]", "1", "{\"format\":1,\"coordinator\":{\"jobs\":[1,{\"run_id\":2,\"nodes\":[]}]},\"node\":7}"}) {
+    auto json = Json::parse(text, "status");
+    REQUIRE(json.has_value());
+    CHECK(!status_page(*json, "", 80).empty());
+    CHECK(!status_line(*json, "").empty());
+  }
+  CHECK(!is_status(*Json::parse("{}", "status")));
+  CHECK(is_status(document()));
+}
+
+TEST_CASE("for a log there is one line") {
+  CHECK(status_line(document(), "") ==
+        "job job: running, round 3; nodes: 3 in round, 1 standby, 1 kept out; restarts: 3; goodput: 90.5 %\n");
+  CHECK(status_line(document({}), "") == "no job is served here now\n");
+}
