@@ -13,6 +13,7 @@ TELLING = [
     r'\.event = "(\w+)"',
     r'\bWarn\{(?:(?!\}\);)[\s\S])*?"(\w+)"\}\);',
     r'\bLog\{(?:(?!\}\);)[\s\S])*?"([a-z_]+)"\}\);',
+    r'\btell\("(\w+)"',
     r'\blines\.line\("\w+", "(\w+)"',
 ]
 # The words of those that come without one, and of constants.
