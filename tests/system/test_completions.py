@@ -146,7 +146,10 @@ def test_every_option_is_completed(shell, elastic_run, script):
     options = ["--" + name.replace("_", "-") for name in plan["flags"]]
     assert len(options) > 40
     for option in options:
-        assert shell.complete(option[:-1]).rstrip("=") == option
+        beginning = option[:-1]
+        if sum(other.startswith(beginning) for other in options) > 1:
+            beginning = option  # --event: it may be --event-log-handler
+        assert shell.complete(beginning).rstrip("=") == option
 
 
 def test_values_that_are_known_are_completed(shell):

@@ -82,8 +82,8 @@ def test_a_cluster_that_is_fit_passes_and_its_figures_are_printed(job):  # noqa:
     results = [node.wait() for node in nodes]
     told = "".join(result.stderr for result in results)
     outcome = re.search(r"3 nodes checked in \S+ s: (.*)", told).group(1)
-    # On a busy machine one may look slow, and that counts.
-    expected = 1 if "slow" in outcome else 0
+    # On a busy machine a node may look slow, and that counts; a link that does leaves all fit.
+    expected = 0 if outcome.startswith("all fit") else 1
     assert [result.returncode for result in results] == [expected] * 3, results
     assert len(re.findall(r"^\d \S+ +[\d.]+ ", told, re.MULTILINE)) == 3, told
     assert "".join(result.stdout for result in results) == ""
