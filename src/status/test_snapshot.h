@@ -27,7 +27,7 @@ inline Snapshot full_snapshot() {
             .restart_count = 2, .max_restarts = 3, .workers = {{0, 0, 4711, true}, {1, 1, 4712, true}},
             .workers_started = 8, .workers_failed = 1, .hosts_coordinator = true, .endpoint = "node0:29400"};
   node.store = {.operations = {{"get", 12}, {"set", 7}}, .connections = 6, .keys = 4, .bytes = 900};
-  return {.version = "0.1.0",
+  return {.version = "1.2.3",
           .uptime_ms = 100'000,
           .node = node,
           .coordinator = Coordinator{.jobs = {job}, .connections = 4, .ended = {1, 1, 0},

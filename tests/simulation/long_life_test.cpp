@@ -262,7 +262,7 @@ class World {
       const bool by_signal = chance(50);
       end_worker(rank, workers_[rank].pid,
                  by_signal ? ExitStatus{.signal = static_cast<int>(random(1, 15)), .core_dumped = chance(30)}
-                           : ExitStatus{.code = static_cast<int>(random(1, 255))});
+                           : ExitStatus{.code = static_cast<int>(random(1, kDoNotRequeue - 1))});
     }
   }
 

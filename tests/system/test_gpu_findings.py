@@ -101,7 +101,7 @@ def test_every_finding_with_which_a_node_trains_is_told(gpus, root):
     assert set(other) == OTHER_NODE, found.report
     assert told["nvlink-errors"]["what"] == "NVLink 0 counted errors during the check, wanted none"
     assert told["gpu-hot"] | {"remedy": ""} == {"severity": "warning", "what": "heat holds its clocks back, at 92 °C",
-                                                "where": "GPU 1 (0000:1b:00.0)", "remedy": ""}
+                                                "where": "GPU 1 (0000:1b:00.0)", "remedy": "", "name": "gpu-hot"}
     assert told["gpu-pcie-gen"]["what"] == "right after work it had generation 3 of PCIe, wanted 5"
     lanes = [each["where"] for each in ill["findings"] if "2X NDR" in each["what"]]
     assert lanes == ["/sys/class/infiniband/mlx5_2/ports/1"]

@@ -481,7 +481,7 @@ def test_what_an_earlier_gather_has_left_in_memory_is_not_taken_for_gathered(ope
     device = opened(faults=f"short_from_gather={1 + 20 + 3 + 20 + 1}")
     replies = [device.ask(gpu_probe.gather(0, 1, device.ask({"do": "id"})["id"], size=4096)) for _ in range(2)]
     assert replies[0].get("ok"), replies
-    assert replies[1] == {"failed": "the all-gather is wrong: byte 1024 of rank 0 is not what rank 0 has sent"}
+    assert replies[1] == {"failed": "the all-gather is wrong: byte 1024 of rank 0 is not what rank 0 has sent", "defect": True}
 
 
 @pytest.mark.parametrize("change", [{"id": "0" * 255}, {"id": "x" * 256}, {"id": 1}, {"rank": 2}, {"rank": -1}, {"world": 0},
