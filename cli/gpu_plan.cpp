@@ -13,8 +13,10 @@ Status plan_gpu_test(const ParsedFlags& flags, const agent::Environment& environ
                      LaunchPlan& plan) {
   constexpr const char* kVariable = "ELASTIC_RUN_PROBE_GPUS";
   const auto asked = agent::lookup(environment, kVariable);
-  int count = std::min(host.visible_gpus(agent::lookup(environment, "CUDA_VISIBLE_DEVICES")), health::kMostGpus);
-  std::string origin = "visible GPUs";
+  // Those of which nobody knows whether a worker will use them may be in use, and broken, without harm.
+  const int visible = host.visible_gpus(agent::lookup(environment, "CUDA_VISIBLE_DEVICES"));
+  int count = std::min({visible, plan.settings.node.local_world_size, health::kMostGpus});
+  std::string origin = count < visible ? "of the visible GPUs one for each worker" : "visible GPUs";
   if (asked && *asked != "auto") {
     const auto number = *asked == "off" ? std::optional<std::int64_t>(0) : parse_int(*asked);
     if (!number || *number < 0 || *number > health::kMostGpus) {

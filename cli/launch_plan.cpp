@@ -56,13 +56,14 @@ class Planner {
   Status plan_workers();
   Status plan_program();
   Status plan_meeting();
+  Status check_http_port(std::uint16_t port) const;
   Status plan_http_port();
   Status plan_stop();
   Status plan_check();
   Status check_file(FlagId flag, bool is_program) const;
   Status plan_logs();
   Status plan_output();
-  void plan_events();
+  Status plan_events();
   void show_output();
   std::optional<std::string> temporary_directory();
   Status plan_environment();
@@ -319,9 +320,20 @@ Status Planner::plan_meeting() {
   return {};
 }
 
+// At the ports of the rendezvous status and metrics are served already.
+Status Planner::check_http_port(std::uint16_t port) const {
+  const runtime::MeetingSettings& meeting = plan_.settings.meeting;
+  const bool is_endpoint = !meeting.alone && (port == meeting.port || std::ranges::count(meeting.more_ports, port) > 0);
+  if (port == 0 || (!is_endpoint && port != plan_.settings.store.port)) return {};
+  return fail(flags_.input(FlagId::kHttpPort),
+              is_endpoint ? "it is the port of the rendezvous" : "it is the port of the workers' store",
+              "choose another, or 0 for a free one");
+}
+
 Status Planner::plan_http_port() {
   if (!flags_.is_set(FlagId::kHttpPort)) return {};
   const auto port = static_cast<std::uint16_t>(flags_.integer(FlagId::kHttpPort));
+  if (const Status free = check_http_port(port); !free) return free;
   plan_.settings.http_port = port;
   entry("status and metrics", port == 0 ? "a free port of all addresses" : format("port {} of all addresses", port),
         flags_.origin_text(FlagId::kHttpPort));
@@ -446,17 +458,20 @@ Status Planner::plan_output() {
     plan_.settings.record_file = flags_.text(FlagId::kRecord);
     entry("recording", printable(plan_.settings.record_file, 4096), flags_.origin_text(FlagId::kRecord));
   }
-  plan_events();
-  return {};
+  return plan_events();
 }
 
-void Planner::plan_events() {
+Status Planner::plan_events() {
   if (!flags_.text(FlagId::kEvents).empty()) {
+    if (flags_.text(FlagId::kEvents) == plan_.settings.record_file) {
+      return fail(flags_.input(FlagId::kEvents), format("{} is the same file", flags_.input(FlagId::kRecord)), "name another");
+    }
     plan_.settings.events_file = flags_.text(FlagId::kEvents);
     entry("events", printable(plan_.settings.events_file, 4096), flags_.origin_text(FlagId::kEvents));
   }
   plan_.settings.torch_events = flags_.text(FlagId::kEventLogHandler) == "console";
   plan_.settings.rdzv_backend = checked_.meeting == Meeting::kStatic ? "static" : "c10d";
+  return {};
 }
 
 // Where the workers' output goes, as far as flags say.

@@ -198,6 +198,19 @@ TEST_CASE("a pod's address and its ports of the host are those by which its node
   }
 }
 
+TEST_CASE("status and metrics want a port of their own, and events a file of their own") {
+  const Trial t;
+  const auto c10d = [](const char* port) {
+    return std::vector<std::string>{"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=host0:4000", port, "train.py"};
+  };
+  CHECK(starts(t.error(c10d("--http-port=4000")), "--http-port=4000: it is the port of the rendezvous"));
+  CHECK(t.good(c10d("--http-port=4001")).settings.http_port == 4001);
+  CHECK(t.good(c10d("--http-port=0")).settings.http_port == 0);
+  CHECK(starts(t.error({"--master-port=4000", "--http-port=4000", "train.py"}), "--http-port=4000: it is the port of the workers' store"));
+  CHECK(starts(t.error({"--events=f", "--record=f", "train.py"}), "--events=f: --record=f is the same file"));
+  CHECK(t.plan({"--events=f", "--record=g", "train.py"}).has_value());
+}
+
 TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience of its nodes") {
   const Trial t;
   const auto conf = [&](const std::string& text) {
@@ -446,15 +459,17 @@ TEST_CASE("a library or a program that the check is to use has to be there") {
 TEST_CASE("the check tests the GPUs that workers see, unless they are of another kind") {
   Trial trial;
   trial.host.gpus = 4;
-  CHECK(trial.good({"--network-check", "train.py"}).settings.gpus == 4);
-  CHECK(trial.good({"--network-check", "--accelerator=nvidia.com/gpu", "train.py"}).settings.gpus == 4);
+  CHECK(trial.good({"--network-check", "train.py"}).settings.gpus == 1);  // the others are nobody's affair here
+  CHECK(trial.good({"--network-check", "--nproc-per-node=3", "train.py"}).settings.gpus == 3);
+  CHECK(trial.good({"--network-check", "--nproc-per-node=8", "train.py"}).settings.gpus == 4);
+  CHECK(trial.good({"--network-check", "--accelerator=nvidia.com/gpu", "--nproc-per-node=4", "train.py"}).settings.gpus == 4);
   CHECK(trial.good({"--network-check", "--accelerator=ascend-npu", "train.py"}).settings.gpus == 0);
   CHECK(trial.good({"--network-check", "--accelerator=cpu", "train.py"}).settings.gpus == 0);
   CHECK(trial.good({"--network-check", "--accelerator=cpu", "train.py"}).warnings.empty());
   CHECK(trial.good({"--network-check", "--check-probe=probe", "train.py"}).settings.gpus == 0);
   CHECK(trial.good({"train.py"}).settings.gpus == 0);
   trial.host.gpus = 100;
-  CHECK(trial.good({"--network-check", "train.py"}).settings.gpus == 64);
+  CHECK(trial.good({"--network-check", "--nproc-per-node=gpu", "train.py"}).settings.gpus == 64);
 }
 
 TEST_CASE("ELASTIC_RUN_PROBE_GPUS turns the test of GPUs off, or says how many there are") {
@@ -462,7 +477,7 @@ TEST_CASE("ELASTIC_RUN_PROBE_GPUS turns the test of GPUs off, or says how many t
     Trial trial;
     trial.host.gpus = visible;
     trial.environment.push_back(std::string("ELASTIC_RUN_PROBE_GPUS=") + value);
-    return trial.good({"--network-check", "train.py"}).settings.gpus;
+    return trial.good({"--network-check", "--nproc-per-node=8", "train.py"}).settings.gpus;
   };
   for (const char* off : {"off", "0"}) CHECK(gpus_with(off, 4) == 0);
   CHECK(gpus_with("auto", 4) == 4);
@@ -489,7 +504,8 @@ TEST_CASE("of the test of GPUs nothing is said on a host without one, and else h
   CHECK(told(trial, {"--network-check", "--accelerator=cpu", "train.py"}) == "");
   trial.host.gpus = 8;
   CHECK(told(trial, {"train.py"}) == "");
-  CHECK(told(trial, {"--network-check", "train.py"}) == "8 (visible GPUs)");
+  CHECK(told(trial, {"--network-check", "--nproc-per-node=8", "train.py"}) == "8 (visible GPUs)");
+  CHECK(told(trial, {"--network-check", "train.py"}) == "1 (of the visible GPUs one for each worker)");
   CHECK(told(trial, {"--network-check", "--accelerator=cpu", "train.py"}) == "none (command line: --accelerator=cpu)");
   trial.environment.push_back("ELASTIC_RUN_PROBE_GPUS=off");
   CHECK(told(trial, {"--network-check", "train.py"}) == "none (environment: ELASTIC_RUN_PROBE_GPUS)");

@@ -56,6 +56,8 @@ bool has_own_meeting(const ParsedFlags& flags) {
 
 Result<Detected> detect(ParsedFlags& flags, const EnvironmentLookup& environment, const FileLookup& file) {
   if (environment(kSwitchVariable) == "off") return Detected{};
+  // A worker of another launcher has all that its node knows, and is no node of that job.
+  if (environment("TORCHELASTIC_RUN_ID")) return Detected{};
   Result<Detected> found = detect_slurm(environment);
   if (found && found->system.empty()) found = detect_kubernetes(flags, environment, file);
   if (found && found->signals_the_node) keep_alive_under_signals(flags, found->system);

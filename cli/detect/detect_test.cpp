@@ -61,6 +61,10 @@ TEST_CASE("what is detected stands between variables and defaults, and --dry-run
   CHECK(outcome.found->company.index == 1);
 }
 
+TEST_CASE("a worker of another launcher, which has all that its node knows, is no node of that job") {
+  CHECK(taken({}, {{"TORCHELASTIC_RUN_ID", "slurm-77.0"}}) == "");
+}
+
 TEST_CASE("a flag that is given wins by itself, on the command line and by its variable") {
   CHECK(taken({"--nnodes=2:3"}) == "nproc-per-node rdzv-backend rdzv-endpoint rdzv-id node-rank");
   CHECK(taken({}, {{"PET_NNODES", "2:3"}}) == "nproc-per-node rdzv-backend rdzv-endpoint rdzv-id node-rank");

@@ -77,6 +77,8 @@ bool is_used(const GpuNeeds& needs, const std::string& uuid, const std::string& 
   return !can_be_compared;
 }
 
+bool has_identity(const GpuFacts& gpu) { return !gpu.uuid.empty() || !gpu.bus_id.empty(); }
+
 bool is_same(const GpuFacts& one, const GpuFacts& other) {
   return one.uuid.empty() || other.uuid.empty() ? one.index == other.index : one.uuid == other.uuid;
 }
@@ -126,13 +128,32 @@ std::string text_of_holders(std::vector<GpuHolder> holders) {
   return "by " + some_of(names);
 }
 
+bool has_much_in_use(const GpuFacts& gpu) {
+  if (gpu.mig == true || !gpu.memory_used_bytes || gpu.memory_bytes.value_or(0) == 0) return false;
+  return 100 * static_cast<double>(*gpu.memory_used_bytes) / static_cast<double>(*gpu.memory_bytes) >= limit(GpuRule::kMemoryUsed);
+}
+
+// Memory of Grace-Hopper's and Grace-Blackwell's GPUs is that of the operating system, too, which has pages of its own
+// there and keeps those of ended processes.
+bool is_the_systems_too(const GpuFacts& gpu) {
+  return gpu.name.starts_with("NVIDIA GH") || gpu.name.starts_with("NVIDIA GB");
+}
+
 // --- The GPUs of a node
 
 class GpuJudge {
  public:
   GpuJudge(const std::vector<GpuFacts>& before, const std::vector<GpuFacts>& after, const GpuNeeds& needs)
       : before_(before), after_(after), needs_(needs) {
+    // A GPU that NVML cannot reach has no name by which it could be told from those of the workers: it is one of them only
+    // where one of these is missed.
+    const bool all_are_there = !needs.used.empty() && std::ranges::all_of(needs.used, [&](const GpuIdentity& used) {
+      return std::ranges::any_of(after, [&](const GpuFacts& gpu) {
+        return has_identity(gpu) && is_used({.used = {used}}, gpu.uuid, gpu.bus_id);
+      });
+    });
     for (const GpuFacts& gpu : after) {
+      if (all_are_there && !has_identity(gpu)) continue;
       if (is_used(needs, gpu.uuid, gpu.bus_id)) used_.push_back(&gpu);
     }
   }
@@ -213,11 +234,10 @@ class GpuJudge {
   void judge_memory(const GpuFacts& gpu) {
     const GpuFacts* then = earlier(gpu);
     const GpuFacts& first = then == nullptr ? gpu : *then;
-    if (first.mig == true || !first.memory_used_bytes || first.memory_bytes.value_or(0) == 0) return;
+    if (!has_much_in_use(first) || (is_the_systems_too(first) && first.holders.empty())) return;
     const auto used = static_cast<double>(*first.memory_used_bytes);
     const auto all = static_cast<double>(*first.memory_bytes);
     const double wanted = limit(GpuRule::kMemoryUsed);
-    if (100 * used / all < wanted) return;
     tell(GpuRule::kMemoryUsed,
          format("{} of {} of its memory are in use ({} %), {}; wanted less than {:.0f} %", bytes_text(used),
                 bytes_text(all), short_number(100 * used / all), text_of_holders(first.holders), wanted), gpu);
@@ -384,6 +404,12 @@ Finding finding_of(GpuRule rule, const XidOfGpu& found) {
 }
 
 }  // namespace
+
+bool has_memory_of_nobody(const std::vector<GpuFacts>& gpus) {
+  return std::ranges::any_of(gpus, [](const GpuFacts& gpu) {
+    return has_much_in_use(gpu) && gpu.holders.empty() && !is_the_systems_too(gpu);
+  });
+}
 
 std::vector<Finding> judge_gpus(const std::vector<GpuFacts>& before, const std::vector<GpuFacts>& after,
                                 const GpuNeeds& needs) {

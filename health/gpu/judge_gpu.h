@@ -32,6 +32,10 @@ struct GpuNeeds {
 std::vector<Finding> judge_gpus(const std::vector<GpuFacts>& before, const std::vector<GpuFacts>& after,
                                 const GpuNeeds& needs);
 
+// Whether a GPU has so much memory in use that it would be told, and no process is seen that has any: one that has just
+// ended may give it back yet.
+bool has_memory_of_nobody(const std::vector<GpuFacts>& gpus);
+
 // Of lines of the kernel log: `recent` ones, from since the job began on this node, and those from `earlier`, after which
 // GPUs may have been reset. Each Xid of each GPU is told once. Xids that are a program's own fault are not told.
 std::vector<Finding> xid_findings(std::string_view earlier, std::string_view recent, const GpuNeeds& needs);

@@ -145,6 +145,31 @@ TEST_CASE("memory that is taken during the check, or of a GPU that MIG divides, 
         }).empty());
 }
 
+TEST_CASE("memory of Grace's GPUs, which is the system's too, is judged only where a process is seen that has it") {
+  const auto grace = [](std::vector<GpuHolder> holders) {
+    return [holders = std::move(holders)](GpuFacts& gpu) {
+      gpu.name = "NVIDIA GH200 480GB";
+      gpu.memory_used_bytes = 60 * kGib;
+      gpu.holders = holders;
+    };
+  };
+  const auto is_told = [](const std::vector<Finding>& findings) {
+    return std::ranges::any_of(findings, [](const Finding& finding) { return finding.what.contains("in use"); });
+  };
+  CHECK(!is_told(always(grace({}))));
+  CHECK(is_told(always(grace({{7, 60 * kGib, "python3"}}))));
+}
+
+TEST_CASE("memory that nobody is seen to have may come back yet, but not a little, and not that of a process") {
+  std::vector<GpuFacts> gpus = good_gpus();
+  CHECK(!has_memory_of_nobody(gpus));
+  gpus[1].memory_used_bytes = 60 * kGib;
+  CHECK(has_memory_of_nobody(gpus));
+  gpus[1].holders = {{7, 60 * kGib, "python3"}};
+  CHECK(!has_memory_of_nobody(gpus));
+  CHECK(!has_memory_of_nobody({}));
+}
+
 TEST_CASE("lanes of PCIe are judged at any time, its generation only right after work") {
   check_only(changed([](GpuFacts& gpu) { gpu.pcie_width = 8; }), GpuRule::kPcieWidth,
              "it is connected by 8 lanes of PCIe, wanted 16");
@@ -262,8 +287,11 @@ TEST_CASE("only GPUs that the workers will use are judged, by whichever of their
   CHECK(!judged({{"GPU-0", ""}}));
   CHECK(!judged({{"", "0001:1b:00.0"}}));
   CHECK(judged({{"", "nonsense"}}));
-  CHECK(!changed([](GpuFacts& gpu) { gpu = {.index = 1, .lost = true}; }, {.nproc = 1, .visible = 1,
-                                                                           .used = {{"GPU-0", ""}}}).empty());
+  // One that NVML cannot reach has no name: it is the workers' if one of theirs is missed.
+  const Change lost = [](GpuFacts& gpu) { gpu = {.index = 1, .lost = true}; };
+  CHECK(changed(lost, {.nproc = 1, .visible = 1, .used = {{"GPU-0", ""}}}).empty());
+  CHECK(!changed(lost, {.nproc = 1, .visible = 1, .used = {{"GPU-1", ""}}}).empty());
+  CHECK(!changed(lost, {.nproc = 2, .visible = 2, .used = {{"GPU-0", ""}, {"GPU-1", ""}}}).empty());
   CHECK(judge_gpus(good_gpus(), {good_gpu(0)}, {.nproc = 1, .visible = 1, .used = {{"GPU-0", ""}}}).empty());
 }
 

@@ -7,7 +7,7 @@ namespace elastic::health {
 
 std::optional<int> step_that_failed_everywhere(const std::vector<GpuStanding>& nodes) {
   constexpr std::ptrdiff_t kLeastNodes = 2;  // one that fails alone tells nothing from which to excuse it
-  const auto counts = [](const GpuStanding& node) { return !node.is_unfit_otherwise; };
+  const auto counts = [](const GpuStanding& node) { return !node.says_nothing; };
   const auto first = std::ranges::find_if(nodes, counts);
   if (first == nodes.end() || !first->failed_in || std::ranges::count_if(nodes, counts) < kLeastNodes) return {};
   const bool all = std::ranges::all_of(nodes, [&](const GpuStanding& node) {

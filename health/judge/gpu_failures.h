@@ -10,11 +10,11 @@ namespace elastic::health {
 
 // How far a node came by itself.
 struct GpuStanding {
-  bool is_unfit_otherwise = false;    // it has other faults, so its GPU test says nothing of the others'
+  bool says_nothing = false;          // of the others' tests: it has other faults, or no GPU was tested
   std::optional<int> failed_in = {};  // the first step that failed, by any number; none: there was none, or no test
 };
 
-// The step in which the GPU test failed on every node that has no other fault, on two at least; else none.
+// The step in which the GPU test failed on every node that has tested GPUs and has no other fault, on two at least; else none.
 std::optional<int> step_that_failed_everywhere(const std::vector<GpuStanding>& nodes);
 
 // What came of NCCL between two nodes.

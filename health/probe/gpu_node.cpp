@@ -1,6 +1,8 @@
 #include "health/probe/gpu_node.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "health/gpu/distance.h"
@@ -144,7 +146,7 @@ GpuLook GpuNode::look() {
   GpuLook out;
   if (settings_.gpus == 0 || !start(out)) return out;
   // Before anything of ours has memory of a GPU.
-  const auto before = ask_facts(Deadline(settings_.first_facts_ms));
+  const auto before = first_facts();
   const bool can_test = open(out);
   if (can_test) {
     compute(out);
@@ -153,6 +155,24 @@ GpuLook GpuNode::look() {
   judge_facts(before, out);
   if (!can_test) probes_.reset();
   return out;
+}
+
+// What a process had of a GPU that has just ended may come back only after seconds.
+GpuReply<std::vector<GpuFacts>> GpuNode::first_facts() {
+  constexpr std::int64_t kComesBackMs = 5'000;
+  constexpr auto kBetween = std::chrono::milliseconds(250);
+  const Deadline deadline(settings_.first_facts_ms);
+  const Deadline patience(std::min(kComesBackMs, settings_.first_facts_ms));
+  auto facts = ask_facts(deadline);
+  while (facts && has_memory_of_nobody(*facts) && !patience.has_passed()) {
+    std::this_thread::sleep_for(kBetween);
+    facts = ask_facts(deadline);
+  }
+  // One that was ended for it has its GPU to open yet.
+  if (const auto restarted = probes_->restart(*image_, settings_.environment); !restarted) {
+    return std::unexpected(Refusal{.why = "a probe cannot be started again: " + restarted.error()});
+  }
+  return facts;
 }
 
 // Whether their probes run.

@@ -32,10 +32,10 @@ struct GpuSettings {
   // For what NVML knows before the work: without persistence mode the driver starts all GPUs for it, one after the other.
   std::int64_t first_facts_ms = 60'000;
   std::int64_t facts_ms = 10'000;         // and after it
-  std::int64_t compute_ms = 30'000;       // for products and copies
+  std::int64_t compute_ms = 60'000;       // for products and copies, and the libraries' way from a slow disk
   std::string root = {};                  // below which sysfs and the kernel log are looked for: "" but for tests
   std::int64_t began_us = 0;              // when the job began on this node, CLOCK_MONOTONIC_RAW
-  std::int64_t gather_ms = 30'000;        // for the all-gather of the node's own GPUs
+  std::int64_t gather_ms = 60'000;        // for the all-gather of the node's own GPUs
   std::int64_t gather_bytes = kGatherBytes;  // of each GPU
 };
 
@@ -92,6 +92,8 @@ class GpuNode {
   std::expected<void, GatherFailure> revive(const Deadline& deadline);
   bool start(GpuLook& out);
   bool open(GpuLook& out);
+  // What NVML knows before the work. After it all probes run.
+  GpuReply<std::vector<GpuFacts>> first_facts();
   // What NVML knows now, by the first probe that answers.
   GpuReply<std::vector<GpuFacts>> ask_facts(const Deadline& deadline);
   void judge_facts(const GpuReply<std::vector<GpuFacts>>& before, GpuLook& out);

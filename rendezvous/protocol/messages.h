@@ -53,6 +53,8 @@ struct WorkerFailure {
   FailureKind kind = FailureKind::kOther;
   std::string host = {};  // of the node; empty: the reader's own
 
+  // It says that no new start will do better (kDoNotRequeue). What was told to end says nothing by how it does.
+  bool is_final() const { return exit.is_final() && !stopped_by_us; }
   // "rank 5 (node 1, local rank 1, pid 4711) was killed by SIGKILL"
   std::string text() const;
   bool operator==(const WorkerFailure&) const = default;

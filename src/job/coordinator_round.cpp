@@ -274,12 +274,25 @@ void Coordinator::let_go(NodeId session, int signal, Effects& out) {
   out.push_back(Send{session, Dismiss{}});
 }
 
+namespace {
+
+// As many as are kept: the first, and one that ends the job for good.
+void keep_first(std::vector<WorkerFailure>& failures) {
+  if (failures.size() <= limits::kFailuresKept) return;
+  const auto end = failures.begin() + static_cast<std::ptrdiff_t>(limits::kFailuresKept);
+  const auto final_one = std::find_if(end, failures.end(), [](const WorkerFailure& failure) { return failure.is_final(); });
+  if (final_one != failures.end()) std::iter_swap(end - 1, final_one);
+  failures.resize(limits::kFailuresKept);
+}
+
+}  // namespace
+
 // What the round has ended of is known now: each of its nodes has answered, or is lost.
 void Coordinator::conclude_round(Effects& out) {
   Stopping ended = std::move(stopping_);
   stopping_ = {};
   order_by_cause(ended.failures);
-  if (ended.failures.size() > limits::kFailuresKept) ended.failures.resize(limits::kFailuresKept);
+  keep_first(ended.failures);
   count_failures(ended);
   if (ended.job_ends) {
     return end({.outcome = ended.outcome,
@@ -315,7 +328,7 @@ void Coordinator::conclude_round(Effects& out) {
     again_because_ = ended.failures.empty() ? "a worker failed" : ended.failures.front().text();
     again_cause_ = status::Cause::kWorkerFailure;
     statistics_.work_lost(again_cause_, now_ms_);
-    if (std::ranges::any_of(ended.failures, [](const WorkerFailure& failure) { return failure.exit.is_final(); })) {
+    if (std::ranges::any_of(ended.failures, &WorkerFailure::is_final)) {
       return end({.outcome = Verdict::Outcome::kFailed,
                   .reason = format("a worker has ended with {}: the job is not to be started again", kDoNotRequeue),
                   .failures = std::move(ended.failures)},

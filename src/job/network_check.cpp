@@ -133,13 +133,14 @@ struct NetworkCheck::Known {
   void judge_gpu_tests() {
     std::vector<GpuStanding> standings;
     for (std::size_t node = 0; node < selves.size(); ++node) {
-      GpuStanding& standing = standings.emplace_back(GpuStanding{.is_unfit_otherwise = !figures[node].is_fit_by_itself});
+      GpuStanding& standing = standings.emplace_back(GpuStanding{.says_nothing = !figures[node].is_fit_by_itself ||
+                                                                               (!selves[node].gpu_failure && !selves[node].gpu_figures)});
       if (selves[node].gpu_failure) standing.failed_in = static_cast<int>(selves[node].gpu_failure->step);
     }
     const bool is_everywhere = step_that_failed_everywhere(standings).has_value();
     std::set<int> excused;
     for (std::size_t node = 0; node < selves.size(); ++node) {
-      if (!selves[node].gpu_failure || standings[node].is_unfit_otherwise) continue;
+      if (!selves[node].gpu_failure || standings[node].says_nothing) continue;
       const std::string& why = selves[node].gpu_failure->why;
       if (is_everywhere) excused.insert(static_cast<int>(node));
       else make_unfit(node, selves.size() == 1 ? format("{}; {}", why, kWithoutGpus) : why);

@@ -19,8 +19,11 @@ void Partings::part(std::unique_ptr<Stream> stream) {
   streams_.emplace(id, Parting{std::move(stream), loop_.now_ms() + kPatienceMs});
 }
 
+// Who says no more may still listen.
 void Partings::gone(std::uint64_t id) {
-  streams_.erase(id);
+  const auto found = streams_.find(id);
+  if (found == streams_.end() || found->second.stream->unsent_bytes() > 0) return;
+  streams_.erase(found);
   if (!streams_.empty()) return;
   timer_.stop();
   if (on_empty_) on_empty_();

@@ -126,7 +126,8 @@ Stream::~Stream() { state_->close(); }
 void Stream::start(Handlers handlers) {
   state_->handlers = std::move(handlers);
   const int error = uv_read_start(reinterpret_cast<uv_stream_t*>(&state_->handle), State::allocate, State::on_read);
-  ELASTIC_CHECK(error == 0 || error == UV_EALREADY);
+  // One that has broken says nothing more.
+  ELASTIC_CHECK(error == 0 || error == UV_EALREADY || error == UV_ENOTCONN);
 }
 
 void Stream::write(std::string&& bytes) {

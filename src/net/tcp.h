@@ -29,7 +29,8 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // Begins to read. Nothing is called before. Again: others are called from now on.
+  // Begins to read. Nothing is called before. Again: others are called from now on. Of a connection that has broken
+  // before, nothing is called.
   void start(Handlers handlers);
   // Sends at once what the kernel takes and keeps the rest until it takes more. If all was sent at
   // once, `bytes` keeps its memory: clear() makes it ready for the next. SIGPIPE must be ignored.

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <initializer_list>
 #include <utility>
 
 #include "src/base/text.h"
@@ -71,8 +72,8 @@ UniqueFd call_at(const CompanyPlace& place, int index) {
   return connection;
 }
 
-void ignore_what_ends() {
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) ::signal(signal, SIG_IGN);
+void ignore(std::initializer_list<int> signals) {
+  for (const int signal : signals) ::signal(signal, SIG_IGN);
 }
 
 }  // namespace
@@ -106,6 +107,7 @@ void CompanyHost::tell(int status) const {
 }
 
 Result<int> wait_for_company(const CompanyPlace& place, const std::function<void()>& on_met) {
+  ignore({SIGUSR1, SIGUSR2});  // for workers, of which there are none here
   const auto door = listen_as(place, place.index);
   if (!door) return std::unexpected(door.error());
   const std::int64_t until_ms = monotonic_ms() + kCompanyPatienceMs;
@@ -120,7 +122,7 @@ Result<int> wait_for_company(const CompanyPlace& place, const std::function<void
     const UniqueFd call(accept4(door->get(), nullptr, nullptr, SOCK_CLOEXEC));
     connection = call_at(place, 0);
   }
-  ignore_what_ends();
+  ignore({SIGTERM, SIGINT, SIGHUP, SIGQUIT});
   on_met();
   int status = 0;
   const ssize_t count = recv(connection.get(), &status, sizeof status, MSG_WAITALL);

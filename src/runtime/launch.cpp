@@ -151,8 +151,7 @@ std::vector<std::string> complete_report(report::JobReport& report, std::vector<
 
 int exit_status(const protocol::Verdict& verdict, bool propagate_exit_code) {
   if (verdict.outcome == protocol::Verdict::Outcome::kSucceeded) return 0;
-  const auto is_final = [](const protocol::WorkerFailure& failure) { return failure.exit.is_final(); };
-  if (std::ranges::any_of(verdict.failures, is_final)) return kDoNotRequeue;
+  if (std::ranges::any_of(verdict.failures, &protocol::WorkerFailure::is_final)) return kDoNotRequeue;
   return propagate_exit_code ? exit_code_of(verdict) : kExitFailed;
 }
 

@@ -139,7 +139,6 @@ std::optional<ProbeTask> read_probe_arguments(const std::vector<std::string>& ar
 
 health::ProbeSettings probe_settings(const agent::Environment& environment, const ProbeTask& task) {
   constexpr std::int64_t kExternalMs = 180'000;  // as DLRover's own
-  constexpr std::int64_t kGpuBusyMs = 5'000;     // a communicator, and an all-gather over it
   health::ProbeSettings settings;
   if (!task.external.empty()) {
     settings.external = {.command = task.external,
@@ -167,7 +166,9 @@ health::ProbeSettings probe_settings(const agent::Environment& environment, cons
       *step_ms = limit_ms.value_or(*step_ms);
     }
     settings.gpu.facts_ms = std::min(settings.gpu.facts_ms, limit_ms.value_or(settings.gpu.facts_ms));
-    settings.busy_ms += kGpuBusyMs;
+    settings.busy_ms += settings.gpu.gather_ms;
+    // The address of another job's communicator would be taken for that of each of ours.
+    std::erase_if(settings.gpu.environment, [](const std::string& entry) { return entry.starts_with("NCCL_COMM_ID="); });
   }
   const auto rank = number_in(environment, kProbeVariables[1]);
   settings.mock_error = rank && *rank >= 0 && *rank < task.local_world_size;

@@ -33,6 +33,12 @@ StatusHost::StatusHost(net::Loop& loop, std::string token)
       server_(loop, [this](const net::http::Request& request) { return answer(request); }) {}
 
 void StatusHost::checked(const std::string& job, const health::HealthReport& report) {
+  if (coordinator_) {
+    const auto jobs = coordinator_().jobs;
+    std::erase_if(checks_, [&](const auto& entry) {
+      return entry.first != job && std::ranges::none_of(jobs, [&](const status::Job& one) { return one.id == entry.first; });
+    });
+  }
   if (!checks_.contains(job) && checks_.size() >= limits::kJobsServed) checks_.erase(checks_.begin());
   Checks& checks = checks_[job];
   ++checks.count;

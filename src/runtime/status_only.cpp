@@ -175,7 +175,11 @@ class Watcher {
 
   int run() {
     const process::SignalSource signals(loop_, {SIGTERM, SIGINT, SIGHUP, SIGQUIT},
-                                        [this](const process::ReceivedSignal&) { loop_.stop(); });
+                                        [this](const process::ReceivedSignal& signal) {
+                                          // To end a watch is no failure, to have seen nothing is one.
+                                          if (!was_there_) exit_status_ = 128 + signal.number;
+                                          loop_.stop();
+                                        });
     ask();
     loop_.run();
     question_.reset();

@@ -215,8 +215,8 @@ def test_without_a_device_it_is_unavailable(probe, tmp_path, nobody):
 
 def test_a_device_is_counted_among_the_visible(probe):
     device = probe(env={"CUDA_VISIBLE_DEVICES": "5,2"})
-    assert device.open(device=2) == {"failed": "there is no device 2: the CUDA driver shows 2"}
-    assert device.open(device=-1) == {"failed": "there is no device -1: the CUDA driver shows 2"}
+    assert device.open(device=2) == {"unavailable": "there is no device 2: the CUDA driver shows 2"}
+    assert device.open(device=-1) == {"unavailable": "there is no device -1: the CUDA driver shows 2"}
     assert device.open(device=1)["uuid"].endswith("02")
     assert device.open(device=1) == {"failed": "a device is open already"}
 
@@ -397,9 +397,9 @@ def test_a_slow_rank_slows_all(pair):
         assert reply["latency_us"] == pytest.approx(160, rel=1e-3)
 
 
-# 1 that warms up, 1 by which the ranks agree on how many more (in 200 ms), 3 to agree, 1 at least of the small size.
-@pytest.mark.parametrize("faults, gathers", [(None, 1 + 20 + 3 + 20), ("slow_gather=1e6@r1", 1 + 1 + 3 + 1),
-                                             ("slow_gather=900@r1", 1 + 10 + 3 + 11)], ids=["fast", "slow", "between"])
+# 1 that warms up, 1 by which the ranks agree on how many more (in 200 ms), 4 to agree and to wait for each other, 1 at least of the small size.
+@pytest.mark.parametrize("faults, gathers", [(None, 1 + 20 + 4 + 20), ("slow_gather=1e6@r1", 1 + 1 + 4 + 1),
+                                             ("slow_gather=900@r1", 1 + 10 + 4 + 11)], ids=["fast", "slow", "between"])
 def test_a_slow_gather_is_repeated_less_often_and_as_often_by_all(pair, faults, gathers):
     first, second, id = pair(faults=faults, env={"NCCL_DEBUG": "INFO"})
     assert all(reply["ok"] for reply in gather_both(first, second, id))
@@ -478,7 +478,7 @@ def test_bytes_that_arrive_wrong_are_found(pair):
 
 def test_what_an_earlier_gather_has_left_in_memory_is_not_taken_for_gathered(opened):
     """NCCL writes the beginning alone, and the device hands out the same memory again, with all that was right in it."""
-    device = opened(faults=f"short_from_gather={1 + 20 + 3 + 20 + 1}")
+    device = opened(faults=f"short_from_gather={1 + 20 + 4 + 20 + 1}")
     replies = [device.ask(gpu_probe.gather(0, 1, device.ask({"do": "id"})["id"], size=4096)) for _ in range(2)]
     assert replies[0].get("ok"), replies
     assert replies[1] == {"failed": "the all-gather is wrong: byte 1024 of rank 0 is not what rank 0 has sent", "defect": True}

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import socket
+import struct
 
 import pytest
 
@@ -196,6 +197,29 @@ def test_a_coordinator_alone_is_ready_and_says_that_nobody_is_there(alone, elast
     assert get(alone, "/readyz")[:2] == (200, "the coordinator listens\n")
     assert status(alone)["node"] is None and status(alone)["coordinator"]["jobs"] == []
     assert "no job is served here now" in elastic_run("--status", f"127.0.0.1:{alone}").stdout
+
+
+def test_a_connection_that_breaks_while_answers_wait_is_gone_and_nothing_else(alone):
+    """Who asks much at once, reads nothing and resets, at whatever moment."""
+    asked = b"GET /metrics HTTP/1.1\r\n\r\n" * 600 + b"GET /metrics HTTP/1.1\r\nConnection: close\r\n\r\n"
+    for step in range(40):
+        with socket.socket() as rude:
+            rude.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            rude.connect(("127.0.0.1", alone))
+            rude.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            rude.sendall(asked)
+            rude.recv(1 + 200 * step)  # so far they have got
+    assert get(alone, "/healthz")[0] == 200
+
+
+def test_who_says_no_more_still_hears_the_answers(alone):
+    with socket.create_connection(("127.0.0.1", alone), timeout=20) as peer_:
+        peer_.sendall(b"GET /metrics HTTP/1.1\r\n\r\n" * 300)
+        peer_.shutdown(socket.SHUT_WR)
+        heard = b""
+        while piece := peer_.recv(1 << 16):
+            heard += piece
+    assert heard.count(b"HTTP/1.1 200 ") == 300
 
 
 def test_a_silent_connection_is_closed(alone):

@@ -18,7 +18,7 @@ static bool open_device(Probe* probe, int64_t ordinal, CudaDevice* device, Reply
   }
   if (!cuda_did(probe, result, "cuInit", reply)) return false;
   if (ordinal < 0 || ordinal >= count) {
-    reply_failed(reply, "there is no device %lld: the CUDA driver shows %d", (long long)ordinal, count);
+    reply_unavailable(reply, "there is no device %lld: the CUDA driver shows %d", (long long)ordinal, count);
     return false;
   }
   return cuda_did(probe, probe->cuda.cuDeviceGet(device, (int)ordinal), "cuDeviceGet", reply) &&

@@ -119,7 +119,7 @@ static void tell_holder(Question* question, const NvmlProcess* process) {
 
 static void tell_memory(Question* question) {
   const NvmlApi* nvml = &question->probe->nvml;
-  NvmlProcess processes[kMaxProcesses];
+  NvmlProcess processes[2 * kMaxProcesses];  // drivers 535.43 to 535.86 write larger ones
   unsigned count = kMaxProcesses;
   uint64_t used, total;
   if (read_memory(question, &used, &total)) {
