@@ -95,6 +95,7 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
       reporter_(settings),
       timer_(loop),
       signals_timer_(loop),
+      gpus_timer_(loop),
       guardian_(loop, std::move(guardian),
                 {.on_signal =
                      [this](int signal) {
@@ -112,7 +113,12 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                       output_.ended(local_rank);
                       happened(agent::WorkerExited{local_rank, status, wall_clock_ms()});
                     },
-                .on_helper_exit = [this](ExitStatus status) { check_.exited(status); },
+                .on_helper_exit =
+                    [this](ExitStatus status) {
+                      check_.exited(status);
+                      gpus_timer_.stop();
+                      if (const auto order = std::exchange(awaits_gpus_, {})) begin_round(*order);
+                    },
                 .on_all_gone = [this] { happened(agent::AllGone{}); }}) {
   if (settings.node.signals_are_shared) {
     own_signals_ = std::make_unique<process::SignalSource>(
@@ -310,6 +316,7 @@ void AgentRunner::carry_out(const agent::Effect& effect) {
                  [&](const agent::CheckNode& e) { check_.carry_out(e); },
                  [&](const agent::OpenStore& e) { open_store(e.admits); },
                  [&](const agent::CloseStore&) {
+                   awaits_gpus_.reset();
                    check_.stop();
                    guardian_.send({process::GuardianMessage::Kind::kRoundOver, 0});
                    if (last_word_) guardian_.set_last_word({}, 0, {});
@@ -318,21 +325,20 @@ void AgentRunner::carry_out(const agent::Effect& effect) {
                    store_.close();
                    output_.end_round();
                  },
-                 [&](const agent::StartWorkers& e) {
-                   check_.stop();
-                   shared_signals_.workers_began();
-                   last_word_ = {.round = e.round.round};
-                   renew_last_word();
-                   start_workers(e);
-                   reporter_.round_began(e.round);
-                 },
+                 [&](const agent::StartWorkers& e) { start_on_free_gpus(e); },
                  [&](const agent::OpenLogs& e) {
                    output_.open_round(e.round, e.restart_count);
                  },
                  [&](const agent::PrepareLogs&) { output_.prepare_round(); },
                  [&](const agent::GiveUpLogs&) { output_.give_up_logs(); },
-                 [&](const agent::SignalWorkers& e) { signal_workers(e); },
-                 [&](const agent::AwaitAllGone&) { workers_.expect_all_gone(); },
+                 [&](const agent::SignalWorkers& e) {
+                   awaits_gpus_.reset();
+                   signal_workers(e);
+                 },
+                 [&](const agent::AwaitAllGone&) {
+                   awaits_gpus_.reset();
+                   workers_.expect_all_gone();
+                 },
                  [&](const agent::NameSurvivors&) { name_survivors(); },
                  [&](const agent::AbandonWorkers&) { workers_.abandon(); },
                  [&](const agent::Paused&) {
@@ -399,6 +405,25 @@ void AgentRunner::open_store(const std::string& admits) {
   } else {
     happened(agent::StoreFailed{endpoint.error().text()});
   }
+}
+
+// What a process has of a GPU is free only when it has ended, and in exclusive mode nobody else gets the GPU before.
+void AgentRunner::start_on_free_gpus(const agent::StartWorkers& order) {
+  constexpr std::int64_t kGpusComeBackMs = 5'000;
+  if (settings_.gpus == 0 || !check_.leave()) {
+    check_.stop();
+    return begin_round(order);
+  }
+  awaits_gpus_ = order;
+  gpus_timer_.start(kGpusComeBackMs, [this] { workers_.kill_helper(); });
+}
+
+void AgentRunner::begin_round(const agent::StartWorkers& order) {
+  shared_signals_.workers_began();
+  last_word_ = {.round = order.round.round};
+  renew_last_word();
+  start_workers(order);
+  reporter_.round_began(order.round);
 }
 
 void AgentRunner::start_workers(const agent::StartWorkers& order) {

@@ -93,6 +93,9 @@ class AgentRunner {
   void plan_shared_signals();
   void name_survivors();
   void gather_details();
+  // Starts them when the GPUs that the check has tested are free again, or at once.
+  void start_on_free_gpus(const agent::StartWorkers& order);
+  void begin_round(const agent::StartWorkers& order);
   void start_workers(const agent::StartWorkers& order);
   Result<pid_t> start_worker(const agent::StartWorkers& order, int local_rank);
 
@@ -132,6 +135,8 @@ class AgentRunner {
   net::Timer timer_;
   agent::SharedSignals shared_signals_;
   net::Timer signals_timer_;
+  net::Timer gpus_timer_;
+  std::optional<agent::StartWorkers> awaits_gpus_;  // whose workers start when the check's probe has ended
   std::unique_ptr<process::SignalSource> own_signals_;  // none where signals are not shared
   process::GuardianLink guardian_;
   process::WorkerTree workers_;

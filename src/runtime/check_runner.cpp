@@ -137,12 +137,16 @@ void CheckRunner::answer(std::string result) {
 }
 
 void CheckRunner::stop() {
+  if (leave()) handlers_.kill();
+}
+
+bool CheckRunner::leave() {
   asked_.reset();
   deadline_.stop();
   watch_.reset();
-  if (!channel_) return;
+  if (!channel_) return false;
   channel_ = UniqueFd();
-  handlers_.kill();
+  return true;
 }
 
 }  // namespace elastic::runtime

@@ -34,6 +34,8 @@ class CheckRunner {
   void exited(ExitStatus status);
   // The check is over, or its round; what is under way is not answered any more.
   void stop();
+  // The same, but the probe is not killed: it gives its GPUs back, and ends. Whether there is one.
+  bool leave();
 
  private:
   ProbeTask probe_task() const;

@@ -288,6 +288,9 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
   StatusHost status_host(loop, settings.meeting.secret);
   if (const Status served = serve_status(status_host, settings.http_port); !served) {
     log::critical(served.error().text());
+    if (logs) files.post(logs->path(), [logs] { logs->remove_if_unused(); });
+    finish(files);
+    events.finish();
     return kExitUsage;
   }
   std::optional<AgentRunner> made;

@@ -318,11 +318,14 @@ def test_a_command_line_that_makes_no_sense_ends_with_status_2(elastic_run, argu
     assert result.returncode == 2 and word in result.stderr, result
 
 
-def test_a_port_that_is_taken_ends_it_before_a_worker_starts(elastic_run, script):
+def test_a_port_that_is_taken_ends_it_before_a_worker_starts(elastic_run, script, tmp_path):
+    (tmp_path / "temporary").mkdir()
     with socket.create_server(("", free_port()), family=socket.AF_INET6, dualstack_ipv6=True) as taken:
         port = taken.getsockname()[1]
-        result = elastic_run("--standalone", f"--http-port={port}", script("worker.py", WORKER), "0")
+        result = elastic_run("--standalone", f"--http-port={port}", script("worker.py", WORKER), "0",
+                             env={"TMPDIR": str(tmp_path / "temporary")})
     assert result.returncode == 2 and result.stdout == "", result
+    assert list((tmp_path / "temporary").iterdir()) == [], "what was made for the run is gone"
     assert f"port {port}" in result.stderr and f"process {os.getpid()}" in result.stderr
     assert "--http-port" in result.stderr
 
