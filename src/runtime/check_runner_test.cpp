@@ -48,7 +48,8 @@ struct Played {
                         probe = UniqueFd(dup(command.standard_output));
                         return 1;
                       },
-                      .kill = [] {}}};
+                      .kill = [this] { ++kills; }}};
+  int kills = 0;
 };
 
 const std::string kRing = text_of(RingOrder{.rank = 1, .place = 1, .members = 2, .previous = {}, .next = {}});
@@ -81,4 +82,21 @@ TEST_CASE("of a probe that dies each order is answered in its own form, and so a
     played.ask(3, kPairs);
     CHECK(played.answer == text_of(PairResults{.tests = {{.with = 0, .why_not = "its check process is not there"}}}));
   }
+}
+
+TEST_CASE("a probe that is left ends by itself, by the end of its channel, and one whose check is stopped is killed") {
+  Played left;
+  CHECK(left.runner.leave());
+  char bytes[4096];
+  ssize_t count = 0;
+  while ((count = recv(left.probe.get(), bytes, sizeof bytes, 0)) > 0) {  // what it was asked before
+  }
+  CHECK(count == 0);
+  CHECK(left.kills == 0);
+  CHECK(!left.runner.leave());
+  left.runner.stop();
+  CHECK(left.kills == 0);
+  Played stopped;
+  stopped.runner.stop();
+  CHECK(stopped.kills == 1);
 }

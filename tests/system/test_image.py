@@ -49,8 +49,8 @@ while step < 40:
             os.kill(os.getpid(), signal.SIGKILL)
 weights = [torch.zeros(1, 4) for _ in range(dist.get_world_size())]
 dist.all_gather(weights, model.module.weight.detach())
-print(f"rank {rank} round {count} learned {loss.item() < 0.05} together {torch.equal(*weights)} "
-      f"first process {open('/proc/1/comm').read().strip()}", flush=True)
+os.write(1, (f"rank {rank} round {count} learned {loss.item() < 0.05} together {torch.equal(*weights)} "
+             f"first process {open('/proc/1/comm').read().strip()}" + chr(10)).encode())  # in one piece
 dist.barrier()
 """ + LEAVE
 

@@ -1,5 +1,6 @@
 """elastic-run as the entrypoint of pods: their environments, replayed from pods/*.env."""
 
+import contextlib
 import ctypes
 import json
 import os
@@ -65,7 +66,8 @@ class Pods:
         inside = subprocess.run(["ip", "netns", "pids", self.hosts[index].namespace],
                                 check=True, capture_output=True, text=True).stdout
         for pid in inside.split():
-            os.kill(int(pid), signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # another's end was its end
+                os.kill(int(pid), signal.SIGKILL)
 
 
 def told(result):
