@@ -41,7 +41,8 @@ TEST_CASE("the page says who is in the job, its rounds, restarts, standby and fa
 
 TEST_CASE("lines are as long as the terminal is wide") {
   for (const std::size_t columns : {std::size_t{40}, std::size_t{80}, std::size_t{120}}) {
-    for (const std::string_view line : lines_of(status_page(document(), "", columns))) {
+    const std::string page = status_page(document(), "", columns);
+    for (const std::string_view line : lines_of(page)) {
       CAPTURE(std::string(line));
       CHECK(character_count(line) <= columns);
     }
