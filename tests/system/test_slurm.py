@@ -265,6 +265,7 @@ def test_slurmd_that_is_killed_and_comes_back_changes_nothing(slurm, worker):
     assert len(environments(job.text)) == 2
 
 
+@pytest.mark.time_limit(300)
 def test_a_requeued_job_does_not_meet_its_own_ghost(slurm, worker, script):
     """A node that Slurm has lost lives on, and comes back to the others when the job runs elsewhere under its number."""
     # There is room for a third node, and time for Slurm to start the job again. What the ghost says would else be lost with
