@@ -12,6 +12,8 @@
 namespace elastic::cli::detect {
 namespace {
 
+constexpr const char* kRunId = "TORCHELASTIC_RUN_ID";
+
 // Of the flags that say where and how nodes meet.
 bool is_for_meeting(FlagId id) {
   return id == FlagId::kRdzvBackend || id == FlagId::kRdzvEndpoint || id == FlagId::kNodeRank;
@@ -20,6 +22,15 @@ bool is_for_meeting(FlagId id) {
 bool is_one_node(const ParsedFlags& flags) {
   const auto nodes = check_nnodes(flags.text(FlagId::kNnodes), "");
   return nodes && nodes->max == 1;
+}
+
+// A worker of another launcher has all variables of its node, and is no node of that job. Of steps of Slurm that
+// elastic-run has launched the ids are known: a job that is submitted from within a worker has that one's by inheritance.
+bool is_worker(const EnvironmentLookup& environment, const Result<Detected>& found) {
+  const auto id = environment(kRunId);
+  if (!id) return false;
+  if (!found || !id->starts_with(kSlurmRunId)) return true;
+  return std::ranges::any_of(found->defaults, [&](const Default& one) { return one.flag == FlagId::kRdzvId && one.value == *id; });
 }
 
 // Who signals every process of the node, with the signals that are the user's own, must not end elastic-run by it.
@@ -56,10 +67,16 @@ bool has_own_meeting(const ParsedFlags& flags) {
 
 Result<Detected> detect(ParsedFlags& flags, const EnvironmentLookup& environment, const FileLookup& file) {
   if (environment(kSwitchVariable) == "off") return Detected{};
-  // A worker of another launcher has all that its node knows, and is no node of that job.
-  if (environment("TORCHELASTIC_RUN_ID")) return Detected{};
   Result<Detected> found = detect_slurm(environment);
   if (found && found->system.empty()) found = detect_kubernetes(flags, environment, file);
+  if (is_worker(environment, found)) {
+    Detected nothing;
+    if (!found || !found->defaults.empty()) {
+      nothing.notes.push_back(format("{}={}: this is a worker of another launcher, so nothing is taken from what its node "
+                                     "knows; unset it if it is not", kRunId, printable(*environment(kRunId))));
+    }
+    return nothing;
+  }
   if (found && found->signals_the_node) keep_alive_under_signals(flags, found->system);
   if (has_own_meeting(flags)) {
     if (!found) return Detected{};

@@ -54,7 +54,7 @@ bool has_own_meeting(const ParsedFlags& flags);
 // The text of a file of this host; empty where it cannot be read.
 using FileLookup = std::function<std::string(const std::string& path)>;
 
-// In a worker of another launcher (TORCHELASTIC_RUN_ID) nothing is looked for. Else:
+// In a worker of another launcher (TORCHELASTIC_RUN_ID) nothing is taken, and a note says so. Else:
 // Looks for each known system, the first that is there counts, and gives its defaults to the flags that nobody has
 // given. Flags that are given win, each by itself: --nnodes=2:3 changes the number of nodes only. Fails where the
 // system is there, but not in a form in which a job can be launched, unless the user has a rendezvous of his own.

@@ -62,7 +62,13 @@ TEST_CASE("what is detected stands between variables and defaults, and --dry-run
 }
 
 TEST_CASE("a worker of another launcher, which has all that its node knows, is no node of that job") {
-  CHECK(taken({}, {{"TORCHELASTIC_RUN_ID", "slurm-77.0"}}) == "");
+  const std::string own = parse_and_look({}).flags.text(FlagId::kRdzvId);
+  for (const std::string& id : {own, std::string("none")}) {
+    CHECK(taken({}, {{"TORCHELASTIC_RUN_ID", id}}) == "");
+    CHECK(parse_and_look({}, {{"TORCHELASTIC_RUN_ID", id}}).found->notes.size() == 1);
+  }
+  // Submitted by a worker of another step.
+  CHECK(taken({}, {{"TORCHELASTIC_RUN_ID", "slurm-1.0"}}) == kAll);
 }
 
 TEST_CASE("a flag that is given wins by itself, on the command line and by its variable") {

@@ -115,7 +115,7 @@ Result<Step> SlurmReader::read_step() const {
 // "slurm-1234.0", "slurm-1234.0-1230_4" in an array, "slurm-1234.0-restart2" after two requeues: what is left of the
 // job's earlier life has another name.
 std::string SlurmReader::name_of(const Step& step) const {
-  std::string name = format("slurm-{}.{}", step.job, step.step);
+  std::string name = format("{}{}.{}", kSlurmRunId, step.job, step.step);
   const auto array = variable("SLURM_ARRAY_JOB_ID");
   const auto task = variable("SLURM_ARRAY_TASK_ID");
   if (array && task) name += format("-{}_{}", printable(*array, 20), printable(*task, 20));

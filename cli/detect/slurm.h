@@ -2,10 +2,14 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "cli/detect/detect.h"
 
 namespace elastic::cli::detect {
+
+// What the ids of steps' jobs begin with.
+inline constexpr std::string_view kSlurmRunId = "slurm-";
 
 // Where coordinators of Slurm's steps listen: below the ports that kernels give to connections (from 32768 on), above
 // those that Slurm has for itself, and beside torchrun's 29400 and 29500.

@@ -104,7 +104,7 @@ inline constexpr std::size_t kClaimFileBytes = 2 * 1024 * 1024;
 
 // Status and metrics by HTTP: of a request its head (what is not a head is refused), its target; connections at once;
 // requests that one turn of the loop answers; bytes of what a client sends ahead, and of answers that it leaves unread;
-// milliseconds that a request may take to come, and a connection to be silent.
+// milliseconds that a request may take to come, and a connection to be silent; and that answers may take to be taken.
 inline constexpr std::size_t kHttpHeadBytes = 8 * 1024;
 inline constexpr std::size_t kHttpTargetBytes = 2 * 1024;
 inline constexpr std::size_t kHttpConnections = 256;
@@ -112,6 +112,7 @@ inline constexpr std::size_t kHttpRequestsPerTurn = 64;
 inline constexpr std::size_t kHttpAheadBytes = 128 * 1024;
 inline constexpr std::size_t kHttpUnreadBytes = 16 * 1024 * 1024;
 inline constexpr std::int64_t kHttpIdleMs = 10'000;
+inline constexpr std::int64_t kHttpTakesMs = 60'000;
 // Bytes of an answer that --status reads.
 inline constexpr std::size_t kHttpAnswerBytes = 64 * 1024 * 1024;
 // Nodes that /status names, failures and jobs that are over that it remembers.

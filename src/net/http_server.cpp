@@ -1,5 +1,7 @@
 #include "src/net/http_server.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "src/base/limits.h"
@@ -25,7 +27,7 @@ HttpServer::HttpServer(Loop& loop, Answer answer)
       left_(limits::kHttpRequestsPerTurn),
       turn_(loop),
       deadlines_(loop),
-      partings_(loop) {}
+      partings_(loop, limits::kHttpTakesMs) {}
 
 void HttpServer::adopt(std::unique_ptr<Stream> stream, std::span<const std::uint8_t> bytes) {
   if (connections_.size() >= limits::kHttpConnections) {
@@ -40,7 +42,7 @@ void HttpServer::adopt(std::unique_ptr<Stream> stream, std::span<const std::uint
   const Id id = ++last_;
   Connection& connection = connections_[id];
   connection.stream = std::move(stream);
-  connection.until_ms = loop_.now_ms() + limits::kHttpIdleMs;
+  wait_for_more(connection);
   if (connections_.size() == 1) deadlines_.start(kLookMs, [this] { close_late(); });
   connection.stream->start({.on_data = [this, id](std::span<const std::uint8_t> more) { read(id, more); },
                             .on_end = [this, id] { end(id); }});
@@ -68,7 +70,7 @@ bool HttpServer::serve(Id id, Connection& connection, http::Bytes& bytes) {
     if (step == Step::kNeedMore) return true;
     --left_;
     if (!std::exchange(turn_is_over_, true)) turn_.start(kTurnMs, [this] { begin_turn(); });
-    connection.until_ms = loop_.now_ms() + limits::kHttpIdleMs;
+    wait_for_more(connection);
     http::Response response;
     bool is_head = false;
     if (step == Step::kRefused) {
@@ -91,6 +93,19 @@ bool HttpServer::serve(Id id, Connection& connection, http::Bytes& bytes) {
     }
   }
   return true;
+}
+
+void HttpServer::wait_for_more(Connection& connection) {
+  connection.until_ms = loop_.now_ms() + limits::kHttpIdleMs;
+  connection.at_most_until_ms = loop_.now_ms() + limits::kHttpTakesMs;
+}
+
+bool HttpServer::is_late(Connection& connection) {
+  const std::size_t before = std::exchange(connection.untaken, connection.stream->untaken_bytes());
+  if (connection.untaken > 0 && connection.untaken < before) {
+    connection.until_ms = std::min(loop_.now_ms() + limits::kHttpIdleMs, connection.at_most_until_ms);
+  }
+  return connection.until_ms <= loop_.now_ms();
 }
 
 void HttpServer::write(Connection& connection, const http::Response& response, bool is_head) {
@@ -136,7 +151,9 @@ void HttpServer::begin_turn() {
 }
 
 void HttpServer::close_late() {
-  std::erase_if(connections_, [&](const auto& entry) { return entry.second.until_ms <= loop_.now_ms(); });
+  for (auto at = connections_.begin(); at != connections_.end();) {
+    at = is_late(at->second) ? connections_.erase(at) : std::next(at);
+  }
   if (!connections_.empty()) deadlines_.start(kLookMs, [this] { close_late(); });
 }
 

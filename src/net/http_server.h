@@ -41,7 +41,9 @@ class HttpServer {
     std::unique_ptr<Stream> stream;
     http::RequestReader reader;
     std::string ahead;            // what has come and is not read yet, since this turn's requests are answered
-    std::int64_t until_ms = 0;    // by then a whole request must have come
+    std::int64_t until_ms = 0;    // by then a whole request must have come, or the peer have got on with taking answers
+    std::int64_t at_most_until_ms = 0;  // whatever it takes until then
+    std::size_t untaken = 0;      // of its answers, when it was looked at last
     bool ended = false;           // by the peer
   };
   using Id = std::uint64_t;
@@ -49,6 +51,8 @@ class HttpServer {
   void read(Id id, std::span<const std::uint8_t> bytes);
   // Answers what has come, as far as this turn allows. False: the connection is gone.
   bool serve(Id id, Connection& connection, http::Bytes& bytes);
+  void wait_for_more(Connection& connection);
+  bool is_late(Connection& connection);
   void write(Connection& connection, const http::Response& response, bool is_head);
   void end(Id id);
   void part(Id id);

@@ -12,11 +12,19 @@ constexpr std::int64_t kPatienceMs = 1000;
 }  // namespace
 
 void Partings::part(std::unique_ptr<Stream> stream) {
-  const std::uint64_t id = next_id_++;
   stream->finish();
-  stream->start({.on_data = [](std::span<const std::uint8_t>) {}, .on_end = [this, id] { gone(id); }});
+  const std::size_t untaken = stream->untaken_bytes();
   if (streams_.empty()) timer_.start(kPatienceMs, [this] { close_late(); });
-  streams_.emplace(id, Parting{std::move(stream), loop_.now_ms() + kPatienceMs});
+  keep({std::move(stream), 0, loop_.now_ms() + most_ms_, untaken});
+}
+
+// From now on for another while.
+void Partings::keep(Parting parting) {
+  const std::uint64_t id = next_id_++;
+  parting.until_ms = loop_.now_ms() + kPatienceMs;
+  Stream& stream = *parting.stream;
+  streams_.emplace(id, std::move(parting));
+  stream.start({.on_data = [](std::span<const std::uint8_t>) {}, .on_end = [this, id] { gone(id); }});
 }
 
 // Who says no more may still listen.
@@ -30,7 +38,13 @@ void Partings::gone(std::uint64_t id) {
 }
 
 void Partings::close_late() {
-  while (!streams_.empty() && streams_.begin()->second.until_ms <= loop_.now_ms()) streams_.erase(streams_.begin());
+  while (!streams_.empty() && streams_.begin()->second.until_ms <= loop_.now_ms()) {
+    Parting late = std::move(streams_.begin()->second);
+    streams_.erase(streams_.begin());
+    const std::size_t before = std::exchange(late.untaken, late.stream->untaken_bytes());
+    const bool gets_on = late.untaken > 0 && late.untaken < before;
+    if (gets_on && loop_.now_ms() < late.at_most_until_ms) keep(std::move(late));
+  }
   if (!streams_.empty()) {
     const std::int64_t left_ms = streams_.begin()->second.until_ms - loop_.now_ms();
     return timer_.start(std::max<std::int64_t>(left_ms, 0), [this] { close_late(); });

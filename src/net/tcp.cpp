@@ -1,7 +1,9 @@
 #include "src/net/tcp.h"
 
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -169,6 +171,15 @@ void Stream::State::send_later(std::string&& bytes, std::size_t sent) {
 
 std::size_t Stream::unsent_bytes() const {
   return uv_stream_get_write_queue_size(reinterpret_cast<const uv_stream_t*>(&state_->handle));
+}
+
+std::size_t Stream::untaken_bytes() const {
+  uv_os_fd_t fd = -1;
+  int on_the_way = 0;
+  if (uv_fileno(reinterpret_cast<const uv_handle_t*>(&state_->handle), &fd) != 0 || ioctl(fd, SIOCOUTQ, &on_the_way) != 0) {
+    return unsent_bytes();
+  }
+  return unsent_bytes() + static_cast<std::size_t>(on_the_way);
 }
 
 std::size_t Stream::held_bytes() const { return state_->held_bytes; }

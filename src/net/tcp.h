@@ -37,6 +37,8 @@ class Stream {
   void write(std::string&& bytes);
   // Bytes given to write() that the kernel has not taken yet.
   std::size_t unsent_bytes() const;
+  // The same and what the peer's kernel has not acknowledged yet: falls as the peer reads.
+  std::size_t untaken_bytes() const;
   // Memory that they take: what is sent in part is kept whole, and each write() has its overhead.
   std::size_t held_bytes() const;
   // "127.0.0.1:40312", "[::1]:40312"; "unknown" if the peer is gone.

@@ -41,6 +41,7 @@ void StatusHost::checked(const std::string& job, const health::HealthReport& rep
   }
   if (!checks_.contains(job) && checks_.size() >= limits::kJobsServed) checks_.erase(checks_.begin());
   Checks& checks = checks_[job];
+  if (checks.count > 0 && report.round <= checks.last.round) checks = {};  // another job of that name
   ++checks.count;
   checks.last = job::check_figures(report);
 }
@@ -99,7 +100,7 @@ status::Snapshot StatusHost::snapshot() const {
   if (!out.coordinator) return out;
   for (status::Job& job : out.coordinator->jobs) {
     const auto found = checks_.find(job.id);
-    if (found == checks_.end()) continue;
+    if (found == checks_.end() || job.round.value_or(-1) < found->second.last.round) continue;
     job.checks = found->second.count;
     job.check = found->second.last;
   }

@@ -15,10 +15,11 @@ struct Label {
   std::string_view value;
 };
 
-// A label's value as the format has it: any UTF-8, with three characters escaped.
+// A label's value as the format has it: any UTF-8, with three characters escaped. What is none stands in other words, so
+// that two values remain two.
 std::string escaped(std::string_view value) {
   std::string out;
-  for (const char c : to_utf8(value)) {
+  for (const char c : to_utf8(value) == value ? std::string(value) : printable(value, value.size() * 4)) {
     switch (c) {
       case '\\': out += "\\\\"; break;
       case '"': out += "\\\""; break;

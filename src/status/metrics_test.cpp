@@ -69,6 +69,14 @@ TEST_CASE("samples are what the snapshot says, times in seconds") {
 
 TEST_CASE("whatever a job is called, its label is one text in quotes") {
   Snapshot snapshot = testing::full_snapshot();
-  snapshot.coordinator->jobs[0].id = "a\"b\\c\nd\xff";
-  CHECK(metrics_text(snapshot).contains("run_id=\"a\\\"b\\\\c\\nd\xEF\xBF\xBD\""));
+  snapshot.coordinator->jobs[0].id = "a\"b\\c\nd\xC3\xA9";
+  CHECK(metrics_text(snapshot).contains("run_id=\"a\\\"b\\\\c\\nd\xC3\xA9\""));
+}
+
+TEST_CASE("jobs whose names are no UTF-8 keep labels of their own") {
+  Snapshot snapshot = testing::full_snapshot();
+  snapshot.coordinator->jobs[0].id = "a\"\xff";
+  CHECK(metrics_text(snapshot).contains("run_id=\"a\\\"\\\\xff\""));
+  snapshot.coordinator->jobs[0].id = "a\"\xfe";
+  CHECK(metrics_text(snapshot).contains("run_id=\"a\\\"\\\\xfe\""));
 }

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import struct
+import time
 
 import pytest
 
@@ -220,6 +221,21 @@ def test_who_says_no_more_still_hears_the_answers(alone):
         while piece := peer_.recv(1 << 16):
             heard += piece
     assert heard.count(b"HTTP/1.1 200 ") == 300
+
+
+def test_who_reads_slowly_hears_all_answers(alone):
+    with socket.socket() as peer_:
+        peer_.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
+        peer_.settimeout(20)
+        peer_.connect(("127.0.0.1", alone))
+        peer_.sendall(b"GET /metrics HTTP/1.1\r\n\r\n" * 999 + b"GET /metrics HTTP/1.1\r\nConnection: close\r\n\r\n")
+        heard = bytearray()
+        slow_until = time.monotonic() + 3  # longer than a connection without more to say is kept
+        while piece := peer_.recv(1 << 14):
+            heard += piece
+            if time.monotonic() < slow_until:
+                time.sleep(0.05)
+    assert heard.count(b"HTTP/1.1 200 ") == 1000
 
 
 def test_a_silent_connection_is_closed(alone):

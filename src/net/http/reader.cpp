@@ -98,6 +98,7 @@ struct RequestReader::State {
   }
   int body_part(std::string_view) { return 0; }
   int ends() {
+    if (refused) return 1;  // what its head has said holds
     complete = true;
     request = {.is_head = parser.method == HTTP_HEAD,
                .path = path(),
