@@ -254,6 +254,7 @@ Status Planner::plan_workers() {
 
 Status Planner::plan_program() {
   plan_.settings.parent_error_file = variable("TORCHELASTIC_ERROR_FILE").value_or("");
+  plan_.settings.termination_log = variable("ELASTIC_RUN_TERMINATION_LOG").value_or("/dev/termination-log");
   if (flags_.on(FlagId::kCheckOnly)) {
     plan_.settings.title = long_spelling(flag_of(FlagId::kCheckOnly));
     return {};

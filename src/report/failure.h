@@ -77,6 +77,7 @@ struct JobReport {
   std::string run_id = {};
   std::string title = {};    // what torchrun's block calls the job: the script as typed
   std::string program = {};  // the executable and its arguments, as a shell reads them
+  std::string executable = {};  // the file that was executed, as it was found
   Outcome outcome = Outcome::kFailed;
   std::string reason = {};  // a sentence; empty if the workers' failures say it all
   int restarts_used = 0;
@@ -85,6 +86,8 @@ struct JobReport {
   std::string left_behind = {};    // processes that did not end even when killed
   std::string host = {};           // of the node that writes
   int node_rank = 0;
+  // The worker that failed first was on another node, which tells the whole. Not in failure.json.
+  bool first_failed_elsewhere = false;
   int utc_offset_s = 0;  // of the node's local time, east positive: times are shown in it
   std::vector<RoundReport> rounds = {};
   // Of the last round: first cause first, then in order of time.

@@ -278,6 +278,7 @@ std::string failure_json(const JobReport& report) {
   out.set("run_id", report.run_id);
   out.set("title", report.title);
   out.set("program", report.program);
+  out.set("executable", report.executable);
   out.set("outcome", outcome_name(report.outcome));
   out.set("reason", report.reason);
   out.set("restarts_used", report.restarts_used);
@@ -308,6 +309,7 @@ Result<JobReport> parse_failure_json(std::string_view text, std::string what) {
                    .run_id = text_member(*json, "run_id"),
                    .title = text_member(*json, "title"),
                    .program = text_member(*json, "program"),
+                   .executable = text_member(*json, "executable"),
                    .outcome = *outcome,
                    .reason = text_member(*json, "reason"),
                    .restarts_used = small_member(*json, "restarts_used"),

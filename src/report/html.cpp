@@ -9,7 +9,7 @@
 #include "src/base/screen_text.h"
 #include "src/base/text.h"
 #include "src/base/wall_time.h"
-#include "src/report/likely_cause.h"
+#include "src/report/culprit.h"
 #include "src/report/python_traceback.h"
 
 namespace elastic::report {
@@ -63,9 +63,11 @@ std::string first_cause(const JobReport& report) {
   out += format("<p><b>{} {}</b><br>at {}{}</p>\n", html_text(first->name()),
                 html_text(how(*first)), wall_time_ms(first->wall_ms, report.utc_offset_s),
                 first->host.empty() ? "" : " on " + html_text(first->host));
-  if (const auto cause = likely_cause(*first)) {
+  if (const auto culprit = likely_culprit(report)) {
+    const std::string whose = culprit->worker == first ? "" : culprit->worker->name() + ": ";
     out += format("<p>Likely cause: {}<br><span class=\"evidence\">{}: {}</span></p>\n",
-                  html_text(cause->sentence), html_text(cause->source), html_text(cause->evidence));
+                  html_text(whose + culprit->cause.sentence), html_text(culprit->cause.source),
+                  html_text(culprit->cause.evidence));
   }
   return out + "</div>\n";
 }

@@ -130,25 +130,6 @@ std::optional<Cause> from_kernel(const FailedWorker& worker) {
   return {};
 }
 
-std::optional<Cause> from_output(const FailedWorker& worker) {
-  const std::string plain = without_colours(worker.tail.bytes);
-  const std::string_view tail = plain;
-  const auto traceback = last_traceback(tail);
-  std::string said;
-  if (worker.error) said = worker.error->message + "\n" + worker.error->traceback;
-  // A signal ends a worker wherever it is; an exception that it died of comes last.
-  const bool by_exception = worker.exit.signal == 0 && (traceback || worker.error);
-  std::string_view end = tail;
-  if (by_exception && traceback) end.remove_prefix(traceback->begin);
-  if (by_exception && !traceback) end = {};
-  for (const CauseRule& rule : cause_rules()) {
-    if (auto cause = apply(rule, {said, "error.json"})) return cause;
-    const std::string_view where = rule.where == CauseRule::Where::kAnywhere ? tail : end;
-    if (auto cause = apply(rule, {where, "stderr"})) return cause;
-  }
-  return {};
-}
-
 // What the way it ended says, where nothing else says anything.
 std::optional<Cause> from_exit(const FailedWorker& worker) {
   const auto cause = [&](std::string_view rule, std::string_view sentence) {
@@ -193,10 +174,29 @@ std::optional<Cause> from_exit(const FailedWorker& worker) {
 
 }  // namespace
 
+std::optional<Cause> cause_in_output(const FailedWorker& worker) {
+  const std::string plain = without_colours(worker.tail.bytes);
+  const std::string_view tail = plain;
+  const auto traceback = last_traceback(tail);
+  std::string said;
+  if (worker.error) said = worker.error->message + "\n" + worker.error->traceback;
+  // A signal ends a worker wherever it is; an exception that it died of comes last.
+  const bool by_exception = worker.exit.signal == 0 && (traceback || worker.error);
+  std::string_view end = tail;
+  if (by_exception && traceback) end.remove_prefix(traceback->begin);
+  if (by_exception && !traceback) end = {};
+  for (const CauseRule& rule : cause_rules()) {
+    if (auto cause = apply(rule, {said, "error.json"})) return cause;
+    const std::string_view where = rule.where == CauseRule::Where::kAnywhere ? tail : end;
+    if (auto cause = apply(rule, {where, "stderr"})) return cause;
+  }
+  return {};
+}
+
 std::optional<Cause> likely_cause(const FailedWorker& worker) {
   if (worker.stopped_by_us) return {};
   if (auto cause = from_kernel(worker)) return cause;
-  if (auto cause = from_output(worker)) return cause;
+  if (auto cause = cause_in_output(worker)) return cause;
   const auto xid = worst_xid(worker.kernel_log);
   if (xid && xid->weight != XidWeight::kConsequence) return of_xid(*xid);
   return from_exit(worker);

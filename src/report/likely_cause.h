@@ -29,4 +29,7 @@ struct Cause {
 // that.
 std::optional<Cause> likely_cause(const FailedWorker& worker);
 
+// The same of its error.json and stderr alone, and also of a worker that was only stopped.
+std::optional<Cause> cause_in_output(const FailedWorker& worker);
+
 }  // namespace elastic::report

@@ -6,8 +6,9 @@
 #include "src/base/screen_text.h"
 #include "src/base/text.h"
 #include "src/base/wall_time.h"
-#include "src/report/likely_cause.h"
+#include "src/report/culprit.h"
 #include "src/report/python_traceback.h"
+#include "src/report/short_report.h"
 #include "src/report/torchrun_block.h"
 
 namespace elastic::report {
@@ -18,48 +19,8 @@ constexpr std::size_t kRanksBytes = 800;
 constexpr std::size_t kColumns = 98;
 constexpr std::string_view kIndent = "    ";
 
-std::string headline(const JobReport& report) {
-  if (report.outcome == JobReport::Outcome::kStopped) {
-    if (report.left_behind.empty()) {
-      return format("elastic-run: {}; all workers have ended\n", report.reason);
-    }
-    return format("elastic-run: {}; killed and left behind: {}\n", report.reason,
-                  report.left_behind);
-  }
-  if (!report.reason.empty()) return format("elastic-run: error: {}\n", report.reason);
-  if (report.max_restarts == 0) return "elastic-run: error: the job failed; --max-restarts is 0\n";
-  return format("elastic-run: error: the job failed; {} of {} restarts were used\n",
-                report.restarts_used, report.max_restarts);
-}
-
 std::string counted(std::uint64_t count, std::string_view noun) {
   return format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
-std::string how(const FailedWorker& worker) {
-  if (worker.oom_evidence.empty()) return worker.exit.text();
-  return worker.exit.text() +
-         (worker.exit.signal != 0 ? ", for memory" : "; a process of it was killed for memory");
-}
-
-std::string first_failure(const FailedWorker& worker, int utc_offset_s) {
-  std::string out = format("  first failure: {} {}\n", worker.name(), how(worker));
-  out += format("{}at {} ({})", kIndent, wall_time_ms(worker.wall_ms, utc_offset_s),
-                utc_offset_text(utc_offset_s));
-  if (!worker.host.empty()) out += format(" on {}", printable(worker.host));
-  out += '\n';
-  if (!worker.core_file.empty()) {
-    out += format("{}core: {}\n", kIndent, printable(worker.core_file, kPathBytes));
-  }
-  return out;
-}
-
-std::string cause_lines(const FailedWorker& worker) {
-  const auto cause = likely_cause(worker);
-  if (!cause) return {};
-  return format("  {}\n{}{}: {}\n",
-                wrap("likely cause: " + cause->sentence, kColumns, kIndent.size()), kIndent,
-                cause->source, cause->evidence);
 }
 
 std::string indented(const LastLines& last) {
@@ -133,7 +94,7 @@ std::string earlier_rounds(const JobReport& report) {
     for (const FailedWorker& worker : round.failures) {
       if (worker.stopped_by_us) continue;
       lines.push_back(
-          format("  before, in round {}: {} {}\n", round.round, worker.name(), how(worker)));
+          format("  before, in round {}: {} {}\n", round.round, worker.name(), how_it_ended(worker)));
       break;
     }
   }
@@ -154,7 +115,7 @@ std::string consequences(const JobReport& report, const FailedWorker& first) {
     if (worker.stopped_by_us) {
       stopped.push_back(worker.rank);
     } else if (shown < kSummaryOtherFailures) {
-      out += format("  also failed:   {} {}, {} later\n", worker.name(), how(worker),
+      out += format("  also failed:   {} {}, {} later\n", worker.name(), how_it_ended(worker),
                     span_text(worker.wall_ms - first.wall_ms));
       ++shown;
     } else {
@@ -177,46 +138,42 @@ std::string consequences(const JobReport& report, const FailedWorker& first) {
   return out;
 }
 
-std::string places(const JobReport& report, const FailedWorker& first) {
-  std::string out;
+std::string error_file_lines(const JobReport& report, const FailedWorker& first) {
   if (first.error_file.empty()) {
-    out +=
-        "  error file: none was written (torch's @record on the script's main function writes "
-        "one)\n";
-  } else {
-    const bool elsewhere = !first.host.empty() && !report.host.empty() && first.host != report.host;
-    out += format("  error file{}: {}\n", elsewhere ? " on " + printable(first.host) : "",
-                  printable(first.error_file, kPathBytes));
-    if (!first.error_file_problem.empty()) {
-      out += format("{}it is of no use: {}\n", kIndent,
-                    printable(first.error_file_problem, kPathBytes));
-    }
+    return "  error file: none was written (torch's @record on the script's main function writes one)\n";
   }
-  if (!report.log_directory.empty()) {
-    out += format("  log directory: {}\n", printable(report.log_directory, kPathBytes));
+  const bool elsewhere = !first.host.empty() && !report.host.empty() && first.host != report.host;
+  std::string out = format("  error file{}: {}\n", elsewhere ? " on " + printable(first.host) : "",
+                           printable(first.error_file, kPathBytes));
+  if (!first.error_file_problem.empty()) {
+    out += format("{}it is of no use: {}\n", kIndent, printable(first.error_file_problem, kPathBytes));
   }
   return out;
+}
+
+// What is left of a worker: its core, its traceback or its last lines, its error file.
+std::string remains(const JobReport& report, const FailedWorker& worker, std::string_view role) {
+  std::string out = format("elastic-run: {}, {}:\n", role, worker.name());
+  if (!worker.core_file.empty()) out += format("  core: {}\n", printable(worker.core_file, kPathBytes));
+  return out + last_words(worker) + error_file_lines(report, worker);
 }
 
 }  // namespace
 
 std::string failure_summary(const JobReport& report) {
-  if (report.outcome == JobReport::Outcome::kSucceeded) return {};
-  std::string out = headline(report);
-  if (report.outcome == JobReport::Outcome::kStopped) return out;
+  const std::string last = short_report(report);
   const FailedWorker* first = report.first_failure();
-  if (first == nullptr) return out + consequences(report, FailedWorker{});
-  out += first_failure(*first, report.utc_offset_s);
-  out += cause_lines(*first);
-  out += last_words(*first);
+  if (report.outcome != JobReport::Outcome::kFailed || report.first_failed_elsewhere) return last;
+  if (first == nullptr) return consequences(report, FailedWorker{}) + last;
+  std::string out = torchrun_block(report) + "\n" + remains(report, *first, "the first failure");
+  const auto culprit = likely_culprit(report);
+  if (culprit && culprit->worker != first) out += remains(report, *culprit->worker, "the likely cause");
   out += consequences(report, *first);
   out += earlier_rounds(report);
   if (!report.left_behind.empty()) {
-    out += "  " + wrap("killed and left behind: " + report.left_behind, kColumns, kIndent.size()) +
-           "\n";
+    out += "  " + wrap("killed and left behind: " + report.left_behind, kColumns, kIndent.size()) + "\n";
   }
-  out += places(report, *first);
-  return out + "\n" + torchrun_block(report);
+  return out + "\n" + last;
 }
 
 }  // namespace elastic::report

@@ -14,11 +14,11 @@ inline constexpr std::size_t kSummaryLineBytes = 2000;     // of one line of eit
 inline constexpr std::size_t kSummaryOtherFailures = 16;   // lines about other failures
 inline constexpr std::size_t kSummaryEarlierRounds = 5;    // lines about earlier rounds
 
-// What the user is told on stderr when a job has ended otherwise than well: what failed first and
-// how, the likely cause with what says so, the traceback or the last lines of stderr, the other
-// failures as consequences, where the logs are; and as the very last thing torchrun_block(). Whole
-// lines, fit for a terminal. One line for a job that was stopped; a job that failed without a
-// failure of a worker has no block; empty for success.
+// What the user is told on stderr when a job has ended otherwise than well, of which the end is on the screen:
+// torchrun_block(); what is left of the first failure (its traceback or its last lines of stderr), and of who most likely
+// caused it; the other failures as consequences; and as the very last thing short_report(). Whole lines, fit for a
+// terminal. Of a job that was stopped, or where the first failure was on another node, short_report() alone; a job that
+// failed without a failure of a worker has no block; empty for success.
 std::string failure_summary(const JobReport& report);
 
 }  // namespace elastic::report

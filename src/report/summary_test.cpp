@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "src/base/text.h"
+#include "src/report/short_report.h"
 #include "src/report/torchrun_block.h"
 
 using namespace elastic;
@@ -30,19 +31,20 @@ FailedWorker stopped(int rank) {
   return out;
 }
 
-// What stands before torchrun's block.
-std::string above_block(const JobReport& report) {
+// What stands between torchrun's block and the short report.
+std::string details(const JobReport& report) {
   const std::string summary = failure_summary(report);
-  const std::string block = torchrun_block(report);
-  REQUIRE(summary.ends_with("\n\n" + block));
-  return summary.substr(0, summary.size() - block.size() - 1);
+  const std::string block = torchrun_block(report) + "\n";
+  const std::string last = "\n" + short_report(report);
+  REQUIRE(summary.starts_with(block));
+  REQUIRE(summary.ends_with(last));
+  return summary.substr(block.size(), summary.size() - block.size() - last.size());
 }
 
 }  // namespace
 
 TEST_CASE(
-    "the summary says what failed first and how, why, what followed, where to read on, and then "
-    "has torchrun's block") {
+    "the summary has torchrun's block, what is left of the first failure, what followed, and at the end the short report") {
   FailedWorker first = worker(2, {.signal = 9});
   first.oom_evidence = "memory.events of /job: oom_kill 0 -> 1";
   first.core_file = "none: core_pattern is empty";
@@ -53,23 +55,15 @@ TEST_CASE(
       .max_restarts = 3,
       .log_directory = "/logs/none_x",
       .failures = {first, worker(0, {.code = 1}, 412), stopped(1), stopped(3), stopped(4)}};
-  CHECK(
-      above_block(report) ==
-      "elastic-run: error: the job failed; 3 of 3 restarts were used\n"
-      "  first failure: rank 2 (local rank 2, pid 4702) was killed by SIGKILL, for memory\n"
-      "    at 2026-11-21 16:46:43.500 (UTC) on node1.example.com\n"
-      "    core: none: core_pattern is empty\n"
-      "  likely cause: the kernel killed it because the memory of its host or container was used "
-      "up: give\n"
-      "    it more, or let the job use less (data loader workers, checkpoints held in memory)\n"
-      "    cgroup: memory.events of /job: oom_kill 0 -> 1\n"
-      "  its last 2 lines of stderr (from /logs/none_x/attempt_3/2/stderr.log):\n"
-      "    loading\n"
-      "    epoch 1\n"
-      "  also failed:   rank 0 (local rank 0, pid 4700) exited with code 1, 0.412 s later\n"
-      "  stopped because of it: ranks 1, 3-4\n"
-      "  error file: none was written (torch's @record on the script's main function writes one)\n"
-      "  log directory: /logs/none_x\n");
+  CHECK(details(report) ==
+        "elastic-run: the first failure, rank 2 (local rank 2, pid 4702):\n"
+        "  core: none: core_pattern is empty\n"
+        "  its last 2 lines of stderr (from /logs/none_x/attempt_3/2/stderr.log):\n"
+        "    loading\n"
+        "    epoch 1\n"
+        "  error file: none was written (torch's @record on the script's main function writes one)\n"
+        "  also failed:   rank 0 (local rank 0, pid 4700) exited with code 1, 0.412 s later\n"
+        "  stopped because of it: ranks 1, 3-4\n");
 }
 
 TEST_CASE("the traceback of error.json is shown, and stderr only where it says something else") {
@@ -80,10 +74,8 @@ TEST_CASE("the traceback of error.json is shown, and stderr only where it says s
   first.error = ErrorFile{.message = "ValueError: bad label", .traceback = std::string(kTraceback)};
   first.tail = {.bytes = "epoch 1\n[rank0]: " +
                          replace_all(std::string(kTraceback), "\n", "\n[rank0]: ")};
-  CHECK(above_block({.title = "x", .failures = {first}}) ==
-        "elastic-run: error: the job failed; --max-restarts is 0\n"
-        "  first failure: rank 0 (local rank 0, pid 4700) exited with code 1\n"
-        "    at 2026-11-21 16:46:43.500 (UTC) on node1.example.com\n"
+  CHECK(details({.title = "x", .failures = {first}}) ==
+        "elastic-run: the first failure, rank 0 (local rank 0, pid 4700):\n"
         "  Python traceback (error.json):\n"
         "    Traceback (most recent call last):\n"
         "      File \"a.py\", line 1, in f\n"
@@ -92,7 +84,7 @@ TEST_CASE("the traceback of error.json is shown, and stderr only where it says s
         "    [rank0]: \n"
         "  error file: /logs/error.json\n");
   first.tail.bytes = "something else\n";
-  CHECK(above_block({.title = "x", .failures = {first}})
+  CHECK(details({.title = "x", .failures = {first}})
             .contains(
                 "    ValueError: bad label\n  its last 1 line of stderr:\n    something else\n"));
 }
@@ -103,7 +95,7 @@ TEST_CASE("without an error.json the traceback is taken from stderr, with what f
                     "epoch 1\nTraceback (most recent call last):\n  File \"a.py\", line 1, in "
                     "f\nValueError: bad "
                     "label\n\nresource_tracker: leaked\n"};
-  CHECK(above_block({.title = "x", .failures = {first}})
+  CHECK(details({.title = "x", .failures = {first}})
             .contains("  Python traceback (stderr):\n"
                       "    Traceback (most recent call last):\n"
                       "      File \"a.py\", line 1, in f\n"
@@ -119,7 +111,7 @@ TEST_CASE("a traceback that Python has coloured for a terminal is shown without 
       .bytes =
           "Traceback (most recent call last):\r\n  File \x1b[35m\"a.py\"\x1b[0m, line 1\r\n"
           "\x1b[1;35mValueError\x1b[0m: \x1b[35mbad\x1b[0m\r\n"};
-  CHECK(above_block({.title = "x", .failures = {first}})
+  CHECK(details({.title = "x", .failures = {first}})
             .contains("  Python traceback (stderr):\n    Traceback (most recent call last):\n      "
                       "File \"a.py\", line 1\n"
                       "    ValueError: bad\n  error file"));
@@ -129,7 +121,7 @@ TEST_CASE("the last 20 lines of stderr say how many lines stand before them") {
   FailedWorker first = worker(0, {.code = 1});
   first.tail = {.lines_before = 100};
   for (int i = 1; i <= 51; ++i) first.tail.bytes += format("line {}\n", i);
-  const auto summary = [&] { return above_block({.title = "x", .failures = {first}}); };
+  const auto summary = [&] { return details({.title = "x", .failures = {first}}); };
   CHECK(summary().contains(
       "  its last 20 lines of stderr (131 lines before left out):\n    line 32\n    line 33\n"));
   CHECK(summary().contains("    line 51\n  error file"));
@@ -142,7 +134,7 @@ TEST_CASE("the last 20 lines of stderr say how many lines stand before them") {
 TEST_CASE("a worker's stderr can hold anything: UTF-8 and tabs stay, the terminal is not touched") {
   FailedWorker first = worker(0, {.code = 1});
   first.tail = {.bytes = "ü\tx\x1b[31m\x1b]0;t\x07\xff\n" + std::string(5000, 'x') + "\n"};
-  const std::string summary = above_block({.title = "x", .failures = {first}});
+  const std::string summary = details({.title = "x", .failures = {first}});
   CHECK(summary.contains("    ü\tx\\x1b]0;t\\x07\\xff\n    xxx"));
   CHECK(summary.contains("xxx... (3000 bytes more)\n"));
   CHECK_FALSE(summary.contains('\x1b'));
@@ -150,10 +142,10 @@ TEST_CASE("a worker's stderr can hold anything: UTF-8 and tabs stay, the termina
 
 TEST_CASE("a worker without words says why there are none") {
   FailedWorker first = worker(0, {.code = 1});
-  CHECK(above_block({.title = "x", .failures = {first}})
+  CHECK(details({.title = "x", .failures = {first}})
             .contains("\n  its stderr was not kept: it went to a terminal\n"));
   first.tail = {};
-  CHECK(above_block({.title = "x", .failures = {first}})
+  CHECK(details({.title = "x", .failures = {first}})
             .contains("\n  it wrote nothing to stderr\n"));
 }
 
@@ -161,15 +153,15 @@ TEST_CASE("an error file on another host is named with that host") {
   FailedWorker first = worker(0, {.code = 1});
   first.host = "node1";
   first.error_file = "/logs/error.json";
-  CHECK(above_block({.title = "x", .host = "node0", .failures = {first}}).contains("  error file on node1: /logs/error.json\n"));
-  CHECK(above_block({.title = "x", .host = "node1", .failures = {first}}).contains("  error file: /logs/error.json\n"));
+  CHECK(details({.title = "x", .host = "node0", .failures = {first}}).contains("  error file on node1: /logs/error.json\n"));
+  CHECK(details({.title = "x", .host = "node1", .failures = {first}}).contains("  error file: /logs/error.json\n"));
 }
 
 TEST_CASE("an error file that could not be understood is named with the reason") {
   FailedWorker first = worker(0, {.code = 1});
   first.error_file = "/logs/error.json";
   first.error_file_problem = "it is empty";
-  CHECK(above_block({.title = "x", .failures = {first}})
+  CHECK(details({.title = "x", .failures = {first}})
             .contains("  error file: /logs/error.json\n    it is of no use: it is empty\n"));
 }
 
@@ -177,7 +169,7 @@ TEST_CASE(
     "a process of the worker that was killed for memory is told apart from the worker itself") {
   FailedWorker first = worker(0, {.code = 1});
   first.oom_evidence = "oom_kill 0 -> 1";
-  CHECK(above_block({.title = "x", .failures = {first}})
+  CHECK(failure_summary({.title = "x", .failures = {first}})
             .contains("exited with code 1; a process of it was killed for memory\n"));
 }
 
@@ -186,7 +178,7 @@ TEST_CASE("the failures of earlier rounds are named, the last five of them") {
   for (std::uint32_t i = 0; i < 7; ++i)
     report.rounds.push_back({.round = i, .failures = {worker(3, {.signal = 9})}});
   report.rounds.push_back({.round = 7});
-  const std::string summary = above_block(report);
+  const std::string summary = details(report);
   CHECK_FALSE(summary.contains("in round 1:"));
   CHECK(summary.contains(
       "  before, in round 2: rank 3 (local rank 3, pid 4703) was killed by SIGKILL\n"));
@@ -213,13 +205,24 @@ TEST_CASE("4,096 ranks do not flood the screen, whether they failed or were stop
   CHECK(failure_summary(report).contains("\n  stopped because of it: ranks 1-4095\n"));
 }
 
-TEST_CASE("nothing stands after torchrun's block, and no line of ours is longer than 98 columns") {
+TEST_CASE("the cause is the last thing on the screen, and no line of ours is longer than 98 columns") {
   FailedWorker first = worker(0, {.signal = 11});
   const std::string summary = failure_summary(
       {.title = "x", .left_behind = "process 7 (x, state D)", .failures = {first, stopped(1)}});
-  CHECK(summary.ends_with("received by PID 4700\n" + std::string(54, '=') + "\n"));
+  CHECK(summary.find("received by PID 4700\n" + std::string(54, '=') + "\n") < summary.find("elastic-run: "));
+  CHECK(summary.substr(summary.rfind("  likely cause: ")).starts_with("  likely cause: it used memory that is not its own"));
   CHECK(summary.contains("  killed and left behind: process 7 (x, state D)\n"));
   for (const std::string& line : split(summary, '\n')) CHECK(line.size() <= 98);
+}
+
+TEST_CASE("what is left of a worker that explains the first failure is shown, too") {
+  FailedWorker victim = worker(0, {.code = 1});
+  victim.tail = {.bytes = "RuntimeError: [gloo/transport/tcp/pair.cc:1] Connection closed by peer\n"};
+  FailedWorker cause = stopped(3);
+  cause.tail = {.bytes = "torch.OutOfMemoryError: CUDA out of memory\n"};
+  CHECK(details({.title = "x", .failures = {victim, cause}})
+            .contains("elastic-run: the likely cause, rank 3 (local rank 3, pid 4703):\n"
+                      "  its last 1 line of stderr:\n    torch.OutOfMemoryError: CUDA out of memory\n"));
 }
 
 TEST_CASE("a job without a worker's failure is told in a line or two, without a block") {
@@ -233,5 +236,5 @@ TEST_CASE("a job without a worker's failure is told in a line or two, without a 
                          .left_behind = "process 7 (x, state D)"}) ==
         "elastic-run: stopped by SIGTERM; killed and left behind: process 7 (x, state D)\n");
   CHECK(failure_summary({.reason = "node 1 cannot run", .failures = {stopped(1), stopped(2)}}) ==
-        "elastic-run: error: node 1 cannot run\n  stopped because of it: ranks 1-2\n");
+        "  stopped because of it: ranks 1-2\nelastic-run: error: node 1 cannot run\n");
 }

@@ -17,6 +17,7 @@
 #include "src/report/details.h"
 #include "src/report/error_file.h"
 #include "src/report/failure_json.h"
+#include "src/report/short_report.h"
 #include "src/runtime/local_host.h"
 
 namespace elastic::runtime {
@@ -196,6 +197,7 @@ report::JobReport JobReporter::make(const protocol::Verdict& verdict, const std:
   report.run_id = settings_.worker.run_id;
   report.title = settings_.title;
   report.program = command_text(settings_);
+  report.executable = settings_.program;
   report.outcome = outcome_of(verdict);
   report.reason = verdict.reason;
   report.restarts_used = verdict.restarts_used;
@@ -218,6 +220,8 @@ report::JobReport JobReporter::make(const protocol::Verdict& verdict, const std:
   // Of one of our own we know more than was told.
   const report::FailedWorker* first = report.first_failure();
   if (first != nullptr && first->node_rank != report.node_rank) report::add_details(report, details);
+  const auto whose = std::ranges::find(verdict.failures, false, &protocol::WorkerFailure::stopped_by_us);
+  report.first_failed_elsewhere = whose != verdict.failures.end() && !is_ours(*whose);
   return report;
 }
 
@@ -243,9 +247,42 @@ std::string read_files(report::FailedWorker& worker, const std::vector<StderrOfW
   return std::move(*text);
 }
 
+namespace {
+
+// What stood there is replaced; a file that is not there is not made. Returns what went wrong.
+std::string write_termination_log(const std::string& path, const report::JobReport& report) {
+  if (path.empty()) return "";
+  const UniqueFd file(open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file && errno == ENOENT) return "";
+  const int error = file ? output::write_all(file.get(), report::short_report(report)) : errno;
+  return error == 0 ? "" : format("cannot write {}: {}", printable(path), errno_text(error));
+}
+
+// The first failure's error file, or why there was none, for our own parent. Returns what went wrong.
+std::string write_parent_error_file(const std::string& path, const report::JobReport& report,
+                                    const std::string& first_error_file) {
+  if (path.empty()) return "";
+  Result<std::string> copy = "";
+  if (!first_error_file.empty()) {
+    copy = report::error_file_for_parent(first_error_file, report.first_failure()->exit.python_code());
+  } else if (report.first_failure() == nullptr) {
+    copy = report::error_file_of_launcher(report.reason, wall_clock_ms() / 1000);
+  }
+  const int error = copy && !copy->empty() ? write_file(path, *copy) : 0;
+  return error == 0 ? "" : format("cannot write TORCHELASTIC_ERROR_FILE={}: {}", printable(path), errno_text(error));
+}
+
+std::string write_failure_json(const std::string& directory, const report::JobReport& report) {
+  const std::string path = directory + "/failure.json";
+  const int error = write_file(path, report::failure_json(report));
+  return error == 0 ? "" : format("cannot write {}: {}", printable(path), errno_text(error));
+}
+
+}  // namespace
+
 std::string complete_with_files(report::JobReport& report, const std::vector<StderrOfWorker>& stderrs,
                                 const output::RunDirectory* logs, const output::Attempt& attempt,
-                                const std::string& parent_error_file, std::vector<std::string>* error_files) {
+                                const ReportFiles& files, std::vector<std::string>* error_files) {
   std::string first_error_file;
   for (report::FailedWorker& worker : report.failures) {
     if (worker.node_rank != report.node_rank) continue;  // its files are on its own node
@@ -256,25 +293,15 @@ std::string complete_with_files(report::JobReport& report, const std::vector<Std
     }
     if (&worker == report.first_failure()) first_error_file = std::move(error_file);
   }
-  std::string problem;
+  std::vector<std::string> problems;
   if (logs != nullptr && report.outcome == report::JobReport::Outcome::kFailed) {
-    const std::string path = logs->path() + "/failure.json";
     report.log_directory = logs->path();
-    const int error = write_file(path, report::failure_json(report));
-    if (error != 0) problem = format("cannot write {}: {}", printable(path), errno_text(error));
+    problems.push_back(write_failure_json(logs->path(), report));
   }
-  if (parent_error_file.empty()) return problem;
-  Result<std::string> copy = "";
-  if (!first_error_file.empty()) {
-    copy = report::error_file_for_parent(first_error_file, report.first_failure()->exit.python_code());
-  } else if (report.first_failure() == nullptr) {
-    copy = report::error_file_of_launcher(report.reason, wall_clock_ms() / 1000);
-  }
-  const int error = copy && !copy->empty() ? write_file(parent_error_file, *copy) : 0;
-  if (error != 0) {
-    problem = format("cannot write TORCHELASTIC_ERROR_FILE={}: {}", printable(parent_error_file), errno_text(error));
-  }
-  return problem;
+  problems.push_back(write_parent_error_file(files.parent_error_file, report, first_error_file));
+  problems.push_back(write_termination_log(files.termination_log, report));
+  std::erase(problems, "");
+  return join(problems, "; ");
 }
 
 }  // namespace elastic::runtime

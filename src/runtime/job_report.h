@@ -64,12 +64,17 @@ class JobReporter {
 std::string read_files(report::FailedWorker& worker, const std::vector<StderrOfWorker>& stderrs,
                        const output::RunDirectory* logs, const output::Attempt& attempt);
 
-// Reads what workers have left in files, writes failure.json into the run's directory and the first
-// failure's error file, or why there was none, to `parent_error_file` (empty: to nowhere). Touches files only: for the side thread.
-// Also into `error_files`, by local rank, where it is not null: what stood in the error files of this node's workers.
-// Returns what went wrong, for a warning; empty if nothing did.
+// Where it is written down why the job failed, beside the run's directory; empty: nowhere.
+struct ReportFiles {
+  std::string parent_error_file;  // the first failure's error file, or why there was none
+  std::string termination_log;    // report::short_report(), if the file is there
+};
+
+// Reads what workers have left in files, writes failure.json into the run's directory, and `files`. Touches files only:
+// for the side thread. Also into `error_files`, by local rank, where it is not null: what stood in the error files of
+// this node's workers. Returns what went wrong, for a warning; empty if nothing did.
 std::string complete_with_files(report::JobReport& report, const std::vector<StderrOfWorker>& stderrs,
                                 const output::RunDirectory* logs, const output::Attempt& attempt,
-                                const std::string& parent_error_file, std::vector<std::string>* error_files = nullptr);
+                                const ReportFiles& files, std::vector<std::string>* error_files = nullptr);
 
 }  // namespace elastic::runtime

@@ -129,17 +129,16 @@ bool finish(net::SideThread& files) {
 // where that is wanted.
 std::vector<std::string> complete_report(report::JobReport& report, std::vector<StderrOfWorker> stderrs,
                      const std::shared_ptr<output::RunDirectory>& logs, const output::Attempt& attempt,
-                     const std::string& parent_error_file, net::SideThread& files, bool wants_error_files) {
+                     const ReportFiles& written, net::SideThread& files, bool wants_error_files) {
   struct Work {
     report::JobReport report;
     std::vector<StderrOfWorker> stderrs;
     std::string problem;
     std::vector<std::string> error_files;
   };
-  if (!logs && parent_error_file.empty()) return {};
   const auto work = std::make_shared<Work>(report, std::move(stderrs), "", std::vector<std::string>());
-  files.post(logs ? logs->path() : parent_error_file, [=] {
-    work->problem = complete_with_files(work->report, work->stderrs, logs.get(), attempt, parent_error_file,
+  files.post(logs ? logs->path() : "the report's files", [=] {
+    work->problem = complete_with_files(work->report, work->stderrs, logs.get(), attempt, written,
                                         wants_error_files ? &work->error_files : nullptr);
     if (logs && logs->remove_if_unused()) work->report.log_directory.clear();
   });
@@ -310,8 +309,8 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
   } else {
     std::vector<StderrOfWorker> stderrs = agent.take_stderrs();
     report = agent.reporter().make(verdict, stderrs, end.details);
-    error_files = complete_report(report, std::move(stderrs), logs, agent.attempt(), settings.parent_error_file, files,
-                                  settings.torch_events);
+    error_files = complete_report(report, std::move(stderrs), logs, agent.attempt(),
+                                  {settings.parent_error_file, settings.termination_log}, files, settings.torch_events);
     tell_failure(report);
   }
   agent.flush_output();

@@ -95,6 +95,7 @@ struct LaunchSettings {
   std::string program;  // the file that every worker executes, already looked up
   std::string title;    // what torchrun's failure summary calls the job: the script as typed
   std::string parent_error_file;  // where our own parent reads why we failed; empty if it does not
+  std::string termination_log;    // where a container's orchestrator reads it, if that file is there
   CompanySettings company;
   MeetingSettings meeting;
   StoreSettings store;

@@ -41,19 +41,19 @@ def failure_json(result):
 
 
 @pytest.mark.parametrize("text", [FAILS, RECORDED], ids=["stderr", "error file"])
-def test_every_nodes_report_has_the_first_failures_traceback_and_last_lines(network, job, script, text):
+def test_the_node_that_failed_tells_the_whole_and_the_others_tell_in_a_line_which_one_that_was(network, job, script, text):
     worker = script("fails.py", text)
     hosts = network(3)
     job.host = hosts[0].address
     nodes = [job.node(nnodes="3", script=worker, preexec_fn=host.enter) for host in hosts]
     results = [node.wait() for node in nodes]
     assert [result.returncode for result in results] == [1, 1, 1], results
-    for result in results:
-        shown = result.stderr[result.stderr.index("the job failed"):]
-        assert "first failure: rank 1 (node 1, local rank 0" in shown, result
-        assert "ValueError: the data is spoilt" in shown, result
-        assert "raise ValueError" in shown, result
-        assert "it ran on another node" not in shown, result
+    for node, result in enumerate(results):
+        last = result.stderr[result.stderr.index("elastic-run: error: the job failed"):]
+        assert "first failure: rank 1 (node 1, local rank 0" in last and "node1" in last, result
+        assert "ValueError: the data is spoilt" in last, result
+        assert ("raise ValueError" in result.stderr) == ("Root Cause" in result.stderr) == (node == 1), result
+        assert node == 1 or len(last.splitlines()) == 1, result
         first = failure_json(result)["failures"][0]
         assert (first["rank"], first["node_rank"], first["host"]) == (1, 1, "node1"), first
         assert "spoilt" in json.dumps(first), first
@@ -68,15 +68,16 @@ def test_after_a_restart_it_is_the_last_rounds_failure_that_all_tell(job, script
         assert "it ran on another node" not in result.stderr, result
 
 
-def test_why_nothing_was_kept_of_its_stderr_is_told_by_every_node(network, job, script):
+def test_why_nothing_was_kept_of_its_stderr_is_told_by_its_node_and_stands_in_every_nodes_report(network, job, script):
     worker = script("fails.py", FAILS)
     hosts = network(2)
     job.host = hosts[0].address
     nodes = [job.node("--stderr-tail=never", nnodes="2", script=worker, preexec_fn=host.enter) for host in hosts]
     results = [node.wait() for node in nodes]
     assert [result.returncode for result in results] == [1, 1], results
-    for result in results:
-        assert "its stderr was not kept: --stderr-tail=never" in result.stderr, result
+    for node, result in enumerate(results):
+        assert ("its stderr was not kept: --stderr-tail=never" in result.stderr) == (node == 1), result
+        assert "--stderr-tail=never" in json.dumps(failure_json(result)["failures"][0]), result
 
 
 def test_who_waits_is_told_who_is_here_and_what_is_waited_for(job):

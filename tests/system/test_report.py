@@ -20,7 +20,7 @@ def failed(elastic_run, tmp_path):
                          env={"OMP_NUM_THREADS": "1"})
     assert result.returncode == 1, result
     run, = (tmp_path / "logs").iterdir()
-    return result.stderr[result.stderr.index("elastic-run: error: "):], run
+    return result.stderr[result.stderr.index("torch.distributed.elastic.multiprocessing.errors"):], run
 
 
 def test_the_report_of_a_run_is_what_was_on_the_screen(elastic_run, failed):

@@ -1,0 +1,110 @@
+#include "src/report/short_report.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "src/base/screen_text.h"
+#include "src/base/text.h"
+#include "src/base/wall_time.h"
+#include "src/report/culprit.h"
+#include "src/report/python_traceback.h"
+
+namespace elastic::report {
+namespace {
+
+// Together they leave room for every line of the report.
+constexpr std::size_t kReasonBytes = 700;
+constexpr std::size_t kHostBytes = 255;
+constexpr std::size_t kWordsBytes = 200;
+constexpr std::size_t kColumns = 98;
+constexpr std::string_view kIndent = "    ";
+
+std::string ended_line(const JobReport& report) {
+  const std::string reason = printable(report.reason, kReasonBytes);
+  if (report.outcome == JobReport::Outcome::kStopped) {
+    if (report.left_behind.empty()) return format("elastic-run: {}; all workers have ended\n", reason);
+    return format("elastic-run: {}; killed and left behind: {}\n", reason, printable(report.left_behind, kReasonBytes));
+  }
+  if (!reason.empty()) return format("elastic-run: error: {}\n", reason);
+  if (report.max_restarts == 0) return "elastic-run: error: the job failed; --max-restarts is 0\n";
+  return format("elastic-run: error: the job failed; {} of {} restarts were used\n", report.restarts_used,
+                report.max_restarts);
+}
+
+// The exception that it died of, else the last line that it wrote.
+std::string last_words(const FailedWorker& worker) {
+  if (worker.error) {
+    const std::string exception = exception_of(worker.error->traceback);
+    return exception.empty() ? worker.error->message : exception;
+  }
+  const std::string tail = without_colours(worker.tail.bytes);
+  if (const auto traceback = last_traceback(tail)) return traceback->exception;
+  const LastLines last = last_lines(trim(tail), 1, kWordsBytes);
+  return last.lines.empty() ? "" : last.lines.back();
+}
+
+std::string quoted_words(const FailedWorker& worker) {
+  const std::string words(trim(last_words(worker)));
+  return printable(screen_text(words.substr(0, words.find('\n'))), kWordsBytes);
+}
+
+std::string at_and_where(const JobReport& report, const FailedWorker& first) {
+  std::string out = format("{}at {} ({})", kIndent, wall_time_ms(first.wall_ms, report.utc_offset_s),
+                           utc_offset_text(report.utc_offset_s));
+  if (!first.host.empty()) out += " on " + printable(first.host, kHostBytes);
+  return out + "\n";
+}
+
+std::string cause_lines(const Culprit& culprit, const FailedWorker& first, const std::string& executable) {
+  const std::string whose =
+      culprit.worker == &first ? "" : format("{} {}: ", culprit.worker->name(), how_it_ended(*culprit.worker));
+  std::string out = format("  {}\n{}{}: {}\n", wrap("likely cause: " + whose + culprit.cause.sentence, kColumns, kIndent.size()),
+                           kIndent, culprit.cause.source, culprit.cause.evidence);
+  if (culprit.cause.evidence.contains("ModuleNotFoundError") && !executable.empty()) {
+    out += format("{}the Python that ran: {}\n", kIndent, printable(executable, kHostBytes));
+  }
+  return out;
+}
+
+// The whole in one line, for nodes that have nothing to add.
+std::string told_elsewhere(const JobReport& report, const FailedWorker& first, const std::optional<Culprit>& culprit) {
+  std::string line = std::string(trim(ended_line(report)));
+  line += format("; first failure: {}{} {}", first.name(), first.host.empty() ? "" : " on " + printable(first.host, kHostBytes),
+                 how_it_ended(first));
+  const std::string words = quoted_words(first);
+  if (!words.empty()) {
+    line += ": " + words;
+  } else if (culprit && culprit->worker == &first) {
+    line += ": " + culprit->cause.sentence;
+  }
+  return line + "; that node has the report\n";
+}
+
+}  // namespace
+
+std::string how_it_ended(const FailedWorker& worker) {
+  if (worker.oom_evidence.empty()) return worker.exit.text();
+  return worker.exit.text() + (worker.exit.signal != 0 ? ", for memory" : "; a process of it was killed for memory");
+}
+
+std::string short_report(const JobReport& report) {
+  if (report.outcome == JobReport::Outcome::kSucceeded) return {};
+  const FailedWorker* first = report.first_failure();
+  if (report.outcome == JobReport::Outcome::kStopped || first == nullptr) return ended_line(report);
+  const auto culprit = likely_culprit(report);
+  if (report.first_failed_elsewhere) {
+    const std::string line = told_elsewhere(report, *first, culprit);
+    return culprit && culprit->worker != first ? line + cause_lines(*culprit, *first, report.executable) : line;
+  }
+  std::string out = ended_line(report) + format("  first failure: {} {}\n", first->name(), how_it_ended(*first));
+  out += at_and_where(report, *first);
+  const std::string words = quoted_words(*first);
+  const bool are_the_evidence = culprit && culprit->cause.evidence.ends_with(words);
+  if (!words.empty() && !are_the_evidence) out += format("{}{}\n", kIndent, words);
+  if (culprit) out += cause_lines(*culprit, *first, report.executable);
+  const std::string logs = format("  log directory: {}\n", printable(report.log_directory, kShortReportBytes));
+  if (!report.log_directory.empty() && out.size() + logs.size() <= kShortReportBytes) out += logs;
+  return out;
+}
+
+}  // namespace elastic::report
