@@ -168,15 +168,16 @@ Result<std::optional<std::set<std::int64_t>>> check_local_ranks_filter(std::stri
   return ranks;
 }
 
-Result<std::vector<int>> check_signals(std::string_view value, std::string_view input) {
-  std::vector<int> signals;
+Result<SignalList> check_signals_to_handle(std::string_view value, std::string_view input) {
+  SignalList list;
+  std::vector<int>& signals = list.numbers;
   for (const std::string& part : split(value, ',')) {
     const std::string_view name = trim(part);
     if (name.empty()) continue;
     const auto number = signal_number(name);
     if (!number) {
-      return bad(input, format("there is no signal '{}'", printable(name)),
-                 "write names with commas between, such as SIGTERM,SIGUSR1");
+      list.unknown.emplace_back(name);
+      continue;
     }
     if (*number == signal_number("SIGKILL") || *number == signal_number("SIGSTOP")) {
       return bad(input, format("no program can handle {}", signal_name(*number)),
@@ -193,7 +194,15 @@ Result<std::vector<int>> check_signals(std::string_view value, std::string_view 
       signals.push_back(*number);
     }
   }
-  return signals;
+  return list;
+}
+
+Result<std::vector<int>> check_signals(std::string_view value, std::string_view input) {
+  auto list = check_signals_to_handle(value, input);
+  if (!list) return std::unexpected(std::move(list.error()));
+  if (list->unknown.empty()) return std::move(list->numbers);
+  return bad(input, format("there is no signal '{}'", printable(list->unknown.front())),
+             "write names with commas between, such as SIGTERM,SIGUSR1");
 }
 
 Result<std::uint64_t> check_log_max_bytes(std::string_view value, std::string_view input) {
@@ -458,7 +467,10 @@ Result<CheckedFlags> check_flags(const ParsedFlags& flags) {
     status = check_rendezvous(checked, flags);
   }
   if (status) status = check_command(checked, flags);
-  if (status) status = keep(checked.signals, flags, FlagId::kSignalsToHandle, check_signals);
+  SignalList to_handle;
+  if (status) status = keep(to_handle, flags, FlagId::kSignalsToHandle, check_signals_to_handle);
+  checked.signals = std::move(to_handle.numbers);
+  checked.unknown_signals = std::move(to_handle.unknown);
   if (status) status = keep(checked.forward_signals, flags, FlagId::kForwardSignals, check_signals);
   for (const int signal : checked.forward_signals) {
     if (!status || std::ranges::find(checked.signals, signal) == checked.signals.end()) continue;

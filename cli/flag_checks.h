@@ -79,6 +79,12 @@ Result<std::optional<std::set<std::int64_t>>> check_local_ranks_filter(std::stri
                                                                        std::string_view input);
 
 // --signals-to-handle: signal numbers in the order given, each once. Empty for an empty value.
+struct SignalList {
+  std::vector<int> numbers;
+  std::vector<std::string> unknown;  // names that no signal has
+};
+Result<SignalList> check_signals_to_handle(std::string_view value, std::string_view input);
+// --forward-signals: the same, where an unknown name is an error.
 Result<std::vector<int>> check_signals(std::string_view value, std::string_view input);
 
 // A time of whole seconds, 0..limits::kMaxTimeoutSeconds: --shutdown-timeout and, for
@@ -123,6 +129,7 @@ struct CheckedFlags {
   std::int64_t max_restarts = 0;
   std::optional<std::int64_t> shutdown_timeout_seconds;  // none: not given by flag or PET variable
   std::vector<int> signals;
+  std::vector<std::string> unknown_signals;  // in --signals-to-handle: passed over, as torchrun does
   std::vector<int> forward_signals;  // none of them in `signals`
   StreamMap redirects;
   StreamMap tee;

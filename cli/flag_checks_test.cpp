@@ -204,7 +204,14 @@ TEST_CASE("signals are known by name, and those that nobody can handle are refus
     CHECK(complains({"--signals-to-handle=" + name}, "elastic-run needs " + name + " for itself"));
     CHECK(complains({"--forward-signals=" + name}, "elastic-run needs " + name + " for itself"));
   }
-  CHECK(complains({"--signals-to-handle=SIGFOO"}, "there is no signal 'SIGFOO'"));
+  CHECK(complains({"--forward-signals=SIGFOO"}, "there is no signal 'SIGFOO'"));
+}
+
+TEST_CASE("a name in --signals-to-handle that no signal has is passed over") {
+  const auto checked = check({"--signals-to-handle=SIGFOO,SIGUSR1, sigterms ,"});
+  REQUIRE(checked);
+  CHECK(checked->signals == std::vector<int>{10});
+  CHECK(checked->unknown_signals == std::vector<std::string>{"SIGFOO", "sigterms"});
 }
 
 TEST_CASE("run-path wins over module and no-python, which exclude each other") {

@@ -137,7 +137,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .metavar = "HOST",
      .help = "address at which other nodes reach this one",
      .more = "Workers get it as MASTER_ADDR when this node has rank 0, and other nodes know this one by it. Without "
-             "it, MASTER_ADDR is the address from which the node's connection to the coordinator comes."},
+             "it, MASTER_ADDR is the address from which the node's connection to the coordinator comes, and 127.0.0.1 "
+             "in a job of one node. Without effect on the workers of a static job."},
     {.id = FlagId::kCoordinatorOnly,
      .name = "coordinator-only",
      .family = kOurs,
@@ -190,7 +191,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "false",
      .help = "run SCRIPT through Python's runpy.run_path",
      .more = "The script then runs under PyTorch's record, so that an error file is written for "
-             "any exception. Wins over --no-python and --module."},
+             "any exception. A worker whose script has ended well keeps its process until all workers of the node "
+             "are done, or one has failed. Wins over --no-python and --module."},
     {.id = FlagId::kRole,
      .name = "role",
      .group = kWorkers,
@@ -257,7 +259,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .metavar = "LIST",
      .help = "signals that end the job in order",
      .more = "SIGKILL and SIGSTOP cannot be handled, SIGCHLD, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, "
-             "SIGWINCH and SIGPIPE are needed by elastic-run itself: errors. A signal that was ignored when "
+             "SIGWINCH and SIGPIPE are needed by elastic-run itself: errors. A name that no signal has is passed over with a "
+             "warning. A signal that was ignored when "
              "elastic-run started (nohup) stays ignored. A second SIGINT or SIGTERM, at least a second "
              "after the first, kills all workers at once."},
     {.id = FlagId::kForwardSignals,

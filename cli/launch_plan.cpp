@@ -265,7 +265,8 @@ Status Planner::plan_program() {
   entry("program", printable(program->path, 4096), program->origin);
   // torchrun runs such a script in a function of this name.
   const auto slash = program->path.rfind('/');
-  plan_.settings.entry_point = flags_.on(FlagId::kRunPath) ? "run_script_path" : program->path.substr(slash + 1);
+  plan_.settings.entry_point = checked_.run_path ? "run_script_path" : program->path.substr(slash + 1);
+  plan_.settings.workers_end_together = checked_.run_path;
   plan_.settings.program = std::move(program->path);
   plan_.settings.worker.arguments = std::move(program->arguments);
   plan_.settings.title = std::move(program->title);
@@ -314,10 +315,19 @@ Status Planner::plan_meeting() {
   const bool by_worker = variable("TORCH_DISABLE_SHARE_RDZV_TCP_STORE") == "1";
   store.kind = by_worker ? StoreKind::kByWorker : StoreKind::kFreshLoopback;
   plan_.settings.worker.use_agent_store = !by_worker;
-  entry("worker store", "a free port of 127.0.0.1, another one each round",
-        by_worker ? "served by rank 0 (TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1)"
-        : standalone ? "one node"
-                     : "--rdzv-backend=c10d, one node");
+  const std::string by = by_worker ? "served by rank 0 (TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1)"
+                         : standalone ? "one node"
+                                      : "--rdzv-backend=c10d, one node";
+  if (const std::string& address = flags_.text(FlagId::kLocalAddr); !address.empty()) {
+    // Whoever names the address wants to be reached there, by whatever way leads to it.
+    store.master_addr = address;
+    store.of_loopback = false;
+    if (!by_worker) store.kind = StoreKind::kFreshPort;
+    entry("worker store", format("a free port of all addresses, another one each round, told to workers as {}",
+                                 printable(address)), format("{}; {}", flags_.origin_text(FlagId::kLocalAddr), by));
+    return {};
+  }
+  entry("worker store", "a free port of 127.0.0.1, another one each round", by);
   return {};
 }
 
@@ -378,6 +388,10 @@ Status Planner::plan_stop() {
   settings.propagate_exit_code = flags_.on(FlagId::kPropagateExitCode);
   settings.use_cgroup = variable("ELASTIC_RUN_CGROUP") != "off";
   settings.signals = checked_.signals;
+  for (const std::string& name : checked_.unknown_signals) {
+    warn(format("Failed to register signal handler for {}: {} has a name that no signal has; it is left out",
+                printable(name), flags_.input(FlagId::kSignalsToHandle)));
+  }
   entry("signals that end the job", names_of(checked_.signals), flags_.origin_text(FlagId::kSignalsToHandle));
   if (checked_.forward_signals.empty()) return {};
   entry("signals for the workers", names_of(checked_.forward_signals),

@@ -41,6 +41,12 @@ int refuse(const Error& error) {
   return kExitUsage;
 }
 
+// Of a job. Who started torchrun is told, too, by torch's @record, but not of what argparse refuses.
+int refuse_job(const Error& error, const agent::Environment& environment) {
+  runtime::tell_refusal(error, agent::lookup(environment, "TORCHELASTIC_ERROR_FILE").value_or(""));
+  return kExitUsage;
+}
+
 // What was asked for goes to stdout; a reader that has gone is the only way for this to fail.
 int print(const std::string& text) {
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
@@ -107,16 +113,16 @@ int replay(const cli::ParsedFlags& flags, const agent::Environment& environment)
 
 int run(cli::ParsedFlags flags, const agent::Environment& environment,
         const process::InheritedState& inherited, const runtime::ProcessTitle& title) {
-  if (const Status set = set_up_log(flags, environment); !set) return refuse(set.error());
+  if (const Status set = set_up_log(flags, environment); !set) return refuse_job(set.error(), environment);
   const cli::ThisHost host;
   const auto detected = cli::detect::detect(
       flags, [&](const std::string& name) { return agent::lookup(environment, name); },
       [&](const std::string& path) { return host.read_file(path, kHostsBytes).value_or(""); });
-  if (!detected) return refuse(detected.error());
+  if (!detected) return refuse_job(detected.error(), environment);
   for (const std::string& note : detected->notes) log::answer("detected", note);
   for (const std::string& warning : detected->warnings) log::warning("detected", warning);
   auto plan = cli::make_launch_plan(flags, environment, host, *detected);
-  if (!plan) return refuse(plan.error());
+  if (!plan) return refuse_job(plan.error(), environment);
   if (const auto warning = cli::no_effect_warning(flags)) log::warning("no_effect", *warning);
   for (const std::string& warning : plan->warnings) log::warning("launch_plan", warning);
   if (flags.is_set(cli::FlagId::kDryRun)) {
@@ -171,7 +177,7 @@ int main(int argc, char** argv) {
 
   const auto flags = cli::parse_command_line(
       arguments, [&](const std::string& name) { return agent::lookup(environment, name); });
-  if (!flags) return refuse(flags.error());
+  if (!flags) return refuse_job(flags.error(), environment);
   switch (flags->request) {
     case cli::Request::kHelp:
       return print(cli::help_text());

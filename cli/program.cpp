@@ -10,15 +10,39 @@ namespace {
 // What execvp and Python search where PATH is not set.
 constexpr const char* kDefaultPath = "/bin:/usr/bin";
 
-// Runs the script as torchrun's --run-path does: under torch's @record, in a fresh interpreter.
-constexpr const char* kRunPathStub =
-    "import runpy, sys\n"
-    "sys.argv = sys.argv[1:]\n"
-    "try:\n"
-    "    from torch.distributed.elastic.multiprocessing.errors import record\n"
-    "except ImportError:\n"
-    "    record = lambda run: run\n"
-    "record(lambda: runpy.run_path(sys.argv[0], run_name='__main__'))()\n";
+// Runs the script as torchrun's --run-path does: under torch's @record, in a fresh interpreter, which is kept, when the
+// script has ended well, until the others' have (process::EndGate at descriptor 3). A child that the script has forked
+// does not wait, nor is it waited for.
+constexpr const char* kRunPathStub = R"(import os, runpy, stat, sys
+def gate():
+    try:
+        facts = os.fstat(3)
+        return stat.S_ISSOCK(facts.st_mode) and facts.st_ino
+    except OSError:
+        return False
+mine, worker = gate(), os.getpid()
+if mine:
+    os.set_inheritable(3, False)
+def wait():
+    if mine and mine == gate() and os.getpid() == worker:
+        try:
+            os.write(3, b'${local_rank}')
+            os.read(3, 1)
+        except OSError:
+            pass
+sys.argv = sys.argv[1:]
+try:
+    from torch.distributed.elastic.multiprocessing.errors import record
+except ImportError:
+    record = lambda run: run
+try:
+    record(lambda: runpy.run_path(sys.argv[0], run_name='__main__'))()
+except SystemExit as end:
+    if not end.code:
+        wait()
+    raise
+wait()
+)";
 
 bool can_execute(const HostView& host, const std::string& path) {
   const HostView::PathFacts facts = host.look_at(path);

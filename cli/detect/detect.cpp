@@ -37,11 +37,12 @@ bool is_worker(const EnvironmentLookup& environment, const Result<Detected>& fou
 void keep_alive_under_signals(ParsedFlags& flags, const std::string& system) {
   FlagValue& forward = flags[FlagId::kForwardSignals];
   if (forward.origin != Origin::kDefault) return;
-  const auto ending = check_signals(flags.text(FlagId::kSignalsToHandle), "");
+  const auto ending = check_signals_to_handle(flags.text(FlagId::kSignalsToHandle), "");
   if (!ending) return;
+  const auto ends = [&](int signal) { return std::ranges::find(ending->numbers, signal) != ending->numbers.end(); };
   std::vector<std::string> names;
   for (const char* name : {"USR1", "USR2"}) {
-    if (std::ranges::find(*ending, *signal_number(name)) == ending->end()) names.push_back(signal_name(*signal_number(name)));
+    if (!ends(*signal_number(name))) names.push_back(signal_name(*signal_number(name)));
   }
   if (names.empty()) return;
   forward = {.text = join(names, ","), .origin = Origin::kDetected, .source = format("{}: a step", system)};

@@ -118,6 +118,7 @@ TEST_CASE("in a step USR1 and USR2 are the workers', whoever makes them meet, un
   CHECK(forwarded({"--standalone"}) == "SIGUSR1,SIGUSR2");
   CHECK(forwarded({"--forward-signals=HUP", "--signals-to-handle=TERM"}) == "HUP");
   CHECK(forwarded({"--signals-to-handle=SIGTERM,SIGUSR1"}) == "SIGUSR2");
+  CHECK(forwarded({"--signals-to-handle=SIGNOPE,USR1"}) == "SIGUSR2");
   CHECK(forwarded({"--signals-to-handle=USR2,USR1"}).empty());
   CHECK(parse_and_look({}, {{"SLURM_STEP_ID", ""}}).flags.text(FlagId::kForwardSignals).empty());
 }

@@ -23,6 +23,9 @@ struct InheritedState {
   static InheritedState capture();
 };
 
+// Where a worker finds the gate at which it waits for the others (end_gate.h).
+inline constexpr int kEndGate = 3;
+
 // One program to start.
 struct Command {
   std::string path;                      // the file to execute, already looked up
@@ -34,6 +37,8 @@ struct Command {
   // What it has for stdout and stderr, open until spawn() returns; -1: ours.
   int standard_output = -1;
   int standard_error = -1;
+  // What it has as descriptor kEndGate, open until spawn() returns; -1: nothing.
+  int end_gate = -1;
 };
 
 // What all children of the launcher have in common.
@@ -49,7 +54,7 @@ struct SpawnContext {
 
 // Starts a program in a new session (so that session, process group and pid are one number), with the
 // inherited state given back, SIGPIPE default, stdin, working directory and umask as ours, and no
-// other descriptor open. It is killed with SIGKILL when the calling thread ends. Returns its pid when
+// descriptor open but those of the command. It is killed with SIGKILL when the calling thread ends. Returns its pid when
 // the program runs, for the caller to reap; fails with the system's reason when it cannot be started
 // or executed.
 Result<pid_t> spawn(const Command& command, const SpawnContext& context);

@@ -45,7 +45,8 @@ ExitStatus exit_status(const siginfo_t& info) {
 }  // namespace
 
 WorkerTree::WorkerTree(net::Loop& loop, SpawnContext context, Handlers handlers)
-    : context_(std::move(context)),
+    : loop_(loop),
+      context_(std::move(context)),
       handlers_(std::move(handlers)),
       child_signals_(loop, child_signal(), [this](const ReceivedSignal&) { reap(); }),
       look_again_timer_(loop) {
@@ -54,8 +55,16 @@ WorkerTree::WorkerTree(net::Loop& loop, SpawnContext context, Handlers handlers)
 
 WorkerTree::~WorkerTree() = default;
 
-Result<pid_t> WorkerTree::start(int local_rank, const Command& command) {
+Status WorkerTree::let_wait_for_each_other(int count) {
+  auto gate = EndGate::make(loop_, count);
+  if (!gate) return std::unexpected(std::move(gate.error()));
+  end_gate_ = std::move(*gate);
+  return {};
+}
+
+Result<pid_t> WorkerTree::start(int local_rank, Command command) {
   ELASTIC_CHECK(!workers_.contains(local_rank));
+  if (end_gate_ && local_rank != kHelper) command.end_gate = end_gate_->workers_end();
   const auto pid = spawn(command, context_);
   if (pid) workers_.emplace(local_rank, Worker{.pid = *pid});
   return pid;
@@ -89,6 +98,7 @@ void WorkerTree::kill_all() {
 
 void WorkerTree::expect_all_gone() {
   expecting_all_gone_ = true;
+  end_gate_.reset();
   look_again_timer_.start(0, [this] { look_at_groups(); });
 }
 
@@ -120,6 +130,7 @@ void WorkerTree::reaped(pid_t pid, ExitStatus status) {
     }
     worker.exited = true;
     worker.group_gone = !group_outlived(pid);
+    if (end_gate_ && status.success()) end_gate_->done(local_rank);
     handlers_.on_exit(local_rank, status);
     return;
   }
@@ -179,6 +190,7 @@ std::vector<ProcessFacts> WorkerTree::survivors() const {
 void WorkerTree::abandon() {
   for (const ProcessFacts& facts : survivors()) abandoned_.insert({facts.pid, facts.started});
   expecting_all_gone_ = false;
+  end_gate_.reset();
   killing_ = false;
   workers_.clear();
 }

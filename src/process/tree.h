@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "src/base/result.h"
 #include "src/net/loop.h"
 #include "src/process/descendants.h"
+#include "src/process/end_gate.h"
 #include "src/process/signal_source.h"
 #include "src/process/spawn.h"
 
@@ -37,8 +39,12 @@ class WorkerTree {
   WorkerTree(const WorkerTree&) = delete;
   WorkerTree& operator=(const WorkerTree&) = delete;
 
+  // Of the workers that are started from now on, `count`, each may wait for the others before it ends (EndGate), until
+  // expect_all_gone(). Fails where there is no socket for it.
+  Status let_wait_for_each_other(int count);
+
   // Starts one worker; `local_rank` must not be in use. Returns its pid. Fails as spawn() does.
-  Result<pid_t> start(int local_rank, const Command& command);
+  Result<pid_t> start(int local_rank, Command command);
 
   // Starts a process that is no worker, one at a time: it is signalled, and waited for by on_all_gone, as they are. If no
   // worker was started before it has ended, what it has left behind is killed then.
@@ -77,8 +83,10 @@ class WorkerTree {
   void kill_all();
   bool strays_left();
 
+  net::Loop& loop_;
   SpawnContext context_;
   Handlers handlers_;
+  std::unique_ptr<EndGate> end_gate_;  // none where they do not wait
   std::map<int, Worker> workers_;  // by local rank; emptied when all are gone
   std::set<std::pair<pid_t, std::uint64_t>> abandoned_;  // pid and start
   bool expecting_all_gone_ = false;

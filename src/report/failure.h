@@ -43,6 +43,9 @@ struct FailedWorker {
   std::string error_file = {};          // path of its error.json; empty if there is none
   std::optional<ErrorFile> error = {};  // what stood in there
   std::string error_file_problem = {};  // why it could not be understood; empty if it could
+  // When the file was last written, by its file system's clock, as Unix time; 0: not known. Not in failure.json.
+  std::int64_t error_written_ns = 0;
+  bool error_came_first = false;  // it was told to stop, but had written its error before (first_error.h)
 
   // What says that the kernel killed it, or a process of it, for memory; empty if nothing does.
   std::string oom_evidence = {};

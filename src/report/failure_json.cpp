@@ -87,6 +87,7 @@ Json worker_json(const FailedWorker& whole, int utc_offset_s, std::size_t max_by
   out.set("wall_ms", worker.wall_ms);
   out.set("time", wall_time_ms(worker.wall_ms, utc_offset_s));
   out.set("stopped_by_us", worker.stopped_by_us);
+  out.set("error_came_first", worker.error_came_first);
   out.set("error_file", worker.error_file);
   out.set("error", worker.error ? error_json(*worker.error) : Json());
   out.set("error_file_problem", worker.error_file_problem);
@@ -189,6 +190,7 @@ FailedWorker worker_of(const Json& json) {
                       .stopped_by_us = bool_member(json, "stopped_by_us"),
                       .error_file = text_member(json, "error_file"),
                       .error_file_problem = text_member(json, "error_file_problem"),
+                      .error_came_first = bool_member(json, "error_came_first"),
                       .oom_evidence = text_member(json, "oom_evidence"),
                       .kernel_log = text_member(json, "kernel_log"),
                       .core_file = text_member(json, "core_file")};

@@ -181,7 +181,7 @@ std::optional<Cause> cause_in_output(const FailedWorker& worker) {
   std::string said;
   if (worker.error) said = worker.error->message + "\n" + worker.error->traceback;
   // A signal ends a worker wherever it is; an exception that it died of comes last.
-  const bool by_exception = worker.exit.signal == 0 && (traceback || worker.error);
+  const bool by_exception = (worker.exit.signal == 0 || worker.error_came_first) && (traceback || worker.error);
   std::string_view end = tail;
   if (by_exception && traceback) end.remove_prefix(traceback->begin);
   if (by_exception && !traceback) end = {};

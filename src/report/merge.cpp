@@ -110,6 +110,10 @@ void complete(FailedWorker& worker, const FailedWorker& other) {
   fill(worker.kernel_log, other.kernel_log);
   fill(worker.core_file, other.core_file);
   if (!worker.error) worker.error = other.error;
+  // Its own node alone knows when its error was written.
+  if (other.error_came_first && worker.stopped_by_us) worker.stopped_by_us = false;
+  worker.error_came_first = worker.error_came_first || other.error_came_first;
+  worker.wall_ms = std::min(worker.wall_ms, other.wall_ms);
   if (worker.tail.bytes.empty() && !other.tail.bytes.empty()) worker.tail = other.tail;
 }
 

@@ -83,6 +83,7 @@ std::string told_elsewhere(const JobReport& report, const FailedWorker& first, c
 }  // namespace
 
 std::string how_it_ended(const FailedWorker& worker) {
+  if (worker.error_came_first && worker.exit.signal != 0) return worker.exit.text() + ", after it had written its error";
   if (worker.oom_evidence.empty()) return worker.exit.text();
   return worker.exit.text() + (worker.exit.signal != 0 ? ", for memory" : "; a process of it was killed for memory");
 }

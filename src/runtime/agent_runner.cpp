@@ -427,6 +427,10 @@ void AgentRunner::begin_round(const agent::StartWorkers& order) {
 }
 
 void AgentRunner::start_workers(const agent::StartWorkers& order) {
+  if (settings_.workers_end_together) {
+    const Status made = workers_.let_wait_for_each_other(settings_.node.local_world_size);
+    if (!made) return happened(agent::WorkerNotStarted{0, made.error().text()});
+  }
   for (int local_rank = 0; local_rank < settings_.node.local_world_size; ++local_rank) {
     const auto pid = start_worker(order, local_rank);
     if (!pid) return happened(agent::WorkerNotStarted{local_rank, pid.error().text()});

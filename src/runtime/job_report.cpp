@@ -10,6 +10,7 @@
 #include <csignal>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <utility>
 
 #include "src/base/text.h"
@@ -17,6 +18,7 @@
 #include "src/report/details.h"
 #include "src/report/error_file.h"
 #include "src/report/failure_json.h"
+#include "src/report/first_error.h"
 #include "src/report/short_report.h"
 #include "src/runtime/local_host.h"
 
@@ -68,6 +70,13 @@ int write_file(const std::string& path, const std::string& text) {
   const int error = output::write_all(file.get(), text);
   if (error != 0 || rename(unfinished.c_str(), path.c_str()) == 0) return error;
   return errno;
+}
+
+// Returns what went wrong; empty if nothing did.
+std::string write_for_parent(const std::string& parent_error_file, const std::string& text) {
+  const int error = write_file(parent_error_file, text);
+  if (error == 0) return "";
+  return format("cannot write TORCHELASTIC_ERROR_FILE={}: {}", printable(parent_error_file), errno_text(error));
 }
 
 void read_tail(report::FailedWorker& worker, const std::string& path) {
@@ -225,6 +234,17 @@ report::JobReport JobReporter::make(const protocol::Verdict& verdict, const std:
   return report;
 }
 
+namespace {
+
+// Of a regular file; 0 of another, or where it cannot be told.
+std::int64_t written_ns(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return 0;
+  return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+}
+
+}  // namespace
+
 std::string read_files(report::FailedWorker& worker, const std::vector<StderrOfWorker>& stderrs,
                        const output::RunDirectory* logs, const output::Attempt& attempt) {
   const auto index = static_cast<std::size_t>(worker.local_rank);
@@ -241,6 +261,7 @@ std::string read_files(report::FailedWorker& worker, const std::vector<StderrOfW
   auto parsed = report::parse_error_file(*text);
   if (parsed) {
     worker.error = std::move(*parsed);
+    worker.error_written_ns = written_ns(path);
   } else {
     worker.error_file_problem = parsed.error().reason;
   }
@@ -258,18 +279,15 @@ std::string write_termination_log(const std::string& path, const report::JobRepo
   return error == 0 ? "" : format("cannot write {}: {}", printable(path), errno_text(error));
 }
 
-// The first failure's error file, or why there was none, for our own parent. Returns what went wrong.
+// The first failure's error file (`texts`, by local rank), or why there was none, for our own parent. Returns what went
+// wrong.
 std::string write_parent_error_file(const std::string& path, const report::JobReport& report,
-                                    const std::string& first_error_file) {
-  if (path.empty()) return "";
-  Result<std::string> copy = "";
-  if (!first_error_file.empty()) {
-    copy = report::error_file_for_parent(first_error_file, report.first_failure()->exit.python_code());
-  } else if (report.first_failure() == nullptr) {
-    copy = report::error_file_of_launcher(report.reason, wall_clock_ms() / 1000);
-  }
-  const int error = copy && !copy->empty() ? write_file(path, *copy) : 0;
-  return error == 0 ? "" : format("cannot write TORCHELASTIC_ERROR_FILE={}: {}", printable(path), errno_text(error));
+                                    const std::map<int, std::string>& texts) {
+  const report::FailedWorker* first = report.first_failure();
+  if (first == nullptr) return tell_parent(path, report.reason);
+  if (path.empty() || first->node_rank != report.node_rank) return "";
+  const auto copy = report::error_file_for_parent(texts.at(first->local_rank), first->exit.python_code());
+  return copy ? write_for_parent(path, *copy) : "";
 }
 
 std::string write_failure_json(const std::string& directory, const report::JobReport& report) {
@@ -283,25 +301,30 @@ std::string write_failure_json(const std::string& directory, const report::JobRe
 std::string complete_with_files(report::JobReport& report, const std::vector<StderrOfWorker>& stderrs,
                                 const output::RunDirectory* logs, const output::Attempt& attempt,
                                 const ReportFiles& files, std::vector<std::string>* error_files) {
-  std::string first_error_file;
+  std::map<int, std::string> texts;  // by local rank
   for (report::FailedWorker& worker : report.failures) {
     if (worker.node_rank != report.node_rank) continue;  // its files are on its own node
-    std::string error_file = read_files(worker, stderrs, logs, attempt);
+    std::string& text = texts[worker.local_rank] = read_files(worker, stderrs, logs, attempt);
     if (const auto rank = static_cast<std::size_t>(worker.local_rank); error_files != nullptr) {
       if (error_files->size() <= rank) error_files->resize(rank + 1);
-      (*error_files)[rank] = error_file;
+      (*error_files)[rank] = text;
     }
-    if (&worker == report.first_failure()) first_error_file = std::move(error_file);
   }
+  report::put_first_error_first(report.failures, report.node_rank);
   std::vector<std::string> problems;
   if (logs != nullptr && report.outcome == report::JobReport::Outcome::kFailed) {
     report.log_directory = logs->path();
     problems.push_back(write_failure_json(logs->path(), report));
   }
-  problems.push_back(write_parent_error_file(files.parent_error_file, report, first_error_file));
+  problems.push_back(write_parent_error_file(files.parent_error_file, report, texts));
   problems.push_back(write_termination_log(files.termination_log, report));
   std::erase(problems, "");
   return join(problems, "; ");
+}
+
+std::string tell_parent(const std::string& parent_error_file, const std::string& message) {
+  if (parent_error_file.empty()) return "";
+  return write_for_parent(parent_error_file, report::error_file_of_launcher(message, wall_clock_ms() / 1000));
 }
 
 }  // namespace elastic::runtime

@@ -77,4 +77,8 @@ std::string complete_with_files(report::JobReport& report, const std::vector<Std
                                 const output::RunDirectory* logs, const output::Attempt& attempt,
                                 const ReportFiles& files, std::vector<std::string>* error_files = nullptr);
 
+// Writes to that file, of who started this elastic-run, why its job has failed (report::error_file_of_launcher) or was
+// refused. Without effect for an empty path. Returns what went wrong, for a warning; empty if nothing did.
+std::string tell_parent(const std::string& parent_error_file, const std::string& message);
+
 }  // namespace elastic::runtime

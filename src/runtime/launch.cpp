@@ -80,10 +80,12 @@ int descriptors_for(const LaunchSettings& settings) {
 }
 
 // The first failure's own code, as a shell gives it.
-int exit_code_of(const protocol::Verdict& verdict) {
+int exit_code_of(const protocol::Verdict& verdict, const report::FailedWorker* first) {
   if (verdict.is_unfit) return kExitUnfit;
   if (verdict.failures.empty()) return kExitFailed;
-  const ExitStatus exit = verdict.failures.front().exit;
+  // A signal that ended the first may have been ours.
+  const bool has_code = first != nullptr && first->exit.code != 0;
+  const ExitStatus exit = has_code ? first->exit : verdict.failures.front().exit;
   return exit.signal != 0 ? kExitSignal + exit.signal : exit.code;
 }
 
@@ -148,10 +150,10 @@ std::vector<std::string> complete_report(report::JobReport& report, std::vector<
   return std::move(work->error_files);
 }
 
-int exit_status(const protocol::Verdict& verdict, bool propagate_exit_code) {
+int exit_status(const protocol::Verdict& verdict, const report::FailedWorker* first, bool propagate_exit_code) {
   if (verdict.outcome == protocol::Verdict::Outcome::kSucceeded) return 0;
   if (std::ranges::any_of(verdict.failures, &protocol::WorkerFailure::is_final)) return kDoNotRequeue;
-  return propagate_exit_code ? exit_code_of(verdict) : kExitFailed;
+  return propagate_exit_code ? exit_code_of(verdict, first) : kExitFailed;
 }
 
 // How the job has ended.
@@ -286,7 +288,7 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
   net::Loop loop;
   StatusHost status_host(loop, settings.meeting.secret);
   if (const Status served = serve_status(status_host, settings.http_port); !served) {
-    log::critical(served.error().text());
+    tell_refusal(served.error(), settings.parent_error_file);
     if (logs) files.post(logs->path(), [logs] { logs->remove_if_unused(); });
     finish(files);
     events.finish();
@@ -315,7 +317,7 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
   }
   agent.flush_output();
   agent.tell_torch(verdict, error_files);
-  const int status = exit_status(verdict, settings.propagate_exit_code);
+  const int status = exit_status(verdict, report.first_failure(), settings.propagate_exit_code);
   const bool recording_hangs = recording != nullptr && !recording->finish();
   const auto hangs = files.stuck_for(0);
   if (hangs) {
@@ -357,11 +359,17 @@ int wait_for_launcher(const CompanySettings& settings) {
   return kExitFailed;
 }
 
+void tell_refusal(const Error& error, const std::string& parent_error_file) {
+  log::critical(error.text());
+  const std::string problem = tell_parent(parent_error_file, error.text());
+  if (!problem.empty()) log::warning("report_incomplete", problem);
+}
+
 int launch(const LaunchSettings& settings, const process::InheritedState& inherited,
            const ProcessTitle& title) {
   const std::string input = format("--nproc-per-node={}", settings.node.local_world_size);
   if (const Status prepared = prepare_process(input, descriptors_for(settings)); !prepared) {
-    log::critical(prepared.error().text());
+    tell_refusal(prepared.error(), settings.parent_error_file);
     return kExitFailed;
   }
   const std::unique_ptr<process::Cgroup> cgroup = settings.use_cgroup ? process::Cgroup::make() : nullptr;
@@ -371,7 +379,7 @@ int launch(const LaunchSettings& settings, const process::InheritedState& inheri
   company.reset();
   if (!guardian) {
     if (cgroup) rmdir(cgroup->path().c_str());
-    log::critical(guardian.error().text());
+    tell_refusal(guardian.error(), settings.parent_error_file);
     return kExitFailed;
   }
   rename_launcher(title);
@@ -382,7 +390,7 @@ int launch(const LaunchSettings& settings, const process::InheritedState& inheri
   if (!settings.record_file.empty()) {
     auto opened = RecordingFile::open(settings.record_file);
     if (!opened) {
-      log::critical(opened.error().text());
+      tell_refusal(opened.error(), settings.parent_error_file);
       return kExitUsage;
     }
     recording = std::move(*opened);
@@ -393,7 +401,7 @@ int launch(const LaunchSettings& settings, const process::InheritedState& inheri
   net::SideThread files;
   const auto logs = open_logs(settings.logs, settings.worker.run_id, files);
   if (!logs) {
-    log::critical(logs.error().text());
+    tell_refusal(logs.error(), settings.parent_error_file);
     events.finish();
     return kExitUsage;
   }

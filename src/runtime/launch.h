@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+
+#include "src/base/result.h"
 #include "src/process/spawn.h"
 #include "src/runtime/launch_settings.h"
 
@@ -19,6 +22,9 @@ struct ProcessTitle {
 // `inherited` is what InheritedState::capture() saw at the start of the process.
 int launch(const LaunchSettings& settings, const process::InheritedState& inherited,
            const ProcessTitle& title);
+
+// Says why a job is not begun: on stderr, and to who started this process in its TORCHELASTIC_ERROR_FILE (empty: nobody).
+void tell_refusal(const Error& error, const std::string& parent_error_file);
 
 // For an elastic-run that leaves the launching to another one of this node: waits for its end. Returns its exit status,
 // or 1 with a message where there is none, or it was killed. Signals that end a process are ignored meanwhile.

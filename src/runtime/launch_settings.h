@@ -93,6 +93,7 @@ struct LaunchSettings {
   agent::NodeSettings node;
   agent::WorkerTemplate worker;
   std::string program;  // the file that every worker executes, already looked up
+  bool workers_end_together = false;  // it waits, when it is done, until all of the node are (process::EndGate)
   std::string title;    // what torchrun's failure summary calls the job: the script as typed
   std::string parent_error_file;  // where our own parent reads why we failed; empty if it does not
   std::string termination_log;    // where a container's orchestrator reads it, if that file is there

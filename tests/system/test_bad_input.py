@@ -47,7 +47,7 @@ def refused(elastic_run, script, tmp_path):
     ["--max-restarts=-1"], ["--max-restarts=x"], ["--max-restarts=1e3"],
     ["--monitor-interval=0"], ["--monitor-interval=x"], ["--monitor-interval=nan"],
     ["--shutdown-timeout=-1"], ["--shutdown-timeout=soon"], ["--shutdown-timeout=999999999999"],
-    ["--signals-to-handle=SIGKILL"], ["--signals-to-handle=SIGTERM,SIGSTOP"], ["--signals-to-handle=SIGNONE"],
+    ["--signals-to-handle=SIGKILL"], ["--signals-to-handle=SIGTERM,SIGSTOP"], ["--forward-signals=SIGNONE"],
     ["--rdzv-backend=etcd"], ["--rdzv-backend=etcd-v2"], ["--rdzv-backend=mine"], ["--rdzv-backend="],
     ["--rdzv-conf=x"], ["--rdzv-conf==1"], ["--rdzv-conf=join_timeout=soon"], ["--rdzv-conf=rank=0,,"],
     ["--master-port=65536"], ["--master-port=-1"], ["--master-port=0"], ["--master-port=http"],
@@ -312,3 +312,11 @@ def test_an_environment_of_odd_entries_reaches_the_worker_and_its_rank_is_there_
     entries = result.stdout.rstrip("\0").split("\0")
     assert entries[:5] == ["NO_EQUALS", "=no name", "TWICE=1", "TWICE=2", "OMP_NUM_THREADS"]
     assert [entry for entry in entries if entry.startswith("RANK=")] == ["RANK=0"]
+
+
+@pytest.mark.parametrize("program", [None, ["torchrun"]], ids=["elastic-run", "torchrun"])
+def test_an_unknown_name_among_the_signals_to_handle_is_a_warning_as_with_torchrun(elastic_run, program):
+    result = elastic_run("--signals-to-handle=SIGTERM,SIGNOPE", "--no-python", "sh", "-c",
+                         'echo "$TORCHELASTIC_SIGNALS_TO_HANDLE"', program=program)
+    assert (result.returncode, result.stdout) == (0, "SIGTERM,SIGNOPE\n")
+    assert result.stderr.count("Failed to register signal handler for SIGNOPE") == 1

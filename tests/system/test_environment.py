@@ -97,6 +97,24 @@ def test_workers_of_a_static_job_have_exactly_these_variables(elastic_run, repor
         assert seen == expected(rank, 2, MASTER_ADDR=address, MASTER_PORT=port, TORCHELASTIC_RUN_ID=job)
 
 
+@pytest.mark.parametrize("program, options", [
+    (None, ["--nnodes=1", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0"]),
+    (["torchrun"], ["--nnodes=1", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0"]),
+    (None, ["--standalone"]), (None, []),
+])
+def test_a_local_address_is_where_workers_of_one_node_find_their_store_as_with_torchrun(elastic_run, script, program, options):
+    worker = script("connects.py", "import os, socket\n"
+                    "place = os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT'])\n"
+                    "print(socket.create_connection(place).getpeername()[0])\n")
+    result = elastic_run(*options, "--local-addr=127.0.0.3", worker, program=program)
+    assert (result.returncode, result.stdout) == (0, "127.0.0.3\n"), result
+
+
+def test_a_local_address_is_no_matter_to_a_static_job(report):
+    told, _ = report("--master-addr=127.0.0.1", f"--master-port={workers.free_port()}", "--local-addr=127.0.0.3")
+    assert environment_of(told)["MASTER_ADDR"] == "127.0.0.1"
+
+
 # What torchrun chooses anew for each job, in its form.
 ANY_PORT = r"\d{4,5}"
 ERROR_FILE = (r"/.*/torchelastic_[a-z0-9_]{{8}}/{job}_[a-z0-9_]{{8}}/attempt_0/{rank}/error\.json")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import sys
 
@@ -132,6 +133,79 @@ def test_where_the_first_failure_left_no_error_there_is_none_to_hand_on(elastic_
     assert result.returncode == 1
     assert path.read_text() == "what was there before"
     assert sorted(name for name in os.listdir(tmp_path) if name.startswith("ours")) == ["ours.json"]
+
+
+@pytest.mark.parametrize("program, arguments, status", [
+    (None, ["--no-such-option", "train.py"], 2),
+    (None, ["--nnodes=x", "train.py"], 2),
+    ([sys.executable, "-m", "torch.distributed.run"], ["--nnodes=x", "train.py"], 1),
+    (None, ["nowhere.py"], 2),
+    (None, ["--log-level=loud", "train.py"], 2),
+    (None, ["--log-dir=/dev/null/x", "train.py"], 2),
+], ids=["option", "value", "torchrun", "script", "level", "directory"])
+def test_a_command_line_that_is_refused_hands_on_why(elastic_run, script, tmp_path, program, arguments, status):
+    script("train.py", "")
+    path = tmp_path / "ours.json"
+    result = elastic_run(*arguments, program=program, env={"TORCHELASTIC_ERROR_FILE": str(path)})
+    assert result.returncode == status
+    error = read(path)["message"]
+    if program is None:
+        assert result.stderr == f"elastic-run: error: {error['message']}\n"
+    assert arguments[0].split("=")[0] in error["message"] or "nnodes=x" in error["extraInfo"]["py_callstack"] or program
+    assert int(error["extraInfo"]["timestamp"]) > 0 and error["extraInfo"]["py_callstack"]
+
+
+def test_what_starts_no_job_leaves_the_error_file_alone(elastic_run, tmp_path):
+    path = tmp_path / "ours.json"
+    for arguments, status in (["--help"], 0), (["--version"], 0), (["--report=nowhere"], 2), (["--store-only", "--port=-1"], 2):
+        assert elastic_run(*arguments, env={"TORCHELASTIC_ERROR_FILE": str(path)}).returncode == status
+    assert not path.exists()
+
+
+# --- Who failed first
+
+# Rank 1 fails first, and is slow to end; rank 0 fails of it, and ends first. The files' times are far apart.
+FAILS_OF_IT = """
+    leave() {
+        printf '{"message": {"message": "%s", "extraInfo": {"py_callstack": "T", "timestamp": "%s"}}}' "$1" "$2" \
+            > "$TORCHELASTIC_ERROR_FILE"
+        touch -d "@$2.5" "$TORCHELASTIC_ERROR_FILE"
+    }
+    if [ $RANK = 1 ]; then
+        leave "E: the cause" 1795279603
+        [ "$1" = killed ] || trap 'exit 4' TERM
+        echo > ready
+        [ "$1" = killed ] && exec sleep 100
+        sleep 100 & wait
+    fi
+    read line < ready
+    leave "E: the connection was closed" 1795279605
+    exit 3"""
+
+
+@pytest.mark.parametrize("program", [None, ["torchrun"]], ids=["elastic-run", "torchrun"])
+@pytest.mark.parametrize("way, ends, code", [
+    ("killed", "was killed by SIGTERM, after it had written its error", 3), ("ends", "exited with code 4", 4)])
+def test_who_wrote_its_error_first_failed_first_also_if_another_ended_first(elastic_run, tmp_path, program, way, ends, code):
+    os.mkfifo(tmp_path / "ready")
+    path = tmp_path / "ours.json"
+    propagate = [] if program else ["--propagate-exit-code"]
+    result = elastic_run("--nproc-per-node=2", "--log-dir=logs", *propagate, *SH, FAILS_OF_IT, "sh", way, program=program,
+                         env=QUIET | {"TORCHELASTIC_ERROR_FILE": str(path)})
+    root = result.stderr[result.stderr.rindex("Root Cause (first observed failure):"):]
+    assert "  rank      : 1 (local_rank: 1)\n" in root
+    assert read(path)["message"]["message"] == "E: the cause"
+    if program:
+        return
+    assert result.returncode == code
+    assert re.search(rf"^  first failure: rank 1 \(local rank 1, pid \d+\) {ends}$", result.stderr, re.MULTILINE)
+    assert re.search(r"^  also failed: +rank 0 \(local rank 0, pid \d+\) exited with code 3, 2.000 s later$", result.stderr,
+                     re.MULTILINE)
+    (run,) = (tmp_path / "logs").iterdir()
+    failures = read(run / "failure.json")["failures"]
+    assert [failure["rank"] for failure in failures] == [1, 0]
+    assert [failure["error_came_first"] for failure in failures] == [True, False]
+    assert elastic_run("--report", run).stdout == result.stderr
 
 
 def test_a_job_that_was_stopped_hands_on_that_it_was(elastic_run, tmp_path):
