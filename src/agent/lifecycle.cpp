@@ -538,9 +538,13 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
     out.push_back(SignalWorkers{event.signal, Cause::kFromOutside});
     return;
   }
+  const bool by_worker = event.worker != 0;
+  // Every rank may say it, each when it gets to that: only who stands outside can lose patience.
+  const bool asks_again = !by_worker && asked_to_leave_ms_ && now_ms - *asked_to_leave_ms_ >= kSecondSignalMs;
+  if (!by_worker && !asked_to_leave_ms_) asked_to_leave_ms_ = now_ms;
   if (told_to_leave_ms_) {
-    const bool insists = (event.signal == kSigInt || (event.signal == kSigTerm && !settings_.signals_are_shared)) &&
-                         now_ms - *told_to_leave_ms_ >= kSecondSignalMs;
+    const bool insists =
+        asks_again && (event.signal == kSigInt || (event.signal == kSigTerm && !settings_.signals_are_shared));
     if (insists && gathering_ == Gathering::kAwaited) {
       out.push_back(StopTimer{});
       return has_gathered({}, out);
@@ -550,7 +554,12 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
   }
   told_to_leave_ms_ = now_ms;
   leave_signal_ = event.signal;
-  terminated_ = event.signal == kSigTerm;
+  terminated_ = event.signal == kSigTerm && !by_worker;
+  if (by_worker) {
+    out.push_back(Warn{format("{} came from process {}, a worker or what one has started: all workers are stopped",
+                              signal_name(event.signal), event.worker),
+                       "signal_from_worker"});
+  }
   const bool stopping_already = state_ == State::kStopping || state_ == State::kEnding;
   if (stopping_already && !awaiting_order_ && terminated_ && sweep_ == Sweep::kTold && deadline_ms_) {
     out.push_back(StartTimer{std::clamp<std::int64_t>(*deadline_ms_ - now_ms, 0, settings_.terminated_timeout_ms)});
@@ -558,7 +567,7 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
   // Others first: should we be killed before our time is over, they know that we were told to go.
   out.push_back(ToCoordinator{NodeLeaves{event.signal}});
   // The workers get the signal that we got, as with torchrun; some save their state on SIGINT only.
-  stop(event.signal, Cause::kFromOutside, out);
+  stop(event.signal, by_worker ? Cause::kOurs : Cause::kFromOutside, out);
   if (awaiting_order_) return gone(out);
   if (detached_ && state_ == State::kIdle) end(stopped_by_order(), out);
 }

@@ -80,6 +80,8 @@ struct AllGone {};  // no process is left in any worker's group
 struct TimerFired {};
 struct SignalReceived {
   int signal = 0;
+  // The process that has sent it, where that is a worker or what one has started; 0: whoever has started us, or others.
+  std::int64_t worker = 0;
 };
 struct GuardianLost {};  // the outer process has died
 // What AwaitAllGone still waits for, as text for a message; the answer to NameSurvivors.
@@ -309,6 +311,7 @@ class Lifecycle {
   bool awaiting_order_ = false;  // all are gone, and a signal to us may follow the one to the workers
   bool terminated_ = false;
   std::optional<std::int64_t> told_to_leave_ms_;  // when the first signal to end came
+  std::optional<std::int64_t> asked_to_leave_ms_;  // when the first one that no worker had sent came
   int leave_signal_ = 0;
   // Of this round's check, the last that was ordered.
   std::optional<std::uint32_t> check_phase_;

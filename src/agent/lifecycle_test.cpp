@@ -244,6 +244,24 @@ TEST_CASE("a second SIGINT or SIGTERM kills at once, unless it comes within a se
   CHECK(the<SignalWorkers>(node.on(SignalReceived{kInt})).signal == kKill);
 }
 
+TEST_CASE("a worker's signal ends the job and never insists") {
+  Node node;
+  node.run();
+  const Effects effects = node.on(SignalReceived{kTerm, 100});
+  CHECK(the<Warn>(effects).text ==
+        "SIGTERM came from process 100, a worker or what one has started: all workers are stopped");
+  CHECK(told<NodeLeaves>(effects).signal == kTerm);
+  CHECK(the<SignalWorkers>(effects).signal == kTerm);
+  CHECK(the<SignalWorkers>(effects).cause == SignalWorkers::Cause::kOurs);  // workers have not had it from elsewhere
+  CHECK(the<StartTimer>(effects).delay_ms == 30'000);
+  node.now = 5'000;
+  CHECK(node.on(SignalReceived{kInt, 101}).empty());
+  CHECK(node.on(SignalReceived{kTerm}).empty());  // the first one from outside
+  node.now = 7'000;
+  CHECK(node.on(SignalReceived{kTerm, 100}).empty());
+  CHECK(the<SignalWorkers>(node.on(SignalReceived{kTerm})).signal == kKill);
+}
+
 TEST_CASE("a store that cannot be opened and a worker that cannot be started end the round") {
   Node node;
   node.from(kFirstRound);

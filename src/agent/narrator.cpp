@@ -171,7 +171,9 @@ void Narrator::take(const WorkerExited& event, Happenings& out) {
 void Narrator::take(const SignalReceived& event, Happenings& out) {
   const std::string name = signal_name(event.signal);
   why_ = format("elastic-run got {}", name);
-  say(out, Level::kDebug, "signal", format("got {}", name), with("signal", name));
+  const bool by_worker = event.worker != 0;
+  say(out, Level::kDebug, "signal", by_worker ? format("got {} from process {}", name, event.worker) : format("got {}", name),
+      with("signal", name).set("worker", by_worker ? Json(event.worker) : Json()));
 }
 
 void Narrator::carry(const CheckNode& effect, Happenings& out) {

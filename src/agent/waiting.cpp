@@ -38,9 +38,9 @@ std::optional<Waiting> Lifecycle::waiting() const {
     case Waited::kEnd: {
       out.what = format("{}: waiting for {}", why_stopping(), who_is_left());
       out.at_end = "killed";
-      const bool again = told_to_leave_ms_ && !settings_.forward_signals.contains(*signal_number("INT"));
+      const bool again = asked_to_leave_ms_ && !settings_.forward_signals.contains(*signal_number("INT"));
       if (again) out.hint = "press Ctrl-C again to kill now";
-      out.by_user = told_to_leave_ms_.has_value();
+      out.by_user = asked_to_leave_ms_.has_value();
       out.unusual = true;
       break;
     }

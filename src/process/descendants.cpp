@@ -92,6 +92,23 @@ void kill_process(const ProcessFacts& found) {
 
 bool processes_can_be_seen() { return access("/proc/self/stat", R_OK) == 0; }
 
+// A parent that ends between two looks has handed its child up, to the ancestor at last: then the way is gone again.
+bool is_descendant(pid_t process, pid_t ancestor) {
+  constexpr int kAttempts = 8;
+  constexpr int kGenerations = 1024;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    pid_t at = process;
+    for (int generation = 0; generation < kGenerations; ++generation) {
+      const ProcessFacts facts = parse_stat(read_file(format("/proc/{}/stat", at)));
+      if (facts.pid == 0) break;
+      if (facts.parent == ancestor) return true;
+      if (facts.parent <= 1) return false;
+      at = facts.parent;
+    }
+  }
+  return false;
+}
+
 std::vector<ProcessFacts> descendants_of(pid_t ancestor) {
   const std::vector<ProcessFacts> all = all_processes();
   std::unordered_map<pid_t, std::vector<const ProcessFacts*>> children;

@@ -32,6 +32,9 @@ void kill_process(const ProcessFacts& found);
 // False where /proc is not mounted: nobody's descendants can be told then.
 bool processes_can_be_seen();
 
+// True for a process that has this ancestor, a zombie too. False where there is no /proc, or it does not show them.
+bool is_descendant(pid_t process, pid_t ancestor);
+
 // All living descendants of a process, zombies left out. As this process and the guardian are
 // subreapers, whatever a worker has forked is found here, in whatever session or group it is. Empty
 // where there is no /proc.

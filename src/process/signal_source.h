@@ -13,7 +13,8 @@ namespace elastic::process {
 
 struct ReceivedSignal {
   int number = 0;
-  pid_t sender = 0;  // 0 if the kernel sent it (a terminal's Ctrl-C)
+  pid_t sender = 0;  // 0 if the kernel sent it (a terminal's Ctrl-C), or a process that this one cannot see
+  uid_t user = 0;    // the sender's
 };
 
 // Those of the signals that this process does not ignore. While it is blocked, the kernel keeps even an
@@ -27,9 +28,10 @@ class SignalSource {
   SignalSource(net::Loop& loop, const std::vector<int>& numbers,
                std::function<void(const ReceivedSignal&)> callback);
 
- private:
+  // Tells at once what has come by now, and does not wait for the loop.
   void read_all();
 
+ private:
   std::function<void(const ReceivedSignal&)> callback_;
   UniqueFd fd_;
   std::unique_ptr<net::ReadWatch> watch_;

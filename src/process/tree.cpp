@@ -87,6 +87,17 @@ void WorkerTree::signal_groups(int signal_number) {
   kill_all();
 }
 
+bool WorkerTree::is_from_workers(const ReceivedSignal& signal) const {
+  if (signal.sender <= 0 || signal.sender == getpid()) return false;
+  if (is_descendant(signal.sender, getpid())) return true;
+  const bool has_ended = kill(signal.sender, 0) != 0 && errno == ESRCH;
+  if (has_ended) return !workers_.empty() && signal.user == getuid();
+  if (processes_can_be_seen()) return false;
+  // A worker's session bears its number.
+  const pid_t session = getsid(signal.sender);
+  return std::ranges::any_of(workers_, [session](const auto& entry) { return entry.second.pid == session; });
+}
+
 void WorkerTree::kill_all() {
   if (context_.cgroup >= 0) {
     const UniqueFd file(openat(context_.cgroup, "cgroup.kill", O_WRONLY | O_CLOEXEC));

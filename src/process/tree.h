@@ -56,6 +56,11 @@ class WorkerTree {
   // is for everybody, also for what has left its group, and again for what it forks until all are gone.
   void signal_groups(int signal_number);
 
+  // Whether a signal was sent by a worker, or by what one has started. Of a sender that has ended nothing but its number
+  // and its user are left: while there are workers it counts as theirs if it was of our user, for hardly anybody else
+  // signals this process.
+  bool is_from_workers(const ReceivedSignal& signal) const;
+
   // Asks for on_all_gone, which comes from the loop, never from within this call. What has left its
   // worker's group (a daemon) is killed as soon as the groups are empty.
   void expect_all_gone();

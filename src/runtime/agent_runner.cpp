@@ -101,15 +101,13 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                      [this](int signal) {
                        if (signal == SIGWINCH) return output_.resize();
                        if (signal == SIGCONT) output_.show_status();
-                       const bool is_end = std::ranges::find(settings_.signals, signal) != settings_.signals.end() &&
-                                           !settings_.node.forward_signals.contains(signal);
-                       if (on_signal_ && is_end) return on_signal_();
-                       happened(agent::SignalReceived{signal});
+                       signalled(signal);
                      },
                  .on_lost = [this] { happened(agent::GuardianLost{}); }}),
       workers_(loop, with_guardian(context, guardian_),
                {.on_exit =
                     [this](int local_rank, ExitStatus status) {
+                      own_signals_->read_all();  // it may have signalled us before it ended
                       output_.ended(local_rank);
                       happened(agent::WorkerExited{local_rank, status, wall_clock_ms()});
                     },
@@ -120,13 +118,8 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                       if (const auto order = std::exchange(awaits_gpus_, {})) begin_round(*order);
                     },
                 .on_all_gone = [this] { happened(agent::AllGone{}); }}) {
-  if (settings.node.signals_are_shared) {
-    own_signals_ = std::make_unique<process::SignalSource>(
-        loop, settings.signals, [this](const process::ReceivedSignal& signal) {
-          shared_signals_.witnessed(signal.number, loop_.now_ms());
-          plan_shared_signals();
-        });
-  }
+  own_signals_ = std::make_unique<process::SignalSource>(
+      loop, settings.signals, [this](const process::ReceivedSignal& signal) { launcher_got(signal); });
   if (settings.meeting.alone) return;
   CoordinatorTie::ToStore to_store;
   if (settings.meeting.store_at_endpoint) {
@@ -354,6 +347,25 @@ void AgentRunner::carry_out(const agent::Effect& effect) {
                  [&](const agent::Finish& e) { handlers_.finished(e.verdict, e.details); },
              },
              effect);
+}
+
+bool AgentRunner::ends_job(int signal) const {
+  return std::ranges::find(settings_.signals, signal) != settings_.signals.end() &&
+         !settings_.node.forward_signals.contains(signal);
+}
+
+void AgentRunner::signalled(int signal, pid_t worker) {
+  if (on_signal_ && ends_job(signal)) return on_signal_();
+  happened(agent::SignalReceived{signal, worker});
+}
+
+// To a worker this process is its parent, whom it may signal as it would torchrun. Everybody else's signals count where
+// they reach the outer process.
+void AgentRunner::launcher_got(const process::ReceivedSignal& signal) {
+  if (ends_job(signal.number) && workers_.is_from_workers(signal)) return signalled(signal.number, signal.sender);
+  if (!settings_.node.signals_are_shared) return;
+  shared_signals_.witnessed(signal.number, loop_.now_ms());
+  plan_shared_signals();
 }
 
 void AgentRunner::signal_workers(const agent::SignalWorkers& order) {

@@ -89,6 +89,11 @@ class AgentRunner {
   void renew_last_word();
 
   void open_store(const std::string& admits);
+  // Of those that the user has named: one that ends the job.
+  bool ends_job(int signal) const;
+  // A signal that counts; `worker`: who has sent it, 0 if it was none of ours.
+  void signalled(int signal, pid_t worker = 0);
+  void launcher_got(const process::ReceivedSignal& signal);
   void signal_workers(const agent::SignalWorkers& order);
   void plan_shared_signals();
   void name_survivors();
@@ -137,7 +142,7 @@ class AgentRunner {
   net::Timer signals_timer_;
   net::Timer gpus_timer_;
   std::optional<agent::StartWorkers> awaits_gpus_;  // whose workers start when the check's probe has ended
-  std::unique_ptr<process::SignalSource> own_signals_;  // none where signals are not shared
+  std::unique_ptr<process::SignalSource> own_signals_;  // those that the launcher itself gets
   process::GuardianLink guardian_;
   process::WorkerTree workers_;
 };

@@ -10,7 +10,8 @@ import subprocess
 import harness
 import pytest
 
-INT, TERM, USR1, USR2 = signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2
+INT, TERM, HUP, QUIT = signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT
+USR1, USR2 = signal.SIGUSR1, signal.SIGUSR2
 
 # A worker says "up COUNT RANK" and, by a file, which signal it was told to end by. Then it ends with 0, or
 # dies of it (argument: dies), or does not (argument: stays). With "leaves" rank 0 leaves a child in its group
@@ -210,8 +211,11 @@ def test_kill_0_in_a_script_is_one_stop(elastic_run, static_c, tmp_path):
 
 # --- Who is not listened to
 
-@pytest.mark.parametrize("number", [TERM, INT, signal.SIGHUP, signal.SIGQUIT], ids=lambda number: number.name)
-def test_a_signal_to_the_launcher_alone_changes_nothing(begin, tmp_path, number):
+FOUR = pytest.mark.parametrize("number", [TERM, INT, HUP, QUIT], ids=lambda number: number.name)
+
+
+@FOUR
+def test_a_strangers_signal_to_the_launcher_alone_changes_nothing(begin, tmp_path, number):
     running = begin("ends")
     os.kill(running.launcher(), number)
     running.send_signal(USR1)  # goes through the launcher, after that
@@ -219,6 +223,135 @@ def test_a_signal_to_the_launcher_alone_changes_nothing(begin, tmp_path, number)
     assert result.returncode == 0, result
     assert set(told(tmp_path).values()) == {"SIGUSR1"}
     assert result.stderr == ""
+
+
+# --- A worker signals its parent
+
+# Rank 1 says by a file which signal it was told to end by. Rank 0 does what its argument says once a line has come, with
+# the signal's number in N and the launcher's in PARENT, says so and waits to be stopped.
+FROM_WORKER = """\
+import os, signal, subprocess, sys, time
+N, PARENT, HERE = getattr(signal, os.environ["SIGNAL"]), os.getppid(), os.environ["RANK"]
+numbers = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1]
+signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+os.write(1, f"up {os.environ['TORCHELASTIC_RESTART_COUNT']}\\n".encode())
+
+def orphan(act):
+    if os.fork() == 0:
+        if os.fork() == 0:
+            os.setsid()
+            while os.getppid() != PARENT:
+                time.sleep(0.001)
+            act()
+            signal.sigwait(numbers)
+        os._exit(0)
+    os.wait()
+
+if HERE == "0":
+    sys.stdin.readline()
+    exec(sys.argv[1])
+    os.write(1, b"sent\\n")
+number = signal.sigwait(numbers)
+open(f"told.worker.{HERE}.{number.name}", "x").close()
+"""
+
+WAYS = {
+    "python": "os.kill(os.getppid(), N)",
+    "a thread": "import threading; threading.Thread(target=os.kill, args=(PARENT, N)).start()",
+    "a child": "if os.fork() == 0: os.kill(PARENT, N); signal.sigwait(numbers); os._exit(0)",
+    "a shell": "shell = subprocess.Popen(['sh', '-c', f'kill -{N} {PARENT}; read line'], stdin=subprocess.PIPE)",
+    "a child that has ended": "subprocess.run(['sh', '-c', f'kill -{N} {PARENT}'], check=True)",
+    "an orphan": "orphan(lambda: os.kill(PARENT, N))",
+}
+
+
+@pytest.fixture
+def begin_python(elastic_run, script):
+    """begin_python(way, number, options...): a job of two workers of FROM_WORKER, begun when both are up."""
+
+    def start(way, number, *options):
+        running = elastic_run.start("--nproc-per-node=2", "--max-restarts=3", *options,
+                                    script("from_worker.py", FROM_WORKER), WAYS.get(way, way), stdin=subprocess.PIPE,
+                                    env={"OMP_NUM_THREADS": "1", "SIGNAL": number.name})
+        for _ in range(2):
+            running.wait_for_line("^up 0", stream="stdout")
+        return running
+
+    return start
+
+
+def go(running):
+    running.popen.stdin.write(b"now\n")
+    running.popen.stdin.close()
+
+
+def check_stopped_by_worker(result, number):
+    assert result.returncode == 1
+    assert "up 1" not in result.stdout  # nobody was started again
+    first, second = result.stderr.splitlines()
+    assert re.fullmatch(rf"elastic-run: warning: {number.name} came from process \d+, a worker or what one has started: "
+                        "all workers are stopped", first)
+    assert second == f"elastic-run: stopped by {number.name}; all workers have ended"
+
+
+@FOUR
+@pytest.mark.parametrize("way", WAYS)
+def test_a_signal_that_a_worker_sends_its_parent_ends_the_job(begin_python, tmp_path, way, number):
+    running = begin_python(way, number)
+    go(running)
+    result = running.wait()
+    check_stopped_by_worker(result, number)
+    assert told(tmp_path) == {"worker 0": number.name, "worker 1": number.name}
+
+
+@pytest.mark.parametrize("kind", ["child that has ended", "worker that has ended"])
+def test_a_workers_signal_counts_though_the_sender_is_gone_before_the_launcher_sees_it(begin_python, tmp_path, kind):
+    way = WAYS["a child that has ended"] if kind.startswith("child") else "os.kill(PARENT, N); os._exit(3)"
+    running = begin_python(way, TERM)
+    launcher, workers = running.launcher(), workers_of(running)
+    os.kill(launcher, signal.SIGSTOP)
+    harness.wait_until(lambda: is_stopped(launcher), what="the launcher is stopped")
+    go(running)
+    if kind.startswith("child"):
+        running.wait_for_line("^sent", stream="stdout")
+    else:
+        harness.wait_until(lambda: not all(map(harness.alive, workers)), what="rank 0 has ended")
+    os.kill(launcher, signal.SIGCONT)
+    check_stopped_by_worker(running.wait(), TERM)
+    assert told(tmp_path)["worker 1"] == "SIGTERM"
+
+
+@FOUR
+def test_a_shell_signals_its_parent_as_it_would_torchrun(elastic_run, number):
+    result = elastic_run("--max-restarts=3", "--no-python", "sh", "-c",
+                         f"echo up $TORCHELASTIC_RESTART_COUNT; kill -{number.name[3:]} $PPID; exec sleep 1000")
+    assert result.stdout == "up 0\n"
+    check_stopped_by_worker(result, number)
+
+
+@pytest.mark.parametrize("to", ["PARENT, OUTER", "OUTER, PARENT"])
+def test_a_worker_that_signals_launcher_and_outer_process_has_ordered_one_stop(begin_python, tmp_path, to):
+    way = ("OUTER = int(open(f'/proc/{PARENT}/stat').read().rpartition(')')[2].split()[1])\n"
+           f"for pid in ({to}): os.kill(pid, N)")
+    running = begin_python(way, TERM)
+    go(running)
+    result = running.wait()
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1] == "elastic-run: stopped by SIGTERM; all workers have ended"
+    assert told(tmp_path) == {"worker 0": "SIGTERM", "worker 1": "SIGTERM"}
+
+
+def test_a_workers_signal_counts_if_signals_to_handle_names_it(begin_python, tmp_path):
+    running = begin_python("python", USR1, "--signals-to-handle=SIGUSR1")
+    go(running)
+    check_stopped_by_worker(running.wait(), USR1)
+    assert told(tmp_path) == {"worker 0": "SIGUSR1", "worker 1": "SIGUSR1"}
+
+
+def test_a_workers_signal_that_was_ignored_when_elastic_run_started_stays_ignored(elastic_run):
+    result = elastic_run("--no-python", "sh", "-c", "kill -HUP $PPID", program=["nohup", elastic_run.binary],
+                         stdin=subprocess.DEVNULL)
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 # --- Who is told
