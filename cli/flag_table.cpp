@@ -284,6 +284,17 @@ constexpr std::array<Flag, kFlagCount> kTable{{
              "SIGKILL. It is named one second after SIGKILL and given up after stuck_timeout seconds "
              "(a key of --rdzv-conf, 5 if not given): then the job fails, or with ignore goes on "
              "without it."},
+    {.id = FlagId::kLeaveBackground,
+     .name = "leave-background",
+     .family = kOurs,
+     .group = kRestart,
+     .kind = kSwitch,
+     .by_default = "false",
+     .help = "after success let workers' background processes live",
+     .more = "What workers have left behind (`nohup upload &`) then goes on, as with torchrun. Without the flag it is "
+             "ended, and named in a warning. A job that fails, restarts or is stopped ends everything in any case. Workers then "
+             "have elastic-run's own stderr, as with --stderr-tail=never, unless --stderr-tail is given: the reader of a "
+             "pipe would go away with elastic-run."},
     {.id = FlagId::kPropagateExitCode,
      .name = "propagate-exit-code",
      .family = kOurs,

@@ -46,6 +46,7 @@ enum class FlagId : unsigned char {
   kSignalsToHandle,
   kForwardSignals,
   kStuckWorker,
+  kLeaveBackground,
   kPropagateExitCode,
   // Output and logs
   kLogDir,

@@ -59,6 +59,7 @@ class Planner {
   Status check_http_port(std::uint16_t port) const;
   Status plan_http_port();
   Status plan_stop();
+  bool leaves_background() const { return flags_.on(FlagId::kLeaveBackground); }
   Status plan_check();
   Status check_file(FlagId flag, bool is_program) const;
   Status plan_logs();
@@ -386,6 +387,10 @@ Status Planner::plan_stop() {
       checked_.rdzv_conf.integer("stuck_timeout").value_or(kStuckSeconds) * 1000;
   if (Status status = plan_check(); !status) return status;
   settings.propagate_exit_code = flags_.on(FlagId::kPropagateExitCode);
+  settings.node.leave_background = leaves_background();
+  if (settings.node.leave_background) {
+    entry("background processes", "left alive after success", flags_.origin_text(FlagId::kLeaveBackground));
+  }
   settings.use_cgroup = variable("ELASTIC_RUN_CGROUP") != "off";
   settings.signals = checked_.signals;
   for (const std::string& name : checked_.unknown_signals) {
@@ -465,7 +470,8 @@ Status Planner::plan_output() {
   output.stdout_filters = flags_.list(FlagId::kDuplicateStdoutFilters);
   output.stderr_filters = flags_.list(FlagId::kDuplicateStderrFilters);
   output.log_max_bytes = checked_.log_max_bytes;
-  output.stderr_tail = flags_.text(FlagId::kStderrTail) == "auto";
+  // A process that is to outlive us had better not write to a pipe that ends here.
+  output.stderr_tail = flags_.text(FlagId::kStderrTail) == "auto" && (!leaves_background() || flags_.is_given(FlagId::kStderrTail));
   const std::string terminal = variable("TERM").value_or("");
   output.status_line = !terminal.empty() && terminal != "dumb" && flags_.text(FlagId::kLogFormat) == "text";
   show_output();
@@ -503,7 +509,8 @@ void Planner::show_output() {
   entry("end of stderr",
         output.stderr_tail ? format("{} KiB of each rank, for the failure report", limits::kStderrTailBytes / 1024)
                            : "not kept",
-        flags_.origin_text(FlagId::kStderrTail));
+        flags_.origin_text(leaves_background() && !flags_.is_given(FlagId::kStderrTail) ? FlagId::kLeaveBackground
+                                                                                         : FlagId::kStderrTail));
   if (!has_files) return;
   if (std::ranges::any_of(output.ranks, [](const output::OutputFlags& flags) { return flags.tee != 0; })) {
     const bool by_flag = !flags_.text(FlagId::kLogLinePrefixTemplate).empty();

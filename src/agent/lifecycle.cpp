@@ -292,8 +292,7 @@ void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
                        .round = round_.round,
                        .restarts_used = round_.restart_count};
     dismissed_ = true;
-    state_ = State::kEnding;
-    return sweep(kSigTerm, Cause::kOurs, out);
+    return end_well(out);
   }
   if (state_ == State::kPreparing && logs_awaited_) {
     settings_.logs = logs_awaited_ = false;
@@ -394,10 +393,33 @@ void Lifecycle::told(const EndJob& message, Effects& out) {
     gather_if_due(out);
     return finish_if_done(out);
   }
-  // Workers that have succeeded may have left children in their groups.
+  if (state_ == State::kSucceeded && verdict_->outcome == Verdict::Outcome::kSucceeded) return end_well(out);
   const bool stopping = state_ == State::kStopping;
   state_ = State::kEnding;
   if (!stopping) sweep(kSigTerm, Cause::kOthersOrder, out);
+}
+
+// Workers that have succeeded may have left processes behind.
+void Lifecycle::end_well(Effects& out) {
+  state_ = State::kEnding;
+  if (settings_.leave_background) {
+    out.push_back(LeaveBackground{});
+    return gone(out);
+  }
+  out.push_back(StopTimer{});
+  out.push_back(FindBackground{});
+  awaiting_background_ = true;
+}
+
+void Lifecycle::on(const BackgroundFound& event, std::int64_t, Effects& out) {
+  if (!std::exchange(awaiting_background_, false)) return;
+  if (!event.text.empty()) {
+    out.push_back(Warn{format("all workers have succeeded; what they left in the background is ended: {}; "
+                              "--leave-background lets it live",
+                              event.text),
+                       "background_ended"});
+  }
+  sweep(kSigTerm, Cause::kOthersOrder, out);
 }
 
 bool Lifecycle::is_cause_of(const Verdict& verdict) const {
@@ -438,7 +460,7 @@ void Lifecycle::told(const Rejected& message, Effects& out) {
   if (verdict_) {
     // Whoever turns us away needs no verdict of ours.
     dismissed_ = true;
-    if (!nothing_left_) kill_round(out);
+    if (!nothing_left_ && !awaiting_background_) kill_round(out);
     return finish_if_done(out);
   }
   if (message.why == Rejected::Why::kRoundWentOn) {
@@ -526,6 +548,7 @@ void Lifecycle::on(const GuardianLost&, std::int64_t, Effects& out) {
   dismissed_ = true;
   nothing_left_ = false;
   gathering_ = Gathering::kNone;
+  awaiting_background_ = false;
   state_ = State::kEnding;
   kill(out);
   out.push_back(AwaitAllGone{});

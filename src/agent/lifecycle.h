@@ -25,6 +25,7 @@ struct NodeSettings {
   // From SIGKILL until a worker that does not end is given up.
   std::int64_t stuck_timeout_ms = 5'000;
   bool ignore_stuck_workers = false;  // go on without them; else the job fails
+  bool leave_background = false;       // what workers that succeed leave behind lives on after the job's success
   std::set<int> forward_signals = {};  // handed to the workers, otherwise without effect
   // Whoever signals this node says so to all of its processes, and once: a second SIGTERM is no impatient user's.
   bool signals_are_shared = false;
@@ -88,6 +89,10 @@ struct GuardianLost {};  // the outer process has died
 struct SurvivorsNamed {
   std::string text;
 };
+// What FindBackground has found, as text for a message; empty: nothing.
+struct BackgroundFound {
+  std::string text;
+};
 // What the others are to hear of the worker that failed first; the answer to GatherDetails.
 struct DetailsGathered {
   std::string text;  // at most limits::kAgentDetailsBytes
@@ -109,7 +114,7 @@ struct GivenUp {
 using Event = std::variant<Begin, NodeChecked, Detached, Attached, LeaseOver, GivenUp, FromCoordinator,
                            StoreOpened, StoreFailed, LogsOpened, LogsFailed, WorkerStarted, WorkerNotStarted,
                            WorkerExited, AllGone, TimerFired, SignalReceived, GuardianLost, SurvivorsNamed,
-                           DetailsGathered>;
+                           BackgroundFound, DetailsGathered>;
 
 // What an agent wants done, in this order.
 struct ToCoordinator {
@@ -146,6 +151,10 @@ struct PrepareLogs {};
 struct GiveUpLogs {};
 // Answered by SurvivorsNamed, if there are any.
 struct NameSurvivors {};
+// All workers have succeeded: name what they have left behind and does not end by itself. Answered by BackgroundFound.
+struct FindBackground {};
+// It lives on, also after the end of this process and of the guardian.
+struct LeaveBackground {};
 // Wait no longer for what does not end.
 struct AbandonWorkers {};
 // Nothing of the last round is left, and one of its workers here is why the job has failed: answered by
@@ -181,7 +190,8 @@ struct Finish {
   std::string details = {};
 };
 using Effect = std::variant<ToCoordinator, CheckNode, OpenStore, CloseStore, OpenLogs, PrepareLogs, GiveUpLogs,
-                            StartWorkers, SignalWorkers, AwaitAllGone, NameSurvivors, AbandonWorkers, Paused,
+                            StartWorkers, SignalWorkers, AwaitAllGone, NameSurvivors, FindBackground, LeaveBackground,
+                            AbandonWorkers, Paused,
                             StartTimer, StopTimer, Warn, GatherDetails, Finish>;
 using Effects = std::vector<Effect>;
 
@@ -219,6 +229,8 @@ class Lifecycle {
   std::optional<Waiting> waiting_for_round() const;
   // What is to be told of this node, as far as it is known here.
   status::Node status() const;
+  // The rank of this node's local rank 0 in the last round.
+  int base_rank() const { return round_.place.base_rank; }
   // Of the last round, on this node.
   const std::vector<protocol::WorkerFailure>& failures() const { return failures_; }
   // The coordinator is in this process, or is not.
@@ -250,6 +262,7 @@ class Lifecycle {
   void on(const SignalReceived& event, std::int64_t now_ms, Effects& out);
   void on(const GuardianLost&, std::int64_t now_ms, Effects& out);
   void on(const SurvivorsNamed& event, std::int64_t now_ms, Effects& out);
+  void on(const BackgroundFound& event, std::int64_t now_ms, Effects& out);
   void on(const DetailsGathered& event, std::int64_t now_ms, Effects& out);
 
   void told(const protocol::PrepareRound& message, Effects& out);
@@ -274,6 +287,8 @@ class Lifecycle {
   void kill_round(Effects& out);
   void gone(Effects& out);
   void end(protocol::Verdict verdict, Effects& out);
+  // All workers have succeeded, and so has the job.
+  void end_well(Effects& out);
   void finish_if_done(Effects& out);
   // A worker that failed here is why the job has.
   bool is_cause_of(const protocol::Verdict& verdict) const;
@@ -308,6 +323,7 @@ class Lifecycle {
   std::string left_behind_;  // of the last round: given up
   std::optional<std::int64_t> deadline_ms_;  // when the timer that runs will fire
   std::optional<std::int64_t> rest_ms_;      // of the timer that SIGTSTP stopped
+  bool awaiting_background_ = false;  // what workers have left behind is being looked for
   bool awaiting_order_ = false;  // all are gone, and a signal to us may follow the one to the workers
   bool terminated_ = false;
   std::optional<std::int64_t> told_to_leave_ms_;  // when the first signal to end came

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 using namespace elastic;
 using namespace elastic::agent;
 using namespace elastic::protocol;
@@ -83,13 +85,55 @@ TEST_CASE("success is told when the last worker has exited with 0, and the group
   node.run();
   CHECK(node.on(WorkerExited{1, {}, 5}).empty());
   CHECK(told<WorkersSucceeded>(node.on(WorkerExited{0, {}, 6})).round == 0);
-  const Effects sweep = node.from(EndJob{{.outcome = Verdict::Outcome::kSucceeded}});
+  the<FindBackground>(node.from(EndJob{{.outcome = Verdict::Outcome::kSucceeded}}));
   CHECK(node.from(Dismiss{}).empty());
+  const Effects sweep = node.on(BackgroundFound{});
   CHECK(the<SignalWorkers>(sweep).signal == kTerm);
   the<AwaitAllGone>(sweep);
   const Effects end = node.on(AllGone{});
   CHECK(the<Finish>(end).verdict.outcome == Verdict::Outcome::kSucceeded);
   the<CloseStore>(end);
+}
+
+TEST_CASE("what workers have left behind is named once after success, before it is ended") {
+  Node node;
+  node.run();
+  for (int rank = 0; rank < 2; ++rank) node.on(WorkerExited{rank, {}, 5});
+  node.from(EndJob{{.outcome = Verdict::Outcome::kSucceeded}});
+  const Effects found = node.on(BackgroundFound{"process 7 (rank 0: aws)"});
+  CHECK(the<Warn>(found).text ==
+        "all workers have succeeded; what they left in the background is ended: process 7 (rank 0: aws); "
+        "--leave-background lets it live");
+  CHECK(the<SignalWorkers>(found).signal == kTerm);
+  CHECK(node.on(BackgroundFound{"process 7"}).empty());
+}
+
+TEST_CASE("with --leave-background nothing is signalled after success; what fails or is stopped is swept as ever") {
+  Node node({.leave_background = true});
+  node.run();
+  SUBCASE("success") {
+    for (int rank = 0; rank < 2; ++rank) node.on(WorkerExited{rank, {}, 5});
+    const Effects end = node.from(EndJob{{.outcome = Verdict::Outcome::kSucceeded}});
+    the<LeaveBackground>(end);
+    the<CloseStore>(end);
+    CHECK(std::ranges::none_of(end, [](const Effect& e) { return std::holds_alternative<SignalWorkers>(e); }));
+    CHECK(the<Finish>(node.from(Dismiss{})).verdict.outcome == Verdict::Outcome::kSucceeded);
+  }
+  SUBCASE("another node fails after the workers of this one have succeeded") {
+    for (int rank = 0; rank < 2; ++rank) node.on(WorkerExited{rank, {}, 5});
+    CHECK(the<SignalWorkers>(node.from(EndJob{{.outcome = Verdict::Outcome::kFailed}})).signal == kTerm);
+  }
+  SUBCASE("a restart") { CHECK(the<SignalWorkers>(node.from(StopWorkers{0, RestartScope::kJob})).signal == kTerm); }
+  SUBCASE("a signal") { CHECK(the<SignalWorkers>(node.on(SignalReceived{kInt})).signal == kInt); }
+}
+
+TEST_CASE("a guardian that dies while leftovers are looked for has all killed, and the answer starts nothing") {
+  Node node;
+  node.run();
+  for (int rank = 0; rank < 2; ++rank) node.on(WorkerExited{rank, {}, 5});
+  node.from(EndJob{{.outcome = Verdict::Outcome::kSucceeded}});
+  CHECK(the<SignalWorkers>(node.on(GuardianLost{})).signal == kKill);
+  CHECK(node.on(BackgroundFound{"process 7"}).empty());
 }
 
 TEST_CASE("a failing worker stops the others before anything else") {

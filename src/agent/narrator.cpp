@@ -215,7 +215,15 @@ void Narrator::carry(const AwaitAllGone&, Happenings& out) {
       with("round", whole(round_.round)).set("signal", signal).set("reason", why_));
 }
 
+void Narrator::carry(const LeaveBackground&, Happenings& out) {
+  left_background_ = true;
+  say(out, Level::kInfo, "background_left",
+      format("round {}: what its workers have left in the background is left alone", round_.round),
+      with("round", whole(round_.round)));
+}
+
 void Narrator::carry(const CloseStore&, Happenings& out) {
+  if (left_background_) return;
   say(out, Level::kInfo, "workers_gone",
       format("round {}: no process of its workers is left, {} ms after the stop", round_.round,
              now_ms_ - stopped_at_ms_),

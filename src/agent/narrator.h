@@ -58,6 +58,7 @@ class Narrator {
   void carry(const AwaitAllGone& effect, Happenings& out);
   void carry(const StartWorkers& effect, Happenings& out);
   void carry(const CheckNode& effect, Happenings& out);
+  void carry(const LeaveBackground& effect, Happenings& out);
   void carry(const CloseStore& effect, Happenings& out);
   void carry(const Warn& effect, Happenings& out);
   void carry(const Finish& effect, Happenings& out);
@@ -75,6 +76,7 @@ class Narrator {
   std::string why_;              // why a stop is ordered, if the event that is being taken orders one
   int sent_signal_ = 0;          // to the workers, last
   bool stopping_ = false;
+  bool left_background_ = false;
   std::int64_t stopped_at_ms_ = 0;        // when the stop was ordered
   std::string standby_for_;               // what the node was told to wait for, instead of nodes
   std::optional<std::int64_t> waits_since_ms_;  // for others

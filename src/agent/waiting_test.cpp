@@ -102,6 +102,8 @@ TEST_CASE("what workers have left behind is waited for after success") {
   for (int rank = 0; rank < 4; ++rank) node.exit(rank, 10);
   CHECK(!node.life.waiting());
   node.on(FromCoordinator{EndJob{{.outcome = Verdict::Outcome::kSucceeded}}}, 20);
+  CHECK(!node.life.waiting());  // some end by themselves
+  node.on(BackgroundFound{"process 7 (aws)"}, 120);
   CHECK(node.what() == "all workers have ended: waiting for processes that workers have left");
 }
 

@@ -45,6 +45,7 @@ ProcessFacts parse_stat(const std::string& text) {
     at = end;
     if (field == 4) facts.parent = static_cast<pid_t>(value);
     if (field == 5) facts.group = static_cast<pid_t>(value);
+    if (field == 6) facts.session = static_cast<pid_t>(value);
     if (field == 22) facts.started = value;
   }
   return facts;
@@ -72,6 +73,13 @@ ProcessFacts process_facts(pid_t pid) {
   facts.waiting = read_file(folder + "/wchan");
   if (facts.waiting == "0") facts.waiting.clear();
   return facts;
+}
+
+std::string command_line(pid_t pid) {
+  std::string text = read_file(format("/proc/{}/cmdline", pid));
+  while (text.ends_with('\0')) text.pop_back();
+  std::ranges::replace(text, '\0', ' ');
+  return text;
 }
 
 std::string describe(const ProcessFacts& facts) {

@@ -13,6 +13,7 @@ struct ProcessFacts {
   pid_t pid = 0;
   pid_t parent = 0;
   pid_t group = 0;
+  pid_t session = 0;
   std::uint64_t started = 0;  // in clock ticks after boot: with the pid it names one process for ever
   char state = '?';     // as in ps: R, S, D (uninterruptible), T (stopped), Z (zombie), ...
   std::string name;     // comm
@@ -21,6 +22,9 @@ struct ProcessFacts {
 
 // What /proc says of one process; a state of '?' if it is gone or /proc is not there.
 ProcessFacts process_facts(pid_t pid);
+
+// Its arguments with blanks between, as ps shows them; empty if they cannot be read. At most a page of them.
+std::string command_line(pid_t pid);
 
 // "process 4711 (python, state D, in fuse_wait)", for messages.
 std::string describe(const ProcessFacts& facts);

@@ -78,6 +78,8 @@ class GuardianLink {
   // started, and leaves the launcher alive. The next round's workers start under another lease, or none.
   // Costs a store to memory, and a packet where a lease begins; a renewal does not even wake the guardian.
   void set_lease(std::optional<std::int64_t> until_ms);
+  // Once the launcher has ended with 0 the guardian ends, too, and leaves alone what is left.
+  void leave_background() { channel_.board.leave_background(); }
   // What the guardian says when the launcher has ended and nothing that it had started is left: it connects to
   // this numeric address, sends the bytes (kLastWordBytes at most) and closes. Where something is left, or the
   // other side cannot be reached within 1 s, nothing is said. Empty bytes, or an address that is not numeric:

@@ -27,10 +27,12 @@ struct Slot {
 // Seen by two processes: atomics must not be made of locks, which a process may take to its grave.
 struct GuardianBoard::Shared {
   std::atomic<std::int64_t> lease_until_ms{kNoLease};
+  std::atomic<bool> leaves_background{false};
   std::atomic<std::size_t> said_slot{0};  // the other one is being written
   std::array<Slot, 2> slots;
 
-  static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<std::size_t>::is_always_lock_free);
+  static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<std::size_t>::is_always_lock_free &&
+                std::atomic<bool>::is_always_lock_free);
 };
 
 void GuardianBoard::Unmap::operator()(Shared* shared) const { munmap(shared, sizeof(Shared)); }
@@ -49,6 +51,10 @@ std::optional<std::int64_t> GuardianBoard::lease() const {
   const std::int64_t until_ms = shared_->lease_until_ms.load();
   return until_ms == kNoLease ? std::nullopt : std::optional(until_ms);
 }
+
+void GuardianBoard::leave_background() { shared_->leaves_background.store(true); }
+
+bool GuardianBoard::leaves_background() const { return shared_->leaves_background.load(); }
 
 void GuardianBoard::set_last_word(const SocketAddress& to, std::span<const std::uint8_t> bytes) {
   ELASTIC_CHECK(bytes.size() <= kLastWordBytes);

@@ -23,6 +23,10 @@ class GuardianBoard {
   void set_lease(std::optional<std::int64_t> until_ms);
   std::optional<std::int64_t> lease() const;
 
+  // Launcher: it ends well, and what workers have left in the background is to live on. Not taken back.
+  void leave_background();
+  bool leaves_background() const;
+
   // Launcher: what the guardian is to say when nothing of this node is left, and to whom. A launcher that is
   // killed in the middle of this leaves the word before it. At most kLastWordBytes; none: nothing is said.
   void set_last_word(const SocketAddress& to, std::span<const std::uint8_t> bytes);

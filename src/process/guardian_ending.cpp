@@ -98,6 +98,7 @@ void Guardian::end_workers_of_lease(std::int64_t until_ms) {
 }
 
 void Guardian::launcher_ended(int status) {
+  if (WIFEXITED(status) && leaves_background(WEXITSTATUS(status))) leave(0, {});
   if (WIFSIGNALED(status)) kill_known_workers();
   const std::vector<ProcessFacts> survivors = sweep(kSweepMs);
   say_last_word(survivors);  // the other nodes wait for it
@@ -112,7 +113,12 @@ void Guardian::launcher_ended(int status) {
 
 void Guardian::leave_launcher_behind() {
   kill(launcher_, SIGKILL);
-  const std::vector<ProcessFacts> survivors = sweep(kLeavingSweepMs);
+  std::vector<ProcessFacts> survivors;
+  if (leaves_background(*leaving_status_)) {
+    await_launcher(kLeavingSweepMs);
+  } else {
+    survivors = sweep(kLeavingSweepMs);
+  }
   const bool is_named = std::any_of(survivors.begin(), survivors.end(),
                                     [this](const ProcessFacts& facts) { return facts.pid == launcher_; });
   // Not reaped: a thread of it is left, of which a process that has ended otherwise shows nothing.
@@ -122,6 +128,11 @@ void Guardian::leave_launcher_behind() {
   }
   say_last_word(survivors);
   leave(*leaving_status_, survivors);
+}
+
+void Guardian::await_launcher(std::int64_t milliseconds) const {
+  const std::int64_t deadline_ms = monotonic_ms() + milliseconds;
+  while (waitpid(launcher_, nullptr, WNOHANG) == 0 && monotonic_ms() < deadline_ms) poll(nullptr, 0, kSweepLookMs);
 }
 
 // That nothing is left is told only where that is known: without /proc, only once no child is left at all.

@@ -51,6 +51,9 @@ class Guardian {
   // Ends all descendants but those that were there before us. Returns those that have not died within so
   // many milliseconds.
   std::vector<ProcessFacts> sweep(std::int64_t milliseconds);
+  // True if what is left is to live on after an end with this status.
+  bool leaves_background(int status) const { return status == 0 && board_.leaves_background(); }
+  void await_launcher(std::int64_t milliseconds) const;
   void say_last_word(const std::vector<ProcessFacts>& survivors) const;
   [[noreturn]] void leave(int status, const std::vector<ProcessFacts>& survivors);
   std::vector<ProcessFacts> ours() const;

@@ -37,6 +37,12 @@ bool group_outlived(pid_t worker) {
   return std::any_of(all.begin(), all.end(), [worker](const ProcessFacts& facts) { return facts.group == worker; });
 }
 
+// Ended ones that nobody has reaped count.
+bool has_children() {
+  siginfo_t info{};
+  return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
 ExitStatus exit_status(const siginfo_t& info) {
   if (info.si_code == CLD_EXITED) return {.code = info.si_status};
   return {.signal = info.si_status, .core_dumped = info.si_code == CLD_DUMPED};
@@ -49,7 +55,8 @@ WorkerTree::WorkerTree(net::Loop& loop, SpawnContext context, Handlers handlers)
       context_(std::move(context)),
       handlers_(std::move(handlers)),
       child_signals_(loop, child_signal(), [this](const ReceivedSignal&) { reap(); }),
-      look_again_timer_(loop) {
+      look_again_timer_(loop),
+      childless_timer_(loop) {
   ELASTIC_CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
 }
 
@@ -127,6 +134,30 @@ void WorkerTree::reap() {
     reaped(info.si_pid, exit_status(info));
   }
   if (expecting_all_gone_) look_at_groups();
+  if (on_childless_ && !has_children()) told_childless();
+}
+
+void WorkerTree::await_childless(std::int64_t patience_ms, std::function<void()> done) {
+  on_childless_ = std::move(done);
+  if (!has_children()) return told_childless();
+  childless_timer_.start(patience_ms, [this] { told_childless(); });
+}
+
+void WorkerTree::told_childless() {
+  childless_timer_.stop();
+  std::exchange(on_childless_, nullptr)();
+}
+
+std::vector<WorkerTree::Background> WorkerTree::background() const {
+  std::vector<Background> found;
+  if (!has_children()) return found;
+  for (ProcessFacts& facts : survivors()) {
+    const auto worker = std::ranges::find_if(
+        workers_, [&](const auto& entry) { return entry.first != kHelper && entry.second.pid == facts.session; });
+    const auto rank = worker == workers_.end() ? std::nullopt : std::optional(worker->first);
+    found.push_back({std::move(facts), rank});
+  }
+  return found;
 }
 
 void WorkerTree::reaped(pid_t pid, ExitStatus status) {
@@ -149,8 +180,7 @@ void WorkerTree::reaped(pid_t pid, ExitStatus status) {
 
 // Without workers every child that is left was adopted from it. What forks while it is killed goes with the round.
 void WorkerTree::kill_what_helper_left() {
-  siginfo_t info{};
-  if (!workers_.empty() || waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return;
+  if (!workers_.empty() || !has_children()) return;
   for (const ProcessFacts& facts : survivors()) kill_process(facts);
 }
 
@@ -182,8 +212,7 @@ void WorkerTree::look_at_groups() {
 // With the groups gone every child that is left was adopted: what a worker put into a session or group of
 // its own.
 bool WorkerTree::strays_left() {
-  siginfo_t info{};
-  if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return false;
+  if (!has_children()) return false;
   kill_all();
   // A child is there. If /proc does not show it, it forks and ends faster than that is read; or it was given
   // up, or nobody can be seen at all.

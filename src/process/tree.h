@@ -68,6 +68,18 @@ class WorkerTree {
   // The living processes that on_all_gone is waiting for.
   std::vector<ProcessFacts> survivors() const;
 
+  // Calls back when this process has no child any more, at the latest after so many milliseconds; perhaps from within
+  // this call. One at a time.
+  void await_childless(std::int64_t patience_ms, std::function<void()> done);
+
+  // What is left where all workers have ended; with the local rank whose worker it belonged to, where that is known:
+  // it is in that worker's session.
+  struct Background {
+    ProcessFacts facts;
+    std::optional<int> local_rank;
+  };
+  std::vector<Background> background() const;
+
   // Forgets what does not end even when killed; on_all_gone does not come for it.
   void abandon();
 
@@ -83,6 +95,7 @@ class WorkerTree {
   void reap();
   void reaped(pid_t pid, ExitStatus status);
   void kill_what_helper_left();
+  void told_childless();
   void look_at_groups();
   void look_again();
   void kill_all();
@@ -98,6 +111,8 @@ class WorkerTree {
   bool killing_ = false;  // SIGKILL was sent, and not all are gone
   SignalSource child_signals_;
   net::Timer look_again_timer_;
+  std::function<void()> on_childless_;  // waited for
+  net::Timer childless_timer_;
 };
 
 }  // namespace elastic::process

@@ -333,6 +333,11 @@ void AgentRunner::carry_out(const agent::Effect& effect) {
                    workers_.expect_all_gone();
                  },
                  [&](const agent::NameSurvivors&) { name_survivors(); },
+                 [&](const agent::FindBackground&) { find_background(); },
+                 [&](const agent::LeaveBackground&) {
+                   workers_.abandon();
+                   guardian_.leave_background();
+                 },
                  [&](const agent::AbandonWorkers&) { workers_.abandon(); },
                  [&](const agent::Paused&) {
                    output_.hide_status();  // the terminal will be the shell's
@@ -408,6 +413,29 @@ void AgentRunner::name_survivors() {
     names.push_back(process::describe(process::process_facts(facts.pid)));
   }
   if (!names.empty()) happened(agent::SurvivorsNamed{join(names, ", ")});
+}
+
+// Some end by themselves with their worker, a moment after it.
+void AgentRunner::find_background() {
+  constexpr std::int64_t kEndsByItselfMs = 100;
+  workers_.await_childless(kEndsByItselfMs,
+                           [this] { happened(agent::BackgroundFound{background_text(workers_.background())}); });
+}
+
+// "process 4711 (rank 3: aws s3 sync /ckpt s3://b), process 4712 (sleep 60) and 3 more"
+std::string AgentRunner::background_text(const std::vector<process::WorkerTree::Background>& left) const {
+  constexpr std::size_t kNamed = 8;
+  constexpr std::size_t kCommandBytes = 160;
+  std::vector<std::string> names;
+  for (const auto& [facts, local_rank] : left) {
+    if (names.size() == kNamed) break;
+    const std::string command = process::command_line(facts.pid);
+    const int rank = lifecycle().base_rank() + local_rank.value_or(0);
+    names.push_back(format("process {} ({}{})", facts.pid, local_rank ? format("rank {}: ", rank) : "",
+                           printable(command.empty() ? facts.name : command, kCommandBytes)));
+  }
+  const std::size_t more = left.size() - names.size();
+  return join(names, ", ") + (more > 0 ? format(" and {} more", more) : "");
 }
 
 void AgentRunner::open_store(const std::string& admits) {

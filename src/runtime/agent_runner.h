@@ -97,6 +97,8 @@ class AgentRunner {
   void signal_workers(const agent::SignalWorkers& order);
   void plan_shared_signals();
   void name_survivors();
+  void find_background();
+  std::string background_text(const std::vector<process::WorkerTree::Background>& left) const;
   void gather_details();
   // Starts them when the GPUs that the check has tested are free again, or at once.
   void start_on_free_gpus(const agent::StartWorkers& order);

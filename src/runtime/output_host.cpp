@@ -158,7 +158,7 @@ std::vector<StderrOfWorker> OutputHost::take_stderrs() {
     switch (tail_sources_[i]) {
       case output::TailSource::kKept: all[i].kept = pump_.take_tail(local_rank); break;
       case output::TailSource::kFile: all[i].file = logs_.rank_file(local_rank, "stderr.log"); break;
-      case output::TailSource::kNone: all[i].none_because = "--stderr-tail=never"; break;
+      case output::TailSource::kNone: all[i].none_because = settings_.node.leave_background ? "--leave-background" : "--stderr-tail=never"; break;
       case output::TailSource::kUnavailable:
         all[i].none_because = "it is a terminal, and no pseudo-terminal could be made (/dev/ptmx)";
         break;

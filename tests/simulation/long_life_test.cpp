@@ -225,6 +225,8 @@ class World {
 
   void carry_out(const agent::CheckNode&) { must(false, "nothing is checked here"); }
   void carry_out(const agent::NameSurvivors&) { must(false, "nobody survives SIGKILL here"); }
+  void carry_out(const agent::FindBackground&) { happened(agent::BackgroundFound{}); }
+  void carry_out(const agent::LeaveBackground&) { must(false, "nothing is to live on here"); }
   void carry_out(const agent::AbandonWorkers&) { must(false, "nobody is abandoned here"); }
   void carry_out(const agent::GatherDetails&) { must(false, "there is nobody to tell"); }
   void carry_out(const agent::Paused&) { must(false, "nobody pauses here"); }

@@ -190,6 +190,8 @@ void Node::carry_out_life(const agent::Effect& effect) {
                    all_gone_if_so();
                  },
                  [&](const agent::NameSurvivors&) { if (!workers_.empty()) tell(agent::Event{agent::SurvivorsNamed{"a worker"}}); },
+                 [&](const agent::FindBackground&) { tell(agent::Event{agent::BackgroundFound{}}); },
+                 [&](const agent::LeaveBackground&) {},
                  [&](const agent::AbandonWorkers&) { awaiting_all_gone_ = false; },
                  [&](const agent::Paused&) {},
                  [&](const agent::StartTimer& e) { start_timer<agent::TimerFired>(timer_, e.delay_ms); },
