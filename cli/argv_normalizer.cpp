@@ -4,12 +4,13 @@
 #include <string_view>
 #include <utility>
 
+#include "src/base/program_name.h"
 #include "src/base/text.h"
 
 namespace elastic::cli {
 namespace {
 
-constexpr std::string_view kHelpHint = "elastic-run --help lists all options";
+constexpr const char* kHelpHint = "elastic-run --help lists all options";
 constexpr std::string_view kScriptHint = "options of the script go after its name";
 
 // What a token is taken for where an option may stand.
@@ -130,7 +131,7 @@ Error unknown_option(std::string_view token) {
   const Flag* near = nearest_flag(token);
   return {printable(token), "there is no such option",
           near ? format("did you mean {}? ({})", long_spelling(*near), kScriptHint)
-               : format("{}; {}", kScriptHint, kHelpHint)};
+               : format("{}; {}", kScriptHint, in_our_name(kHelpHint))};
 }
 
 Error ambiguous_option(std::string_view token, const std::vector<const Flag*>& candidates) {

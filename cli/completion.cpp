@@ -4,6 +4,7 @@
 
 #include "cli/flag_table.h"
 #include "src/base/check.h"
+#include "src/base/program_name.h"
 #include "src/base/text.h"
 
 namespace elastic::cli {
@@ -218,10 +219,10 @@ std::string fish_script() {
 }  // namespace
 
 std::string completion_script(std::string_view shell) {
-  if (shell == "bash") return bash_script();
-  if (shell == "zsh") return zsh_script();
+  if (shell == "bash") return in_our_name(bash_script());
+  if (shell == "zsh") return in_our_name(zsh_script());
   ELASTIC_CHECK(shell == "fish");
-  return fish_script();
+  return in_our_name(fish_script());
 }
 
 }  // namespace elastic::cli

@@ -7,6 +7,7 @@
 
 #include "src/base/check.h"
 #include "src/base/limits.h"
+#include "src/base/program_name.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
 
@@ -187,7 +188,7 @@ Result<SignalList> check_signals_to_handle(std::string_view value, std::string_v
     // terminal's size, and a reader that has gone.
     const std::array needed = {"SIGCHLD", "SIGCONT", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGWINCH", "SIGPIPE"};
     if (std::any_of(needed.begin(), needed.end(), [&](const char* own) { return number == signal_number(own); })) {
-      return bad(input, format("elastic-run needs {} for itself", signal_name(*number)),
+      return bad(input, format("{} needs {} for itself", program_name(), signal_name(*number)),
                  "leave it out of the list");
     }
     if (std::find(signals.begin(), signals.end(), *number) == signals.end()) {

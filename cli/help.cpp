@@ -1,11 +1,13 @@
 #include "cli/help.h"
 
 #include "cli/flag_table.h"
+#include "src/base/program_name.h"
 #include "src/base/text.h"
 
 namespace elastic::cli {
 namespace {
 
+constexpr std::string_view kOurs = "elastic-run";
 constexpr std::size_t kWidth = 79;
 constexpr std::size_t kTextColumn = 31;
 
@@ -15,7 +17,7 @@ constexpr std::string_view kHead =
 
 Starts the workers of a PyTorch training job, watches them, and restarts them
 when one fails. Takes the command lines of torchrun and dlrover-run as they are.
-
+@IN_PLACE@
 Options stand before SCRIPT; all that follows it goes to the script unchanged.
 Any unambiguous beginning of an option will do, and _ for - within one. Nearly
 every option can be set by a variable: PET_NNODES=2 stands for --nnodes=2.
@@ -34,8 +36,11 @@ Exit status
   1  the job failed
   2  the command line or a PET_ variable is wrong; nothing was started
 
-More: man elastic-run, and docs/command-line.md in the source.
+More: man @OURS@, and docs/command-line.md in the source.
 )";
+
+// Started by the name of another launcher.
+bool in_place() { return program_name() != kOurs; }
 
 std::string left_column(const Flag& flag) {
   std::string left(1, flag.state == FlagState::kLater ? '*' : ' ');
@@ -76,9 +81,16 @@ std::string help_text() {
     text += entry(flag);
     before = &flag;
   }
-  return text + std::string(kTail);
+  text = in_our_name(text + std::string(kTail));
+  // What stays under its own name: the manual's page, and the program itself.
+  text = replace_all(std::move(text), "@OURS@", kOurs);
+  return replace_all(std::move(text), "@IN_PLACE@",
+                     in_place() ? format("Started as {}, this is {} {}.\n", program_name(), kOurs, ELASTIC_RUN_VERSION) : "");
 }
 
-std::string version_text() { return "elastic-run " ELASTIC_RUN_VERSION "\n"; }
+std::string version_text() {
+  const std::string version = format("{} {}", kOurs, ELASTIC_RUN_VERSION);
+  return in_place() ? format("{} ({})\n", program_name(), version) : version + "\n";
+}
 
 }  // namespace elastic::cli

@@ -1,12 +1,15 @@
 #include "cli/host_view.h"
 
 #include <fcntl.h>
+#include <sys/auxv.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 
 #include "src/base/check.h"
 #include "src/base/text.h"
@@ -23,6 +26,30 @@ HostView::PathFacts ThisHost::look_at(const std::string& path) const {
           .readable = access(path.c_str(), R_OK) == 0,
           .executable = access(path.c_str(), X_OK) == 0,
           .writable = access(path.c_str(), W_OK) == 0};
+}
+
+std::string ThisHost::resolved(const std::string& path) const {
+  std::error_code failed;
+  const std::filesystem::path found = std::filesystem::canonical(path, failed);
+  return failed ? std::string() : found.string();
+}
+
+std::vector<std::string> ThisHost::own_paths() const {
+  namespace fs = std::filesystem;
+  constexpr int kMostLinks = 40;  // as many as the kernel follows
+  // What execve() was called with; where the kernel does not say, the link in /proc will do.
+  const auto* started_as = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+  std::error_code failed;
+  fs::path path = fs::absolute(started_as != nullptr ? started_as : "/proc/self/exe", failed).lexically_normal();
+  std::vector<std::string> paths;
+  for (int links = 0; !failed && links < kMostLinks; ++links) {
+    paths.push_back(path.string());
+    const fs::path target = fs::read_symlink(path, failed);
+    if (!failed) path = (path.parent_path() / target).lexically_normal();
+  }
+  if (paths.empty()) return paths;
+  if (std::string real = resolved(paths.front()); !real.empty() && real != paths.back()) paths.push_back(std::move(real));
+  return paths;
 }
 
 int ThisHost::usable_cpus() const { return process::usable_cpus(); }

@@ -8,6 +8,8 @@ namespace elastic::cli {
 class ThisHost : public HostView {
  public:
   PathFacts look_at(const std::string& path) const override;
+  std::string resolved(const std::string& path) const override;
+  std::vector<std::string> own_paths() const override;
   int usable_cpus() const override;
   int visible_gpus(const std::optional<std::string>& cuda_visible_devices) const override;
   Result<std::string> read_file(const std::string& path, std::size_t most) const override;

@@ -8,6 +8,7 @@
 #include "cli/output_plan.h"
 #include "cli/program.h"
 #include "src/base/limits.h"
+#include "src/base/program_name.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
 #include "src/output/lines/prefix.h"
@@ -543,7 +544,7 @@ Status Planner::plan_environment() {
     return text.starts_with("TORCHELASTIC_TIMER_FILE=") || text.starts_with(format("{}=", agent::kSecretVariable));
   });
   if (variable("TORCHELASTIC_ENABLE_FILE_TIMER") == "1") {
-    warn("TORCHELASTIC_ENABLE_FILE_TIMER=1: elastic-run serves no file timers; timers in workers are off");
+    warn(in_our_name("TORCHELASTIC_ENABLE_FILE_TIMER=1: elastic-run serves no file timers; timers in workers are off"));
   }
   if (worker.local_world_size > 1 && !variable("OMP_NUM_THREADS")) {
     warn("Setting OMP_NUM_THREADS environment variable for each process to be 1 in default, to avoid "

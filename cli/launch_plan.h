@@ -26,6 +26,11 @@ class HostView {
 
   virtual ~HostView() = default;
   virtual PathFacts look_at(const std::string& path) const = 0;
+  // The file or directory that is meant once all links are followed; "" where there is none.
+  virtual std::string resolved(const std::string& path) const = 0;
+  // The paths of this program, none of them relative: the one by which it was started, those that its links lead to
+  // one after the other, and the resolved one.
+  virtual std::vector<std::string> own_paths() const = 0;
   // CPUs that this process may run on, at least 1.
   virtual int usable_cpus() const = 0;
   // NVIDIA GPUs that CUDA would show with this CUDA_VISIBLE_DEVICES (nothing: not set).

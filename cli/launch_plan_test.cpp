@@ -2,39 +2,13 @@
 
 #include <doctest/doctest.h>
 
-#include <map>
+#include "cli/host_test_support.h"
 
 using namespace elastic;
 using namespace elastic::cli;
 using StoreKind = runtime::StoreSettings::Kind;
 
 namespace {
-
-struct FakeHost : HostView {
-  std::map<std::string, PathFacts> files;
-  std::map<std::string, std::string> contents;
-  int cpus = 6;
-  int gpus = 0;
-
-  void file(const std::string& path) { files[path] = {true, false, true, false}; }
-  void program(const std::string& path) { files[path] = {true, false, true, true}; }
-  void directory(const std::string& path) { files[path] = {true, true, true, true, true}; }
-
-  PathFacts look_at(const std::string& path) const override {
-    const auto found = files.find(path);
-    return found == files.end() ? PathFacts{} : found->second;
-  }
-  int usable_cpus() const override { return cpus; }
-  int visible_gpus(const std::optional<std::string>& visible) const override {
-    return visible == "" ? 0 : gpus;
-  }
-  Result<std::string> read_file(const std::string& path, std::size_t) const override {
-    const auto found = contents.find(path);
-    if (found == contents.end()) return fail(path, "no such file");
-    return found->second;
-  }
-  std::string random_uuid() const override { return "uuid"; }
-};
 
 // A host with a Python and a script, on which command lines are tried.
 struct Trial {
@@ -295,39 +269,6 @@ TEST_CASE("the shutdown timeout comes from the flag, else from torch's variable,
   CHECK(t.good({"train.py"}).settings.node.shutdown_timeout_ms == 0);
   t.environment.back() = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=soon";
   CHECK(starts(t.error({"train.py"}), "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=soon: "));
-}
-
-TEST_CASE("Python is PYTHON_EXEC, else the active environment's, else python3, else python on PATH") {
-  Trial t;
-  t.host.program("/usr/local/bin/python");
-  CHECK(t.good({"train.py"}).settings.program == "/usr/bin/python3");
-  t.host.files.erase("/usr/bin/python3");
-  CHECK(t.good({"train.py"}).settings.program == "/usr/local/bin/python");
-  t.host.program("/conda/bin/python");
-  t.environment.emplace_back("CONDA_PREFIX=/conda");
-  CHECK(t.good({"train.py"}).settings.program == "/conda/bin/python");
-  t.host.program("/venv/bin/python");
-  t.environment.emplace_back("VIRTUAL_ENV=/venv");
-  CHECK(t.good({"train.py"}).settings.program == "/venv/bin/python");
-  t.host.program("/usr/bin/pypy");
-  t.environment.emplace_back("PYTHON_EXEC=pypy");
-  CHECK(t.good({"train.py"}).settings.program == "/usr/bin/pypy");
-  t.environment.back() = "PYTHON_EXEC=/gone/python";
-  CHECK(starts(t.error({"train.py"}), "PYTHON_EXEC=/gone/python: no executable file"));
-}
-
-TEST_CASE("an environment that has lost its Python is passed over with a warning") {
-  Trial t;
-  t.environment.emplace_back("VIRTUAL_ENV=/gone");
-  const LaunchPlan plan = t.good({"train.py"});
-  CHECK(plan.settings.program == "/usr/bin/python3");
-  CHECK(plan.warnings == std::vector<std::string>{"VIRTUAL_ENV=/gone has no bin/python; looking on PATH"});
-}
-
-TEST_CASE("where there is no Python at all the error says where it was looked for") {
-  Trial t;
-  t.host.files.erase("/usr/bin/python3");
-  CHECK(starts(t.error({"train.py"}), "no Python: neither python3 nor python is on PATH"));
 }
 
 TEST_CASE("-m, --run-path and --no-python make torchrun's command lines") {

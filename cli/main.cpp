@@ -18,6 +18,7 @@
 #include "cli/meeting_plan.h"
 #include "cli/parse.h"
 #include "src/base/log.h"
+#include "src/base/program_name.h"
 #include "src/base/text.h"
 #include "src/process/spawn.h"
 #include "src/runtime/coordinator_only.h"
@@ -165,6 +166,7 @@ runtime::ProcessTitle title_of(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 0) set_program_name(argv[0]);
   const auto inherited = process::InheritedState::capture();
   let_background_write();
   const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);

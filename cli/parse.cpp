@@ -5,6 +5,7 @@
 
 #include "cli/argv_normalizer.h"
 #include "src/base/check.h"
+#include "src/base/program_name.h"
 #include "src/base/text.h"
 
 namespace elastic::cli {
@@ -191,7 +192,7 @@ Result<ParsedFlags> parse_command_line(std::span<const std::string> arguments,
   if (!line->script) {
     return fail(
         "SCRIPT", "the command line names no script",
-        "write elastic-run [OPTION]... SCRIPT [ARGUMENT]...; elastic-run --help explains it");
+        in_our_name("write elastic-run [OPTION]... SCRIPT [ARGUMENT]...; elastic-run --help explains it"));
   }
   flags.script = std::move(*line->script);
   flags.script_arguments = std::move(line->script_arguments);

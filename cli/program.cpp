@@ -1,14 +1,13 @@
 #include "cli/program.h"
 
-#include <optional>
+#include <utility>
 
+#include "cli/path_search.h"
+#include "cli/python_choice.h"
 #include "src/base/text.h"
 
 namespace elastic::cli {
 namespace {
-
-// What execvp and Python search where PATH is not set.
-constexpr const char* kDefaultPath = "/bin:/usr/bin";
 
 // Runs the script as torchrun's --run-path does: under torch's @record, in a fresh interpreter, which is kept, when the
 // script has ended well, until the others' have (process::EndGate at descriptor 3). A child that the script has forked
@@ -43,56 +42,6 @@ except SystemExit as end:
     raise
 wait()
 )";
-
-bool can_execute(const HostView& host, const std::string& path) {
-  const HostView::PathFacts facts = host.look_at(path);
-  return facts.exists && !facts.directory && facts.executable;
-}
-
-std::optional<std::string> on_path(const agent::Environment& environment, const HostView& host,
-                                   const std::string& name) {
-  for (const std::string& folder : split(agent::lookup(environment, "PATH").value_or(kDefaultPath), ':')) {
-    // An empty part of PATH is the working directory.
-    std::string path = (folder.empty() ? "." : folder) + "/" + name;
-    if (can_execute(host, path)) return path;
-  }
-  return {};
-}
-
-struct Python {
-  std::string path;
-  std::string origin;
-  std::vector<std::string> warnings;
-};
-
-Result<Python> python_from_variable(const agent::Environment& environment, const HostView& host,
-                                    const std::string& wanted) {
-  const bool is_path = wanted.find('/') != std::string::npos;
-  const auto found = is_path ? std::optional(wanted) : on_path(environment, host, wanted);
-  if (found && can_execute(host, *found)) return Python{*found, "environment: PYTHON_EXEC", {}};
-  return fail(format("PYTHON_EXEC={}", printable(wanted)),
-              is_path ? "no executable file" : "not found on PATH",
-              "name the Python to run, or unset it");
-}
-
-Result<Python> find_python(const agent::Environment& environment, const HostView& host) {
-  if (const auto wanted = agent::lookup(environment, "PYTHON_EXEC"); wanted && !wanted->empty()) {
-    return python_from_variable(environment, host, *wanted);
-  }
-  std::vector<std::string> warnings;
-  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
-    const auto prefix = agent::lookup(environment, variable);
-    if (!prefix || prefix->empty()) continue;
-    const std::string path = *prefix + "/bin/python";
-    if (can_execute(host, path)) return Python{path, format("environment: {}", variable), warnings};
-    warnings.push_back(format("{}={} has no bin/python; looking on PATH", variable, printable(*prefix)));
-  }
-  for (const char* name : {"python3", "python"}) {
-    if (auto path = on_path(environment, host, name)) return Python{*path, "PATH", warnings};
-  }
-  return fail("no Python", "neither python3 nor python is on PATH, and no virtual environment is active",
-              "activate one, set PYTHON_EXEC, or use --no-python for another program");
-}
 
 Status check_script(const HostView& host, const std::string& script) {
   // "--" before the script lets an option of Python stand in its place ("-c").
@@ -140,16 +89,15 @@ Result<WorkerProgram> find_worker_program(const ParsedFlags& flags, const Checke
     if (!path) return std::unexpected(path.error());
     program = {*path, "command line", {flags.script}, flags.script, {}};
   } else {
-    if (!checked.module) {
-      if (const Status found = check_script(host, flags.script); !found) {
-        return std::unexpected(found.error());
-      }
+    auto python = choose_python(environment, host);
+    // A script that is wrong is told before a Python that is missing.
+    if (!checked.module && !(python && python->is_wrapper)) {
+      if (const Status found = check_script(host, flags.script); !found) return std::unexpected(found.error());
     }
-    auto python = find_python(environment, host);
     if (!python) return std::unexpected(python.error());
-    const bool named = python->origin == "PYTHON_EXEC";
-    program = {python->path, python->origin, {python->path, "-u"}, named ? python->path : flags.script,
-               std::move(python->warnings)};
+    program = {python->command.front(), python->origin, python->command,
+               python->title.empty() ? flags.script : python->title, std::move(python->warnings)};
+    program.arguments.emplace_back("-u");
     if (checked.run_path) program.title = "run_script_path";
     if (checked.run_path) program.arguments.insert(program.arguments.end(), {"-c", kRunPathStub});
     if (checked.module) program.arguments.emplace_back("-m");

@@ -5,6 +5,7 @@
 
 #include "cli/detect/host_list.h"
 #include "src/base/limits.h"
+#include "src/base/program_name.h"
 #include "src/base/text.h"
 
 namespace elastic::cli::detect {
@@ -194,7 +195,7 @@ Result<Detected> SlurmReader::read() {
   const auto step_number = step_text ? parse_int(*step_text) : std::nullopt;
   if (!step_text || (step_number && *step_number >= kFirstSpecialStep)) {
     found_.notes.push_back(format("Slurm job {}: this is its batch script or a shell of salloc, not a step, so nothing is taken "
-                                  "from SLURM_*; `srun elastic-run ...` launches on all of its nodes", printable(*job)));
+                                  "from SLURM_*; `srun {} ...` launches on all of its nodes", printable(*job), program_name()));
     return std::move(found_);
   }
   found_.signals_the_node = true;

@@ -5,6 +5,7 @@
 
 #include "src/base/check.h"
 #include "src/base/mutant.h"
+#include "src/base/program_name.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
 
@@ -543,7 +544,7 @@ void Lifecycle::on(const GivenUp& event, std::int64_t, Effects& out) {
 
 void Lifecycle::on(const GuardianLost&, std::int64_t, Effects& out) {
   verdict_ = Verdict{.outcome = Verdict::Outcome::kFailed,
-                     .reason = "the outer elastic-run process has died; all workers were killed",
+                     .reason = in_our_name("the outer elastic-run process has died; all workers were killed"),
                      .round = round_.round};
   dismissed_ = true;
   nothing_left_ = false;

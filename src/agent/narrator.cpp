@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "src/base/program_name.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
 
@@ -170,7 +171,7 @@ void Narrator::take(const WorkerExited& event, Happenings& out) {
 
 void Narrator::take(const SignalReceived& event, Happenings& out) {
   const std::string name = signal_name(event.signal);
-  why_ = format("elastic-run got {}", name);
+  why_ = format("{} got {}", program_name(), name);
   const bool by_worker = event.worker != 0;
   say(out, Level::kDebug, "signal", by_worker ? format("got {} from process {}", name, event.worker) : format("got {}", name),
       with("signal", name).set("worker", by_worker ? Json(event.worker) : Json()));

@@ -17,6 +17,7 @@
 
 #include "src/base/console.h"
 #include "src/base/json.h"
+#include "src/base/program_name.h"
 #include "src/base/text.h"
 #include "src/base/wall_time.h"
 
@@ -55,7 +56,7 @@ std::string json_line(Level level, std::string_view event, std::string_view text
 }
 
 std::string text_line(std::string_view label, std::string_view text) {
-  return format("elastic-run: {}{}\n", label, printable(text, std::numeric_limits<std::size_t>::max()));
+  return format("{}: {}{}\n", program_name(), label, printable(text, std::numeric_limits<std::size_t>::max()));
 }
 
 std::string line_of(Level level, std::string_view event, std::string_view text, const Json& fields) {

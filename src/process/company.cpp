@@ -12,12 +12,14 @@
 #include <initializer_list>
 #include <utility>
 
+#include "src/base/program_name.h"
 #include "src/base/text.h"
 #include "src/process/clock.h"
 
 namespace elastic::process {
 namespace {
 
+constexpr const char* kWaiting = "waiting for this node's other elastic-run";
 constexpr const char* kHow = "start one elastic-run on each node (srun --ntasks-per-node=1)";
 
 // Of a member's socket. Other users' members have other names.
@@ -115,7 +117,7 @@ Result<int> wait_for_company(const CompanyPlace& place, const std::function<void
   while (!connection) {
     const std::int64_t left_ms = until_ms - monotonic_ms();
     if (left_ms <= 0) {
-      return fail("waiting for this node's other elastic-run", format("none has begun to launch within {} s", kCompanyPatienceMs / 1000), kHow);
+      return fail(in_our_name(kWaiting), format("none has begun to launch within {} s", kCompanyPatienceMs / 1000), in_our_name(kHow));
     }
     pollfd called{door->get(), POLLIN, 0};
     if (poll(&called, 1, static_cast<int>(left_ms)) <= 0) continue;
@@ -127,7 +129,7 @@ Result<int> wait_for_company(const CompanyPlace& place, const std::function<void
   int status = 0;
   const ssize_t count = recv(connection.get(), &status, sizeof status, MSG_WAITALL);
   if (count == static_cast<ssize_t>(sizeof status)) return status;
-  return fail("waiting for this node's other elastic-run", "it has ended without saying how", "");
+  return fail(in_our_name(kWaiting), "it has ended without saying how", "");
 }
 
 }  // namespace elastic::process

@@ -1,6 +1,7 @@
 #include "src/report/likely_cause.h"
 
 #include "src/base/screen_text.h"
+#include "src/base/program_name.h"
 #include "src/base/text.h"
 #include "src/base/xid.h"
 #include "src/report/cause_rules.h"
@@ -140,8 +141,8 @@ std::optional<Cause> from_exit(const FailedWorker& worker) {
     case kSigkill:
       return cause(
           "killed",
-          "somebody killed it, not elastic-run: the kernel for memory (its log says so: dmesg), "
-          "the container's runtime, or a person");
+          in_our_name("somebody killed it, not elastic-run: the kernel for memory (its log says so: dmesg), "
+                      "the container's runtime, or a person"));
     case kSigsegv:
       return cause("segmentation-fault",
                    "it used memory that is not its own, most often a fault in an extension module; "

@@ -22,12 +22,12 @@ constexpr std::string_view kIndent = "    ";
 std::string ended_line(const JobReport& report) {
   const std::string reason = printable(report.reason, kReasonBytes);
   if (report.outcome == JobReport::Outcome::kStopped) {
-    if (report.left_behind.empty()) return format("elastic-run: {}; all workers have ended\n", reason);
-    return format("elastic-run: {}; killed and left behind: {}\n", reason, printable(report.left_behind, kReasonBytes));
+    if (report.left_behind.empty()) return format("{}: {}; all workers have ended\n", program_name(), reason);
+    return format("{}: {}; killed and left behind: {}\n", program_name(), reason, printable(report.left_behind, kReasonBytes));
   }
-  if (!reason.empty()) return format("elastic-run: error: {}\n", reason);
-  if (report.max_restarts == 0) return "elastic-run: error: the job failed; --max-restarts is 0\n";
-  return format("elastic-run: error: the job failed; {} of {} restarts were used\n", report.restarts_used,
+  if (!reason.empty()) return format("{}: error: {}\n", program_name(), reason);
+  if (report.max_restarts == 0) return format("{}: error: the job failed; --max-restarts is 0\n", program_name());
+  return format("{}: error: the job failed; {} of {} restarts were used\n", program_name(), report.restarts_used,
                 report.max_restarts);
 }
 

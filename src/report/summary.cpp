@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "src/base/program_name.h"
 #include "src/base/screen_text.h"
 #include "src/base/text.h"
 #include "src/base/wall_time.h"
@@ -153,7 +154,7 @@ std::string error_file_lines(const JobReport& report, const FailedWorker& first)
 
 // What is left of a worker: its core, its traceback or its last lines, its error file.
 std::string remains(const JobReport& report, const FailedWorker& worker, std::string_view role) {
-  std::string out = format("elastic-run: {}, {}:\n", role, worker.name());
+  std::string out = format("{}: {}, {}:\n", program_name(), role, worker.name());
   if (!worker.core_file.empty()) out += format("  core: {}\n", printable(worker.core_file, kPathBytes));
   return out + last_words(worker) + error_file_lines(report, worker);
 }

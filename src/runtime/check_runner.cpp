@@ -10,6 +10,7 @@
 
 #include "src/base/limits.h"
 #include "src/base/log.h"
+#include "src/base/program_name.h"
 #include "src/base/text.h"
 #include "src/net/interfaces.h"
 #include "src/process/clock.h"
@@ -59,7 +60,7 @@ void CheckRunner::begin(const agent::CheckNode&) {
                            .environment = settings_.worker.environment,
                            .variables = {},
                            .standard_output = its.get()};
-  command.arguments.insert(command.arguments.begin(), "elastic-run");
+  command.arguments.insert(command.arguments.begin(), std::string(program_name()));
   line_.clear();
   if (const auto pid = handlers_.start(command); !pid) {
     channel_ = UniqueFd();

@@ -1,6 +1,7 @@
 #include "src/runtime/event_log.h"
 
 #include "src/base/log.h"
+#include "src/base/program_name.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
 #include "src/report/likely_cause.h"
@@ -46,7 +47,7 @@ void tell_failure(const report::JobReport& report) {
 }
 
 void tell_end(int status, std::int64_t milliseconds) {
-  log::tell(log::Level::kDebug, "launch_ended", format("elastic-run ends with status {}", status),
+  log::tell(log::Level::kDebug, "launch_ended", format("{} ends with status {}", program_name(), status),
             Json::object().set("exit_status", status).set("milliseconds", milliseconds));
 }
 

@@ -39,7 +39,7 @@ PURE = [
     "rendezvous/membership", "rendezvous/protocol", "rendezvous/locate/claim", "rendezvous/locate/hosting",
     "rendezvous/store/codec", "rendezvous/store/keyspace", "rendezvous/store/requests",
     "cli/flag_table", "cli/argv_normalizer", "cli/parse", "cli/flag_checks", "cli/rdzv_conf",
-    "cli/launch_plan", "cli/program", "cli/detect",
+    "cli/launch_plan", "cli/path_search", "cli/program", "cli/python_choice", "cli/detect",
     "health/judge",
     "health/words",
     "health/host/facts", "health/host/thresholds", "health/host/judge_host", "health/host/hook",

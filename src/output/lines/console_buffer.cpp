@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "src/base/check.h"
+#include "src/base/program_name.h"
 #include "src/base/text.h"
 
 namespace elastic::output {
@@ -25,7 +26,7 @@ std::string dropped_text(const Dropped& dropped, std::string_view why) {
 ConsoleBuffer::ConsoleBuffer(Notice notice, std::size_t max_bytes, LineOf line_of)
     : notice_(notice), max_bytes_(max_bytes), line_of_(std::move(line_of)) {
   ELASTIC_CHECK(max_bytes_ > 0);
-  if (!line_of_) line_of_ = [](std::string_view text) { return format("elastic-run: warning: {}\n", text); };
+  if (!line_of_) line_of_ = [](std::string_view text) { return format("{}: warning: {}\n", program_name(), text); };
 }
 
 void ConsoleBuffer::add(int source, std::string_view lines) {

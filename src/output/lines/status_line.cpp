@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/base/program_name.h"
 #include "src/base/text.h"
 
 namespace elastic::output {
@@ -14,7 +15,6 @@ constexpr std::size_t kLeastColumns = 20;
 constexpr std::int64_t kFirstLineMs = 10'000;
 constexpr std::int64_t kLineMs = 30'000;
 
-constexpr std::string_view kName = "elastic-run: ";
 constexpr std::string_view kEraseToEnd = "\x1b[K";
 
 std::string left_text(const Waiting& waiting, std::int64_t now_ms) {
@@ -61,9 +61,10 @@ std::string status_text(const Waiting& waiting, std::int64_t now_ms, std::size_t
     time = format(", {} in {}", ascii(waiting.at_end), left_text(waiting, now_ms));
   }
   std::string what = ascii(waiting.what);
-  const std::size_t around = kName.size() + time.size();
+  const std::string name = format("{}: ", program_name());
+  const std::size_t around = name.size() + time.size();
   shorten(what, room > around ? room - around : 0);
-  std::string text = std::string(kName) + what + time;
+  std::string text = name + what + time;
   shorten(text, room);
   const std::string hint = waiting.hint.empty() ? "" : "; " + ascii(waiting.hint);
   return text.size() + hint.size() <= room ? text + hint : text;
