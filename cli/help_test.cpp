@@ -6,6 +6,7 @@
 #include "cli/flag_table.h"
 #include "cli/man_page.h"
 #include "cli/reference_page.h"
+#include "src/base/program_name.h"
 #include "src/base/text.h"
 
 using namespace elastic;
@@ -55,4 +56,21 @@ TEST_CASE("the help marks the flags that have no effect yet, and only these") {
 
 TEST_CASE("the version is one line with the program's name") {
   CHECK(version_text() == "elastic-run " ELASTIC_RUN_VERSION "\n");
+}
+
+TEST_CASE("started in torchrun's place it helps and completes by that name, and says what it is") {
+  set_program_name("/opt/venv/bin/torchrun");
+  const std::string help = help_text();
+  const std::string version = version_text();
+  const std::string bash = completion_script("bash");
+  set_program_name("elastic-run");
+  CHECK(help.starts_with("Usage: torchrun [OPTION]... SCRIPT [ARGUMENT]...\n"));
+  CHECK(help.find("\nStarted as torchrun, this is elastic-run " ELASTIC_RUN_VERSION ".\n") != std::string::npos);
+  CHECK(help.find("\n  torchrun --standalone ") != std::string::npos);
+  CHECK(help.find("\nMore: man elastic-run, ") != std::string::npos);
+  CHECK(split(help, '\n').size() == split(help_text(), '\n').size() + 1);
+  CHECK(version == "torchrun (elastic-run " ELASTIC_RUN_VERSION ")\n");
+  CHECK(bash.find("\ncomplete -F _torchrun torchrun\n") != std::string::npos);
+  CHECK(bash.find("elastic") == std::string::npos);
+  CHECK(help_text().find("torchrun, this is") == std::string::npos);
 }

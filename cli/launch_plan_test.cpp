@@ -271,6 +271,20 @@ TEST_CASE("the shutdown timeout comes from the flag, else from torch's variable,
   CHECK(starts(t.error({"train.py"}), "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=soon: "));
 }
 
+TEST_CASE("a script that is not there is an error before the start, but not where a wrapper looks for it") {
+  Trial t;
+  CHECK(starts(t.error({"none.py"}), "none.py: no such file"));
+  t.environment.emplace_back("PYTHON_EXEC=python3");
+  CHECK(starts(t.error({"none.py"}), "none.py: no such file"));
+  CHECK(t.good({"train.py"}).settings.title == "python3");
+  t.host.program("/usr/bin/apptainer");
+  t.environment.back() = "PYTHON_EXEC=apptainer exec image python";
+  const LaunchPlan plan = t.good({"none.py", "-x"});
+  CHECK(plan.settings.program == "/usr/bin/apptainer");
+  CHECK(argv_of(plan) == std::vector<std::string>{"/usr/bin/apptainer", "exec", "image", "python", "-u", "none.py", "-x"});
+  CHECK(plan.settings.title == "apptainer exec image python");
+}
+
 TEST_CASE("-m, --run-path and --no-python make torchrun's command lines") {
   Trial t;
   CHECK(argv_of(t.good({"-m", "pkg.train", "-x"})) ==

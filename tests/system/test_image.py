@@ -162,7 +162,7 @@ def start_python(elastic_run, static_c, python_image):
     memory, (program, *first) = python_image
     (memory.path / "image/tmp/train.py").write_text(TRAINING)
     container = shutil.copy(static_c(roots.CONTAINER), memory.path / "container")
-    environment = {"VIRTUAL_ENV": sys.prefix, "PATH": IMAGE_PATH, "TMPDIR": None, "HOME": "/root",
+    environment = {"PATH": f"{sys.prefix}/bin:{IMAGE_PATH}", "TMPDIR": None, "HOME": "/root",
                    "OMP_NUM_THREADS": "1"}
     return lambda *arguments: elastic_run.start(
         program=memory.here(container, f"{memory.mountpoint}/image", on_path(memory.path / "image", program), *first,

@@ -1,6 +1,9 @@
-"""Which Python runs the script: PYTHON_EXEC, the active environment, python3, python."""
+"""Which Python runs the script: PYTHON_EXEC, that of the environment in which elastic-run lies, PATH's."""
 
 import os
+import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -24,33 +27,25 @@ def run(elastic_run, tmp_path):
     """run(PATH, variable=value...): the job of a script, with nothing else that could name a Python."""
     (tmp_path / "train.py").write_text("")
 
-    def start(path, *options, arguments=("train.py", "a b"), **variables):
+    def start(path, *options, arguments=("train.py", "a b"), program=None, **variables):
         env = {name: str(value) for name, value in variables.items()}
         env["PATH"] = os.pathsep.join(map(str, path))
-        return elastic_run(*options, *arguments, env=env)
+        return elastic_run(*options, *arguments, env=env, program=program)
 
     return start
 
 
-@pytest.fixture
-def everything(interpreter, tmp_path):
-    """Every Python that there may be, and the variables that lead to them."""
-    for name in ("exec/mine", "venv/bin/python", "conda/bin/python", "bin/python3", "bin/python"):
+def test_python_exec_goes_before_the_environment_that_elastic_run_lies_in_and_that_before_path(
+        run, interpreter, elastic_run, tmp_path):
+    for name in ("exec/mine", "venv/bin/python", "bin/python3"):
         interpreter(name)
-    return {"PYTHON_EXEC": tmp_path / "exec/mine", "VIRTUAL_ENV": tmp_path / "venv",
-            "CONDA_PREFIX": tmp_path / "conda"}
-
-
-@pytest.mark.parametrize("without, chosen", [
-    ([], "exec/mine"),
-    (["PYTHON_EXEC"], "venv/bin/python"),
-    (["PYTHON_EXEC", "VIRTUAL_ENV"], "conda/bin/python"),
-    (["PYTHON_EXEC", "VIRTUAL_ENV", "CONDA_PREFIX"], "bin/python3"),
-])
-def test_the_first_of_python_exec_venv_conda_and_path_is_chosen(run, everything, tmp_path, without, chosen):
-    result = run([tmp_path / "bin"], **{name: everything[name] for name in everything if name not in without})
-    assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout == f"{tmp_path}/{chosen} -u train.py a b\n"
+    (tmp_path / "venv/pyvenv.cfg").write_text("")
+    inside = [shutil.copy(elastic_run.binary, tmp_path / "venv/bin")]
+    for program, variables, chosen in [(inside, {"PYTHON_EXEC": tmp_path / "exec/mine"}, "exec/mine"),
+                                       (inside, {}, "venv/bin/python"), (None, {}, "bin/python3")]:
+        result = run([tmp_path / "bin"], program=program, **variables)
+        assert (result.returncode, result.stderr) == (0, "")
+        assert result.stdout == f"{tmp_path}/{chosen} -u train.py a b\n"
 
 
 @pytest.mark.parametrize("variable", ["PYTHON_EXEC", "VIRTUAL_ENV", "CONDA_PREFIX"])
@@ -100,12 +95,16 @@ def test_a_python_exec_that_cannot_be_run_is_an_error_and_no_other_is_taken(
 
 
 @pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX"])
-def test_an_environment_without_python_is_passed_over_with_a_warning(run, interpreter, tmp_path, variable):
+def test_a_variable_of_an_environment_that_was_left_loses_with_one_warning(run, interpreter, tmp_path, variable):
     python = interpreter("bin/python3")
+    interpreter("left/bin/python")
+    result = run([tmp_path / "bin"], **{variable: tmp_path / "left"})
+    assert (result.returncode, result.stdout) == (0, f"{python} -u train.py a b\n")
+    assert result.stderr == (f"elastic-run: warning: {variable}={tmp_path}/left: its bin is not on PATH; {python} runs; "
+                             "to choose, set PYTHON_EXEC\n")
     result = run([tmp_path / "bin"], **{variable: tmp_path / "gone"})
-    assert result.stdout.startswith(f"{python} ")
-    assert result.stderr == (f"elastic-run: warning: {variable}={tmp_path}/gone has no bin/python; "
-                             "looking on PATH\n")
+    assert result.stdout == f"{python} -u train.py a b\n"
+    assert result.stderr == f"elastic-run: warning: {variable}={tmp_path}/gone has no bin/python; {python} runs\n"
 
 
 def test_no_python_anywhere_is_an_error_that_says_what_was_looked_for(run, tmp_path):
@@ -113,8 +112,8 @@ def test_no_python_anywhere_is_an_error_that_says_what_was_looked_for(run, tmp_p
     result = run([tmp_path / "empty"])
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == (
-        "elastic-run: error: no Python: neither python3 nor python is on PATH, and no virtual environment is "
-        "active; activate one, set PYTHON_EXEC, or use --no-python for another program\n")
+        "elastic-run: error: no Python: neither python3 nor python is on PATH or beside elastic-run; "
+        "activate an environment, set PYTHON_EXEC, or use --no-python for another program\n")
 
 
 def test_a_program_without_python_needs_no_python(run, interpreter, tmp_path):
@@ -145,3 +144,149 @@ def test_run_path_goes_before_module_and_no_python(run, interpreter, tmp_path):
 
 def test_an_option_of_python_may_stand_in_the_scripts_place_after_two_dashes(elastic_run):
     assert elastic_run("--", "-c", "print('from -c')").stdout == "from -c\n"
+
+
+# --- Where nobody has activated anything
+
+# What each of them gives to a program that it starts: a few variables, and a PATH that knows no environment.
+CRON = {"SHELL": "/bin/sh", "PATH": "/usr/bin:/bin", "LOGNAME": "root", "HOME": "/root"}
+SYSTEMD = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin", "INVOCATION_ID": "0"}
+CONTAINER = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOSTNAME": "c0ffee"}
+
+
+@pytest.fixture(scope="module")
+def venv(tmp_path_factory):
+    """A virtual environment without packages, in which elastic-run is installed as pip installs it: as a file in bin."""
+    place = tmp_path_factory.mktemp("opt") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
+    shutil.copy(os.environ["ELASTIC_RUN_BINARY"], place / "bin/elastic-run")
+    return place
+
+
+@pytest.fixture
+def prefix(elastic_run, script, tmp_path):
+    """prefix(command line, its environment): starts it with a script; returns the environment whose Python ran it, after
+    the warnings."""
+    script("prefix.py", "import sys\nprint(sys.prefix)\n")
+
+    def start(command, environment, **changes):
+        env = dict.fromkeys(elastic_run.environment()) | environment | {"TMPDIR": str(tmp_path / "tmp")} | changes
+        del env["ELASTIC_RUN_TEST_ID"]
+        result = elastic_run("prefix.py", program=command, env=env)
+        assert result.returncode == 0, result
+        return result.stderr + result.stdout.rstrip("\n")
+
+    return start
+
+
+def test_its_own_environment_is_found_from_cron_systemd_and_an_images_command(prefix, venv):
+    command = f"{venv}/bin/elastic-run"
+    assert prefix(["/bin/sh", "-c", f'{command} "$@"', "cron"], CRON) == str(venv)
+    assert prefix([command], SYSTEMD) == str(venv)
+    assert prefix([command], CONTAINER) == str(venv)
+    assert prefix([command], {}) == str(venv)
+
+
+def test_its_own_environment_is_found_from_ssh_by_a_link_on_path(prefix, venv, tmp_path):
+    (tmp_path / "local").mkdir()
+    (tmp_path / "local/torchrun").symlink_to(venv / "bin/elastic-run")
+    environment = {"PATH": f"{tmp_path}/local:/usr/bin:/bin", "SSH_CONNECTION": "::1 1 ::1 22"}
+    assert prefix(["/bin/bash", "-c", 'torchrun "$@"', "ssh"], environment) == str(venv)
+    # Through a link to the directory, and from within it.
+    (tmp_path / "current").symlink_to(venv)
+    assert prefix([f"{tmp_path}/current/bin/elastic-run"], environment) in (str(venv), f"{tmp_path}/current")
+    shell = 'cd "$0" && ./bin/elastic-run "$OLDPWD/$1"'
+    assert prefix(["/bin/sh", "-c", shell, venv], environment) == str(venv)
+
+
+def test_a_link_in_an_environment_to_an_elastic_run_outside_runs_that_environment(prefix, venv, elastic_run):
+    (venv / "bin/torchrun").symlink_to(elastic_run.binary)
+    assert prefix([f"{venv}/bin/torchrun"], CRON) == str(venv)
+
+
+def test_an_environment_that_was_activated_is_known_by_path_and_of_two_the_later_one_runs(
+        prefix, venv, elastic_run, tmp_path):
+    outside = [elastic_run.binary]
+    activated = {"VIRTUAL_ENV": str(venv), "PATH": f"{venv}/bin:/usr/bin:/bin"}
+    assert prefix(outside, activated) == str(venv)
+    # `conda activate` puts its own before the other's, and leaves VIRTUAL_ENV as it is.
+    conda = tmp_path / "conda"
+    (conda / "conda-meta").mkdir(parents=True)
+    (conda / "bin").mkdir()
+    (conda / "bin/python").write_text("#!/bin/sh\necho conda\n")
+    (conda / "bin/python").chmod(0o755)
+    within = activated | {"CONDA_PREFIX": str(conda), "PATH": f"{conda}/bin:{activated['PATH']}"}
+    assert prefix(outside, within) == "conda"
+    # The other way round, as where conda's base is always active.
+    within["PATH"] = f"{venv}/bin:{conda}/bin:/usr/bin:/bin"
+    assert prefix(outside, within) == str(venv)
+    # In conda's bin it is conda's.
+    shutil.copy(elastic_run.binary, conda / "bin")
+    assert prefix([f"{conda}/bin/elastic-run"], CRON) == "conda"
+
+
+def test_a_dry_run_says_which_python_and_why(elastic_run, venv, tmp_path):
+    (tmp_path / "train.py").write_text("")
+
+    def program(*command, **variables):
+        result = elastic_run("--dry-run", "train.py", program=[*command], env=variables)
+        return next(line for line in result.stdout.splitlines() if line.startswith("program "))
+
+    assert program(f"{venv}/bin/elastic-run").endswith(
+        f"{venv}/bin/python  (beside {venv}/bin/elastic-run, in a virtual environment)")
+    path = f"{venv}/bin:/usr/bin"
+    assert program(elastic_run.binary, PATH=path).endswith(f"{venv}/bin/python3  (PATH)")
+    assert program(elastic_run.binary, PATH=path, VIRTUAL_ENV=str(venv)).endswith("(PATH, as VIRTUAL_ENV says)")
+    assert program(elastic_run.binary, PYTHON_EXEC="python3").endswith("(environment: PYTHON_EXEC)")
+    wrapped = program(elastic_run.binary, PYTHON_EXEC="env -i python3")
+    assert wrapped.split()[1] == "/usr/bin/env"
+    assert wrapped.endswith("(environment: PYTHON_EXEC, a wrapper; the script is its to find)")
+
+
+# --- A wrapper
+
+# Runs what follows the image's name where the job's files are at another place.
+APPTAINER = """\
+#!/bin/sh
+[ "$1" = exec ] || exit 64
+cd "$2" || exit 65
+shift 2
+exec "$@"
+"""
+
+
+@pytest.fixture
+def image(tmp_path, script):
+    """The directory of an "image", which alone holds the script; apptainer, as far as a test needs it, is in bin."""
+    (tmp_path / "my image").mkdir()
+    (tmp_path / "my image/train.py").write_text("import os, sys\nprint(os.environ['RANK'], *sys.argv)\n")
+    (tmp_path / "bin").mkdir()
+    script("bin/apptainer", APPTAINER)
+    script("bin/in-image", '#!/bin/sh\nexec apptainer exec "my image" /usr/bin/python3 "$@"\n')
+    return tmp_path / "my image"
+
+
+@pytest.mark.parametrize("wrapper", ["apptainer exec 'my image' /usr/bin/python3", "in-image"])
+def test_a_wrapper_runs_a_script_that_is_not_there_outside(run, image, tmp_path, wrapper):
+    result = run([tmp_path / "bin", "/usr/bin", "/bin"], PYTHON_EXEC=wrapper, arguments=["none/train.py"])
+    assert result.returncode == 1  # Python itself has not found it
+    assert "can't open file" in result.stderr and f"{wrapper} FAILED" in result.stderr
+    (tmp_path / "train.py").unlink()
+    result = run([tmp_path / "bin", "/usr/bin", "/bin"], PYTHON_EXEC=wrapper)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "0 train.py a b\n", "")
+
+
+def test_without_a_wrapper_a_script_that_is_not_there_is_an_error_before_the_start(run, image, tmp_path):
+    for wanted in ("", "/usr/bin/python3", "python3"):
+        result = run([tmp_path / "bin", "/usr/bin", "/bin"], PYTHON_EXEC=wanted, arguments=["none.py"])
+        assert (result.returncode, result.stdout) == (2, "")
+        assert result.stderr.startswith("elastic-run: error: none.py: no such file; ")
+
+
+def test_a_wrapper_that_cannot_be_run_or_read_is_an_error(run, image, tmp_path):
+    for wanted, reason in [("gone exec image python", "gone: not found on PATH"),
+                           ("./gone exec image python", "./gone: no executable file"),
+                           ("apptainer exec 'my image python", "a quote is not closed")]:
+        result = run([tmp_path / "bin"], PYTHON_EXEC=wanted)
+        assert (result.returncode, result.stdout) == (2, "")
+        assert result.stderr.startswith(f"elastic-run: error: PYTHON_EXEC={wanted}: {reason}; ")
