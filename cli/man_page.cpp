@@ -39,7 +39,8 @@ as they are.
 .PP
 Each worker runs
 .I script
-with the Python interpreter that is active (see
+with the Python interpreter of the environment that it is installed in, or that
+is active (see
 .BR PYTHON_EXEC
 below), with
 .B \-m
@@ -96,17 +97,26 @@ There is no variable for
 .SS Read by elastic-run
 .TP
 .B PYTHON_EXEC
-The Python interpreter of the workers.
-Without it: the one of the active virtual environment
-.RB ( VIRTUAL_ENV )
-or conda environment
-.RB ( CONDA_PREFIX ),
-else
+The Python interpreter of the workers, or a command line that starts it
+elsewhere, such as
+.BR "apptainer exec image python" .
+Without it: the one of the virtual or conda environment in whose
+.I bin
+the program lies, else
 .B python3
 on
 .BR PATH ,
 else
 .BR python .
+A
+.B VIRTUAL_ENV
+or
+.B CONDA_PREFIX
+whose
+.I bin
+is not the first of these on
+.B PATH
+is passed over with a warning.
 .TP
 .B TORCH_ELASTIC_SHUTDOWN_TIMEOUT
 The default of

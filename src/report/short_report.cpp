@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "src/base/program_name.h"
 #include "src/base/screen_text.h"
 #include "src/base/text.h"
 #include "src/base/wall_time.h"

@@ -1,6 +1,7 @@
 """The images of examples/container, built and entered without a container engine: their root directories are made by
 what the Dockerfiles say, and entered by namespaces, in which elastic-run is PID 1."""
 # ctest: release-only
+# ctest: timeout=900
 
 import json
 import os
@@ -56,8 +57,9 @@ dist.barrier()
 
 
 def read_dockerfile(path):
-    """(the base image, [(source, destination), ...], the entry point); an instruction that is not known is an error."""
-    base, copies, entry_point = None, [], None
+    """(the base image, the steps that make the image from it, the command line that is started); a step is ("COPY", source,
+    destination) or ("RUN", a line for the shell). An instruction that is not known is an error."""
+    base, steps, command = None, [], None
     for line in path.read_text().splitlines():
         if not line.strip() or line.startswith("#"):
             continue
@@ -65,12 +67,14 @@ def read_dockerfile(path):
         if instruction == "FROM" and base is None:
             base = rest
         elif instruction == "COPY" and len(rest.split()) == 2:
-            copies.append(tuple(rest.split()))
-        elif instruction == "ENTRYPOINT":
-            entry_point = json.loads(rest)
+            steps.append((instruction, *rest.split()))
+        elif instruction == "RUN":
+            steps.append((instruction, rest))
+        elif instruction in ("ENTRYPOINT", "CMD") and command is None:
+            command = json.loads(rest)
         else:
             raise AssertionError(f"{path.name}: this test does not know {line!r}")
-    return base, copies, entry_point
+    return base, steps, command
 
 
 @pytest.fixture(scope="module")
@@ -86,13 +90,17 @@ def context(tmp_path_factory):
 
 
 def build_layer(image, context, layer):
-    """Makes what the Dockerfile adds to its base in `layer`; returns the base and the entry point."""
-    base, copies, entry_point = read_dockerfile(IMAGES / image)
-    for source, destination in copies:
-        target = layer / destination.lstrip("/")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(context / source, target)
-    return base, entry_point
+    """Makes what the Dockerfile adds to its base in `layer`, where it only copies; returns the base and the command."""
+    base, steps, command = read_dockerfile(IMAGES / image)
+    for _, source, destination in steps:
+        copy_into(layer, context / source, destination)
+    return base, command
+
+
+def copy_into(root, source, destination):
+    target = root / destination.lstrip("/")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(source, target)
 
 
 # --- FROM scratch
@@ -138,22 +146,28 @@ def python_image(context, tmp_path_factory):
             (memory.path / name).mkdir()
         base, entry_point = build_layer("Dockerfile.python", context, memory.path / "layer")
         assert base.startswith("python:")
-        image = f"{memory.mountpoint}/image"
-        mounted = subprocess.run(
-            memory.here("mount", "-t", "overlay", "-o", f"ro,lowerdir={memory.mountpoint}/layer:/", "image", image),
-            capture_output=True, text=True, check=False)
-        if mounted.returncode != 0:
-            pytest.skip(f"no overlay can be laid over / here: {mounted.stderr.strip()}")
-        memory.run("mount", "--rbind", "/dev", f"{image}/dev")
-        memory.run("mount", "-t", "tmpfs", "none", f"{image}/tmp")
-        memory.run("mount", "--bind", sys.prefix, f"{image}{sys.prefix}")
+        lay_over_this_system(memory, f"ro,lowerdir={memory.mountpoint}/layer:/")
         yield memory, entry_point
 
 
-def on_path(image, program):
+def lay_over_this_system(memory, options):
+    """Mounts an overlay of / at `image`, with the devices, a /tmp of its own and the tests' Python environment."""
+    image = f"{memory.mountpoint}/image"
+    mounted = subprocess.run(memory.here("mount", "-t", "overlay", "-o", options, "image", image),
+                             capture_output=True, text=True, check=False)
+    if mounted.returncode != 0:
+        pytest.skip(f"no overlay can be laid over / here: {mounted.stderr.strip()}")
+    memory.run("mount", "--rbind", "/dev", f"{image}/dev")
+    memory.run("mount", "-t", "tmpfs", "none", f"{image}/tmp")
+    memory.run("mount", "--bind", sys.prefix, f"{image}{sys.prefix}")
+
+
+def on_path(image, program, path=IMAGE_PATH):
     """The program's path in the image, as an engine finds it."""
-    places = [f"{directory}/{program}" for directory in IMAGE_PATH.split(":")]
-    return program if "/" in program else next(place for place in places if os.access(f"{image}{place}", os.X_OK))
+    places = [f"{directory}/{program}" for directory in path.split(":")]
+    # Where a link in the image leads is not for us to follow from outside.
+    return program if "/" in program else next(place for place in places if os.path.islink(f"{image}{place}")
+                                               or os.access(f"{image}{place}", os.X_OK))
 
 
 @pytest.fixture
@@ -189,10 +203,69 @@ def test_the_image_from_python_ends_when_it_is_told_to(start_python):
     assert result.stderr == "elastic-run: stopped by SIGTERM; all workers have ended\n"
 
 
+# --- In torchrun's place
+
+TRAINING_PATH = f"/opt/training/bin:{IMAGE_PATH}"
+
+
+@pytest.fixture
+def torchrun_image(context, tmp_path):
+    """(the image's root directory in memory, its command). In place of the base stands this machine's own system with an
+    environment in /opt/training that has PyTorch, the tests' own, and PyTorch's own torchrun; it was never activated."""
+    (tmp_path / "memory").mkdir()
+    with roots.Memory(tmp_path / "memory") as memory:
+        for name in ("added", "work", "image"):
+            (memory.path / name).mkdir()
+        place = memory.mountpoint
+        lay_over_this_system(memory, f"lowerdir=/,upperdir={place}/added,workdir={place}/work")
+        image = memory.path / "image"
+        memory.run("chroot", f"{place}/image", "/usr/bin/python3", "-m", "venv", "--without-pip", "/opt/training")
+        (packages,) = pathlib.Path(sys.prefix).glob("lib/python3*/site-packages")
+        training = image / "opt/training"
+        (training / packages.relative_to(sys.prefix) / "pytorch.pth").write_text(f"{packages}\n")
+        torchrun = pathlib.Path(sys.prefix, "bin/torchrun").read_text().replace(sys.prefix, "/opt/training")
+        (training / "bin/torchrun").write_text(torchrun)
+        (training / "bin/torchrun").chmod(0o755)
+
+        base, steps, command = read_dockerfile(IMAGES / "Dockerfile.torchrun")
+        assert base.startswith("pytorch/pytorch:")
+        pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+        build = {"PATH": TRAINING_PATH, "HOME": "/root", "PIP_NO_CACHE_DIR": "1"} | pip | roots.proxy()
+        for instruction, *rest in steps:
+            if instruction == "COPY":
+                copy_into(image, context / rest[0], rest[1])
+            else:
+                memory.run("chroot", f"{place}/image", "/bin/sh", "-c", *rest, env=build)
+        yield memory, command
+
+
+@pytest.mark.time_limit(400)
+def test_accelerates_own_test_runs_under_the_torchrun_of_an_image_that_is_elastic_run(
+        torchrun_image, elastic_run, static_c):
+    memory, (program, *arguments) = torchrun_image
+    container = shutil.copy(static_c(roots.CONTAINER), memory.path / "container")
+    path = on_path(memory.path / "image", program, TRAINING_PATH)
+    assert path == "/opt/training/bin/torchrun"
+
+    def run(command, **changes):
+        environment = {"PATH": TRAINING_PATH, "TMPDIR": None, "HOME": "/root", "ACCELERATE_USE_CPU": "true",
+                       "OMP_NUM_THREADS": "1"} | changes
+        # The base's working directory may be written; accelerate's test makes a file there.
+        there = ["/bin/sh", "-c", 'cd /tmp && exec "$@"', "sh", *command]
+        return elastic_run(program=memory.here(container, f"{memory.mountpoint}/image", *there), env=environment,
+                           cwd="/", timeout=240)
+
+    assert run([path, "--version"]).stdout == f"torchrun ({elastic_run('--version').stdout.strip()})\n"
+    # Neither PATH nor a variable leads to the environment: where torchrun lies does.
+    result = run([path, *arguments], PATH=IMAGE_PATH)
+    assert result.returncode == 0, result
+    assert "**Training integration test**" in result.stdout and "Num processes: 2" in result.stdout, result
+
+
 # --- The reader of Dockerfiles
 
 def test_an_instruction_that_is_not_carried_out_here_is_noticed(tmp_path):
     file = tmp_path / "Dockerfile"
-    file.write_text("FROM scratch\nRUN true\n")
-    with pytest.raises(AssertionError, match="RUN true"):
+    file.write_text("FROM scratch\nHEALTHCHECK CMD true\n")
+    with pytest.raises(AssertionError, match="HEALTHCHECK CMD true"):
         read_dockerfile(file)
