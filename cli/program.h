@@ -13,7 +13,7 @@ namespace elastic::cli {
 // The program that each worker executes.
 struct WorkerProgram {
   std::string path;                    // the file
-  std::string origin;                  // how it was found: "PYTHON_EXEC", "VIRTUAL_ENV", "PATH", ...
+  std::string origin;                  // how it was found: "command line", "PATH", "environment: PYTHON_EXEC", ...
   std::vector<std::string> arguments;  // argv, macros not yet replaced
   std::string title;                   // as torchrun's failure summary names it
   std::vector<std::string> warnings;
