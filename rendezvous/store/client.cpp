@@ -168,7 +168,7 @@ Status Client::admit(std::size_t bytes, const Size& size) const {
   if (size.keys > limits::kStoreKeysPerCommand) {
     return refused(format("a request with {} keys; at most {} are allowed", size.keys, limits::kStoreKeysPerCommand));
   }
-  if (bytes > limits::kStoreCommandBytes) return refused(too_long("request", bytes, limits::kStoreCommandBytes));
+  if (bytes > limits::kStoreClientBytes) return refused(too_long("request", bytes, limits::kStoreClientBytes));
   const std::size_t unsent = unsent_bytes_ + (stream_ ? stream_->unsent_bytes() : 0);
   if (unsent + bytes > bounds_.unsent_bytes) {
     return refused(format("it does not take what it is sent; {} bytes are waiting", unsent));

@@ -161,7 +161,6 @@ bool Decoder::begin_command(Bytes& bytes) {
   if (op > static_cast<std::uint8_t>(Op::kBarrier) || Op{op} == Op::kValidate) return refuse_op(op);
   command_.op = Op{op};
   fields_ = fields_of(command_.op);
-  command_bytes_ = 0;
   held_bytes_ = 0;
   in_command_ = true;
   return true;
@@ -210,8 +209,6 @@ bool Decoder::take_whole_text(Bytes& bytes, std::size_t most, std::string_view& 
   if (has_length_ || part_size_ > 0 || bytes.size() < sizeof length) return false;
   std::memcpy(&length, bytes.data(), sizeof length);
   if (length > most || length > bytes.size() - sizeof length) return false;
-  if (command_bytes_ + length > limits::kStoreCommandBytes) return false;
-  command_bytes_ += length;
   held_bytes_ += length;
   text = as_text(bytes.subspan(sizeof length, length));
   bytes = bytes.subspan(sizeof length + length);
@@ -270,11 +267,6 @@ bool Decoder::take_length(Bytes& bytes, bool is_key) {
 #endif
   if (length > most_bytes(is_key)) return refuse_length(length, is_key);
   length_ = static_cast<std::size_t>(length);
-  command_bytes_ += length_;
-  if (command_bytes_ > limits::kStoreCommandBytes) {
-    return refuse(Refusal::Kind::kCommandTooLong,
-                  format("it sent a request of more than {} bytes", limits::kStoreCommandBytes));
-  }
   has_length_ = true;
   return true;
 }

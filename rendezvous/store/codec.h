@@ -68,11 +68,8 @@ struct Refusal {
     kKeyTooLong,
     kValueTooLong,
     kTooManyKeys,
-    kCommandTooLong,
     kNotANumber,       // ADD or BARRIER on a value that is no 64-bit decimal number
     kOutOfRange,       // ADD or BARRIER beyond 64 bits
-    kReplyTooLong,
-    kUnreadReplies,
     kStoreFull,        // the keyspace's bound
     kTransitFull,      // the bound of what all clients have under way
     kNotAdmitted,      // its address is none of the round's
@@ -139,7 +136,6 @@ class Decoder {
   std::uint64_t list_size_ = 0;          // strings in the list being read
   std::uint64_t list_done_ = 0;          // and how many of them are complete
   std::size_t length_ = 0;               // of the string being read
-  std::size_t command_bytes_ = 0;        // announced so far by the current command's lengths
   std::size_t held_bytes_ = 0;           // that have come of it, and the strings of its list
   std::array<std::uint8_t, 8> part_{};   // the start of a number that came in pieces
   std::uint8_t part_size_ = 0;

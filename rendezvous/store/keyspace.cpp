@@ -13,23 +13,11 @@ namespace {
 
 using Outcome = std::expected<void, Refusal>;
 
-// A value and its length are one reply, so no value may grow beyond what a reply may have.
-constexpr std::size_t kLengthBytes = 8;
-constexpr std::size_t kReplyBytes = limits::kStoreUnreadReplyBytes;
-constexpr std::size_t kGrownValueBytes = kReplyBytes - kLengthBytes;
 // Of a counter's text: a sign and 19 digits.
 constexpr std::size_t kCounterBytes = 20;
 
-// Below it a value is copied into the memory of the one it replaces.
-constexpr std::size_t kSmallValueBytes = 256;
-
 std::unexpected<Refusal> refuse(Refusal::Kind kind, std::string reason) {
   return std::unexpected<Refusal>(Refusal{kind, std::move(reason)});
-}
-
-std::unexpected<Refusal> reply_too_long(std::string_view request) {
-  return refuse(Refusal::Kind::kReplyTooLong,
-                format("the answer to its {} would have more than {} bytes", request, kReplyBytes));
 }
 
 // A number as std::stoll reads it, for that is what PyTorch's server does with a counter: blanks
@@ -52,28 +40,28 @@ std::optional<std::int64_t> read_counter(std::string_view text) {
 Outcome Keyspace::apply(ClientId client, Command& command, Outbox& outbox) {
   // A wait takes room only if it lasts.
   if (command.op != Op::kWait && !has_room(command)) return no_room();
-  std::string& out = outbox.replies_to(client);
+  Replies& out = outbox.replies_to(client);
   switch (command.op) {
     case Op::kSet: store(std::move(command.key), std::move(command.value), outbox); break;
     case Op::kCompareSet: compare_set(command, out, outbox); break;
     case Op::kGet: get(command.key, out); break;
     case Op::kAdd: return add(command, out, outbox);
-    case Op::kCheck: put_byte(out, all_present(command.keys) ? kReady : kNotReady); break;
+    case Op::kCheck: put_byte(out.end(), all_present(command.keys) ? kReady : kNotReady); break;
     case Op::kWait: return wait(client, command, out);
-    case Op::kGetNumKeys: put_i64(out, static_cast<std::int64_t>(values_.size())); break;
+    case Op::kGetNumKeys: put_i64(out.end(), static_cast<std::int64_t>(values_.size())); break;
     case Op::kDeleteKey: delete_key(command.key, out); break;
-    case Op::kAppend: return append(command, outbox);
-    case Op::kMultiGet: return multi_get(command, out);
+    case Op::kAppend: append(command, outbox); break;
+    case Op::kMultiGet: multi_get(command, out); break;
     case Op::kMultiSet: multi_set(command, outbox); break;
     case Op::kCancelWait:
       drop(client);
-      put_byte(out, kWaitCanceled);
+      put_byte(out.end(), kWaitCanceled);
       break;
-    case Op::kPing: put_u32(out, static_cast<std::uint32_t>(command.number)); break;
+    case Op::kPing: put_u32(out.end(), static_cast<std::uint32_t>(command.number)); break;
     case Op::kQueuePush: queue_push(command, outbox); break;
     case Op::kQueuePop: queue_pop(command.key, out); break;
-    case Op::kQueueLen: put_i64(out, queue_length(command.key)); break;
-    case Op::kListKeys: return list_keys(out);
+    case Op::kQueueLen: put_i64(out.end(), queue_length(command.key)); break;
+    case Op::kListKeys: list_keys(out); break;
     case Op::kBarrier: return barrier(client, command, out, outbox);
     case Op::kValidate: ELASTIC_CHECK(command.op != Op::kValidate); break;  // the decoder's own
   }
@@ -82,29 +70,32 @@ Outcome Keyspace::apply(ClientId client, Command& command, Outbox& outbox) {
 
 // A failed comparison with a missing key answers `expected` as if it were there: clients rely on
 // it.
-void Keyspace::compare_set(Command& command, std::string& out, Outbox& outbox) {
+void Keyspace::compare_set(Command& command, Replies& out, Outbox& outbox) {
   const auto found = values_.find(command.key);
   if (found == values_.end()) {
-    const bool sets = command.expected.empty();
-    put_string(out, sets ? store(std::move(command.key), std::move(command.value), outbox) : command.expected);
-    return;
+    if (!command.expected.empty()) return out.put(std::move(command.expected), loose_);
+    return out.put(store(std::move(command.key), std::move(command.value), outbox));
   }
   if (found->second == command.expected) replace(found->second, std::move(command.value));
   // A wait of the same client is answered before its COMPARE_SET is, as by PyTorch's server.
   wake_all(found->first, outbox);
-  put_string(out, found->second);
+  out.put(found->second);
 }
 
-void Keyspace::get(std::string_view key, std::string& out) const {
+void Keyspace::get(std::string_view key, Replies& out) const {
   const auto found = values_.find(key);
-  put_string(out, found == values_.end() ? std::string_view() : std::string_view(found->second));
+  if (found == values_.end()) {
+    put_i64(out.end(), 0);
+  } else {
+    out.put(found->second);
+  }
 }
 
-Outcome Keyspace::add(Command& command, std::string& out, Outbox& outbox) {
+Outcome Keyspace::add(Command& command, Replies& out, Outbox& outbox) {
   const auto sum = counted(command.key, command.number, "ADD");
   if (!sum) return std::unexpected(sum.error());
   store(std::move(command.key), std::to_string(*sum), outbox);
-  put_i64(out, *sum);
+  put_i64(out.end(), *sum);
   return {};
 }
 
@@ -112,11 +103,13 @@ std::expected<std::int64_t, Refusal> Keyspace::counted(std::string_view key, std
                                                        std::string_view request) const {
   const auto found = values_.find(key);
   if (found == values_.end()) return delta;
-  const auto current = read_counter(found->second);
+  std::string room;
+  const std::string_view value = found->second.whole(room);
+  const auto current = read_counter(value);
   if (!current) {
     return refuse(Refusal::Kind::kNotANumber,
                   format("its {} is for key {}, whose value {} is not a 64-bit number", request,
-                         printable(key), printable(found->second, 40)));
+                         printable(key), printable(value, 40)));
   }
   std::int64_t sum = 0;
   if (__builtin_add_overflow(*current, delta, &sum)) {
@@ -127,43 +120,28 @@ std::expected<std::int64_t, Refusal> Keyspace::counted(std::string_view key, std
   return sum;
 }
 
-void Keyspace::delete_key(std::string_view key, std::string& out) {
+void Keyspace::delete_key(std::string_view key, Replies& out) {
   const auto found = values_.find(key);
   const bool exists = found != values_.end();
   if (exists) {
     text_bytes_ -= found->first.size() + found->second.size();
     values_.erase(found);
   }
-  put_i64(out, exists ? 1 : 0);
+  put_i64(out.end(), exists ? 1 : 0);
 }
 
-Outcome Keyspace::append(Command& command, Outbox& outbox) {
+void Keyspace::append(Command& command, Outbox& outbox) {
   const auto at = value_at(std::move(command.key));
-  if (command.value.size() > kGrownValueBytes - at->second.size()) {
-    return refuse(Refusal::Kind::kValueTooLong,
-                  format("its APPEND takes the value of key {} beyond {} bytes",
-                         printable(at->first), kGrownValueBytes));
-  }
-  if (at->second.empty()) {
-    replace(at->second, std::move(command.value));
-  } else {
-    text_bytes_ += command.value.size();
-    at->second += command.value;
-  }
+  text_bytes_ += command.value.size();
+  at->second.append(std::move(command.value), loose_);
   wake_all(at->first, outbox);
-  return {};
 }
 
-Outcome Keyspace::multi_get(const Command& command, std::string& out) const {
-  const std::size_t before = out.size();
+void Keyspace::multi_get(const Command& command, Replies& out) const {
   for (const std::string& key : command.keys) {
     get(key, out);
-    if (out.size() - before > kReplyBytes) {
-      out.resize(before);
-      return reply_too_long("MULTI_GET");
-    }
+    out.cut_if_long(loose_);
   }
-  return {};
 }
 
 void Keyspace::multi_set(Command& command, Outbox& outbox) {
@@ -173,17 +151,12 @@ void Keyspace::multi_set(Command& command, Outbox& outbox) {
   }
 }
 
-Outcome Keyspace::list_keys(std::string& out) const {
-  const std::size_t before = out.size();
-  put_i64(out, static_cast<std::int64_t>(values_.size()));
+void Keyspace::list_keys(Replies& out) const {
+  put_i64(out.end(), static_cast<std::int64_t>(values_.size()));
   for (const auto& [key, value] : values_) {
-    put_string(out, key);
-    if (out.size() - before > kReplyBytes) {
-      out.resize(before);
-      return reply_too_long("LIST_KEYS");
-    }
+    put_string(out.end(), key);
+    out.cut_if_long(loose_);
   }
-  return {};
 }
 
 void Keyspace::queue_push(Command& command, Outbox& outbox) {
@@ -191,16 +164,16 @@ void Keyspace::queue_push(Command& command, Outbox& outbox) {
   if (is_new) text_bytes_ += at->first.size();
   text_bytes_ += command.value.size();
   ++items_;
-  at->second.push_back(std::move(command.value));
+  at->second.emplace_back().set(std::move(command.value), loose_);
   wake_one(at->first, outbox);
 }
 
-void Keyspace::queue_pop(std::string_view key, std::string& out) {
+void Keyspace::queue_pop(std::string_view key, Replies& out) {
   const auto found = queues_.find(key);
-  if (found == queues_.end()) return put_i64(out, 0);
-  std::deque<std::string>& queue = found->second;
-  put_i64(out, static_cast<std::int64_t>(queue.size()));
-  put_string(out, queue.front());
+  if (found == queues_.end()) return put_i64(out.end(), 0);
+  std::deque<Value>& queue = found->second;
+  put_i64(out.end(), static_cast<std::int64_t>(queue.size()));
+  out.put(queue.front());
   text_bytes_ -= queue.front().size();
   --items_;
   queue.pop_front();
@@ -215,13 +188,13 @@ std::int64_t Keyspace::queue_length(std::string_view key) const {
 }
 
 // The count stays at the key, for all to see; only reaching the world size wakes its waiters.
-Outcome Keyspace::barrier(ClientId client, Command& command, std::string& out, Outbox& outbox) {
+Outcome Keyspace::barrier(ClientId client, Command& command, Replies& out, Outbox& outbox) {
   const auto count = counted(command.key, 1, "BARRIER");
   if (!count) return std::unexpected(count.error());
   const auto at = value_at(std::move(command.key));
   replace(at->second, std::to_string(*count));
   if (*count >= command.number) {
-    put_byte(out, kStopWaiting);
+    put_byte(out.end(), kStopWaiting);
     wake_all(at->first, outbox);
   } else {
     drop(client);
@@ -231,9 +204,9 @@ Outcome Keyspace::barrier(ClientId client, Command& command, std::string& out, O
 }
 
 // A wait that can be answered at once leaves the one that is pending alone; any other replaces it.
-Outcome Keyspace::wait(ClientId client, Command& command, std::string& out) {
+Outcome Keyspace::wait(ClientId client, Command& command, Replies& out) {
   if (all_present(command.keys)) {
-    put_byte(out, kStopWaiting);
+    put_byte(out.end(), kStopWaiting);
     return {};
   }
   if (!has_room(command)) return no_room();
@@ -327,27 +300,22 @@ bool Keyspace::all_present(const std::vector<std::string>& keys) const {
   return true;
 }
 
-const std::string& Keyspace::store(std::string&& key, std::string&& value, Outbox& outbox) {
+const Value& Keyspace::store(std::string&& key, std::string&& value, Outbox& outbox) {
   const auto at = value_at(std::move(key));
   replace(at->second, std::move(value));
   wake_all(at->first, outbox);
   return at->second;
 }
 
-auto Keyspace::value_at(std::string&& key) -> Map<std::string>::iterator {
+auto Keyspace::value_at(std::string&& key) -> Map<Value>::iterator {
   const auto [at, is_new] = values_.try_emplace(std::move(key));
   if (is_new) text_bytes_ += at->first.size();
   return at;
 }
 
-void Keyspace::replace(std::string& value, std::string&& by) {
+void Keyspace::replace(Value& value, std::string&& by) {
   text_bytes_ += by.size() - value.size();
-  if (by.size() <= value.capacity() && value.capacity() <= kSmallValueBytes) {
-    value.assign(by);  // costs neither of them its memory
-  } else {
-    // An assignment would keep the memory of what is replaced, here or with the command.
-    std::string(std::move(by)).swap(value);
-  }
+  value.set(std::move(by), loose_);
 }
 
 void Keyspace::wake_all(std::string_view key, Outbox& outbox) {
@@ -389,7 +357,7 @@ void Keyspace::arrived(const Waiter& waiter, Outbox& outbox) {
   wait.places[waiter.place].key = nullptr;
   if (--wait.missing > 0) return;
   forget_wait(found);
-  put_byte(outbox.replies_to(waiter.client), kStopWaiting);
+  put_byte(outbox.replies_to(waiter.client).end(), kStopWaiting);
 }
 
 }  // namespace elastic::store

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "rendezvous/store/codec.h"
+#include "rendezvous/store/replies.h"
+#include "rendezvous/store/value.h"
 #include "src/base/limits.h"
 
 namespace elastic::store {
@@ -22,9 +24,9 @@ using ClientId = std::uint64_t;
 // Where a keyspace puts its replies.
 class Outbox {
  public:
-  // The bytes to be sent to a client, to append to. Asked for the client of a command and for those
+  // What is to be sent to a client, to append to. Asked for the client of a command and for those
   // that wait; the reference stays good until apply() returns.
-  virtual std::string& replies_to(ClientId client) = 0;
+  virtual Replies& replies_to(ClientId client) = 0;
 
  protected:
   ~Outbox() = default;
@@ -60,6 +62,10 @@ class Keyspace {
            waits_.size() * limits::kStoreWaitBytes + places_ * limits::kStorePlaceBytes;
   }
 
+  // What its replies hold that is in no key and no queue: values that were replaced or deleted since, items that were
+  // taken, copies. To be counted beside held_bytes().
+  const LooseBytesPtr& loose() const { return loose_; }
+
  private:
   struct Hash {
     using is_transparent = void;
@@ -67,8 +73,8 @@ class Keyspace {
       return std::hash<std::string_view>{}(text);
     }
   };
-  template <class Value>
-  using Map = std::unordered_map<std::string, Value, Hash, std::equal_to<>>;
+  template <class Of>
+  using Map = std::unordered_map<std::string, Of, Hash, std::equal_to<>>;
 
   // Callers of BARRIER wait for a key that exists already; a queue push does not release them.
   enum class WaitsFor : std::uint8_t { kKey, kAllThere };
@@ -89,19 +95,19 @@ class Keyspace {
     std::size_t missing = 0;
   };
 
-  void compare_set(Command& command, std::string& out, Outbox& outbox);
-  void get(std::string_view key, std::string& out) const;
-  std::expected<void, Refusal> add(Command& command, std::string& out, Outbox& outbox);
-  void delete_key(std::string_view key, std::string& out);
-  std::expected<void, Refusal> append(Command& command, Outbox& outbox);
-  std::expected<void, Refusal> multi_get(const Command& command, std::string& out) const;
+  void compare_set(Command& command, Replies& out, Outbox& outbox);
+  void get(std::string_view key, Replies& out) const;
+  std::expected<void, Refusal> add(Command& command, Replies& out, Outbox& outbox);
+  void delete_key(std::string_view key, Replies& out);
+  void append(Command& command, Outbox& outbox);
+  void multi_get(const Command& command, Replies& out) const;
   void multi_set(Command& command, Outbox& outbox);
-  std::expected<void, Refusal> list_keys(std::string& out) const;
+  void list_keys(Replies& out) const;
   void queue_push(Command& command, Outbox& outbox);
-  void queue_pop(std::string_view key, std::string& out);
+  void queue_pop(std::string_view key, Replies& out);
   std::int64_t queue_length(std::string_view key) const;
-  std::expected<void, Refusal> wait(ClientId client, Command& command, std::string& out);
-  std::expected<void, Refusal> barrier(ClientId client, Command& command, std::string& out,
+  std::expected<void, Refusal> wait(ClientId client, Command& command, Replies& out);
+  std::expected<void, Refusal> barrier(ClientId client, Command& command, Replies& out,
                                        Outbox& outbox);
 
   // What a command may add to held_bytes(), at most.
@@ -114,10 +120,10 @@ class Keyspace {
   std::expected<std::int64_t, Refusal> counted(std::string_view key, std::int64_t delta,
                                                std::string_view request) const;
   // Sets a key and wakes who waits for it. Returns the value where it lies now.
-  const std::string& store(std::string&& key, std::string&& value, Outbox& outbox);
+  const Value& store(std::string&& key, std::string&& value, Outbox& outbox);
   // The value of a key, which is made if it is missing; nobody is woken.
-  Map<std::string>::iterator value_at(std::string&& key);
-  void replace(std::string& value, std::string&& by);
+  Map<Value>::iterator value_at(std::string&& key);
+  void replace(Value& value, std::string&& by);
   void add_place(ClientId client, std::string key, WaitsFor what);
   void wake_all(std::string_view key, Outbox& outbox);
   void wake_one(std::string_view key, Outbox& outbox);
@@ -129,8 +135,9 @@ class Keyspace {
   std::size_t text_bytes_ = 0;  // of all keys, values, items and awaited keys
   std::size_t items_ = 0;       // of all queues
   std::size_t places_ = 0;      // of all waits
-  Map<std::string> values_;
-  Map<std::deque<std::string>> queues_;  // no queue here is empty
+  LooseBytesPtr loose_ = std::make_shared<LooseBytes>();
+  Map<Value> values_;
+  Map<std::deque<Value>> queues_;  // no queue here is empty
   Map<WaitList> waiters_;                // no list here is empty
   std::unordered_map<ClientId, Wait> waits_;
 };

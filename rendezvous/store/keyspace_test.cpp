@@ -140,15 +140,20 @@ TEST_CASE("append makes a value or lengthens it") {
   CHECK(world.get("/k") == text("abcd"));
 }
 
-TEST_CASE("append stops where a get could no longer be answered") {
+TEST_CASE("a value grows by append as far as the store has room, and its pieces are one value") {
   World world;
-  const std::string eighth(limits::kStorePayloadBytes, 'v');
-  for (int i = 0; i < 7; ++i) world.run(1, World::with(Op::kAppend, "/k", eighth));
-  const Command rest =
-      World::with(Op::kAppend, "/k", std::string(limits::kStorePayloadBytes - 8, 'v'));
-  world.run(1, rest);
-  CHECK(world.refused(1, World::with(Op::kAppend, "/k", "v")) == Refusal::Kind::kValueTooLong);
-  CHECK(world.get("/k").size() == limits::kStoreUnreadReplyBytes);
+  const std::string part(limits::kStorePayloadBytes, 'v');
+  for (int i = 0; i < 9; ++i) world.run(1, World::with(Op::kAppend, "/k", part));
+  for (const char* end : {"e", "n", "d"}) world.run(1, World::with(Op::kAppend, "/k", end));
+  const std::string value = world.get("/k");
+  CHECK(value.size() == 8 + 9 * part.size() + 3);
+  CHECK(value.ends_with("vend"));
+  world.run(1, World::with(Op::kAppend, "/n", std::string(2000, ' ')));
+  world.run(1, World::with(Op::kAppend, "/n", "12"));
+  CHECK(world.compare_set(1, "/n", std::string(2000, ' ') + "13", "no") == text(std::string(2000, ' ') + "12"));
+  CHECK(world.add(1, "/n", 1) == i64(13));
+  world.run(1, World::with(Op::kAppend, "/n", std::string(1500, '.')));
+  CHECK(world.compare_set(1, "/n", "13" + std::string(1500, '.'), "yes") == text("yes"));
 }
 
 TEST_CASE("multi_set sets all pairs and multi_get answers in the order asked") {
@@ -160,11 +165,38 @@ TEST_CASE("multi_set sets all pairs and multi_get answers in the order asked") {
   CHECK(world.run(1, World::list(Op::kMultiSet, {})).empty());
 }
 
-TEST_CASE("a multi_get whose answer would have no bound is refused") {
+TEST_CASE("an answer of any length is given, and takes no memory beside that of the store") {
   World world;
-  world.set(1, "/k", std::string(limits::kStorePayloadBytes, 'v'));
-  const Command eight = World::list(Op::kMultiGet, std::vector<std::string>(8, "/k"));
-  CHECK(world.refused(1, eight) == Refusal::Kind::kReplyTooLong);
+  const std::string value(limits::kStorePayloadBytes, 'v');
+  world.set(1, "/k", value);
+  Command many = World::list(Op::kMultiGet, std::vector<std::string>(100, "/k"));
+  REQUIRE(world.keyspace.apply(1, many, world));
+  CHECK(world.replies_to(1).size() == 100 * (8 + value.size()));
+  CHECK(world.keyspace.loose()->count < 100 * 256);
+  const Replies::Slice slice = world.replies_to(1).take(2 * (8 + value.size()), world.keyspace.loose());
+  CHECK(slice.pieces == std::vector<std::string_view>{i64(1 << 23), value, i64(1 << 23), value});
+}
+
+TEST_CASE("an answer is what was there when it was asked for, whatever becomes of the value") {
+  World world;
+  const std::string old(100'000, 'o');
+  world.set(1, "/set", old);
+  world.set(1, "/deleted", old);
+  world.set(1, "/longer", old);
+  world.push(1, "/popped", old);
+  const auto ask = [&](Command command) { REQUIRE(world.keyspace.apply(1, command, world)); };
+  ask(World::list(Op::kMultiGet, {"/set", "/deleted", "/longer"}));
+  ask(World::with(Op::kQueuePop, "/popped"));
+  CHECK(world.keyspace.loose()->count > old.size());  // the item
+  CHECK(world.keyspace.loose()->count < 2 * old.size());
+  ask(World::with(Op::kSet, "/set", std::string(100'000, 'n')));
+  ask(World::with(Op::kDeleteKey, "/deleted"));
+  ask(World::with(Op::kAppend, "/longer", std::string(100'000, 'n')));
+  CHECK(world.keyspace.loose()->count > 3 * old.size());
+  CHECK(world.keyspace.loose()->count < 4 * old.size());
+  CHECK(world.answers(1) == text(old) + text(old) + text(old) + i64(1) + text(old) + i64(1));
+  CHECK(world.keyspace.loose()->count == 0);
+  CHECK(world.get("/longer") == text(old + std::string(100'000, 'n')));
 }
 
 TEST_CASE("num_keys and list_keys tell of values, not of queues") {

@@ -25,10 +25,10 @@ class World final : public Outbox {
  public:
   explicit World(std::size_t most_bytes = limits::kStoreBytes) : keyspace(most_bytes) {}
 
-  std::string& replies_to(ClientId client) override { return replies_[client]; }
+  Replies& replies_to(ClientId client) override { return replies_[client]; }
 
   // What the client was answered since the last look.
-  std::string answers(ClientId client) { return std::exchange(replies_[client], {}); }
+  std::string answers(ClientId client) { return std::exchange(replies_[client], {}).whole(); }
 
   // Carries out a command that must not be refused; returns what its client was answered.
   std::string run(ClientId client, Command command) {
@@ -94,7 +94,7 @@ class World final : public Outbox {
 
  private:
   static constexpr ClientId kReader = 1000;  // asks for what needs no client of its own
-  std::map<ClientId, std::string> replies_;
+  std::map<ClientId, Replies> replies_;
 };
 
 }  // namespace elastic::store::test

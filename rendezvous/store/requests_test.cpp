@@ -22,7 +22,7 @@ Bytes bytes_of(std::string_view data) {
 // A decoder and a keyspace without sockets: what clients send and what they are answered.
 class World final : public Outbox {
  public:
-  std::string& replies_to(ClientId client) override { return replies_[client]; }
+  Replies& replies_to(ClientId client) override { return replies_[client]; }
 
   // What the requests of client 1 were answered, VALIDATE being said for it.
   std::string answers(const std::string& requests) {
@@ -34,12 +34,12 @@ class World final : public Outbox {
       CHECK(keyspace_.apply(1, decoder.command(), *this).has_value());
     }
     CHECK(step == Decoder::Step::kNeedMore);
-    return std::exchange(replies_[1], {});
+    return std::exchange(replies_[1], {}).whole();
   }
 
  private:
   Keyspace keyspace_;
-  std::map<ClientId, std::string> replies_;
+  std::map<ClientId, Replies> replies_;
 };
 
 // Each reply in one line, and what made the reader stop.

@@ -13,9 +13,15 @@
 namespace elastic::store {
 namespace {
 
-// Replies of one read that are handed to the kernel before the rest of it is served: what a client
-// asks for in one go stays within kStoreUnreadReplyBytes plus one reply.
+// Replies of one read that are handed to the kernel before the rest of it is served.
 constexpr std::size_t kSendEarlyBytes = 256 * 1024;
+// Large replies go out in slices, one for each client in a turn of the loop: of so many bytes, or less where as many in
+// all would keep those waiting who ask for little.
+constexpr std::size_t kSliceBytes = 256 * 1024;
+constexpr std::size_t kLeastSliceBytes = 16 * 1024;
+constexpr std::size_t kSlicesBytes = 2 * 1024 * 1024;
+// And short ones at once.
+constexpr std::size_t kSendAtOnceBytes = 512 * 1024;
 // What an idle connection keeps allocated for its next replies.
 constexpr std::size_t kKeptReplyBytes = 1024;
 
@@ -44,13 +50,17 @@ struct Server::Connection {
   ClientId client;
   std::unique_ptr<net::Stream> stream;
   Decoder decoder;
-  std::string replies;  // of this turn, not yet given to the stream
+  Replies replies;                // not yet given to the stream
+  std::string ahead;              // has been read and is served when the client has taken replies
   std::size_t transit_bytes = 0;  // when they were last counted
+  bool is_sending = false;        // is counted by sending_
+  bool paused = false;            // nothing more is read
+  bool ending = false;            // is closed when the client has taken all replies
 };
 
-// Memory that waits for a client: what has come of its unfinished request, and its unread replies.
+// Memory that waits for a client, but for that of the chunks in its replies: those count once for all.
 std::size_t Server::bytes_under_way(const Connection& connection) {
-  return connection.decoder.held_bytes() + connection.stream->held_bytes();
+  return connection.decoder.held_bytes() + connection.stream->held_bytes() + connection.ahead.size();
 }
 
 Server::Server(net::Loop& loop, const ServerBounds& bounds)
@@ -91,6 +101,7 @@ void Server::reset() {
   connections_.clear();
   newcomers_.clear();
   transit_bytes_ = 0;
+  sending_ = 0;
   if (listener_) listener_->refuse_queued();
   keyspace_ = std::make_unique<Keyspace>(bounds_.store_bytes);
   watch_memory();
@@ -102,6 +113,7 @@ Server::Stats Server::stats() const {
   stats.connections = connections_.size();
   stats.keys = keyspace_->keys();
   stats.store_bytes = keyspace_->held_bytes();
+  stats.transit_bytes = keyspace_->loose()->count;
   for (const auto& [client, connection] : connections_) stats.transit_bytes += bytes_under_way(*connection);
   return stats;
 }
@@ -121,20 +133,22 @@ Server::Connection* Server::accept(std::unique_ptr<net::Stream> stream) {
   newcomers_.push_back({served->client, loop_.now_ms() + bounds_.greeting_ms});
   if (newcomers_.size() == 1) next_deadline_.start(bounds_.greeting_ms, [this] { close_silent_newcomers(); });
   served->stream->start({.on_data = [this, served](Bytes bytes) { serve(*served, bytes); },
-                         .on_end = [this, served] { close(served->client); }});
+                         .on_end = [this, served] { close(served->client); },
+                         .on_drained = [this, served] { go_on(*served); }});
   return served;
 }
 
 void Server::serve(Connection& connection, Bytes bytes) {
   serving_ = &connection;
-  std::optional<Refusal> refusal = carry_out(connection, bytes);
+  const std::optional<Refusal> refusal = carry_out(connection, bytes);
   serving_ = nullptr;
-  std::optional<Refusal> unread = send(connection);
+  send(connection);
   if (!woken_.empty()) send_to_woken();
-  if (!refusal) refusal = std::move(unread);
   if (refusal) {
-    refuse(connection, *refusal);
+    refuse_behind_replies(connection, *refusal);
   } else {
+    if (is_behind(connection)) pause(connection);
+    ELASTIC_CHECK(connection.paused || connection.ahead.empty());
     count_transit(connection);
   }
   watch_memory();
@@ -151,42 +165,76 @@ std::optional<Refusal> Server::carry_out(Connection& connection, Bytes bytes) {
     auto done = keyspace_->apply(connection.client, connection.decoder.command(), *this);
     if (!done) return std::move(done.error());
     if (connection.replies.size() < kSendEarlyBytes) continue;
-    if (auto unread = send(connection)) return unread;
+    send(connection);
+    if (!is_behind(connection)) continue;
+    connection.ahead.assign(bytes.begin(), bytes.end());
+    return {};
   }
 }
 
-std::optional<Refusal> Server::send(Connection& connection) {
-  if (connection.replies.empty()) return {};
-  connection.stream->write(std::move(connection.replies));
-  // What was sent at once has left its memory here for the next replies.
-  connection.replies.clear();
-  if (connection.replies.capacity() > kKeptReplyBytes) std::string().swap(connection.replies);
-  if (connection.stream->held_bytes() == 0) return {};
-  const std::size_t unread = connection.stream->unsent_bytes();
-  // Small replies take more memory than they have bytes, a large one is kept until all of it is read.
-  const bool too_much =
-      unread > bounds_.unread_bytes || connection.stream->held_bytes() > 2 * bounds_.unread_bytes;
-  if (too_much) return too_much_unread(unread);
-  return {};
+void Server::send(Connection& connection) {
+  Replies& replies = connection.replies;
+  if (connection.stream->held_bytes() > 0) {
+    replies.cut_if_long(keyspace_->loose());
+  } else if (!replies.empty()) {
+    if (!replies.has_chunks() && replies.size() <= kSendAtOnceBytes) {
+      connection.stream->write(std::move(replies.end()));
+      // What was sent at once has left its memory here for the next replies.
+      replies.end().clear();
+      if (replies.end().capacity() > kKeptReplyBytes) std::string().swap(replies.end());
+    } else {
+      auto slice = std::make_shared<Replies::Slice>(replies.take(slice_bytes(), keyspace_->loose()));
+      connection.stream->write(slice->pieces, slice);
+    }
+  }
+  if (connection.is_sending != replies.empty()) return;
+  connection.is_sending = !replies.empty();
+  connection.is_sending ? ++sending_ : --sending_;
 }
 
-Refusal Server::too_much_unread(std::size_t unread) {
-  return Refusal{Refusal::Kind::kUnreadReplies,
-                 format("it does not read its replies; {} bytes of them are waiting", unread)};
+std::size_t Server::slice_bytes() const {
+  return std::clamp(kSlicesBytes / std::max<std::size_t>(sending_, 1), kLeastSliceBytes, kSliceBytes);
 }
 
-// A wake-up is one byte for one request: only a client's own requests make it leave much unread.
 void Server::send_to_woken() {
   for (Connection* const woken : woken_) send(*woken);
   woken_.clear();
 }
 
+bool Server::is_behind(const Connection& connection) const {
+  return connection.replies.size() + connection.stream->unsent_bytes() > bounds_.unread_bytes;
+}
+
+void Server::pause(Connection& connection) {
+  if (connection.paused) return;
+  connection.paused = true;
+  connection.stream->pause();
+}
+
+void Server::go_on(Connection& connection) {
+  send(connection);
+  if (!connection.paused || is_behind(connection)) return;
+  if (connection.ending) {
+    if (connection.replies.empty() && connection.stream->held_bytes() == 0) close(connection.client);
+    return;
+  }
+  connection.paused = false;
+  if (!connection.ahead.empty()) {
+    const ClientId client = connection.client;
+    const std::string ahead = std::exchange(connection.ahead, {});
+    serve(connection, {reinterpret_cast<const std::uint8_t*>(ahead.data()), ahead.size()});
+    if (!connections_.contains(client) || connection.paused) return;
+  }
+  connection.stream->resume();
+}
+
 void Server::count_transit(Connection& connection) {
-  const std::size_t before = connection.transit_bytes;
   recount_transit(connection);
-  if (transit_bytes_ <= bounds_.transit_bytes || connection.transit_bytes <= before) return;
+  if (transit_bytes() <= bounds_.transit_bytes) return;
   for (const auto& [client, other] : connections_) recount_transit(*other);
-  while (transit_bytes_ > bounds_.transit_bytes) end_who_has_most_under_way();
+  // What a connection had is given back soon after its end.
+  std::size_t ended = 0;
+  while (!connections_.empty() && transit_bytes() > bounds_.transit_bytes + ended) ended += end_who_has_most_under_way();
 }
 
 void Server::recount_transit(Connection& connection) {
@@ -195,15 +243,24 @@ void Server::recount_transit(Connection& connection) {
   connection.transit_bytes = now;
 }
 
-void Server::end_who_has_most_under_way() {
-  const auto most = std::ranges::max_element(
-      connections_, {}, [](const auto& entry) { return entry.second->transit_bytes; });
+std::size_t Server::end_who_has_most_under_way() {
+  const auto held = [](const auto& entry) { return entry.second->transit_bytes + entry.second->replies.loose_bytes(); };
+  const auto most = std::ranges::max_element(connections_, {}, held);
   ELASTIC_CHECK(most != connections_.end());
-  Connection& largest = *most->second;
-  refuse(largest, {Refusal::Kind::kTransitFull,
-                   format("unfinished requests and unread replies of all clients have more than {} "
-                          "bytes, and it had the most, {}; let fewer workers exchange large values "
-                          "at once", bounds_.transit_bytes, largest.transit_bytes)});
+  const std::size_t bytes = held(*most);
+  refuse(*most->second,
+         {Refusal::Kind::kTransitFull,
+          format("unfinished requests and unread replies of all clients have more than {} bytes, and it had the most, "
+                 "{}; let fewer workers exchange large values at once", bounds_.transit_bytes, bytes)});
+  return bytes;
+}
+
+void Server::refuse_behind_replies(Connection& connection, const Refusal& refusal) {
+  if (connection.replies.empty() && connection.stream->held_bytes() == 0) return refuse(connection, refusal);
+  tell_refused(connection.stream->peer(), refusal);
+  keyspace_->drop(connection.client);
+  connection.ending = true;
+  pause(connection);
 }
 
 void Server::refuse(Connection& connection, const Refusal& refusal) {
@@ -232,12 +289,13 @@ void Server::close(ClientId client) {
   const auto found = connections_.find(client);
   ELASTIC_CHECK(found != connections_.end());
   transit_bytes_ -= found->second->transit_bytes;
+  if (found->second->is_sending) --sending_;
   connections_.erase(found);
   watch_memory();
 }
 
 std::size_t Server::held_bytes() const {
-  return keyspace_->held_bytes() + transit_bytes_ + connections_.size() * kConnectionBytes;
+  return keyspace_->held_bytes() + transit_bytes() + connections_.size() * kConnectionBytes;
 }
 
 void Server::watch_memory() {
@@ -268,7 +326,7 @@ void Server::close_silent_newcomers() {
   next_deadline_.start(newcomers_.front().deadline_ms - loop_.now_ms(), [this] { close_silent_newcomers(); });
 }
 
-std::string& Server::replies_to(ClientId client) {
+Replies& Server::replies_to(ClientId client) {
   if (client == serving_->client) return serving_->replies;
   const auto found = connections_.find(client);
   ELASTIC_CHECK(found != connections_.end());

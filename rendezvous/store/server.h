@@ -24,7 +24,7 @@ namespace elastic::store {
 // What a server bears before it closes connections.
 struct ServerBounds {
   std::int64_t greeting_ms = limits::kStoreGreetingMs;         // from a connection to its VALIDATE
-  std::size_t unread_bytes = limits::kStoreUnreadReplyBytes;   // of one client's replies
+  std::size_t unread_bytes = limits::kStoreUnreadReplyBytes;   // of one client's replies; beyond it waits
   std::size_t store_bytes = limits::kStoreBytes;               // of the keyspace
   std::size_t transit_bytes = limits::kStoreTransitBytes;      // of all unfinished requests, unread replies
 };
@@ -77,16 +77,25 @@ class Server final : private Outbox {
   Connection* accept(std::unique_ptr<net::Stream> stream);
   void serve(Connection& connection, Bytes bytes);
   std::optional<Refusal> carry_out(Connection& connection, Bytes bytes);
-  // Gives the client its replies of this turn; a refusal if it has left too many unread.
-  std::optional<Refusal> send(Connection& connection);
-  static Refusal too_much_unread(std::size_t unread);
+  // Gives the kernel the first of the replies to the client, unless it has not taken earlier ones yet.
+  void send(Connection& connection);
+  std::size_t slice_bytes() const;
   void send_to_woken();
-  // Counts anew what a client has under way; where that takes all beyond their bound, whoever has
+  bool is_behind(const Connection& connection) const;
+  // Reads nothing more of the client for now.
+  static void pause(Connection& connection);
+  // The kernel has taken what it was given: gives it more, and goes on with the client's requests.
+  void go_on(Connection& connection);
+  // Counts anew what a client has under way; where all of it is beyond its bound, whoever has
   // the most is disconnected, which may be this one.
   void count_transit(Connection& connection);
   static std::size_t bytes_under_way(const Connection& connection);
   void recount_transit(Connection& connection);
-  void end_who_has_most_under_way();
+  std::size_t transit_bytes() const { return transit_bytes_ + keyspace_->loose()->count; }
+  // Returns how much that one had.
+  std::size_t end_who_has_most_under_way();
+  // Closes the connection when the client has taken the replies to what came before.
+  void refuse_behind_replies(Connection& connection, const Refusal& refusal);
   void refuse(Connection& connection, const Refusal& refusal);
   // Each kind is worth one line of the log.
   void tell_refused(const std::string& peer, const Refusal& refusal);
@@ -96,7 +105,7 @@ class Server final : private Outbox {
   void watch_memory();
   void give_memory_back();
   void close_silent_newcomers();
-  std::string& replies_to(ClientId client) override;
+  Replies& replies_to(ClientId client) override;
 
   // Somebody who connected and has to say VALIDATE before the loop's clock shows `deadline_ms`.
   struct Newcomer {
@@ -115,6 +124,7 @@ class Server final : private Outbox {
   std::vector<Connection*> woken_;  // others that have replies by the commands being carried out
   Connection* serving_ = nullptr;   // the client whose commands are being carried out
   ClientId last_client_ = 0;
+  std::size_t sending_ = 0;         // connections that have replies which no slice has yet
   // The sum of all connections' transit_bytes. Each is as old as its connection's last request, and
   // replies may have been read since: a sum that is too large is counted anew.
   std::size_t transit_bytes_ = 0;

@@ -26,15 +26,15 @@ inline constexpr std::size_t kLossNodes = 16384;
 inline constexpr std::size_t kStoreKeyBytes = 8192;
 inline constexpr std::size_t kStorePayloadBytes = 8 * 1024 * 1024;
 inline constexpr std::size_t kStoreKeysPerCommand = 131072;
-// Keys and values of one request together.
-inline constexpr std::size_t kStoreCommandBytes = 64 * 1024 * 1024;
-// Replies that one client has not read yet, in bytes; above it the client is disconnected.
-inline constexpr std::size_t kStoreUnreadReplyBytes = 64 * 1024 * 1024;
+// Replies that one client has not read yet, in bytes; above it nothing more is read of the client.
+inline constexpr std::size_t kStoreUnreadReplyBytes = 1024 * 1024;
+// What our own client sends in one request: keys and values.
+inline constexpr std::size_t kStoreClientBytes = 64 * 1024 * 1024;
 // What a store keeps in all, in bytes: values, queues and waits, with the memory around each below.
 // 1,024 workers may leave an object of the longest value each.
 inline constexpr std::size_t kStoreBytes = 10ULL * 1024 * 1024 * 1024;
-// Unfinished requests and unread replies of all clients together, in bytes: as many workers may send
-// or fetch such an object at the same moment.
+// Unfinished requests and unread replies of all clients together, in bytes, but for values in replies that the store
+// holds as well: as many workers may send such an object at the same moment.
 inline constexpr std::size_t kStoreTransitBytes = 10ULL * 1024 * 1024 * 1024;
 
 // What is counted beside the bytes of keys, values and items, since each takes memory, an empty one

@@ -14,6 +14,7 @@
 #include <climits>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "src/base/address.h"
 #include "src/base/check.h"
@@ -92,6 +93,7 @@ struct Stream::State {
   uv_tcp_t handle{};
   Handlers handlers;
   bool closed = false;
+  bool paused = false;
   std::size_t held_bytes = 0;  // by write()
   // One buffer serves all streams of the thread: libuv reads into it and hands it over at once.
   static inline thread_local std::array<std::uint8_t, kReadBytes> read_buffer;
@@ -103,7 +105,45 @@ struct Stream::State {
              [](uv_handle_t* gone) { delete static_cast<State*>(gone->data); });
   }
 
+  // Something that libuv is sending. It ends before the handle's close is told, so the state is there still.
+  struct Pending {
+    State* state;
+    uv_write_t request{};
+    std::string bytes;                  // what is sent,
+    std::shared_ptr<const void> owner;  // or who has it
+    std::size_t held_bytes = 0;
+  };
+  void send(std::unique_ptr<Pending> pending, std::span<const uv_buf_t> what);
   void send_later(std::string&& bytes, std::size_t sent);
+
+  static void on_sent(uv_write_t* request, int status) {
+    State* const self = let_go(request);
+    if (self->closed) return;
+    if (status == 0) {
+      if (self->held_bytes == 0 && self->handlers.on_drained) self->handlers.on_drained();
+    } else if (self->paused) {  // else the reader sees it, too
+      self->end();
+    }
+  }
+
+  static State* let_go(uv_write_t* request) {
+    const std::unique_ptr<Pending> gone(static_cast<Pending*>(request->data));
+    gone->state->held_bytes -= gone->held_bytes;
+    return gone->state;
+  }
+
+  void end() {
+    uv_read_stop(reinterpret_cast<uv_stream_t*>(&handle));
+    paused = false;
+    const auto ended = std::exchange(handlers.on_end, nullptr);
+    if (!closed && ended) ended();
+  }
+
+  void read() {
+    const int error = uv_read_start(reinterpret_cast<uv_stream_t*>(&handle), allocate, on_read);
+    // One that has broken says nothing more.
+    ELASTIC_CHECK(error == 0 || error == UV_EALREADY || error == UV_ENOTCONN);
+  }
 
   static void allocate(uv_handle_t*, std::size_t, uv_buf_t* buffer) {
     *buffer = uv_buf_init(reinterpret_cast<char*>(read_buffer.data()), kReadBytes);
@@ -114,9 +154,7 @@ struct Stream::State {
     if (count > 0) {
       self->handlers.on_data({read_buffer.data(), static_cast<std::size_t>(count)});
     } else if (count < 0) {
-      uv_read_stop(stream);
-      const auto ended = self->handlers.on_end;
-      if (!self->closed && ended) ended();
+      self->end();
     }
   }
 };
@@ -127,9 +165,7 @@ Stream::~Stream() { state_->close(); }
 
 void Stream::start(Handlers handlers) {
   state_->handlers = std::move(handlers);
-  const int error = uv_read_start(reinterpret_cast<uv_stream_t*>(&state_->handle), State::allocate, State::on_read);
-  // One that has broken says nothing more.
-  ELASTIC_CHECK(error == 0 || error == UV_EALREADY || error == UV_ENOTCONN);
+  state_->read();
 }
 
 void Stream::write(std::string&& bytes) {
@@ -150,23 +186,40 @@ void Stream::write(std::string&& bytes) {
 
 // Keeps `bytes`, of which `sent` have been sent, until the kernel takes the rest.
 void Stream::State::send_later(std::string&& bytes, std::size_t sent) {
-  struct Pending {
-    State* state;
-    uv_write_t request{};
-    std::string bytes;
-  };
-  auto* pending = new Pending{this, {}, std::move(bytes)};
-  held_bytes += sizeof(Pending) + pending->bytes.capacity();
-  pending->request.data = pending;
-  uv_buf_t rest = uv_buf_init(pending->bytes.data() + sent,
-                              static_cast<unsigned>(pending->bytes.size() - sent));
-  // Called before the handle's close is, so the state is still there.
-  const auto done = [](uv_write_t* request, int) {
-    const std::unique_ptr<Pending> gone(static_cast<Pending*>(request->data));
-    gone->state->held_bytes -= sizeof(Pending) + gone->bytes.capacity();
-  };
+  auto pending = std::make_unique<Pending>(this, uv_write_t{}, std::move(bytes));
+  pending->held_bytes = sizeof(Pending) + pending->bytes.capacity();
+  const uv_buf_t rest = uv_buf_init(pending->bytes.data() + sent, static_cast<unsigned>(pending->bytes.size() - sent));
+  send(std::move(pending), {&rest, 1});
+}
+
+void Stream::State::send(std::unique_ptr<Pending> pending, std::span<const uv_buf_t> what) {
+  uv_write_t* const request = &pending->request;
+  request->data = pending.get();
+  held_bytes += pending->held_bytes;
+  pending.release();
   auto* stream = reinterpret_cast<uv_stream_t*>(&handle);
-  if (uv_write(&pending->request, stream, &rest, 1, done) != 0) done(&pending->request, 0);
+  if (uv_write(request, stream, what.data(), static_cast<unsigned>(what.size()), on_sent) != 0) let_go(request);
+}
+
+void Stream::write(std::span<const std::string_view> pieces, std::shared_ptr<const void> owner) {
+  std::vector<uv_buf_t> buffers;
+  buffers.reserve(pieces.size());
+  for (const std::string_view piece : pieces) {
+    buffers.push_back(uv_buf_init(const_cast<char*>(piece.data()), static_cast<unsigned>(piece.size())));
+  }
+  auto pending = std::make_unique<State::Pending>(state_, uv_write_t{}, std::string(), std::move(owner));
+  pending->held_bytes = sizeof(State::Pending) + pieces.size() * sizeof(uv_buf_t);
+  state_->send(std::move(pending), buffers);
+}
+
+void Stream::pause() {
+  state_->paused = true;
+  uv_read_stop(reinterpret_cast<uv_stream_t*>(&state_->handle));
+}
+
+void Stream::resume() {
+  state_->paused = false;
+  state_->read();
 }
 
 std::size_t Stream::unsent_bytes() const {

@@ -21,6 +21,8 @@ class Stream {
     std::function<void(std::span<const std::uint8_t>)> on_data;
     // The peer has closed or the connection failed; nothing follows. Called at most once.
     std::function<void()> on_end;
+    // The kernel has taken all that it did not take at once. Need not be there.
+    std::function<void()> on_drained = nullptr;
   };
 
   struct State;
@@ -35,6 +37,13 @@ class Stream {
   // Sends at once what the kernel takes and keeps the rest until it takes more. If all was sent at
   // once, `bytes` keeps its memory: clear() makes it ready for the next. SIGPIPE must be ignored.
   void write(std::string&& bytes);
+  // Sends these, INT_MAX bytes at most, from where they lie, behind what was written before. They must lie there until
+  // `owner` is let go of, which is when on_drained is called, in a later turn of the loop, or the connection ends.
+  void write(std::span<const std::string_view> pieces, std::shared_ptr<const void> owner);
+  // Reads nothing more until resume(). Whether the peer has closed is seen only by what is sent to it: a failure of
+  // that is told by on_end.
+  void pause();
+  void resume();
   // Bytes given to write() that the kernel has not taken yet.
   std::size_t unsent_bytes() const;
   // The same and what the peer's kernel has not acknowledged yet: falls as the peer reads.

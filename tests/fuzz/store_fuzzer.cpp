@@ -117,12 +117,9 @@ Closed as_closed(const Refusal& refusal) {
     case Kind::kKeyTooLong: return Closed::kKeyTooLong;
     case Kind::kValueTooLong: return Closed::kValueTooLong;
     case Kind::kTooManyKeys: return Closed::kTooManyKeys;
-    case Kind::kCommandTooLong: return Closed::kRequestTooLong;
     case Kind::kNotANumber: return Closed::kNotANumber;
     case Kind::kOutOfRange: return Closed::kOutOfRange;
-    case Kind::kReplyTooLong: return Closed::kReplyTooLong;
     case Kind::kStoreFull: return Closed::kStoreFull;
-    case Kind::kUnreadReplies:
     case Kind::kTransitFull:
     case Kind::kNotAdmitted:
     case Kind::kSilent: found("a refusal for what only a server can know");
@@ -194,7 +191,7 @@ class Run final : public store::Outbox {
     return is_quick();
   }
 
-  std::string& replies_to(ClientId client) override { return replies_[client]; }
+  store::Replies& replies_to(ClientId client) override { return replies_[client]; }
 
  private:
   bool is_quick() const { return made_bytes_ + reply_bytes_ <= kQuickBytes; }
@@ -213,7 +210,7 @@ class Run final : public store::Outbox {
   Keyspace keyspace_;
   Model model_;
   std::unique_ptr<Connection> connections_[8];
-  std::map<ClientId, std::string> replies_;
+  std::map<ClientId, store::Replies> replies_;
   ClientId last_id_ = 0;
   std::size_t made_bytes_ = 0;
   std::size_t reply_bytes_ = 0;
@@ -363,7 +360,10 @@ Outcome Run::receive_in_store(Connection& connection, std::string_view piece) {
       if (!replies_.empty()) found("a refused command was answered");
       break;
     }
-    Step step{static_cast<std::uint8_t>(op), std::move(replies_)};
+    Step step{static_cast<std::uint8_t>(op), {}};
+    for (const auto& [client, replies] : replies_) step.replies[client] = replies.whole();
+    replies_.clear();
+    if (keyspace_.loose()->count > 0) found("a reply that has gone leaves something");
     if (op == Op::kListKeys && step.replies.contains(connection.id)) {
       std::string& reply = step.replies[connection.id];
       reply = with_sorted_keys(reply);
@@ -462,7 +462,7 @@ std::string Run::ask(Op op, const std::string& key) {
   command.key = key;
   replies_.clear();
   if (!keyspace_.apply(0, command, *this)) found("a question at the end is refused");
-  return replies_[0];
+  return replies_[0].whole();
 }
 
 // At the end, when all clients have left.

@@ -23,10 +23,8 @@ enum class Closed : std::uint8_t {
   kKeyTooLong,
   kValueTooLong,
   kTooManyKeys,
-  kRequestTooLong,
   kNotANumber,
   kOutOfRange,
-  kReplyTooLong,
   kStoreFull,
 };
 

@@ -295,10 +295,10 @@ void add_slow(Seeds& seeds) {
   append.does(0, Op::kCancelWait);
   for (int i = 0; i < 7; ++i) append.sends_value(0, Op::kAppend, 8 << 20, k8MiB);
   append.sends_value(0, Op::kAppend, (8 << 20) - 8, k8MiBLess8);
-  seeds["slow/append_to_the_limit"] =
+  seeds["slow/append_beyond_64_mib"] =
       append.does(0, Op::kAppend, args(kA, kX)).does(1, Op::kCheck, args(1, kA))
           .does(1, Op::kGet, args(kA));
-  seeds["slow/multi_get_too_long"] = Story()
+  seeds["slow/multi_get_beyond_64_mib"] = Story()
       .does(0, Op::kCancelWait).sends_value(0, Op::kSet, 8 << 20, k8MiB)
       .does(0, Op::kMultiGet, args(7, kA, kA, kA, kA, kA, kA, kA))
       .sends(0, number(Op::kMultiGet) + key_list(std::vector<std::string>(8, "/a")))
@@ -309,7 +309,7 @@ void add_slow(Seeds& seeds) {
     for (int i = 0; i < 8; ++i) {
       most.sends(0, text(i == 7 ? key : "") + i64(8 << 20)).fills(0, 'v', k8MiB);
     }
-    seeds[key.empty() ? "slow/request_of_most_bytes" : "slow/request_too_long"] =
+    seeds[key.empty() ? "slow/request_of_64_mib" : "slow/request_beyond_64_mib"] =
         most.does(1, Op::kListKeys);
   }
   seeds["slow/check_of_most_keys"] = Story()

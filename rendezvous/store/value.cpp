@@ -1,0 +1,84 @@
+#include "rendezvous/store/value.h"
+
+#include <utility>
+
+namespace elastic::store {
+namespace {
+
+// Up to it a text is copied into the memory of the one it replaces.
+constexpr std::size_t kSmallBytes = 256;
+// From it on a text is a chunk.
+constexpr std::size_t kChunkBytes = 1024;
+// What is allocated beside a chunk's text, about.
+constexpr std::size_t kAroundChunk = sizeof(Chunk) + 32;
+
+}  // namespace
+
+Chunk::Chunk(std::string&& text, Of of, LooseBytesPtr loose)
+    : text_(std::move(text)), loose_(std::move(loose)), is_loose_(of == Of::kReply) {
+  if (is_loose_) loose_->count += bytes();
+}
+
+Chunk::~Chunk() {
+  if (is_loose_) loose_->count -= bytes();
+}
+
+// What a long text has reserved beside its bytes is no memory until it is written to.
+std::size_t Chunk::bytes() const { return text_.size() + kAroundChunk; }
+
+void Chunk::leave_store() {
+  is_loose_ = true;
+  loose_->count += bytes();
+}
+
+void Value::set(std::string&& text, const LooseBytesPtr& loose) {
+  if (chunks_.empty() && text.size() <= end_.capacity() && end_.capacity() <= kSmallBytes) {
+    end_.assign(text);  // costs neither of them its memory
+    return;
+  }
+  leave_chunks();
+  // An assignment would keep the memory of what is replaced, here or with the command.
+  std::string taken(std::move(text));
+  if (taken.size() < kChunkBytes) {
+    end_.swap(taken);
+  } else {
+    std::string().swap(end_);
+    add_chunk(std::move(taken), loose);
+  }
+}
+
+void Value::append(std::string&& text, const LooseBytesPtr& loose) {
+  if (size() == 0) return set(std::move(text), loose);
+  end_ += text;
+  if (end_.size() >= kChunkBytes) add_chunk(std::exchange(end_, {}), loose);
+}
+
+bool Value::operator==(std::string_view text) const {
+  if (text.size() != size()) return false;
+  for (const ChunkPtr& chunk : chunks_) {
+    if (!text.starts_with(chunk->text())) return false;
+    text.remove_prefix(chunk->text().size());
+  }
+  return text == end_;
+}
+
+std::string_view Value::whole(std::string& room) const {
+  if (chunks_.empty()) return end_;
+  room.clear();
+  room.reserve(size());
+  for (const ChunkPtr& chunk : chunks_) room += chunk->text();
+  return room += end_;
+}
+
+void Value::leave_chunks() {
+  for (const ChunkPtr& chunk : chunks_) chunk->leave_store();
+  if (chunk_bytes_ > 0) std::vector<ChunkPtr>().swap(chunks_);
+  chunk_bytes_ = 0;
+}
+
+void Value::add_chunk(std::string&& text, const LooseBytesPtr& loose) {
+  chunk_bytes_ += text.size();
+  chunks_.push_back(std::make_shared<Chunk>(std::move(text), Chunk::Of::kStore, loose));
+}
+
+}  // namespace elastic::store

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace elastic::store {
+
+// Counts the bytes of all chunks that no key and no queue has any more, but replies still have.
+struct LooseBytes {
+  std::size_t count = 0;
+};
+using LooseBytesPtr = std::shared_ptr<LooseBytes>;
+
+// A long text that a key or a queue and any number of replies share. It never changes.
+class Chunk {
+ public:
+  enum class Of : std::uint8_t { kStore, kReply };
+  Chunk(std::string&& text, Of of, LooseBytesPtr loose);
+  ~Chunk();
+  Chunk(const Chunk&) = delete;
+  Chunk& operator=(const Chunk&) = delete;
+
+  std::string_view text() const { return text_; }
+  const LooseBytesPtr& loose() const { return loose_; }
+  // Its memory, if only replies have it; else 0.
+  std::size_t loose_bytes() const { return is_loose_ ? bytes() : 0; }
+  // The store has it no more.
+  void leave_store();
+
+ private:
+  std::size_t bytes() const;
+
+  std::string text_;
+  LooseBytesPtr loose_;
+  bool is_loose_;
+};
+using ChunkPtr = std::shared_ptr<Chunk>;
+
+// What a key has, or an item of a queue. What is long lies in chunks, so that replies share it, and it is not moved
+// when more is appended; what is short, or the short end, in a string.
+class Value {
+ public:
+  Value() = default;
+  ~Value() { leave_chunks(); }
+  Value(Value&&) = default;
+  Value& operator=(Value&&) = delete;
+
+  std::size_t size() const { return chunk_bytes_ + end_.size(); }
+  void set(std::string&& text, const LooseBytesPtr& loose);
+  void append(std::string&& text, const LooseBytesPtr& loose);
+  bool operator==(std::string_view text) const;
+  // All of it; `room` is where it is put together if it does not lie in one piece.
+  std::string_view whole(std::string& room) const;
+
+  const std::vector<ChunkPtr>& chunks() const { return chunks_; }
+  std::string_view end() const { return end_; }
+
+ private:
+  void leave_chunks();
+  void add_chunk(std::string&& text, const LooseBytesPtr& loose);
+
+  std::vector<ChunkPtr> chunks_;
+  std::size_t chunk_bytes_ = 0;
+  std::string end_;
+};
+
+}  // namespace elastic::store
