@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "rendezvous/store/codec.h"
-
 namespace elastic::store {
 namespace {
 
@@ -13,7 +11,7 @@ constexpr std::size_t kLongBytes = 64 * 1024;
 
 }  // namespace
 
-void Replies::put(const Value& value) {
+void Replies::put_long(const Value& value) {
   put_i64(end_, static_cast<std::int64_t>(value.size()));
   const bool copied = value.size() < kCopiedBytes && end_.size() < kLongBytes;
   for (const ChunkPtr& chunk : value.chunks()) {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rendezvous/store/codec.h"
 #include "rendezvous/store/value.h"
 
 namespace elastic::store {
@@ -23,7 +24,10 @@ class Replies {
   std::string& end() { return end_; }
   const std::string& end() const { return end_; }
   // Appends a text with its length.
-  void put(const Value& value);
+  void put(const Value& value) {
+    if (!value.chunks().empty()) return put_long(value);
+    put_string(end_, value.end());
+  }
   void put(std::string&& text, const LooseBytesPtr& loose);
   // To be called between the parts of a reply that may have many, so that it never lies in one piece.
   void cut_if_long(const LooseBytesPtr& loose);
@@ -40,6 +44,7 @@ class Replies {
   std::string whole() const;
 
  private:
+  void put_long(const Value& value);
   void add(ChunkPtr chunk);
   // Makes the end a chunk.
   void cut(const LooseBytesPtr& loose);

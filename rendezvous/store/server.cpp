@@ -239,6 +239,7 @@ void Server::count_transit(Connection& connection) {
 
 void Server::recount_transit(Connection& connection) {
   const std::size_t now = bytes_under_way(connection);
+  if (now == connection.transit_bytes) return;
   transit_bytes_ += now - connection.transit_bytes;
   connection.transit_bytes = now;
 }

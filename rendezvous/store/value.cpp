@@ -36,7 +36,7 @@ void Value::set(std::string&& text, const LooseBytesPtr& loose) {
     end_.assign(text);  // costs neither of them its memory
     return;
   }
-  leave_chunks();
+  if (!chunks_.empty()) leave_chunks();
   // An assignment would keep the memory of what is replaced, here or with the command.
   std::string taken(std::move(text));
   if (taken.size() < kChunkBytes) {
@@ -62,8 +62,7 @@ bool Value::operator==(std::string_view text) const {
   return text == end_;
 }
 
-std::string_view Value::whole(std::string& room) const {
-  if (chunks_.empty()) return end_;
+std::string_view Value::put_together(std::string& room) const {
   room.clear();
   room.reserve(size());
   for (const ChunkPtr& chunk : chunks_) room += chunk->text();
@@ -72,7 +71,7 @@ std::string_view Value::whole(std::string& room) const {
 
 void Value::leave_chunks() {
   for (const ChunkPtr& chunk : chunks_) chunk->leave_store();
-  if (chunk_bytes_ > 0) std::vector<ChunkPtr>().swap(chunks_);
+  std::vector<ChunkPtr>().swap(chunks_);
   chunk_bytes_ = 0;
 }
 

@@ -45,7 +45,9 @@ using ChunkPtr = std::shared_ptr<Chunk>;
 class Value {
  public:
   Value() = default;
-  ~Value() { leave_chunks(); }
+  ~Value() {
+    if (!chunks_.empty()) leave_chunks();
+  }
   Value(Value&&) = default;
   Value& operator=(Value&&) = delete;
 
@@ -54,12 +56,15 @@ class Value {
   void append(std::string&& text, const LooseBytesPtr& loose);
   bool operator==(std::string_view text) const;
   // All of it; `room` is where it is put together if it does not lie in one piece.
-  std::string_view whole(std::string& room) const;
+  std::string_view whole(std::string& room) const {
+    return chunks_.empty() ? std::string_view(end_) : put_together(room);
+  }
 
   const std::vector<ChunkPtr>& chunks() const { return chunks_; }
   std::string_view end() const { return end_; }
 
  private:
+  std::string_view put_together(std::string& room) const;
   void leave_chunks();
   void add_chunk(std::string&& text, const LooseBytesPtr& loose);
 

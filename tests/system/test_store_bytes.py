@@ -174,3 +174,19 @@ def test_random_requests_have_the_same_answers_from_both(ours, seed):
         answers.append(raw.answers())
     theirs.end()
     assert answers[0] == answers[1]
+
+
+def test_replies_of_more_than_64_mib_come_whole(server):
+    raw = Raw(server)
+    names = [b"/%d" % number for number in range(100)]
+    values = [bytes([number]) * (1 << 20) for number in range(100)]
+    for name, value in zip(names, values):
+        raw.send(request(SET, text(name), text(value)))
+    raw.send(request(MULTI_GET, keys(*names)))
+    expected = b"".join(map(text, values))
+    assert raw.receive(len(expected)) == expected
+    for _ in range(9):
+        raw.send(request(APPEND, text(b"/grown"), text(bytes(VALUE_BYTES))))
+    raw.send(request(GET, text(b"/grown")))
+    assert raw.receive(8 + 9 * VALUE_BYTES) == text(bytes(9 * VALUE_BYTES))
+    assert raw.answers() == b""
