@@ -62,8 +62,9 @@ Happenings Narrator::happened(const Event& event, std::int64_t now_ms) {
   return out;
 }
 
-Happenings Narrator::decided(const Effect& effect) {
+Happenings Narrator::decided(const Effect& effect, std::int64_t now_ms) {
   Happenings out;
+  now_ms_ = now_ms;
   std::visit([&](const auto& known) { carry(known, out); }, effect);
   return out;
 }
@@ -231,7 +232,11 @@ void Narrator::carry(const CloseStore&, Happenings& out) {
       with("round", whole(round_.round)).set("milliseconds", now_ms_ - stopped_at_ms_));
 }
 
-void Narrator::carry(const Warn& effect, Happenings& out) { say(out, Level::kWarning, effect.event, effect.text); }
+void Narrator::carry(const Warn& effect, Happenings& out) {
+  // Nothing that has happened is told of before: the link has seen it by the clock alone.
+  if (effect.event == "lease_over") why_ = "the lease is over";
+  say(out, Level::kWarning, effect.event, effect.text);
+}
 
 void Narrator::carry(const Finish& effect, Happenings& out) {
   const Verdict& verdict = effect.verdict;

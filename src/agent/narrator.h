@@ -31,7 +31,7 @@ class Narrator {
   // The life cycle is about to take this event, at this time of a monotonic clock.
   Happenings happened(const Event& event, std::int64_t now_ms);
   // This effect of it is about to be carried out.
-  Happenings decided(const Effect& effect);
+  Happenings decided(const Effect& effect, std::int64_t now_ms);
   // What this node waits for by now, if for anything: told where it begins to wait for others, and where that ends.
   Happenings waits_for(const std::optional<Waiting>& waiting, std::int64_t now_ms);
   // The coordinator can be reached, or not, why not, and whether training depends on that. Told where it changes.

@@ -31,7 +31,9 @@ struct Told {
   std::vector<std::string> happened(const Event& event, std::int64_t now_ms = 0) {
     return take(narrator.happened(event, now_ms));
   }
-  std::vector<std::string> decided(const Effect& effect) { return take(narrator.decided(effect)); }
+  std::vector<std::string> decided(const Effect& effect, std::int64_t now_ms = 0) {
+    return take(narrator.decided(effect, now_ms));
+  }
 
   Narrator narrator;
   std::string fields;
@@ -61,17 +63,29 @@ TEST_CASE("a round is told from its preparation to its last process, with what p
   CHECK(told.fields == R"({"round":4,"rank":3,"local_rank":1,"pid":71,"exit_code":-9,"signal":"SIGKILL",)"
                        R"("core_dumped":true,"stopped_by_us":false,"milliseconds":500})");
   CHECK(told.decided(SignalWorkers{kTerm}) == Texts{"signal_sent: SIGTERM to the workers"});
-  CHECK(told.decided(AwaitAllGone{}) ==
+  CHECK(told.decided(AwaitAllGone{}, 610) ==
         Texts{"stop: round 4: stopping what is left by SIGTERM: rank 3 was killed by SIGKILL (core dumped)"});
   CHECK(told.decided(SignalWorkers{kKill}) == Texts{"workers_killed: round 4: SIGKILL to what is left"});
   told.happened(WorkerExited{0, {.signal = kTerm}}, 700);
   CHECK(told.fields.contains(R"("stopped_by_us":true,"milliseconds":600)"));
   told.happened(AllGone{}, 710);
-  CHECK(told.decided(CloseStore{}) ==
+  CHECK(told.decided(CloseStore{}, 710) ==
         Texts{"workers_gone: round 4: no process of its workers is left, 100 ms after the stop"});
   CHECK(told.decided(Finish{{.outcome = Verdict::Outcome::kFailed, .reason = "r", .round = 4, .restarts_used = 3}}) ==
         Texts{"verdict: the job has failed; 3 of 3 restarts were used"});
   CHECK(told.fields == R"({"outcome":"failed","round":4,"restarts_used":3,"reason":"r"})");
+}
+
+TEST_CASE("workers that are killed because the lease is over are gone so long after that, whatever was told before") {
+  Told told;
+  told.happened(FromCoordinator{kRound}, 1000);
+  told.happened(FromCoordinator{StopWorkers{.round = 3}}, 2000);  // of another round
+  told.decided(Warn{"the lease is over, as the user is told", "lease_over"}, 6000);
+  told.decided(SignalWorkers{kKill}, 6000);
+  CHECK(told.decided(AwaitAllGone{}, 6000) == Texts{"stop: round 4: stopping what is left by SIGKILL: the lease is over"});
+  told.happened(AllGone{}, 6008);
+  CHECK(told.decided(CloseStore{}, 6008) ==
+        Texts{"workers_gone: round 4: no process of its workers is left, 8 ms after the stop"});
 }
 
 TEST_CASE("a wait for others is told when it begins and when it ends, and not in between") {

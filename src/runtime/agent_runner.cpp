@@ -234,7 +234,7 @@ void AgentRunner::hear(const agent::Event& event) {
 }
 
 void AgentRunner::hear(const agent::Effect& effect) {
-  tell(narrator_.decided(effect));
+  tell(narrator_.decided(effect, loop_.now_ms()));
   if (torch_events_) print_torch(torch_events_->decided(effect, fine_ms()));
 }
 
