@@ -53,8 +53,12 @@ Node* Roster::find(protocol::AgentId agent) {
 }
 
 Node* Roster::of_session(protocol::NodeId session) {
+  return const_cast<Node*>(std::as_const(*this).of_session(session));
+}
+
+const Node* Roster::of_session(protocol::NodeId session) const {
   const auto found = sessions_.find(session);
-  return found == sessions_.end() ? nullptr : find(found->second);
+  return found == sessions_.end() ? nullptr : &nodes_.at(found->second);
 }
 
 }  // namespace elastic::membership

@@ -77,7 +77,7 @@ class Roster {
 
   Node* find(protocol::AgentId agent);
   Node* of_session(protocol::NodeId session);
-  bool has_session(protocol::NodeId session) const { return sessions_.contains(session); }
+  const Node* of_session(protocol::NodeId session) const;
   std::size_t count(Standing standing) const { return counts_[static_cast<std::size_t>(standing)]; }
   std::size_t size() const { return nodes_.size(); }
   std::map<protocol::AgentId, Node>& nodes() { return nodes_; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rendezvous/protocol/term.h"
 #include "src/base/check.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"
@@ -164,8 +165,9 @@ void AgentSession::take_welcome(const Frame& frame, Events& events, ByteString& 
   const Term term = frame.stamp.term;
   if (term < introduction_.term) {
     return give_up({{Kind::kOlderTerm, format("it is the coordinator of term {}, and we have met one of term {}",
-                                              term, introduction_.term)},
-                    format("there is a coordinator of term {}, and you are at term {}", introduction_.term, term)});
+                                              text_of_term(term), text_of_term(introduction_.term))},
+                    format("there is a coordinator of term {}, and you are at term {}", text_of_term(introduction_.term),
+                           text_of_term(term))});
   }
   welcome_ = {term, frame.stamp.incarnation, read->loss_timeout_ms};
   state_ = State::kWelcomed;
@@ -220,8 +222,8 @@ void AgentSession::take_message(const Frame& frame, Events& events, ByteString& 
 bool AgentSession::is_stale(const Frame& frame, Events& events) {
   const Stamp& its = frame.stamp;
   if (its.term < welcome_.term) {
-    events.push_back(Stale{format("{} of term {}, and the coordinator is at {}", one(frame.type), its.term,
-                                  welcome_.term)});
+    events.push_back(Stale{format("{} of term {}, and the coordinator is at {}", one(frame.type),
+                                  text_of_term(its.term), text_of_term(welcome_.term))});
     return true;
   }
   if (its.incarnation != welcome_.incarnation) round_.reset();
@@ -358,9 +360,10 @@ void CoordinatorSession::take_node_is_empty(const Frame& frame, Events& events, 
 void CoordinatorSession::take_message(const Frame& frame, Events& events, ByteString& out) {
   const Stamp& its = frame.stamp;
   if (state_ == State::kWelcomed && its.term > welcome_.term) {
-    return end({Kind::kOlderTerm, format("it has met a coordinator of term {}, and we are at term {}", its.term,
-                                         welcome_.term)},
-               format("you have met a coordinator of term {}, and we are at term {}", its.term, welcome_.term),
+    return end({Kind::kOlderTerm, format("it has met a coordinator of term {}, and we are at term {}",
+                                         text_of_term(its.term), text_of_term(welcome_.term))},
+               format("you have met a coordinator of term {}, and we are at term {}", text_of_term(its.term),
+                      text_of_term(welcome_.term)),
                events, out);
   }
   if (frame.type == FrameType::kKeepAlive) {

@@ -220,7 +220,7 @@ void Coordinator::decide(Effects& out) {
     case State::kForming:
       return form_if_due(out);
     case State::kRebuilding:
-      news_at_ms_.reset();
+      look_for_quorum();
       return finish_rebuilding(out);
     case State::kPreparing:
       return tell_who_stands_by(out);
@@ -256,8 +256,10 @@ bool Coordinator::all_have_succeeded() const {
   });
 }
 
-std::int64_t Coordinator::first_round_not_before_ms() const {
-  return term_ > 1 ? std::max(birth_.now_ms + birth_.lease.all_back_ms(), caught_up_ms_) : birth_.now_ms;
+std::int64_t Coordinator::first_round_not_before_ms(int size) const {
+  const bool is_all = size == membership::round_size(terms_.max_nodes, forming_rules_);
+  if (is_all && !others_were_met_) return birth_.now_ms;
+  return std::max(birth_.now_ms + birth_.lease.all_back_ms(), caught_up_ms_);
 }
 
 bool Coordinator::can_do_without(const Node& node) const {

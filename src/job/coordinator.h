@@ -28,10 +28,12 @@ namespace elastic::job {
 
 // What a coordinator is born with.
 struct Birth {
-  protocol::Term term = 1;                // higher than that of every coordinator before it
+  protocol::Term term = 1;                // that of every first coordinator; it rises above those that agents report
   protocol::Incarnation incarnation = 1;  // random: of the job, should it be a new one
   protocol::LeaseTimes lease = {};
   std::int64_t now_ms = 0;  // when its process began, by the clock of all further times
+  std::uint32_t random = 0;  // for its term, should it take a job over
+  bool is_claimed = false;   // nodes find it by a claim, and so no other of the job
 };
 
 // --- What happens to a coordinator. ----------------------------------------------------------------
@@ -139,8 +141,10 @@ class Coordinator {
   // What is to be told of the job now, without its name; of its nodes so many by name. The check's figures are not
   // known here.
   status::Job status(std::int64_t now_ms, std::size_t most_members) const;
-  // The session is of a node that is in the job: its lease may be renewed.
-  bool knows(protocol::NodeId session) const { return roster_.has_session(session); }
+  // Workers that run may run on: not those of a round that may go on with another coordinator.
+  bool grants_leases() const { return !rebuild_ || rebuild_->has_quorum; }
+  // The session is of a node that is in the job, and its lease may be renewed.
+  bool may_renew_lease(protocol::NodeId session) const;
   // Nobody is there, and no round was: as if there had never been anybody.
   bool is_empty() const { return state_ == State::kForming && !round_ && roster_.size() == 0 && held_.empty(); }
 
@@ -173,11 +177,14 @@ class Coordinator {
   struct Rebuild {
     std::uint64_t membership = 0;
     int node_count = 0;
+    std::int64_t began_ms = 0;
     std::int64_t until_ms = 0;  // by then every lease that it gave is over, and who looks for us has found us
     bool stops = false;         // the round cannot go on
     // A node runs it, or is about to, under a lease: no later round can have been formed. Who is idle, stopping or
     // done may have missed one.
     bool is_latest = false;
+    bool has_quorum = false;  // so many of its nodes have been here at once that no other coordinator can have as many
+    bool waits = false;       // for that, and all have been told to stop
   };
   // What nodes that are in no round wait for.
   struct News {
@@ -232,6 +239,12 @@ class Coordinator {
   bool reports_round(const protocol::AgentFacts& facts) const;
   void finish_rebuilding(Effects& out);
 
+  // coordinator_quorum.cpp: how many nodes of a round are enough to go on.
+  std::vector<int> back_again() const;
+  bool half_is_enough(const std::vector<int>& ranks) const;
+  void look_for_quorum();
+  void wait_for_quorum(Effects& out);
+
   // coordinator_round.cpp, coordinator_ending.cpp: rounds, losses, the end.
   void decide(Effects& out);
   void form_if_due(Effects& out);
@@ -271,8 +284,8 @@ class Coordinator {
   void count_failures(const Stopping& ended);
   void notice_sleep(const Event& event);
   void look_at_leases(Effects& out);
-  // Before it, workers of a job that an earlier coordinator ran may live.
-  std::int64_t first_round_not_before_ms() const;
+  // Before it, workers of a job that an earlier coordinator ran may live, unless all nodes that it may have are here.
+  std::int64_t first_round_not_before_ms(int size) const;
   // The round can be brought to its end without the node.
   bool can_do_without(const Node& node) const;
   // The node has a part in the last round, and this is its number.
@@ -291,6 +304,7 @@ class Coordinator {
   Birth birth_;
   protocol::Term term_;
   protocol::Incarnation incarnation_;
+  bool others_were_met_ = false;  // an agent that comes here without a round has been with another coordinator
   std::unique_ptr<CheckPlan> check_;
   std::int64_t now_ms_ = 0;  // of the event that is being taken
   State state_ = State::kForming;

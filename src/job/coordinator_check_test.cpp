@@ -49,7 +49,7 @@ class TwoPhases : public CheckPlan {
 
 struct Checked : Job {
   explicit Checked(JobTerms with_terms, CheckRules with_check = {.when = CheckRules::When::kFirst})
-      : Job(with_terms, {}, {}, std::make_unique<TwoPhases>()) {
+      : Job(with_terms, {}, std::make_unique<TwoPhases>()) {
     check_rules = with_check;
   }
   // Both phases of a check, with these results of the second.

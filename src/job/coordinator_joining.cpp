@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rendezvous/protocol/term.h"
 #include "src/base/check.h"
 #include "src/base/limits.h"
 #include "src/base/mutant.h"
@@ -81,13 +82,15 @@ membership::ScaleUp scale_up_of(const JobRules& rules) {
 
 void Coordinator::take(const Introduced& event, Effects& out) {
   if (event.incarnation == 0) {
-    if (!round_) term_ = std::max(term_, event.term + 1);
+    if (round_) return;
+    others_were_met_ = true;
+    term_ = std::max(term_, term_after(event.term, birth_.random));
     return;
   }
   if (!round_ && !rebuild_) {
     // The job is older than we are: it goes on under its own name, and we speak with a higher term.
     incarnation_ = event.incarnation;
-    term_ = std::max(term_, event.term + 1);
+    term_ = std::max(term_, term_after(event.term, birth_.random));
     if (state_ != State::kEnding) return;
     // What answers are on their way bear the name that we had: the verdict is told again under this one.
     for (auto& [agent, node] : roster_.nodes()) {
@@ -97,7 +100,8 @@ void Coordinator::take(const Introduced& event, Effects& out) {
   }
   if (event.incarnation != incarnation_ || event.term <= term_) return;
   // Its agents follow another coordinator by now.
-  out.push_back(Note{format("a coordinator of term {} has taken over from us, who are at {}", event.term, term_)});
+  out.push_back(Note{format("a coordinator of term {} has taken over from us, who are at {}", text_of_term(event.term),
+                            text_of_term(term_))});
   for (auto& [agent, node] : roster_.nodes()) {
     if (node.session) out.push_back(Drop{*node.session, "another coordinator has taken over"});
   }
@@ -423,6 +427,7 @@ void Coordinator::take_over_round(const AgentFacts& facts, Effects& out) {
   stopping_ = {};
   rebuild_ = Rebuild{.membership = facts.membership,
                      .node_count = facts.place.node_count,
+                     .began_ms = now_ms_,
                      .until_ms = now_ms_ + birth_.lease.all_back_ms()};
   state_ = State::kRebuilding;
 }
@@ -451,9 +456,13 @@ void Coordinator::adopt_terms(const NodeJoins& message, Effects& out) {
 
 void Coordinator::finish_rebuilding(Effects& out) {
   const bool complete = static_cast<int>(seats_.size()) == rebuild_->node_count;
-  const bool is_all = complete && rebuild_->is_latest;
+  const bool is_all = complete && rebuild_->is_latest && rebuild_->has_quorum;
   const std::int64_t until_ms = std::max(rebuild_->until_ms, caught_up_ms_);
-  if (!is_all && now_ms_ < until_ms) return look_again(until_ms);
+  if (!is_all && now_ms_ < until_ms) {
+    news_at_ms_.reset();
+    return look_again(until_ms);
+  }
+  if (!rebuild_->has_quorum && !stopping_.job_ends) return wait_for_quorum(out);
   first_size_ = rebuild_->node_count;
   std::ranges::sort(seats_, {}, &Seat::seat);
   const bool stops = rebuild_->stops || !complete;

@@ -20,8 +20,9 @@ constexpr Activity kActivities[] = {Activity::kIdle, Activity::kPreparing, Activ
 
 // A coordinator of term 2, born at 500, and the nodes of a round that the one before it formed.
 struct After : Job {
-  explicit After(JobTerms with_terms, int nodes_of_round, LeaseTimes lease = {})
-      : Job(with_terms, {}, {.term = 2, .incarnation = 1, .lease = lease, .now_ms = 500}), size(nodes_of_round) {}
+  explicit After(JobTerms with_terms, int nodes_of_round, LeaseTimes lease = {}, bool is_claimed = false)
+      : Job(with_terms, {}, {.term = 2, .incarnation = 1, .lease = lease, .now_ms = 500, .is_claimed = is_claimed}),
+        size(nodes_of_round) {}
 
   // Node `rank` of the round has the session and agent number rank + 1.
   NodeJoins report(int rank, Activity activity) const {
@@ -57,7 +58,7 @@ TEST_CASE("a coordinator takes the job's name from the first that reports it, an
   joins.facts.term = 8;
   CHECK(job.back(1, joins).silent());
   CHECK(job.coordinator.incarnation() == kJob);
-  CHECK(job.coordinator.term() == 9);
+  CHECK(job.coordinator.term() > 8);
   CHECK(job.coordinator.state() == State::kRebuilding);
   CHECK(job.coordinator.round() == 5U);
 }
@@ -173,7 +174,8 @@ TEST_CASE("with a short loss timeout, too, every node has the time to find the c
 
 TEST_CASE("a coordinator that was asleep reads what has come meanwhile before it takes anybody to be missing") {
   const LeaseTimes lease;
-  After fresh(job_terms(2, 2, 3), 2);  // stopped before it could read anything
+  After fresh(job_terms(2, 3, 3), 2);  // stopped before it could read anything
+  fresh.rules.last_call_ms = 0;
   fresh.now_ms += lease.all_back_ms() + 500;
   CHECK(fresh.join(8).silent());
   CHECK(fresh.join(9).all<PrepareRound>().empty());
@@ -325,16 +327,16 @@ TEST_CASE("a verdict is none on nodes that were never in that job: they try agai
   }
 }
 
-TEST_CASE("a later coordinator that meets new nodes only begins no round while leases of the one before may run") {
+TEST_CASE("a coordinator that meets some new nodes only begins no round while leases of one before may run") {
   const std::int64_t over_ms = LeaseTimes{}.over_ms();
-  After job(job_terms(1, 2, 3), 2);
+  Job job(job_terms(1, 3, 3), {.last_call_ms = 0}, {.now_ms = 500});
   CHECK(job.join(8).silent());
   CHECK(job.join(9).silent());
   CHECK(job.pass_with({8, 9}, 3000).silent());
   CHECK(job.pass(over_ms - 3000 - 1).silent());
   CHECK(job.pass(1).all<PrepareRound>().size() == 2);
 
-  After later(job_terms(1, 2, 3), 2);
+  Job later(job_terms(1, 3, 3), {.last_call_ms = 0}, {.now_ms = 500});
   later.now_ms = 500 + over_ms;
   later.join(8);
   later.join(9);
@@ -342,7 +344,7 @@ TEST_CASE("a later coordinator that meets new nodes only begins no round while l
 }
 
 TEST_CASE("a verdict is told again, under its name, when an older job is met while it is being told") {
-  After job(job_terms(1, 2, 3), 2);
+  After job(job_terms(1, 3, 3), 2);
   NodeJoins host = job.joiner(8);
   host.hosts_coordinator = true;
   job.say(8, host);
@@ -354,9 +356,9 @@ TEST_CASE("a verdict is told again, under its name, when an older job is met whi
   CHECK(job.say(9, VerdictHeard{}).all<Dismiss>().size() == 2);
 }
 
-TEST_CASE("the first coordinator waits for nobody's lease, unless an agent has met another") {
+TEST_CASE("with all nodes that it may have a first round waits for nobody's lease, unless one has met another coordinator") {
   for (const Term met : {0U, 1U}) {
-    Job job(job_terms(2, 2));
+    Job job(job_terms(2, 2), {}, Birth{});
     if (met > 0) job.on(Introduced{0, met});
     job.join(1);
     CHECK(job.join(2).all<PrepareRound>().size() == (met > 0 ? 0 : 2));
@@ -381,4 +383,93 @@ TEST_CASE("a node that was missing when the job was taken over is counted under 
     job.on(SessionEnded{2, "reset"});
     CHECK(job.say(12, job.report(1, Activity::kIdle)).all<Rejected>().empty());
   }
+}
+
+// --- How many of a round are enough. ------------------------------------------------------------------
+
+namespace {
+
+// The coordinator's own node, which has come back with nothing.
+NodeJoins empty_host(const Job& job, AgentId agent) {
+  NodeJoins joins = job.joiner(agent);
+  joins.hosts_coordinator = true;
+  return joins;
+}
+
+}  // namespace
+
+TEST_CASE("fewer than half of a round never go on: they are stopped, wait to the join timeout, and are told what for") {
+  After job(job_terms(1, 3, 3), 3);
+  job.rules.join_timeout_ms = 60'000;
+  CHECK(job.say(9, empty_host(job, 9)).silent());
+  CHECK(job.back(1, Activity::kRunning).silent());
+  CHECK(!job.coordinator.may_renew_lease(2));  // another may go on with the two that are missing
+  CHECK(job.coordinator.may_renew_lease(9));   // it runs nothing
+  CHECK(job.pass_with({2, 9}, LeaseTimes{}.over_ms()).only<StopWorkers>().round == 5);
+  job.stop(2);
+  CHECK(job.coordinator.may_renew_lease(2));
+  const Answer waits = job.pass_with({2, 9}, 1500);
+  CHECK(waits.all<PrepareRound>().empty());
+  CHECK(waits.to<Awaiting>(2).what ==
+        "only 1 of the 3 nodes of round 5 is here (node rank 1); 2 are needed to go on");
+  CHECK(waits.to<Awaiting>(9).what == waits.to<Awaiting>(2).what);
+  CHECK(waits.to<Awaiting>(2).left_ms.value() > 50'000);
+  CHECK(job.pass_with({2, 9}, 54'000).silent());
+  const Answer ended = job.pass_with({2, 9}, 2000);
+  CHECK(ended.all<PrepareRound>().empty());
+  CHECK(ended.to<EndJob>(2).verdict.outcome == Verdict::Outcome::kFailed);
+  CHECK(ended.to<EndJob>(2).verdict.reason ==
+        "the coordinator was lost, and 60 s after another took over only 1 of the 3 nodes of round 5 is here (node rank 1); "
+        "2 are needed to go on: the others may train with another coordinator");
+}
+
+TEST_CASE("more than half of a round go on without the others, whoever is missing") {
+  After job(job_terms(1, 3, 3), 3);
+  job.back(1, Activity::kRunning);
+  CHECK(!job.coordinator.may_renew_lease(2));
+  job.back(2, Activity::kRunning);
+  CHECK(job.coordinator.may_renew_lease(2));
+  CHECK(job.pass_with({2, 3}, LeaseTimes{}.over_ms()).all<StopWorkers>().size() == 2);
+  job.stop(2);
+  CHECK(job.stop(3).all<PrepareRound>().size() == 2);
+}
+
+TEST_CASE("half of a round goes on with node rank 0, on a new host of the coordinator, or by a claim, and else not") {
+  enum class With { kRank0, kNewHost, kClaim, kNothing };
+  for (const With with : {With::kRank0, With::kNewHost, With::kClaim, With::kNothing}) {
+    CAPTURE(static_cast<int>(with));
+    After job(job_terms(1, 5, 3), 4, {}, with == With::kClaim);
+    const int first = with == With::kRank0 ? 0 : 1;
+    if (with == With::kNewHost) job.say(9, empty_host(job, 9));
+    job.back(first, Activity::kRunning);
+    job.back(3, Activity::kRunning);
+    const auto id = static_cast<NodeId>(first) + 1;
+    CHECK(job.coordinator.may_renew_lease(4) == (with != With::kNothing));
+    job.pass_with({id, 4, 9}, LeaseTimes{}.over_ms());
+    job.stop(id);
+    const Answer next = job.stop(4);
+    CHECK(next.all<PrepareRound>().empty() == (with == With::kNothing));
+  }
+}
+
+TEST_CASE("nodes that were here one after the other are no majority, and those that come late make one") {
+  After job(job_terms(1, 3, 3), 3);
+  job.back(1, Activity::kIdle);
+  job.on(SessionEnded{2, "it has gone to another coordinator"});
+  job.back(2, Activity::kIdle);
+  CHECK(job.pass_with({3}, 10'000).all<PrepareRound>().empty());
+  CHECK(job.coordinator.state() == State::kRebuilding);
+  CHECK(job.back(12, job.report(1, Activity::kIdle)).all<PrepareRound>().empty());  // the third may come with it
+  const PrepareRound next = job.pass_with({3, 12}, LeaseTimes{}.over_ms()).to<PrepareRound>(12);
+  CHECK(next.round == 6);
+  CHECK(next.place.node_count == 2);
+}
+
+TEST_CASE("who is told to end the job while too few of it are here ends it") {
+  After job(job_terms(1, 3, 3), 3);
+  job.say(9, empty_host(job, 9));
+  job.back(1, Activity::kIdle);
+  job.pass_with({2, 9}, 10'000);
+  CHECK(job.coordinator.state() == State::kRebuilding);
+  CHECK(job.say(9, NodeLeaves{15}).to<EndJob>(2).verdict.outcome == Verdict::Outcome::kStopped);
 }

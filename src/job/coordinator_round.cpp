@@ -94,9 +94,10 @@ void Coordinator::form_if_due(Effects& out) {
       look_again(decision.look_again_ms);
       return tell_what_is_awaited(std::move(news), out);
     case FormingDecision::Kind::kForm:
-      // All are new here; workers of others, whom an earlier coordinator knew, may still hold its leases.
-      if (!round_ && now_ms_ < first_round_not_before_ms()) {
-        news.until_ms = first_round_not_before_ms();
+      // All are new here. We may have taken the place of a coordinator whose nodes are cut off and hold its leases: no
+      // coordinator knows that it is the first.
+      if (!round_ && now_ms_ < first_round_not_before_ms(decision.size)) {
+        news.until_ms = first_round_not_before_ms(decision.size);
         look_again(news.until_ms);
         return tell_what_is_awaited(std::move(news), out);
       }

@@ -40,7 +40,7 @@ class OnePhase : public CheckPlan {
 }  // namespace
 
 TEST_CASE("the time of a job is split by what it does") {
-  Job job(job_terms(2, 2, 1));
+  Job job(job_terms(2, 2, 1), {}, Birth{});
   job.join(1);
   job.pass_with({1}, 400);
   CHECK(status_of(job).phase == Phase::kWaiting);

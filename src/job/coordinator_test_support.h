@@ -79,8 +79,15 @@ struct Answer {
 
 // Sessions and agents have the same numbers here unless a test says otherwise.
 struct Job {
-  explicit Job(protocol::JobTerms with_terms, protocol::JobRules with_rules = {}, Birth birth = {},
+  // A coordinator that has been there for long: workers of none before it can live.
+  explicit Job(protocol::JobTerms with_terms, protocol::JobRules with_rules = {},
                std::unique_ptr<CheckPlan> check = no_check())
+      : Job(with_terms, with_rules, {.now_ms = -10'000}, std::move(check)) {
+    coordinator.on_event(TimePassed{}, -400);
+    now_ms = 0;
+  }
+  Job(protocol::JobTerms with_terms, protocol::JobRules with_rules, Birth birth,
+      std::unique_ptr<CheckPlan> check = no_check())
       : terms(with_terms), rules(with_rules), coordinator(birth, std::move(check)), now_ms(birth.now_ms) {}
 
   Answer on(const Event& event) { return {coordinator.on_event(event, now_ms)}; }

@@ -305,6 +305,8 @@ template <class A> void fields(A& a, Of<A, Birth>& v) {
   a("incarnation", v.incarnation);
   a("loss_timeout_ms", v.lease.loss_timeout_ms, kMs);
   a("now_ms", v.now_ms, kSignedMs);
+  a.unless_new("random", v.random);
+  a.unless_new("is_claimed", v.is_claimed);
 }
 template <class A> void fields(A& a, Of<A, RecordingHead>& v) {
   a("job", v.job);

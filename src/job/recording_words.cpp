@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "rendezvous/protocol/term.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
 
@@ -61,7 +62,7 @@ const char* phrase(AgentFacts::Activity activity) {
 std::string phrase(const AgentFacts& facts) {
   if (facts.incarnation == 0) return "";
   std::string text = format("; it was in round {} of incarnation {:x} as node {} of {}, by term {}, and {}", facts.round,
-                            facts.incarnation, facts.place.node_rank, facts.place.node_count, facts.term,
+                            facts.incarnation, facts.place.node_rank, facts.place.node_count, text_of_term(facts.term),
                             phrase(facts.activity));
   if (!facts.failures.empty()) text += format("; {}", phrase(facts.failures));
   if (facts.verdict) text += format("; it knows the verdict: {}", in_words(*facts.verdict));
@@ -109,7 +110,8 @@ std::string clause(const Said& event) {
 std::string clause(const Heard&) { return "gives a sign of life"; }
 std::string clause(const SessionEnded& event) { return format("has no session any more: {}", shown(event.how)); }
 std::string clause(const Introduced& event) {
-  return format("an agent introduces itself that knows of incarnation {:x} and term {}", event.incarnation, event.term);
+  return format("an agent introduces itself that knows of incarnation {:x} and term {}", event.incarnation,
+                text_of_term(event.term));
 }
 std::string clause(const NodeEmptied& event) {
   return format("the guardian of agent {:x} says that no process of round {} of incarnation {:x} is left", event.agent,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rendezvous/protocol/term.h"
 #include "src/base/text.h"
 #include "src/job/recording_words.h"
 
@@ -185,7 +186,7 @@ std::string Replay::state() const {
 
 std::string text(const RecordingHead& head) {
   return format("job {}: coordinator of term {}, incarnation {:x}; a node is lost after {} ms without a word; recorded by {}\n",
-                printable(head.job), head.birth.term, head.birth.incarnation, head.birth.lease.loss_timeout_ms,
+                printable(head.job), text_of_term(head.birth.term), head.birth.incarnation, head.birth.lease.loss_timeout_ms,
                 printable(head.program));
 }
 

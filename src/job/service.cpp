@@ -150,12 +150,8 @@ void Service::heard(ConnectionId id, const CoordinatorSession::Event& event, Ser
                    tell(connection.job, Heard{id}, out);
                    const auto still = connections_.find(id);
                    if (still == connections_.end() || !still->second.welcome) return;
-                   // An answer is a lease: who is not in the job, or not yet again, has none.
-                   const Coordinator* coordinator = find(still->second.job);
-                   if (coordinator == nullptr || !coordinator->knows(id)) return;
-                   ByteString bytes;
-                   still->second.session.kept(e.number, bytes);
-                   out.push_back(Write{id, std::move(bytes)});
+                   still->second.unanswered = e.number;
+                   renew_lease(id, still->second, out);
                  },
                  [&](const CoordinatorSession::NodeIsEmpty& e) {
                    const std::string job = e.job;
@@ -186,7 +182,7 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   if (const Ended* over = ended(job, introduction.incarnation)) {
     // It missed the end. Whatever it says, this is all there is to be said to it.
     ByteString bytes;
-    connection.session.welcome({std::max(settings_.term, introduction.term), introduction.incarnation,
+    connection.session.welcome({std::max<Term>(1, introduction.term), introduction.incarnation,
                                 settings_.lease.loss_timeout_ms}, bytes);
     connection.session.send(EndJob{over->verdict}, bytes);
     connection.session.send(Dismiss{over->details}, bytes);
@@ -201,10 +197,11 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
       out.push_back(Write{id, std::move(bytes)});
       return close(id, out);
     }
-    const Birth birth{.term = settings_.term,
-                      .incarnation = settings_.make_incarnation(),
+    const Birth birth{.incarnation = settings_.random(),
                       .lease = settings_.lease,
-                      .now_ms = born_ms_};
+                      .now_ms = born_ms_,
+                      .random = static_cast<std::uint32_t>(settings_.random()),
+                      .is_claimed = settings_.is_claimed};
     jobs_.emplace(job, std::make_unique<Coordinator>(birth, settings_.make_check(job)));
   }
   if (introduction.incarnation != 0 || introduction.term > jobs_.at(job)->term()) {
@@ -227,6 +224,15 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   out.push_back(Write{id, std::move(bytes)});
 }
 
+// An answer is a lease: who is not in the job, or not yet again, has none. It counts from the asking, however late it is.
+void Service::renew_lease(ConnectionId id, Connection& connection, ServiceEffects& out) {
+  const Coordinator* coordinator = find(connection.job);
+  if (!connection.unanswered || coordinator == nullptr || !coordinator->may_renew_lease(id)) return;
+  ByteString bytes;
+  connection.session.kept(*std::exchange(connection.unanswered, std::nullopt), bytes);
+  out.push_back(Write{id, std::move(bytes)});
+}
+
 // By which the other nodes of its job reach a node: where its connection comes from, unless it is on our own host and
 // therefore comes by loopback. Then it is the address at which somebody from elsewhere has reached us.
 std::string Service::address_of(const Connection& connection) const {
@@ -245,6 +251,7 @@ void Service::tell(std::string job, const Event& event, ServiceEffects& out) {
   if (recorder) recorder(job, event, now_ms_);
   const Term term = coordinator.term();
   const Incarnation incarnation = coordinator.incarnation();
+  const bool granted_leases = coordinator.grants_leases();
   const Effects effects = coordinator.on_event(event, now_ms_);
   if (coordinator.term() != term || coordinator.incarnation() != incarnation) {
     for (auto& [id, connection] : connections_) {
@@ -254,6 +261,11 @@ void Service::tell(std::string job, const Event& event, ServiceEffects& out) {
     }
   }
   for (const Effect& effect : effects) carry_out(job, effect, out);
+  if (!granted_leases && coordinator.grants_leases()) {
+    for (auto& [id, connection] : connections_) {
+      if (connection.job == job) renew_lease(id, connection, out);
+    }
+  }
 
   if (const auto old = deadline_of_.find(job); old != deadline_of_.end()) {
     deadlines_.erase({old->second, job});
@@ -264,6 +276,9 @@ void Service::tell(std::string job, const Event& event, ServiceEffects& out) {
       ended_.push_back({job, coordinator.incarnation(), *coordinator.verdict(), coordinator.details()});
       if (ended_.size() > limits::kEndedJobs) ended_.pop_front();
       ++ended_by_outcome_[static_cast<std::size_t>(outcome_of(*coordinator.verdict()))];
+    } else if (coordinator.round()) {
+      // Another has taken over. Whoever comes here after that begins beside its leases, and ours.
+      born_ms_ = now_ms_;
     }
     jobs_.erase(found);
     // Those that had not joined yet: whoever looks for a job of this name begins anew.

@@ -64,14 +64,15 @@ struct Judged {
 using ServiceEffect = std::variant<Write, Close, Log, Judged>;
 using ServiceEffects = std::vector<ServiceEffect>;
 
-// What a service is born with. `make_incarnation` gives a random number, another each time.
+// What a service is born with. `random` gives a random number other than 0, another each time: for the names of jobs, and
+// for the terms of their coordinators.
 struct ServiceSettings {
-  protocol::Term term = 1;
   protocol::LeaseTimes lease = {};
   std::string secret = {};
   std::string only_job = {};  // agents of another are turned away; empty: all are served
+  bool is_claimed = false;           // see Birth
   std::int64_t greeting_ms = 5'000;  // that a connection may take to introduce itself
-  std::function<protocol::Incarnation()> make_incarnation = {};
+  std::function<std::uint64_t()> random = {};
   std::function<std::unique_ptr<CheckPlan>(const std::string& job)> make_check = [](const std::string&) { return no_check(); };
 };
 
@@ -100,6 +101,7 @@ class Service {
     protocol::CoordinatorSession session;
     std::string job;       // empty until it is introduced
     bool welcome = false;  // its keep-alives are answered
+    std::optional<std::uint64_t> unanswered = {};  // the last of them, while no lease is to be given
     std::int64_t greet_until_ms = 0;
     std::string from;
     std::string at;
@@ -118,6 +120,7 @@ class Service {
   void take(const ServiceTime& event, ServiceEffects& out);
   void heard(ConnectionId id, const protocol::CoordinatorSession::Event& event, ServiceEffects& out);
   void introduced(ConnectionId id, const protocol::Introduction& introduction, ServiceEffects& out);
+  void renew_lease(ConnectionId id, Connection& connection, ServiceEffects& out);
   std::string address_of(const Connection& connection) const;
   // By value: what the job decides may close the connection that the name is taken from.
   void tell(std::string job, const Event& event, ServiceEffects& out);
@@ -128,7 +131,7 @@ class Service {
   const Ended* ended(const std::string& job, protocol::Incarnation incarnation) const;
 
   ServiceSettings settings_;
-  std::int64_t born_ms_;
+  std::int64_t born_ms_;  // of the coordinators that are made from now on
   std::int64_t now_ms_;
   std::map<ConnectionId, Connection> connections_;
   std::map<std::string, std::unique_ptr<Coordinator>> jobs_;

@@ -35,7 +35,7 @@ struct Peer {
 // A service, and connections to it whose bytes arrive at once.
 struct Served {
   explicit Served(ServiceSettings settings = {}) : service([&] {
-    settings.make_incarnation = [this] { return ++incarnations; };
+    settings.random = [this] { return ++incarnations; };
     return settings;
   }(), 0) {}
 
@@ -228,7 +228,7 @@ TEST_CASE("of jobs that have ended so many are remembered, the latest") {
   Served served;
   for (std::size_t i = 0; i <= limits::kEndedJobs; ++i) served.whole_job("job" + std::to_string(i));
   CHECK(served.at(served.greet({"job0", 7, 1, 1})).heard.empty());
-  CHECK(served.at(served.greet({"job1", 7, 2, 1})).last<EndJob>() != nullptr);
+  CHECK(served.at(served.greet({"job1", 7, 3, 1})).last<EndJob>() != nullptr);  // each draws two numbers
 }
 
 TEST_CASE("a job that nobody is in and that never ran is forgotten, and the next may have other terms") {
@@ -352,18 +352,19 @@ TEST_CASE("an agent that knows a later coordinator ends this one's part in the j
 }
 
 TEST_CASE("a coordinator that takes a job over speaks under its name and with a higher term to all who are there") {
-  Served served({.term = 2});
+  Served served;
   const ConnectionId fresh = served.greet({"a", 9});
   CHECK(served.at(fresh).session.welcome().incarnation == 1);
   const ConnectionId back = served.greet({"a", 1, 77, 4});
   CHECK(served.at(back).session.welcome().incarnation == 77);
-  CHECK(served.at(back).session.welcome().term == 5);
+  const Term taken_over = served.at(back).session.welcome().term;
+  CHECK(taken_over > 4);
   served.now_ms += LeaseTimes{}.over_ms();  // no lease of another coordinator runs
   served.say(fresh, served.joiner(9, job_terms(1, 1)));
   served.time(served.now_ms + 250);  // nothing was heard for long: there may be more to read
   REQUIRE(served.at(fresh).last<PrepareRound>() != nullptr);
   CHECK(served.at(fresh).session.welcome().incarnation == 77);
-  CHECK(served.at(fresh).session.welcome().term == 5);
+  CHECK(served.at(fresh).session.welcome().term == taken_over);
 }
 
 TEST_CASE("what happens to a coordinator is told to whoever records it, with its job and the time") {
@@ -391,4 +392,76 @@ TEST_CASE("a node that gives no address is known by where it comes from, one tha
   CHECK(served.logs.back().starts_with("10.0.0.7 is not let in"));
   served.join("a", 3, job_terms(1, 2));
   CHECK(served.logs.back().starts_with("node3 is not let in"));
+}
+
+// --- Jobs that were another coordinator's. ------------------------------------------------------------
+
+namespace {
+
+constexpr Incarnation kOlder = 77;
+
+// Brings agent `rank + 1` of a round of so many, whose worker runs.
+ConnectionId report(Served& served, int rank, int nodes, Term term = 1) {
+  const auto agent = static_cast<AgentId>(rank) + 1;
+  const ConnectionId id = served.greet({"a", agent, kOlder, term});
+  if (served.at(id).closed) return id;
+  NodeJoins joins = served.joiner(agent, job_terms(1, 4));
+  joins.facts = {.incarnation = kOlder, .term = term, .round = 5, .activity = AgentFacts::Activity::kRunning,
+                 .place = {rank, nodes, rank, nodes, rank, nodes}, .membership = 4711};
+  served.say(id, joins);
+  return id;
+}
+
+}  // namespace
+
+TEST_CASE("keep-alives of workers whose round may go on elsewhere are answered when it cannot, and not before") {
+  Served served;
+  const ConnectionId first = report(served, 1, 3);
+  served.keep_alive(first);
+  served.keep_alive(first);
+  CHECK(served.at(first).kept == 0);
+  const ConnectionId second = report(served, 2, 3);
+  CHECK(served.at(first).kept == 1);  // the last of them, from when it was asked
+  CHECK(served.at(second).kept == 0);
+  served.keep_alive(second);
+  CHECK(served.at(second).kept == 1);
+}
+
+TEST_CASE("of two coordinators that take one job over at once one stands down when an agent knows of the other") {
+  Served one;
+  Served other;
+  other.incarnations = 1000;
+  report(one, 1, 4);
+  report(other, 2, 4);
+  const Term terms[] = {one.service.find("a")->term(), other.service.find("a")->term()};
+  REQUIRE(terms[0] != terms[1]);
+  Served& lower = terms[0] < terms[1] ? one : other;
+  Served& higher = terms[0] < terms[1] ? other : one;
+  // From the lower one to the higher: it learns the higher term there, and nothing else happens.
+  const ConnectionId came = report(higher, 3, 4, std::min(terms[0], terms[1]));
+  CHECK(higher.at(came).session.welcome().term == std::max(terms[0], terms[1]));
+  // And back.
+  const ConnectionId back = report(lower, 3, 4, std::max(terms[0], terms[1]));
+  CHECK(lower.at(back).error.find("another coordinator has taken over") != std::string::npos);
+  CHECK(lower.service.jobs() == 0);
+  CHECK(lower.at(1).closed);
+  CHECK(higher.service.jobs() == 1);
+}
+
+TEST_CASE("where a coordinator has stood down some new nodes begin no round while leases of the other may run") {
+  Served served;
+  report(served, 1, 4);
+  served.time(60'000);
+  report(served, 2, 4, 0xffff'0000);
+  REQUIRE(served.service.jobs() == 0);
+  NodeJoins fresh = served.joiner(9, job_terms(1, 2));
+  fresh.rules.last_call_ms = 0;
+  const ConnectionId id = served.greet({"a", 9});
+  served.say(id, fresh);
+  CHECK(served.at(id).last<PrepareRound>() == nullptr);
+  served.time(60'000 + LeaseTimes{}.over_ms() - 1);
+  CHECK(served.at(id).last<PrepareRound>() == nullptr);
+  served.time(60'000 + LeaseTimes{}.over_ms());
+  served.time(60'000 + LeaseTimes{}.over_ms() + 250);  // it may have been asleep
+  CHECK(served.at(id).last<PrepareRound>() != nullptr);
 }

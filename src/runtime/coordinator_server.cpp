@@ -33,7 +33,8 @@ job::ServiceSettings CoordinatorServer::service_settings() {
   return {.lease = settings_.lease,
           .secret = settings_.secret,
           .only_job = settings_.only_job,
-          .make_incarnation = [] { return random_number(); },
+          .is_claimed = settings_.is_claimed,
+          .random = [] { return random_number(); },
           .make_check = [this](const std::string& job) -> std::unique_ptr<job::CheckPlan> {
             auto plan = std::make_unique<job::NetworkCheck>();
             if (!recorder_ || job != recorded_job_) return plan;

@@ -28,6 +28,7 @@ class CoordinatorServer {
     std::string secret;
     protocol::LeaseTimes lease;
     std::string only_job = {};  // see job::ServiceSettings
+    bool is_claimed = false;    // see job::Birth
     // Takes connections that begin as those of a worker store's clients, with what they have sent so far. None:
     // they are strangers.
     std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)> to_store = {};

@@ -20,6 +20,7 @@ Status MeetingPlace::open_server(std::uint16_t port) {
                                                 .secret = settings_.meeting.secret,
                                                 .lease = {settings_.meeting.loss_timeout_ms},
                                                 .only_job = settings_.meeting.serves_own_job_only ? settings_.worker.run_id : "",
+                                                .is_claimed = settings_.meeting.place != MeetingSettings::Place::kEndpoint,
                                                 .to_store = to_store_});
   if (!server) return std::unexpected(std::move(server.error()));
   server_ = std::move(*server);

@@ -55,13 +55,11 @@ std::unique_ptr<job::CheckPlan> make_check(int phases) {
 
 void Server::start() {
   process_.start();
-  ++term_;
   timer_at_ms_.reset();
   ++timer_;
-  job::ServiceSettings settings{.term = term_,
-                                .lease = {world_.shape().loss_timeout_ms},
+  job::ServiceSettings settings{.lease = {world_.shape().loss_timeout_ms},
                                 .secret = kSecret,
-                                .make_incarnation = [this] { return random_.next() | 1; },
+                                .random = [this] { return random_.next() | 1; },
                                 .make_check = [this](const std::string&) { return make_recorded_check(); }};
   {
     const Running running(Part::kCoordinator);
@@ -73,8 +71,8 @@ void Server::start() {
   };
   world_.invariants().knowledge_is_lost();
   world_.network().server_listens(true);
-  world_.trace().add(term_);
-  if (world_.trace().is_read()) world_.line(format("coordinator: starts with term {}", term_));
+  world_.trace().add(1);
+  if (world_.trace().is_read()) world_.line("coordinator: starts");
 }
 
 std::unique_ptr<job::CheckPlan> Server::make_recorded_check() {

@@ -20,7 +20,6 @@ class Server : public ConnectionOwner {
  public:
   Server(World& world, Random random) : world_(world), random_(random) {}
 
-  // With a term higher than all before it.
   void start();
   // As if by SIGKILL: the kernel ends its connections.
   void crash();
@@ -51,7 +50,6 @@ class Server : public ConnectionOwner {
   Random random_;
   Process process_;
   std::optional<job::Service> service_;
-  protocol::Term term_ = 0;
   std::optional<Ms> timer_at_ms_;
   std::uint64_t timer_ = 0;
 };
