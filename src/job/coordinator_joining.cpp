@@ -81,13 +81,15 @@ membership::ScaleUp scale_up_of(const JobRules& rules) {
 }  // namespace
 
 void Coordinator::take(const Introduced& event, Effects& out) {
-  if (event.incarnation == 0) {
-    if (round_) return;
-    others_were_met_ = true;
-    term_ = std::max(term_, term_after(event.term, birth_.random));
+  const bool may_be_first = !round_ && !rebuild_;
+  if (event.incarnation == 0 && may_be_first) others_were_met_ = true;
+  const bool is_of_other = event.incarnation == 0 || (event.incarnation != incarnation_ && !may_be_first);
+  if (is_of_other) {
+    // Terms order the coordinators of one start of the job. The agent, which has met another's, would take us for replaced.
+    if (may_be_first || event.term > term_) term_ = std::max(term_, term_after(event.term, birth_.random));
     return;
   }
-  if (!round_ && !rebuild_) {
+  if (may_be_first) {
     // The job is older than we are: it goes on under its own name, and we speak with a higher term.
     incarnation_ = event.incarnation;
     term_ = std::max(term_, term_after(event.term, birth_.random));
@@ -98,7 +100,12 @@ void Coordinator::take(const Introduced& event, Effects& out) {
     }
     return;
   }
-  if (event.incarnation != incarnation_ || event.term <= term_) return;
+  if (event.term <= term_) return;
+  if (state_ == State::kRebuilding) {
+    // We have decided nothing yet, and the one that it has met may have died since.
+    term_ = term_after(event.term, birth_.random);
+    return;
+  }
   // Its agents follow another coordinator by now.
   out.push_back(Note{format("a coordinator of term {} has taken over from us, who are at {}", text_of_term(event.term),
                             text_of_term(term_))});
