@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "rendezvous/protocol/lease.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"
 
@@ -83,6 +84,7 @@ class MeetingPlanner {
   Status plan_store();
   Status plan_secret();
   void plan_rules();
+  void make_rejoining_suffice();
 
   bool is_static() const { return checked_.meeting == Meeting::kStatic; }
   std::optional<std::string> variable(std::string_view name) const { return agent::lookup(environment_, name); }
@@ -330,10 +332,23 @@ void MeetingPlanner::plan_rules() {
   runtime::MeetingSettings& meeting = plan_.settings.meeting;
   meeting.rejoin_ms = milliseconds("rejoin_timeout", meeting.rejoin_ms);
   meeting.loss_timeout_ms = loss_timeout_ms(conf);
+  make_rejoining_suffice();
   const std::string origin = flags_.is_given(FlagId::kRdzvConf) ? flags_.origin_text(FlagId::kRdzvConf) : "default";
   entry("waits", format("{} s for the minimum of nodes, then {} s for more", rules.join_timeout_ms / kSecond,
                         rules.last_call_ms / kSecond), origin);
   entry("a silent node is lost", format("after {} s", meeting.loss_timeout_ms / kSecond), origin);
+}
+
+// Who ends before the lost host's claim is over, and another host found, can't go on with it.
+void MeetingPlanner::make_rejoining_suffice() {
+  runtime::MeetingSettings& meeting = plan_.settings.meeting;
+  if (meeting.place == runtime::MeetingSettings::Place::kEndpoint) return;
+  const std::int64_t least_ms = meeting.loss_timeout_ms + protocol::LeaseTimes::kLongestPauseMs;
+  if (meeting.rejoin_ms >= least_ms) return;
+  plan_.warnings.push_back(format("rejoin_timeout={} is too short for another node to take the coordinator over from "
+                                  "one that was lost: {} s are taken (loss_timeout and 2 s)",
+                                  meeting.rejoin_ms / kSecond, least_ms / kSecond));
+  meeting.rejoin_ms = least_ms;
 }
 
 }  // namespace

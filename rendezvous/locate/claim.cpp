@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rendezvous/protocol/lease.h"
 #include "src/base/address.h"
 #include "src/base/json.h"
 #include "src/base/limits.h"
@@ -10,7 +11,8 @@
 namespace elastic::locate {
 namespace {
 
-constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kVersion = 2;
+constexpr std::int64_t kVersionWithoutRenewals = 1;
 constexpr std::size_t kLevels = 4;
 
 // As a name of JSON, which can't say all bytes; not cut.
@@ -27,7 +29,8 @@ Result<Json> read_object(std::string_view text) {
   if (!json || json->as_object() == nullptr || json->find("version") == nullptr) {
     return no_claim("it holds something that elastic-run has not written");
   }
-  if (json->find("version")->as_integer() != kVersion) {
+  const auto version = json->find("version")->as_integer();
+  if (version != kVersion && version != kVersionWithoutRenewals) {
     return no_claim("it was written by another version of elastic-run");
   }
   return json;
@@ -38,6 +41,10 @@ Json fields_of(const Claim& claim) {
   fields.set("address", claim.address);
   fields.set("port", std::int64_t{claim.port});
   fields.set("agent", claim.agent);
+  if (claim.renewals) {
+    fields.set("renewals", static_cast<std::int64_t>(*claim.renewals));
+    fields.set("loss_timeout_ms", claim.loss_timeout_ms);
+  }
   return fields;
 }
 
@@ -50,7 +57,17 @@ Result<Claim> claim_of(const Json& fields) {
       number > 65535 || agent == nullptr || agent->as_string() == nullptr) {
     return no_claim("it names no address, port and agent");
   }
-  return Claim{*address->as_string(), static_cast<std::uint16_t>(number), *agent->as_string()};
+  Claim claim{*address->as_string(), static_cast<std::uint16_t>(number), *agent->as_string()};
+  if (const Json* renewals = fields.find("renewals")) {
+    const Json* timeout = fields.find("loss_timeout_ms");
+    const std::int64_t count = renewals->as_integer().value_or(-1);
+    claim.loss_timeout_ms = timeout != nullptr ? timeout->as_integer().value_or(0) : 0;
+    if (count < 0 || claim.loss_timeout_ms < 1 || claim.loss_timeout_ms > limits::kMaxTimeoutSeconds * 1000) {
+      return no_claim("it does not say how often it was renewed, and how long it is good");
+    }
+    claim.renewals = static_cast<std::uint64_t>(count);
+  }
+  return claim;
 }
 
 // The jobs of a file; none of an empty one.
@@ -76,9 +93,13 @@ std::string claim_endpoint(const Claim& claim) {
   return is_v6 ? format("[{}]:{}", claim.address, claim.port) : format("{}:{}", printable(claim.address), claim.port);
 }
 
+bool same_holder(const Claim& one, const Claim& other) {
+  return one.address == other.address && one.port == other.port && one.agent == other.agent;
+}
+
 std::string claim_text(const Claim& claim) {
   Json out = Json::object();
-  out.set("version", kVersion);
+  out.set("version", claim.renewals ? kVersion : kVersionWithoutRenewals);
   const Json fields = fields_of(claim);
   for (const auto& [name, value] : *fields.as_object()) out.set(name, value);
   return out.dump();
@@ -123,18 +144,36 @@ Result<std::string> file_with_claim(std::string_view file, const std::string& jo
   return whole.dump() + "\n";
 }
 
-void ClaimTrials::tried(const Claim& claim, Tried how, std::int64_t began_ms) {
-  if (claim != claim_ || how != Tried::kSilent) silences_ = 0;
+void ClaimTrials::tried(const Claim& claim, Tried how) {
   claim_ = claim;
   last_ = how;
-  if (how == Tried::kSilent && silences_++ == 0) silent_since_ms_ = began_ms;
 }
 
 Tried ClaimTrials::last(const Claim& claim) const { return claim == claim_ ? last_ : Tried::kNot; }
 
-std::int64_t ClaimTrials::silent_ms(const Claim& claim, std::int64_t now_ms) const {
-  return claim == claim_ && silences_ > 1 ? now_ms - silent_since_ms_ : 0;
+std::int64_t ClaimSight::seen(const Claim& claim, std::int64_t now_ms) {
+  if (claim_ != claim) {
+    claim_ = claim;
+    since_ms_ = now_ms;
+  }
+  return now_ms - since_ms_;
 }
+
+namespace {
+
+// What the last attempt has shown, as a clause; empty where it has not failed.
+std::string failure_of(Tried tried, const std::string& where) {
+  switch (tried) {
+    case Tried::kNot:
+    case Tried::kAnswered: return {};
+    case Tried::kRefused: return format("nobody listens at {}", where);
+    case Tried::kStranger: return format("what listens at {} is no coordinator", where);
+    case Tried::kSilent: return format("{} does not answer", where);
+  }
+  return {};
+}
+
+}  // namespace
 
 ClaimDecision decide_claim(const ClaimView& view) {
   if (!view.there) {
@@ -147,13 +186,20 @@ ClaimDecision decide_claim(const ClaimView& view) {
   }
   const std::string where = claim_endpoint(*view.there);
   if (view.is_own) return {ClaimStep::kConnect, "it is this node's own"};
-  if (!view.may_host) return {ClaimStep::kConnect, "is_host=0 says so"};
-  if (view.tried == Tried::kRefused) return {ClaimStep::kClaim, format("nobody listens at {}, which was there", where)};
-  if (view.tried == Tried::kStranger) {
-    return {ClaimStep::kClaim, format("what listens at {}, which was there, is no coordinator", where)};
+  const std::string failure = failure_of(view.tried, where);
+  const bool renews = view.there->renewals.has_value();
+  const std::int64_t good_for_ms = protocol::LeaseTimes{view.there->loss_timeout_ms}.over_ms();
+  if (renews && view.may_host && view.unchanged_ms >= good_for_ms) {
+    return {ClaimStep::kClaim, format("{}, which was there, has not renewed its claim for {} ms{}", where,
+                                      view.unchanged_ms, failure.empty() ? "" : format(", and {}", failure))};
   }
-  if (view.tried == Tried::kSilent && view.silent_ms >= 2 * view.loss_timeout_ms) {
-    return {ClaimStep::kClaim, format("{}, which was there, has been silent for {} ms", where, view.silent_ms)};
+  if (renews && !failure.empty()) {
+    return {ClaimStep::kWait, view.may_host ? format("{}, which has the claim; another takes it over once it has not "
+                                                     "been renewed for {} ms", failure, good_for_ms)
+                                            : format("{}, which has the claim", failure)};
+  }
+  if (!renews && view.may_host && !failure.empty() && view.unchanged_ms >= 2 * view.loss_timeout_ms) {
+    return {ClaimStep::kClaim, format("{}, which was there, is never renewed, and {}", where, failure)};
   }
   return {ClaimStep::kConnect, "it is there"};
 }

@@ -14,13 +14,20 @@ using namespace elastic::locate;
 
 namespace {
 
-const Claim kThere{"10.0.0.5", 4711, "a1"};
-constexpr std::int64_t kLossMs = 5'000;
+const Claim kThere{"10.0.0.5", 4711, "a1", 7, 5'000};
+const Claim kOld{"10.0.0.5", 4711, "a1"};  // of version 1
+constexpr std::int64_t kOursMs = 1'000;  // the holder's counts
+constexpr std::int64_t kTakenMs = 3'130;
 
-ClaimView there(Tried tried = Tried::kNot, std::int64_t silent_ms = 0) {
-  return {.there = kThere, .tried = tried, .silent_ms = silent_ms, .loss_timeout_ms = kLossMs};
+ClaimView there(Tried tried = Tried::kNot, std::int64_t unchanged_ms = 0) {
+  return {.there = kThere, .tried = tried, .unchanged_ms = unchanged_ms,
+          .loss_timeout_ms = kOursMs};
 }
-ClaimView nobody() { return {.there = {}, .loss_timeout_ms = kLossMs}; }
+ClaimView old(ClaimView view) {
+  view.there = kOld;
+  return view;
+}
+ClaimView nobody() { return {.there = {}, .loss_timeout_ms = kOursMs}; }
 ClaimView never_host(ClaimView view) {
   view.may_host = false;
   return view;
@@ -55,18 +62,33 @@ TEST_CASE("what a node does follows from what is in the place and how the last a
       {hosting(belonging(there())), ClaimStep::kConnect, "it is there"},
       {there(), ClaimStep::kConnect, "it is there"},
       {there(Tried::kAnswered), ClaimStep::kConnect, "it is there"},
-      {there(Tried::kRefused), ClaimStep::kClaim, "nobody listens at 10.0.0.5:4711, which was there"},
-      {belonging(there(Tried::kRefused)), ClaimStep::kClaim, "nobody listens at 10.0.0.5:4711, which was there"},
-      {there(Tried::kStranger), ClaimStep::kClaim, "what listens at 10.0.0.5:4711, which was there, is no coordinator"},
-      {there(Tried::kSilent, 0), ClaimStep::kConnect, "it is there"},
-      {there(Tried::kSilent, 2 * kLossMs - 1), ClaimStep::kConnect, "it is there"},
-      {there(Tried::kSilent, 2 * kLossMs), ClaimStep::kClaim,
-       "10.0.0.5:4711, which was there, has been silent for 10000 ms"},
-      {never_host(there(Tried::kRefused)), ClaimStep::kConnect, "is_host=0 says so"},
-      {never_host(there(Tried::kStranger)), ClaimStep::kConnect, "is_host=0 says so"},
-      {never_host(there(Tried::kSilent, 9 * kLossMs)), ClaimStep::kConnect, "is_host=0 says so"},
+      {there(Tried::kRefused), ClaimStep::kWait,
+       "nobody listens at 10.0.0.5:4711, which has the claim; another takes it over once it has not been renewed for "
+       "3130 ms"},
+      {there(Tried::kStranger), ClaimStep::kWait,
+       "what listens at 10.0.0.5:4711 is no coordinator, which has the claim; another takes it over once it has not "
+       "been renewed for 3130 ms"},
+      {there(Tried::kSilent, kTakenMs - 1), ClaimStep::kWait,
+       "10.0.0.5:4711 does not answer, which has the claim; another takes it over once it has not been renewed for "
+       "3130 ms"},
+      {there(Tried::kNot, kTakenMs - 1), ClaimStep::kConnect, "it is there"},
+      {there(Tried::kNot, kTakenMs), ClaimStep::kClaim,
+       "10.0.0.5:4711, which was there, has not renewed its claim for 3130 ms"},
+      {there(Tried::kAnswered, kTakenMs), ClaimStep::kClaim,
+       "10.0.0.5:4711, which was there, has not renewed its claim for 3130 ms"},
+      {belonging(there(Tried::kRefused, kTakenMs)), ClaimStep::kClaim,
+       "10.0.0.5:4711, which was there, has not renewed its claim for 3130 ms, and nobody listens at 10.0.0.5:4711"},
+      {old(there()), ClaimStep::kConnect, "it is there"},
+      {old(there(Tried::kAnswered, 9 * kOursMs)), ClaimStep::kConnect, "it is there"},
+      {old(there(Tried::kRefused, 2 * kOursMs - 1)), ClaimStep::kConnect, "it is there"},
+      {old(there(Tried::kRefused, 2 * kOursMs)), ClaimStep::kClaim,
+       "10.0.0.5:4711, which was there, is never renewed, and nobody listens at 10.0.0.5:4711"},
+      {never_host(there(Tried::kRefused)), ClaimStep::kWait,
+       "nobody listens at 10.0.0.5:4711, which has the claim"},
+      {never_host(there(Tried::kNot, 9 * kOursMs)), ClaimStep::kConnect, "it is there"},
+      {never_host(old(there(Tried::kSilent, 9 * kOursMs))), ClaimStep::kConnect, "it is there"},
       {own(there()), ClaimStep::kConnect, "it is this node's own"},
-      {own(there(Tried::kRefused)), ClaimStep::kConnect, "it is this node's own"},
+      {own(there(Tried::kRefused, 9 * kOursMs)), ClaimStep::kConnect, "it is this node's own"},
   };
   for (const Row& row : rows) {
     const ClaimDecision decision = decide_claim(row.view);
@@ -76,43 +98,48 @@ TEST_CASE("what a node does follows from what is in the place and how the last a
   }
 }
 
-TEST_CASE("silence counts from the first attempt of a row at the same claim, and two make it") {
+TEST_CASE("a claim counts from when it was first seen exactly as it is") {
+  Claim renewed = kThere;
+  renewed.renewals = 8;
+  ClaimSight sight;
+  CHECK(sight.seen(kThere, 100) == 0);
+  CHECK(sight.seen(kThere, 3'100) == 3'000);
+  CHECK(sight.seen(renewed, 3'200) == 0);
+  CHECK(sight.seen(renewed, 3'300) == 100);
+  // It never stands there again once it has been renewed; should it, it is news.
+  CHECK(sight.seen(kThere, 3'400) == 0);
+}
+
+TEST_CASE("what an attempt has shown holds until the claim is renewed") {
+  Claim renewed = kThere;
+  renewed.renewals = 8;
   ClaimTrials trials;
   CHECK(trials.last(kThere) == Tried::kNot);
-  trials.tried(kThere, Tried::kSilent, 100);
+  trials.tried(kThere, Tried::kSilent);
   CHECK(trials.last(kThere) == Tried::kSilent);
-  CHECK(trials.silent_ms(kThere, 90'000) == 0);  // one attempt, and then a long sleep
-  trials.tried(kThere, Tried::kSilent, 2'100);
-  CHECK(trials.silent_ms(kThere, 4'100) == 4'000);
-  SUBCASE("an answer ends it") {
-    trials.tried(kThere, Tried::kAnswered, 5'000);
-    trials.tried(kThere, Tried::kSilent, 6'000);
-    trials.tried(kThere, Tried::kSilent, 7'000);
-    CHECK(trials.silent_ms(kThere, 8'000) == 2'000);
-  }
-  SUBCASE("another claim begins anew, at the same address too") {
-    Claim other = kThere;
-    other.agent = "a2";
-    CHECK(trials.last(other) == Tried::kNot);
-    CHECK(trials.silent_ms(other, 9'000) == 0);
-    trials.tried(other, Tried::kRefused, 5'000);
-    CHECK(trials.last(other) == Tried::kRefused);
-    CHECK(trials.last(kThere) == Tried::kNot);
-  }
+  CHECK(trials.last(renewed) == Tried::kNot);
+  trials.tried(renewed, Tried::kAnswered);
+  CHECK(trials.last(kThere) == Tried::kNot);
 }
 
 TEST_CASE("a claim is read as it was written") {
-  CHECK(claim_text(kThere) == R"({"version":1,"address":"10.0.0.5","port":4711,"agent":"a1"})");
+  CHECK(claim_text(kThere) == R"({"version":2,"address":"10.0.0.5","port":4711,"agent":"a1","renewals":7,"loss_timeout_ms":5000})");
+  CHECK(claim_text(kOld) == R"({"version":1,"address":"10.0.0.5","port":4711,"agent":"a1"})");
   CHECK(read_claim(claim_text(kThere)).value() == kThere);
+  CHECK(read_claim(claim_text(kOld)).value() == kOld);
+  CHECK(same_holder(kThere, kOld));
+  CHECK_FALSE(same_holder(kThere, {"10.0.0.5", 4711, "a2", 7}));
   CHECK(claim_endpoint({"fd00::5", 1, "a"}) == "[fd00::5]:1");
-  for (const char* text : {"", "x", "[]", "{}", "7", "{\"version\":1}",
+  for (const char* text : {"", "x", "[]", "{}", "7", "{\"version\":2}",
+                           R"({"version":2,"address":"a","port":5,"agent":"b","renewals":-1,"loss_timeout_ms":5000})",
+                           R"({"version":2,"address":"a","port":5,"agent":"b","renewals":1})",
                            R"({"version":1,"address":"a","port":0,"agent":"b"})",
                            R"({"version":1,"address":"a","port":65536,"agent":"b"})", "import os\n",
                            R"({"version":1,"address":"","port":5,"agent":"b"})"}) {
     CAPTURE(text);
     CHECK(!read_claim(text));
   }
-  const auto newer = read_claim(R"({"version":2,"address":"a","port":5,"agent":"b"})");
+  const auto newer = read_claim(R"({"version":3,"address":"a","port":5,"agent":"b"})");
   CHECK(newer.error().reason == "it was written by another version of elastic-run");
 }
 
@@ -120,7 +147,12 @@ TEST_CASE("a file has the claims of several jobs") {
   const std::string odd = "j\xff\"\n";
   const std::string other = claim_text({"::1", 5, "a2"});
   const std::string one = file_with_claim("", "job", claim_text(kThere)).value();
-  CHECK(one == "{\"version\":1,\"jobs\":{\"job\":{\"address\":\"10.0.0.5\",\"port\":4711,\"agent\":\"a1\"}}}\n");
+  CHECK(one ==
+        "{\"version\":2,\"jobs\":{\"job\":{\"address\":\"10.0.0.5\",\"port\":4711,\"agent\":\"a1\",\"renewals\":7,"
+        "\"loss_timeout_ms\":5000}}}\n");
+  const std::string older =
+      "{\"version\":1,\"jobs\":{\"job\":{\"address\":\"10.0.0.5\",\"port\":4711,\"agent\":\"a1\"}}}\n";
+  CHECK(claim_in_file(older, "job").value() == claim_text(kOld));
   const std::string two = file_with_claim(one, odd, other).value();
   CHECK(claim_in_file(two, "job").value() == claim_text(kThere));
   CHECK(claim_in_file(two, odd).value() == other);

@@ -46,6 +46,7 @@ class Writer {
     }
   }
   void operator()(const bool& value) { out_.push_back(value ? 1 : 0); }
+  void added() {}
   template <std::signed_integral T>
   void operator()(const T& number) {
     (*this)(static_cast<std::make_unsigned_t<T>>(number));
@@ -93,6 +94,9 @@ class Reader {
 
   // Empty: all is well.
   const std::string& error() const { return error_; }
+
+  // Of a session's own frame: what follows was added by a later minor version, and may be missing.
+  void added() { depth_ = 0; }
 
   template <std::unsigned_integral T>
   void operator()(T& number) {
@@ -201,12 +205,21 @@ void fields(auto& io, Is<Challenge> auto& challenge) {
   io(challenge.proof);
 }
 void fields(auto& io, Is<ProofFrame> auto& proof) { io(proof.proof); }
-void fields(auto& io, Is<WelcomeFrame> auto& welcome) { io(welcome.loss_timeout_ms); }
+void fields(auto& io, Is<WelcomeFrame> auto& welcome) {
+  io(welcome.loss_timeout_ms);
+  io.added();
+  io(welcome.good_for_ms);
+}
 void fields(auto& io, Is<Refused> auto& refused) {
   io(refused.version);
   io.text(refused.reason, limits::kAgentNameBytes);
 }
 void fields(auto& io, Is<KeepAliveFrame> auto& keep_alive) { io(keep_alive.number); }
+void fields(auto& io, Is<KeptFrame> auto& kept) {
+  io(kept.number);
+  io.added();
+  io(kept.good_for_ms);
+}
 void fields(auto& io, Is<NodeIsEmptyFrame> auto& empty) {
   io(empty.version);
   io.text(empty.job, limits::kAgentNameBytes);
@@ -499,8 +512,11 @@ void append_frame(ByteString& out, const Stamp& stamp, const WelcomeFrame& welco
 void append_frame(ByteString& out, const Stamp& stamp, const Refused& refused) {
   append(out, stamp, FrameType::kRefused, refused);
 }
-void append_frame(ByteString& out, const Stamp& stamp, FrameType type, const KeepAliveFrame& keep_alive) {
-  append(out, stamp, type, keep_alive);
+void append_frame(ByteString& out, const Stamp& stamp, const KeepAliveFrame& keep_alive) {
+  append(out, stamp, FrameType::kKeepAlive, keep_alive);
+}
+void append_frame(ByteString& out, const Stamp& stamp, const KeptFrame& kept) {
+  append(out, stamp, FrameType::kKept, kept);
 }
 void append_frame(ByteString& out, const Stamp& stamp, const NodeIsEmptyFrame& empty) {
   append(out, stamp, FrameType::kNodeIsEmpty, empty);
@@ -518,6 +534,7 @@ Decoded<ProofFrame> read_proof(const Frame& frame) { return read<ProofFrame>(fra
 Decoded<WelcomeFrame> read_welcome(const Frame& frame) { return read<WelcomeFrame>(frame); }
 Decoded<Refused> read_refused(const Frame& frame) { return read<Refused>(frame); }
 Decoded<KeepAliveFrame> read_keep_alive(const Frame& frame) { return read<KeepAliveFrame>(frame); }
+Decoded<KeptFrame> read_kept(const Frame& frame) { return read<KeptFrame>(frame); }
 Decoded<NodeIsEmptyFrame> read_node_is_empty(const Frame& frame) { return read<NodeIsEmptyFrame>(frame); }
 Decoded<Version> read_version(const Frame& frame) { return read<Version>(frame); }
 

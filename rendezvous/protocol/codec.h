@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,9 +30,9 @@ struct Version {
   std::uint16_t major = 1;
   std::uint16_t minor = 0;
   bool operator==(const Version&) const = default;
-  std::string text() const;  // "1.1"
+  std::string text() const;  // "1.2"
 };
-inline constexpr Version kOurVersion = {1, 1};
+inline constexpr Version kOurVersion = {1, 2};
 
 // Numbers on the wire: they never change, and a new one of a minor version is kFirstOptional or above.
 enum class FrameType : std::uint8_t {
@@ -110,13 +111,18 @@ struct ProofFrame {
 };
 struct WelcomeFrame {
   std::int64_t loss_timeout_ms = 0;
+  std::optional<std::int64_t> good_for_ms = {};  // since 1.2
 };
 struct Refused {
   Version version;
   std::string reason;
 };
-struct KeepAliveFrame {  // KEEP_ALIVE and KEPT
+struct KeepAliveFrame {
   std::uint64_t number = 0;
+};
+struct KeptFrame {
+  std::uint64_t number = 0;
+  std::optional<std::int64_t> good_for_ms = {};  // since 1.2
 };
 struct NodeIsEmptyFrame {
   Version version;
@@ -132,7 +138,8 @@ void append_frame(ByteString& out, const Stamp& stamp, const Challenge& challeng
 void append_frame(ByteString& out, const Stamp& stamp, const ProofFrame& proof);
 void append_frame(ByteString& out, const Stamp& stamp, const WelcomeFrame& welcome);
 void append_frame(ByteString& out, const Stamp& stamp, const Refused& refused);
-void append_frame(ByteString& out, const Stamp& stamp, FrameType type, const KeepAliveFrame& keep_alive);
+void append_frame(ByteString& out, const Stamp& stamp, const KeepAliveFrame& keep_alive);
+void append_frame(ByteString& out, const Stamp& stamp, const KeptFrame& kept);
 void append_frame(ByteString& out, const Stamp& stamp, const NodeIsEmptyFrame& empty);
 // The message's own round, where it has one, takes the place of the stamp's.
 void append_frame(ByteString& out, const Stamp& stamp, const AgentMessage& message);
@@ -148,6 +155,7 @@ Decoded<ProofFrame> read_proof(const Frame& frame);
 Decoded<WelcomeFrame> read_welcome(const Frame& frame);
 Decoded<Refused> read_refused(const Frame& frame);
 Decoded<KeepAliveFrame> read_keep_alive(const Frame& frame);
+Decoded<KeptFrame> read_kept(const Frame& frame);
 Decoded<NodeIsEmptyFrame> read_node_is_empty(const Frame& frame);
 // Fields that are missing at the end keep their defaults: an older minor version has no more.
 Decoded<AgentMessage> read_agent_message(const Frame& frame);

@@ -169,7 +169,7 @@ void AgentSession::take_welcome(const Frame& frame, Events& events, ByteString& 
                     format("there is a coordinator of term {}, and you are at term {}", text_of_term(introduction_.term),
                            text_of_term(term))});
   }
-  welcome_ = {term, frame.stamp.incarnation, read->loss_timeout_ms};
+  welcome_ = {term, frame.stamp.incarnation, read->loss_timeout_ms, read->good_for_ms};
   state_ = State::kWelcomed;
   events.push_back(Welcomed{welcome_});
   send_waiting(events, out);
@@ -189,7 +189,7 @@ void AgentSession::send_waiting(Events& events, ByteString& out) {
 }
 
 void AgentSession::take_kept(const Frame& frame, Events& events, ByteString& out) {
-  const auto kept = read_keep_alive(frame);
+  const auto kept = read_kept(frame);
   if (kept && kept->number <= last_keep_alive_ && is_stale(frame, events)) return;
   if (!kept || kept->number > last_keep_alive_) {
     const Fault found = kept ? fault(Kind::kOutOfOrder, format("answered keep-alive {}, which was not sent",
@@ -202,7 +202,7 @@ void AgentSession::take_kept(const Frame& frame, Events& events, ByteString& out
     events.push_back(Stale{format("the answer to keep-alive {}, which was answered or is too old", kept->number)});
     return;
   }
-  events.push_back(Kept{unanswered_.front().second});
+  events.push_back(Kept{unanswered_.front().second, kept->good_for_ms});
   unanswered_.pop_front();
 }
 
@@ -249,7 +249,7 @@ void AgentSession::keep_alive(std::int64_t now_ms, ByteString& out) {
   if (state_ != State::kWelcomed) return;
   unanswered_.emplace_back(++last_keep_alive_, now_ms);
   if (unanswered_.size() > limits::kAgentUnansweredKeepAlives) unanswered_.pop_front();
-  append_frame(out, stamp(), FrameType::kKeepAlive, KeepAliveFrame{last_keep_alive_});
+  append_frame(out, stamp(), KeepAliveFrame{last_keep_alive_});
 }
 
 void AgentSession::end(SessionError error, const std::string& told, Events& events, ByteString& out) {
@@ -393,7 +393,7 @@ void CoordinatorSession::welcome(const Welcome& welcome, ByteString& out) {
   ELASTIC_CHECK(state_ == State::kIntroduced);
   welcome_ = welcome;
   state_ = State::kWelcomed;
-  append_frame(out, stamp(), WelcomeFrame{welcome.loss_timeout_ms});
+  append_frame(out, stamp(), WelcomeFrame{welcome.loss_timeout_ms, welcome.good_for_ms});
 }
 
 void CoordinatorSession::set_stamp(Term term, Incarnation incarnation) {
@@ -415,9 +415,9 @@ void CoordinatorSession::send(const CoordinatorMessage& message, ByteString& out
   append_frame(out, stamp(), message);
 }
 
-void CoordinatorSession::kept(std::uint64_t number, ByteString& out) {
+void CoordinatorSession::kept(std::uint64_t number, std::optional<std::int64_t> good_for_ms, ByteString& out) {
   if (state_ != State::kWelcomed) return;
-  append_frame(out, stamp(), FrameType::kKept, KeepAliveFrame{number});
+  append_frame(out, stamp(), KeptFrame{number, good_for_ms});
 }
 
 void CoordinatorSession::end(SessionError error, const std::string& told, Events& events, ByteString& out) {

@@ -22,8 +22,8 @@
 //                                          <--  CHALLENGE  version, nonce, proof over both nonces
 //     PROOF   over both nonces             -->
 //     NodeJoins, at once                   -->
-//                                          <--  WELCOME  term, incarnation, loss timeout
-//     messages, KEEP_ALIVE n               <->  messages, KEPT n
+//                                          <--  WELCOME  term, incarnation, loss timeout, good for
+//     messages, KEEP_ALIVE n               <->  messages, KEPT n, good for
 //
 // Each end may say REFUSED with a reason in place of what is due, after which the connection is closed.
 // A proof is a keyed hash; its key is made of the job's secret (the empty one where there is none).
@@ -48,6 +48,8 @@ struct Welcome {
   // Milliseconds without a word after which a node is given up; the lease is 3/5 of it, and a keep-alive is
   // sent each fifth.
   std::int64_t loss_timeout_ms = 5000;
+  // No lease may last for longer than so many milliseconds after it was asked for, if it is said; as in Kept.
+  std::optional<std::int64_t> good_for_ms = {};
   bool operator==(const Welcome&) const = default;
 };
 
@@ -64,7 +66,7 @@ struct SessionError {
     kRefused,      // the other side said so, for the reason in the text
   };
   Kind kind = Kind::kMalformed;
-  std::string text;  // for a person: "it speaks version 2.0 of the agent protocol, and we speak 1.1"
+  std::string text;  // for a person: "it speaks version 2.0 of the agent protocol, and we speak 1.2"
 };
 
 // The agent's end.
@@ -75,6 +77,8 @@ class AgentSession {
   };
   struct Kept {
     std::int64_t sent_ms = 0;  // when the keep-alive that was answered had been sent, by the agent's clock
+    // How long after that the lease ends at the latest, where the coordinator may not lend a whole one.
+    std::optional<std::int64_t> good_for_ms = {};
   };
   struct Received {
     CoordinatorMessage message;
@@ -172,7 +176,7 @@ class CoordinatorSession {
   // Before the welcome only Rejected may be sent. After a SessionError nothing is, nor ever what the agent's version
   // has not.
   void send(const CoordinatorMessage& message, ByteString& out);
-  void kept(std::uint64_t number, ByteString& out);
+  void kept(std::uint64_t number, std::optional<std::int64_t> good_for_ms, ByteString& out);
 
  private:
   enum class State : std::uint8_t { kStart, kChallenged, kIntroduced, kWelcomed, kBroken };

@@ -110,7 +110,7 @@ TEST_CASE("after an error nothing is taken and nothing is sent") {
   talk.agent.send(kJoins, out);
   talk.agent.keep_alive(1, out);
   talk.coordinator.send(Dismiss{}, out);
-  talk.coordinator.kept(1, out);
+  talk.coordinator.kept(1, {}, out);
   talk.coordinator.refuse("x", out);
   talk.coordinator.welcome(kWelcome, out);
   CHECK(out.empty());

@@ -127,8 +127,9 @@ NodeJoins Lifecycle::joins() const {
 
 bool Lifecycle::needs_lease() const {
   if (dismissed_) return false;
-  // Alone beside its coordinator, nobody can take its place; elsewhere even the only node of a job may be replaced.
-  if (settings_.hosts_coordinator && round_.place.node_count <= 1) return false;
+  // Alone beside its coordinator, nobody can take its place, unless by taking the coordinator's; elsewhere even the only
+  // node of a job may be replaced.
+  if (settings_.hosts_coordinator && !settings_.coordinator_may_move && round_.place.node_count <= 1) return false;
   return state_ == State::kPreparing || state_ == State::kRunning || state_ == State::kStopping ||
          (state_ == State::kEnding && !nothing_left_);
 }

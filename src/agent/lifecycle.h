@@ -36,6 +36,7 @@ struct NodeSettings {
   std::string addresses = {};
   std::optional<int> node_rank = {};
   bool hosts_coordinator = true;
+  bool coordinator_may_move = false;  // another node may come to host it while this one still does
   protocol::JobTerms terms = {};
   protocol::JobRules rules = {};
   protocol::CheckRules check = {};

@@ -108,13 +108,17 @@ TEST_CASE("what a node does is reported truly in every state, and so is whether 
   is(Activity::kIdle, false);
 }
 
-TEST_CASE("a node that is alone beside its coordinator needs no lease; alone and elsewhere it does") {
+TEST_CASE("a node that is alone beside its coordinator needs no lease; alone and elsewhere it does, and where the coordinator may move") {
   for (const bool hosts : {true, false}) {
     Node node;
     if (hosts) node.life = Lifecycle{{.local_world_size = 2}};
     node.from(PrepareRound{.place = {0, 1, 0, 2, 0, 2}, .membership = 9});
     CHECK(node.life.needs_lease() == !hosts);
   }
+  Node node;
+  node.life = Lifecycle{{.local_world_size = 2, .coordinator_may_move = true}};
+  node.from(PrepareRound{.place = {0, 1, 0, 2, 0, 2}, .membership = 9});
+  CHECK(node.life.needs_lease());
 }
 
 TEST_CASE("a lease that is over kills the workers at once, whatever they were told before") {

@@ -77,14 +77,12 @@ void Link::take(const AgentSession::Event& event, const Owner& owner, std::int64
                    term_ = e.welcome.term;
                    incarnation_ = e.welcome.incarnation;
                    // With workers there, only their own session's keep-alives count: we may yet be turned away.
-                   if (!owner.needs_lease) lease_until_ms_ = joined_ms_ + lease_.lease_ms();
+                   if (!owner.needs_lease) lease_until_ms_ = joined_ms_ + lent_ms(e.welcome.good_for_ms);
                    keep_alive_at_ms_ = now_ms;
                    out.push_back(Attached{});
                  },
                  [&](const AgentSession::Kept& e) {
-                   const std::int64_t lease_ms =
-                       mutant::is('f') ? 2 * lease_.loss_timeout_ms : lease_.lease_ms();
-                   const std::int64_t until_ms = e.sent_ms + lease_ms;
+                   const std::int64_t until_ms = e.sent_ms + lent_ms(e.good_for_ms);
                    lease_until_ms_ = std::max(lease_until_ms_.value_or(until_ms), until_ms);
                  },
                  [&](const AgentSession::Received& e) {
@@ -232,6 +230,12 @@ std::optional<Waiting> Link::waiting() const {
                  .for_others = true};
 }
 
+// How long a lease lasts: no longer than whoever lends it may act.
+std::int64_t Link::lent_ms(std::optional<std::int64_t> good_for_ms) const {
+  const std::int64_t lease_ms = mutant::is('f') ? 2 * lease_.loss_timeout_ms : lease_.lease_ms();
+  return std::clamp<std::int64_t>(good_for_ms.value_or(lease_ms), 0, lease_ms);
+}
+
 // Where a lease is needed and over, the workers go before anything else is done.
 void Link::judge_lease(const Owner& owner, std::int64_t now_ms, Effects& out) {
   if (!owner.needs_lease || !lease_until_ms_ || now_ms < *lease_until_ms_) return;
@@ -260,10 +264,10 @@ void Link::rest(std::int64_t delay_ms, std::int64_t now_ms) {
 // Twice as long each time, spread by half either way, so that a thousand agents do not come at once.
 std::int64_t Link::back_off() {
   std::int64_t delay_ms = kFirstDelayMs;
-  for (int i = 0; i < attempts_ && delay_ms < LeaseTimes::kLongestPauseMs; ++i) delay_ms *= 2;
+  for (int i = 0; i < attempts_ && delay_ms < settings_.longest_pause_ms; ++i) delay_ms *= 2;
   ++attempts_;
   settings_.seed = settings_.seed * 6364136223846793005ULL + 1442695040888963407ULL;
-  delay_ms = std::min(delay_ms, LeaseTimes::kLongestPauseMs);
+  delay_ms = std::min(delay_ms, settings_.longest_pause_ms);
   const auto spread = static_cast<std::int64_t>((settings_.seed >> 33) % static_cast<std::uint64_t>(delay_ms + 1));
   return delay_ms / 2 + spread / 2;
 }

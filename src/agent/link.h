@@ -24,6 +24,8 @@ struct LinkSettings {
   std::int64_t greeting_ms = 5'000;        // from a connection to the welcome
   std::uint64_t seed = 1;                  // of the jitter between attempts
   bool may_meet_others = false;            // who answers may be another job's coordinator, and ours elsewhere or yet to come
+  // Between two attempts, at most; no longer than LeaseTimes::kLongestPauseMs, on which coordinators count.
+  std::int64_t longest_pause_ms = protocol::LeaseTimes::kLongestPauseMs;
   bool local = false;                      // the coordinator is in this process: when it is silent, so are we
 };
 
@@ -112,6 +114,7 @@ class Link {
   bool has_lasted(std::int64_t now_ms);
   void detach(const std::string& why, Effects& out);
   void take(const protocol::AgentSession::Event& event, const Owner& owner, std::int64_t now_ms, Effects& out);
+  std::int64_t lent_ms(std::optional<std::int64_t> good_for_ms) const;
   void judge_lease(const Owner& owner, std::int64_t now_ms, Effects& out);
   std::int64_t give_up_at() const;
 

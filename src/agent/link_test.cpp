@@ -114,9 +114,27 @@ TEST_CASE("keep-alives go out each fifth of the loss timeout, and the lease is c
   tied.pass(1000);
   tied.now_ms += 500;
   ByteString answer;
-  tied.other.session->kept(static_cast<std::uint64_t>(tied.other.keep_alives), answer);
+  tied.other.session->kept(static_cast<std::uint64_t>(tied.other.keep_alives), {}, answer);
   tied.receive(answer);  // half a second after it was sent
   CHECK(tied.link.lease_until_ms() == tied.now_ms - 500 + 3000);
+}
+
+TEST_CASE("a lease lasts no longer than whoever lends it may act, from the welcome on") {
+  Tied tied;
+  tied.other.welcome.good_for_ms = 500;
+  tied.other.keeps = false;
+  tied.begin();
+  CHECK(tied.link.lease_until_ms() == tied.now_ms + 500);
+  tied.other.keeps = true;
+  tied.other.good_for_ms = 1'500;
+  tied.pass(1'000);
+  CHECK(tied.link.lease_until_ms() == tied.now_ms + 1'500);
+  tied.other.good_for_ms = 9'000;  // and never longer than a lease
+  tied.pass(1'000);
+  CHECK(tied.link.lease_until_ms() == tied.now_ms + 3'000);
+  tied.other.good_for_ms = -5;  // what was lent before still holds
+  tied.pass(1'000);
+  CHECK(tied.link.lease_until_ms() == tied.now_ms + 2'000);
 }
 
 TEST_CASE("when the lease is over the owner hears it once, and nothing is connected until it allows it") {

@@ -26,7 +26,7 @@ struct Other {
       if (const auto* got = std::get_if<protocol::CoordinatorSession::Received>(&event)) heard.push_back(got->message);
       if (const auto* alive = std::get_if<protocol::CoordinatorSession::KeepAlive>(&event)) {
         ++keep_alives;
-        if (keeps) session->kept(alive->number, out);
+        if (keeps) session->kept(alive->number, good_for_ms, out);
       }
     }
     return out;
@@ -50,6 +50,7 @@ struct Other {
   protocol::Welcome welcome = {.term = 1, .incarnation = 7, .loss_timeout_ms = 5000};
   bool welcomes = true;  // answers who introduces itself
   bool keeps = true;     // answers keep-alives
+  std::optional<std::int64_t> good_for_ms = {};  // says that with its answers
   std::vector<protocol::Introduction> introductions;
   std::vector<protocol::AgentMessage> heard;
   int keep_alives = 0;

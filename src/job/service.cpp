@@ -43,6 +43,8 @@ Service::Service(ServiceSettings settings, std::int64_t now_ms)
 ServiceEffects Service::on_event(const ServiceEvent& event, std::int64_t now_ms) {
   ServiceEffects out;
   now_ms_ = std::max(now_ms_, now_ms);
+  // Before anything else: what has come while we slept may have come too late.
+  if (!std::holds_alternative<AuthorityIs>(event)) judge_authority(out);
   std::visit([&](const auto& known) { take(known, out); }, event);
   for (const std::string& job : std::exchange(left_, {})) forget_if_empty(job);
   return out;
@@ -51,7 +53,9 @@ ServiceEffects Service::on_event(const ServiceEvent& event, std::int64_t now_ms)
 std::optional<std::int64_t> Service::next_deadline_ms() const {
   std::optional<std::int64_t> next;
   if (!deadlines_.empty()) next = deadlines_.begin()->first;
-  if (!greetings_.empty()) next = std::min(next.value_or(greetings_.begin()->first), greetings_.begin()->first);
+  const auto at = [&](std::int64_t when_ms) { next = std::min(next.value_or(when_ms), when_ms); };
+  if (!greetings_.empty()) at(greetings_.begin()->first);
+  if (const auto ends_ms = settings_.authority.ends_ms(); ends_ms && acts_) at(*ends_ms);
   return next;
 }
 
@@ -130,6 +134,48 @@ void Service::take(const ServiceTime&, ServiceEffects& out) {
   for (const std::string& job : due) tell(job, TimePassed{}, out);
 }
 
+void Service::take(const AuthorityIs& event, ServiceEffects& out) {
+  settings_.authority = event.authority;
+  if (!acts_ && deposed_.empty() && settings_.authority.holds(now_ms_)) {
+    acts_ = true;
+    if (!jobs_.empty()) out.push_back(Log{{}, "this coordinator may act again", "authority"});
+  }
+  judge_authority(out);
+}
+
+void Service::take(const Deposed& event, ServiceEffects& out) {
+  deposed_ = event.why;
+  settings_.authority = locate::Authority::none();
+  judge_authority(out);
+  jobs_.clear();
+  deadlines_.clear();
+  deadline_of_.clear();
+  ended_.clear();
+}
+
+std::string Service::why_not() const {
+  if (!deposed_.empty()) return format("it is the coordinator no more: {}", deposed_);
+  return acts_ ? "" : "this coordinator may not act at present: its claim has not been renewed in time";
+}
+
+// When its time is over so is every lease that it has lent: nobody trains, and who was here looks for a coordinator.
+void Service::judge_authority(ServiceEffects& out) {
+  if (!acts_ || settings_.authority.holds(now_ms_)) return;
+  acts_ = false;
+  std::vector<std::pair<ConnectionId, std::string>> open;
+  for (const auto& [id, connection] : connections_) {
+    if (connection.welcome) open.emplace_back(id, connection.job);
+  }
+  if (!open.empty()) {
+    out.push_back(Log{{}, format("this coordinator may not act any more: {}; its {} sessions are ended",
+                                 deposed_.empty() ? "its claim has not been renewed in time" : deposed_, open.size()),
+                      "authority"});
+  }
+  // All are closed before any coordinator hears of it, and has something to say to the others.
+  for (const auto& [id, job] : open) close(id, out);
+  for (const auto& [id, job] : open) tell(job, SessionEnded{id, "the coordinator could not act any more"}, out);
+}
+
 void Service::heard(ConnectionId id, const CoordinatorSession::Event& event, ServiceEffects& out) {
   Connection& connection = connections_.at(id);
   std::visit(Overloaded{
@@ -173,6 +219,12 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   Connection& connection = connections_.at(id);
   greetings_.erase({connection.greet_until_ms, id});
   const std::string job = introduction.job;
+  if (const std::string why = why_not(); !why.empty()) {
+    ByteString bytes;
+    connection.session.refuse(why, bytes);
+    out.push_back(Write{id, std::move(bytes)});
+    return close(id, out);
+  }
   if (!settings_.only_job.empty() && job != settings_.only_job) {
     ByteString bytes;
     connection.session.refuse(format("this is the coordinator of job {} and of no other", printable(settings_.only_job)), bytes);
@@ -183,7 +235,7 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
     // It missed the end. Whatever it says, this is all there is to be said to it.
     ByteString bytes;
     connection.session.welcome({std::max<Term>(1, introduction.term), introduction.incarnation,
-                                settings_.lease.loss_timeout_ms}, bytes);
+                                settings_.lease.loss_timeout_ms, {}}, bytes);
     connection.session.send(EndJob{over->verdict}, bytes);
     connection.session.send(Dismiss{over->details}, bytes);
     out.push_back(Write{id, std::move(bytes)});
@@ -220,7 +272,7 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   still->second.job = job;
   still->second.welcome = true;
   still->second.session.welcome({coordinator->second->term(), coordinator->second->incarnation(),
-                                 settings_.lease.loss_timeout_ms}, bytes);
+                                 settings_.lease.loss_timeout_ms, settings_.authority.good_for_ms(now_ms_)}, bytes);
   out.push_back(Write{id, std::move(bytes)});
 }
 
@@ -229,7 +281,7 @@ void Service::renew_lease(ConnectionId id, Connection& connection, ServiceEffect
   const Coordinator* coordinator = find(connection.job);
   if (!connection.unanswered || coordinator == nullptr || !coordinator->may_renew_lease(id)) return;
   ByteString bytes;
-  connection.session.kept(*std::exchange(connection.unanswered, std::nullopt), bytes);
+  connection.session.kept(*std::exchange(connection.unanswered, std::nullopt), settings_.authority.good_for_ms(now_ms_), bytes);
   out.push_back(Write{id, std::move(bytes)});
 }
 

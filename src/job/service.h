@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "rendezvous/locate/authority.h"
 #include "rendezvous/protocol/session.h"
 #include "src/job/coordinator.h"
 
@@ -39,7 +40,16 @@ struct ConnectionClosed {
   std::string how;
 };
 struct ServiceTime {};
-using ServiceEvent = std::variant<ConnectionOpened, ConnectionRead, ConnectionClosed, ServiceTime>;
+// Until when it may act from now on.
+struct AuthorityIs {
+  locate::Authority authority;
+};
+// Another has taken its place, for good.
+struct Deposed {
+  std::string why;  // as a clause: "10.0.0.6:4711 has taken its claim over"
+};
+using ServiceEvent =
+    std::variant<ConnectionOpened, ConnectionRead, ConnectionClosed, ServiceTime, AuthorityIs, Deposed>;
 
 // --- What it wants done. ----------------------------------------------------------------------------
 
@@ -72,12 +82,17 @@ struct ServiceSettings {
   std::string only_job = {};  // agents of another are turned away; empty: all are served
   bool is_claimed = false;           // see Birth
   std::int64_t greeting_ms = 5'000;  // that a connection may take to introduce itself
+  locate::Authority authority = locate::Authority::always();  // until AuthorityIs comes
   std::function<std::uint64_t()> random = {};
   std::function<std::unique_ptr<CheckPlan>(const std::string& job)> make_check = [](const std::string&) { return no_check(); };
 };
 
 // Everything that agents connect to: their sessions, and the coordinators of any number of jobs, none of which
 // sees another.
+//
+// It lends no lease that lasts longer than it may act. When that is over no worker of its jobs may live, and it has
+// nothing to say: it ends all sessions, and welcomes nobody until it may act again; its coordinators keep what they
+// know, and can send nothing. Who is deposed forgets its jobs, too, their verdicts as well.
 class Service {
  public:
   // `now_ms` is a monotonic clock's milliseconds.
@@ -118,6 +133,11 @@ class Service {
   void take(const ConnectionRead& event, ServiceEffects& out);
   void take(const ConnectionClosed& event, ServiceEffects& out);
   void take(const ServiceTime& event, ServiceEffects& out);
+  void take(const AuthorityIs& event, ServiceEffects& out);
+  void take(const Deposed& event, ServiceEffects& out);
+  // Why nobody is welcome now; empty: they are.
+  std::string why_not() const;
+  void judge_authority(ServiceEffects& out);
   void heard(ConnectionId id, const protocol::CoordinatorSession::Event& event, ServiceEffects& out);
   void introduced(ConnectionId id, const protocol::Introduction& introduction, ServiceEffects& out);
   void renew_lease(ConnectionId id, Connection& connection, ServiceEffects& out);
@@ -140,6 +160,8 @@ class Service {
   std::set<std::pair<std::int64_t, ConnectionId>> greetings_;  // of connections that have not introduced themselves
   std::deque<Ended> ended_;
   std::array<std::int64_t, status::kOutcomes> ended_by_outcome_{};  // of all times
+  bool acts_ = true;     // as of the last event
+  std::string deposed_;  // why; empty: it is not
   std::set<std::string> left_;  // jobs of connections that the present event has ended
 };
 

@@ -19,6 +19,7 @@ struct Peer {
   AgentSession session;
   std::vector<CoordinatorMessage> heard;
   int kept = 0;
+  std::optional<std::int64_t> good_for_ms;  // as the last answer said
   bool welcome = false;
   bool closed = false;
   std::string error;
@@ -56,7 +57,10 @@ struct Served {
     ByteString reply;
     for (const AgentSession::Event& event : peer.session.receive(bytes, reply)) {
       if (std::holds_alternative<AgentSession::Welcomed>(event)) peer.welcome = true;
-      if (std::holds_alternative<AgentSession::Kept>(event)) ++peer.kept;
+      if (const auto* kept = std::get_if<AgentSession::Kept>(&event)) {
+        ++peer.kept;
+        peer.good_for_ms = kept->good_for_ms;
+      }
       if (const auto* got = std::get_if<AgentSession::Received>(&event)) peer.heard.push_back(got->message);
       if (const auto* error = std::get_if<SessionError>(&event)) peer.error = error->text;
     }
@@ -97,6 +101,7 @@ struct Served {
     peers.at(id).closed = true;
     carry(service.on_event(ConnectionClosed{id, "reset"}, now_ms));
   }
+  void authority(locate::Authority authority) { carry(service.on_event(AuthorityIs{authority}, now_ms)); }
   void time(std::int64_t at_ms) {
     now_ms = at_ms;
     carry(service.on_event(ServiceTime{}, now_ms));
@@ -177,6 +182,69 @@ TEST_CASE("keep-alives are answered for nodes that are in the job, and for nobod
   CHECK(served.at(member).closed);
   served.keep_alive(held);
   CHECK(served.at(held).kept > 0);
+}
+
+TEST_CASE("a service lends no lease that lasts longer than it may act") {
+  Served served;
+  served.authority(locate::Authority::until(3'000));
+  const ConnectionId id = served.join("j", 1, job_terms(1, 1));
+  CHECK(served.peers.at(id).session.welcome().good_for_ms == 2'970);
+  served.now_ms = 2'000;
+  served.keep_alive(id);
+  CHECK(served.peers.at(id).good_for_ms == 990);
+  served.authority(locate::Authority::until(5'000));
+  served.keep_alive(id);
+  CHECK(served.peers.at(id).good_for_ms == 2'970);
+}
+
+TEST_CASE("when it may not act any more a service ends all sessions before anybody hears anything of it") {
+  Served served;
+  served.authority(locate::Authority::until(3'000));
+  const ConnectionId one = served.join("j", 1, job_terms(1, 2));
+  const ConnectionId two = served.join("j", 2, job_terms(1, 2));
+  served.say(one, StoreIsOpen{0, {"h", 1}});
+  REQUIRE(served.peers.at(two).last<RunWorkers>() != nullptr);
+  CHECK(served.service.next_deadline_ms() == 3'000);
+  SUBCASE("by its time") { served.time(3'000); }
+  SUBCASE("when somebody speaks, after a sleep") {
+    served.now_ms = 9'000;
+    const int kept = served.peers.at(one).kept;
+    ByteString bytes;
+    served.peers.at(one).session.keep_alive(served.now_ms, bytes);
+    served.read(one, bytes);
+    CHECK(served.peers.at(one).kept == kept);
+  }
+  for (const ConnectionId id : {one, two}) {
+    CHECK(served.peers.at(id).closed);
+    CHECK(served.peers.at(id).last<EndJob>() == nullptr);
+    CHECK(served.peers.at(id).last<StopWorkers>() == nullptr);
+  }
+  CHECK(served.service.find("j")->round() == 0);
+  const ConnectionId early = served.greet({"j", 1, 1, 1});
+  CHECK(served.peers.at(early).closed);
+  CHECK(served.peers.at(early).error ==
+        "it refused us: this coordinator may not act at present: its claim has not been renewed in time");
+  // It may again: the job goes on with what its coordinator knows.
+  served.authority(locate::Authority::until(served.now_ms + 3'000));
+  const ConnectionId again = served.join("j", 1, job_terms(1, 2));
+  CHECK(served.peers.at(again).welcome);
+  CHECK(served.service.find("j")->round() == 0);
+}
+
+TEST_CASE("a service that another has taken the place of forgets its jobs and their ends, and welcomes nobody again") {
+  Served served;
+  const ConnectionId over = served.whole_job("over");
+  const Incarnation incarnation = served.peers.at(over).session.welcome().incarnation;
+  const ConnectionId id = served.join("j", 1, job_terms(1, 2));
+  served.carry(served.service.on_event(Deposed{"10.0.0.6:1 has taken its claim over"}, served.now_ms));
+  CHECK(served.peers.at(id).closed);
+  CHECK(served.service.jobs() == 0);
+  CHECK_FALSE(served.service.next_deadline_ms());
+  served.authority(locate::Authority::until(served.now_ms + 3'000));
+  const ConnectionId late = served.greet({"over", 1, incarnation, 1});
+  CHECK(served.peers.at(late).last<EndJob>() == nullptr);
+  CHECK(served.peers.at(late).error ==
+        "it refused us: it is the coordinator no more: 10.0.0.6:1 has taken its claim over");
 }
 
 TEST_CASE("when a job has ended the connections that had not joined it are closed, to begin anew") {

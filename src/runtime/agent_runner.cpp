@@ -20,6 +20,17 @@ namespace {
 
 using Mind = std::variant<agent::Lifecycle, agent::Agent>;
 
+// Of an agent that looks often, whatever the loss timeout.
+constexpr std::int64_t kShortestPauseMs = 100;
+constexpr std::int64_t kShortestGreetingMs = 2'000;
+
+// A claim that is not renewed any more is taken over by whoever looks when it is over.
+void look_often(agent::LinkSettings& link, const MeetingSettings& meeting) {
+  const protocol::LeaseTimes lease{meeting.loss_timeout_ms};
+  link.longest_pause_ms = std::clamp<std::int64_t>(lease.renewal_ms(), kShortestPauseMs, link.longest_pause_ms);
+  link.greeting_ms = std::clamp(lease.lease_ms(), kShortestGreetingMs, link.greeting_ms);
+}
+
 Mind make_mind(const LaunchSettings& settings, bool logs) {
   agent::NodeSettings node = settings.node;
   node.logs = logs;
@@ -30,6 +41,8 @@ Mind make_mind(const LaunchSettings& settings, bool logs) {
   if (node.addresses.size() > limits::kAgentAddressesBytes) node.addresses.clear();  // then everybody is admitted
   if (node.address.empty()) node.address = full_host_name();
   node.hosts_coordinator = false;    // until the connection says so
+  const bool by_claim = settings.meeting.place != MeetingSettings::Place::kEndpoint;
+  node.coordinator_may_move = by_claim;
   agent::LinkSettings link{.job = settings.worker.run_id,
                            .endpoint = endpoint_text(settings.meeting),
                            .agent = node.agent,
@@ -38,6 +51,7 @@ Mind make_mind(const LaunchSettings& settings, bool logs) {
                            .rejoin_ms = settings.meeting.rejoin_ms,
                            .seed = random_number(),
                            .may_meet_others = settings.meeting.serves_own_job_only};
+  if (by_claim) look_often(link, settings.meeting);
   return Mind(std::in_place_type<agent::Agent>, std::move(node), std::move(link));
 }
 

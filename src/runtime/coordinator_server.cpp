@@ -34,6 +34,7 @@ job::ServiceSettings CoordinatorServer::service_settings() {
           .secret = settings_.secret,
           .only_job = settings_.only_job,
           .is_claimed = settings_.is_claimed,
+          .authority = settings_.authority,
           .random = [] { return random_number(); },
           .make_check = [this](const std::string& job) -> std::unique_ptr<job::CheckPlan> {
             auto plan = std::make_unique<job::NetworkCheck>();
@@ -59,7 +60,13 @@ Result<std::unique_ptr<CoordinatorServer>> CoordinatorServer::open(net::Loop& lo
                                       });
   if (!listener) return std::unexpected(std::move(listener.error()));
   server->listener_ = std::move(*listener);
+  server->port_ = server->listener_->port();
   return server;
+}
+
+void CoordinatorServer::depose(std::string why) {
+  listener_.reset();
+  take(job::Deposed{std::move(why)});
 }
 
 void CoordinatorServer::record(const std::string& job, std::function<void(std::string_view line)> write) {

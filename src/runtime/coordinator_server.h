@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "rendezvous/locate/authority.h"
 #include "rendezvous/protocol/lease.h"
 #include "src/base/result.h"
 #include "src/job/service.h"
@@ -27,6 +28,7 @@ class CoordinatorServer {
     std::uint16_t port = 0;
     std::string secret;
     protocol::LeaseTimes lease;
+    locate::Authority authority = locate::Authority::always();  // until set_authority()
     std::string only_job = {};  // see job::ServiceSettings
     bool is_claimed = false;    // see job::Birth
     // Takes connections that begin as those of a worker store's clients, with what they have sent so far. None:
@@ -38,6 +40,11 @@ class CoordinatorServer {
   static Result<std::unique_ptr<CoordinatorServer>> open(net::Loop& loop, Settings settings);
   CoordinatorServer(const CoordinatorServer&) = delete;
   CoordinatorServer& operator=(const CoordinatorServer&) = delete;
+
+  // Until when it may act from now on.
+  void set_authority(locate::Authority authority) { take(job::AuthorityIs{authority}); }
+  // Ends it: another has taken its place, says the clause. It listens no more, and its jobs are forgotten.
+  void depose(std::string why);
 
   // From now on `write` gets the recording of this job's coordinator, line by line.
   void record(const std::string& job, std::function<void(std::string_view line)> write);
@@ -55,7 +62,7 @@ class CoordinatorServer {
   // What is to be told of its jobs.
   status::Coordinator status() const;
 
-  std::uint16_t port() const { return listener_->port(); }
+  std::uint16_t port() const { return port_; }
   std::size_t jobs() const { return service_.jobs(); }
   // Somebody has been welcomed.
   bool has_visitors() const { return service_.jobs() > 0; }
@@ -83,7 +90,8 @@ class CoordinatorServer {
 
   net::Loop& loop_;
   Settings settings_;
-  std::unique_ptr<net::Listener> listener_;
+  std::unique_ptr<net::Listener> listener_;  // none: it is deposed
+  std::uint16_t port_ = 0;
   job::Service service_;
   std::map<job::ConnectionId, Connection> connections_;
   job::ConnectionId last_ = 0;

@@ -58,7 +58,6 @@ void CoordinatorTie::found(MeetingPlace::Way way) {
   std::ranges::reverse(targets_);
   trying_ = !targets_.empty();
   all_refused_ = true;
-  began_ms_ = loop_.now_ms();
   try_next();
 }
 
@@ -128,7 +127,7 @@ void CoordinatorTie::received(std::span<const std::uint8_t> bytes) {
 
 void CoordinatorTie::ended(Tried how) {
   first_words_.reset();
-  if (std::exchange(trying_, false)) place_->tried(how, began_ms_);
+  if (std::exchange(trying_, false)) place_->tried(how);
 }
 
 void CoordinatorTie::broken(std::string why) {

@@ -89,7 +89,6 @@ class CoordinatorTie {
   // Of the way, until it is known how the attempt at it ends.
   bool trying_ = false;
   bool all_refused_ = true;
-  std::int64_t began_ms_ = 0;
 };
 
 }  // namespace elastic::runtime

@@ -15,16 +15,27 @@ MeetingPlace::MeetingPlace(net::Loop& loop, const LaunchSettings& settings, ToSt
     : loop_(loop), settings_(settings), to_store_(std::move(to_store)), on_hosting_(std::move(on_hosting)) {}
 
 Status MeetingPlace::open_server(std::uint16_t port) {
+  const MeetingSettings& meeting = settings_.meeting;
+  // A claim is one job's, and gives the right to act.
+  const bool is_claimed = meeting.place != MeetingSettings::Place::kEndpoint;
   auto server = CoordinatorServer::open(loop_, {.address = {},
                                                 .port = port,
-                                                .secret = settings_.meeting.secret,
-                                                .lease = {settings_.meeting.loss_timeout_ms},
-                                                .only_job = settings_.meeting.serves_own_job_only ? settings_.worker.run_id : "",
-                                                .is_claimed = settings_.meeting.place != MeetingSettings::Place::kEndpoint,
+                                                 .secret = meeting.secret,
+                                                 .lease = {meeting.loss_timeout_ms},
+                                                 .authority = is_claimed ? locate::Authority::none()
+                                                                         : locate::Authority::always(),
+                                                 .only_job = is_claimed || meeting.serves_own_job_only
+                                                                 ? settings_.worker.run_id : "",
+                                                 .is_claimed = is_claimed,
                                                 .to_store = to_store_});
   if (!server) return std::unexpected(std::move(server.error()));
   server_ = std::move(*server);
   return {};
+}
+
+void MeetingPlace::retire_server(const std::string& why) {
+  server_->depose(why);
+  retired_ = std::move(server_);
 }
 
 void MeetingPlace::tell_hosting(const std::string& does, const std::string& where, const std::string& reason) {
@@ -35,18 +46,17 @@ void MeetingPlace::tell_hosting(const std::string& does, const std::string& wher
 
 std::unique_ptr<MeetingPlace> make_meeting_place(net::Loop& loop, const LaunchSettings& settings,
                                                  MeetingPlace::ToStore to_store, MeetingPlace::OnHosting on_hosting) {
-  std::unique_ptr<ClaimRegister> claims;
-  switch (settings.meeting.place) {
-    case MeetingSettings::Place::kEndpoint:
-      return std::make_unique<EndpointPlace>(loop, settings, std::move(to_store), std::move(on_hosting));
-    case MeetingSettings::Place::kFile:
-      claims = std::make_unique<ClaimFile>(loop, settings.meeting.path, settings.worker.run_id);
-      break;
-    case MeetingSettings::Place::kTcpStore:
-      claims = std::make_unique<ClaimStore>(loop, settings.meeting.host, settings.meeting.port, settings.worker.run_id);
-      break;
+  const MeetingSettings& meeting = settings.meeting;
+  const std::string& job = settings.worker.run_id;
+  if (meeting.place == MeetingSettings::Place::kEndpoint) {
+    return std::make_unique<EndpointPlace>(loop, settings, std::move(to_store), std::move(on_hosting));
   }
-  return std::make_unique<ClaimedPlace>(loop, settings, std::move(claims), std::move(to_store), std::move(on_hosting));
+  const auto make_register = [&]() -> std::unique_ptr<ClaimRegister> {
+    if (meeting.place == MeetingSettings::Place::kFile) return std::make_unique<ClaimFile>(loop, meeting.path, job);
+    return std::make_unique<ClaimStore>(loop, meeting.host, meeting.port, job);
+  };
+  return std::make_unique<ClaimedPlace>(loop, settings, make_register(), make_register(), std::move(to_store),
+                                        std::move(on_hosting));
 }
 
 }  // namespace elastic::runtime

@@ -41,8 +41,8 @@ class MeetingPlace {
   virtual void stop() = 0;
   // A connection to this port of the last way is there; what answers may still be somebody else.
   virtual void reached(std::uint16_t /*port*/) {}
-  // How the attempt at the last way has ended; it began `began_ms` on the loop's clock.
-  virtual void tried(locate::Tried, std::int64_t /*began_ms*/) {}
+  // How the attempt at the last way has ended.
+  virtual void tried(locate::Tried) {}
   // Whether who answers at the way may be somebody else without the user having erred.
   virtual bool may_be_stale() const { return false; }
   // Takes back what says that the coordinator is in this process, as far as anything does; `done` is called when that
@@ -59,7 +59,10 @@ class MeetingPlace {
   MeetingPlace(net::Loop& loop, const LaunchSettings& settings, ToStore to_store, OnHosting on_hosting);
   // Opens the coordinator at a port of all addresses, 0: a free one. Fails as CoordinatorServer::open does.
   Status open_server(std::uint16_t port);
+  // Nobody has been told of it.
   void close_server() { server_.reset(); }
+  // Another has taken its place, says the clause. Who was told of it may ask it on, until another is told.
+  void retire_server(const std::string& why);
   // Tells the user, and who wants to know, that it is here from now on: "this node hosts the coordinator at port 29400:
   // node0 is 10.0.0.5".
   void tell_hosting(const std::string& does, const std::string& where, const std::string& reason);
@@ -71,6 +74,7 @@ class MeetingPlace {
   ToStore to_store_;
   OnHosting on_hosting_;
   std::unique_ptr<CoordinatorServer> server_;
+  std::unique_ptr<CoordinatorServer> retired_;  // the last
 };
 
 // The one that the settings name.

@@ -249,7 +249,7 @@ class Story {
         session.keep_alive(now, out);
       }, coordinator_.coming);
       case kKept: return coordinator_.act([number = events_.number()](CoordinatorSession& session, ByteString& out) {
-        session.kept(number, out);
+        session.kept(number, {}, out);
       }, agent_.coming);
       case kWelcome: return welcome();
       case kSetStamp: return set_stamp();

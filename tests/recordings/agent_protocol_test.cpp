@@ -21,15 +21,20 @@ namespace {
 
 const std::string kSecret = "the secret of the recording";
 const Introduction kIntroduction = {"recorded-job", 0xA6E27, 0x1C4, 2};
-const Welcome kWelcome = {3, 0x1C4, 5000};
+Welcome welcome(const Version& version) {
+  return {3, 0x1C4, 5000, version.minor >= 2 ? std::optional<std::int64_t>(2900) : std::nullopt};
+}
+std::optional<std::int64_t> kept_for(const Version& version) {
+  return version.minor >= 2 ? std::optional<std::int64_t>(1850) : std::nullopt;
+}
 
 // A version, and the file that has its conversation.
 struct Recording {
   Version version;
   const char* path;
 };
-const Recording kRecordings[] = {{{1, 0}, AGENT_PROTOCOL_1_0}, {kOurVersion, AGENT_PROTOCOL_1_1}};
-const Recording& kNewest = kRecordings[1];
+const Recording kRecordings[] = {{{1, 0}, AGENT_PROTOCOL_1_0}, {{1, 1}, AGENT_PROTOCOL_1_1}, {kOurVersion, AGENT_PROTOCOL_1_2}};
+const Recording& kNewest = kRecordings[2];
 
 Nonce nonce_of(std::uint8_t step) {
   Nonce nonce{};
@@ -175,13 +180,13 @@ std::vector<Part> converse() {
   agent.send(joins(version), to_coordinator);
   deliver_to_agent();
   deliver_to_coordinator();
-  coordinator.welcome(kWelcome, to_agent);
+  coordinator.welcome(welcome(version), to_agent);
   for (const CoordinatorMessage& message : coordinator_messages(version)) coordinator.send(message, to_agent);
   deliver_to_agent();
   for (const AgentMessage& message : agent_messages(version)) agent.send(message, to_coordinator);
   agent.keep_alive(1000, to_coordinator);
   deliver_to_coordinator();
-  coordinator.kept(1, to_agent);
+  coordinator.kept(1, kept_for(version), to_agent);
   coordinator.refuse("the recording ends", to_agent);
   deliver_to_agent();
   return std::move(recorder.parts);
@@ -281,7 +286,7 @@ struct CoordinatorEnd {
     for (auto& event : session.receive(copy, out)) {
       if (std::holds_alternative<CoordinatorSession::Introduced>(event)) {
         introduced = true;
-        session.welcome(kWelcome, out);
+        session.welcome(welcome(version), out);
       }
       events.push_back(std::move(event));
     }
@@ -304,11 +309,13 @@ End taken(const Version& version, Bytes bytes, std::size_t first, std::size_t pi
 void check_all_is_understood(const AgentEnd& end) {
   const auto messages = coordinator_messages(end.version);
   REQUIRE(end.events.size() == messages.size() + 3);
-  CHECK(std::get<AgentSession::Welcomed>(end.events[0]).welcome == kWelcome);
+  CHECK(std::get<AgentSession::Welcomed>(end.events[0]).welcome == welcome(end.version));
   for (std::size_t i = 0; i < messages.size(); ++i) {
     CHECK((std::get<AgentSession::Received>(end.events[i + 1]).message == messages[i]));
   }
-  CHECK(std::get<AgentSession::Kept>(end.events[messages.size() + 1]).sent_ms == 1000);
+  const auto& kept = std::get<AgentSession::Kept>(end.events[messages.size() + 1]);
+  CHECK(kept.sent_ms == 1000);
+  CHECK(kept.good_for_ms == kept_for(end.version));
   CHECK(std::get<SessionError>(end.events.back()).text == "it refused us: the recording ends");
 }
 void check_all_is_understood(const CoordinatorEnd& end) {

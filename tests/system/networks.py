@@ -83,6 +83,11 @@ class Host:
         for address in other.address, other.address6:
             self.ip("neigh", "replace", address, "lladdr", "02:00:00:00:00:99", "dev", "eth0", "nud", "permanent")
 
+    def reach_again(self, other):
+        """The end of cut_off_from()."""
+        for address in other.address, other.address6:
+            self.ip("neigh", "delete", address, "dev", "eth0")
+
     def _tc(self, *discipline):
         subprocess.run(["tc", "-n", self.namespace, "qdisc", "replace", "dev", "eth0", "root", *discipline],
                        check=True, capture_output=True)

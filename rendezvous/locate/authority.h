@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+namespace elastic::locate {
+
+// Whether a coordinator may act for its jobs, and until when: lend leases, form and run rounds, end a job. Where it is
+// the only one that can be (an endpoint's host, a job of one node) it always may; where others can take its place it
+// may until a time by its own clock, before which nobody else acts. Times in milliseconds of a clock that goes on while
+// the machine is suspended.
+class Authority {
+ public:
+  static constexpr Authority always() { return Authority(kAlways); }
+  static constexpr Authority none() { return Authority(kNone); }
+  static constexpr Authority until(std::int64_t end_ms) { return Authority(end_ms); }
+
+  bool holds(std::int64_t now_ms) const { return now_ms < end_ms_; }
+  // When it ends; none where it does not.
+  std::optional<std::int64_t> ends_ms() const {
+    return end_ms_ == kAlways ? std::nullopt : std::optional(end_ms_);
+  }
+  // How long what is lent now may last by another clock, which may run slower by 1 %; none: any time.
+  std::optional<std::int64_t> good_for_ms(std::int64_t now_ms) const {
+    if (end_ms_ == kAlways) return {};
+    const std::int64_t left_ms = holds(now_ms) ? end_ms_ - now_ms : 0;
+    return left_ms - (left_ms + 99) / 100;
+  }
+
+  bool operator==(const Authority&) const = default;
+
+ private:
+  static constexpr std::int64_t kAlways = std::numeric_limits<std::int64_t>::max();
+  static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::min();
+  explicit constexpr Authority(std::int64_t end_ms) : end_ms_(end_ms) {}
+
+  std::int64_t end_ms_;
+};
+
+}  // namespace elastic::locate
