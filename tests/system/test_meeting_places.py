@@ -10,12 +10,15 @@ import threading
 
 import pytest
 
-from harness import alive
+from harness import alive, wait_until
 from networks import network  # noqa: F401 (a fixture)
 from store_servers import TorchServer, client
 from test_many_nodes import WORKER, environments
 from workers import free_port
 
+# What else a claim says that its holder renews; and how long it is good from when it was seen to be renewed, in ms.
+RENEWED = {"renewals": 7, "loss_timeout_ms": 1000}
+GOOD_FOR = 706
 HOSTS = r"this node hosts the coordinator at (\S+):(\d+), in"
 
 
@@ -36,8 +39,8 @@ class FileMeeting:
         return json.loads(self.path.read_text())["jobs"].get(job)
 
     def put(self, port, agent="gone", job="job"):
-        claim = {"address": "127.0.0.1", "port": port, "agent": agent}
-        self.path.write_text(json.dumps({"version": 1, "jobs": {job: claim}}))
+        claim = {"address": "127.0.0.1", "port": port, "agent": agent} | RENEWED
+        self.path.write_text(json.dumps({"version": 2, "jobs": {job: claim}}))
 
     def is_clean(self):
         return os.listdir(self.path.parent) == []
@@ -64,7 +67,7 @@ class StoreMeeting:
 
     def put(self, port, agent="gone", job="job"):
         self.store.set(f"elastic-run/{job}/coordinator",
-                       json.dumps({"version": 1, "address": "127.0.0.1", "port": port, "agent": agent}))
+                       json.dumps({"version": 2, "address": "127.0.0.1", "port": port, "agent": agent} | RENEWED))
 
     def is_clean(self):
         return self.claim() is None
@@ -105,6 +108,11 @@ def results_of(nodes):
     return [each.wait() for each in nodes]
 
 
+def holder(claim):
+    """Whose it is."""
+    return claim["address"], claim["port"], claim["agent"]
+
+
 def hosts(nodes):
     """Those that have said that they host the coordinator."""
     return [each for each in nodes if "this node hosts the coordinator" in each.stderr.text]
@@ -136,13 +144,48 @@ def test_of_eight_nodes_that_race_exactly_one_hosts(node, meeting):
     assert meeting.is_clean()
 
 
-def test_the_claim_of_a_dead_job_is_taken_over_at_once(node, meeting):
+def told_takeover(nodes):
+    """Why one of them, and only one, has taken the claim over."""
+    [host] = hosts(nodes)
+    found = re.search(r"127\.0\.0\.1:\d+, which was there, has not renewed its claim for (\d+) ms(.*)", host.stderr.text)
+    assert found and int(found.group(1)) >= GOOD_FOR, host.stderr.text
+    return found.group(2)
+
+
+def test_the_claim_of_a_dead_job_is_taken_over_when_it_is_not_good_any_more(node, meeting):
     meeting.put(free_port())
     nodes = [node(meeting, script_arguments=["0"]) for _ in range(2)]
     results = results_of(nodes)
     assert [result.returncode for result in results] == [0, 0], results
+    assert ", and nobody listens at 127.0.0.1:" in told_takeover(nodes)
+
+
+def test_a_claim_that_was_never_renewed_is_taken_over_from_the_dead_after_twice_the_loss_timeout(node, by_file):
+    claim = {"address": "127.0.0.1", "port": free_port(), "agent": "gone"}
+    by_file.path.write_text(json.dumps({"version": 1, "jobs": {"job": claim}}))
+    nodes = [node(by_file, conf="loss_timeout=1", script_arguments=["0"]) for _ in range(2)]
+    results = results_of(nodes)
+    assert [result.returncode for result in results] == [0, 0], results
     [host] = hosts(nodes)
-    assert re.search(r"nobody listens at 127\.0\.0\.1:\d+, which was there", host.stderr.text)
+    assert "which was there, is never renewed, and nobody listens at 127.0.0.1:" in host.stderr.text
+
+
+def test_a_file_that_a_later_version_has_written_is_left_alone(node, by_file):
+    by_file.path.write_text('{"version":3,"jobs":{}}')
+    result = node(by_file).wait(20)
+    assert result.returncode == 1
+    assert "it was written by another version of elastic-run" in result.stderr
+
+
+def test_a_claim_is_renewed_while_its_job_runs(node, by_file):
+    nodes = [node(by_file, conf="loss_timeout=1") for _ in range(2)]
+    for each in nodes:
+        environments(each, 1)
+    first = by_file.claim()
+    wait_until(lambda: by_file.claim()["renewals"] > first["renewals"], what="the claim to be renewed")
+    assert by_file.claim() == first | {"renewals": by_file.claim()["renewals"]}
+    end_all(nodes)
+    assert by_file.is_clean()
 
 
 def test_a_claim_that_leads_to_a_stranger_is_taken_over(node, meeting):
@@ -162,29 +205,27 @@ def test_a_claim_that_leads_to_a_stranger_is_taken_over(node, meeting):
         server.shutdown()
         server.server_close()
     assert [result.returncode for result in results] == [0, 0], results
-    [host] = hosts(nodes)
-    assert re.search(r"what listens at 127\.0\.0\.1:\d+, which was there, is no coordinator", host.stderr.text)
+    assert re.search(r", and what listens at 127\.0\.0\.1:\d+ is no coordinator", told_takeover(nodes))
 
 
-def test_a_claim_that_leads_to_silence_is_taken_over_after_twice_the_loss_timeout(node, meeting):
+def test_a_claim_that_leads_to_silence_is_taken_over_when_it_is_not_good_any_more(node, meeting):
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:  # connects, and never says a word
         meeting.put(silent.getsockname()[1])
         nodes = [node(meeting, conf="loss_timeout=1", script_arguments=["0"]) for _ in range(2)]
         results = results_of(nodes)
     assert [result.returncode for result in results] == [0, 0], results
-    told = [re.search(r"has been silent for (\d+) ms", each.stderr.text) for each in hosts(nodes)]
-    assert len(told) == 1 and int(told[0].group(1)) >= 2000
+    told_takeover(nodes)
 
 
 def test_a_second_job_meets_in_the_same_place(node, meeting):
     first = [node(meeting) for _ in range(2)]
     for each in first:
         environments(each, 1)
-    before = meeting.claim()
+    before = holder(meeting.claim())
     second = [node(meeting, job="other job", script_arguments=["0"]) for _ in range(2)]
     results = results_of(second)
     assert [result.returncode for result in results] == [0, 0], results
-    assert meeting.claim("other job") is None and meeting.claim() == before
+    assert meeting.claim("other job") is None and holder(meeting.claim()) == before
     assert all(alive(each.pid) for each in first)
     end_all(first)
     assert meeting.is_clean()
@@ -194,7 +235,7 @@ def test_when_the_host_is_killed_another_node_hosts_and_the_job_goes_on(node, me
     nodes = [node(meeting, nnodes="2:3") for _ in range(3)]
     assert {environments(each, 1)[0]["WORLD_SIZE"] for each in nodes} == {"3"}
     [host] = hosts(nodes)
-    before = meeting.claim()
+    before = holder(meeting.claim())
     for pid in (host.pid, host.launcher()):
         os.kill(pid, signal.SIGKILL)
     host.wait()
@@ -203,7 +244,7 @@ def test_when_the_host_is_killed_another_node_hosts_and_the_job_goes_on(node, me
         after = environments(each, 1)[0]
         assert (after["WORLD_SIZE"], after["TORCHELASTIC_RESTART_COUNT"]) == ("2", "0")
     assert len(hosts(others)) == 1
-    assert meeting.claim() not in (None, before)
+    assert holder(meeting.claim()) != before
     end_all(others)
     assert meeting.is_clean()
 
