@@ -210,6 +210,22 @@ TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience 
   CHECK(conf("keep_alive_max_attempt=1").meeting.loss_timeout_ms == 5'000);
 }
 
+TEST_CASE("nodes that meet by a claim look for a lost coordinator until another node can have taken it over") {
+  const Trial t;
+  const auto plan = [&](const std::string& text) {
+    return t.good({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=/shared/meeting", "--rdzv-conf=" + text,
+                   "train.py"});
+  };
+  const LaunchPlan short_one = plan("store_type=file,loss_timeout=10,rejoin_timeout=3");
+  CHECK(short_one.settings.meeting.rejoin_ms == 12'000);
+  CHECK(short_one.warnings ==
+        std::vector<std::string>{"rejoin_timeout=3 is too short for another node to take the coordinator over from one "
+                                 "that was lost: 12 s are taken (loss_timeout and 2 s)"});
+  const LaunchPlan enough = plan("store_type=file,rejoin_timeout=7");
+  CHECK(enough.settings.meeting.rejoin_ms == 7'000);
+  CHECK(enough.warnings.empty());
+}
+
 TEST_CASE("the job's secret comes from a file or the environment, and workers do not get it") {
   Trial t;
   t.environment.emplace_back("ELASTIC_RUN_TOKEN=of the environment");

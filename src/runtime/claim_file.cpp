@@ -97,6 +97,18 @@ int write_new(const std::string& path, const std::string& text) {
 }
 
 // The lock beside a file, from the moment that held() says so until its end.
+// Nodes that cannot lock each other out may both write, and both believe that the claim is theirs.
+ClaimRegister::Failure no_locks(const std::string& why) {
+  return {format("its file system gives no locks: {}; name a file on one that makes hard links, as NFS and Lustre do, or "
+                 "have the nodes meet at an endpoint or a TCPStore",
+                 why),
+          true};
+}
+
+bool has_no_links(int error) {
+  return error == EPERM || error == EOPNOTSUPP || error == ENOSYS || error == EXDEV || error == EMLINK;
+}
+
 class Lock {
  public:
   explicit Lock(const std::string& path)
@@ -117,13 +129,20 @@ class Lock {
     made_ = error == 0;
     return error;
   }
-  // 0: taken; EEXIST: somebody else has it.
+  // 0: taken; EEXIST: somebody else has it; EILSEQ: it was given to us, and is not ours.
   int try_once() {
-    // What counts is the number of links: the answer may be lost on the way, and asked for again.
     const int error = link(own_.c_str(), name_.c_str()) == 0 ? 0 : errno;
+    taken_at_ms_ = process::monotonic_ms();
+    // The answer may be lost on the way, and asked for again: what counts is the number of links, where those are counted.
     struct stat facts {};
-    taken_ = stat(own_.c_str(), &facts) == 0 && facts.st_nlink == 2;
-    return taken_ ? 0 : error == 0 ? EEXIST : error;
+    const bool is_linked = stat(own_.c_str(), &facts) == 0 && facts.st_nlink == 2;
+    taken_ = is_linked || (error == 0 && held());
+    return taken_ ? 0 : error == 0 ? EILSEQ : error;
+  }
+  // Why it is not ours any more: a lock is taken away from who has had it for long, and never before.
+  ClaimRegister::Failure taken_away() const {
+    if (process::monotonic_ms() - taken_at_ms_ > kStaleLockMs / 2) return {"its lock was taken away", false};
+    return no_locks(format("it gave {} to this node, whose it is not", printable(name_)));
   }
   bool held() const { return contents(name_) == mark_; }
 
@@ -153,6 +172,7 @@ class Lock {
   const std::string name_;
   const std::string mark_;
   const std::string own_;
+  std::int64_t taken_at_ms_ = 0;
   bool made_ = false;
   bool taken_ = false;
 };
@@ -163,7 +183,7 @@ Outcome replace(const std::string& path, const Lock& lock, const std::string& be
   const auto after = locate::file_with_claim(before, job, desired);
   if (!after) return std::unexpected(ClaimRegister::Failure{after.error().reason, true});
   if (after->empty()) {
-    if (!lock.held()) return busy("its lock was taken away");
+    if (!lock.held()) return std::unexpected(lock.taken_away());
     if (unlink(path.c_str()) != 0 && errno != ENOENT) return failed("it cannot be removed", errno);
     return desired;
   }
@@ -174,7 +194,7 @@ Outcome replace(const std::string& path, const Lock& lock, const std::string& be
   if (held && rename(fresh.c_str(), path.c_str()) != 0) error = errno;
   if (!held || error != 0) unlink(fresh.c_str());
   if (error != 0) return failed("it cannot be written", error);
-  if (!held) return busy("its lock was taken away");
+  if (!held) return std::unexpected(lock.taken_away());
   return desired;
 }
 
@@ -192,6 +212,8 @@ Outcome compare_set(const std::string& path, const std::string& job, const std::
   const std::int64_t until_ms = process::monotonic_ms() + kLockPatienceMs;
   for (;;) {
     const int error = lock.try_once();
+    if (error == EILSEQ) return std::unexpected(lock.taken_away());
+    if (has_no_links(error)) return std::unexpected(no_locks(format("no hard link can be made: {}", errno_text(error))));
     if (error != 0 && error != EEXIST) return failed("its lock cannot be made", error);
     const auto text = text_of(path);
     if (!text) return std::unexpected(text.error());

@@ -23,7 +23,8 @@ inline constexpr std::int64_t kLockPatienceMs = 1'500;
 
 // The claim of a job, empty where the file or the job in it is missing.
 Outcome read(const std::string& path, const std::string& job);
-// Holds a lock beside the file, a hard link named "<path>.lock", which a network file system makes at most once; writes
+// Holds a lock beside the file, a hard link named "<path>.lock", which a network file system makes at most once (where
+// it does not, or makes none, that is the failure); writes
 // another file and renames it over the first, so that readers see the one or the other. Removes the file when no job is
 // left in it. Returns what stands there afterwards.
 Outcome compare_set(const std::string& path, const std::string& job, const std::string& expected,

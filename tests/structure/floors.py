@@ -36,7 +36,8 @@ ROOMS = {
 # What is pure: it decides, and does nothing. A folder, or one thing (its .h, .cpp and _test.cpp).
 PURE = [
     "src/agent", "src/job", "src/report", "src/status", "src/net/http",
-    "rendezvous/membership", "rendezvous/protocol", "rendezvous/locate/claim", "rendezvous/locate/hosting",
+    "rendezvous/membership", "rendezvous/protocol", "rendezvous/locate/authority", "rendezvous/locate/claim",
+    "rendezvous/locate/hosting", "rendezvous/locate/tenure",
     "rendezvous/store/codec", "rendezvous/store/keyspace", "rendezvous/store/requests",
     "cli/flag_table", "cli/argv_normalizer", "cli/parse", "cli/flag_checks", "cli/rdzv_conf",
     "cli/launch_plan", "cli/path_search", "cli/program", "cli/python_choice", "cli/detect",

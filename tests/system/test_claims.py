@@ -31,7 +31,7 @@ class Cluster:
         self.nodes = []
 
     def start(self, count, nnodes, kind="file", conf=""):
-        self.hosts = self._network(count)
+        self.hosts = list(self._network(count))
         endpoint = str(self._shared / "meeting")
         if kind == "tcpstore":
             self.store_host = self._network.add()

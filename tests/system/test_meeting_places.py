@@ -289,6 +289,19 @@ def test_a_lock_that_a_dead_node_left_is_broken(node, by_file):
     assert by_file.is_clean()
 
 
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers of system calls are those of x86-64")
+@pytest.mark.parametrize("error, why", [
+    (95, "no hard link can be made: Operation not supported"),
+    (0, r"it gave \S+/meeting\.lock to this node, whose it is not"),  # says yes, and does nothing
+])
+def test_a_file_system_that_gives_no_locks_is_refused_at_once(node, elastic_run, by_file, refusing, error, why):
+    program = [*refusing(f"{error} 86"), *refusing(f"{error} 265"), elastic_run.binary]  # link, linkat
+    result = node(by_file, program=program).wait(20)
+    assert result.returncode == 1
+    assert re.search(rf"its file system gives no locks: {why}; name a file on one that makes hard links", result.stderr)
+    assert by_file.is_clean()
+
+
 def test_a_file_system_that_hangs_is_named_and_holds_nobody_up(node, by_file, deaf_server, tmp_path):
     by_file.endpoint = str(tmp_path / "deaf" / "meeting")
     waiting = node(by_file, conf="join_timeout=4", preexec_fn=deaf_server.mount_here)
