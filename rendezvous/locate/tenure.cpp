@@ -2,7 +2,8 @@
 
 namespace elastic::locate {
 
-void Tenure::begin(const Claim& claim, std::int64_t began_ms) {
+void Tenure::begin(const Claim& claim, std::int64_t began_ms, std::int64_t now_ms) {
+  if (now_ms - began_ms > kLongestWriteMs) return find(claim, now_ms);
   holder_ = claim;
   standing_ = claim;
   not_before_ms_.reset();
@@ -28,6 +29,10 @@ Tenure::Fate Tenure::answered(const std::optional<Claim>& there, std::int64_t be
     holder_ = *there;
     standing_ = there;
     due_ms_ = began_ms + times_.renewal_ms();
+    if (now_ms - began_ms > kLongestWriteMs) {
+      doubt(now_ms);
+      return Fate::kHeld;
+    }
     if (not_before_ms_ && now_ms < *not_before_ms_) return Fate::kHeld;
     not_before_ms_.reset();
     authority_ = Authority::until(began_ms + times_.held_ms());

@@ -25,15 +25,18 @@ struct ClaimTimes {
 // The holder's side of a claim: when it renews it, and until when it may act. Times in milliseconds of a clock that
 // goes on while the machine is suspended.
 //
-// What was written within the time that the register bounds counts from its beginning. A text of our own that we find
-// without having been told that it was written may have come late, over another's claim, who learns of it when it
-// renews its own: then we act no sooner than that one's time is over.
+// What was written within kLongestWriteMs counts from its beginning. What took longer, and a text of our own that we find
+// without having been told that it was written, may have come late, when its lock was broken, over another's claim, who
+// learns of it when it renews its own: unless our time still runs we act no sooner than that one's is over.
 class Tenure {
  public:
+  // Locks of a file of claims are good for twice as long.
+  static constexpr std::int64_t kLongestWriteMs = 2'500;
+
   explicit Tenure(ClaimTimes times) : times_(times) {}
 
   // Our claim has been written; that began at `began_ms`.
-  void begin(const Claim& claim, std::int64_t began_ms);
+  void begin(const Claim& claim, std::int64_t began_ms, std::int64_t now_ms);
   // Our claim stands there, though we were told nothing of it.
   void find(const Claim& claim, std::int64_t now_ms);
 

@@ -20,7 +20,7 @@ Claim renewed(std::uint64_t renewals) {
 
 Tenure begun(std::int64_t began_ms) {
   Tenure tenure(kTimes);
-  tenure.begin(kOurs, began_ms);
+  tenure.begin(kOurs, began_ms, began_ms + 50);
   return tenure;
 }
 
@@ -88,6 +88,22 @@ TEST_CASE("who finds its own claim without having been told acts when another th
   CHECK_FALSE(tenure.authority().holds(2'050));
   CHECK(tenure.answered(renewed(3), 4'130, 4'131) == Tenure::Fate::kHeld);
   CHECK(tenure.authority().ends_ms() == 4'130 + 2'970);
+}
+
+TEST_CASE("a renewal that took long, as of a process that was stopped while it wrote, is as good as one that was only found") {
+  Tenure tenure = begun(1'000);
+  CHECK(tenure.answered(renewed(1), 2'000, 9'000) == Tenure::Fate::kHeld);
+  CHECK_FALSE(tenure.authority().holds(9'000));
+  CHECK(tenure.answered(renewed(2), 9'020, 9'050) == Tenure::Fate::kHeld);
+  CHECK_FALSE(tenure.authority().holds(9'050));
+  CHECK(tenure.answered(renewed(3), 12'130, 12'150) == Tenure::Fate::kHeld);
+  CHECK(tenure.authority().ends_ms() == 12'130 + 2'970);
+  SUBCASE("the first one, too") {
+    Tenure late(kTimes);
+    late.begin(kOurs, 1'000, 3'600);
+    CHECK_FALSE(late.authority().holds(3'600));
+    CHECK(late.standing() == kOurs);
+  }
 }
 
 TEST_CASE("a claim that was taken away is written anew, and given up for another's") {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "rendezvous/locate/claim.h"
+#include "rendezvous/locate/tenure.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
@@ -235,7 +236,8 @@ Outcome compare_set(const std::string& path, const std::string& job, const std::
 namespace {
 
 // An answer is waited for no longer than this.
-constexpr std::int64_t kAnswerMs = 2'500;
+constexpr std::int64_t kAnswerMs = locate::Tenure::kLongestWriteMs;
+static_assert(2 * kAnswerMs <= claim_file::kStaleLockMs);
 }  // namespace
 
 ClaimFile::ClaimFile(net::Loop& loop, std::string path, std::string job)

@@ -16,8 +16,9 @@ namespace claim_file {
 
 using Outcome = std::expected<std::string, ClaimRegister::Failure>;
 
-// A lock that is older than this was left by a process that died.
-inline constexpr std::int64_t kStaleLockMs = 10'000;
+// A lock that is older than this was left by a process that died. One that was stopped for so long with the lock in its
+// hand is dealt with by locate::Tenure.
+inline constexpr std::int64_t kStaleLockMs = 5'000;
 // How long a lock that somebody else has is waited for.
 inline constexpr std::int64_t kLockPatienceMs = 1'500;
 

@@ -123,7 +123,7 @@ void ClaimedPlace::claimed(const Answer& answer, const Claim& wanted, const std:
   if (is_own(*there)) {
     Tenure tenure(times());
     if (*there == wanted) {
-      tenure.begin(*there, began_ms);
+      tenure.begin(*there, began_ms, process::boottime_ms());
     } else {
       tenure.find(*there, process::boottime_ms());
     }
