@@ -420,7 +420,7 @@ TEST_CASE("fewer than half of a round never go on: they are stopped, wait to the
   CHECK(ended.all<PrepareRound>().empty());
   CHECK(ended.to<EndJob>(2).verdict.outcome == Verdict::Outcome::kFailed);
   CHECK(ended.to<EndJob>(2).verdict.reason ==
-        "the coordinator was lost, and 60 s after another took over only 1 of the 3 nodes of round 5 is here (node rank 1); "
+        "the coordinator was lost; 60 s after another took over, only 1 of the 3 nodes of round 5 is here (node rank 1); "
         "2 are needed to go on: the others may train with another coordinator");
 }
 
