@@ -51,6 +51,13 @@ packages_for_fuzzing=(
 # Python packages, always the newest that PyPI has.
 python_packages_for_example=(torch numpy)
 python_packages_for_tests=(torch numpy pytest kubernetes_validate)
+# What people train with on top of PyTorch; tests/peers runs them under elastic-run and torchrun.
+python_packages_for_peers=(
+  accelerate            # the loop that many write themselves, and what the Trainer below stands on
+  lightning             # its Trainer, with DDP
+  transformers          # its Trainer, on a tiny model with random weights
+  deepspeed             # its engine, on CPUs
+)
 
 # PyTorch takes 5.4 GB, and pip unpacks the downloads beside it.
 venv_needs_mib=9000
@@ -260,13 +267,41 @@ venv_ready() {
   [[ ! -e $1/.elastic-run-unfinished ]] && [[ -z $(venv_missing "$@") ]]
 }
 
-# Makes the environment, or finishes it: ensure_venv PACKAGE ...
+# Makes the tests' environment, or finishes it: ensure_venv PACKAGE ...
+ensure_venv() { ensure_environment "$(venv_directory)" install_with_pip "$@"; }
+
+# The environment of the frameworks lies beside the tests' one. It sees all that is in there, PyTorch above all, and
+# has none of it again.
+peers_directory() { printf '%s-peers\n' "$(venv_directory)"; }
+ensure_peers() {
+  ensure_environment --without-pip "$(peers_directory)" install_peers "${python_packages_for_peers[@]}"
+}
+
+install_peers() {
+  local peers=$1 tests places
+  shift
+  tests=$(venv_directory)
+  places=("$peers"/lib/python*/site-packages)
+  "$tests/bin/python3" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+    >"${places[0]}/elastic-run-tests.pth" || return
+  "$tests/bin/python3" -m pip --disable-pip-version-check list --format=freeze >"$peers/constraints.txt" || return
+  # DeepSpeed's setup imports torch, so it is built where torch is; no operation of it is compiled.
+  DS_BUILD_OPS=0 install_with_pip "$peers" --no-build-isolation --constraint "$peers/constraints.txt" "$@"
+}
+
+# Makes an environment, or finishes it: ensure_environment [--without-pip] DIRECTORY INSTALL PACKAGE ...; INSTALL is
+# called as INSTALL DIRECTORY PACKAGE ...
 # The file .elastic-run-unfinished lies in it for as long as pip is at work, so that an installation
 # that was interrupted is seen. It says how far we may go in mending it: an environment that we
 # "created" is made afresh, into one that was there before we only "add".
-ensure_venv() {
-  local venv missing unfinished
-  venv=$(venv_directory)
+ensure_environment() {
+  local venv missing unfinished install bare=()
+  if [[ $1 == --without-pip ]]; then
+    bare=("$1")
+    shift
+  fi
+  venv=$1 install=$2
+  shift 2
   if venv_ready "$venv" "$@"; then
     nothing_to_do
     return
@@ -279,11 +314,11 @@ ensure_venv() {
   fi
   unfinished=$venv/.elastic-run-unfinished
   if [[ ! -e $venv || -z $(ls -A -- "$venv") || $(cat -- "$unfinished" 2>/dev/null) == created ]]; then
-    require_space "$venv"
+    [[ " $* " != *" torch "* ]] || require_space "$venv"
     rm -rf -- "$venv" || die "cannot remove the half-made $venv"
     make_directory "$venv"
     echo created >"$unfinished"
-    with_progress "making $venv" /usr/bin/python3 -m venv -- "$venv" || die "python3 -m venv failed"
+    with_progress "making $venv" /usr/bin/python3 -m venv "${bare[@]}" -- "$venv" || die "python3 -m venv failed"
   elif [[ ! -x $venv/bin/python ]]; then
     die "$venv is no Python environment (there is no bin/python):" \
       "remove it, or name another by ELASTIC_RUN_VENV"
@@ -300,7 +335,7 @@ ensure_venv() {
   [[ " ${missing[*]} " != *" torch "* ]] || require_space "$venv"
   [[ -e $unfinished ]] || echo added >"$unfinished"
   with_progress "installing ${missing[*]} from PyPI into $venv" \
-    install_with_pip "$venv" "${again[@]}" "${missing[@]}" ||
+    "$install" "$venv" "${again[@]}" "${missing[@]}" ||
     die "pip could not install: ${missing[*]}. Mend the cause and start again"
   rm -f -- "$unfinished"
   unlock

@@ -189,6 +189,17 @@ def test_too_little_room_is_said_before_anything_is_loaded(shell):
     assert not shell.venv.exists()
 
 
+def test_the_frameworks_have_an_environment_of_their_own_that_uses_the_pytorch_of_the_tests(shell):
+    make_wheel(shell.wheels, "framework", requires=["torch", "needed"])
+    frameworks = "python_packages_for_peers=(framework)\nensure_peers"
+    result = shell.run(f"ensure_venv torch\n{frameworks}")
+    assert result.returncode == 0, result.stderr
+    peers = shell.directory / "cache/elastic-run/venv-peers"
+    assert can_import(peers, "framework", "torch", "needed") and not can_import(shell.venv, "framework")
+    assert not list(peers.glob("lib/python*/site-packages/torch*"))
+    assert shell.run(frameworks).stderr == "[1/1] here: nothing to do\n"
+
+
 def test_without_home_the_password_database_says_where_the_cache_is(shell):
     result = shell.run("venv_directory", HOME=None, XDG_CACHE_HOME=None)
     home = subprocess.run(["getent", "passwd", str(os.getuid())], capture_output=True, text=True,

@@ -3,6 +3,8 @@
 
 import json
 import pathlib
+import re
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -54,3 +56,12 @@ def test_a_busy_machine_is_no_lost_node(elastic_run, tmp_path):
                                env={"ELASTIC_RUN_BINARY": str(elastic_run.binary)}).wait(timeout=60)
     assert result.returncode == 0, result
     assert json.loads((tmp_path / "found").read_text())["wrong"] is None
+
+
+def test_what_others_make_is_run_under_torchrun_too_and_told_in_a_table(elastic_run):
+    result = elastic_run.start("peers", "--", "-k", "nproc_launch_unknown", program=[ROOT / "scripts/soak"],
+                               env={"ELASTIC_RUN_BINARY": str(elastic_run.binary), "ELASTIC_RUN_VENV": sys.prefix}
+                               ).wait(timeout=110)
+    assert result.returncode == 0, result
+    assert re.search(r"^nproc_launch_unknown_configurations +exit 2 \(.* s\) +exit 1 \(.* s\) *$", result.stdout, re.MULTILINE)
+    assert result.stdout.endswith("verdict: all as expected\n")
