@@ -44,6 +44,7 @@ class Model::Reader {
 
   bool good() const { return !too_short_ && !closed_; }
   std::size_t taken() const { return at_; }
+  std::size_t texts() const { return texts_; }
   std::optional<Closed> closed() const { return closed_; }
   void close(Closed why) {
     if (good()) closed_ = why;
@@ -67,6 +68,7 @@ class Model::Reader {
 
  private:
   std::string text_of(std::uint64_t limit, Closed why) {
+    ++texts_;
     const std::uint64_t length = number(8);
     if (!good()) return {};
     if (length > limit) {
@@ -84,6 +86,7 @@ class Model::Reader {
 
   std::string_view bytes_;
   std::size_t at_ = 0;
+  std::size_t texts_ = 0;
   bool too_short_ = false;
   std::optional<Closed> closed_;
 };
@@ -136,19 +139,27 @@ Outcome Model::receive(Client client, std::string_view bytes) {
     connection.bytes.erase(0, size);
     connection.greeted = true;
   }
+  std::size_t done = 0;  // bytes of requests that were carried out
   for (;;) {
-    Reader reader(connection.bytes);
+    Reader reader(std::string_view(connection.bytes).substr(done));
     Request request;
     read_request(reader, request);
+    steps_ += 1 + reader.texts();
     outcome.closed = reader.closed();
     if (reader.good()) {
-      connection.bytes.erase(0, reader.taken());
+      done += reader.taken();
       Step step{request.number, {}};
       outcome.closed = carry_out(client, request, step);
       if (!outcome.closed) outcome.steps.push_back(step);
     }
-    if (outcome.closed) leave(client);
-    if (!reader.good() || outcome.closed) return outcome;
+    if (outcome.closed) {
+      leave(client);
+      return outcome;
+    }
+    if (!reader.good()) {
+      connection.bytes.erase(0, done);
+      return outcome;
+    }
   }
 }
 
@@ -170,14 +181,17 @@ std::size_t Model::awaited_keys() const {
 
 std::size_t Model::held_bytes() const {
   std::size_t bytes = 0;
+  steps_ += values_.size() + queues_.size() + waits_.size();
   for (const auto& [key, value] : values_) bytes += key.size() + value.size() + kPerValue;
   for (const auto& [key, items] : queues_) {
     bytes += key.size() + kPerQueue;
+    steps_ += items.size();
     for (const std::string& item : items) bytes += item.size() + kPerItem;
   }
   std::set<std::string> awaited;
   for (const Wait& wait : waits_) {
     awaited.insert(wait.missing.begin(), wait.missing.end());
+    steps_ += wait.missing.size();
     bytes += kPerWait + wait.keys * kPerKeyOfWait;
   }
   for (const std::string& key : awaited) bytes += key.size() + kPerAwaitedKey;

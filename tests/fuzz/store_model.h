@@ -61,6 +61,8 @@ class Model {
   std::size_t awaited_keys() const;
   // What docs/limits.md counts for all of them.
   std::size_t held_bytes() const;
+  // What all that took so far, in texts that it read and things that it counted.
+  std::size_t steps() const { return steps_; }
 
  private:
   struct Request {
@@ -98,6 +100,7 @@ class Model {
   void forget_wait(Client client);
 
   std::size_t most_bytes_;
+  mutable std::size_t steps_ = 0;
   std::map<Client, Connection> connections_;
   std::map<std::string, std::string> values_;
   std::map<std::string, std::deque<std::string>> queues_;

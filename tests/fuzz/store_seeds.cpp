@@ -318,6 +318,18 @@ void add_slow(Seeds& seeds) {
   seeds["slow/multi_set_of_many"] = Story()
       .sends(0, kHello + number(Op::kMultiSet) + i64(65536)).fills(0, '\0', kMiB)
       .does(0, Op::kListKeys);
+  // More than an input's share: of requests, of bytes in replies, of a list that is read anew for each byte.
+  seeds["slow/too_many_requests"] = Story()
+      .does(0, Op::kSet, args(kA, kX)).fills(0, static_cast<char>(Op::kCancelWait), k8MiB)
+      .does(1, Op::kListKeys);
+  seeds["slow/too_many_replies"] = Story()
+      .does(0, Op::kSet, args(kKeyMost, kX)).does(0, Op::kSet, args(kKey300, kX))
+      .fills(0, static_cast<char>(Op::kListKeys), kMiB).does(1, Op::kListKeys);
+  Story list;
+  list.sends(0, kHello + number(Op::kCheck) + i64(131072));
+  for (int i = 0; i < 15; ++i) list.fills(0, '\0', k64KiB);
+  for (int i = 0; i < 300; ++i) list.sends(0, std::string(40, '\0'), 1);
+  seeds["slow/list_byte_by_byte"] = list;
 }
 
 Seeds make_seeds() {
