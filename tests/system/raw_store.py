@@ -35,7 +35,7 @@ class Raw:
     """A connection without PyTorch's client. `greet=False`: nothing has been sent yet."""
 
     def __init__(self, server, greet=True):
-        self.socket = socket.create_connection(("127.0.0.1", server.port), timeout=90)  # ends a hang, and nothing that is slow
+        self.socket = socket.create_connection(("127.0.0.1", server.port), timeout=250)  # the test's time limit ends a hang
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.port = self.socket.getsockname()[1]
         if greet:
