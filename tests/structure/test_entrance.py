@@ -42,7 +42,8 @@ class Clone:
         with (directory / "scripts/lib.sh").open("a") as lib:
             lib.write('ensure_packages() { echo "packages $*" >>asked; nothing_to_do; }\n'
                       'ensure_build() { echo "build $*" >>asked; mkdir -p "$root/build/$1"; nothing_to_do; }\n'
-                      'ensure_venv() { echo "venv $*" >>asked; nothing_to_do; }\n')
+                      'ensure_venv() { echo "venv $*" >>asked; nothing_to_do; }\n'
+                      'ensure_peers() { echo peers >>asked; nothing_to_do; }\n')
         self.write("build/release/elastic-run", PROGRAM)
         self.write("tools/ctest", CTEST)
 
