@@ -310,7 +310,7 @@ WRONG = [
     "--max-restarts=-1", "--shutdown-timeout=-1", "--monitor-interval=0", "--monitor-interval=nan",
     "--master-port=0", "--master-port=65536", "--master-port=-1", "--node-rank=-1",
     "--redirects=4", "--redirects=0:1,", "--tee=x", "--local-ranks-filter=a", "--local-ranks-filter=0,",
-    "--signals-to-handle=SIGKILL", "--signals-to-handle=SIGSTOP", "--signals-to-handle=SIGFOO",
+    "--signals-to-handle=SIGKILL", "--signals-to-handle=SIGSTOP", "--forward-signals=SIGFOO",
     "--event-log-handler=mine", "--logs-specs=mine",
     "--precheck=3", "--accelerator=abacus", "--node_unit=0", "--training_port=70000", "--dry-run=xml",
 ]
