@@ -57,7 +57,7 @@ Happening Narrator::began() const {
 Happenings Narrator::happened(const Event& event, std::int64_t now_ms) {
   Happenings out;
   now_ms_ = now_ms;
-  why_.clear();
+  why_ = why_the_end_;
   std::visit([&](const auto& known) { take(known, out); }, event);
   return out;
 }
@@ -73,7 +73,9 @@ void Narrator::take(const FromCoordinator& event, Happenings& out) {
   if (const auto* round = std::get_if<protocol::PrepareRound>(&event.message)) return prepared(*round, out);
   if (std::holds_alternative<protocol::StopWorkers>(event.message)) why_ = "the coordinator has ordered it";
   if (const auto* end = std::get_if<protocol::EndJob>(&event.message)) {
-    why_ = end->verdict.outcome == Verdict::Outcome::kSucceeded ? "all workers have succeeded" : "the job has ended";
+    why_the_end_ =
+        end->verdict.outcome == Verdict::Outcome::kSucceeded ? "all workers have succeeded" : "the job has ended";
+    why_ = why_the_end_;
   }
   if (const auto* news = std::get_if<protocol::Awaiting>(&event.message)) {
     if (news->what.empty() || std::exchange(standby_for_, news->what) == news->what) return;

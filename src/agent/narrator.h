@@ -73,6 +73,7 @@ class Narrator {
   std::int64_t now_ms_ = 0;
   protocol::PrepareRound round_;
   std::vector<Worker> workers_;  // of the round, those that have started, by local rank
+  std::string why_the_end_;      // why the job ends, once it does: what is left may be stopped later
   std::string why_;              // why a stop is ordered, if the event that is being taken orders one
   int sent_signal_ = 0;          // to the workers, last
   bool stopping_ = false;

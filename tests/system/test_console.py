@@ -454,7 +454,7 @@ def test_everything_that_was_written_to_a_terminal_comes_before_the_report(elast
     running = at(screen, elastic_run, *SH, f"{static_c(WRITER)} 20000 2; kill -KILL $$")
     assert running.wait().returncode == 1
     shown = screen.shown()
-    begin = shown.index(b"elastic-run: error:")
+    begin = shown.index(b"torch.distributed.elastic.multiprocessing.errors")
     same = shown[:begin] == text_of(0, 20_000).replace(b"\n", b"\r\n")
     assert same, shown[max(0, begin - 500):]
 

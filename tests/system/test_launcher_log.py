@@ -79,7 +79,7 @@ def test_an_error_that_ends_elastic_run_is_told_at_any_level(elastic_run):
 def test_the_failure_report_does_not_depend_on_the_level(elastic_run):
     result = elastic_run("--log-level=critical", *SH, "exit 3", env=QUIET)
     assert result.returncode == 1
-    assert result.stderr.startswith("elastic-run: error: the job failed")
+    assert result.stderr.startswith("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ")
 
 
 # --- The events
