@@ -234,16 +234,16 @@ def test_what_a_worker_wrote_right_before_it_was_killed_is_complete_and_before_t
     assert result.returncode == 1
     written = result.stderr.splitlines()
     assert written[:count] == [f"{prefix}{number:98d}" for number in range(count)]
-    assert written[count].startswith("elastic-run: error: the job failed")
-    # Nothing of it after the report, but the last lines that the report itself shows.
-    assert sum(f"{' ' * 80}" in line for line in written[count:]) <= min(count, 20)
+    assert written[count] == "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: "
+    # Nothing of it after the report, but the last lines that the report itself shows, and the last one as its cause.
+    assert sum(f"{' ' * 80}" in line for line in written[count:]) <= min(count, 20) + 1
     if prefix:
         assert not any(line.startswith(prefix) for line in written[count:])
 
 
 def test_each_round_s_output_is_complete_before_the_next_begins(elastic_run, static_c):
     result = elastic_run("--max-restarts=2", "--no-python", static_c(DIES), "2000", env=QUIET)
-    before, headline, _ = result.stderr.partition("elastic-run: error: ")
+    before, headline, _ = result.stderr.partition("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ")
     assert headline
     numbers = [int(line) for line in before.splitlines() if not line.startswith("elastic-run: warning: ")]
     assert numbers == list(range(2000)) * 3
