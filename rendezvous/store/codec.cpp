@@ -152,9 +152,13 @@ bool Decoder::take_hello(Bytes& bytes) {
   return greeted();
 }
 
+// What large commands have allocated would add up over idle connections.
+void Decoder::forget_command() {
+  if (!in_command_ && held_bytes_ > kKeptBytes) release();
+}
+
 bool Decoder::begin_command(Bytes& bytes) {
-  // What large commands have allocated would add up over idle connections.
-  if (held_bytes_ > kKeptBytes) release();
+  forget_command();
   if (bytes.empty()) return false;
   const std::uint8_t op = bytes[0];
   bytes = bytes.subspan(1);

@@ -98,6 +98,8 @@ class Decoder {
   // The command that next() completed, until the next call. The caller may move its strings away, but leave
   // no larger ones in their place.
   Command& command() { return command_; }
+  // Gives back what a large command() has allocated, where next() is not called for long.
+  void forget_command();
   const Refusal& refusal() const { return refusal_; }
 
   // True once VALIDATE has come whole.

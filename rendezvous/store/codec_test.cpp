@@ -303,6 +303,19 @@ TEST_CASE("a large command leaves no memory with an idle connection") {
   CHECK(kept.keys.empty());
 }
 
+TEST_CASE("the memory of a large command can be given back before the next one comes") {
+  const std::string large(1024 * 1024, 'v');
+  const std::string text_of_two = kHello + op(Op::kCompareSet) + text("/k") + text(large) + text(large) + op(Op::kGetNumKeys);
+  Bytes bytes(reinterpret_cast<const std::uint8_t*>(text_of_two.data()), text_of_two.size());
+  Decoder decoder;
+  REQUIRE(decoder.next(bytes) == Decoder::Step::kCommand);
+  CHECK(decoder.command().expected == large);
+  decoder.forget_command();
+  CHECK(decoder.command().value.capacity() + decoder.command().expected.capacity() < 1024);
+  CHECK(decoder.next(bytes) == Decoder::Step::kCommand);
+  CHECK(decoder.command().op == Op::kGetNumKeys);
+}
+
 TEST_CASE("the time to read a request does not grow with the number of its pieces") {
   // Parsed from its start for each piece, this would be 10^11 steps: a test that never ends.
   const auto keys = static_cast<std::int64_t>(limits::kStoreKeysPerCommand);

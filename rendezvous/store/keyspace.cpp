@@ -15,6 +15,8 @@ using Outcome = std::expected<void, Refusal>;
 
 // Of a counter's text: a sign and 19 digits.
 constexpr std::size_t kCounterBytes = 20;
+// A number may go on behind nothing else.
+constexpr std::string_view kOfNumbers = " \t\n\v\f\r+-0123456789";
 
 std::unexpected<Refusal> refuse(Refusal::Kind kind, std::string reason) {
   return std::unexpected<Refusal>(Refusal{kind, std::move(reason)});
@@ -103,8 +105,10 @@ std::expected<std::int64_t, Refusal> Keyspace::counted(std::string_view key, std
                                                        std::string_view request) const {
   const auto found = values_.find(key);
   if (found == values_.end()) return delta;
+  // Of a long value, which is hardly a number, no more is looked at than that needs.
   std::string room;
-  const std::string_view value = found->second.whole(room);
+  std::string_view value = found->second.beginning();
+  if (value.find_first_not_of(kOfNumbers) == std::string_view::npos) value = found->second.whole(room);
   const auto current = read_counter(value);
   if (!current) {
     return refuse(Refusal::Kind::kNotANumber,

@@ -59,6 +59,16 @@ TEST_CASE("a value that is replaced leaves its memory neither with the key nor w
   }
 }
 
+TEST_CASE("a value that has grown by short pieces takes about as much memory as it has bytes") {
+  World world;
+  const auto in_use = [] { return mallinfo2().uordblks + mallinfo2().hblkhd; };
+  constexpr std::size_t kPieces = 256 * 1024;
+  world.set(1, "/k", "");
+  const std::size_t before = in_use();
+  for (std::size_t i = 0; i < kPieces; ++i) world.run(1, World::with(Op::kAppend, "/k", std::string(16, 'p')));
+  CHECK(in_use() < before + kPieces * 16 * 5 / 4);
+}
+
 TEST_CASE("add counts from nothing, and its value reads as decimal text") {
   World world;
   CHECK(world.add(1, "/n", 0) == i64(0));
@@ -85,6 +95,19 @@ TEST_CASE("add reads an existing value as std::stoll does") {
     CHECK(world.add(1, "/n", 1) == i64(sum));
     CHECK(world.get("/n") == text(std::to_string(sum)));
   }
+}
+
+TEST_CASE("add reads the number at the beginning of a long value, however many blanks and digits that has") {
+  World world;
+  const auto lengthen = [&](const std::string& key, const std::string& text) { world.run(1, World::with(Op::kAppend, key, text)); };
+  world.set(1, "/long", "4 " + std::string(5000, 'x'));
+  lengthen("/long", std::string(5000, '9'));
+  CHECK(world.add(1, "/long", 1) == i64(5));
+  world.set(1, "/blanks", std::string(5000, ' '));
+  lengthen("/blanks", std::string(5000, '0') + "7");
+  CHECK(world.add(1, "/blanks", 1) == i64(8));
+  world.set(1, "/many", std::string(5000, '9'));
+  CHECK(world.refused(1, World::number(Op::kAdd, "/many", 1)) == Refusal::Kind::kNotANumber);
 }
 
 TEST_CASE("add to what is no number is refused and changes nothing") {

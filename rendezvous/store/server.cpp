@@ -167,6 +167,7 @@ std::optional<Refusal> Server::carry_out(Connection& connection, Bytes bytes) {
     if (connection.replies.size() < kSendEarlyBytes) continue;
     send(connection);
     if (!is_behind(connection)) continue;
+    connection.decoder.forget_command();  // the next may be long in coming
     connection.ahead.assign(bytes.begin(), bytes.end());
     return {};
   }

@@ -1,6 +1,7 @@
 #include "rendezvous/store/server.h"
 
 #include <doctest/doctest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
@@ -206,6 +207,23 @@ TEST_CASE("a client that does not read is not read from, delays nobody, and is s
   CHECK(zeros == 100 * 7 + 1);  // of the lengths, and the wait's
   CHECK(ask(slow, ping("last"), 4) == "last");
   CHECK(host.stats().refused == 0);
+}
+
+TEST_CASE("a client that does not read takes no memory for the large request that it made last") {
+  Host host;
+  const std::string value(limits::kStorePayloadBytes, 'v');
+  Client slow = host.client();
+  CHECK(ask(slow, set("/big", value) + ping("done"), 4) == "done");
+  const std::string other(value.size(), 'o');
+  const std::string request = op(Op::kCompareSet) + text("/big") + text(other) + text(other);
+  const auto in_use = [] {
+    const auto info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+  };
+  const std::size_t before = in_use();
+  REQUIRE(slow.send(request));
+  wait_until([&] { return host.stats().operations[static_cast<std::size_t>(Op::kCompareSet)] == 1; });
+  CHECK(in_use() < before + value.size() / 2);
 }
 
 TEST_CASE("small replies that are left unread take no more memory than they may, and none is lost") {

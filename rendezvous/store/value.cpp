@@ -50,7 +50,10 @@ void Value::set(std::string&& text, const LooseBytesPtr& loose) {
 void Value::append(std::string&& text, const LooseBytesPtr& loose) {
   if (size() == 0) return set(std::move(text), loose);
   end_ += text;
-  if (end_.size() >= kChunkBytes) add_chunk(std::exchange(end_, {}), loose);
+  if (end_.size() < kChunkBytes) return;
+  // What many short ones have grown to has up to twice the memory; it grows no more.
+  if (end_.capacity() < 2 * kChunkBytes) end_.shrink_to_fit();
+  add_chunk(std::exchange(end_, {}), loose);
 }
 
 bool Value::operator==(std::string_view text) const {

@@ -60,6 +60,9 @@ class Value {
     return chunks_.empty() ? std::string_view(end_) : put_together(room);
   }
 
+  // All of it where it is short, else some of its first bytes: for what need not be put together.
+  std::string_view beginning() const { return chunks_.empty() ? std::string_view(end_) : chunks_.front()->text(); }
+
   const std::vector<ChunkPtr>& chunks() const { return chunks_; }
   std::string_view end() const { return end_; }
 

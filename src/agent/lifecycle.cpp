@@ -574,7 +574,9 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
       out.push_back(StopTimer{});
       return has_gathered({}, out);
     }
-    if (insists && sweep_ == Sweep::kTold) kill(out);
+    if (insists && sweep_ == Sweep::kTold) return kill(out);
+    // A worker was first to say so: whoever sends SIGTERM now allows no more time than it would have otherwise.
+    if (event.signal == kSigTerm && !by_worker && !std::exchange(terminated_, true)) hurry(now_ms, out);
     return;
   }
   told_to_leave_ms_ = now_ms;
@@ -585,16 +587,20 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
                               signal_name(event.signal), event.worker),
                        "signal_from_worker"});
   }
-  const bool stopping_already = state_ == State::kStopping || state_ == State::kEnding;
-  if (stopping_already && !awaiting_order_ && terminated_ && sweep_ == Sweep::kTold && deadline_ms_) {
-    out.push_back(StartTimer{std::clamp<std::int64_t>(*deadline_ms_ - now_ms, 0, settings_.terminated_timeout_ms)});
-  }
+  if (terminated_) hurry(now_ms, out);
   // Others first: should we be killed before our time is over, they know that we were told to go.
   out.push_back(ToCoordinator{NodeLeaves{event.signal}});
   // The workers get the signal that we got, as with torchrun; some save their state on SIGINT only.
   stop(event.signal, by_worker ? Cause::kOurs : Cause::kFromOutside, out);
   if (awaiting_order_) return gone(out);
   if (detached_ && state_ == State::kIdle) end(stopped_by_order(), out);
+}
+
+// Workers that are being stopped already have no more time than after SIGTERM.
+void Lifecycle::hurry(std::int64_t now_ms, Effects& out) {
+  const bool stopping = state_ == State::kStopping || state_ == State::kEnding;
+  if (!stopping || awaiting_order_ || sweep_ != Sweep::kTold || !deadline_ms_) return;
+  out.push_back(StartTimer{std::clamp<std::int64_t>(*deadline_ms_ - now_ms, 0, settings_.terminated_timeout_ms)});
 }
 
 // While all are stopped, the time that workers were given to end stands still.

@@ -297,6 +297,7 @@ class Lifecycle {
   void has_gathered(std::string text, Effects& out);
   bool waits_in_barrier() const;
   protocol::Verdict stopped_by_order() const;
+  void hurry(std::int64_t now_ms, Effects& out);
   void pause(std::int64_t now_ms, Effects& out);
   void resume(Effects& out);
   protocol::WorkerFailure failure_of(const WorkerExited& event) const;

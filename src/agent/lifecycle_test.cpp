@@ -298,9 +298,11 @@ TEST_CASE("a worker's signal ends the job and never insists") {
   CHECK(the<SignalWorkers>(effects).signal == kTerm);
   CHECK(the<SignalWorkers>(effects).cause == SignalWorkers::Cause::kOurs);  // workers have not had it from elsewhere
   CHECK(the<StartTimer>(effects).delay_ms == 30'000);
-  node.now = 5'000;
+  node.now = 2'000;
   CHECK(node.on(SignalReceived{kInt, 101}).empty());
-  CHECK(node.on(SignalReceived{kTerm}).empty());  // the first one from outside
+  node.now = 3'000;
+  CHECK(the<StartTimer>(node.on(SignalReceived{kTerm})).delay_ms == 25'000);  // the first one from outside
+  node.now = 5'000;
   node.now = 7'000;
   CHECK(node.on(SignalReceived{kTerm, 100}).empty());
   CHECK(the<SignalWorkers>(node.on(SignalReceived{kTerm})).signal == kKill);
