@@ -145,7 +145,7 @@ const std::vector<Metric>& table() {
            out.each<Phase>(job.id, "phase", is_in);
          });
        }},
-      {{"elastic_run_job_phase_seconds_total", "counter", "run_id, phase", "Time that the job has spent in each phase; goodput is the share of running."},
+      {{"elastic_run_job_phase_seconds_total", "counter", "run_id, phase", "Time that the job has spent in each phase; the share of running is the time in a round, with imports and hangs."},
        [](const Snapshot& s, Samples& out) {
          for_jobs(s, [&](const Job& job) { out.each<Phase>(job.id, "phase", job.phase_ms, true); });
        }},

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <utility>
 #include <vector>
 
 #include "src/base/screen_text.h"
@@ -52,15 +54,27 @@ std::string time_text(double value) {
 
 std::string words(std::string_view name) { return replace_all(printable(name), "_", " "); }
 
-// "2 worker failure, 1 node lost" of those that are not 0; empty if all are.
-std::string counted(const Json& json, std::string_view name, bool number_first) {
+// A cause of so many restarts; one that we do not know stands as it is.
+std::string cause_words(std::int64_t count, std::string_view name) {
+  constexpr std::pair<std::string_view, std::string_view> kMany[] = {
+      {"worker_failure", "worker failures"}, {"node_lost", "nodes lost"}, {"membership_change", "membership changes"},
+      {"check", "checks"},                   {"coordinator_lost", "times coordinator lost"}};
+  const auto* found = std::ranges::find(kMany, name, &std::pair<std::string_view, std::string_view>::first);
+  return count == 1 || found == std::end(kMany) ? words(name) : std::string(found->second);
+}
+
+// "3 in round, 1 standby" of those that are not 0; empty if all are. `say` has the words for a number and a name.
+template <class Say>
+std::string counted(const Json& json, std::string_view name, const Say& say) {
   std::vector<std::string> parts;
   for (const auto& [key, value] : members_of(json, name)) {
     const std::int64_t count = value.as_integer().value_or(0);
-    if (count == 0) continue;
-    parts.push_back(number_first ? format("{} {}", count, words(key)) : format("{} {}", words(key), count));
+    if (count != 0) parts.push_back(format("{} {}", count, say(count, key)));
   }
   return join(parts, ", ");
+}
+std::string counted_nodes(const Json& job) {
+  return counted(job, "nodes", [](std::int64_t, std::string_view name) { return words(name); });
 }
 
 std::int64_t sum(const Json& json, std::string_view name) {
@@ -80,8 +94,9 @@ std::string nodes_wanted(const Json& job) {
   return least == most ? format("{}", least) : format("{} to {}", least, most);
 }
 
-// What share of the time its workers have run; empty where none has passed.
-std::string goodput(const Json& job) {
+// What share of the time it was in a round; empty where none has passed. Not called goodput: workers that import, or hang,
+// are in a round, too.
+std::string time_in_round(const Json& job) {
   const double all = sum_seconds(job, "phase_seconds");
   if (all <= 0) return {};
   return format("{:.1f} %", 100 * member(member(job, "phase_seconds"), "running").as_number().value_or(0) / all);
@@ -129,14 +144,15 @@ void put_members(Page& page, const Json& job) {
   for (std::size_t i = 0; i < std::min(members.size(), kMostMembers); ++i) {
     const Json& each = members[i];
     const auto rank = member(each, "node_rank").as_integer();
-    std::string out = format("  {:>6}  {:<10} {:>3} workers  {}", rank ? format("{}", *rank) : std::string("-"),
-                             words(text(each, "state")), number(each, "workers"), text(each, "name"));
+    const std::int64_t workers = number(each, "workers");
+    std::string out = format("  {:>6}  {:<10} {:>3} {:<7}  {}", rank ? format("{}", *rank) : std::string("-"),
+                             words(text(each, "state")), workers, workers == 1 ? "worker" : "workers", text(each, "name"));
     if (member(each, "hosts_coordinator").as_bool().value_or(false)) out += ", hosts the coordinator";
     page.line(out);
   }
   const std::size_t left = members.size() - std::min(members.size(), kMostMembers) +
                            static_cast<std::size_t>(std::max<std::int64_t>(number(job, "members_left_out"), 0));
-  if (left > 0) page.line(format("  and {} more nodes", left));
+  if (left > 0) page.line(format("  and {} more {}", left, left == 1 ? "node" : "nodes"));
 }
 
 void put_failures(Page& page, const Json& job) {
@@ -172,17 +188,18 @@ void put_job(Page& page, const Json& job) {
     page.row("round", format("{} of world size {}{}", *round, number(job, "world_size"),
                              because.empty() ? "" : ", because " + because));
   }
-  page.row("nodes", format("{}; wanted: {}", counted(job, "nodes", true), nodes_wanted(job)));
+  page.row("nodes", format("{}; wanted: {}", counted_nodes(job), nodes_wanted(job)));
   std::string restarts = format("{}", sum(job, "restarts"));
-  if (const std::string causes = counted(job, "restarts", true); !causes.empty()) restarts += format(" ({})", causes);
+  if (const std::string causes = counted(job, "restarts", cause_words); !causes.empty()) restarts += format(" ({})", causes);
   page.row("restarts", format("{}; {} of {} charged", restarts, number(job, "restarts_charged"),
                               number(job, "max_restarts")));
-  std::string time = goodput(job).empty() ? "" : format("goodput {}", goodput(job));
+  std::vector<std::string> times;
   for (const auto& [phase, spent] : members_of(job, "phase_seconds")) {
     const double value = spent.as_number().value_or(0);
-    if (value > 0) time += format("{}{} {}", time.empty() ? "" : ", ", words(phase), time_text(value));
+    if (value > 0) times.push_back(format("{} {}", words(phase), time_text(value)));
   }
-  page.row("time", time);
+  const std::string share = time_in_round(job);
+  page.row("time", (share.empty() ? "" : share + " in a round, imports and hangs included: ") + join(times, ", "));
   if (const double lost = sum_seconds(job, "lost_work_seconds"); lost > 0) {
     page.row("lost work", format("{} at most", time_text(lost)));
   }
@@ -252,9 +269,9 @@ std::string status_line(const Json& document, std::string_view run_id) {
   for (const Json& job : list(member(document, "coordinator"), "jobs")) {
     if (!is_wanted(job, run_id)) continue;
     const auto round = member(job, "round").as_integer();
-    parts.push_back(format("job {}: {}{}; nodes: {}; restarts: {}; goodput: {}", text(job, "run_id"), text(job, "phase"),
-                           round ? format(", round {}", *round) : std::string(), counted(job, "nodes", true),
-                           sum(job, "restarts"), goodput(job).empty() ? "-" : goodput(job)));
+    parts.push_back(format("job {}: {}{}; nodes: {}; restarts: {}; in a round: {}", text(job, "run_id"), text(job, "phase"),
+                           round ? format(", round {}", *round) : std::string(), counted_nodes(job),
+                           sum(job, "restarts"), time_in_round(job).empty() ? "-" : time_in_round(job)));
   }
   const Json& node = member(document, "node");
   if (parts.empty() && !node.is_null() && is_wanted(node, run_id)) {

@@ -26,8 +26,8 @@ TEST_CASE("the page says who is in the job, its rounds, restarts, standby and fa
   const std::string page = status_page(document(), "", 0);
   for (const char* part : {"job job: running for 4.0 s\n", "round     3 of world size 6, because node 2 was lost\n",
                            "nodes     3 in round, 1 standby, 1 kept out; wanted: 2 to 4\n",
-                           "restarts  3 (2 worker failure, 1 node lost); 2 of 3 charged\n",
-                           "goodput 90.5 %, waiting 5.0 s", "lost work 42 s at most\n",
+                           "restarts  3 (2 worker failures, 1 node lost); 2 of 3 charged\n",
+                           "time      90.5 % in a round, imports and hangs included: waiting 5.0 s, ", "lost work 42 s at most\n",
                            "check     3 fit, 1 slow, 0 faulty, 0 undetermined, in 1.2 s; slowest busbw 1.50 GB/s\n",
                            "       0  in round     2 workers  node0, hosts the coordinator\n",
                            "       -  standby      2 workers  node4\n",
@@ -84,6 +84,25 @@ TEST_CASE("a document of another kind, or with members of other kinds, is borne"
 
 TEST_CASE("for a log there is one line") {
   CHECK(status_line(document(), "") ==
-        "job job: running, round 3; nodes: 3 in round, 1 standby, 1 kept out; restarts: 3; goodput: 90.5 %\n");
+        "job job: running, round 3; nodes: 3 in round, 1 standby, 1 kept out; restarts: 3; in a round: 90.5 %\n");
   CHECK(status_line(document({}), "") == "no job is served here now\n");
+}
+
+TEST_CASE("what is one is told as one") {
+  Snapshot snapshot = testing::full_snapshot();
+  Job& job = snapshot.coordinator->jobs[0];
+  job.restarts = {0, 1, 2, 1, 0, 3};
+  job.members[0].workers = 1;
+  job.members_left_out = 1;
+  const std::string page = status_page(document(snapshot), "", 0);
+  for (const char* part : {"       0  in round     1 worker   node0, hosts", "       1  in round     2 workers  node1\n",
+                           "  and 1 more node\n", "restarts  7 (1 worker failure, 2 nodes lost, 1 membership change, "
+                           "3 times coordinator lost); "}) {
+    CAPTURE(part);
+    CHECK(page.contains(part));
+  }
+}
+
+TEST_CASE("a job that runs is told to be in a round, and not that it trains") {
+  for (const std::string& text : {status_page(document(), "", 0), status_line(document(), "")}) CHECK(!text.contains("goodput"));
 }

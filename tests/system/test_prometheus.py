@@ -100,7 +100,7 @@ def test_the_dashboard_asks_for_metrics_that_are_there(two_nodes, job):
             asked |= names
     assert asked <= served, asked - served
     titles = " ".join(panel["title"].lower() for panel in dashboard["panels"])
-    for word in ("goodput", "nodes by state", "restarts by cause", "rounds", "store operations", "check"):
+    for word in ("time in a round", "nodes by state", "restarts by cause", "rounds", "store operations", "check"):
         assert word in titles, word
 
 
@@ -144,7 +144,7 @@ scrape_configs:
         self.program.wait()
 
 
-def test_a_prometheus_scrapes_two_nodes_and_computes_the_goodput(two_nodes, elastic_run):
+def test_a_prometheus_scrapes_two_nodes_and_computes_the_time_in_a_round(two_nodes, elastic_run):
     needs("prometheus")
     _, ports = two_nodes
     prometheus = Prometheus(elastic_run, ports)
@@ -153,9 +153,9 @@ def test_a_prometheus_scrapes_two_nodes_and_computes_the_goodput(two_nodes, elas
     assert len(ready) == 2
     in_round = prometheus.wait_for('elastic_run_job_nodes{state="in_round"}')
     assert list(in_round.values()) == [2.0]
-    goodput = prometheus.wait_for('sum by (run_id) (elastic_run_job_phase_seconds_total{phase="running"})'
+    in_a_round = prometheus.wait_for('sum by (run_id) (elastic_run_job_phase_seconds_total{phase="running"})'
                                   " / sum by (run_id) (elastic_run_job_phase_seconds_total)")
-    [share] = goodput.values()
+    [share] = in_a_round.values()
     assert 0 < share < 1
     prometheus.end()
 
