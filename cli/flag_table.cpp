@@ -90,7 +90,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "",
      .metavar = "HOST[:PORT]",
      .help = "where nodes meet",
-     .more = "Without it, static takes --master-addr and --master-port, and c10d localhost. The port of c10d is "
+     .more = "Without it, static takes --master-addr and --master-port, and c10d localhost: then a line says where node 0 "
+             "listens and what to type on the other nodes. The port of c10d is "
              "29400 unless it is named. An IPv6 address stands in brackets: [::1]:29400."},
     {.id = FlagId::kRdzvId,
      .name = "rdzv-id",
@@ -302,7 +303,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .kind = kSwitch,
      .by_default = "false",
      .help = "end with the first failure's exit code, not 1",
-     .more = "128 plus the number of the signal where a signal killed it; 69 on a node that the check has left out."},
+     .more = "128 plus the number of the signal where a signal killed it, or stopped the job; 69 on a node that the check has "
+             "left out."},
 
     // --- Output and logs
     {.id = FlagId::kLogDir,

@@ -132,6 +132,17 @@ TEST_CASE("static nodes have the ranks that they are given, the master hosts, an
   }
 }
 
+TEST_CASE("static nodes wait for each other as long as join_timeout says, else timeout, else 900 s") {
+  const Trial t;
+  const auto waits_ms = [&](const std::string& conf) {
+    return t.good({"--nnodes=2", "--master-addr=host0", "--rdzv-conf=" + conf, "train.py"}).settings.node.rules.join_timeout_ms;
+  };
+  CHECK(waits_ms("") == 900'000);
+  CHECK(waits_ms("timeout=7") == 7'000);
+  CHECK(waits_ms("join_timeout=8") == 8'000);
+  CHECK(waits_ms("timeout=7,join_timeout=8") == 8'000);
+}
+
 TEST_CASE("with c10d a rank is claimed by the environment, or by a flag that is more than the default") {
   Trial t;
   const std::vector<std::string> c10d{"--nnodes=3", "--rdzv-backend=c10d", "--rdzv-endpoint=host0", "train.py"};

@@ -132,6 +132,7 @@ Status MeetingPlanner::plan_endpoint() {
   const bool by_file = meeting.place == runtime::MeetingSettings::Place::kFile;
   meeting.host = checked_.endpoint.host;
   meeting.port = checked_.endpoint.port.value_or(kDefaultPort);
+  meeting.is_default = !flags_.is_known(FlagId::kRdzvEndpoint) && !(is_static() && flags_.is_known(FlagId::kMasterAddr));
   std::string origin = flags_.is_known(FlagId::kRdzvEndpoint) ? flags_.origin_text(FlagId::kRdzvEndpoint) : "default";
   if (is_static() && !flags_.is_given(FlagId::kRdzvEndpoint)) origin = flags_.origin_text(FlagId::kMasterAddr);
   if (!flags_.is_known(FlagId::kRdzvEndpoint) && !is_static()) {
@@ -140,6 +141,7 @@ Status MeetingPlanner::plan_endpoint() {
       if (!endpoint) return std::unexpected(std::move(endpoint.error()));
       meeting.host = endpoint->host;
       meeting.port = endpoint->port.value_or(kDefaultPort);
+      meeting.is_default = false;
       origin = "environment: DLROVER_MASTER_ADDR";
     }
   }
@@ -316,8 +318,10 @@ void MeetingPlanner::plan_rules() {
   const RdzvConf& conf = checked_.rdzv_conf;
   protocol::JobRules& rules = plan_.settings.node.rules;
   rules.last_call_ms = milliseconds("last_call_timeout", milliseconds("lastcall_timeout", rules.last_call_ms));
-  rules.join_timeout_ms = is_static() ? milliseconds("timeout", kStaticTimeoutSeconds * kSecond)
-                                      : milliseconds("join_timeout", rules.join_timeout_ms);
+  // torchrun's name for it with static is another one, and stands back where both are given.
+  const std::int64_t otherwise_ms = is_static() ? milliseconds("timeout", kStaticTimeoutSeconds * kSecond)
+                                                : rules.join_timeout_ms;
+  rules.join_timeout_ms = milliseconds("join_timeout", otherwise_ms);
   rules.replacement_grace_ms = milliseconds("replacement_grace", rules.replacement_grace_ms);
   if (const std::string* text = conf.find("scale_up")) {
     const auto wish = parse_scale_up(*text);  // its form was checked

@@ -8,6 +8,7 @@
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/runtime/hosting.h"
+#include "src/runtime/local_host.h"
 
 namespace elastic::runtime {
 
@@ -50,6 +51,8 @@ void EndpointPlace::host_if_ours(const Way& way) {
   if (!open_one()) return;
   is_sure_ = decision.hosting == locate::Hosting::kHosts;
   tell_hosting(is_sure_ ? "hosts" : "offers", format("port {}", server()->port()), decision.reason);
+  if (!settings_.meeting.is_default) return;
+  log::answer("endpoint", how_to_join(settings_, server()->port(), host_name()), {{"port", server()->port()}});
 }
 
 // At the first of the endpoint's ports that can be had.

@@ -29,6 +29,19 @@ locate::HostingView hosting_view(const LaunchSettings& settings, const std::vect
   return view;
 }
 
+std::string how_to_join(const LaunchSettings& settings, std::uint16_t port, const std::string& host_name) {
+  const std::string name = printable(host_name);
+  if (!settings.meeting.store_at_endpoint) {
+    return format("no --rdzv-endpoint was given: this node listens on port {}. On the other nodes type the same command with "
+                  "--rdzv-endpoint={}:{}", port, name, port);
+  }
+  const int last = settings.node.terms.max_nodes - 1;
+  const std::string others = last == 1 ? "--node-rank=1 on the other one" : format("--node-rank=1 to {} on the others", last);
+  return format("no --master-addr was given: this node listens on port {}, and all workers look for it at {}, each on its own "
+                "host. For several hosts type the same command with --master-addr={} on every node, and {}",
+                port, printable(settings.meeting.host), name, others);
+}
+
 std::string who_hosts(const LaunchSettings& settings) {
   if (settings.meeting.place != MeetingSettings::Place::kEndpoint) {
     const std::string place = endpoint_text(settings.meeting);

@@ -79,9 +79,12 @@ int descriptors_for(const LaunchSettings& settings) {
   return count + (filters ? 2 : 0) + (rotates ? 2 : 0);  // of one file at a time there are an old and a new one
 }
 
-// The first failure's own code, as a shell gives it.
+// The code of what ended the job, as a shell gives it: a signal to it, or the first failure's own.
 int exit_code_of(const protocol::Verdict& verdict, const report::FailedWorker* first) {
   if (verdict.is_unfit) return kExitUnfit;
+  // What workers make of the signal comes of it.
+  const bool is_stopped = verdict.outcome == protocol::Verdict::Outcome::kStopped;
+  if (is_stopped && verdict.signal != 0) return kExitSignal + verdict.signal;
   if (verdict.failures.empty()) return kExitFailed;
   // A signal that ended the first may have been ours.
   const bool has_code = first != nullptr && first->exit.code != 0;

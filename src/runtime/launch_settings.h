@@ -45,6 +45,7 @@ struct MeetingSettings {
   std::uint16_t coordinator_port = 0;  // of kFile and kTcpStore: where it listens; 0: a free one
   std::string host = {};           // of the endpoint: a name or a numeric address; not of kFile
   std::uint16_t port = 0;          // of the endpoint
+  bool is_default = false;         // the endpoint's host is one that nobody has named: every host itself
   std::vector<std::uint16_t> more_ports = {};  // of the endpoint: tried after `port`, in this order
   std::optional<bool> is_host = {};  // whether this node hosts the coordinator, if anybody has said so
   std::string is_host_source = {};   // who, as a clause; empty: is_host= in --rdzv-conf

@@ -122,6 +122,28 @@ def test_static_nodes_meet_at_the_masters_port_and_the_store_is_there(job):
     assert {(each["MASTER_ADDR"], each["MASTER_PORT"]) for each in found} == {("127.0.0.1", str(job.port))}
 
 
+def test_static_nodes_without_a_masters_address_are_told_what_to_type(job):
+    common = ["--nnodes=2", "--nproc-per-node=1", f"--master-port={job.port}"]
+    first = job.elastic_run.start(*common, job.worker, "0")
+    said = first.wait_for_line(rf"listens on port {job.port}, .* --master-addr=\S+ on every node, and (\S+) on the other one$")
+    second = job.elastic_run.start(*common, said.group(1), job.worker, "0")
+    results = [first.wait(), second.wait()]
+    assert [result.returncode for result in results] == [0, 0], results
+    assert "listens" not in results[1].stderr, results
+
+
+def test_a_node_without_an_endpoint_says_what_to_type_on_the_others(job, network):  # noqa: F811
+    here, there = network(2)
+    common = ["--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d"]
+    first = job.elastic_run.start(*common, job.worker, "0", preexec_fn=here.enter)
+    said = first.wait_for_line(r"listens on port 29400\. On the other nodes type the same command with (--rdzv-endpoint=node0:29400)$")
+    typed = said.group(1).replace(here.name, here.address)  # these hosts have no name service
+    second = job.elastic_run.start(*common, typed, job.worker, "0", preexec_fn=there.enter)
+    results = [first.wait(), second.wait()]
+    assert [result.returncode for result in results] == [0, 0], results
+    assert "no --rdzv-endpoint" not in results[1].stderr, results
+
+
 def test_a_second_job_is_served_at_the_endpoint_and_the_host_stays_for_it(job):
     first = job.node(nnodes="1:2", script_arguments=["0"])
     first.wait_for_line("this node hosts the coordinator")

@@ -122,6 +122,16 @@ def test_the_first_failures_code_is_handed_on_if_asked_for(elastic_run, script_t
     assert elastic_run(*job).returncode == 1
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+def test_a_job_that_a_signal_stops_ends_with_128_and_its_number_if_asked_for(elastic_run, script, number):
+    worker = script("worker.sh", "#!/bin/sh\ntrap 'exit 3' TERM INT\necho up\nwhile :; do sleep 0.05; done\n")
+    for options, status in ((["--propagate-exit-code"], 128 + number), ([], 1)):
+        running = elastic_run.start(*options, "--no-python", worker)
+        running.wait_for_line("^up$", stream="stdout")
+        running.send_signal(number)
+        assert running.wait().returncode == status
+
+
 def test_the_launcher_has_another_name_and_cleans_up_after_pkill(elastic_run, static_c):
     running = elastic_run.start("--no-python", static_c(SHAPES), "double")
     running.wait_for_pids(2)
