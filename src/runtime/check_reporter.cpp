@@ -96,16 +96,12 @@ CheckReporter::CheckReporter(net::SideThread& files, std::shared_ptr<output::Run
 health::HealthReport CheckReporter::judged(const std::string& job, const job::CheckJudged& check) {
   const health::HealthReport report = report_of(job, check);
   const bool is_news = is_worth_a_word(report);
-  if (is_news || check.rules.only) {
-    if (is_news) {
-      log::tell(log::Level::kWarning, "checked", health::sentence(report), in_short(report));
-    } else {
-      log::tell_always("checked", health::sentence(report), in_short(report));
-    }
-    log::lines(health::health_table(report, output::terminal_columns()));
+  if (is_news) {
+    log::tell(log::Level::kWarning, "checked", health::sentence(report), in_short(report));
   } else {
-    log::tell(log::Level::kInfo, "checked", health::sentence(report), in_short(report));
+    log::tell_always("checked", health::sentence(report), in_short(report));
   }
+  if (is_news || check.rules.only) log::lines(health::health_table(report, output::terminal_columns()));
   if (report.nodes.size() <= kNodesInALine) {
     for (const std::string& line : health::dlrover_lines(report)) log::info("node_check", line);
   }
