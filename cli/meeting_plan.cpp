@@ -340,6 +340,11 @@ void MeetingPlanner::plan_rules() {
   const std::string origin = flags_.is_given(FlagId::kRdzvConf) ? flags_.origin_text(FlagId::kRdzvConf) : "default";
   entry("waits", format("{} s for the minimum of nodes, then {} s for more", rules.join_timeout_ms / kSecond,
                         rules.last_call_ms / kSecond), origin);
+  if (detected_.has_all_nodes && !is_static() && !conf.find("join_timeout")) {
+    rules.replacement_wait_ms = 0;
+    entry("wait below the minimum", "none once the first round has been: nobody else can come",
+          format("{}: a step; --rdzv-conf=join_timeout=SECONDS waits", detected_.system));
+  }
   entry("a silent node is lost", format("after {} s", meeting.loss_timeout_ms / kSecond), origin);
 }
 

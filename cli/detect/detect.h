@@ -42,6 +42,7 @@ struct Detected {
   std::optional<bool> is_host = {};       // whether this node hosts the coordinator
   std::string is_host_source = {};        // why, as a clause
   Company company = {};
+  bool has_all_nodes = false;  // all that can ever come have been started: a lost one is not replaced
   bool signals_the_node = false;  // who ends or warns the job may signal every process of it, workers included
 };
 

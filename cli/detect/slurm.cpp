@@ -150,6 +150,7 @@ Status SlurmReader::take_nodes(const Step& step) {
   found_.is_host = step.node == 0;
   found_.is_host_source = format("this is node {} of the step (SLURM_NODEID)", step.node);
   take(FlagId::kRdzvBackend, "c10d", "of a step of many nodes");
+  found_.has_all_nodes = true;
   take(FlagId::kRdzvEndpoint, format("{}:{}", hosts->front(), ports.front()),
        format("first host of {}; port of step {}.{}", told(kList, *list), step.job, step.step));
   return {};

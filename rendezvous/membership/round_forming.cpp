@@ -24,14 +24,20 @@ FormingDecision wait_until(std::int64_t time_ms, std::string reason) {
 
 // Fewer than the minimum are ready.
 FormingDecision too_few(const FormingView& view, const FormingRules& rules, std::int64_t now_ms) {
-  const std::int64_t deadline_ms = view.since_ms + rules.join_timeout_ms;
+  const bool for_replacements = view.again && rules.replacement_wait_ms;
+  const std::int64_t patience_ms = for_replacements ? *rules.replacement_wait_ms : rules.join_timeout_ms;
+  const std::int64_t end_ms = view.since_ms + patience_ms;
+  const std::int64_t deadline_ms = for_replacements ? std::max(end_ms, view.back_by_ms) : end_ms;
   const std::string count = format("only {} of at least {}", view.ready, nodes_text(least_size(rules)));
   if (now_ms < deadline_ms) return wait_until(deadline_ms, count + (view.again ? " are left" : " joined yet"));
+  const std::string nobody = count + " are left, and no other is waited for";
   return {.kind = Kind::kGiveUp,
           .size = 0,
           .look_again_ms = {},
-          .reason = format("{} {} within {}", count, view.again ? "were there again" : "joined",
-                           seconds_text(rules.join_timeout_ms))};
+          .reason = for_replacements && patience_ms == 0 ? nobody
+                                                   : format("{} {} within {}", count,
+                                                            view.again ? "were there again" : "joined",
+                                                            seconds_text(patience_ms))};
 }
 
 // The first round, with enough for it and fewer than the maximum.

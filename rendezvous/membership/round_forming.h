@@ -13,7 +13,8 @@ struct FormingRules {
   int max_nodes = 1;
   int node_unit = 1;                         // a round has a multiple of so many nodes
   std::int64_t last_call_ms = 30'000;        // how long the first round waits for more than the minimum
-  std::int64_t join_timeout_ms = 600'000;    // how long any round waits for the minimum
+  std::int64_t join_timeout_ms = 600'000;    // how long any round waits for the minimum,
+  std::optional<std::int64_t> replacement_wait_ms = {};  // and how long a later one does, if that is another time
   std::int64_t grace_ms = 0;                 // how long a later round waits to be as large as the one before
   std::int64_t settle_ms = 1000;             // how long newcomers that come together may lie apart
 };
@@ -39,6 +40,7 @@ struct FormingView {
   // A later round: since it began to form there was a moment at which nobody was awaited and round_size(ready)
   // was 0, so that it depends on newcomers, of whom more may be on their way.
   bool was_below_min = false;
+  std::int64_t back_by_ms = 0;  // a node that was ready and has lost its connection is back by then, if ever
 };
 
 struct FormingDecision {
@@ -53,7 +55,7 @@ struct FormingDecision {
 // restart it: torchrun's rule, not DLRover's). A later one forms as soon as all survivors have stopped,
 // if they are enough; if they were fewer than the minimum, when replacements have come and no other has for
 // settle_ms. With a grace it waits for so long to be as large as the one before. Below the minimum
-// join_timeout ends the wait.
+// join_timeout ends the wait, or replacement_wait that of a later round, which ends not before back_by.
 FormingDecision decide_forming(const FormingView& view, const FormingRules& rules, std::int64_t now_ms);
 
 }  // namespace elastic::membership

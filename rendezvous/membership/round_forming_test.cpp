@@ -111,6 +111,23 @@ TEST_CASE("without the minimum the join timeout ends the wait, and the reason ha
   CHECK(decide_forming(joined(3), units, 1500).reason == "only 3 of at least 4 nodes joined within 1.5 s");
 }
 
+TEST_CASE("where nobody else can come a later round below the minimum is given up at once, and the first waits as ever") {
+  FormingRules rules = nodes(2, 3);
+  rules.replacement_wait_ms = 0;
+  const FormingDecision decision = decide_forming(left_over(1, 2), rules, 0);
+  CHECK(decision.kind == Kind::kGiveUp);
+  CHECK(decision.reason == "only 1 of at least 2 nodes are left, and no other is waited for");
+  check_waits(decide_forming(joined(1), rules, 10), 600'000);
+  FormingView late = left_over(1, 2);
+  late.awaited = 1;  // it may be back
+  check_waits(decide_forming(late, rules, 0), {});
+  FormingView in_a_moment = left_over(1, 2);
+  in_a_moment.back_by_ms = 3000;
+  check_waits(decide_forming(in_a_moment, rules, 10), 3000);
+  CHECK(decide_forming(in_a_moment, rules, 3000).kind == Kind::kGiveUp);
+  check_forms(decide_forming(left_over(2, 3), rules, 0), 2);  // enough are there, standbys among them
+}
+
 TEST_CASE("the join timeout does not end a round that waits for its last call") {
   FormingRules rules = nodes(2, 4);
   rules.join_timeout_ms = 1000;

@@ -315,6 +315,7 @@ void fields(auto& io, Is<NodeJoins> auto& message) {
   io(message.check);
   io(message.session);
   io.text(message.group, limits::kAgentNameBytes);
+  io(message.rules.replacement_wait_ms);
 }
 void fields(auto& io, Is<StoreIsOpen> auto& message) { io(message.endpoint); }
 void fields(auto& io, Is<WorkerFailed> auto& message) { io(message.failure); }
@@ -359,6 +360,8 @@ void fields(auto& io, Is<Awaiting> auto& message) {
   io(message.for_ms);
   io(message.left_ms);
   io.text(message.what, limits::kAgentTextBytes);
+  io.text(message.because, limits::kAgentTextBytes);
+  io(message.because_ms);
 }
 
 // --- Which type is which. ------------------------------------------------------------------------------

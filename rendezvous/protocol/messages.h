@@ -108,6 +108,8 @@ struct JobRules {
   std::int64_t loss_window_ms = 600'000;
   std::int64_t keep_out_ms = 300'000;
   int job_losses = 0;  // 0: ten times max_nodes; negative: any number
+  // How long a later round waits for the minimum; none: join_timeout_ms. Since 1.2.
+  std::optional<std::int64_t> replacement_wait_ms = {};
   bool operator==(const JobRules&) const = default;
 };
 
@@ -196,7 +198,7 @@ struct NodeStopped {
   bool operator==(const NodeStopped&) const = default;
 };
 // The node was told by a signal to end (it stops its workers), or, with signal 0, has succeeded and waited
-// long enough for the others.
+// long enough for the others. With SIGKILL its outer process was killed, and it hosts the coordinator.
 struct NodeLeaves {
   int signal = 0;
   bool operator==(const NodeLeaves&) const = default;
@@ -270,6 +272,9 @@ struct Awaiting {
   // Until the round begins with those who are here, where they are enough, or else the wait fails.
   std::optional<std::int64_t> left_ms = {};
   std::string what = {};  // what it waits for instead of nodes, as a clause; empty: for nodes
+  // Since 1.2: who went, and how: "node 1 (10.0.0.3) was lost: its connection was reset"; empty: nobody has.
+  std::string because = {};
+  std::int64_t because_ms = 0;  // so long ago, the last of them
   bool operator==(const Awaiting&) const = default;
 };
 // The node is not taken into the job, and the session ends. With `retry_ms` it may come again after so

@@ -166,6 +166,7 @@ class Maker {
     draw(message.check);
     draw(message.session);
     draw(message.group, 1024);
+    draw(message.rules.replacement_wait_ms);
   }
   void draw(StoreIsOpen& message) {
     draw(message.round);
@@ -231,6 +232,8 @@ class Maker {
     draw(message.for_ms);
     draw(message.left_ms);
     draw(message.what, 16384);
+    draw(message.because, 16384);
+    draw(message.because_ms);
   }
 
   Source& source_;

@@ -344,6 +344,7 @@ void Lifecycle::gone(Effects& out) {
   out.push_back(CloseStore{});
   if (state_ == State::kEnding) {
     nothing_left_ = true;
+    if (ends_with_guardian_) out.push_back(ToCoordinator{NodeStopped{round_.round, failures_}});
     gather_if_due(out);
     return finish_if_done(out);
   }
@@ -552,6 +553,9 @@ void Lifecycle::on(const GuardianLost&, std::int64_t, Effects& out) {
   gathering_ = Gathering::kNone;
   awaiting_background_ = false;
   state_ = State::kEnding;
+  ends_with_guardian_ = settings_.hosts_coordinator && settings_.terms.max_nodes > 1;
+  // The others are to hear why: the coordinator stays for so long, and goes then.
+  if (ends_with_guardian_) out.push_back(ToCoordinator{NodeLeaves{kSigKill}});
   kill(out);
   out.push_back(AwaitAllGone{});
 }

@@ -345,6 +345,7 @@ class Lifecycle {
   Gathering gathering_ = Gathering::kNone;
   std::string details_;        // our own
   std::string told_details_;   // another node's, or ours again
+  bool ends_with_guardian_ = false;  // the guardian was lost, and with it the job that has its coordinator here
   bool dismissed_ = false;     // nobody needs what we know of the verdict
   bool detached_ = false;
   // The last word of what is waited for, and since when and until when that is by our clock.
@@ -352,6 +353,7 @@ class Lifecycle {
     protocol::Awaiting message;
     std::int64_t since_ms = 0;
     std::optional<std::int64_t> until_ms;
+    std::int64_t because_ms = 0;
   };
   std::optional<News> news_;
 };

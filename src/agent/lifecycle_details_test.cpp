@@ -171,6 +171,18 @@ TEST_CASE("a node that waits for others says how many are here, and how the wait
   CHECK(!life.waiting_for_round()->until_ms);
 }
 
+TEST_CASE("a node that waits because another was lost says who, how, when, and what is needed") {
+  Lifecycle life({.terms = {.min_nodes = 2, .max_nodes = 3}});
+  life.on_event(Attached{}, 1000);
+  life.on_event(FromCoordinator{Awaiting{.here = 1, .least = 2, .most = 3, .for_ms = 5000, .left_ms = 60'000,
+                                         .because = "node 1 (n1) was lost: reset\n", .because_ms = 7000}}, 9000);
+  const Waiting waiting = *life.waiting_for_round();
+  CHECK(waiting.what == "waiting for nodes: 1 of 2:3 is here, 1 more is needed");
+  CHECK(waiting.because == "node 1 (n1) was lost: reset\\x0a");
+  CHECK(waiting.because_ms == 2000);
+  CHECK(waiting.until_ms == 69'000);
+}
+
 TEST_CASE("a node that stands by says so") {
   Lifecycle life({});
   life.on_event(Attached{}, 1000);

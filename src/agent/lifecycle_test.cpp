@@ -432,6 +432,20 @@ TEST_CASE("when the guardian dies all workers are killed and the job has failed"
   CHECK(the<Finish>(node.on(AllGone{})).verdict.outcome == Verdict::Outcome::kFailed);
 }
 
+TEST_CASE("a node that hosts the coordinator of others tells them that its guardian is dead, and when its workers are gone") {
+  Node node({.hosts_coordinator = true, .terms = {.min_nodes = 2, .max_nodes = 2}});
+  node.run();
+  CHECK(told<NodeLeaves>(node.on(GuardianLost{})).signal == kKill);
+  const Effects gone = node.on(AllGone{});
+  CHECK(told<NodeStopped>(gone).round == 0);
+  the<Finish>(gone);
+
+  Node another({.hosts_coordinator = false, .terms = {.min_nodes = 2, .max_nodes = 2}});
+  another.run();
+  for (const Effect& effect : another.on(GuardianLost{})) CHECK(!std::holds_alternative<ToCoordinator>(effect));
+  for (const Effect& effect : another.on(AllGone{})) CHECK(!std::holds_alternative<ToCoordinator>(effect));
+}
+
 TEST_CASE("a node without workers ends as soon as it is told") {
   Node node;
   node.on(Begin{});

@@ -62,7 +62,7 @@ void Lifecycle::take_news(const protocol::Awaiting& message, std::int64_t now_ms
   if (news_ && std::max(news_->since_ms, since_ms) - std::min(news_->since_ms, since_ms) < kSameWaitMs) {
     since_ms = news_->since_ms;
   }
-  news_ = News{.message = message, .since_ms = since_ms, .until_ms = {}};
+  news_ = News{.message = message, .since_ms = since_ms, .until_ms = {}, .because_ms = now_ms - bounded(message.because_ms)};
   if (message.left_ms) news_->until_ms = now_ms + bounded(*message.left_ms);
 }
 
@@ -76,10 +76,18 @@ std::optional<Waiting> Lifecycle::waiting_for_round() const {
     const std::string of = nodes.least == nodes.most ? format("{}", nodes.most)
                                                      : format("{}:{}", nodes.least, nodes.most);
     const char* const are = nodes.here == 1 ? "is" : "are";
-    return Waiting{.what = format("waiting for nodes: {} of {} {} here", nodes.here, of, are),
+    const bool enough = nodes.here >= nodes.least;
+    std::string more;
+    if (!nodes.because.empty() && !enough) {
+      const int missing = nodes.least - nodes.here;
+      more = format(", {} more {} needed", missing, missing == 1 ? "is" : "are");
+    }
+    return Waiting{.what = format("waiting for nodes: {} of {} {} here{}", nodes.here, of, are, more),
                    .since_ms = news_->since_ms,
                    .until_ms = news_->until_ms,
-                   .at_end = nodes.here >= nodes.least ? "the round begins" : "",
+                   .at_end = enough ? "the round begins" : "",
+                   .because = printable(nodes.because),
+                   .because_ms = news_->because_ms,
                    .for_others = true};
   }
   const protocol::JobTerms& terms = settings_.terms;

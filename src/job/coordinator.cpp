@@ -5,6 +5,7 @@
 
 #include "src/base/limits.h"
 #include "src/base/mutant.h"
+#include "src/base/program_name.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
 
@@ -169,28 +170,34 @@ void Coordinator::said(Node& node, const NodeLeaves& message, Effects& out) {
     out.push_back(Send{*node.session, Dismiss{}});
     return forget(node);
   }
-  const std::string order = format("stopped by {}", signal_name(message.signal));
-  if (node.hosts_coordinator) {
-    // The job cannot outlive its coordinator, which goes with this node.
-    stopping_.job_ends = true;
-    stopping_.outcome = Verdict::Outcome::kStopped;
-    stopping_.signal = message.signal;
-    stopping_.fatal = order;
-    if (is_in_round()) return stop_round(out);
-    return end({.outcome = Verdict::Outcome::kStopped, .reason = order, .signal = message.signal}, out);
-  }
+  // The job cannot outlive its coordinator, which goes with this node.
+  if (node.hosts_coordinator) return end_with_host(node, message.signal, out);
   if (node.standing() == Standing::kLeaving) return;
   out.push_back(Note{format("{} was told to leave by {}", node.name(), signal_name(message.signal))});
   if (can_do_without(node)) {
     node.leave_signal = message.signal;
     return roster_.move(node, Standing::kLeaving);
   }
-  stopping_.left.push_back(format("{} was told to leave by {}", node.name(), signal_name(message.signal)));
+  const std::string text = format("{} was told to leave by {}", node.name(), signal_name(message.signal));
+  stopping_.left.push_back(text);
+  has_gone(node, text);
   node.leave_signal = message.signal;
   const bool has_nothing = node.standing() == Standing::kReady;
   roster_.move(node, Standing::kLeaving);
   if (has_nothing) return has_stopped(node, out);
   if (is_in_round()) stop_round(out);
+}
+
+void Coordinator::end_with_host(const Node& node, int signal, Effects& out) {
+  const bool is_killed = signal == signal_number("KILL");
+  stopping_.job_ends = true;
+  stopping_.outcome = is_killed ? Verdict::Outcome::kFailed : Verdict::Outcome::kStopped;
+  stopping_.signal = is_killed ? 0 : signal;
+  stopping_.fatal = is_killed ? format("{}: {}", node.name(), in_our_name("its outer elastic-run process was killed, "
+                                                                          "and the coordinator goes with it"))
+                              : format("stopped by {}", signal_name(signal));
+  if (is_in_round()) return stop_round(out);
+  end({.outcome = stopping_.outcome, .reason = stopping_.fatal, .signal = stopping_.signal}, out);
 }
 
 void Coordinator::said(Node& node, const CheckDone& message, Effects& out) {

@@ -194,7 +194,15 @@ class Coordinator {
     std::optional<std::int64_t> since_ms = {};
     std::optional<std::int64_t> until_ms = {};
     std::string what = {};
+    std::string because = {};
+    std::int64_t because_at_ms = 0;
     bool operator==(const News&) const = default;
+  };
+  // A node that has gone since the last round was formed, and is not back.
+  struct Gone {
+    protocol::AgentId agent = 0;
+    std::string text;
+    std::int64_t at_ms = 0;
   };
   // Where each node of the last round sat.
   struct Seat {
@@ -266,9 +274,11 @@ class Coordinator {
   void conclude_round(Effects& out);
   void has_stopped(Node& node, Effects& out);
   void let_go(protocol::NodeId session, int signal, Effects& out);
+  void end_with_host(const Node& node, int signal, Effects& out);
   void take_failures(const Node& node, const std::vector<protocol::WorkerFailure>& failures);
   void lose(Node& node, const std::string& how, Effects& out);
   void forget(Node& node);
+  void has_gone(const Node& node, const std::string& text);
   void look_for_silent(Effects& out);
   void end(protocol::Verdict verdict, Effects& out);
   void dismiss_if_all_heard(Effects& out);
@@ -344,6 +354,8 @@ class Coordinator {
   std::optional<std::int64_t> enough_since_ms_;
   bool was_below_min_ = false;
   std::int64_t last_join_ms_ = 0;
+  std::vector<Gone> gone_;
+  std::int64_t back_by_ms_ = 0;  // a node that only waited and has lost its session has found us again by then
   std::optional<News> told_news_;          // last, to the nodes that are in no round
   std::uint64_t told_arrivals_ = 0;        // of whom these had come
   std::optional<std::int64_t> news_at_ms_; // when something of it will be told that they have not heard

@@ -13,7 +13,12 @@ using namespace protocol;
 void Coordinator::lose(Node& node, const std::string& how, Effects& out) {
   roster_.set_session(node, {});
   const Standing standing = node.standing();
+  if (standing != Standing::kLeaving) {
+    has_gone(node, format("{} was lost: {}", node.name(), how));
+  }
   const bool only_waits = standing == Standing::kReady || state_ == State::kEnding;
+  // It has no lease that would be waited for, and may be back in a moment.
+  if (standing == Standing::kReady) back_by_ms_ = now_ms_ + birth_.lease.all_back_ms();
   if (only_waits || can_do_without(node)) {
     out.push_back(Note{format("{} is gone: {}", node.name(), how)});
     if (state_ == State::kEnding && node.reported) --heard_verdict_;
@@ -49,6 +54,13 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out) {
 void Coordinator::forget(Node& node) {
   leases_.erase({node.lease_until_ms, node.agent});
   roster_.erase(node.agent);
+}
+
+// For whoever is told why it waits. Of so many as are named, and some more.
+void Coordinator::has_gone(const Node& node, const std::string& text) {
+  constexpr std::size_t kKept = 8;
+  std::erase_if(gone_, [&](const Gone& gone) { return gone.agent == node.agent; });
+  if (gone_.size() < kKept) gone_.push_back({node.agent, text, now_ms_});
 }
 
 void Coordinator::look_at_leases(Effects& out) {

@@ -358,6 +358,57 @@ TEST_CASE("a node that stands by, or is done, leaves without anybody's being sto
   CHECK(job.say(1, WorkersSucceeded{0}).only<EndJob>().verdict.outcome == Verdict::Outcome::kSucceeded);
 }
 
+TEST_CASE("a host of the coordinator whose outer process is killed fails the job, and every node hears its name") {
+  Job job(job_terms(1, 2, 3));
+  job.say(1, host(job, 1));
+  job.join(2);
+  job.open_store();
+  CHECK(job.say(1, NodeLeaves{9}).all<StopWorkers>().size() == 2);
+  CHECK(job.stop(1).all<EndJob>().empty());
+  CHECK(job.on(SessionEnded{1, "it has ended"}).silent());
+  const Answer end = job.stop(2);
+  const Verdict verdict = end.to<EndJob>(2).verdict;
+  CHECK(verdict.outcome == Verdict::Outcome::kFailed);
+  CHECK(verdict.signal == 0);
+  CHECK(verdict.reason ==
+        "node 0 (node1): its outer elastic-run process was killed, and the coordinator goes with it");
+  job.say(2, VerdictHeard{}).only<Dismiss>();  // nobody else is waited for
+
+  Job waiting(job_terms(2, 2));
+  waiting.say(1, host(waiting, 1));
+  CHECK(waiting.say(1, NodeLeaves{9}).only<EndJob>().verdict.outcome == Verdict::Outcome::kFailed);
+}
+
+TEST_CASE("a node of a Slurm step that is lost below the minimum ends the job when its lease is over, and standbys count") {
+  for (const bool stands_by : {false, true}) {
+    Job job(job_terms(2, 2), {.scale_up = JobRules::ScaleUp::kNever, .replacement_wait_ms = 0});
+    job.run({1, 2});
+    if (stands_by) job.join(3);
+    job.on(SessionEnded{2, "reset"});
+    CHECK(job.stop(1).silent());
+    const Answer later = job.pass_with({1, 3}, 10'000);
+    if (stands_by) {
+      CHECK(later.all<PrepareRound>().size() == 2);
+      continue;
+    }
+    CHECK(later.only<EndJob>().verdict.reason ==
+          "node 1 (node2) was lost: reset; only 1 of at least 2 nodes are left, and no other is waited for");
+  }
+}
+
+TEST_CASE("where nobody else can come, a node that had stopped and loses its connection has time to come back") {
+  Job job(job_terms(2, 2, 3), {.replacement_wait_ms = 0});
+  job.run({1, 2});
+  job.fail(2, failure(1, 5));
+  job.stop(1);
+  job.on(SessionEnded{1, "reset"});
+  CHECK(job.stop(2, {failure(1, 5)}).all<EndJob>().empty());
+  CHECK(job.pass_with({2}, 1000).all<EndJob>().empty());
+  NodeJoins back = job.joiner(1);
+  back.facts = {.incarnation = job.coordinator.incarnation(), .term = 1, .round = 0};
+  CHECK(job.say(11, back).all<PrepareRound>().size() == 2);
+}
+
 TEST_CASE("when every node is told to leave the job has been stopped") {
   Job job(job_terms(2, 2));
   job.run({1, 2});

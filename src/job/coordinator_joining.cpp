@@ -156,11 +156,16 @@ void Coordinator::take_terms(const NodeJoins& message) {
                                 &rules_.scale_up_after_ms, &rules_.loss_window_ms, &rules_.keep_out_ms}) {
     *time_ms = std::clamp<std::int64_t>(*time_ms, 0, limits::kMaxTimeoutSeconds * 1000);
   }
+  if (rules_.replacement_wait_ms) {
+    rules_.replacement_wait_ms =
+        std::clamp<std::int64_t>(*rules_.replacement_wait_ms, 0, limits::kMaxTimeoutSeconds * 1000);
+  }
   forming_rules_ = {.min_nodes = terms_.min_nodes,
                     .max_nodes = terms_.max_nodes,
                     .node_unit = terms_.node_unit,
                     .last_call_ms = rules_.last_call_ms,
                     .join_timeout_ms = rules_.join_timeout_ms,
+                    .replacement_wait_ms = rules_.replacement_wait_ms,
                     .grace_ms = rules_.replacement_grace_ms,
                     .settle_ms = rules_.scale_up_after_ms};
   scale_up_ = scale_up_of(rules_);
@@ -298,6 +303,7 @@ void Coordinator::settle_held(Effects& out) {
 
 void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) {
   silence_check_ms_ = std::min(silence_check_ms_, now_ms_ + birth_.lease.loss_timeout_ms);
+  std::erase_if(gone_, [&](const Gone& gone) { return gone.agent == message.agent; });
   if (Node* known = roster_.find(message.agent)) {
     leases_.erase({known->lease_until_ms, known->agent});
     roster_.set_session(*known, session);

@@ -85,10 +85,17 @@ void Coordinator::form_if_due(Effects& out) {
       .enough_since_ms = enough_since_ms_,
       .last_join_ms = last_join_ms_,
       .was_below_min = was_below_min_,
+      .back_by_ms = back_by_ms_,
   };
   const FormingDecision decision = membership::decide_forming(view, rules, now_ms_);
   News news{.here = ready, .least = membership::least_size(rules), .most = rules.max_nodes,
             .since_ms = forming_since_ms_, .until_ms = decision.look_again_ms};
+  if (!gone_.empty()) {
+    std::vector<std::string> names;
+    for (const Gone& gone : gone_) names.push_back(gone.text);
+    news.because = some_of(names);
+    news.because_at_ms = gone_.back().at_ms;
+  }
   switch (decision.kind) {
     case FormingDecision::Kind::kWait:
       look_again(decision.look_again_ms);
@@ -119,7 +126,8 @@ void Coordinator::tell_what_is_awaited(News news, Effects& out) {
   if (!news_at_ms_) news_at_ms_ = now_ms_ + kNewsMs;
   if (now_ms_ < *news_at_ms_) return look_again(news_at_ms_);
   news_at_ms_.reset();
-  Awaiting message{.here = news.here, .least = news.least, .most = news.most, .what = news.what};
+  Awaiting message{.here = news.here, .least = news.least, .most = news.most, .what = news.what, .because = news.because};
+  if (!news.because.empty()) message.because_ms = now_ms_ - news.because_at_ms;
   if (news.since_ms) message.for_ms = now_ms_ - *news.since_ms;
   if (news.until_ms) message.left_ms = *news.until_ms - now_ms_;
   for (const auto& [agent, node] : roster_.nodes()) {
@@ -191,6 +199,7 @@ void Coordinator::form(int size, Effects& out) {
   has_run_ = false;
   told_news_.reset();
   news_at_ms_.reset();
+  gone_.clear();
   out.push_back(Note{format("round {} is formed of {} nodes, world size {}{}", *round_, size, places.front().world_size,
                             again_because_.empty() ? "" : format(", because {}", again_because_)),
                      kRoundFormed});

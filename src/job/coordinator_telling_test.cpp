@@ -132,6 +132,34 @@ TEST_CASE("survivors that wait for replacements are told so") {
   CHECK(last.what.empty());
 }
 
+TEST_CASE("survivors that wait for replacements are told who went, how, and how long ago; who is back is not named") {
+  Job job(job_terms(2, 2, 1), waits(30'000, 60'000));
+  job.run({1, 2});
+  job.on(SessionEnded{2, "its connection was reset"});
+  job.stop(1);
+  const Awaiting told = job.pass_with({1}, 10'000).all<Awaiting>().back().second;
+  CHECK(told.because == "node 1 (node2) was lost: its connection was reset");
+  const std::int64_t lost_at_ms = 0;
+  CHECK(told.because_ms > lost_at_ms);
+  CHECK(told.because_ms <= 10'000);
+
+  Job back(job_terms(3, 3, 1), waits(30'000, 60'000));
+  back.run({1, 2, 3});
+  back.on(SessionEnded{2, "reset"});
+  back.on(SessionEnded{3, "reset"});
+  NodeJoins again = back.joiner(2);
+  again.facts = {.incarnation = back.coordinator.incarnation(), .term = 1, .round = 0};
+  back.say(12, again);
+  back.stop(1);
+  CHECK(back.pass_with({1, 12}, 10'000).all<Awaiting>().back().second.because == "node 2 (node3) was lost: reset");
+}
+
+TEST_CASE("who waits for the first round is told of no loss that was not") {
+  Job job(job_terms(2, 2, 1), waits(30'000, 60'000));
+  job.join(1);
+  CHECK(job.pass_with({1}, 2000).only<Awaiting>().because.empty());
+}
+
 TEST_CASE("who stands by is told what for, again with each round, and others that come later are told alone") {
   Job job(job_terms(2, 2, 1));
   job.run({1, 2});

@@ -208,6 +208,7 @@ template <class A> void fields(A& a, Of<A, JobRules>& v) {
   a("loss_window_ms", v.loss_window_ms, kMs);
   a("keep_out_ms", v.keep_out_ms, kMs);
   a("job_losses", v.job_losses);
+  a("replacement_wait_ms", v.replacement_wait_ms, kMs);
 }
 template <class A> void fields(A& a, Of<A, CheckRules>& v) {
   a("when", v.when);
@@ -388,7 +389,8 @@ class Reader {
   void operator()(const char* name, std::optional<T>& value) {
     if (const Json* json = object_.find(name); json != nullptr && !json->is_null()) read(*json, name, value.emplace());
   }
-  void operator()(const char* name, std::optional<int>& value, Bounds bounds) {
+  template <class T>
+  void operator()(const char* name, std::optional<T>& value, Bounds bounds) {
     const Json* json = object_.find(name);
     if (json != nullptr && !json->is_null()) read(*json, name, value.emplace(), bounds);
   }

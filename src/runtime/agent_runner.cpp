@@ -117,7 +117,12 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                        if (signal == SIGCONT) output_.show_status();
                        signalled(signal);
                      },
-                 .on_lost = [this] { happened(agent::GuardianLost{}); }}),
+                 .on_lost =
+                     [this] {
+                       guardian_is_lost_ = true;
+                       if (on_signal_) return on_signal_();
+                       happened(agent::GuardianLost{});
+                     }}),
       workers_(loop, with_guardian(context, guardian_),
                {.on_exit =
                     [this](int local_rank, ExitStatus status) {
@@ -237,6 +242,7 @@ std::optional<Waiting> AgentRunner::waiting() const {
   // The drawer's clock is the loop's.
   const std::int64_t behind_ms = process::boottime_ms() - loop_.now_ms();
   waiting->since_ms -= behind_ms;
+  waiting->because_ms -= behind_ms;
   if (waiting->until_ms) *waiting->until_ms -= behind_ms;
   return waiting;
 }
@@ -270,7 +276,9 @@ status::Node AgentRunner::status() const {
   status::Node node = lifecycle().status();
   node.job = settings_.worker.run_id;
   if (node.name.empty()) node.name = full_host_name();
-  if (const auto waits = waiting(); waits && !node.ready()) node.waits_for = waits->what;
+  if (const auto waits = waiting(); waits && !node.ready()) {
+    node.waits_for = waits->because.empty() ? waits->what : format("{}; {}", waits->what, waits->because);
+  }
   node.workers_started = workers_started_;
   node.workers_failed = workers_failed_;
   node.store = store_.status();

@@ -52,7 +52,9 @@ class AgentRunner {
   void from_coordinator(protocol::CoordinatorMessage message);
   // The coordinator in this process; null if a job of many nodes has it elsewhere.
   CoordinatorServer* server() { return tie_ ? tie_->server() : nullptr; }
-  // Told of a signal to end instead of the agent, which is done.
+  // The outer process has died.
+  bool guardian_is_lost() const { return guardian_is_lost_; }
+  // Told of a signal to end, or of the outer process's death, instead of the agent, which is done.
   void on_signal(std::function<void()> told) { on_signal_ = std::move(told); }
   // Takes back what leads others to that coordinator; `done` is called when it has been tried.
   void withdraw(std::function<void()> done) { tie_->withdraw(std::move(done)); }
@@ -110,6 +112,7 @@ class AgentRunner {
   const LaunchSettings& settings_;
   Handlers handlers_;
   std::function<void()> on_signal_;
+  bool guardian_is_lost_ = false;
   std::variant<agent::Lifecycle, agent::Agent> mind_;  // of a job of one node, of many
   std::unique_ptr<CoordinatorTie> tie_;                // of many
   net::Timer link_timer_;

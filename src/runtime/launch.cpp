@@ -50,6 +50,8 @@ constexpr std::int64_t kCloseLogsMs = 1200;
 constexpr std::int64_t kWithdrawMs = 1000;
 // From the end of our job until the user is told that other jobs still need our coordinator.
 constexpr std::int64_t kOthersMs = 1000;
+// From the last worker's end on other nodes until they have heard the verdict of a job that ends with our outer process.
+constexpr std::int64_t kVerdictMs = 2000;
 
 void rename_launcher(const ProcessTitle& title) {
   prctl(PR_SET_NAME, process::kLauncherName);
@@ -193,10 +195,13 @@ End run_alone(net::Loop& loop, const LaunchSettings& settings, RecordingFile* re
 }
 
 // Serves those that are still here: what they are to hear of our job may be on its way, and other jobs go on. Until it
-// is told to end.
-void serve_the_others(net::Loop& loop, AgentRunner& agent) {
+// is told to end; without the outer process, which is the one that a user can tell, no longer than `stop_ms`, what the
+// others' workers may take to stop, and some time for the verdict.
+void serve_the_others(net::Loop& loop, AgentRunner& agent, std::int64_t stop_ms) {
   CoordinatorServer& server = *agent.server();
   if (server.is_idle()) return;
+  net::Timer end(loop);
+  if (agent.guardian_is_lost()) end.start(stop_ms + kVerdictMs, [&] { loop.stop(); });
   net::Timer patience(loop);
   patience.start(kOthersMs, [&] {
     if (server.jobs() == 0) return;
@@ -266,7 +271,7 @@ End run_with_others(net::Loop& loop, const LaunchSettings& settings, RecordingFi
   agent.begin();
   loop.run();
   if (agent.server() != nullptr) {
-    serve_the_others(loop, agent);
+    serve_the_others(loop, agent, settings.node.shutdown_timeout_ms);
     withdraw(loop, agent);
   }
   return end;

@@ -88,6 +88,7 @@ NodeJoins joins(const Version& version) {
   message.facts.failures = {failure()};
   message.facts.verdict = verdict();
   if (version.minor >= 1) message.addresses = "10.0.0.2 fd77::2";
+  if (version.minor >= 2) message.rules.replacement_wait_ms = 40'000;
   return message;
 }
 PrepareRound prepare(const Version& version) {
@@ -117,7 +118,14 @@ std::vector<CoordinatorMessage> coordinator_messages(const Version& version) {
           prepare(version), RunCheck{4, 2, "pair with node 0"}, RunWorkers{4, {"10.0.0.1", 29500}},
           StopWorkers{4, RestartScope::kJob}, AreYouThere{}, EndJob{verdict()}, Dismiss{details},
           Rejected{Rejected::Why::kJobEnding, "the job is ending", 1500}};
-  if (version.minor >= 1) messages.emplace_back(Awaiting{3, 4, 8, 61'000, 539'000, "standing by"});
+  if (version.minor >= 1) {
+    Awaiting news{3, 4, 8, 61'000, 539'000, "standing by"};
+    if (version.minor >= 2) {
+      news.because = "node 1 (10.0.0.3) was lost: its connection was reset";
+      news.because_ms = 12'000;
+    }
+    messages.emplace_back(std::move(news));
+  }
   return messages;
 }
 

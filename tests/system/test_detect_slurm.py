@@ -6,6 +6,7 @@ There is no Slurm here: its environment is replayed as it was seen in a real ste
 import json
 import os
 import random
+import re
 import signal
 import socket
 import threading
@@ -109,6 +110,15 @@ def test_the_plan_says_what_came_from_where(elastic_run, step):
     assert entries["job id"] == {"value": "slurm-1234.0", "origin": "Slurm: SLURM_JOB_ID=1234 SLURM_STEP_ID=0"}
     assert entries["workers on this node"] == {"value": "2", "origin": "Slurm: SLURM_GPUS_ON_NODE=2"}
     assert entries["coordinator"]["value"].startswith("another node: this is node 1 of the step")
+
+
+@pytest.mark.parametrize("conf, waits", [((), False), (("--rdzv-conf=join_timeout=40",), True)], ids=["default", "told"])
+def test_a_lost_node_is_not_waited_for_unless_the_user_says_so(elastic_run, step, conf, waits):
+    entries = plan(elastic_run, step, *conf)["plan"]
+    assert entries["waits"]["value"].startswith("40 s for the minimum" if waits else "600 s for the minimum")
+    assert ("wait below the minimum" in entries) is not waits
+    if not waits:
+        assert entries["wait below the minimum"]["origin"].startswith("Slurm"), entries
 
 
 def test_explicit_flags_win_each_by_itself(elastic_run, step):
@@ -281,6 +291,18 @@ os.write(1, b"ends by itself\\n")
 
 
 # --- How it ends
+
+def test_a_node_that_is_lost_ends_the_step_at_once_and_is_named(step):
+    nodes = step.start_all("--nnodes=3")
+    for node in nodes:
+        said(node)
+    os.kill(nodes[2].launcher(), signal.SIGKILL)
+    results = [node.wait() for node in nodes]
+    assert [result.returncode for result in results] == [1, 1, 1], results
+    for result in results[:2]:
+        assert re.search(r"node 2 \(.*\) was lost: .*; only 2 of at least 3 nodes are left, and no other is waited for",
+                         result.stderr), result
+
 
 def test_a_worker_can_say_that_a_requeue_is_of_no_use(step):
     step.nodes = 2

@@ -76,6 +76,44 @@ def test_a_worker_that_fails_stops_the_other_node_and_fails_the_job_everywhere(j
         assert "rank 1" in result.stderr and "exited with code 7" in result.stderr, result
 
 
+def test_a_host_of_the_coordinator_whose_outer_process_is_killed_goes_and_the_other_node_hears_why(job):
+    host, other = job.nodes(2, nnodes="2:3")
+    for node in (host, other):
+        environments(node, 1)
+    launcher = host.launcher()
+    os.kill(host.pid, signal.SIGKILL)
+    wait_until(lambda: not alive(launcher), timeout=30, what="the launcher to go with its outer process")
+    result = other.wait(30)
+    assert result.returncode == 1, result
+    assert re.search(r"node 0 \(.*\): its outer elastic-run process was killed", result.stderr), result
+    host.wait()
+
+
+def test_a_host_of_the_coordinator_whose_outer_process_is_killed_while_it_waits_for_nodes_goes(job):
+    host, other = job.nodes(2, nnodes="3:4")
+    other.wait_for_line("waiting for nodes: 2 of 3:4 are here", timeout=60)
+    launcher = host.launcher()
+    os.kill(host.pid, signal.SIGKILL)
+    wait_until(lambda: not alive(launcher), timeout=30, what="the launcher to go with its outer process")
+    result = other.wait(30)
+    assert result.returncode == 1 and "its outer elastic-run process was killed" in result.stderr, result
+    host.wait()
+
+
+def test_a_survivor_that_waits_says_which_node_was_lost_and_how(job):
+    host, other = job.nodes(2, nnodes="2:3", conf="join_timeout=20")
+    for node in (host, other):
+        environments(node, 1)
+    launcher = other.launcher()
+    os.kill(launcher, signal.SIGKILL)
+    host.wait_for_line(r"waiting for nodes: 1 of 2:3 is here, 1 more is needed, for \d+ s of 20 s; "
+                       r"\d+ s ago node 1 \(.*\) was lost: ", timeout=60)
+    result = host.wait()
+    assert re.search(r"node 1 \(.*\) was lost: .*; only 1 of at least 2 nodes were there again within 20 s",
+                     result.stderr), result
+    other.wait()
+
+
 def test_a_restart_is_of_all_nodes_and_counts_once(job, script):
     once = script("once.py", WORKER.replace("time.sleep(600)", """
 if os.environ["TORCHELASTIC_RESTART_COUNT"] == "1":

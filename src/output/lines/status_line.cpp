@@ -22,6 +22,12 @@ std::string left_text(const Waiting& waiting, std::int64_t now_ms) {
   return duration_text(std::max<std::int64_t>(*waiting.until_ms - now_ms + 999, 0));
 }
 
+// "; 12 s ago node 1 was lost: its connection was reset", or nothing.
+std::string why_text(const Waiting& waiting, std::int64_t now_ms) {
+  if (waiting.because.empty()) return {};
+  return format("; {} ago {}", duration_text(std::max<std::int64_t>(now_ms - waiting.because_ms, 0)), waiting.because);
+}
+
 // What a terminal shows in one column each.
 std::string ascii(std::string_view text) {
   std::string out;
@@ -60,7 +66,7 @@ std::string status_text(const Waiting& waiting, std::int64_t now_ms, std::size_t
   } else {
     time = format(", {} in {}", ascii(waiting.at_end), left_text(waiting, now_ms));
   }
-  std::string what = ascii(waiting.what);
+  std::string what = ascii(waiting.what + why_text(waiting, now_ms));
   const std::string name = format("{}: ", program_name());
   const std::size_t around = name.size() + time.size();
   shorten(what, room > around ? room - around : 0);
@@ -71,12 +77,13 @@ std::string status_text(const Waiting& waiting, std::int64_t now_ms, std::size_t
 }
 
 std::string waiting_text(const Waiting& waiting, std::int64_t now_ms) {
+  const std::string why = why_text(waiting, now_ms);
   std::string text = format("{}, for {}", waiting.what, duration_text(now_ms - waiting.since_ms));
-  if (!waiting.until_ms) return text;
+  if (!waiting.until_ms) return text + why;
   if (waiting.at_end.empty()) {
-    return text + format(" of {}", duration_text(*waiting.until_ms - waiting.since_ms));
+    return text + format(" of {}", duration_text(*waiting.until_ms - waiting.since_ms)) + why;
   }
-  return text + format(", {} in {}", waiting.at_end, left_text(waiting, now_ms));
+  return text + format(", {} in {}", waiting.at_end, left_text(waiting, now_ms)) + why;
 }
 
 std::string StatusLine::draw(std::int64_t now_ms, std::size_t columns) {
