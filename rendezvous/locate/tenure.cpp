@@ -42,7 +42,11 @@ Tenure::Fate Tenure::answered(const std::optional<Claim>& there, std::int64_t be
     authority_ = Authority::none();
     return Fate::kTaken;
   }
-  // Ours, written by an attempt of which we heard nothing; or taken away, which no other node does.
+  if (!there && !authority_.holds(now_ms)) {
+    authority_ = Authority::none();
+    return Fate::kGone;
+  }
+  // Ours, written by an attempt of which we heard nothing; or taken away, which no other node does while our time runs.
   holder_ = next();
   standing_ = there;
   due_ms_ = now_ms;

@@ -48,8 +48,9 @@ class Tenure {
 
   enum class Fate : std::uint8_t {
     kHeld,     // renewed
-    kAgain,    // to be tried again at once: what stands there is ours, or nobody's
+    kAgain,    // to be tried again at once: what stands there is ours, or nobody's while our time runs
     kTaken,    // another's claim stands there
+    kGone,     // nobody's does, and our time was over: another may have had it since, and ended the job in order
   };
   // An attempt to write next(), which began at `began_ms`, has been answered: this stands there now.
   Fate answered(const std::optional<Claim>& there, std::int64_t began_ms, std::int64_t now_ms);

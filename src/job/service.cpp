@@ -256,7 +256,8 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
                       .is_claimed = settings_.is_claimed};
     jobs_.emplace(job, std::make_unique<Coordinator>(birth, settings_.make_check(job)));
   }
-  if (introduction.incarnation != 0 || introduction.term > jobs_.at(job)->term()) {
+  // Every first coordinator is at the same term: one that the agent has met may have been another.
+  if (introduction.incarnation != 0 || introduction.term >= jobs_.at(job)->term()) {
     tell(job, Introduced{introduction.incarnation, introduction.term}, out);
   }
   const auto still = connections_.find(id);

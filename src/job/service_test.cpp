@@ -544,3 +544,17 @@ TEST_CASE("where a coordinator has stood down some new nodes begin no round whil
   served.time(60'000 + LeaseTimes{}.over_ms());
   CHECK(served.at(id).last<PrepareRound>() != nullptr);
 }
+
+TEST_CASE("newcomers that stood by at a coordinator of before begin no round while its leases may run, though all are there") {
+  Served served;
+  const ConnectionId fresh = served.join("a", 1, job_terms(2, 2));
+  const ConnectionId stood_by = served.greet({"a", 2, 0, 1});  // it too was the first of its start
+  served.say(stood_by, served.joiner(2, job_terms(2, 2)));
+  for (std::int64_t ms = 100; ms < LeaseTimes{}.over_ms(); ms += 100) {
+    served.time(ms);
+    CHECK(served.at(fresh).last<PrepareRound>() == nullptr);
+  }
+  served.time(LeaseTimes{}.over_ms());
+  CHECK(served.at(fresh).last<PrepareRound>() != nullptr);
+  CHECK(served.at(stood_by).last<PrepareRound>() != nullptr);
+}

@@ -208,7 +208,10 @@ void AgentRunner::carry_out(const agent::AgentEffect& effect) {
                    carry_out(e);
                  },
                  [&](const agent::Link::Connect&) {
-                   tie_->connect(std::get<agent::Agent>(mind_).link().own_incarnation() != 0);
+                   const agent::Link& link = std::get<agent::Agent>(mind_).link();
+                   // Who only stood by has missed the end, if what a coordinator claimed has been taken back.
+                   const bool by_claim = settings_.meeting.place != MeetingSettings::Place::kEndpoint;
+                   tie_->connect(link.own_incarnation() != 0 || (by_claim && link.term() != 0));
                  },
                  [&](const agent::Link::Disconnect&) { tie_->disconnect(); },
                  [&](const agent::Link::Write& e) { tie_->write(e.bytes); },

@@ -69,7 +69,7 @@ void ClaimedPlace::judge(const std::string& text) {
     if (!there) return found_problem(there.error().reason, true);
     view.is_own = is_own(*there);
     if (!view.is_own && holds()) {
-      lose(*there);
+      lose(format("{} has taken its claim over", locate::claim_endpoint(*there)));
       view.hosts = false;
     }
     view.tried = trials_.last(*there);
@@ -188,7 +188,8 @@ void ClaimedPlace::renewed(const Answer& answer, std::int64_t began_ms) {
   }
   const std::optional<Claim> stands = answer->empty() ? std::nullopt : std::optional(*there);
   const Tenure::Fate fate = tenure_->answered(stands, began_ms, process::boottime_ms());
-  if (fate == Tenure::Fate::kTaken) return lose(*stands);
+  if (fate == Tenure::Fate::kTaken) return lose(format("{} has taken its claim over", locate::claim_endpoint(*stands)));
+  if (fate == Tenure::Fate::kGone) return lose("its claim has gone, which was not renewed in time");
   if (fate == Tenure::Fate::kHeld && std::exchange(told_not_renewed_, false)) {
     log::info("claim_renewed", format("{} takes the renewals of this node's claim again", claims_->name()));
   }
@@ -206,8 +207,7 @@ void ClaimedPlace::tell_not_renewed(const std::string& reason) {
                       claims_->name(), reason, std::max<std::int64_t>(ends_ms.value_or(0) - process::boottime_ms(), 0)));
 }
 
-void ClaimedPlace::lose(const Claim& to) {
-  const std::string why = format("{} has taken its claim over", locate::claim_endpoint(to));
+void ClaimedPlace::lose(const std::string& why) {
   log::warning("claim_lost", format("this node hosts the coordinator no more: {}, in {}", why, claims_->name()));
   renewal_.stop();
   renewals_->forget();

@@ -49,7 +49,8 @@ class ClaimedPlace : public MeetingPlace {
   void renew();
   void renewed(const Answer& answer, std::int64_t began_ms);
   void tell_not_renewed(const std::string& reason);
-  void lose(const locate::Claim& to);
+  // It is the coordinator's place no more; why, as a clause.
+  void lose(const std::string& why);
   void take_back(const std::string& expected, bool once_more, std::function<void()> done);
 
   locate::ClaimTimes times() const { return {{settings_.meeting.loss_timeout_ms}}; }
