@@ -89,7 +89,7 @@ void Coordinator::take(const Heard& event, Effects&) {
 
 void Coordinator::take(const SessionEnded& event, Effects& out) {
   std::erase_if(held_, [&](const Held& held) { return held.session == event.from; });
-  if (Node* node = roster_.of_session(event.from)) lose(*node, event.how, out);
+  if (Node* node = roster_.of_session(event.from)) lose(*node, event.how, out, event.by_us);
 }
 
 void Coordinator::take(const NodeEmptied& event, Effects& out) {

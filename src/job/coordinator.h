@@ -51,6 +51,7 @@ struct Heard {
 struct SessionEnded {
   protocol::NodeId from = 0;
   std::string how;  // "its connection was reset"
+  bool by_us = false;  // the coordinator could not act: no node is to blame
 };
 // An agent that introduces itself knows of an earlier coordinator. Comes before its welcome.
 struct Introduced {
@@ -276,7 +277,7 @@ class Coordinator {
   void let_go(protocol::NodeId session, int signal, Effects& out);
   void end_with_host(const Node& node, int signal, Effects& out);
   void take_failures(const Node& node, const std::vector<protocol::WorkerFailure>& failures);
-  void lose(Node& node, const std::string& how, Effects& out);
+  void lose(Node& node, const std::string& how, Effects& out, bool by_us = false);
   void forget(Node& node);
   void has_gone(const Node& node, const std::string& text);
   void look_for_silent(Effects& out);

@@ -10,7 +10,7 @@ namespace elastic::job {
 
 using namespace protocol;
 
-void Coordinator::lose(Node& node, const std::string& how, Effects& out) {
+void Coordinator::lose(Node& node, const std::string& how, Effects& out, bool by_us) {
   roster_.set_session(node, {});
   const Standing standing = node.standing();
   if (standing != Standing::kLeaving) {
@@ -35,9 +35,9 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out) {
       return !other.address.empty() && other.address == node.address;
     });
     stopping_.lost.push_back({node.place.node_rank, node.address, how});
-    losses_.lose_unknown();
+    if (!by_us) losses_.lose_unknown();
     std::optional<std::int64_t> until_ms;
-    if (!goes_with_another) until_ms = losses_.blame(node.identity(), now_ms_);
+    if (!by_us && !goes_with_another) until_ms = losses_.blame(node.identity(), now_ms_);
     if (until_ms) {
       out.push_back(Note{format("{} is kept out for {} s: it was lost too often", node.name(),
                                 (*until_ms - now_ms_) / 1000)});

@@ -276,6 +276,7 @@ template <class A> void fields(A& a, Of<A, Heard>& v) { a("from", v.from); }
 template <class A> void fields(A& a, Of<A, SessionEnded>& v) {
   a("from", v.from);
   a("how", v.how);
+  a.unless_new("by_us", v.by_us);
 }
 template <class A> void fields(A& a, Of<A, Introduced>& v) {
   a("incarnation", v.incarnation);

@@ -173,7 +173,7 @@ void Service::judge_authority(ServiceEffects& out) {
   }
   // All are closed before any coordinator hears of it, and has something to say to the others.
   for (const auto& [id, job] : open) close(id, out);
-  for (const auto& [id, job] : open) tell(job, SessionEnded{id, "the coordinator could not act any more"}, out);
+  for (const auto& [id, job] : open) tell(job, SessionEnded{id, "the coordinator could not act any more", true}, out);
 }
 
 void Service::heard(ConnectionId id, const CoordinatorSession::Event& event, ServiceEffects& out) {
