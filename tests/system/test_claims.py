@@ -25,7 +25,8 @@ class Cluster:
     def __init__(self, elastic_run, static_c, network, tmp_path):
         self._run = elastic_run
         self._network = network
-        self._program = static_c(STAMPS)
+        self._program = static_c(STAMPS.replace("for (;;) {", 'for (;;) {\n    if (access("done", F_OK) == 0) return 0;'))
+        self._done = pathlib.Path(elastic_run.directory) / "done"
         self._shared = tmp_path / "shared"
         self._shared.mkdir()
         self.nodes = []
@@ -38,15 +39,18 @@ class Cluster:
             store = self._run.start("--store-only", "--port=0", preexec_fn=self.store_host.enter)
             endpoint = f"{self.store_host.address}:" + store.wait_for_line(r"listens on port (\d+)").group(1)
         conf = ",".join(filter(None, [f"store_type={kind},loss_timeout={LOSS_TIMEOUT},last_call_timeout=60", conf]))
+        self._command = [f"--nnodes={nnodes}", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint={endpoint}",
+                         "--rdzv-id=job", f"--rdzv-conf={conf}", "--log-level=debug", "--no-python", self._program]
         for host in self.hosts:
-            self.nodes.append(self._run.start(
-                f"--nnodes={nnodes}", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint={endpoint}",
-                "--rdzv-id=job", f"--rdzv-conf={conf}", "--log-level=debug", "--no-python", self._program,
-                preexec_fn=host.enter))
+            self.join(host)
             # The first hosts the coordinator.
             if len(self.nodes) == 1:
                 self.nodes[0].wait_for_line("this node hosts the coordinator")
         self.round_of(self.nodes)
+
+    def join(self, host):
+        self.nodes.append(self._run.start(*self._command, preexec_fn=host.enter))
+        return self.nodes[-1]
 
     def round_of(self, nodes):
         """Waits for the workers of a round of these nodes and no others."""
@@ -79,6 +83,12 @@ class Cluster:
             for other in others:
                 one.reach_again(other)
                 other.reach_again(one)
+
+    def succeed(self, nodes):
+        """The workers of these nodes are done; those that are started after that are not."""
+        self._done.touch()
+        assert [node.wait().returncode for node in nodes] == [0] * len(nodes)
+        self._done.unlink()
 
     def end(self):
         for node in self.nodes:
@@ -149,3 +159,29 @@ def test_a_place_that_is_away_for_longer_than_a_lease_stops_training_until_it_is
     cluster.round_of(cluster.nodes)
     cluster.assert_no_rank_lived_twice()
     cluster.end()
+
+
+def test_a_host_that_sleeps_until_the_job_has_ended_does_not_train_it_again(cluster):
+    cluster.start(3, "1:3", conf="rejoin_timeout=5")
+    host, *others = cluster.nodes
+    os.kill(host.launcher(), signal.SIGSTOP)
+    cluster.round_of(others)
+    cluster.succeed(others)
+    os.kill(host.launcher(), signal.SIGCONT)
+    assert host.wait(timeout=60).returncode == 1
+    assert host.stdout.text.count("up ") == 1
+
+
+def test_a_node_that_is_cut_off_while_it_stands_by_does_not_train_a_job_that_has_ended(cluster, network):  # noqa: F811
+    cluster.start(2, "1:3", conf="scale_up=on-restart,last_call_timeout=4")
+    nodes = list(cluster.nodes)
+    host = network.add()
+    standby = cluster.join(host)
+    standby.wait_for_line("this node stands by")
+    host.silence()
+    standby.wait_for_line("connection_lost|silent|lost|gave up|given up")
+    cluster.succeed(nodes)
+    standby.wait_for_line("the job's coordinator has ended")
+    assert standby.stdout.text.count("up ") == 0
+    standby.send_signal(signal.SIGTERM)
+    standby.wait()
