@@ -264,8 +264,11 @@ class Slurm:
 
     def finish(self):
         """Ends all jobs; Slurm has none left afterwards."""
-        for job in set(self.ask("squeue", "-h", "-o", "%A").split()):
-            self.ask("scancel", job)
+        try:
+            for job in set(self.ask("squeue", "-h", "-o", "%A").split()):
+                self.ask("scancel", job)
+        except harness.HarnessError as error:
+            raise harness.HarnessError(f"{error}\n{self.cluster.logs()}") from None
         self.cluster.mend()
 
 
