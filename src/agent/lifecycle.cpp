@@ -553,7 +553,9 @@ void Lifecycle::on(const GuardianLost&, std::int64_t, Effects& out) {
   gathering_ = Gathering::kNone;
   awaiting_background_ = false;
   state_ = State::kEnding;
-  ends_with_guardian_ = settings_.hosts_coordinator && settings_.terms.max_nodes > 1;
+  // Where another node may host it instead, it does, as if this one had died.
+  ends_with_guardian_ =
+      settings_.hosts_coordinator && !settings_.coordinator_may_move && settings_.terms.max_nodes > 1;
   // The others are to hear why: the coordinator stays for so long, and goes then.
   if (ends_with_guardian_) out.push_back(ToCoordinator{NodeLeaves{kSigKill}});
   kill(out);

@@ -440,10 +440,13 @@ TEST_CASE("a node that hosts the coordinator of others tells them that its guard
   CHECK(told<NodeStopped>(gone).round == 0);
   the<Finish>(gone);
 
-  Node another({.hosts_coordinator = false, .terms = {.min_nodes = 2, .max_nodes = 2}});
-  another.run();
-  for (const Effect& effect : another.on(GuardianLost{})) CHECK(!std::holds_alternative<ToCoordinator>(effect));
-  for (const Effect& effect : another.on(AllGone{})) CHECK(!std::holds_alternative<ToCoordinator>(effect));
+  // Nor does one whose place another takes then.
+  for (const bool hosts : {false, true}) {
+    Node another({.hosts_coordinator = hosts, .coordinator_may_move = true, .terms = {.min_nodes = 2, .max_nodes = 2}});
+    another.run();
+    for (const Effect& effect : another.on(GuardianLost{})) CHECK(!std::holds_alternative<ToCoordinator>(effect));
+    for (const Effect& effect : another.on(AllGone{})) CHECK(!std::holds_alternative<ToCoordinator>(effect));
+  }
 }
 
 TEST_CASE("a node without workers ends as soon as it is told") {

@@ -270,7 +270,10 @@ End run_with_others(net::Loop& loop, const LaunchSettings& settings, RecordingFi
   status.set_node([&agent] { return agent.status(); });
   agent.begin();
   loop.run();
-  if (agent.server() != nullptr) {
+  // A host that has lost its guardian goes as if it had died, where another node takes its claim over then.
+  const bool is_taken_over =
+      agent.guardian_is_lost() && settings.meeting.place != MeetingSettings::Place::kEndpoint;
+  if (agent.server() != nullptr && !is_taken_over) {
     serve_the_others(loop, agent, settings.node.shutdown_timeout_ms);
     withdraw(loop, agent);
   }

@@ -231,12 +231,14 @@ def test_a_second_job_meets_in_the_same_place(node, meeting):
     assert meeting.is_clean()
 
 
-def test_when_the_host_is_killed_another_node_hosts_and_the_job_goes_on(node, meeting):
+@pytest.mark.parametrize("killed", ["node", "outer process"])
+def test_when_the_host_is_killed_another_node_hosts_and_the_job_goes_on(node, meeting, killed):
     nodes = [node(meeting, nnodes="2:3") for _ in range(3)]
     assert {environments(each, 1)[0]["WORLD_SIZE"] for each in nodes} == {"3"}
     [host] = hosts(nodes)
     before = holder(meeting.claim())
-    for pid in (host.pid, host.launcher()):
+    # The launcher first: it would go by itself when the outer process has gone.
+    for pid in (host.launcher(), host.pid) if killed == "node" else (host.pid,):
         os.kill(pid, signal.SIGKILL)
     host.wait()
     others = [each for each in nodes if each is not host]
