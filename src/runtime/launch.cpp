@@ -144,7 +144,9 @@ std::vector<std::string> complete_report(report::JobReport& report, std::vector<
     std::vector<std::string> error_files;
   };
   const auto work = std::make_shared<Work>(report, std::move(stderrs), "", std::vector<std::string>());
-  files.post(logs ? logs->path() : "the report's files", [=] {
+  // What is named should it not answer.
+  const std::string& place = written.parent_error_file.empty() ? written.termination_log : written.parent_error_file;
+  files.post(logs ? logs->path() : place, [=] {
     work->problem = complete_with_files(work->report, work->stderrs, logs.get(), attempt, written,
                                         wants_error_files ? &work->error_files : nullptr);
     if (logs && logs->remove_if_unused()) work->report.log_directory.clear();
