@@ -12,8 +12,6 @@
 namespace elastic::cli {
 namespace {
 
-using agent::Variable;
-
 // What only a real launch can tell.
 constexpr const char* kFreePort = "<a free port>";
 constexpr const char* kRunDirectory = "<run directory>";
@@ -24,13 +22,13 @@ constexpr std::array<std::string_view, 6> kOfTheRound = {"RANK",          "GROUP
                                                          "WORLD_SIZE",    "ROLE_WORLD_SIZE", "GROUP_WORLD_SIZE"};
 
 std::vector<Variable> variables_of(const LaunchPlan& plan, int local_rank) {
-  const runtime::LaunchSettings& settings = plan.settings;
+  const run::LaunchSettings& settings = plan.settings;
   const std::vector<protocol::NodePlace> places =
       membership::assign_places({{settings.node.local_world_size, settings.node.role}});
   const bool alone = settings.meeting.alone;
   const bool fixed = settings.store.port != 0;
   const std::string error_file = format("{}/attempt_0/{}/error.json", kRunDirectory, local_rank);
-  const agent::WorkerPlace place{
+  const run::WorkerPlace place{
       .local_rank = local_rank,
       .restart_count = 0,
       .max_restarts = settings.max_restarts,
@@ -39,7 +37,7 @@ std::vector<Variable> variables_of(const LaunchPlan& plan, int local_rank) {
       .master_port = fixed ? format("{}", settings.store.port) : kFreePort,
       .error_file = settings.logs.enabled ? error_file : "",
   };
-  auto variables = agent::worker_variables(settings.worker, place);
+  auto variables = run::worker_variables(settings.worker, place);
   ELASTIC_CHECK(variables.has_value());  // the plan has tried every local rank
   if (alone) return *variables;
   for (auto& [name, value] : *variables) {
@@ -70,7 +68,7 @@ std::string dry_run_text(const LaunchPlan& plan) {
   const int workers = plan.settings.node.local_world_size;
   for (int rank = 0; rank < workers; ++rank) {
     out += format("\nlocal rank {}: {}\n", rank,
-                  command_text(agent::worker_arguments(plan.settings.worker, rank)));
+                  command_text(run::worker_arguments(plan.settings.worker, rank)));
     for (const auto& [name, value] : variables_of(plan, rank)) {
       out += format("  {}={}\n", name, printable(value, 4096));
     }
@@ -93,7 +91,7 @@ std::string dry_run_json(const LaunchPlan& plan, const ParsedFlags& flags) {
   Json workers = Json::array();
   for (int rank = 0; rank < plan.settings.node.local_world_size; ++rank) {
     Json command = Json::array();
-    for (std::string& argument : agent::worker_arguments(plan.settings.worker, rank)) {
+    for (std::string& argument : run::worker_arguments(plan.settings.worker, rank)) {
       command.push(std::move(argument));
     }
     Json environment = Json::object();

@@ -4,17 +4,17 @@
 #include <optional>
 #include <utility>
 
-#include "health/words/words.h"
+#include "health/messages/messages.h"
 #include "src/base/text.h"
 
 namespace elastic::cli {
 
-Status plan_gpu_test(const ParsedFlags& flags, const agent::Environment& environment, const HostView& host,
+Status plan_gpu_test(const ParsedFlags& flags, const Environment& environment, const HostView& host,
                      LaunchPlan& plan) {
   constexpr const char* kVariable = "ELASTIC_RUN_PROBE_GPUS";
-  const auto asked = agent::lookup(environment, kVariable);
+  const auto asked = elastic::lookup(environment, kVariable);
   // Those of which nobody knows whether a worker will use them may be in use, and broken, without harm.
-  const int visible = host.visible_gpus(agent::lookup(environment, "CUDA_VISIBLE_DEVICES"));
+  const int visible = host.visible_gpus(elastic::lookup(environment, "CUDA_VISIBLE_DEVICES"));
   int count = std::min({visible, plan.settings.node.local_world_size, health::kMostGpus});
   std::string origin = count < visible ? "of the visible GPUs one for each worker" : "visible GPUs";
   if (asked && *asked != "auto") {

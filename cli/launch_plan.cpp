@@ -7,6 +7,7 @@
 #include "cli/meeting_plan.h"
 #include "cli/output_plan.h"
 #include "cli/program.h"
+#include "src/base/environment.h"
 #include "src/base/limits.h"
 #include "src/base/program_name.h"
 #include "src/base/signals.h"
@@ -16,7 +17,7 @@
 namespace elastic::cli {
 namespace {
 
-using StoreKind = runtime::StoreSettings::Kind;
+using StoreKind = store::StoreSettings::Kind;
 
 constexpr std::int64_t kDefaultShutdownSeconds = 30;
 // After a SIGTERM from outside: Kubernetes and Slurm send SIGKILL after 30 s.
@@ -35,7 +36,7 @@ std::string names_of(const std::vector<int>& signals) {
 // Builds the plan part by part, in the order in which a reader wants to see it.
 class Planner {
  public:
-  Planner(const ParsedFlags& flags, CheckedFlags checked, const agent::Environment& environment,
+  Planner(const ParsedFlags& flags, CheckedFlags checked, const Environment& environment,
           const HostView& host, const detect::Detected& detected)
       : flags_(flags), checked_(std::move(checked)), environment_(environment), host_(host), detected_(detected) {}
 
@@ -47,18 +48,20 @@ class Planner {
                             &Planner::plan_environment}) {
       if (const Status done = (this->*part)(); !done) return std::unexpected(done.error());
     }
+    tell_meeting_of_node();
     return std::move(plan_);
   }
 
  private:
   Status apply_auto_config();
-  void plan_company();
+  void plan_local_tasks();
   Status plan_nodes();
   Status plan_workers();
   Status plan_program();
   Status plan_meeting();
   Status check_http_port(std::uint16_t port) const;
   Status plan_http_port();
+  void tell_meeting_of_node();
   Status plan_stop();
   bool leaves_background() const { return flags_.on(FlagId::kLeaveBackground); }
   Status plan_check();
@@ -71,7 +74,7 @@ class Planner {
   Status plan_environment();
 
   std::optional<std::string> variable(std::string_view name) const {
-    return agent::lookup(environment_, name);
+    return elastic::lookup(environment_, name);
   }
   void entry(std::string name, std::string value, std::string origin) {
     plan_.entries.push_back({std::move(name), std::move(value), std::move(origin)});
@@ -82,7 +85,7 @@ class Planner {
 
   const ParsedFlags& flags_;
   CheckedFlags checked_;
-  const agent::Environment& environment_;
+  const Environment& environment_;
   const HostView& host_;
   const detect::Detected& detected_;
   LaunchPlan plan_;
@@ -185,20 +188,20 @@ Status Planner::check_file(FlagId flag, bool is_program) const {
   return {};
 }
 
-void Planner::plan_company() {
-  const detect::Company& company = detected_.company;
-  plan_.settings.company = {company.name, company.index, company.members};
+void Planner::plan_local_tasks() {
+  const detect::LocalTasks& local_tasks = detected_.local_tasks;
+  plan_.settings.local_tasks = {local_tasks.name, local_tasks.index, local_tasks.members};
   plan_.settings.node.signals_are_shared = detected_.signals_the_node;
   // One node that ends with a failure may end the others, see detect::Detected.
   if (detected_.signals_the_node && checked_.nodes.max > 1) plan_.settings.parting_ms = kPartingMs;
-  if (company.members < 2) return;
-  entry("of this node's tasks", company.index == 0 ? format("this one launches; {} wait for its end", company.members - 1)
+  if (local_tasks.members < 2) return;
+  entry("of this node's tasks", local_tasks.index == 0 ? format("this one launches; {} wait for its end", local_tasks.members - 1)
                                                    : "this one waits for the one that launches, and ends as it does",
-        company.source);
+        local_tasks.source);
 }
 
 Status Planner::plan_nodes() {
-  plan_company();
+  plan_local_tasks();
   const NodeRange nodes = checked_.nodes;
   const std::string text =
       nodes.min == nodes.max ? format("{}", nodes.min) : format("{}:{}", nodes.min, nodes.max);
@@ -293,7 +296,7 @@ std::string Planner::run_id(bool standalone, std::string& origin) {
 Status Planner::plan_meeting() {
   const bool standalone =
       checked_.meeting == Meeting::kStandalone || checked_.meeting == Meeting::kImplicitStandalone;
-  runtime::StoreSettings& store = plan_.settings.store;
+  store::StoreSettings& store = plan_.settings.store;
   std::string origin;
   plan_.settings.worker.run_id = run_id(standalone, origin);
   entry("job id", printable(plan_.settings.worker.run_id), origin);
@@ -335,12 +338,22 @@ Status Planner::plan_meeting() {
 
 // At the ports of the rendezvous status and metrics are served already.
 Status Planner::check_http_port(std::uint16_t port) const {
-  const runtime::MeetingSettings& meeting = plan_.settings.meeting;
+  const transport::MeetingSettings& meeting = plan_.settings.meeting;
   const bool is_endpoint = !meeting.alone && (port == meeting.port || std::ranges::count(meeting.more_ports, port) > 0);
   if (port == 0 || (!is_endpoint && port != plan_.settings.store.port)) return {};
   return fail(flags_.input(FlagId::kHttpPort),
               is_endpoint ? "it is the port of the rendezvous" : "it is the port of the workers' store",
               "choose another, or 0 for a free one");
+}
+
+// What deciding where the coordinator is needs to know of the job and of this node.
+void Planner::tell_meeting_of_node() {
+  const agent::NodeSettings& node = plan_.settings.node;
+  transport::MeetingSettings& meeting = plan_.settings.meeting;
+  meeting.job = plan_.settings.worker.run_id;
+  meeting.node_rank = node.node_rank;
+  meeting.node_address = node.address;
+  meeting.max_nodes = node.terms.max_nodes;
 }
 
 Status Planner::plan_http_port() {
@@ -358,7 +371,7 @@ Status Planner::plan_http_port() {
 }
 
 Status Planner::plan_stop() {
-  runtime::LaunchSettings& settings = plan_.settings;
+  run::LaunchSettings& settings = plan_.settings;
   settings.max_restarts = static_cast<int>(checked_.max_restarts);
   settings.node.terms.max_restarts = settings.max_restarts;
   entry("restarts", format("{}", settings.max_restarts), flags_.origin_text(FlagId::kMaxRestarts));
@@ -409,7 +422,7 @@ Status Planner::plan_stop() {
 }
 
 Status Planner::plan_logs() {
-  runtime::LogSettings& logs = plan_.settings.logs;
+  run::LogSettings& logs = plan_.settings.logs;
   const std::string& given = flags_.text(FlagId::kLogDir);
   const std::string origin = flags_.origin_text(FlagId::kLogDir);
   if (given == "/dev/null") {
@@ -457,7 +470,7 @@ std::optional<std::string> Planner::temporary_directory() {
 }
 
 Status Planner::plan_output() {
-  runtime::OutputSettings& output = plan_.settings.output;
+  run::OutputSettings& output = plan_.settings.output;
   for (int rank = 0; rank < plan_.settings.node.local_world_size; ++rank) {
     const auto& filter = checked_.local_ranks_filter;
     output.ranks.push_back({.redirects = checked_.redirects.of(rank),
@@ -498,7 +511,7 @@ Status Planner::plan_events() {
 
 // Where the workers' output goes, as far as flags say.
 void Planner::show_output() {
-  const runtime::OutputSettings& output = plan_.settings.output;
+  const run::OutputSettings& output = plan_.settings.output;
   const bool has_files = plan_.settings.logs.enabled;
   std::vector<std::string> given;
   for (const FlagId id : {FlagId::kRedirects, FlagId::kTee, FlagId::kLocalRanksFilter}) {
@@ -534,14 +547,14 @@ void Planner::show_output() {
 }
 
 Status Planner::plan_environment() {
-  agent::WorkerTemplate& worker = plan_.settings.worker;
+  run::WorkerTemplate& worker = plan_.settings.worker;
   worker.environment = environment_;
   worker.virtual_local_rank = flags_.on(FlagId::kVirtualLocalRank);
   worker.signals_to_handle = flags_.text(FlagId::kSignalsToHandle);
   // A worker that finds this variable writes to a pipe that nobody here reads.
   // Nor is the job's secret any business of a worker's.
   std::erase_if(worker.environment, [](const std::string& text) {
-    return text.starts_with("TORCHELASTIC_TIMER_FILE=") || text.starts_with(format("{}=", agent::kSecretVariable));
+    return text.starts_with("TORCHELASTIC_TIMER_FILE=") || text.starts_with(format("{}=", run::kSecretVariable));
   });
   if (variable("TORCHELASTIC_ENABLE_FILE_TIMER") == "1") {
     warn(in_our_name("TORCHELASTIC_ENABLE_FILE_TIMER=1: elastic-run serves no file timers; timers in workers are off"));
@@ -552,7 +565,7 @@ Status Planner::plan_environment() {
          "your application as needed.");
   }
   for (int rank = 0; worker.virtual_local_rank && rank < worker.local_world_size; ++rank) {
-    const auto known = agent::worker_variables(worker, {.local_rank = rank, .node = {}, .master_addr = {},
+    const auto known = run::worker_variables(worker, {.local_rank = rank, .node = {}, .master_addr = {},
                                                         .master_port = {}, .error_file = {}});
     if (!known) return std::unexpected(known.error());
   }
@@ -561,7 +574,7 @@ Status Planner::plan_environment() {
 
 }  // namespace
 
-Result<LaunchPlan> make_launch_plan(const ParsedFlags& flags, const agent::Environment& environment,
+Result<LaunchPlan> make_launch_plan(const ParsedFlags& flags, const Environment& environment,
                                     const HostView& host, const detect::Detected& detected) {
   auto checked = check_flags(flags);
   if (!checked) return std::unexpected(checked.error());

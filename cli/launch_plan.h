@@ -7,9 +7,10 @@
 #include "cli/detect/detect.h"
 #include "cli/flag_checks.h"
 #include "cli/parse.h"
-#include "src/agent/worker_environment.h"
+#include "cli/run/launch_settings.h"
+#include "cli/run/worker_environment.h"
+#include "src/base/environment.h"
 #include "src/base/result.h"
-#include "src/runtime/launch_settings.h"
 
 namespace elastic::cli {
 
@@ -50,7 +51,7 @@ struct PlanEntry {
 
 // Everything that a launch will do, and where each part of it came from.
 struct LaunchPlan {
-  runtime::LaunchSettings settings;
+  run::LaunchSettings settings;
   std::vector<PlanEntry> entries;
   std::vector<std::string> warnings;  // to be printed before the launch, one a line
 };
@@ -58,7 +59,7 @@ struct LaunchPlan {
 // Settles every value from flags, environment and host. Starts nothing, changes nothing. Fails on
 // anything that would make the launch fail, with the input, the reason and the remedy. `detected`: what
 // detect::detect() has found for these flags.
-Result<LaunchPlan> make_launch_plan(const ParsedFlags& flags, const agent::Environment& environment,
+Result<LaunchPlan> make_launch_plan(const ParsedFlags& flags, const Environment& environment,
                                     const HostView& host, const detect::Detected& detected = {});
 
 }  // namespace elastic::cli

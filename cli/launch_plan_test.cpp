@@ -1,12 +1,13 @@
-#include "cli/launch_plan.h"
-
-#include <doctest/doctest.h>
 
 #include "cli/host_test_support.h"
+#include "cli/launch_plan.h"
+#include "rendezvous/transport/meeting_settings.h"
+#include "src/base/environment.h"
+#include <doctest/doctest.h>
 
 using namespace elastic;
 using namespace elastic::cli;
-using StoreKind = runtime::StoreSettings::Kind;
+using StoreKind = store::StoreSettings::Kind;
 
 namespace {
 
@@ -20,7 +21,7 @@ struct Trial {
 
   Result<LaunchPlan> plan(std::vector<std::string> arguments) const {
     const auto flags = parse_command_line(
-        arguments, [&](const std::string& name) { return agent::lookup(environment, name); });
+        arguments, [&](const std::string& name) { return elastic::lookup(environment, name); });
     if (!flags) return std::unexpected(flags.error());
     return make_launch_plan(*flags, environment, host);
   }
@@ -38,7 +39,7 @@ struct Trial {
   }
 
   FakeHost host;
-  agent::Environment environment{"PATH=/usr/local/bin:/usr/bin"};
+  Environment environment{"PATH=/usr/local/bin:/usr/bin"};
 };
 
 std::vector<std::string> argv_of(const LaunchPlan& plan) { return plan.settings.worker.arguments; }
@@ -84,7 +85,7 @@ TEST_CASE("--auto_config takes nodes from NODE_NUM and workers from the GPUs, wh
   t.environment.emplace_back("DLROVER_MASTER_ADDR=host0:50001");
   const LaunchPlan plan = t.good({"--auto_config", "train.py"});
   CHECK(!plan.settings.meeting.alone);
-  CHECK(runtime::endpoint_text(plan.settings.meeting) == "host0:50001");
+  CHECK(transport::endpoint_text(plan.settings.meeting) == "host0:50001");
   t.environment.pop_back();
   t.environment.back() = "NODE_NUM=x";
   CHECK(starts(t.error({"--auto_config", "train.py"}), "NODE_NUM=x: not a number of nodes"));
@@ -103,17 +104,17 @@ TEST_CASE("nodes of a job of many meet at the endpoint, at port 29400 unless it 
   LaunchPlan plan = t.good({"--nnodes=2:4", "--rdzv-backend=c10d", "--rdzv-endpoint=host0", "--max-restarts=3",
                             "--node_unit=2", "train.py"});
   CHECK(!plan.settings.meeting.alone);
-  CHECK(runtime::endpoint_text(plan.settings.meeting) == "host0:29400");
+  CHECK(transport::endpoint_text(plan.settings.meeting) == "host0:29400");
   CHECK(plan.settings.store.kind == StoreKind::kFreshPort);
   CHECK(plan.settings.store.master_addr.empty());
   CHECK(plan.settings.node.terms == protocol::JobTerms{2, 4, 2, 3});
   CHECK(!plan.settings.node.node_rank);
   plan = t.good({"--nnodes=2", "--rdzv-backend=dlrover-master", "--rdzv-endpoint=[::1]:1234", "train.py"});
-  CHECK(runtime::endpoint_text(plan.settings.meeting) == "[::1]:1234");
+  CHECK(transport::endpoint_text(plan.settings.meeting) == "[::1]:1234");
   CHECK(t.good({"--nnodes=1", "--rdzv-backend=c10d", "--rdzv-endpoint=host0", "train.py"}).settings.meeting.alone);
   t.environment.emplace_back("DLROVER_MASTER_ADDR=10.0.0.9:50001");
   plan = t.good({"--nnodes=2", "--rdzv-backend=c10d", "train.py"});
-  CHECK(runtime::endpoint_text(plan.settings.meeting) == "10.0.0.9:50001");
+  CHECK(transport::endpoint_text(plan.settings.meeting) == "10.0.0.9:50001");
   CHECK(starts(t.error({"--nnodes=2:3", "--node-unit=4", "--rdzv-backend=c10d", "train.py"}), "--node-unit=4: no multiple"));
   CHECK(starts(t.error({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=a:0", "train.py"}), "--rdzv-endpoint=a:0"));
 }
@@ -202,7 +203,7 @@ TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience 
     return t.good({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=host0", "--rdzv-conf=" + text, "train.py"}).settings;
   };
   using ScaleUp = protocol::JobRules::ScaleUp;
-  runtime::LaunchSettings plan = conf("");
+  run::LaunchSettings plan = conf("");
   CHECK(plan.node.rules == protocol::JobRules{});
   CHECK(plan.meeting.loss_timeout_ms == 5'000);
   plan = conf("last_call_timeout=7,join_timeout=8,scale_up=after=2.5,node_losses=-1,keep_out=9,job_losses=11,"
@@ -248,7 +249,7 @@ TEST_CASE("the job's secret comes from a file or the environment, and workers do
   };
   LaunchPlan plan = t.good(with({}));
   CHECK(plan.settings.meeting.secret == "of the environment");
-  CHECK(!agent::lookup(plan.settings.worker.environment, "ELASTIC_RUN_TOKEN"));
+  CHECK(!elastic::lookup(plan.settings.worker.environment, "ELASTIC_RUN_TOKEN"));
   for (const PlanEntry& entry : plan.entries) CHECK(!entry.value.contains("of the environment"));
   t.host.contents["secret"] = "of the file\n";
   CHECK(t.good(with({"--rdzv-conf=token_file=secret"})).settings.meeting.secret == "of the file");
@@ -360,7 +361,7 @@ TEST_CASE("a virtual local rank without a device is refused before anything star
 TEST_CASE("a file timer that nobody serves is kept from the workers") {
   Trial t;
   t.environment.emplace_back("TORCHELASTIC_TIMER_FILE=/tmp/fifo");
-  CHECK(!agent::lookup(t.good({"train.py"}).settings.worker.environment, "TORCHELASTIC_TIMER_FILE"));
+  CHECK(!elastic::lookup(t.good({"train.py"}).settings.worker.environment, "TORCHELASTIC_TIMER_FILE"));
 }
 
 TEST_CASE("logs go to --log-dir, else to a new directory in the temporary one, or nowhere") {

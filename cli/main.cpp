@@ -17,18 +17,20 @@
 #include "cli/launch_plan.h"
 #include "cli/meeting_plan.h"
 #include "cli/parse.h"
+#include "cli/run/coordinator_only.h"
+#include "cli/run/launch.h"
+#include "cli/run/replay_only.h"
+#include "cli/run/report_only.h"
+#include "cli/run/status_only.h"
+#include "cli/run/store_only.h"
+#include "cli/run/worker_environment.h"
+#include "health/probe/probe_process.h"
+#include "rendezvous/transport/hosting.h"
+#include "src/base/environment.h"
 #include "src/base/log.h"
 #include "src/base/program_name.h"
 #include "src/base/text.h"
 #include "src/process/spawn.h"
-#include "src/runtime/coordinator_only.h"
-#include "src/runtime/hosting.h"
-#include "src/runtime/launch.h"
-#include "src/runtime/probe_process.h"
-#include "src/runtime/replay_only.h"
-#include "src/runtime/report_only.h"
-#include "src/runtime/status_only.h"
-#include "src/runtime/store_only.h"
 
 namespace {
 
@@ -43,8 +45,8 @@ int refuse(const Error& error) {
 }
 
 // Of a job. Who started torchrun is told, too, by torch's @record, but not of what argparse refuses.
-int refuse_job(const Error& error, const agent::Environment& environment) {
-  runtime::tell_refusal(error, agent::lookup(environment, "TORCHELASTIC_ERROR_FILE").value_or(""));
+int refuse_job(const Error& error, const Environment& environment) {
+  run::tell_refusal(error, elastic::lookup(environment, "TORCHELASTIC_ERROR_FILE").value_or(""));
   return kExitUsage;
 }
 
@@ -56,7 +58,7 @@ int print(const std::string& text) {
 
 // The flag or its variable, else LOGLEVEL, which other programs read too: what it says to them may be no level of
 // ours, and that is no reason not to train.
-Status set_up_log(const cli::ParsedFlags& flags, const agent::Environment& environment) {
+Status set_up_log(const cli::ParsedFlags& flags, const Environment& environment) {
   if (flags.text(cli::FlagId::kLogFormat) == "json") log::set_format(log::Format::kJson);
   if (flags.is_given(cli::FlagId::kLogLevel)) {
     const auto level = log::parse_level(flags.text(cli::FlagId::kLogLevel), flags.input(cli::FlagId::kLogLevel));
@@ -64,7 +66,7 @@ Status set_up_log(const cli::ParsedFlags& flags, const agent::Environment& envir
     log::set_level(*level);
     return {};
   }
-  const auto wanted = agent::lookup(environment, "LOGLEVEL");
+  const auto wanted = elastic::lookup(environment, "LOGLEVEL");
   if (!wanted || trim(*wanted).empty()) return {};
   const auto level = log::parse_level(*wanted, format("LOGLEVEL={}", printable(*wanted)));
   if (level) {
@@ -76,48 +78,48 @@ Status set_up_log(const cli::ParsedFlags& flags, const agent::Environment& envir
 }
 
 // PyTorch's logger for events takes its level from this variable alone, and all of them are INFO to it.
-bool prints_torch_events(const agent::Environment& environment) {
-  const auto level = log::parse_level(agent::lookup(environment, "LOGLEVEL").value_or("INFO"), "LOGLEVEL");
+bool prints_torch_events(const Environment& environment) {
+  const auto level = log::parse_level(elastic::lookup(environment, "LOGLEVEL").value_or("INFO"), "LOGLEVEL");
   return !level || *level <= log::Level::kInfo;
 }
 
-int serve_store(const cli::ParsedFlags& flags, const agent::Environment& environment) {
+int serve_store(const cli::ParsedFlags& flags, const Environment& environment) {
   if (const Status set = set_up_log(flags, environment); !set) return refuse(set.error());
   const auto port = cli::check_store_only(flags);
-  return port ? runtime::serve_store(*port) : refuse(port.error());
+  return port ? run::serve_store(*port) : refuse(port.error());
 }
 
-int serve_coordinator(const cli::ParsedFlags& flags, const agent::Environment& environment) {
+int serve_coordinator(const cli::ParsedFlags& flags, const Environment& environment) {
   if (const Status set = set_up_log(flags, environment); !set) return refuse(set.error());
   const auto meeting = cli::plan_coordinator_only(flags, environment, cli::ThisHost());
-  return meeting ? runtime::serve_coordinator(*meeting) : refuse(meeting.error());
+  return meeting ? run::serve_coordinator(*meeting) : refuse(meeting.error());
 }
 
-int print_report(const cli::ParsedFlags& flags, const agent::Environment& environment) {
+int print_report(const cli::ParsedFlags& flags, const Environment& environment) {
   if (const Status set = set_up_log(flags, environment); !set) return refuse(set.error());
   const auto directories = cli::check_report(flags);
   if (!directories) return refuse(directories.error());
-  return runtime::print_report(*directories, flags.text(cli::FlagId::kHtml));
+  return run::print_report(*directories, flags.text(cli::FlagId::kHtml));
 }
 
-int print_status(const cli::ParsedFlags& flags, const agent::Environment& environment) {
+int print_status(const cli::ParsedFlags& flags, const Environment& environment) {
   if (const Status set = set_up_log(flags, environment); !set) return refuse(set.error());
   const auto request = cli::plan_status(flags, environment, cli::ThisHost());
-  return request ? runtime::print_status(*request) : refuse(request.error());
+  return request ? run::print_status(*request) : refuse(request.error());
 }
 
-int replay(const cli::ParsedFlags& flags, const agent::Environment& environment) {
+int replay(const cli::ParsedFlags& flags, const Environment& environment) {
   if (const Status set = set_up_log(flags, environment); !set) return refuse(set.error());
   const auto file = cli::check_replay(flags);
-  return file ? runtime::print_replay(*file) : refuse(file.error());
+  return file ? run::print_replay(*file) : refuse(file.error());
 }
 
-int run(cli::ParsedFlags flags, const agent::Environment& environment,
-        const process::InheritedState& inherited, const runtime::ProcessTitle& title) {
+int run_job(cli::ParsedFlags flags, const Environment& environment,
+        const process::InheritedState& inherited, const run::ProcessTitle& title) {
   if (const Status set = set_up_log(flags, environment); !set) return refuse_job(set.error(), environment);
   const cli::ThisHost host;
   const auto detected = cli::detect::detect(
-      flags, [&](const std::string& name) { return agent::lookup(environment, name); },
+      flags, [&](const std::string& name) { return elastic::lookup(environment, name); },
       [&](const std::string& path) { return host.read_file(path, kHostsBytes).value_or(""); });
   if (!detected) return refuse_job(detected.error(), environment);
   for (const std::string& note : detected->notes) log::answer("detected", note);
@@ -128,14 +130,14 @@ int run(cli::ParsedFlags flags, const agent::Environment& environment,
   for (const std::string& warning : plan->warnings) log::warning("launch_plan", warning);
   if (flags.is_set(cli::FlagId::kDryRun)) {
     if (!plan->settings.meeting.alone) {
-      plan->entries.push_back({"coordinator", runtime::who_hosts(plan->settings), "the endpoint"});
+      plan->entries.push_back({"coordinator", transport::who_hosts(plan->settings.meeting), "the endpoint"});
     }
     const bool json = flags.text(cli::FlagId::kDryRun) == "json";
     return print(json ? cli::dry_run_json(*plan, flags) : cli::dry_run_text(*plan));
   }
-  if (plan->settings.company.index > 0) return runtime::wait_for_launcher(plan->settings.company);
+  if (plan->settings.local_tasks.index > 0) return run::wait_for_launcher(plan->settings.local_tasks);
   if (plan->settings.torch_events) plan->settings.torch_events = prints_torch_events(environment);
-  return runtime::launch(plan->settings, inherited, title);
+  return run::launch(plan->settings, inherited, title);
 }
 
 // From here on a terminal with `stty tostop` does not stop a background job for what it has to say. Workers
@@ -150,14 +152,14 @@ void let_background_write() {
 // Whoever may read /proc/PID/environ shall not find the job's secret there.
 void hide_secret() {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::size_t name = std::strlen(agent::kSecretVariable);
-    if (std::strncmp(*entry, agent::kSecretVariable, name) != 0 || (*entry)[name] != '=') continue;
+    const std::size_t name = std::strlen(run::kSecretVariable);
+    if (std::strncmp(*entry, run::kSecretVariable, name) != 0 || (*entry)[name] != '=') continue;
     explicit_bzero(*entry + name + 1, std::strlen(*entry + name + 1));
   }
 }
 
 // The arguments lie one behind the other.
-runtime::ProcessTitle title_of(int argc, char** argv) {
+run::ProcessTitle title_of(int argc, char** argv) {
   if (argc == 0) return {};
   char* end = argv[argc - 1] + std::strlen(argv[argc - 1]) + 1;
   return {argv[0], static_cast<std::size_t>(end - argv[0])};
@@ -170,15 +172,15 @@ int main(int argc, char** argv) {
   const auto inherited = process::InheritedState::capture();
   let_background_write();
   const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
-  agent::Environment environment;
+  Environment environment;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) environment.emplace_back(*entry);
   hide_secret();
-  if (!arguments.empty() && arguments[0] == runtime::kProbeArgument) {
-    return runtime::run_probe_process(arguments, environment);
+  if (!arguments.empty() && arguments[0] == health::kProbeArgument) {
+    return health::run_probe_process(arguments, environment);
   }
 
   const auto flags = cli::parse_command_line(
-      arguments, [&](const std::string& name) { return agent::lookup(environment, name); });
+      arguments, [&](const std::string& name) { return elastic::lookup(environment, name); });
   if (!flags) return refuse_job(flags.error(), environment);
   switch (flags->request) {
     case cli::Request::kHelp:
@@ -198,6 +200,6 @@ int main(int argc, char** argv) {
     case cli::Request::kStatus:
       return print_status(*flags, environment);
     case cli::Request::kRun:
-      return run(*flags, environment, inherited, title_of(argc, argv));
+      return run_job(*flags, environment, inherited, title_of(argc, argv));
   }
 }

@@ -5,14 +5,16 @@
 #include <utility>
 #include <vector>
 
+#include "cli/run/worker_environment.h"
 #include "rendezvous/protocol/lease.h"
+#include "rendezvous/transport/meeting_settings.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"
 
 namespace elastic::cli {
 namespace {
 
-using StoreKind = runtime::StoreSettings::Kind;
+using StoreKind = store::StoreSettings::Kind;
 using ScaleUp = protocol::JobRules::ScaleUp;
 
 constexpr std::uint16_t kDefaultPort = 29400;
@@ -29,12 +31,12 @@ struct Secret {
   std::string origin;
 };
 
-Result<Secret> find_secret(const RdzvConf& conf, const ParsedFlags& flags, const agent::Environment& environment,
+Result<Secret> find_secret(const RdzvConf& conf, const ParsedFlags& flags, const Environment& environment,
                            const HostView& host) {
   const std::string* file = conf.find("token_file");
   if (file == nullptr) {
-    return Secret{agent::lookup(environment, agent::kSecretVariable).value_or(""),
-                  format("environment: {}", agent::kSecretVariable)};
+    return Secret{elastic::lookup(environment, run::kSecretVariable).value_or(""),
+                  format("environment: {}", run::kSecretVariable)};
   }
   const auto text = host.read_file(*file, limits::kAgentSecretBytes);
   if (!text) {
@@ -53,14 +55,14 @@ std::int64_t loss_timeout_ms(const RdzvConf& conf) {
   if (const auto seconds = conf.integer("loss_timeout")) return *seconds * kSecond;
   const auto interval = conf.integer("keep_alive_interval");
   const auto attempts = conf.integer("keep_alive_max_attempt");
-  if (!interval && !attempts) return runtime::MeetingSettings{}.loss_timeout_ms;
+  if (!interval && !attempts) return transport::MeetingSettings{}.loss_timeout_ms;
   const std::int64_t seconds = interval.value_or(kKeepAliveSeconds) * attempts.value_or(kKeepAliveAttempts);
   return std::clamp<std::int64_t>(seconds, 1, limits::kMaxTimeoutSeconds) * kSecond;
 }
 
 class MeetingPlanner {
  public:
-  MeetingPlanner(const ParsedFlags& flags, const CheckedFlags& checked, const agent::Environment& environment,
+  MeetingPlanner(const ParsedFlags& flags, const CheckedFlags& checked, const Environment& environment,
                  const HostView& host, const detect::Detected& detected, LaunchPlan& plan)
       : flags_(flags), checked_(checked), environment_(environment), host_(host), detected_(detected), plan_(plan) {}
 
@@ -87,7 +89,7 @@ class MeetingPlanner {
   void make_rejoining_suffice();
 
   bool is_static() const { return checked_.meeting == Meeting::kStatic; }
-  std::optional<std::string> variable(std::string_view name) const { return agent::lookup(environment_, name); }
+  std::optional<std::string> variable(std::string_view name) const { return elastic::lookup(environment_, name); }
   std::int64_t milliseconds(std::string_view key, std::int64_t otherwise) const {
     const auto seconds = checked_.rdzv_conf.integer(key);
     return seconds ? *seconds * kSecond : otherwise;
@@ -98,7 +100,7 @@ class MeetingPlanner {
 
   const ParsedFlags& flags_;
   const CheckedFlags& checked_;
-  const agent::Environment& environment_;
+  const Environment& environment_;
   const HostView& host_;
   const detect::Detected& detected_;
   LaunchPlan& plan_;
@@ -126,10 +128,10 @@ Status MeetingPlanner::plan_terms() {
 }
 
 Status MeetingPlanner::plan_endpoint() {
-  runtime::MeetingSettings& meeting = plan_.settings.meeting;
+  transport::MeetingSettings& meeting = plan_.settings.meeting;
   meeting.alone = false;
   if (const Status status = plan_place(); !status) return status;
-  const bool by_file = meeting.place == runtime::MeetingSettings::Place::kFile;
+  const bool by_file = meeting.place == transport::MeetingSettings::Place::kFile;
   meeting.host = checked_.endpoint.host;
   meeting.port = checked_.endpoint.port.value_or(kDefaultPort);
   meeting.is_default = !flags_.is_known(FlagId::kRdzvEndpoint) && !(is_static() && flags_.is_known(FlagId::kMasterAddr));
@@ -150,7 +152,7 @@ Status MeetingPlanner::plan_endpoint() {
                 format("give a port from 1 to 65535, or none for {}", kDefaultPort));
   }
   meeting.is_host = checked_.rdzv_conf.boolean("is_host");
-  entry("endpoint", runtime::endpoint_text(meeting), origin);
+  entry("endpoint", transport::endpoint_text(meeting), origin);
   if (flags_.is_detected(FlagId::kRdzvEndpoint)) take_detected_place();
   plan_address();
   return {};
@@ -167,7 +169,7 @@ void MeetingPlanner::plan_address() {
 
 // The endpoint is one that nobody has chosen for this job alone.
 void MeetingPlanner::take_detected_place() {
-  runtime::MeetingSettings& meeting = plan_.settings.meeting;
+  transport::MeetingSettings& meeting = plan_.settings.meeting;
   meeting.serves_own_job_only = true;
   if (!meeting.is_host && detected_.is_host) {
     meeting.is_host = detected_.is_host;
@@ -184,8 +186,8 @@ void MeetingPlanner::take_detected_place() {
 
 // Where the coordinator's address stands, if not in the endpoint itself.
 Status MeetingPlanner::plan_place() {
-  using Place = runtime::MeetingSettings::Place;
-  runtime::MeetingSettings& meeting = plan_.settings.meeting;
+  using Place = transport::MeetingSettings::Place;
+  transport::MeetingSettings& meeting = plan_.settings.meeting;
   const std::string* type = checked_.rdzv_conf.find("store_type");
   const std::int64_t port = checked_.rdzv_conf.integer("coordinator_port").value_or(0);
   if (port > 65535) {
@@ -272,7 +274,7 @@ Result<std::vector<std::uint16_t>> MeetingPlanner::port_choices() const {
 }
 
 Status MeetingPlanner::plan_store() {
-  runtime::StoreSettings& store = plan_.settings.store;
+  store::StoreSettings& store = plan_.settings.store;
   const std::string* admitted = checked_.rdzv_conf.find("store_admits");
   const bool admits_all = admitted != nullptr && *admitted == "all";
   const bool by_worker = variable("TORCH_DISABLE_SHARE_RDZV_TCP_STORE") == "1";
@@ -333,7 +335,7 @@ void MeetingPlanner::plan_rules() {
   rules.keep_out_ms = milliseconds("keep_out", rules.keep_out_ms);
   rules.job_losses = static_cast<int>(conf.integer("job_losses").value_or(rules.job_losses));
   plan_.settings.node.exit_barrier_ms = milliseconds("exit_barrier", plan_.settings.node.exit_barrier_ms);
-  runtime::MeetingSettings& meeting = plan_.settings.meeting;
+  transport::MeetingSettings& meeting = plan_.settings.meeting;
   meeting.rejoin_ms = milliseconds("rejoin_timeout", meeting.rejoin_ms);
   meeting.loss_timeout_ms = loss_timeout_ms(conf);
   make_rejoining_suffice();
@@ -350,8 +352,8 @@ void MeetingPlanner::plan_rules() {
 
 // Who ends before the lost host's claim is over, and another host found, can't go on with it.
 void MeetingPlanner::make_rejoining_suffice() {
-  runtime::MeetingSettings& meeting = plan_.settings.meeting;
-  if (meeting.place == runtime::MeetingSettings::Place::kEndpoint) return;
+  transport::MeetingSettings& meeting = plan_.settings.meeting;
+  if (meeting.place == transport::MeetingSettings::Place::kEndpoint) return;
   const std::int64_t least_ms = meeting.loss_timeout_ms + protocol::LeaseTimes::kLongestPauseMs;
   if (meeting.rejoin_ms >= least_ms) return;
   plan_.warnings.push_back(format("rejoin_timeout={} is too short for another node to take the coordinator over from "
@@ -362,12 +364,12 @@ void MeetingPlanner::make_rejoining_suffice() {
 
 }  // namespace
 
-Status plan_many_nodes(const ParsedFlags& flags, const CheckedFlags& checked, const agent::Environment& environment,
+Status plan_many_nodes(const ParsedFlags& flags, const CheckedFlags& checked, const Environment& environment,
                        const HostView& host, const detect::Detected& detected, LaunchPlan& plan) {
   return MeetingPlanner(flags, checked, environment, host, detected, plan).plan();
 }
 
-Result<runtime::MeetingSettings> plan_coordinator_only(const ParsedFlags& flags, const agent::Environment& environment,
+Result<transport::MeetingSettings> plan_coordinator_only(const ParsedFlags& flags, const Environment& environment,
                                                        const HostView& host) {
   if (Status alone = check_coordinator_only(flags); !alone) return std::unexpected(std::move(alone.error()));
   auto conf = check_rdzv_conf(flags.text(FlagId::kRdzvConf), flags.input(FlagId::kRdzvConf));
@@ -380,14 +382,14 @@ Result<runtime::MeetingSettings> plan_coordinator_only(const ParsedFlags& flags,
   if (!endpoint) return std::unexpected(std::move(endpoint.error()));
   auto secret = find_secret(*conf, flags, environment, host);
   if (!secret) return std::unexpected(std::move(secret.error()));
-  return runtime::MeetingSettings{.alone = false,
+  return transport::MeetingSettings{.alone = false,
                                   .host = endpoint->host,
                                   .port = endpoint->port.value_or(kDefaultPort),
                                   .secret = std::move(secret->text),
                                   .loss_timeout_ms = loss_timeout_ms(*conf)};
 }
 
-Result<runtime::StatusRequest> plan_status(const ParsedFlags& flags, const agent::Environment& environment,
+Result<run::StatusRequest> plan_status(const ParsedFlags& flags, const Environment& environment,
                                            const HostView& host) {
   if (Status alone = check_status(flags); !alone) return std::unexpected(std::move(alone.error()));
   auto conf = check_rdzv_conf(flags.text(FlagId::kRdzvConf), flags.input(FlagId::kRdzvConf));
@@ -400,7 +402,7 @@ Result<runtime::StatusRequest> plan_status(const ParsedFlags& flags, const agent
   auto secret = find_secret(*conf, flags, environment, host);
   if (!secret) return std::unexpected(std::move(secret.error()));
   const bool names_job = flags[FlagId::kRdzvId].origin == Origin::kCommandLine;
-  return runtime::StatusRequest{.host = endpoint->host,
+  return run::StatusRequest{.host = endpoint->host,
                                 .port = endpoint->port.value_or(kDefaultPort),
                                 .secret = std::move(secret->text),
                                 .run_id = names_job ? flags.text(FlagId::kRdzvId) : "",
@@ -409,7 +411,7 @@ Result<runtime::StatusRequest> plan_status(const ParsedFlags& flags, const agent
 }
 
 Result<std::string> plan_secret_alone(const ParsedFlags& flags, const CheckedFlags& checked,
-                                      const agent::Environment& environment, const HostView& host) {
+                                      const Environment& environment, const HostView& host) {
   auto secret = find_secret(checked.rdzv_conf, flags, environment, host);
   if (!secret) return std::unexpected(std::move(secret.error()));
   return std::move(secret->text);

@@ -61,7 +61,7 @@ Status check_script(const HostView& host, const std::string& script) {
   return {};
 }
 
-Result<std::string> find_binary(const agent::Environment& environment, const HostView& host,
+Result<std::string> find_binary(const Environment& environment, const HostView& host,
                                 const std::string& program) {
   const std::string input = printable(program);
   if (program.find('/') == std::string::npos) {
@@ -82,7 +82,7 @@ Result<std::string> find_binary(const agent::Environment& environment, const Hos
 }  // namespace
 
 Result<WorkerProgram> find_worker_program(const ParsedFlags& flags, const CheckedFlags& checked,
-                                          const agent::Environment& environment, const HostView& host) {
+                                          const Environment& environment, const HostView& host) {
   WorkerProgram program;
   if (checked.no_python) {
     auto path = find_binary(environment, host, flags.script);

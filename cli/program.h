@@ -5,7 +5,8 @@
 
 #include "cli/flag_checks.h"
 #include "cli/launch_plan.h"
-#include "src/agent/worker_environment.h"
+#include "cli/run/worker_environment.h"
+#include "src/base/environment.h"
 #include "src/base/result.h"
 
 namespace elastic::cli {
@@ -23,6 +24,6 @@ struct WorkerProgram {
 // on PATH if it has no '/'. Fails where there is no Python or no such script, or it cannot be read or executed; what
 // script a wrapper finds is its own affair.
 Result<WorkerProgram> find_worker_program(const ParsedFlags& flags, const CheckedFlags& checked,
-                                          const agent::Environment& environment, const HostView& host);
+                                          const Environment& environment, const HostView& host);
 
 }  // namespace elastic::cli

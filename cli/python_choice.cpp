@@ -46,7 +46,7 @@ std::optional<std::vector<std::string>> words_of_command(std::string_view text) 
   return quote == 0 ? std::optional(words) : std::nullopt;
 }
 
-std::optional<std::string> program_named(const agent::Environment& environment, const HostView& host,
+std::optional<std::string> program_named(const Environment& environment, const HostView& host,
                                          const std::string& name) {
   if (name.find('/') == std::string::npos) return on_path(environment, host, name);
   return can_execute(host, name) ? std::optional(name) : std::nullopt;
@@ -60,7 +60,7 @@ bool is_interpreter(const HostView& host, const std::string& path) {
   return !text || !text->starts_with("#!");
 }
 
-Result<Python> python_from_variable(const agent::Environment& environment, const HostView& host,
+Result<Python> python_from_variable(const Environment& environment, const HostView& host,
                                     const std::string& wanted) {
   const std::string input = format("PYTHON_EXEC={}", printable(wanted));
   Python python{.command = {}, .origin = "environment: PYTHON_EXEC", .title = wanted, .is_wrapper = true, .warnings = {}};
@@ -108,7 +108,7 @@ std::optional<std::string> python_in(const HostView& host, const std::string& fo
 // Looks for a Python without PYTHON_EXEC.
 class Search {
  public:
-  Search(const agent::Environment& environment, const HostView& host)
+  Search(const Environment& environment, const HostView& host)
       : environment_(environment), host_(host), path_(path_folders(environment)) {}
 
   std::optional<Python> search() {
@@ -155,7 +155,7 @@ class Search {
   Python found_on_path(std::string file) const {
     std::string origin = "PATH";
     for (const char* variable : kActivated) {
-      const auto prefix = agent::lookup(environment_, variable);
+      const auto prefix = elastic::lookup(environment_, variable);
       if (!prefix || prefix->empty() || !is_same(*prefix + "/bin", folder_of(file))) continue;
       origin = format("PATH, as {} says", variable);
       break;
@@ -187,7 +187,7 @@ class Search {
   // Warns where the variable names another environment than the Python's. Not where one environment was activated
   // within another: then both are on PATH, the later one first.
   void look_at_variable(const char* variable, const std::string& chosen, Python& python) const {
-    const auto prefix = agent::lookup(environment_, variable);
+    const auto prefix = elastic::lookup(environment_, variable);
     if (!prefix || prefix->empty()) return;
     const std::string bin = *prefix + "/bin";
     if (is_same(bin, chosen)) return;
@@ -202,7 +202,7 @@ class Search {
     python.warnings.push_back(format("{}: {}; {}; to choose, set PYTHON_EXEC", input, why, runs));
   }
 
-  const agent::Environment& environment_;
+  const Environment& environment_;
   const HostView& host_;
   std::vector<std::string> path_;
   bool lies_in_it_ = false;
@@ -211,8 +211,8 @@ class Search {
 
 }  // namespace
 
-Result<Python> choose_python(const agent::Environment& environment, const HostView& host) {
-  if (const auto wanted = agent::lookup(environment, "PYTHON_EXEC"); wanted && !wanted->empty()) {
+Result<Python> choose_python(const Environment& environment, const HostView& host) {
+  if (const auto wanted = elastic::lookup(environment, "PYTHON_EXEC"); wanted && !wanted->empty()) {
     return python_from_variable(environment, host, *wanted);
   }
   if (auto python = Search(environment, host).search()) return std::move(*python);

@@ -4,7 +4,8 @@
 #include <vector>
 
 #include "cli/launch_plan.h"
-#include "src/agent/worker_environment.h"
+#include "cli/run/worker_environment.h"
+#include "src/base/environment.h"
 #include "src/base/result.h"
 
 namespace elastic::cli {
@@ -22,6 +23,6 @@ struct Python {
 // it was installed with; else python3, else python on PATH; else the one beside this program. VIRTUAL_ENV and
 // CONDA_PREFIX choose none: activating puts the environment's bin on PATH, and one that is not there, or behind another
 // Python, was left by somebody else. Fails where there is none; with PYTHON_EXEC no other is looked for.
-Result<Python> choose_python(const agent::Environment& environment, const HostView& host);
+Result<Python> choose_python(const Environment& environment, const HostView& host);
 
 }  // namespace elastic::cli

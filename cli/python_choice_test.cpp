@@ -42,7 +42,7 @@ struct Choice {
   }
 
   FakeHost host;
-  agent::Environment environment{"PATH=/usr/local/bin:/usr/bin"};
+  Environment environment{"PATH=/usr/local/bin:/usr/bin"};
 };
 
 }  // namespace

@@ -24,7 +24,7 @@ struct Default {
 };
 
 // Several elastic-runs that were started on this node for one of them to launch.
-struct Company {
+struct LocalTasks {
   std::string name = {};  // the same for all of them, and for no others of this host; may stand in a socket's name
   int index = 0;         // 0 launches; the others wait for its end and take over its exit status
   int members = 1;       // this one included
@@ -41,7 +41,7 @@ struct Detected {
                                      // the first one is the endpoint's
   std::optional<bool> is_host = {};       // whether this node hosts the coordinator
   std::string is_host_source = {};        // why, as a clause
-  Company company = {};
+  LocalTasks local_tasks = {};
   bool has_all_nodes = false;  // all that can ever come have been started: a lost one is not replaced
   bool signals_the_node = false;  // who ends or warns the job may signal every process of it, workers included
 };

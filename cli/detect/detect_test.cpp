@@ -58,7 +58,7 @@ TEST_CASE("what is detected stands between variables and defaults, and --dry-run
   CHECK(outcome.flags.input(FlagId::kNnodes) == "--nnodes=3 (Slurm: SLURM_STEP_NUM_NODES=3)");
   CHECK_FALSE(outcome.flags.is_given(FlagId::kNnodes));
   CHECK(outcome.flags.is_known(FlagId::kNnodes));
-  CHECK(outcome.found->company.index == 1);
+  CHECK(outcome.found->local_tasks.index == 1);
 }
 
 TEST_CASE("a worker of another launcher, which has all that its node knows, is no node of that job") {
@@ -91,7 +91,7 @@ TEST_CASE("beside a rendezvous of the user's own nothing is taken, and each elas
     const Outcome outcome = parse_and_look(arguments);
     REQUIRE(outcome.found);
     CHECK(taken(arguments).empty());
-    CHECK(outcome.found->company.members == 1);
+    CHECK(outcome.found->local_tasks.members == 1);
     CHECK(outcome.found->ports.empty());
     CHECK(outcome.found->signals_the_node);
   }

@@ -5,7 +5,7 @@
 #include "cli/flag_checks.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"
-#include "src/runtime/hosts_file.h"
+#include "src/base/hosts_file.h"
 
 namespace elastic::cli::detect {
 namespace {
@@ -67,7 +67,7 @@ Result<Detected> PodReader::read_indexed_job() {
   if (!index) return meets_others() ? Result<Detected>(std::unexpected(index.error())) : Detected{};
   const std::string name = variable("HOSTNAME").value_or("");
   const std::string ending = format("-{}", *index);
-  const std::string full = runtime::full_name_in_hosts(file_("/etc/hosts"), name);
+  const std::string full = full_name_in_hosts(file_("/etc/hosts"), name);
   const bool is_called_so = name.ends_with(ending) && full.starts_with(name + ".");
   if (!meets_others()) {
     if (is_called_so && !flags_.is_given(FlagId::kNnodes)) {

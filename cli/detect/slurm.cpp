@@ -210,7 +210,7 @@ Result<Detected> SlurmReader::read() {
   if (const Status nodes = take_nodes(*step); !nodes) return std::unexpected(nodes.error());
   if (const Status workers = take_workers(*step); !workers) return std::unexpected(workers.error());
   take_name(*step);
-  found_.company = {.name = format("{}-node{}", name_of(*step), step->node),
+  found_.local_tasks = {.name = format("{}-node{}", name_of(*step), step->node),
                     .index = static_cast<int>(step->local_task),
                     .members = static_cast<int>(step->local_tasks),
                     .source = format("{}: SLURM_LOCALID={}, SLURM_STEP_TASKS_PER_NODE={}", kSlurm, step->local_task,

@@ -121,13 +121,13 @@ TEST_CASE("of several tasks on a node the first launches, and all name the same 
   const Variables first = step({{"SLURM_STEP_TASKS_PER_NODE", "1,4(x2)"}});
   const Variables third = step({{"SLURM_STEP_TASKS_PER_NODE", "1,4(x2)"}, {"SLURM_LOCALID", "2"}});
   REQUIRE(look(first));
-  CHECK(look(first)->company.members == 4);
-  CHECK(look(first)->company.index == 0);
-  CHECK(look(third)->company.members == 4);
-  CHECK(look(third)->company.index == 2);
-  CHECK(look(first)->company.name == look(third)->company.name);
-  CHECK(look(first)->company.name != look(step({{"SLURM_NODEID", "2"}}))->company.name);
-  CHECK(look(step({{"SLURM_STEP_TASKS_PER_NODE", "1(x3)"}}))->company.members == 1);
+  CHECK(look(first)->local_tasks.members == 4);
+  CHECK(look(first)->local_tasks.index == 0);
+  CHECK(look(third)->local_tasks.members == 4);
+  CHECK(look(third)->local_tasks.index == 2);
+  CHECK(look(first)->local_tasks.name == look(third)->local_tasks.name);
+  CHECK(look(first)->local_tasks.name != look(step({{"SLURM_NODEID", "2"}}))->local_tasks.name);
+  CHECK(look(step({{"SLURM_STEP_TASKS_PER_NODE", "1(x3)"}}))->local_tasks.members == 1);
   CHECK(error_of(step({{"SLURM_STEP_TASKS_PER_NODE", "2(x1)"}})).contains("it tells of 1 nodes"));
   CHECK(error_of(step({{"SLURM_STEP_TASKS_PER_NODE", "2(x3"}})).contains("does not say how many tasks"));
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "health/host/facts.h"
-#include "health/words/words.h"
+#include "health/messages/messages.h"
 
 // How far GPUs are from the host's ports of InfiniBand and RoCE.
 namespace elastic::health {

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstddef>
 
-#include "health/words/threshold.h"
+#include "health/messages/threshold.h"
 
 // From where on something about a node's GPUs is told, how bad it is, and what to do: all of it in one table.
 namespace elastic::health {

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "health/gpu/words.h"
-#include "health/words/words.h"
+#include "health/gpu/messages.h"
+#include "health/messages/messages.h"
 
 // Whether all nodes have the same GPUs and the same software for them.
 namespace elastic::health {

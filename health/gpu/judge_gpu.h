@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "health/gpu/gpu_thresholds.h"
-#include "health/gpu/words.h"
-#include "health/words/words.h"
+#include "health/gpu/messages.h"
+#include "health/messages/messages.h"
 
 // What of GPUs is not as training wants it, by the table in gpu_thresholds.h. What is not known is not judged.
 namespace elastic::health {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "health/gpu/words.h"
+#include "health/gpu/messages.h"
 
 // Where the probe is to look for the libraries that workers will load.
 namespace elastic::health {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "health/gpu/judge_gpu.h"
-#include "health/gpu/words.h"
+#include "health/gpu/messages.h"
 
 namespace elastic::health {
 

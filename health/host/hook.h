@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "health/words/words.h"
+#include "health/messages/messages.h"
 #include "src/base/exit_status.h"
 
 // What a user's own check (--health-hook CMD) says of the host.

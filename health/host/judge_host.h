@@ -7,7 +7,7 @@
 
 #include "health/host/facts.h"
 #include "health/host/thresholds.h"
-#include "health/words/words.h"
+#include "health/messages/messages.h"
 
 // What is not as training wants it, by the table in thresholds.h.
 namespace elastic::health {

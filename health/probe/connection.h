@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "health/messages/messages.h"
 #include "health/probe/attempt.h"
-#include "health/words/words.h"
 #include "src/base/result.h"
 #include "src/base/unique_fd.h"
 

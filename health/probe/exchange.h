@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "health/messages/messages.h"
 #include "health/probe/attempt.h"
-#include "health/words/words.h"
 
 // What the probes of two nodes do over their connection. The lower rank leads:
 //

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "health/messages/messages.h"
 #include "health/probe/attempt.h"
-#include "health/words/words.h"
 #include "src/base/unique_fd.h"
 
 // A test of two nodes that the user's own program makes (--check-probe), by DLRover's contract for a probe: it is started

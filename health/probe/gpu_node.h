@@ -12,10 +12,10 @@
 
 #include "health/gpu/judge_gpu.h"
 #include "health/gpu/kernel_xids.h"
-#include "health/gpu/words.h"
+#include "health/gpu/messages.h"
+#include "health/messages/messages.h"
 #include "health/probe/attempt.h"
 #include "health/probe/gpu_probes.h"
-#include "health/words/words.h"
 
 // The GPUs of one node in a check: what each is by itself, what they are together, and the test with another node's.
 namespace elastic::health {

@@ -15,7 +15,7 @@
 #include <optional>
 #include <utility>
 
-#include "health/gpu/words.h"
+#include "health/gpu/messages.h"
 #include "src/base/exit_status.h"
 #include "src/base/text.h"
 

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "health/messages/messages.h"
 #include "health/probe/compute.h"
 #include "health/probe/connection.h"
 #include "health/probe/lines.h"
-#include "health/words/words.h"
 #include "src/base/text.h"
 
 namespace elastic::health {

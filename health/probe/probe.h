@@ -4,11 +4,11 @@
 #include <functional>
 #include <vector>
 
+#include "health/messages/messages.h"
 #include "health/probe/exchange.h"
 #include "health/probe/external.h"
 #include "health/probe/gpu_node.h"
 #include "health/probe/ring.h"
-#include "health/words/words.h"
 
 // The process that checks one host before training, its GPUs by processes of theirs: it measures the host, then meets the probes
 // of other hosts in tests of two, and all of them in a ring.
@@ -31,7 +31,7 @@ struct ProbeSettings {
   bool mock_error = false;         // DLRover's MOCK_ERR_RANK: each test is made, and reported as failed
 };
 
-// Serves one check over `channel`, a connected stream socket, in lines of health/words: opens a port, measures and
+// Serves one check over `channel`, a connected stream socket, in lines of health/messages: opens a port, measures and
 // writes a SelfResult; then answers each line of PairOrders with one of PairResults, with the tests in the same order,
 // and one of a RingOrder with a RingResult. A line that cannot be read is answered with no results. Returns an exit
 // status: 0 when the other end has closed, 1 when the channel fails or a line is longer than any of ours.

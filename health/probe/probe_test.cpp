@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "health/words/words.h"
+#include "health/messages/messages.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
 

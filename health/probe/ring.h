@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "health/messages/messages.h"
 #include "health/probe/attempt.h"
-#include "health/words/words.h"
 
 // The all-gather of a ring of nodes, each connected to the one before and the one behind it. Place 0 leads:
 //

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "health/judge/judge.h"
-#include "health/words/words.h"
+#include "health/messages/messages.h"
 
 // What a check before training found, as one value, and what follows from it for all who show it: a terminal
 // (health_table), tools (health_json, dlrover_lines) and a page (health_html).

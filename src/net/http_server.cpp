@@ -27,17 +27,17 @@ HttpServer::HttpServer(Loop& loop, Answer answer)
       left_(limits::kHttpRequestsPerTurn),
       turn_(loop),
       deadlines_(loop),
-      partings_(loop, limits::kHttpTakesMs) {}
+      lingering_(loop, limits::kHttpTakesMs) {}
 
 void HttpServer::adopt(std::unique_ptr<Stream> stream, std::span<const std::uint8_t> bytes) {
   if (connections_.size() >= limits::kHttpConnections) {
     ++answered_[503];
-    if (partings_.size() >= limits::kHttpConnections) return;  // no words for a flood
+    if (lingering_.size() >= limits::kHttpConnections) return;  // no words for a flood
     http::Response full = http::plain(503, format("{} connections are open, more than are served; try again later",
                                                   connections_.size()));
     full.keep_alive = false;
     stream->write(http::bytes_of(full, false));
-    return partings_.part(std::move(stream));
+    return lingering_.part(std::move(stream));
   }
   const Id id = ++last_;
   Connection& connection = connections_[id];
@@ -126,7 +126,7 @@ void HttpServer::part(Id id) {
   std::unique_ptr<Stream> stream = std::move(found->second.stream);
   const bool ended = found->second.ended;
   connections_.erase(found);
-  if (!ended || stream->unsent_bytes() > 0) partings_.part(std::move(stream));
+  if (!ended || stream->unsent_bytes() > 0) lingering_.part(std::move(stream));
 }
 
 void HttpServer::begin_turn() {

@@ -11,8 +11,8 @@
 
 #include "src/net/http/reader.h"
 #include "src/net/http/response.h"
+#include "src/net/lingering_connections.h"
 #include "src/net/loop.h"
-#include "src/net/partings.h"
 #include "src/net/tcp.h"
 
 namespace elastic::net {
@@ -68,7 +68,7 @@ class HttpServer {
   bool turn_is_over_ = false;  // the timer for the next one runs
   Timer turn_;
   Timer deadlines_;
-  Partings partings_;
+  LingeringConnections lingering_;
   std::map<int, std::uint64_t> answered_;
 };
 

@@ -18,4 +18,14 @@ inline std::int64_t monotonic_ms() { return clock_ms(CLOCK_MONOTONIC); }
 // Goes on while the machine is suspended: leases are judged by it.
 inline std::int64_t boottime_ms() { return clock_ms(CLOCK_BOOTTIME); }
 
+// Unix time.
+inline std::int64_t wall_clock_ms() { return clock_ms(CLOCK_REALTIME); }
+
+// Of local time now, in seconds, east positive.
+inline int utc_offset_s() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  return localtime_r(&now, &local) == nullptr ? 0 : static_cast<int>(local.tm_gmtoff);
+}
+
 }  // namespace elastic::process

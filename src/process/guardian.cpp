@@ -104,9 +104,9 @@ void Guardian::keep_only_what_is_needed() {
   std::vector<int> numbers = settings_.signals;
   numbers.insert(numbers.end(), {SIGCHLD, SIGTSTP, SIGCONT, SIGWINCH});
   const sigset_t set = set_of(not_ignored(numbers));
-  // stderr, the signals, the channel, the timer and the company; the user's pipes must not stay open through us.
-  UniqueFd company;  // out of the way of the others
-  if (settings_.company != nullptr) company = UniqueFd(fcntl(settings_.company->descriptor(), F_DUPFD_CLOEXEC, 7));
+  // stderr, the signals, the channel, the timer and the local_tasks; the user's pipes must not stay open through us.
+  UniqueFd local_tasks;  // out of the way of the others
+  if (settings_.local_tasks != nullptr) local_tasks = UniqueFd(fcntl(settings_.local_tasks->descriptor(), F_DUPFD_CLOEXEC, 7));
   channel_ = moved_to(4, std::move(channel_));
   signals_ = moved_to(3, UniqueFd(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC)));
   ELASTIC_CHECK(signals_);
@@ -114,8 +114,8 @@ void Guardian::keep_only_what_is_needed() {
   close(STDIN_FILENO);
   close(STDOUT_FILENO);
   if (!lease_timer_) close(5);
-  if (company) settings_.company->socket() = moved_to(6, std::move(company));
-  close_descriptors_from(settings_.company != nullptr ? 7 : 6, settings_.descriptors_below);
+  if (local_tasks) settings_.local_tasks->socket() = moved_to(6, std::move(local_tasks));
+  close_descriptors_from(settings_.local_tasks != nullptr ? 7 : 6, settings_.descriptors_below);
 }
 
 void Guardian::read_signals() {

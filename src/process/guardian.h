@@ -14,8 +14,8 @@
 #include "src/base/result.h"
 #include "src/base/unique_fd.h"
 #include "src/net/loop.h"
-#include "src/process/company.h"
 #include "src/process/guardian_board.h"
+#include "src/process/local_tasks.h"
 
 // The two processes of a launch. The outer one, which the user started, is the guardian: parent, reaper
 // and watchman of the launcher, which is its child in a process group of its own and does everything
@@ -51,7 +51,7 @@ struct GuardianSettings {
   std::vector<int> signals;  // handed to the launcher instead of ending the guardian
   std::string cgroup;        // the directory of the workers' cgroup, killed and removed at the end; may be empty
   rlim_t descriptors_below = 1024;  // those inherited lie below this number
-  CompanyHost* company = nullptr;  // told the guardian's exit status, after all else; outlives the call
+  LocalTasksHost* local_tasks = nullptr;  // told the guardian's exit status, after all else; outlives the call
 };
 
 // Forks. Returns, in the launcher only, its end of the channel; the guardian never returns, it exits with
@@ -81,10 +81,10 @@ class GuardianLink {
   // Once the launcher has ended with 0 the guardian ends, too, and leaves alone what is left.
   void leave_background() { channel_.board.leave_background(); }
   // What the guardian says when the launcher has ended and nothing that it had started is left: it connects to
-  // this numeric address, sends the bytes (kLastWordBytes at most) and closes. Where something is left, or the
+  // this numeric address, sends the bytes (kFarewellBytes at most) and closes. Where something is left, or the
   // other side cannot be reached within 1 s, nothing is said. Empty bytes, or an address that is not numeric:
   // nothing is to be said any more. A launcher that says goodbye itself clears the word first.
-  void set_last_word(const std::string& address, std::uint16_t port, std::span<const std::uint8_t> bytes);
+  void set_farewell(const std::string& address, std::uint16_t port, std::span<const std::uint8_t> bytes);
 
  private:
   void receive();

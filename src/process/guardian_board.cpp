@@ -19,7 +19,7 @@ constexpr std::int64_t kNoLease = std::numeric_limits<std::int64_t>::max();
 struct Slot {
   SocketAddress to;
   std::size_t size = 0;
-  std::array<std::uint8_t, kLastWordBytes> bytes;
+  std::array<std::uint8_t, kFarewellBytes> bytes;
 };
 
 }  // namespace
@@ -56,8 +56,8 @@ void GuardianBoard::leave_background() { shared_->leaves_background.store(true);
 
 bool GuardianBoard::leaves_background() const { return shared_->leaves_background.load(); }
 
-void GuardianBoard::set_last_word(const SocketAddress& to, std::span<const std::uint8_t> bytes) {
-  ELASTIC_CHECK(bytes.size() <= kLastWordBytes);
+void GuardianBoard::set_farewell(const SocketAddress& to, std::span<const std::uint8_t> bytes) {
+  ELASTIC_CHECK(bytes.size() <= kFarewellBytes);
   const std::size_t free_slot = 1 - shared_->said_slot.load();
   Slot& slot = shared_->slots.at(free_slot);
   slot.to = to;
@@ -66,10 +66,10 @@ void GuardianBoard::set_last_word(const SocketAddress& to, std::span<const std::
   shared_->said_slot.store(free_slot);
 }
 
-std::optional<LastWord> GuardianBoard::last_word() const {
+std::optional<Farewell> GuardianBoard::farewell() const {
   const Slot& slot = shared_->slots.at(shared_->said_slot.load());
   if (slot.size == 0) return {};
-  return LastWord{slot.to, std::span(slot.bytes).first(slot.size)};
+  return Farewell{slot.to, std::span(slot.bytes).first(slot.size)};
 }
 
 }  // namespace elastic::process

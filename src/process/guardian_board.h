@@ -7,7 +7,7 @@
 #include <span>
 
 #include "src/base/result.h"
-#include "src/process/last_word.h"
+#include "src/process/farewell.h"
 
 namespace elastic::process {
 
@@ -28,10 +28,10 @@ class GuardianBoard {
   bool leaves_background() const;
 
   // Launcher: what the guardian is to say when nothing of this node is left, and to whom. A launcher that is
-  // killed in the middle of this leaves the word before it. At most kLastWordBytes; none: nothing is said.
-  void set_last_word(const SocketAddress& to, std::span<const std::uint8_t> bytes);
+  // killed in the middle of this leaves the word before it. At most kFarewellBytes; none: nothing is said.
+  void set_farewell(const SocketAddress& to, std::span<const std::uint8_t> bytes);
   // Guardian, when the launcher does not write any more; valid as long as the board is.
-  std::optional<LastWord> last_word() const;
+  std::optional<Farewell> farewell() const;
 
  private:
   struct Shared;

@@ -12,7 +12,7 @@ namespace {
 using Bytes = std::vector<std::uint8_t>;
 
 Bytes word_of(const GuardianBoard& board) {
-  const auto word = board.last_word();
+  const auto word = board.farewell();
   return word ? Bytes(word->bytes.begin(), word->bytes.end()) : Bytes{};
 }
 
@@ -22,11 +22,11 @@ TEST_CASE("what one process has put on the board is what the other reads, also w
   auto board = GuardianBoard::make();
   REQUIRE(board);
   CHECK_FALSE(board->lease());
-  CHECK_FALSE(board->last_word());
+  CHECK_FALSE(board->farewell());
   const pid_t child = fork();
   if (child == 0) {
     board->set_lease(1234567890123);
-    board->set_last_word(*socket_address("127.0.0.1", 29400), Bytes{1, 2, 3});
+    board->set_farewell(*socket_address("127.0.0.1", 29400), Bytes{1, 2, 3});
     _exit(0);
   }
   waitpid(child, nullptr, 0);
@@ -40,13 +40,13 @@ TEST_CASE("of the words that are left on the board the last one counts, and none
   auto board = GuardianBoard::make();
   REQUIRE(board);
   const SocketAddress to = *socket_address("127.0.0.1", 29400);
-  const Bytes longest(kLastWordBytes, 7);
+  const Bytes longest(kFarewellBytes, 7);
   for (const Bytes& said : {Bytes{1}, Bytes{2, 2}, longest, Bytes{4}}) {
-    board->set_last_word(to, said);
+    board->set_farewell(to, said);
     CHECK(word_of(*board) == said);
   }
-  board->set_last_word(to, {});
-  CHECK_FALSE(board->last_word());
+  board->set_farewell(to, {});
+  CHECK_FALSE(board->farewell());
 }
 
 }  // namespace elastic::process

@@ -26,7 +26,7 @@ constexpr std::int64_t kLeavingSweepMs = 500;
 // Between two looks at /proc while killed processes hand their children up to us, or to the launcher.
 constexpr int kSweepLookMs = 10;
 // For the last word, from the connection to its end.
-constexpr std::int64_t kLastWordMs = 1000;
+constexpr std::int64_t kFarewellMs = 1000;
 
 bool is_child(pid_t pid) {
   siginfo_t info{};
@@ -101,7 +101,7 @@ void Guardian::launcher_ended(int status) {
   if (WIFEXITED(status) && leaves_background(WEXITSTATUS(status))) leave(0, {});
   if (WIFSIGNALED(status)) kill_known_workers();
   const std::vector<ProcessFacts> survivors = sweep(kSweepMs);
-  say_last_word(survivors);  // the other nodes wait for it
+  say_farewell(survivors);  // the other nodes wait for it
   // Only now: nobody may be reading.
   if (WIFSIGNALED(status)) {
     log::critical("launcher_killed",
@@ -126,7 +126,7 @@ void Guardian::leave_launcher_behind() {
     log::critical("left_behind",
                   format("the launcher (process {}) was killed but does not end; it is left behind", launcher_));
   }
-  say_last_word(survivors);
+  say_farewell(survivors);
   leave(*leaving_status_, survivors);
 }
 
@@ -136,11 +136,11 @@ void Guardian::await_launcher(std::int64_t milliseconds) const {
 }
 
 // That nothing is left is told only where that is known: without /proc, only once no child is left at all.
-void Guardian::say_last_word(const std::vector<ProcessFacts>& survivors) const {
-  const std::optional<LastWord> word = board_.last_word();
+void Guardian::say_farewell(const std::vector<ProcessFacts>& survivors) const {
+  const std::optional<Farewell> word = board_.farewell();
   if (!word || !survivors.empty()) return;
   if (!processes_can_be_seen() && has_children()) return;
-  say(*word, kLastWordMs);
+  say(*word, kFarewellMs);
 }
 
 void Guardian::leave(int status, const std::vector<ProcessFacts>& survivors) {
@@ -148,7 +148,7 @@ void Guardian::leave(int status, const std::vector<ProcessFacts>& survivors) {
     log::critical("left_behind", format("{} was killed but does not end; it is left behind", describe(survivor)));
   }
   if (!settings_.cgroup.empty()) rmdir(settings_.cgroup.c_str());
-  if (settings_.company != nullptr) settings_.company->tell(status);
+  if (settings_.local_tasks != nullptr) settings_.local_tasks->tell(status);
   _exit(status);
 }
 

@@ -54,7 +54,7 @@ class Guardian {
   // True if what is left is to live on after an end with this status.
   bool leaves_background(int status) const { return status == 0 && board_.leaves_background(); }
   void await_launcher(std::int64_t milliseconds) const;
-  void say_last_word(const std::vector<ProcessFacts>& survivors) const;
+  void say_farewell(const std::vector<ProcessFacts>& survivors) const;
   [[noreturn]] void leave(int status, const std::vector<ProcessFacts>& survivors);
   std::vector<ProcessFacts> ours() const;
 

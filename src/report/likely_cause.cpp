@@ -1,7 +1,7 @@
 #include "src/report/likely_cause.h"
 
-#include "src/base/screen_text.h"
 #include "src/base/program_name.h"
+#include "src/base/screen_text.h"
 #include "src/base/text.h"
 #include "src/base/xid.h"
 #include "src/report/cause_rules.h"

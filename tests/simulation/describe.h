@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "src/agent/agent.h"
+#include "rendezvous/agent/agent.h"
 
 // What happens, in words for a person who reads a trace. Empty: of no interest.
 namespace elastic::simulation {

@@ -89,7 +89,7 @@ void Faults::strike(const Fault& fault) {
   Node& node = *nodes[static_cast<std::size_t>(fault.subject) % nodes.size()];
   const std::string& job = node.shape().job;
   const Place place = world_.place_of(job);
-  const job::Coordinator* coordinator = world_.server().find(job);
+  const coordinator::Coordinator* coordinator = world_.server().find(job);
   const protocol::Incarnation incarnation = coordinator != nullptr ? coordinator->incarnation() : 0;
   const auto round = coordinator != nullptr ? coordinator->round() : std::nullopt;
   if (world_.trace().is_read()) world_.line(format("FAULT: {}", text(fault)));

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/agent/lifecycle.h"
 #include "rendezvous/protocol/codec.h"
-#include "src/agent/lifecycle.h"
 #include "tests/simulation/coverage.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/random.h"

@@ -151,7 +151,7 @@ void Invariants::store_opened(std::uint16_t port, const Node& node) { stores_[po
 void Invariants::knowledge_is_lost() {
   for (auto& [key, restarts] : counts_) {
     std::optional<RoundNumber> known;
-    const job::Coordinator* coordinator = world_.server().is_up() ? world_.server().find(key.first) : nullptr;
+    const coordinator::Coordinator* coordinator = world_.server().is_up() ? world_.server().find(key.first) : nullptr;
     if (coordinator != nullptr && coordinator->incarnation() == key.second) known = coordinator->round();
     for (const auto& node : world_.nodes()) {
       const bool knows = node->is_running() && node->shape().job == key.first && node->agent() != nullptr &&
@@ -293,7 +293,7 @@ void Invariants::ended() {
 }
 
 void Invariants::look_at_sizes() {
-  const job::Service* service = world_.server().service();
+  const coordinator::Service* service = world_.server().service();
   if (service == nullptr) return;
   // Of each node one session, a dead one that nobody has noticed, a guardian's, and strangers.
   const std::size_t most = 8 * world_.nodes().size() + 64;

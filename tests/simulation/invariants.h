@@ -8,8 +8,8 @@
 #include <tuple>
 #include <vector>
 
+#include "rendezvous/agent/lifecycle.h"
 #include "rendezvous/protocol/messages.h"
-#include "src/agent/lifecycle.h"
 #include "tests/simulation/timeline.h"
 #include "tests/simulation/training.h"
 

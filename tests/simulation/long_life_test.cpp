@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "src/agent/lifecycle.h"
+#include "rendezvous/agent/lifecycle.h"
+#include "rendezvous/coordinator/coordinator.h"
 #include "src/base/overloaded.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
-#include "src/job/coordinator.h"
 
 using namespace elastic;
 
@@ -130,8 +130,8 @@ class World {
   // --- What the life cycle wants ---
 
   void carry_out(const agent::ToCoordinator& effect) {
-    for (job::Effect& wanted : coordinator_.on_event(job::Said{kNode, effect.message}, now_ms_)) {
-      auto* send = std::get_if<job::Send>(&wanted);
+    for (coordinator::Effect& wanted : coordinator_.on_event(coordinator::MessageReceived{kNode, effect.message}, now_ms_)) {
+      auto* send = std::get_if<coordinator::Send>(&wanted);
       if (send == nullptr) continue;
       must(send->to == kNode, "a message goes to the only node");
       happened(agent::FromCoordinator{std::move(send->message)});
@@ -289,7 +289,7 @@ class World {
   std::mt19937_64 random_;
   int crashes_left_;
   int max_restarts_;
-  job::Coordinator coordinator_;
+  coordinator::Coordinator coordinator_;
   agent::Lifecycle lifecycle_;
   std::deque<agent::Event> events_;
   bool deciding_ = false;

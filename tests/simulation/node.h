@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "src/agent/agent.h"
+#include "rendezvous/agent/agent.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/process.h"
 #include "tests/simulation/random.h"

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "rendezvous/coordinator/recording.h"
+#include "rendezvous/coordinator/recording_messages.h"
+#include "rendezvous/coordinator/replay.h"
 #include "src/base/text.h"
-#include "src/job/recording.h"
-#include "src/job/recording_words.h"
-#include "src/job/replay.h"
 
 namespace elastic::simulation {
 
@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kLongestDecision = 4000;  // as --replay prints it
 constexpr std::string_view kClosed = "the session is closed: ";
 
-Recording::State state_of(const job::Coordinator& coordinator) {
+Recording::State state_of(const coordinator::Coordinator& coordinator) {
   return {coordinator.state(), coordinator.round(), coordinator.nodes(), coordinator.is_checking(),
           coordinator.next_deadline_ms(), coordinator.term(), coordinator.incarnation()};
 }
@@ -38,29 +38,29 @@ bool ends_at_once(const Recording& recording, std::size_t at, std::int64_t now_m
 }
 
 std::string text(const Recording::State& state) {
-  return format("{}, round {}, {} nodes, {}deadline {}, term {}, incarnation {:x}", job::in_words(state.state),
+  return format("{}, round {}, {} nodes, {}deadline {}, term {}, incarnation {:x}", coordinator::in_words(state.state),
                 state.round ? format("{}", *state.round) : "none", state.nodes, state.is_checking ? "checking, " : "",
                 state.deadline_ms ? format("{}", *state.deadline_ms) : "none", state.term, state.incarnation);
 }
 
 }  // namespace
 
-void Recorder::takes(const std::string& job, const job::Coordinator& real, const job::Event& event, std::int64_t now_ms) {
+void Recorder::takes(const std::string& job, const coordinator::Coordinator& real, const coordinator::Event& event, std::int64_t now_ms) {
   auto found = open_.find(job);
-  if (found != open_.end() && found->second.born_as == real.birth().incarnation) know_state(found->second, &real);
-  if (found == open_.end() || found->second.born_as != real.birth().incarnation) {
-    found = open_.insert_or_assign(job, Open{.index = recordings_.size(), .born_as = real.birth().incarnation, .names = {}}).first;
-    recordings_.push_back({.job = job, .term = real.birth().term, .text = job::recording_head(job, real.birth(), has_check_),
+  if (found != open_.end() && found->second.born_as == real.config().incarnation) know_state(found->second, &real);
+  if (found == open_.end() || found->second.born_as != real.config().incarnation) {
+    found = open_.insert_or_assign(job, Open{.index = recordings_.size(), .born_as = real.config().incarnation, .names = {}}).first;
+    recordings_.push_back({.job = job, .term = real.config().term, .text = coordinator::recording_head(job, real.config(), has_check_),
                            .after = {}, .sent = {}, .logged = {}});
   }
   Open& open = found->second;
-  if (const auto* said = std::get_if<job::Said>(&event)) {
+  if (const auto* said = std::get_if<coordinator::MessageReceived>(&event)) {
     const auto* joins = std::get_if<NodeJoins>(&said->message);
     std::string& name = open.names[said->from];
     if (name.empty()) name = format("session {}", said->from);
     if (joins != nullptr && !joins->address.empty()) name = format("{} (session {})", printable(joins->address), said->from);
   }
-  recordings_[open.index].text += job::recording_line(event, now_ms);
+  recordings_[open.index].text += coordinator::recording_line(event, now_ms);
   recordings_[open.index].after.emplace_back();
   open.acts = true;
   asked_ = open.index;
@@ -70,13 +70,13 @@ void Recorder::answered(const std::string& line) {
   if (asked_) recordings_[*asked_].text += line;
 }
 
-void Recorder::know_state(Open& open, const job::Coordinator* real) {
+void Recorder::know_state(Open& open, const coordinator::Coordinator* real) {
   if (!open.acts) return;
   open.acts = false;
-  if (real != nullptr && real->birth().incarnation == open.born_as) recordings_[open.index].after.back() = state_of(*real);
+  if (real != nullptr && real->config().incarnation == open.born_as) recordings_[open.index].after.back() = state_of(*real);
 }
 
-void Recorder::has_acted(const std::string& job, const job::Coordinator* real) {
+void Recorder::has_acted(const std::string& job, const coordinator::Coordinator* real) {
   if (const auto found = open_.find(job); found != open_.end()) know_state(found->second, real);
 }
 
@@ -86,7 +86,7 @@ void Recorder::sends(const std::string& job, NodeId session, const CoordinatorMe
   // Whom it has never heard is told by the service, of an end that was missed.
   const auto name = found->second.names.find(session);
   if (name == found->second.names.end()) return;
-  recordings_[found->second.index].sent.push_back(format("{}: {}", name->second, job::in_words(message)));
+  recordings_[found->second.index].sent.push_back(format("{}: {}", name->second, coordinator::in_words(message)));
 }
 
 void Recorder::logs(const std::string& job, const std::string& text) {
@@ -102,14 +102,14 @@ void Recorder::killed() {
 
 std::optional<std::string> difference(const Recording& recording, const std::string& name) {
   std::size_t at = 0;
-  const auto source = [&]() -> std::optional<job::SourceLine> {
+  const auto source = [&]() -> std::optional<coordinator::SourceLine> {
     if (at >= recording.text.size()) return {};
     const std::size_t end = std::min(recording.text.find('\n', at), recording.text.size());
-    job::SourceLine line{recording.text.substr(at, end - at), end < recording.text.size()};
+    coordinator::SourceLine line{recording.text.substr(at, end - at), end < recording.text.size()};
     at = end + 1;
     return line;
   };
-  job::Replay replay(source, name);
+  coordinator::Replay replay(source, name);
   const auto head = replay.begin();
   if (!head) return head.error().text();
   std::size_t events = 0;
@@ -120,7 +120,7 @@ std::optional<std::string> difference(const Recording& recording, const std::str
     const auto step = replay.next();
     if (!step) return step.error().text();
     if (!*step) break;
-    const std::int64_t now_ms = head->birth.now_ms + (**step).since_birth_ms;
+    const std::int64_t now_ms = head->config.now_ms + (**step).since_birth_ms;
     for (const std::string& decision : (**step).decisions) {
       // What lies between is what the sessions said.
       const auto from = recording.logged.begin() + static_cast<std::ptrdiff_t>(logged);

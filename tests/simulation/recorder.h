@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "src/job/coordinator.h"
+#include "rendezvous/coordinator/coordinator.h"
 
 namespace elastic::simulation {
 
@@ -19,7 +19,7 @@ struct Recording {
 
   // After each event; nothing, where the coordinator was gone by then.
   struct State {
-    job::Coordinator::State state{};
+    coordinator::Coordinator::State state{};
     std::optional<protocol::RoundNumber> round;
     std::size_t nodes = 0;
     bool is_checking = false;
@@ -42,11 +42,11 @@ class Recorder {
   explicit Recorder(bool has_check) : has_check_(has_check) {}
 
   // `real` is about to take this.
-  void takes(const std::string& job, const job::Coordinator& real, const job::Event& event, std::int64_t now_ms);
+  void takes(const std::string& job, const coordinator::Coordinator& real, const coordinator::Event& event, std::int64_t now_ms);
   // Its check plan has answered, in the midst of the event.
   void answered(const std::string& line);
   // The process has done all that followed from an event; null: the job has no coordinator any more.
-  void has_acted(const std::string& job, const job::Coordinator* real);
+  void has_acted(const std::string& job, const coordinator::Coordinator* real);
   void sends(const std::string& job, protocol::NodeId session, const protocol::CoordinatorMessage& message);
   void logs(const std::string& job, const std::string& text);
   // By SIGKILL, with all its jobs.
@@ -61,7 +61,7 @@ class Recorder {
     std::map<protocol::NodeId, std::string> names;  // of sessions that have said anything
     bool acts = false;  // an event has been taken, and its state after it is not known yet
   };
-  void know_state(Open& open, const job::Coordinator* real);
+  void know_state(Open& open, const coordinator::Coordinator* real);
 
   bool has_check_;
   std::vector<Recording> recordings_;
@@ -69,7 +69,7 @@ class Recorder {
   std::optional<std::size_t> asked_;  // whose check is asked
 };
 
-// Plays a recording to another coordinator, by job::Replay, and holds it to what the first one did. Nothing: it did the
+// Plays a recording to another coordinator, by coordinator::Replay, and holds it to what the first one did. Nothing: it did the
 // same. Else what differs, beginning with `name` and the line.
 std::optional<std::string> difference(const Recording& recording, const std::string& name);
 

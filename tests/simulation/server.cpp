@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "rendezvous/coordinator/recording.h"
 #include "src/base/text.h"
-#include "src/job/recording.h"
 #include "tests/simulation/meter.h"
 #include "tests/simulation/world.h"
 
@@ -12,15 +12,15 @@ namespace elastic::simulation {
 
 namespace {
 
-class PlannedCheck : public job::CheckPlan {
+class PlannedCheck : public coordinator::CheckPlan {
  public:
   explicit PlannedCheck(int phases) : phases_(phases) {}
-  int phases(const std::vector<job::CheckNode>& nodes, const protocol::CheckRules&) const override {
-    const bool all_passed = std::ranges::all_of(nodes, [](const job::CheckNode& node) { return node.passed; });
+  int phases(const std::vector<coordinator::CheckNode>& nodes, const protocol::CheckRules&) const override {
+    const bool all_passed = std::ranges::all_of(nodes, [](const coordinator::CheckNode& node) { return node.passed; });
     return all_passed ? 0 : phases_;
   }
-  std::vector<std::string> orders(std::uint32_t phase, const std::vector<job::CheckNode>& nodes,
-                                  const std::vector<job::CheckResults>& earlier,
+  std::vector<std::string> orders(std::uint32_t phase, const std::vector<coordinator::CheckNode>& nodes,
+                                  const std::vector<coordinator::CheckResults>& earlier,
                                   const protocol::CheckRules&) const override {
     std::vector<std::string> orders;
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
@@ -29,8 +29,8 @@ class PlannedCheck : public job::CheckPlan {
     }
     return orders;
   }
-  std::vector<Unfit> unfit(const std::vector<job::CheckNode>& nodes,
-                           const std::vector<job::CheckResults>& results) const override {
+  std::vector<Unfit> unfit(const std::vector<coordinator::CheckNode>& nodes,
+                           const std::vector<coordinator::CheckResults>& results) const override {
     std::vector<Unfit> unfit;
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
       const auto some = [&](const char* word) {
@@ -48,8 +48,8 @@ class PlannedCheck : public job::CheckPlan {
 
 }  // namespace
 
-std::unique_ptr<job::CheckPlan> make_check(int phases) {
-  if (phases == 0) return job::no_check();
+std::unique_ptr<coordinator::CheckPlan> make_check(int phases) {
+  if (phases == 0) return coordinator::no_check();
   return std::make_unique<PlannedCheck>(phases);
 }
 
@@ -57,7 +57,7 @@ void Server::start() {
   process_.start();
   timer_at_ms_.reset();
   ++timer_;
-  job::ServiceSettings settings{.lease = {world_.shape().loss_timeout_ms},
+  coordinator::ServiceSettings settings{.lease = {world_.shape().loss_timeout_ms},
                                 .secret = kSecret,
                                 .random = [this] { return random_.next() | 1; },
                                 .make_check = [this](const std::string&) { return make_recorded_check(); }};
@@ -65,7 +65,7 @@ void Server::start() {
     const Running running(Part::kCoordinator);
     service_.emplace(std::move(settings), world_.now_ms());
   }
-  service_->recorder = [this](const std::string& job, const job::Event& event, std::int64_t now_ms) {
+  service_->recorder = [this](const std::string& job, const coordinator::Event& event, std::int64_t now_ms) {
     const Running running(Part::kSimulator);
     world_.coordinator_takes(job, event, now_ms);
   };
@@ -75,11 +75,11 @@ void Server::start() {
   if (world_.trace().is_read()) world_.line("coordinator: starts");
 }
 
-std::unique_ptr<job::CheckPlan> Server::make_recorded_check() {
+std::unique_ptr<coordinator::CheckPlan> Server::make_recorded_check() {
   auto plan = make_check(world_.shape().check_phases);
   Recorder* const recorder = world_.recorder();
   if (recorder == nullptr || world_.shape().check_phases == 0) return plan;
-  return job::recorded_check(std::move(plan), [recorder](const std::string& line) { recorder->answered(line); });
+  return coordinator::recorded_check(std::move(plan), [recorder](const std::string& line) { recorder->answered(line); });
 }
 
 void Server::crash() {
@@ -107,7 +107,7 @@ void Server::resume(bool timers_first) {
 }
 
 void Server::connection_made(ConnectionId id) {
-  job::ConnectionOpened opened{.connection = id};
+  coordinator::ConnectionOpened opened{.connection = id};
   for (std::size_t i = 0; i < opened.nonce.size(); i += 8) {
     const std::uint64_t word = random_.next();
     for (std::size_t k = 0; k < 8; ++k) opened.nonce[i + k] = static_cast<std::uint8_t>(word >> (8 * k));
@@ -116,22 +116,22 @@ void Server::connection_made(ConnectionId id) {
 }
 
 void Server::connection_read(ConnectionId id, ByteString bytes) {
-  process_.run(false, [this, id, bytes = std::move(bytes)]() mutable { take(job::ConnectionRead{id, std::move(bytes)}); });
+  process_.run(false, [this, id, bytes = std::move(bytes)]() mutable { take(coordinator::ConnectionRead{id, std::move(bytes)}); });
 }
 
 void Server::connection_broken(ConnectionId id, const std::string& why) {
-  process_.run(false, [this, id, why] { take(job::ConnectionClosed{id, why}); });
+  process_.run(false, [this, id, why] { take(coordinator::ConnectionClosed{id, why}); });
 }
 
-void Server::take(const job::ServiceEvent& event) {
+void Server::take(const coordinator::ServiceEvent& event) {
   if (!service_) return;
-  job::ServiceEffects effects;
+  coordinator::ServiceEffects effects;
   {
     const Running running(Part::kCoordinator);
     effects = service_->on_event(event, world_.now_ms());
   }
   world_.trace().add(event.index());
-  for (job::ServiceEffect& effect : effects) {
+  for (coordinator::ServiceEffect& effect : effects) {
     if (!service_) return;
     carry_out(effect);
   }
@@ -140,15 +140,15 @@ void Server::take(const job::ServiceEvent& event) {
   plan_timer();
 }
 
-void Server::carry_out(job::ServiceEffect& effect) {
+void Server::carry_out(coordinator::ServiceEffect& effect) {
   world_.trace().add(effect.index());
-  if (auto* write = std::get_if<job::Write>(&effect)) {
+  if (auto* write = std::get_if<coordinator::Write>(&effect)) {
     world_.sniff(write->connection, End::kServer, write->bytes);
     world_.network().send(write->connection, End::kServer, std::move(write->bytes));
-  } else if (const auto* close = std::get_if<job::Close>(&effect)) {
+  } else if (const auto* close = std::get_if<coordinator::Close>(&effect)) {
     if (world_.trace().is_read()) world_.line(format("coordinator: closes connection {}", close->connection));
     world_.network().close(close->connection, End::kServer);
-  } else if (const auto* log = std::get_if<job::Log>(&effect)) {
+  } else if (const auto* log = std::get_if<coordinator::Log>(&effect)) {
     world_.trace().add(log->text);
     world_.coordinator_logs(log->job, log->text);
     if (world_.trace().is_read()) world_.line(format("coordinator: {}: {}", log->job, log->text));
@@ -169,7 +169,7 @@ void Server::plan_timer() {
     process_.run(true, [this, timer] {
       if (timer != timer_) return;
       timer_at_ms_.reset();
-      take(job::ServiceTime{});
+      take(coordinator::ServiceTime{});
     });
   });
 }

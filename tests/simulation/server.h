@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "src/job/service.h"
+#include "rendezvous/coordinator/service.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/process.h"
 #include "tests/simulation/random.h"
@@ -15,7 +15,7 @@ namespace elastic::simulation {
 
 class World;
 
-// The process that listens at the endpoint: the real job::Service, which knows nothing when it starts again.
+// The process that listens at the endpoint: the real coordinator::Service, which knows nothing when it starts again.
 class Server : public ConnectionOwner {
  public:
   Server(World& world, Random random) : world_(world), random_(random) {}
@@ -33,28 +33,28 @@ class Server : public ConnectionOwner {
   void pause();
   void resume(bool timers_first);
   // The coordinator of a job, where there is one.
-  const job::Coordinator* find(const std::string& job) const { return service_ ? service_->find(job) : nullptr; }
-  const job::Service* service() const { return service_ ? &*service_ : nullptr; }
+  const coordinator::Coordinator* find(const std::string& job) const { return service_ ? service_->find(job) : nullptr; }
+  const coordinator::Service* service() const { return service_ ? &*service_ : nullptr; }
 
   void connection_made(ConnectionId id) override;
   void connection_read(ConnectionId id, ByteString bytes) override;
   void connection_broken(ConnectionId id, const std::string& why) override;
 
  private:
-  std::unique_ptr<job::CheckPlan> make_recorded_check();
-  void take(const job::ServiceEvent& event);
-  void carry_out(job::ServiceEffect& effect);
+  std::unique_ptr<coordinator::CheckPlan> make_recorded_check();
+  void take(const coordinator::ServiceEvent& event);
+  void carry_out(coordinator::ServiceEffect& effect);
   void plan_timer();
 
   World& world_;
   Random random_;
   Process process_;
-  std::optional<job::Service> service_;
+  std::optional<coordinator::Service> service_;
   std::optional<Ms> timer_at_ms_;
   std::uint64_t timer_ = 0;
 };
 
 // A check before training that finds those unfit whose shape says so; two at most of its phases.
-std::unique_ptr<job::CheckPlan> make_check(int phases);
+std::unique_ptr<coordinator::CheckPlan> make_check(int phases);
 
 }  // namespace elastic::simulation

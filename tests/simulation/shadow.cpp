@@ -28,13 +28,13 @@ std::optional<RoundNumber> round_of(const AgentMessage& message) {
       message);
 }
 
-ByteString bytes_of(const job::Effects& effects) {
+ByteString bytes_of(const coordinator::Effects& effects) {
   ByteString bytes;
-  for (const job::Effect& effect : effects) {
+  for (const coordinator::Effect& effect : effects) {
     bytes.push_back(static_cast<std::uint8_t>(effect.index()));
-    if (const auto* send = std::get_if<job::Send>(&effect)) append_frame(bytes, Stamp{0, send->to, 0}, send->message);
-    if (const auto* drop = std::get_if<job::Drop>(&effect)) bytes.push_back(static_cast<std::uint8_t>(drop->session));
-    if (const auto* note = std::get_if<job::Note>(&effect)) bytes.insert(bytes.end(), note->text.begin(), note->text.end());
+    if (const auto* send = std::get_if<coordinator::Send>(&effect)) append_frame(bytes, Stamp{0, send->to, 0}, send->message);
+    if (const auto* drop = std::get_if<coordinator::Drop>(&effect)) bytes.push_back(static_cast<std::uint8_t>(drop->session));
+    if (const auto* note = std::get_if<coordinator::Note>(&effect)) bytes.insert(bytes.end(), note->text.begin(), note->text.end());
   }
   return bytes;
 }
@@ -44,26 +44,26 @@ ByteString bytes_of(const job::Effects& effects) {
 Shadow::Shadow(World& world, const Shape& shape, Random random)
     : world_(world), shape_(shape), random_(random), on_(shape.seed % kOneOf == 0) {}
 
-void Shadow::takes(const std::string& job, const job::Coordinator* real, const job::Event& event, std::int64_t now_ms) {
+void Shadow::takes(const std::string& job, const coordinator::Coordinator* real, const coordinator::Event& event, std::int64_t now_ms) {
   if (!on_ || real == nullptr) return;
   auto found = pairs_.find(job);
   if (found == pairs_.end() || found->second.clean.ended()) {
     if (found != pairs_.end()) pairs_.erase(found);
-    const job::Birth& birth = real->birth();
-    found = pairs_.emplace(job, Pair{job::Coordinator(birth, make_check(shape_.check_phases)),
-                                     job::Coordinator(birth, make_check(shape_.check_phases)), {}}).first;
+    const coordinator::CoordinatorConfig& config = real->config();
+    found = pairs_.emplace(job, Pair{coordinator::Coordinator(config, make_check(shape_.check_phases)),
+                                     coordinator::Coordinator(config, make_check(shape_.check_phases)), {}}).first;
   }
   Pair& pair = found->second;
-  const job::Effects clean = pair.clean.on_event(event, now_ms);
-  const job::Effects disturbed = pair.disturbed.on_event(event, now_ms);
+  const coordinator::Effects clean = pair.clean.on_event(event, now_ms);
+  const coordinator::Effects disturbed = pair.disturbed.on_event(event, now_ms);
   if (bytes_of(clean) != bytes_of(disturbed) || pair.clean.state() != pair.disturbed.state() ||
       pair.clean.next_deadline_ms() != pair.disturbed.next_deadline_ms()) {
     world_.invariants().broken("no older message changes anything", format("job {} goes another way", job));
   }
-  if (const auto* said = std::get_if<job::Said>(&event)) disturb(pair, *said, now_ms);
+  if (const auto* said = std::get_if<coordinator::MessageReceived>(&event)) disturb(pair, *said, now_ms);
 }
 
-void Shadow::disturb(Pair& pair, const job::Said& said, std::int64_t now_ms) {
+void Shadow::disturb(Pair& pair, const coordinator::MessageReceived& said, std::int64_t now_ms) {
   if (round_of(said.message)) {
     pair.old.push_back(said.message);
     if (pair.old.size() > kKept) pair.old.pop_front();
@@ -72,7 +72,7 @@ void Shadow::disturb(Pair& pair, const job::Said& said, std::int64_t now_ms) {
   const AgentMessage& old = pair.old[static_cast<std::size_t>(random_.range(0, static_cast<std::int64_t>(pair.old.size()) - 1))];
   const auto round = round_of(old);
   if (!round || *round >= *pair.clean.round()) return;
-  const job::Effects effects = pair.disturbed.on_event(job::Said{said.from, old}, now_ms);
+  const coordinator::Effects effects = pair.disturbed.on_event(coordinator::MessageReceived{said.from, old}, now_ms);
   if (!effects.empty()) {
     world_.invariants().broken("no older message changes anything", format("{}, and the coordinator is at round {}", text(old), *pair.clean.round()));
   }

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "src/job/coordinator.h"
+#include "rendezvous/coordinator/coordinator.h"
 #include "tests/simulation/invariants.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/shape.h"
@@ -19,17 +19,17 @@ class Shadow {
  public:
   Shadow(World& world, const Shape& shape, Random random);
   // What the coordinator of a job, `real`, is about to take.
-  void takes(const std::string& job, const job::Coordinator* real, const job::Event& event, std::int64_t now_ms);
+  void takes(const std::string& job, const coordinator::Coordinator* real, const coordinator::Event& event, std::int64_t now_ms);
   // The coordinator's process has died.
   void forget() { pairs_.clear(); }
 
  private:
   struct Pair {
-    job::Coordinator clean;
-    job::Coordinator disturbed;
+    coordinator::Coordinator clean;
+    coordinator::Coordinator disturbed;
     std::deque<protocol::AgentMessage> old;
   };
-  void disturb(Pair& pair, const job::Said& said, std::int64_t now_ms);
+  void disturb(Pair& pair, const coordinator::MessageReceived& said, std::int64_t now_ms);
 
   World& world_;
   const Shape& shape_;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "src/agent/lifecycle.h"
+#include "rendezvous/agent/lifecycle.h"
 #include "src/base/exit_status.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/random.h"

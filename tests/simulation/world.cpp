@@ -218,7 +218,7 @@ void World::hosting_node_left() { server_.leave(); }
 
 // --- What the coordinator does. --------------------------------------------------------------------
 
-void World::coordinator_takes(const std::string& job, const job::Event& event, std::int64_t now_ms) {
+void World::coordinator_takes(const std::string& job, const coordinator::Event& event, std::int64_t now_ms) {
   shadow_.takes(job, server_.find(job), event, now_ms);
   if (recorder_) recorder_->takes(job, *server_.find(job), event, now_ms);
 }
@@ -248,9 +248,9 @@ void World::coordinator_is_gone() {
 }
 
 Place World::place_of(const std::string& job) const {
-  using State = job::Coordinator::State;
+  using State = coordinator::Coordinator::State;
   if (!server_.is_up()) return Place::kDown;
-  const job::Coordinator* coordinator = server_.find(job);
+  const coordinator::Coordinator* coordinator = server_.find(job);
   if (coordinator == nullptr) return Place::kNoJob;
   switch (coordinator->state()) {
     case State::kForming:

@@ -87,7 +87,7 @@ class World {
   void worker_started(WorkerId id);
   void host_thawed(Node& node);
   void hosting_node_left();
-  void coordinator_takes(const std::string& job, const job::Event& event, std::int64_t now_ms);
+  void coordinator_takes(const std::string& job, const coordinator::Event& event, std::int64_t now_ms);
   void coordinator_has_acted();
   // A process was started, stopped, continued, or has ended.
   void process_changes() { ++process_changes_; }

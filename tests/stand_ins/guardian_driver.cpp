@@ -124,7 +124,7 @@ class Driver {
     std::uint16_t port = 0;
     std::string text;
     line >> address >> port >> text;
-    link_.set_last_word(address, port, bytes_of(text));
+    link_.set_farewell(address, port, bytes_of(text));
     answer("word");
   }
 

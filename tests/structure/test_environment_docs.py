@@ -13,13 +13,13 @@ NAME = re.compile(r'"([A-Z][A-Z0-9_]*[A-Z0-9])=?"')
 # A name in the call itself may look like anything.
 CALL = re.compile(r'\b(?:lookup|variable|environment|getenv)\((?:[^"();]*, ?)?"([^"]+)"\)')
 # Such words that no variable has for a name, or that are only written, by file.
-GIVES_WORKERS_THEIRS = "src/agent/worker_environment.cpp"
+GIVES_WORKERS_THEIRS = "cli/run/worker_environment.cpp"
 OTHERS = {
     "cli/detect/detect.cpp": {"USR1", "USR2"},
     "cli/main.cpp": {"INFO"},
     "cli/parse.cpp": {"SCRIPT"},
     "cli/launch_plan.cpp": {"TORCHELASTIC_TIMER_FILE"},  # taken away from workers
-    "src/runtime/probe_process.cpp": {"NCCL_COMM_ID"},  # taken away from the probe
+    "health/probe/probe_process.cpp": {"NCCL_COMM_ID"},  # taken away from the probe
 }
 
 
@@ -95,9 +95,9 @@ PAGE = """\
     ("src/x.cpp", 'variable("SLURM_X"); for (const char* name : {"HOME", "TMP"}) lookup(all, name);',
      (["TMP (read in src/x.cpp)"], [])),
     ("health/gpu/x.c", 'getenv("SLURM_X"); getenv("HOME"); getenv("NEW");', (["NEW (read in health/gpu/x.c)"], [])),
-    ("src/agent/worker_environment.cpp", 'lookup(all, "HOME"); add("RANK", 1);', ([], ["SLURM_*"])),
-    ("src/agent/worker_environment.cpp", 'variable("RANK"); variable("HOME"); variable("SLURM_X");',
-     (["RANK (read in src/agent/worker_environment.cpp)"], [])),
+    ("cli/run/worker_environment.cpp", 'lookup(all, "HOME"); add("RANK", 1);', ([], ["SLURM_*"])),
+    ("cli/run/worker_environment.cpp", 'variable("RANK"); variable("HOME"); variable("SLURM_X");',
+     (["RANK (read in cli/run/worker_environment.cpp)"], [])),
     ("cli/x.h", 'constexpr const char* kRank = "RANK"; environment("HOME"); environment("SLURM_X")',
      (["RANK (read in cli/x.h)"], [])),
     ("src/x.cpp", 'print("HOME"); print("OTHER");', ([], ["HOME", "SLURM_*"])),

@@ -19,13 +19,13 @@ TELLING = [
 # The words of those that come without one, and of constants.
 ELSEWHERE = {
     "src/base/log.cpp": [r'\bwarning\("(\w+)", text\)', r'\bcritical\("(\w+)", text\)'],
-    "src/job/coordinator.h": [r'std::string_view event = "(\w+)"', r'kRoundFormed = "(\w+)"', r'kJobEnds = "(\w+)"'],
+    "rendezvous/coordinator/coordinator.h": [r'std::string_view event = "(\w+)"', r'kRoundFormed = "(\w+)"', r'kJobEnds = "(\w+)"'],
 }
 # Where a field is added to an event.
 FIELDS = [r'\bwith\("(\w+)"', r'\.set\("(\w+)"', r'\{"(\w+)", ', r'\? "(\w+)" : name']
-FIELD_FILES = ["src/agent/narrator.cpp", "src/runtime/event_log.cpp", "src/runtime/check_reporter.cpp",
-               "src/runtime/events_file.cpp", "src/agent/event_line.cpp", "src/runtime/launch.cpp",
-               "src/runtime/meeting_place.cpp", "src/runtime/coordinator_server.cpp"]
+FIELD_FILES = ["rendezvous/agent/narrator.cpp", "cli/run/event_log.cpp", "cli/run/check_reporter.cpp",
+               "cli/run/events_file.cpp", "rendezvous/agent/event_line.cpp", "cli/run/launch.cpp",
+               "rendezvous/transport/meeting_place.cpp", "rendezvous/transport/coordinator_server.cpp"]
 
 
 def sources():

@@ -1,0 +1,536 @@
+#include "cli/run/agent_runner.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "rendezvous/transport/meeting_settings.h"
+#include "rendezvous/transport/random_nonce.h"
+#include "src/base/limits.h"
+#include "src/base/log.h"
+#include "src/base/overloaded.h"
+#include "src/base/text.h"
+#include "src/net/local_host.h"
+#include "src/process/clock.h"
+#include "src/process/random.h"
+#include "src/report/details.h"
+
+namespace elastic::run {
+namespace {
+
+using Mind = std::variant<agent::Lifecycle, agent::Agent>;
+
+// Of an agent that looks often, whatever the loss timeout.
+constexpr std::int64_t kShortestPauseMs = 100;
+constexpr std::int64_t kShortestGreetingMs = 2'000;
+
+// A claim that is not renewed any more is taken over by whoever looks when it is over.
+void look_often(agent::LinkSettings& link, const transport::MeetingSettings& meeting) {
+  const protocol::LeaseTimes lease{meeting.loss_timeout_ms};
+  link.longest_pause_ms = std::clamp<std::int64_t>(lease.renewal_ms(), kShortestPauseMs, link.longest_pause_ms);
+  link.greeting_ms = std::clamp(lease.lease_ms(), kShortestGreetingMs, link.greeting_ms);
+}
+
+Mind make_mind(const LaunchSettings& settings, bool logs) {
+  agent::NodeSettings node = settings.node;
+  node.logs = logs;
+  if (settings.meeting.alone) return Mind(std::in_place_type<agent::Lifecycle>, std::move(node));
+  node.agent = process::random_number() | 1;  // never 0
+  node.shares_details = true;
+  node.addresses = join(net::own_addresses(), " ");
+  if (node.addresses.size() > limits::kAgentAddressesBytes) node.addresses.clear();  // then everybody is admitted
+  if (node.address.empty()) node.address = net::full_host_name();
+  node.hosts_coordinator = false;    // until the connection says so
+  const bool by_claim = settings.meeting.place != transport::MeetingSettings::Place::kEndpoint;
+  node.coordinator_may_move = by_claim;
+  agent::LinkSettings link{.job = settings.worker.run_id,
+                           .endpoint = transport::endpoint_text(settings.meeting),
+                           .agent = node.agent,
+                           .secret = settings.meeting.secret,
+                           .join_timeout_ms = node.rules.join_timeout_ms,
+                           .rejoin_ms = settings.meeting.rejoin_ms,
+                           .seed = process::random_number(),
+                           .may_meet_others = settings.meeting.serves_own_job_only};
+  if (by_claim) look_often(link, settings.meeting);
+  return Mind(std::in_place_type<agent::Agent>, std::move(node), std::move(link));
+}
+
+// PyTorch tells durations with fractions of a millisecond.
+double fine_ms() {
+  using namespace std::chrono;
+  return duration<double, std::milli>(steady_clock::now().time_since_epoch()).count();
+}
+
+std::optional<agent::TorchEvents> make_torch_events(const LaunchSettings& settings) {
+  if (!settings.torch_events) return {};
+  return agent::TorchEvents({.run_id = settings.worker.run_id,
+                             .role = settings.node.role,
+                             .host = net::full_host_name(),
+                             .backend = settings.rdzv_backend,
+                             .entry_point = settings.entry_point,
+                             .local_world_size = settings.node.local_world_size},
+                            fine_ms());
+}
+
+void print_torch(const std::string& lines) {
+  if (!lines.empty()) log::print(lines);
+}
+
+process::SpawnContext with_guardian(process::SpawnContext context, const process::GuardianLink& link) {
+  context.guardian = link.descriptor();
+  return context;
+}
+
+}  // namespace
+
+AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::SideThread& files,
+                         std::shared_ptr<output::RunDirectory> logs, process::SpawnContext context,
+                         process::GuardianChannel guardian, Handlers handlers)
+    : loop_(loop),
+      settings_(settings),
+      handlers_(std::move(handlers)),
+      agent_(make_mind(settings, logs != nullptr)),
+      link_timer_(loop),
+      files_(files),
+      logs_(logs),
+      narrator_(narrator_settings(settings)),
+      torch_events_(make_torch_events(settings)),
+      store_(loop, settings.store),
+      check_(loop, settings,
+             {.on_checked = [this](agent::NodeChecked checked) { happened(std::move(checked)); },
+              .start = [this](const process::Command& command) { return workers_.start_helper(command); },
+              .kill = [this] { workers_.kill_helper(); }}),
+      output_(loop, settings, files, std::move(logs),
+              {.on_opened = [this](protocol::RoundNumber round) { happened(agent::LogsOpened{round}); },
+               .on_failed =
+                   [this](protocol::RoundNumber round, std::string reason) {
+                     happened(agent::LogsFailed{round, std::move(reason)});
+                   }}),
+      reporter_(settings),
+      timer_(loop),
+      signals_timer_(loop),
+      gpus_timer_(loop),
+      guardian_(loop, std::move(guardian),
+                {.on_signal =
+                     [this](int signal) {
+                       if (signal == SIGWINCH) return output_.resize();
+                       if (signal == SIGCONT) output_.show_status();
+                       signalled(signal);
+                     },
+                 .on_lost =
+                     [this] {
+                       guardian_is_lost_ = true;
+                       if (on_signal_) return on_signal_();
+                       happened(agent::GuardianLost{});
+                     }}),
+      workers_(loop, with_guardian(context, guardian_),
+               {.on_exit =
+                    [this](int local_rank, ExitStatus status) {
+                      own_signals_->read_all();  // it may have signalled us before it ended
+                      output_.ended(local_rank);
+                      happened(agent::WorkerExited{local_rank, status, process::wall_clock_ms()});
+                    },
+                .on_helper_exit =
+                    [this](ExitStatus status) {
+                      check_.exited(status);
+                      gpus_timer_.stop();
+                      if (const auto order = std::exchange(awaits_gpus_, {})) begin_round(*order);
+                    },
+                .on_all_gone = [this] { happened(agent::AllGone{}); }}) {
+  own_signals_ = std::make_unique<process::SignalSource>(
+      loop, settings.signals, [this](const process::ReceivedSignal& signal) { launcher_got(signal); });
+  if (settings.meeting.alone) return;
+  transport::CoordinatorConnection::ToStore to_store;
+  if (settings.meeting.store_at_endpoint) {
+    to_store = [this](std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes) {
+      store_.adopt(std::move(stream), bytes);
+    };
+  }
+  connection_ = std::make_unique<transport::CoordinatorConnection>(
+      loop, settings.meeting,
+      transport::CoordinatorConnection::Handlers{
+          .on_connected = [this](bool local) { happened(agent::LinkConnected{transport::random_nonce(), local}); },
+          .on_broken = [this](std::string why) { happened(agent::LinkBroken{std::move(why)}); },
+          .on_received =
+              [this](std::span<const std::uint8_t> bytes) {
+                happened(agent::LinkReceived{{bytes.begin(), bytes.end()}});
+              },
+          .on_hosting = handlers_.on_hosting,
+          .on_hopeless = [this](std::string why) { happened(agent::GivenUp{std::move(why)}); }},
+      std::move(to_store));
+}
+
+void AgentRunner::begin() {
+  tell(narrator_.began());
+  happened(agent::Begin{});
+}
+
+void AgentRunner::from_coordinator(protocol::CoordinatorMessage message) {
+  happened(agent::FromCoordinator{std::move(message)});
+}
+
+// Effects may bring about further events at once; they are taken one after the other, never nested.
+void AgentRunner::happened(agent::AgentEvent event) {
+  events_.push_back(std::move(event));
+  if (deciding_) return;
+  deciding_ = true;
+  while (!events_.empty()) {
+    const agent::AgentEvent next = std::move(events_.front());
+    events_.pop_front();
+    if (const auto* life = std::get_if<agent::Event>(&next)) hear(*life);
+    decide(next, now_ms());
+    count(next);
+  }
+  tell_of_link();
+  renew_guardians_lease();
+  renew_farewell();
+  std::optional<Waiting> waits = waiting();
+  tell(narrator_.waits_for(waits, loop_.now_ms()));
+  output_.wait_for(std::move(waits));
+  deciding_ = false;
+}
+
+void AgentRunner::decide(const agent::AgentEvent& event, std::int64_t now_ms) {
+  if (auto* agent = std::get_if<agent::Agent>(&agent_)) {
+    for (const agent::AgentEffect& effect : agent->on_event(event, now_ms)) carry_out(effect);
+    return;
+  }
+  for (const agent::Effect& effect : std::get<agent::Lifecycle>(agent_).on_event(std::get<agent::Event>(event), now_ms)) {
+    hear(effect);
+    carry_out(effect);
+  }
+}
+
+void AgentRunner::carry_out(const agent::AgentEffect& effect) {
+  std::visit(Overloaded{
+                 [&](const agent::Effect& e) {
+                   hear(e);
+                   carry_out(e);
+                 },
+                 [&](const agent::Link::Connect&) {
+                   const agent::Link& link = std::get<agent::Agent>(agent_).link();
+                   // Who only stood by has missed the end, if what a coordinator claimed has been taken back.
+                   const bool by_claim = settings_.meeting.place != transport::MeetingSettings::Place::kEndpoint;
+                   connection_->connect(link.own_incarnation() != 0 || (by_claim && link.term() != 0));
+                 },
+                 [&](const agent::Link::Disconnect&) { connection_->disconnect(); },
+                 [&](const agent::Link::Write& e) { connection_->write(e.bytes); },
+                 [&](const agent::Link::Deliver& e) {
+                   hear(agent::Event(agent::FromCoordinator{e.message}));
+                 },
+                 [&](const agent::Link::Log& e) {
+                   link_problem_ = e.text;
+                   log::info("coordinator_link", e.text);
+                 },
+                 [&](const agent::StartLinkTimer& e) {
+                   link_timer_.start(e.delay_ms, [this] { happened(agent::LinkTimerFired{}); });
+                 },
+             },
+             effect);
+}
+
+// A lease is counted on while the machine is suspended, too; one node alone has none.
+std::int64_t AgentRunner::now_ms() const { return settings_.meeting.alone ? loop_.now_ms() : process::boottime_ms(); }
+
+const agent::Lifecycle& AgentRunner::lifecycle() const {
+  const auto* agent = std::get_if<agent::Agent>(&agent_);
+  return agent != nullptr ? agent->lifecycle() : std::get<agent::Lifecycle>(agent_);
+}
+
+std::optional<Waiting> AgentRunner::waiting() const {
+  const auto* agent = std::get_if<agent::Agent>(&agent_);
+  if (agent == nullptr) return lifecycle().waiting();
+  std::optional<Waiting> waiting = agent->waiting();
+  if (!waiting) return waiting;
+  // The drawer's clock is the loop's.
+  const std::int64_t behind_ms = process::boottime_ms() - loop_.now_ms();
+  waiting->since_ms -= behind_ms;
+  waiting->because_ms -= behind_ms;
+  if (waiting->until_ms) *waiting->until_ms -= behind_ms;
+  return waiting;
+}
+
+// What happens and what follows of it, for who is told.
+void AgentRunner::hear(const agent::Event& event) {
+  tell(narrator_.happened(event, loop_.now_ms()));
+  if (torch_events_) print_torch(torch_events_->happened(event, fine_ms()));
+}
+
+void AgentRunner::hear(const agent::Effect& effect) {
+  tell(narrator_.decided(effect, loop_.now_ms()));
+  if (torch_events_) print_torch(torch_events_->decided(effect, fine_ms()));
+}
+
+void AgentRunner::tell_torch(const protocol::Verdict& verdict, const std::vector<std::string>& error_files) const {
+  if (torch_events_) print_torch(torch_events_->ended(verdict, error_files));
+}
+
+void AgentRunner::count(const agent::AgentEvent& event) {
+  const auto* life = std::get_if<agent::Event>(&event);
+  if (life == nullptr) return;
+  if (std::holds_alternative<agent::WorkerStarted>(*life)) ++workers_started_;
+  const auto* exited = std::get_if<agent::WorkerExited>(life);
+  if (exited == nullptr || exited->exit.success()) return;
+  const auto& failures = lifecycle().failures();
+  if (!failures.empty() && !failures.back().stopped_by_us) ++workers_failed_;
+}
+
+status::Node AgentRunner::status() const {
+  status::Node node = lifecycle().status();
+  node.job = settings_.worker.run_id;
+  if (node.name.empty()) node.name = net::full_host_name();
+  if (const auto waits = waiting(); waits && !node.ready()) {
+    node.waits_for = waits->because.empty() ? waits->what : format("{}; {}", waits->what, waits->because);
+  }
+  node.workers_started = workers_started_;
+  node.workers_failed = workers_failed_;
+  node.store = store_.status();
+  const auto* agent = std::get_if<agent::Agent>(&agent_);
+  node.hosts_coordinator = agent == nullptr || connection_->server() != nullptr;
+  if (agent == nullptr) return node;
+  node.endpoint = transport::endpoint_text(settings_.meeting);
+  node.connected = agent->link().attached();
+  return node;
+}
+
+// A coordinator that goes while training runs is worth a word, and so is its return.
+void AgentRunner::tell_of_link() {
+  const auto* agent = std::get_if<agent::Agent>(&agent_);
+  if (agent == nullptr) return;
+  const agent::Lifecycle& life = agent->lifecycle();
+  tell(narrator_.coordinator_is(agent->link().attached(), life.needs_lease() && !life.has_verdict(), link_problem_));
+}
+
+// While this process is stopped, or killed, the guardian sees to it that no worker outlives the lease.
+void AgentRunner::renew_guardians_lease() {
+  const auto* agent = std::get_if<agent::Agent>(&agent_);
+  if (agent == nullptr) return;
+  const auto lease_ms = agent->lifecycle().needs_lease() ? agent->link().lease_until_ms() : std::nullopt;
+  if (lease_ms == std::exchange(guardians_lease_ms_, lease_ms)) return;
+  guardian_.set_lease(lease_ms);
+}
+
+// What the guardian is to tell the coordinator when we are killed and it has ended our workers. A coordinator in this
+// process is killed with us; one that has taken over is told at its own address.
+void AgentRunner::renew_farewell() {
+  const auto* agent = std::get_if<agent::Agent>(&agent_);
+  if (agent == nullptr || !farewell_ || !agent->link().attached()) return;
+  Farewell word{.round = farewell_->round,
+                .incarnation = agent->link().own_incarnation(),
+                .term = agent->link().term()};
+  if (!connection_->is_at_home()) {
+    word.address = connection_->reached_at();
+    word.port = connection_->reached_port();
+  }
+  if (word == std::exchange(farewell_, word)) return;
+  const protocol::Introduction introduction{settings_.worker.run_id, agent->link().agent(), word.incarnation, word.term};
+  guardian_.set_farewell(word.address, word.port,
+                          protocol::node_is_empty_frame(introduction, word.round, settings_.meeting.secret));
+}
+
+void AgentRunner::carry_out(const agent::Effect& effect) {
+  std::visit(Overloaded{
+                 [&](const agent::ToCoordinator& e) { handlers_.to_coordinator(e.message); },
+                 [&](const agent::CheckNode& e) { check_.carry_out(e); },
+                 [&](const agent::OpenStore& e) { open_store(e.admits); },
+                 [&](const agent::CloseStore&) {
+                   awaits_gpus_.reset();
+                   check_.stop();
+                   guardian_.send({process::GuardianMessage::Kind::kRoundOver, 0});
+                   if (farewell_) guardian_.set_farewell({}, 0, {});
+                   farewell_.reset();
+                   reporter_.round_ended(lifecycle().failures());
+                   store_.close();
+                   output_.end_round();
+                 },
+                 [&](const agent::StartWorkers& e) { start_on_free_gpus(e); },
+                 [&](const agent::OpenLogs& e) {
+                   output_.open_round(e.round, e.restart_count);
+                 },
+                 [&](const agent::PrepareLogs&) { output_.prepare_round(); },
+                 [&](const agent::GiveUpLogs&) { output_.give_up_logs(); },
+                 [&](const agent::SignalWorkers& e) {
+                   awaits_gpus_.reset();
+                   signal_workers(e);
+                 },
+                 [&](const agent::AwaitAllGone&) {
+                   awaits_gpus_.reset();
+                   workers_.expect_all_gone();
+                 },
+                 [&](const agent::NameSurvivors&) { name_survivors(); },
+                 [&](const agent::FindBackground&) { find_background(); },
+                 [&](const agent::LeaveBackground&) {
+                   workers_.abandon();
+                   guardian_.leave_background();
+                 },
+                 [&](const agent::AbandonWorkers&) { workers_.abandon(); },
+                 [&](const agent::Paused&) {
+                   output_.hide_status();  // the terminal will be the shell's
+                   guardian_.send({process::GuardianMessage::Kind::kPaused, 0});
+                 },
+                 [&](const agent::StartTimer& e) {
+                   timer_.start(e.delay_ms, [this] { happened(agent::TimerFired{}); });
+                 },
+                 [&](const agent::StopTimer&) { timer_.stop(); },
+                 [&](const agent::Warn&) {},  // told already
+                 [&](const agent::GatherDetails&) { gather_details(); },
+                 [&](const agent::Finish& e) { handlers_.finished(e.verdict, e.details); },
+             },
+             effect);
+}
+
+bool AgentRunner::ends_job(int signal) const {
+  return std::ranges::find(settings_.signals, signal) != settings_.signals.end() &&
+         !settings_.node.forward_signals.contains(signal);
+}
+
+void AgentRunner::signalled(int signal, pid_t worker) {
+  if (on_signal_ && ends_job(signal)) return on_signal_();
+  happened(agent::SignalReceived{signal, worker});
+}
+
+// To a worker this process is its parent, whom it may signal as it would torchrun. Everybody else's signals count where
+// they reach the outer process.
+void AgentRunner::launcher_got(const process::ReceivedSignal& signal) {
+  if (ends_job(signal.number) && workers_.is_from_workers(signal)) return signalled(signal.number, signal.sender);
+  if (!settings_.node.signals_are_shared) return;
+  shared_signals_.witnessed(signal.number, loop_.now_ms());
+  plan_shared_signals();
+}
+
+void AgentRunner::signal_workers(const agent::SignalWorkers& order) {
+  const bool now = !settings_.node.signals_are_shared || shared_signals_.ordered(order, loop_.now_ms());
+  if (now) workers_.signal_groups(order.signal);
+  plan_shared_signals();
+}
+
+void AgentRunner::plan_shared_signals() {
+  const auto due_ms = shared_signals_.due_ms();
+  if (!due_ms) return signals_timer_.stop();
+  signals_timer_.start(std::max<std::int64_t>(*due_ms - loop_.now_ms(), 0), [this] {
+    for (const int signal : shared_signals_.take_due(loop_.now_ms())) workers_.signal_groups(signal);
+    plan_shared_signals();
+  });
+}
+
+// For the other nodes' reports, while ours is not made yet.
+void AgentRunner::gather_details() {
+  struct Work {
+    report::FailedWorker worker;
+    std::vector<StderrOfWorker> stderrs;
+    std::string details;
+  };
+  stderrs_ = output_.take_stderrs();
+  const auto work = std::make_shared<Work>(reporter_.first_failure(*lifecycle().verdict(), *stderrs_), *stderrs_, "");
+  const auto gather = [work, logs = logs_, attempt = output_.attempt(), run_id = settings_.worker.run_id] {
+    read_files(work->worker, work->stderrs, logs.get(), attempt);
+    work->details = report::details_of(std::move(work->worker), run_id, limits::kAgentDetailsBytes);
+  };
+  const auto gathered = [this, work] { happened(agent::DetailsGathered{std::move(work->details)}); };
+  if (logs_) return files_.post(logs_->path(), gather, gathered);
+  gather();
+  gathered();
+}
+
+void AgentRunner::name_survivors() {
+  std::vector<std::string> names;
+  for (const process::ProcessFacts& facts : workers_.survivors()) {
+    names.push_back(process::describe(process::process_facts(facts.pid)));
+  }
+  if (!names.empty()) happened(agent::SurvivorsNamed{join(names, ", ")});
+}
+
+// Some end by themselves with their worker, a moment after it.
+void AgentRunner::find_background() {
+  constexpr std::int64_t kEndsByItselfMs = 100;
+  workers_.await_childless(kEndsByItselfMs,
+                           [this] { happened(agent::BackgroundFound{background_text(workers_.background())}); });
+}
+
+// "process 4711 (rank 3: aws s3 sync /ckpt s3://b), process 4712 (sleep 60) and 3 more"
+std::string AgentRunner::background_text(const std::vector<process::WorkerTree::Background>& left) const {
+  constexpr std::size_t kNamed = 8;
+  constexpr std::size_t kCommandBytes = 160;
+  std::vector<std::string> names;
+  for (const auto& [facts, local_rank] : left) {
+    if (names.size() == kNamed) break;
+    const std::string command = process::command_line(facts.pid);
+    const int rank = lifecycle().base_rank() + local_rank.value_or(0);
+    names.push_back(format("process {} ({}{})", facts.pid, local_rank ? format("rank {}: ", rank) : "",
+                           printable(command.empty() ? facts.name : command, kCommandBytes)));
+  }
+  const std::size_t more = left.size() - names.size();
+  return join(names, ", ") + (more > 0 ? format(" and {} more", more) : "");
+}
+
+void AgentRunner::open_store(const std::string& admits) {
+  const auto endpoint = store_.open(admits.empty() ? store::Admission() : store::Admission(split(admits, ' ')));
+  if (endpoint) {
+    happened(agent::StoreOpened{*endpoint});
+  } else {
+    happened(agent::StoreFailed{endpoint.error().text()});
+  }
+}
+
+// What a process has of a GPU is free only when it has ended, and in exclusive mode nobody else gets the GPU before.
+void AgentRunner::start_on_free_gpus(const agent::StartWorkers& order) {
+  constexpr std::int64_t kGpusComeBackMs = 5'000;
+  if (settings_.gpus == 0 || !check_.leave()) {
+    check_.stop();
+    return begin_round(order);
+  }
+  awaits_gpus_ = order;
+  gpus_timer_.start(kGpusComeBackMs, [this] { workers_.kill_helper(); });
+}
+
+void AgentRunner::begin_round(const agent::StartWorkers& order) {
+  shared_signals_.workers_began();
+  farewell_ = {.round = order.round.round};
+  renew_farewell();
+  start_workers(order);
+  reporter_.round_began(order.round);
+}
+
+void AgentRunner::start_workers(const agent::StartWorkers& order) {
+  if (settings_.workers_end_together) {
+    const Status made = workers_.let_wait_for_each_other(settings_.node.local_world_size);
+    if (!made) return happened(agent::WorkerNotStarted{0, made.error().text()});
+  }
+  for (int local_rank = 0; local_rank < settings_.node.local_world_size; ++local_rank) {
+    const auto pid = start_worker(order, local_rank);
+    if (!pid) return happened(agent::WorkerNotStarted{local_rank, pid.error().text()});
+    happened(agent::WorkerStarted{local_rank, *pid});
+  }
+}
+
+Result<pid_t> AgentRunner::start_worker(const agent::StartWorkers& order, int local_rank) {
+  const WorkerPlace place{
+      .local_rank = local_rank,
+      .restart_count = order.round.restart_count,
+      .max_restarts = order.round.max_restarts,
+      .node = order.round.place,
+      .master_addr = order.store.address,
+      .master_port = format("{}", order.store.port),
+      .error_file = output_.error_file(local_rank),
+  };
+  const auto variables = worker_variables(settings_.worker, place);
+  if (!variables) return std::unexpected(variables.error());
+  if (!inherited_environment_) {
+    inherited_environment_ = without_variables(settings_.worker.environment, *variables);
+  }
+  const auto ends = output_.open_worker(local_rank, order.round.place.base_rank + local_rank);
+  if (!ends) return std::unexpected(ends.error());
+  const auto pid = workers_.start(local_rank, {.path = settings_.program,
+                                               .arguments = worker_arguments(settings_.worker, local_rank),
+                                               .environment = *inherited_environment_,
+                                               .variables = as_environment(*variables),
+                                               .standard_output = ends->out,
+                                               .standard_error = ends->err});
+  output_.started(local_rank);
+  return pid;
+}
+
+}  // namespace elastic::run

@@ -1,0 +1,153 @@
+#include "cli/run/check_runner.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+
+#include "health/probe/probe_process.h"
+#include "src/base/limits.h"
+#include "src/base/log.h"
+#include "src/base/program_name.h"
+#include "src/base/text.h"
+#include "src/net/interfaces.h"
+#include "src/net/local_host.h"
+#include "src/process/clock.h"
+
+namespace elastic::run {
+namespace {
+
+constexpr std::uint32_t kSelfPhase = 0;
+
+}  // namespace
+
+CheckRunner::CheckRunner(net::Loop& loop, const LaunchSettings& settings, Handlers handlers)
+    : loop_(loop), settings_(settings), handlers_(std::move(handlers)),
+      began_us_(process::clock_ms(CLOCK_MONOTONIC_RAW) * 1000), deadline_(loop) {}
+
+health::ProbeTask CheckRunner::probe_task() const {
+  return {.local_world_size = settings_.node.local_world_size,
+          .log_directory = settings_.logs.base.value_or(""),
+          .hook = settings_.health_hook,
+          .external = settings_.check_probe,
+          .interfaces = net::interfaces_with(settings_.node.address, net::interfaces()),
+          .gpus = settings_.gpus,
+          .nccl_lib = settings_.nccl_lib,
+          .gpu_program = settings_.gpu_probe,
+          .python = settings_.program,
+          .temporary = settings_.logs.temporary,
+          .began_us = began_us_};
+}
+
+void CheckRunner::carry_out(const agent::CheckNode& order) {
+  asked_ = order;
+  tests_.clear();
+  is_ring_ = false;
+  order.phase == kSelfPhase ? begin(order) : ask(order);
+}
+
+void CheckRunner::begin(const agent::CheckNode&) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return failed(errno_text(errno));
+  channel_ = UniqueFd(ends[0]);
+  const UniqueFd its(ends[1]);
+  const health::ProbeTask task = probe_task();
+  process::Command command{.path = "/proc/self/exe",
+                           .arguments = health::probe_arguments(task),
+                           .environment = settings_.worker.environment,
+                           .variables = {},
+                           .standard_output = its.get()};
+  command.arguments.insert(command.arguments.begin(), std::string(program_name()));
+  line_.clear();
+  if (const auto pid = handlers_.start(command); !pid) {
+    channel_ = UniqueFd();
+    return failed(pid.error().text());
+  }
+  watch_.emplace(loop_, channel_.get(), [this] { read(); });
+  const std::int64_t limit_ms = health::look_limit_ms(settings_.worker.environment, task);
+  deadline_.start(limit_ms, [this, limit_ms] { failed(format("it did not answer within {} s", limit_ms / 1000)); });
+}
+
+void CheckRunner::ask(const agent::CheckNode& order) {
+  std::int64_t limit_ms = 0;
+  if (const auto ring = health::read_ring_order(order.order)) {
+    is_ring_ = true;
+    limit_ms = health::ring_limit_ms(settings_.worker.environment, probe_task(), *ring);
+  } else if (const auto orders = health::read_pair_orders(order.order)) {
+    tests_ = orders->tests;
+    limit_ms = health::tests_limit_ms(settings_.worker.environment, probe_task(), tests_);
+  } else {
+    return answer(health::text_of(health::PairResults{}));
+  }
+  if (!channel_) return failed("its check process is not there");
+  const std::string line = order.order + "\n";
+  const auto sent = ::send(channel_.get(), line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent != static_cast<ssize_t>(line.size())) return failed("its check process takes no orders");
+  deadline_.start(limit_ms, [this, limit_ms] { failed(format("its check process did not answer within {} s", limit_ms / 1000)); });
+}
+
+void CheckRunner::read() {
+  char piece[8192];
+  const ssize_t count = ::read(channel_.get(), piece, sizeof piece);
+  if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (count <= 0) {
+    watch_.reset();  // what has become of it exited() says
+    return;
+  }
+  line_.append(piece, static_cast<std::size_t>(count));
+  const std::size_t end = line_.find('\n');
+  if (end == std::string::npos) {
+    if (line_.size() > limits::kAgentCheckBytes) failed("its check process says too much");
+    return;
+  }
+  std::string result = line_.substr(0, end);
+  line_.erase(0, end + 1);
+  if (asked_) answer(std::move(result));
+}
+
+void CheckRunner::exited(ExitStatus status) {
+  watch_.reset();
+  channel_ = UniqueFd();
+  if (asked_) failed(format("its check process {}", status.text()));
+}
+
+// In the place of the probe, which is not there any more.
+void CheckRunner::failed(const std::string& why) {
+  deadline_.stop();
+  watch_.reset();
+  if (channel_) {
+    channel_ = UniqueFd();
+    handlers_.kill();
+  }
+  if (!asked_) return;
+  log::info("check", format("the check of this node failed: {}", why));
+  if (asked_->phase == kSelfPhase) return answer(health::text_of(health::SelfResult{.unfit = why}));
+  if (is_ring_) return answer(health::text_of(health::RingResult{.why_not = why}));
+  health::PairResults results;
+  for (const health::PairOrder& test : tests_) results.tests.push_back({.with = test.with, .why_not = why});
+  answer(health::text_of(results));
+}
+
+void CheckRunner::answer(std::string result) {
+  deadline_.stop();
+  const agent::CheckNode order = *std::exchange(asked_, {});
+  handlers_.on_checked({order.round, order.phase, std::move(result)});
+}
+
+void CheckRunner::stop() {
+  if (leave()) handlers_.kill();
+}
+
+bool CheckRunner::leave() {
+  asked_.reset();
+  deadline_.stop();
+  watch_.reset();
+  if (!channel_) return false;
+  channel_ = UniqueFd();
+  return true;
+}
+
+}  // namespace elastic::run

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/run/launch_settings.h"
+#include "health/messages/messages.h"
+#include "health/probe/probe_process.h"
+#include "rendezvous/agent/lifecycle.h"
+#include "src/base/exit_status.h"
+#include "src/base/unique_fd.h"
+#include "src/net/loop.h"
+#include "src/process/spawn.h"
+
+namespace elastic::run {
+
+// Answers the check's orders to this node by a probe: this program once more, as a process that lives through all phases
+// of a round's check and is killed where it does not answer in time. However it ends, each order is answered.
+class CheckRunner {
+ public:
+  struct Handlers {
+    std::function<void(agent::NodeChecked)> on_checked;
+    // Starts the probe, and kills it. Of its end exited() is to be told.
+    std::function<Result<pid_t>(const process::Command&)> start;
+    std::function<void()> kill;
+  };
+  CheckRunner(net::Loop& loop, const LaunchSettings& settings, Handlers handlers);
+
+  void carry_out(const agent::CheckNode& order);
+  void exited(ExitStatus status);
+  // The check is over, or its round; what is under way is not answered any more.
+  void stop();
+  // The same, but the probe is not killed: it gives its GPUs back, and ends. Whether there is one.
+  bool leave();
+
+ private:
+  health::ProbeTask probe_task() const;
+  void begin(const agent::CheckNode& order);
+  void ask(const agent::CheckNode& order);
+  void read();
+  void failed(const std::string& why);
+  void answer(std::string result);
+
+  net::Loop& loop_;
+  const LaunchSettings& settings_;
+  Handlers handlers_;
+  std::int64_t began_us_;  // when the job began on this node, CLOCK_MONOTONIC_RAW
+  UniqueFd channel_;  // to the probe; none: there is no probe
+  std::optional<net::ReadWatch> watch_;
+  net::Timer deadline_;
+  std::string line_;  // that is being read
+  std::optional<agent::CheckNode> asked_;
+  std::vector<health::PairOrder> tests_;  // that were asked for, of a phase of pairs
+  bool is_ring_ = false;                  // a ring was asked for
+};
+
+}  // namespace elastic::run

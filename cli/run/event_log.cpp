@@ -1,0 +1,64 @@
+#include "cli/run/event_log.h"
+
+#include "rendezvous/transport/meeting_settings.h"
+#include "src/base/log.h"
+#include "src/base/program_name.h"
+#include "src/base/signals.h"
+#include "src/base/text.h"
+#include "src/report/likely_cause.h"
+
+namespace elastic::run {
+
+void tell(const agent::LogEvent& happening) {
+  using Level = agent::LogEvent::Level;
+  switch (happening.level) {
+    case Level::kDebug:
+      return log::tell(log::Level::kDebug, happening.event, happening.text, happening.fields);
+    case Level::kInfo:
+      return log::tell(log::Level::kInfo, happening.event, happening.text, happening.fields);
+    case Level::kWarning:
+      return log::tell(log::Level::kWarning, happening.event, happening.text, happening.fields);
+    case Level::kAlways:
+      return log::tell_always(happening.event, happening.text, happening.fields);
+  }
+}
+
+void tell(const agent::Happenings& happenings) {
+  for (const agent::LogEvent& happening : happenings) tell(happening);
+}
+
+void tell_failure(const report::JobReport& report) {
+  Json fields = Json::object().set("reason", report.reason);
+  const report::FailedWorker* const first = report.first_failure();
+  if (first == nullptr) return log::tell(log::Level::kDebug, "failure", report.reason, fields);
+  const auto cause = report::likely_cause(*first);
+  fields.set("rank", first->rank)
+      .set("local_rank", first->local_rank)
+      .set("failed_node", first->node_rank)
+      .set("failed_host", first->host)
+      .set("pid", first->pid)
+      .set("exit_code", first->exit.python_code())
+      .set("signal", first->exit.signal != 0 ? Json(signal_name(first->exit.signal)) : Json())
+      .set("out_of_memory", !first->oom_evidence.empty())
+      .set("error", first->error ? Json(first->error->message) : Json())
+      .set("cause", cause ? Json(cause->rule) : Json())
+      .set("cause_text", cause ? Json(cause->sentence) : Json())
+      .set("failures", static_cast<std::int64_t>(report.failures.size()));
+  log::tell(log::Level::kDebug, "failure", format("{} {}", first->name(), first->exit.text()), fields);
+}
+
+void tell_end(int status, std::int64_t milliseconds) {
+  log::tell(log::Level::kDebug, "launch_ended", format("{} ends with status {}", program_name(), status),
+            Json::object().set("exit_status", status).set("milliseconds", milliseconds));
+}
+
+agent::Narrator::Settings narrator_settings(const LaunchSettings& settings) {
+  return {.run_id = settings.worker.run_id,
+          .title = settings.title,
+          .endpoint = settings.meeting.alone ? "" : transport::endpoint_text(settings.meeting),
+          .local_world_size = settings.node.local_world_size,
+          .max_restarts = settings.max_restarts,
+          .logs = settings.logs.enabled};
+}
+
+}  // namespace elastic::run

@@ -1,0 +1,331 @@
+#include "cli/run/job_report.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "src/base/text.h"
+#include "src/net/local_host.h"
+#include "src/output/write_all.h"
+#include "src/process/clock.h"
+#include "src/report/details.h"
+#include "src/report/error_file.h"
+#include "src/report/failure_json.h"
+#include "src/report/first_error.h"
+#include "src/report/short_report.h"
+
+namespace elastic::run {
+namespace {
+
+// What is remembered of a job that restarts for ever: the last rounds, and of each the first that failed.
+constexpr std::size_t kRounds = 64;
+constexpr std::size_t kFailuresOfARound = 4;
+static_assert(kRounds <= report::kJsonRounds && kFailuresOfARound <= report::kJsonFailuresOfARound);
+
+std::string command_text(const LaunchSettings& settings) {
+  std::vector<std::string> quoted;
+  for (const std::string& argument : settings.worker.arguments) quoted.push_back(shell_quote(argument));
+  return join(quoted, " ");
+}
+
+report::JobReport::Outcome outcome_of(const protocol::Verdict& verdict) {
+  switch (verdict.outcome) {
+    case protocol::Verdict::Outcome::kSucceeded: return report::JobReport::Outcome::kSucceeded;
+    case protocol::Verdict::Outcome::kFailed: return report::JobReport::Outcome::kFailed;
+    case protocol::Verdict::Outcome::kStopped: return report::JobReport::Outcome::kStopped;
+  }
+  return report::JobReport::Outcome::kFailed;
+}
+
+// At most `bytes` from `offset` on; nothing if it cannot be read, with errno.
+std::optional<std::string> read_part(const std::string& path, off_t offset, std::size_t bytes) {
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file) return {};
+  std::string text(bytes, '\0');
+  std::size_t have = 0;
+  while (have < bytes) {
+    const ssize_t count = pread(file.get(), text.data() + have, bytes - have, offset + static_cast<off_t>(have));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return {};
+    if (count == 0) break;
+    have += static_cast<std::size_t>(count);
+  }
+  text.resize(have);
+  return text;
+}
+
+// A new file in place of what was there, whole or not at all. Returns an errno, or 0.
+int write_file(const std::string& path, const std::string& text) {
+  const std::string unfinished = path + ".new";
+  const UniqueFd file(open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!file) return errno;
+  const int error = output::write_all(file.get(), text);
+  if (error != 0 || rename(unfinished.c_str(), path.c_str()) == 0) return error;
+  return errno;
+}
+
+// Returns what went wrong; empty if nothing did.
+std::string write_for_parent(const std::string& parent_error_file, const std::string& text) {
+  const int error = write_file(parent_error_file, text);
+  if (error == 0) return "";
+  return format("cannot write TORCHELASTIC_ERROR_FILE={}: {}", printable(parent_error_file), errno_text(error));
+}
+
+void read_tail(report::FailedWorker& worker, const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) {
+    worker.tail.none_because = errno_text(errno);
+    return;
+  }
+  const off_t start = std::max<off_t>(0, status.st_size - static_cast<off_t>(report::kTailBytes));
+  worker.tail.source = path;
+  worker.tail.bytes = read_part(path, start, report::kTailBytes).value_or("");
+  if (start > 0) worker.tail.lines_before.reset();
+}
+
+}  // namespace
+
+JobReporter::JobReporter(const LaunchSettings& settings) : settings_(settings), host_(net::full_host_name()) {}
+
+void JobReporter::round_began(const protocol::PrepareRound& round) {
+  if (!oom_counter_) {
+    oom_counter_.emplace();
+    if (auto log = process::KernelLog::open()) kernel_log_ = std::move(*log);
+  } else {
+    oom_counter_->mark();
+  }
+  if (kernel_log_) (void)kernel_log_->read_new();
+  events_.clear();
+  node_rank_ = round.place.node_rank;
+  rounds_.push_back({.round = round.round,
+                     .restart_count = round.restart_count,
+                     .node_rank = round.place.node_rank,
+                     .host = host_,
+                     .began_ms = process::wall_clock_ms(),
+                     .ended_ms = 0,
+                     .first_rank = round.place.base_rank,
+                     .rank_count = settings_.node.local_world_size,
+                     .reason = round.reason,
+                     .failures = {}});
+  if (rounds_.size() > kRounds) rounds_.erase(rounds_.begin());
+}
+
+void JobReporter::round_ended(const std::vector<protocol::WorkerFailure>& failures) {
+  if (rounds_.empty()) return;
+  report::RoundReport& round = rounds_.back();
+  round.ended_ms = process::wall_clock_ms();
+  // Should it turn out to be the last round, its failures are told from the verdict, and whole.
+  for (const protocol::WorkerFailure& failure : failures) {
+    if (failure.stopped_by_us || round.failures.size() == kFailuresOfARound) continue;
+    round.failures.push_back(failed_worker(failure));
+  }
+}
+
+// It ran on this node, in the last round that this node was in.
+bool JobReporter::is_ours(const protocol::WorkerFailure& failure) const {
+  return settings_.meeting.alone || failure.node_rank == node_rank_;
+}
+
+report::FailedWorker JobReporter::failed_worker(const protocol::WorkerFailure& failure) const {
+  report::FailedWorker worker;
+  worker.host = is_ours(failure) || failure.host.empty() ? host_ : failure.host;
+  worker.node_rank = failure.node_rank;
+  worker.rank = failure.rank;
+  worker.local_rank = failure.local_rank;
+  worker.pid = failure.pid;
+  worker.exit = failure.exit;
+  worker.wall_ms = failure.wall_ms;
+  worker.stopped_by_us = failure.stopped_by_us;
+  return worker;
+}
+
+void JobReporter::look_for_evidence() {
+  if (oom_counter_) kills_ = oom_counter_->since_mark();
+  if (kernel_log_) std::ranges::move(kernel_log_->read_new(), std::back_inserter(events_));
+}
+
+void JobReporter::add_evidence(report::FailedWorker& worker, bool is_first) const {
+  for (const process::KernelEvent& event : events_) {
+    if (event.kind == process::KernelEvent::Kind::kXid) worker.kernel_log += event.text + "\n";
+    if (event.kind == process::KernelEvent::Kind::kOomKill && event.pid == worker.pid) worker.oom_evidence = event.text;
+  }
+  // A count says that somebody was killed, not who: the first that died by SIGKILL without our doing.
+  const bool may_be_it = worker.exit.signal == SIGKILL && is_first && oom_counter_ && !oom_counter_->is_whole_host();
+  if (worker.oom_evidence.empty() && may_be_it && kills_.count > 0) worker.oom_evidence = kills_.evidence;
+  if (!worker.exit.core_dumped) return;
+  std::error_code error;
+  rlimit limit{};
+  getrlimit(RLIMIT_CORE, &limit);
+  const process::CrashedProcess crashed{
+      .pid = static_cast<pid_t>(worker.pid),
+      .signal = worker.exit.signal,
+      .name = std::filesystem::path(settings_.program).filename().string().substr(0, 15),
+      .executable = settings_.program,
+      .working_directory = std::filesystem::current_path(error).string(),
+      .hostname = net::host_name(),
+      .uid = getuid(),
+      .gid = getgid(),
+      .core_limit_bytes = limit.rlim_cur};
+  worker.core_file = process::core_place(crashed).text(crashed.pid);
+}
+
+report::FailedWorker JobReporter::whole(const protocol::WorkerFailure& failure,
+                                        const std::vector<StderrOfWorker>& stderrs, bool is_first) const {
+  report::FailedWorker worker = failed_worker(failure);
+  const auto index = static_cast<std::size_t>(failure.local_rank);
+  if (!is_ours(failure)) {
+    worker.tail.none_because = "it ran on another node";
+  } else if (index < stderrs.size()) {
+    worker.tail.bytes = stderrs[index].kept.bytes;
+    worker.tail.lines_before = stderrs[index].kept.lines_before;
+    worker.tail.none_because = stderrs[index].none_because;
+  }
+  if (!failure.stopped_by_us && is_ours(failure)) add_evidence(worker, is_first);
+  return worker;
+}
+
+report::FailedWorker JobReporter::first_failure(const protocol::Verdict& verdict,
+                                                const std::vector<StderrOfWorker>& stderrs) {
+  look_for_evidence();
+  const auto first = std::ranges::find(verdict.failures, false, &protocol::WorkerFailure::stopped_by_us);
+  return first == verdict.failures.end() ? report::FailedWorker{} : whole(*first, stderrs, true);
+}
+
+report::JobReport JobReporter::make(const protocol::Verdict& verdict, const std::vector<StderrOfWorker>& stderrs,
+                                    std::string_view details) {
+  report::JobReport report;
+  report.version = ELASTIC_RUN_VERSION;
+  report.run_id = settings_.worker.run_id;
+  report.title = settings_.title;
+  report.program = command_text(settings_);
+  report.executable = settings_.program;
+  report.outcome = outcome_of(verdict);
+  report.reason = verdict.reason;
+  report.restarts_used = verdict.restarts_used;
+  report.max_restarts = settings_.max_restarts;
+  report.left_behind = verdict.left_behind;
+  report.host = host_;
+  report.node_rank = std::max(node_rank_, 0);
+  report.utc_offset_s = process::utc_offset_s();
+  report.rounds = std::move(rounds_);
+  if (!report.rounds.empty()) {
+    report.rounds.back().failures.clear();  // the last round's stand below
+    if (report.rounds.back().ended_ms == 0) report.rounds.back().ended_ms = process::wall_clock_ms();
+  }
+  look_for_evidence();
+  bool is_first = true;
+  for (const protocol::WorkerFailure& failure : verdict.failures) {
+    report.failures.push_back(whole(failure, stderrs, is_first));
+    if (!failure.stopped_by_us && is_ours(failure)) is_first = false;
+  }
+  // Of one of our own we know more than was told.
+  const report::FailedWorker* first = report.first_failure();
+  if (first != nullptr && first->node_rank != report.node_rank) report::add_details(report, details);
+  const auto whose = std::ranges::find(verdict.failures, false, &protocol::WorkerFailure::stopped_by_us);
+  report.first_failed_elsewhere = whose != verdict.failures.end() && !is_ours(*whose);
+  return report;
+}
+
+namespace {
+
+// Of a regular file; 0 of another, or where it cannot be told.
+std::int64_t written_ns(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return 0;
+  return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+}
+
+}  // namespace
+
+std::string read_files(report::FailedWorker& worker, const std::vector<StderrOfWorker>& stderrs,
+                       const output::RunDirectory* logs, const output::Attempt& attempt) {
+  const auto index = static_cast<std::size_t>(worker.local_rank);
+  if (index < stderrs.size() && !stderrs[index].file.empty()) read_tail(worker, stderrs[index].file);
+  if (logs == nullptr) return "";
+  const std::string path = logs->rank_file(attempt, worker.local_rank, "error.json");
+  auto text = read_part(path, 0, report::kErrorFileBytes + 1);
+  if (!text) {
+    if (errno == ENOENT) return "";
+    worker.error_file_problem = errno_text(errno);
+  }
+  worker.error_file = path;
+  if (!text) return "";
+  auto parsed = report::parse_error_file(*text);
+  if (parsed) {
+    worker.error = std::move(*parsed);
+    worker.error_written_ns = written_ns(path);
+  } else {
+    worker.error_file_problem = parsed.error().reason;
+  }
+  return std::move(*text);
+}
+
+namespace {
+
+// What stood there is replaced; a file that is not there is not made. Returns what went wrong.
+std::string write_termination_log(const std::string& path, const report::JobReport& report) {
+  if (path.empty()) return "";
+  const UniqueFd file(open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file && errno == ENOENT) return "";
+  const int error = file ? output::write_all(file.get(), report::short_report(report)) : errno;
+  return error == 0 ? "" : format("cannot write {}: {}", printable(path), errno_text(error));
+}
+
+// The first failure's error file (`texts`, by local rank), or why there was none, for our own parent. Returns what went
+// wrong.
+std::string write_parent_error_file(const std::string& path, const report::JobReport& report,
+                                    const std::map<int, std::string>& texts) {
+  const report::FailedWorker* first = report.first_failure();
+  if (first == nullptr) return tell_parent(path, report.reason);
+  if (path.empty() || first->node_rank != report.node_rank) return "";
+  const auto copy = report::error_file_for_parent(texts.at(first->local_rank), first->exit.python_code());
+  return copy ? write_for_parent(path, *copy) : "";
+}
+
+std::string write_failure_json(const std::string& directory, const report::JobReport& report) {
+  const std::string path = directory + "/failure.json";
+  const int error = write_file(path, report::failure_json(report));
+  return error == 0 ? "" : format("cannot write {}: {}", printable(path), errno_text(error));
+}
+
+}  // namespace
+
+std::string complete_with_files(report::JobReport& report, const std::vector<StderrOfWorker>& stderrs,
+                                const output::RunDirectory* logs, const output::Attempt& attempt,
+                                const ReportFiles& files, std::vector<std::string>* error_files) {
+  std::map<int, std::string> texts;  // by local rank
+  for (report::FailedWorker& worker : report.failures) {
+    if (worker.node_rank != report.node_rank) continue;  // its files are on its own node
+    std::string& text = texts[worker.local_rank] = read_files(worker, stderrs, logs, attempt);
+    if (const auto rank = static_cast<std::size_t>(worker.local_rank); error_files != nullptr) {
+      if (error_files->size() <= rank) error_files->resize(rank + 1);
+      (*error_files)[rank] = text;
+    }
+  }
+  report::put_first_error_first(report.failures, report.node_rank);
+  std::vector<std::string> problems;
+  if (logs != nullptr && report.outcome == report::JobReport::Outcome::kFailed) {
+    report.log_directory = logs->path();
+    problems.push_back(write_failure_json(logs->path(), report));
+  }
+  problems.push_back(write_parent_error_file(files.parent_error_file, report, texts));
+  problems.push_back(write_termination_log(files.termination_log, report));
+  std::erase(problems, "");
+  return join(problems, "; ");
+}
+
+std::string tell_parent(const std::string& parent_error_file, const std::string& message) {
+  if (parent_error_file.empty()) return "";
+  return write_for_parent(parent_error_file, report::error_file_of_launcher(message, process::wall_clock_ms() / 1000));
+}
+
+}  // namespace elastic::run

@@ -1,0 +1,426 @@
+#include "cli/run/launch.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/run/agent_runner.h"
+#include "cli/run/check_reporter.h"
+#include "cli/run/event_log.h"
+#include "cli/run/events_file.h"
+#include "cli/run/job_report.h"
+#include "cli/run/recording_file.h"
+#include "cli/run/status_host.h"
+#include "rendezvous/transport/coordinator_host.h"
+#include "src/base/console.h"
+#include "src/base/limits.h"
+#include "src/base/log.h"
+#include "src/base/text.h"
+#include "src/net/local_host.h"
+#include "src/process/cgroup.h"
+#include "src/process/clock.h"
+#include "src/process/guardian.h"
+#include "src/process/process_state.h"
+#include "src/report/summary.h"
+
+namespace elastic::run {
+namespace {
+
+using Tell = void (*)(std::string_view event, std::string_view text, log::Fields fields);
+
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+constexpr int kExitUnfit = 69;    // sysexits' EX_UNAVAILABLE: the check has left this node out
+constexpr int kExitSignal = 128;  // plus the signal's number
+
+// How long the log directory may take to be made, and at the end to get on with what is left to be written, so
+// that all is over within 2 s.
+constexpr std::int64_t kOpenLogsMs = 2000;
+constexpr std::int64_t kCloseLogsMs = 1200;
+// How long the place where the nodes meet may take to forget our coordinator.
+constexpr std::int64_t kWithdrawMs = 1000;
+// From the end of our job until the user is told that other jobs still need our coordinator.
+constexpr std::int64_t kOthersMs = 1000;
+// From the last worker's end on other nodes until they have heard the verdict of a job that ends with our outer process.
+constexpr std::int64_t kVerdictMs = 2000;
+
+void rename_launcher(const ProcessTitle& title) {
+  prctl(PR_SET_NAME, process::kLauncherName);
+  const std::string text = format("{}: launcher of process {}", process::kLauncherName, getppid());
+  for (std::size_t i = 0; i < title.size; ++i) title.begin[i] = i < text.size() && i + 1 < title.size ? text[i] : '\0';
+}
+
+// Descriptors for the workers: one for a connection to the store each, their log files, and what the launcher
+// reads of them.
+int descriptors_for(const LaunchSettings& settings) {
+  int count = 0;
+  for (const output::OutputFlags& flags : settings.output.ranks) {
+    const unsigned tee = settings.logs.enabled ? flags.tee : 0;
+    const unsigned logged = settings.logs.enabled ? flags.redirects | tee : 0;
+    const bool keeps_tail = settings.output.stderr_tail && (logged & output::kStderrBit) == 0;
+    const unsigned read = settings.output.log_max_bytes > 0 ? logged : tee;
+    count += 1 + std::popcount(logged) + std::popcount(read) + (keeps_tail ? 1 : 0);
+  }
+  const bool filters = !settings.output.stdout_filters.empty() || !settings.output.stderr_filters.empty();
+  const bool rotates = settings.output.log_max_bytes > 0;
+  if (settings.meeting.place != transport::MeetingSettings::Place::kEndpoint) count += 3;  // its thread's event, and two files
+  // Those that are served, and as many that are told so and closed.
+  if (settings.http_port) count += 1 + 2 * static_cast<int>(limits::kHttpConnections);
+  // The file, and the event of its thread.
+  if (!settings.record_file.empty()) count += 2;
+  if (!settings.events_file.empty()) count += 2;
+  return count + (filters ? 2 : 0) + (rotates ? 2 : 0);  // of one file at a time there are an old and a new one
+}
+
+// The code of what ended the job, as a shell gives it: a signal to it, or the first failure's own.
+int exit_code_of(const protocol::Verdict& verdict, const report::FailedWorker* first) {
+  if (verdict.is_unfit) return kExitUnfit;
+  // What workers make of the signal comes of it.
+  const bool is_stopped = verdict.outcome == protocol::Verdict::Outcome::kStopped;
+  if (is_stopped && verdict.signal != 0) return kExitSignal + verdict.signal;
+  if (verdict.failures.empty()) return kExitFailed;
+  // A signal that ended the first may have been ours.
+  const bool has_code = first != nullptr && first->exit.code != 0;
+  const ExitStatus exit = has_code ? first->exit : verdict.failures.front().exit;
+  return exit.signal != 0 ? kExitSignal + exit.signal : exit.code;
+}
+
+// The directory of this run; null if nothing is to be kept, or can't be. Fails where the user named a place
+// that cannot be had.
+Result<std::shared_ptr<output::RunDirectory>> open_logs(const LogSettings& settings, const std::string& run_id,
+                                                        net::SideThread& files) {
+  if (!settings.enabled) return nullptr;
+  const std::string place = settings.base.value_or(settings.temporary);
+  const auto made = std::make_shared<std::optional<Result<output::RunDirectory>>>();
+  files.post(place, [made, settings, run_id] {
+    *made = output::RunDirectory::create(settings.base, settings.temporary, run_id);
+  });
+  if (!files.wait(kOpenLogsMs)) {
+    log::warning("no_log_directory",
+                 format("{} does not answer; going on without log directory and error files", printable(place)));
+    return nullptr;
+  }
+  if (!made->value()) {
+    if (settings.base) return std::unexpected(std::move(made->value().error()));
+    // Nobody asked for one: no reason not to train.
+    log::warning("no_log_directory",
+                 format("{}; going on without log directory and error files", made->value().error().text()));
+    return nullptr;
+  }
+  log::info("log_directory", format("log directory: {}", made->value()->path()), {{"path", made->value()->path()}});
+  return std::make_shared<output::RunDirectory>(std::move(*made->value()));
+}
+
+// Waits for the thread as long as it gets on. False if it hangs.
+bool finish(net::SideThread& files) {
+  for (;;) {
+    if (files.wait(kCloseLogsMs)) {
+      if (!files.run_done()) return true;
+    } else if (files.stuck_for(kCloseLogsMs)) {
+      return false;
+    }
+  }
+}
+
+// Reads and writes what the report needs of files, and clears away directories that nobody has written to.
+// A log directory that hangs leaves the report as it is. Returns what stood in the workers' error files, by local rank,
+// where that is wanted.
+std::vector<std::string> complete_report(report::JobReport& report, std::vector<StderrOfWorker> stderrs,
+                     const std::shared_ptr<output::RunDirectory>& logs, const output::Attempt& attempt,
+                     const ReportFiles& written, net::SideThread& files, bool wants_error_files) {
+  struct Work {
+    report::JobReport report;
+    std::vector<StderrOfWorker> stderrs;
+    std::string problem;
+    std::vector<std::string> error_files;
+  };
+  const auto work = std::make_shared<Work>(report, std::move(stderrs), "", std::vector<std::string>());
+  // What is named should it not answer.
+  const std::string& place = written.parent_error_file.empty() ? written.termination_log : written.parent_error_file;
+  files.post(logs ? logs->path() : place, [=] {
+    work->problem = complete_with_files(work->report, work->stderrs, logs.get(), attempt, written,
+                                        wants_error_files ? &work->error_files : nullptr);
+    if (logs && logs->remove_if_unused()) work->report.log_directory.clear();
+  });
+  if (!finish(files)) return {};
+  if (!work->problem.empty()) log::warning("report_incomplete", work->problem);
+  report = std::move(work->report);
+  return std::move(work->error_files);
+}
+
+int exit_status(const protocol::Verdict& verdict, const report::FailedWorker* first, bool propagate_exit_code) {
+  if (verdict.outcome == protocol::Verdict::Outcome::kSucceeded) return 0;
+  if (std::ranges::any_of(verdict.failures, &protocol::WorkerFailure::is_final)) return kDoNotRequeue;
+  return propagate_exit_code ? exit_code_of(verdict, first) : kExitFailed;
+}
+
+// How the job has ended.
+struct End {
+  protocol::Verdict verdict;
+  std::string details;  // see AgentRunner::Handlers::finished
+};
+
+// The agent of a job of one node, and its coordinator beside it.
+End run_alone(net::Loop& loop, const LaunchSettings& settings, RecordingFile* recording, CheckReporter& reporter,
+              StatusHost& status, const std::function<AgentRunner&(AgentRunner::Handlers)>& make_agent) {
+  End end;
+  transport::CoordinatorHost coordinator(loop, {});
+  if (recording != nullptr) {
+    coordinator.record(settings.worker.run_id, [recording](std::string_view line) { recording->append(line); });
+  }
+  coordinator.on_judged([&](const coordinator::CheckJudged& check) {
+    status.checked(settings.worker.run_id, reporter.judged(settings.worker.run_id, check));
+  });
+  status.set_coordinator([&] { return coordinator.status(settings.worker.run_id); });
+  AgentRunner& agent = make_agent(
+      {.to_coordinator = [&](protocol::AgentMessage message) { coordinator.from_agent(message); },
+       .finished =
+           [&](protocol::Verdict verdict, std::string details) {
+             end = {std::move(verdict), std::move(details)};
+             loop.stop();
+           }});
+  coordinator.set_agent([&](protocol::CoordinatorMessage message) { agent.from_coordinator(std::move(message)); });
+  status.set_node([&agent] { return agent.status(); });
+  agent.begin();
+  loop.run();
+  status.set_coordinator({});
+  return end;
+}
+
+// Serves those that are still here: what they are to hear of our job may be on its way, and other jobs go on. Until it
+// is told to end; without the outer process, which is the one that a user can tell, no longer than `stop_ms`, what the
+// others' workers may take to stop, and some time for the verdict.
+void serve_the_others(net::Loop& loop, AgentRunner& agent, std::int64_t stop_ms) {
+  transport::CoordinatorServer& server = *agent.server();
+  if (server.is_idle()) return;
+  net::Timer end(loop);
+  if (agent.guardian_is_lost()) end.start(stop_ms + kVerdictMs, [&] { loop.stop(); });
+  net::Timer patience(loop);
+  patience.start(kOthersMs, [&] {
+    if (server.jobs() == 0) return;
+    log::answer("serves_others",
+                format("this node's part is over; it serves {} job{} of its endpoint until {} over",
+                       server.jobs(), server.jobs() == 1 ? "" : "s", server.jobs() == 1 ? "that is" : "they are"),
+                {{"jobs", static_cast<std::int64_t>(server.jobs())}});
+  });
+  server.on_idle([&] { loop.stop(); });
+  agent.on_signal([&] { loop.stop(); });
+  loop.run();
+  agent.on_signal({});
+  server.on_idle({});
+}
+
+// Who looks for the coordinator of a job of this name from now on shall not look here.
+void withdraw(net::Loop& loop, AgentRunner& agent) {
+  bool done = false;
+  bool waits = false;  // a loop that does not run must not be told to stop: its end would be cut short
+  agent.withdraw([&] {
+    done = true;
+    if (waits) loop.stop();
+  });
+  if (done) return;
+  net::Timer patience(loop);
+  patience.start(kWithdrawMs, [&] { loop.stop(); });
+  waits = true;
+  loop.run();
+}
+
+// Whoever ends all nodes when the first has ended with a failure (srun --kill-on-bad-exit) is not to find others that
+// still write their reports. A signal ends the wait.
+void let_others_finish(net::Loop& loop, AgentRunner& agent, std::int64_t wait_ms) {
+  net::Timer patience(loop);
+  patience.start(wait_ms, [&] { loop.stop(); });
+  agent.on_signal([&] { loop.stop(); });
+  loop.run();
+  agent.on_signal({});
+}
+
+// The agent of a job of many nodes; the job's coordinator is where the endpoint is, which may be here.
+End run_with_others(net::Loop& loop, const LaunchSettings& settings, RecordingFile* recording, CheckReporter& reporter,
+                    StatusHost& status, const std::function<AgentRunner&(AgentRunner::Handlers)>& make_agent) {
+  End end;
+  AgentRunner& agent = make_agent({.to_coordinator = {},
+                                   .on_hosting =
+                                       [&](transport::CoordinatorServer& server) {
+                                         server.on_judged([&](const std::string& job, const coordinator::CheckJudged& check) {
+                                           if (job == settings.worker.run_id) status.checked(job, reporter.judged(job, check));
+                                         });
+                                         status.set_coordinator([&server] { return server.status(); });
+                                         server.on_http([&status](std::unique_ptr<net::Stream> stream,
+                                                                  std::span<const std::uint8_t> bytes) {
+                                           status.adopt(std::move(stream), bytes);
+                                         });
+                                         if (recording == nullptr) return;
+                                         server.record(settings.worker.run_id, [recording](std::string_view line) {
+                                           recording->append(line);
+                                         });
+                                       },
+                                   .finished =
+                                       [&](protocol::Verdict verdict, std::string details) {
+                                         end = {std::move(verdict), std::move(details)};
+                                         loop.stop();
+                                       }});
+  status.set_node([&agent] { return agent.status(); });
+  agent.begin();
+  loop.run();
+  // A host that has lost its guardian goes as if it had died, where another node takes its claim over then.
+  const bool is_taken_over =
+      agent.guardian_is_lost() && settings.meeting.place != transport::MeetingSettings::Place::kEndpoint;
+  if (agent.server() != nullptr && !is_taken_over) {
+    serve_the_others(loop, agent, settings.node.shutdown_timeout_ms);
+    withdraw(loop, agent);
+  }
+  return end;
+}
+
+// On a port of its own, if one is wanted. One that was left to us is told, for nobody else knows it.
+Status serve_status(StatusHost& host, std::optional<std::uint16_t> wanted) {
+  if (!wanted) return {};
+  const auto port = host.listen(*wanted);
+  if (!port) return std::unexpected(port.error());
+  const std::string text = format("status and metrics are served on port {}", *port);
+  const auto tell = *wanted == 0 ? static_cast<Tell>(log::answer) : static_cast<Tell>(log::info);
+  tell("http_listens", text, {{"port", *port}});
+  return {};
+}
+
+// The job, from its beginning to its report. Returns the exit status.
+int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirectory>& logs, net::SideThread& files,
+        RecordingFile* recording, EventsFile& events, const process::SpawnContext& context,
+        process::GuardianChannel guardian) {
+  const std::int64_t began_ms = process::monotonic_ms();
+  net::Loop loop;
+  StatusHost status_host(loop, settings.meeting.secret);
+  if (const Status served = serve_status(status_host, settings.http_port); !served) {
+    tell_refusal(served.error(), settings.parent_error_file);
+    if (logs) files.post(logs->path(), [logs] { logs->remove_if_unused(); });
+    finish(files);
+    events.finish();
+    return kExitUsage;
+  }
+  std::optional<AgentRunner> made;
+  const auto make_agent = [&](AgentRunner::Handlers handlers) -> AgentRunner& {
+    return made.emplace(loop, settings, files, logs, context, std::move(guardian), std::move(handlers));
+  };
+  CheckReporter reporter(files, logs, settings.health_report);
+  const End end = settings.meeting.alone ? run_alone(loop, settings, recording, reporter, status_host, make_agent)
+                                         : run_with_others(loop, settings, recording, reporter, status_host, make_agent);
+  const protocol::Verdict& verdict = end.verdict;
+  AgentRunner& agent = *made;
+  report::JobReport report{.outcome = report::JobReport::Outcome::kSucceeded};
+  std::vector<std::string> error_files;
+  if (verdict.outcome == protocol::Verdict::Outcome::kSucceeded) {
+    if (logs) files.post(logs->path(), [logs] { logs->remove_if_unused(); });
+    finish(files);
+  } else {
+    std::vector<StderrOfWorker> stderrs = agent.take_stderrs();
+    report = agent.reporter().make(verdict, stderrs, end.details);
+    error_files = complete_report(report, std::move(stderrs), logs, agent.attempt(),
+                                  {settings.parent_error_file, settings.termination_log}, files, settings.torch_events);
+    tell_failure(report);
+  }
+  agent.flush_output();
+  agent.tell_torch(verdict, error_files);
+  const int status = exit_status(verdict, report.first_failure(), settings.propagate_exit_code);
+  const bool recording_hangs = recording != nullptr && !recording->finish();
+  const auto hangs = files.stuck_for(0);
+  if (hangs) {
+    log::warning("log_file_lost",
+                 format("{} does not answer; what was to be written there is lost", printable(*hangs)));
+  }
+  tell_end(status, process::monotonic_ms() - began_ms);
+  const bool events_hang = !events.finish();
+  // The thread that waits for it keeps this process from ending.
+  if (hangs || recording_hangs || events_hang || agent.meeting_hangs()) agent.leave(status);
+  write_to_stderr(report::failure_summary(report));
+  if (verdict.outcome == protocol::Verdict::Outcome::kFailed && settings.parting_ms > 0) {
+    let_others_finish(loop, agent, settings.parting_ms);
+  }
+  return status;
+}
+
+process::LocalTaskPlace local_task_place(const LocalTasksSettings& settings) {
+  return {.name = settings.name, .index = settings.index, .members = settings.members};
+}
+
+// None where there are no others, or they cannot be told.
+std::optional<process::LocalTasksHost> gather_local_tasks(const LocalTasksSettings& settings) {
+  if (settings.members < 2) return {};
+  auto opened = process::LocalTasksHost::open(local_task_place(settings));
+  if (opened) return std::move(*opened);
+  log::warning("company", format("{}; this node's other tasks will not learn how the job ends", opened.error().text()));
+  return {};
+}
+
+}  // namespace
+
+int wait_for_launcher(const LocalTasksSettings& settings) {
+  const auto status = process::wait_for_local_tasks(local_task_place(settings), [&] {
+    log::info("waits", format("task {} of this node waits for task 0, which launches, and ends as it does", settings.index));
+  });
+  if (status) return *status;
+  log::critical("no_launcher", status.error().text());
+  return kExitFailed;
+}
+
+void tell_refusal(const Error& error, const std::string& parent_error_file) {
+  log::critical(error.text());
+  const std::string problem = tell_parent(parent_error_file, error.text());
+  if (!problem.empty()) log::warning("report_incomplete", problem);
+}
+
+int launch(const LaunchSettings& settings, const process::InheritedState& inherited,
+           const ProcessTitle& title) {
+  const std::string input = format("--nproc-per-node={}", settings.node.local_world_size);
+  if (const Status prepared = process::prepare_process(input, descriptors_for(settings)); !prepared) {
+    tell_refusal(prepared.error(), settings.parent_error_file);
+    return kExitFailed;
+  }
+  const std::unique_ptr<process::Cgroup> cgroup = settings.use_cgroup ? process::Cgroup::make() : nullptr;
+  std::optional<process::LocalTasksHost> local_tasks = gather_local_tasks(settings.local_tasks);
+  auto guardian = process::split_off_launcher({settings.signals, cgroup ? cgroup->path() : "",
+                                               inherited.open_files.rlim_cur, local_tasks ? &*local_tasks : nullptr});
+  local_tasks.reset();
+  if (!guardian) {
+    if (cgroup) rmdir(cgroup->path().c_str());
+    tell_refusal(guardian.error(), settings.parent_error_file);
+    return kExitFailed;
+  }
+  rename_launcher(title);
+  const process::SpawnContext context{.inherited = inherited,
+                                      .cgroup = cgroup ? cgroup->descriptor() : -1,
+                                      .cgroup_procs = cgroup ? cgroup->procs_descriptor() : -1};
+  std::unique_ptr<RecordingFile> recording;
+  if (!settings.record_file.empty()) {
+    auto opened = RecordingFile::open(settings.record_file);
+    if (!opened) {
+      tell_refusal(opened.error(), settings.parent_error_file);
+      return kExitUsage;
+    }
+    recording = std::move(*opened);
+  }
+  EventsFile events(settings.events_file, {.job = settings.worker.run_id,
+                                           .host = settings.events_file.empty() ? "" : net::full_host_name(),
+                                           .launcher = getpid()});
+  net::SideThread files;
+  const auto logs = open_logs(settings.logs, settings.worker.run_id, files);
+  if (!logs) {
+    tell_refusal(logs.error(), settings.parent_error_file);
+    events.finish();
+    return kExitUsage;
+  }
+  const int status = run(settings, *logs, files, recording.get(), events, context, std::move(*guardian));
+  if (cgroup && status != 0) rmdir(cgroup->path().c_str());
+  return status;
+}
+
+}  // namespace elastic::run

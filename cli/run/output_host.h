@@ -1,0 +1,82 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/run/job_report.h"
+#include "cli/run/launch_settings.h"
+#include "cli/run/log_host.h"
+#include "rendezvous/protocol/messages.h"
+#include "src/base/waiting.h"
+#include "src/net/loop.h"
+#include "src/net/side_thread.h"
+#include "src/output/console_writer.h"
+#include "src/output/lines/stream_plan.h"
+#include "src/output/pump.h"
+#include "src/output/status_drawer.h"
+
+namespace elastic::run {
+
+// What the workers of this node write: to our consoles, to log files, and the end of stderr for the report.
+class OutputHost {
+ public:
+  struct Handlers {
+    std::function<void(protocol::RoundNumber)> on_opened;
+    std::function<void(protocol::RoundNumber, std::string reason)> on_failed;
+  };
+
+  // Settings and `files` outlive it. `directory` may be null: then nothing is kept.
+  OutputHost(net::Loop& loop, const LaunchSettings& settings, net::SideThread& files,
+             std::shared_ptr<output::RunDirectory> directory, Handlers handlers);
+  ~OutputHost();
+
+  // Makes the directories and files of a round.
+  void open_round(protocol::RoundNumber round, int restart_count);
+  void prepare_round() { logs_.prepare(settings_.node.local_world_size); }
+  void give_up_logs() { logs_.give_up(); }
+
+  // One worker's streams, good until started().
+  Result<output::WorkerEnds> open_worker(int local_rank, int rank);
+  void started(int local_rank) { pump_.started(local_rank); }
+  // Where its @record is to write; empty if nothing is kept.
+  std::string error_file(int local_rank) const { return logs_.rank_file(local_rank, "error.json"); }
+  // It has ended: takes what it wrote.
+  void ended(int local_rank) { pump_.drain(local_rank); }
+  void end_round() { pump_.end_round(); }
+
+  const output::Attempt& attempt() const { return logs_.attempt(); }
+  // The end of what the workers of the last round have written to stderr, by local rank. Once.
+  std::vector<StderrOfWorker> take_stderrs();
+
+  void resize() { pump_.resize(); }
+  // Tells the user what is waited for; see StatusDrawer.
+  void wait_for(std::optional<Waiting> waiting) { status_.wait_for(std::move(waiting)); }
+  void hide_status() { status_.hide(); }
+  void show_status() { status_.show(); }
+  // Waits until the consoles have everything, as long as they go on taking it, and tells what they have not.
+  void flush();
+
+ private:
+  void opened(protocol::RoundNumber round, output::RoundFiles files);
+  output::OutputFlags flags_of(int local_rank) const;
+  bool all_passes_through_us() const;
+
+  const LaunchSettings& settings_;
+  net::SideThread& files_;
+  Handlers handlers_;
+  output::OurStreams ours_;
+  std::string hostname_;
+  LogHost logs_;
+  output::RoundFiles round_files_;
+  std::shared_ptr<output::StatusLine> status_line_;  // null where none is drawn
+  std::shared_ptr<output::ConsoleThread> err_thread_;
+  output::ConsoleWriter out_;
+  output::ConsoleWriter err_;
+  output::Pump pump_;
+  output::StatusDrawer status_;
+  std::vector<output::TailSource> tail_sources_;  // by local rank
+};
+
+}  // namespace elastic::run

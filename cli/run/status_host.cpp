@@ -1,0 +1,110 @@
+#include "cli/run/status_host.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/coordinator/check_figures.h"
+#include "src/base/limits.h"
+#include "src/base/text.h"
+#include "src/process/clock.h"
+#include "src/process/port_holder.h"
+#include "src/status/metrics.h"
+#include "src/status/status_json.h"
+
+namespace elastic::run {
+namespace {
+
+using net::http::Response;
+
+// The least time that a page is good for, and how much longer than making it took.
+constexpr std::int64_t kFreshMs = 100;
+constexpr std::int64_t kFreshTimes = 20;
+
+Response text_page(std::string_view type, std::string text) {
+  return {.content_type = type, .body = std::make_shared<const std::string>(std::move(text))};
+}
+
+}  // namespace
+
+StatusHost::StatusHost(net::Loop& loop, std::string token)
+    : loop_(loop),
+      token_(std::move(token)),
+      began_ms_(loop.now_ms()),
+      server_(loop, [this](const net::http::Request& request) { return answer(request); }) {}
+
+void StatusHost::checked(const std::string& job, const health::HealthReport& report) {
+  if (coordinator_) {
+    const auto jobs = coordinator_().jobs;
+    std::erase_if(checks_, [&](const auto& entry) {
+      return entry.first != job && std::ranges::none_of(jobs, [&](const status::Job& one) { return one.id == entry.first; });
+    });
+  }
+  if (!checks_.contains(job) && checks_.size() >= limits::kJobsServed) checks_.erase(checks_.begin());
+  Checks& checks = checks_[job];
+  if (checks.count > 0 && report.round <= checks.last.round) checks = {};  // another job of that name
+  ++checks.count;
+  checks.last = coordinator::check_figures(report);
+}
+
+Result<std::uint16_t> StatusHost::listen(std::uint16_t port) {
+  auto listener = net::Listener::open(loop_, "", port,
+                                      [this](std::unique_ptr<net::Stream> stream) { adopt(std::move(stream), {}); });
+  if (!listener) {
+    Error error = std::move(listener.error());
+    if (const auto holder = process::port_holder(port)) error.reason += " by " + *holder;
+    error.remedy = "choose another --http-port, or 0 for a free one";
+    return std::unexpected(std::move(error));
+  }
+  listener_ = std::move(*listener);
+  return listener_->port();
+}
+
+void StatusHost::adopt(std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes) {
+  server_.adopt(std::move(stream), bytes);
+}
+
+Response StatusHost::answer(const net::http::Request& request) {
+  const auto page_of_path = status::page_at(request.path);
+  if (!page_of_path) return net::http::plain(404, status::kNoSuchPage);
+  if (status::needs_token(*page_of_path) && !status::has_token(request.authorization, token_)) {
+    return net::http::plain(401, status::kTokenMissing);
+  }
+  Made& made = made_[*page_of_path];
+  if (made.response.body != nullptr && loop_.now_ms() < made.until_ms) return made.response;
+  const std::int64_t before_ms = process::monotonic_ms();
+  made.response = page(*page_of_path);
+  made.until_ms = loop_.now_ms() + std::max(kFreshMs, kFreshTimes * (process::monotonic_ms() - before_ms));
+  return made.response;
+}
+
+Response StatusHost::page(status::Page page) const {
+  switch (page) {
+    case status::Page::kHealth: return net::http::plain(200, "ok");
+    case status::Page::kReady: {
+      std::optional<status::Node> node;
+      if (node_) node = node_();
+      const status::Readiness readiness = status::readiness(node);
+      return net::http::plain(readiness.ready ? 200 : 503, readiness.line);
+    }
+    case status::Page::kStatus: return text_page(status::kJsonType, status::status_json(snapshot()));
+    case status::Page::kMetrics: return text_page(status::kMetricsType, status::metrics_text(snapshot()));
+  }
+  return net::http::plain(404, status::kNoSuchPage);
+}
+
+status::Snapshot StatusHost::snapshot() const {
+  status::Snapshot out{.version = ELASTIC_RUN_VERSION, .uptime_ms = loop_.now_ms() - began_ms_};
+  if (node_) out.node = node_();
+  if (coordinator_) out.coordinator = coordinator_();
+  for (const auto& [code, count] : server_.answered()) out.http_answers[code] = static_cast<std::int64_t>(count);
+  if (!out.coordinator) return out;
+  for (status::Job& job : out.coordinator->jobs) {
+    const auto found = checks_.find(job.id);
+    if (found == checks_.end() || job.round.value_or(-1) < found->second.last.round) continue;
+    job.checks = found->second.count;
+    job.check = found->second.last;
+  }
+  return out;
+}
+
+}  // namespace elastic::run

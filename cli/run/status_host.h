@@ -1,0 +1,65 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "health/report/health_report.h"
+#include "src/base/result.h"
+#include "src/net/http_server.h"
+#include "src/net/loop.h"
+#include "src/net/tcp.h"
+#include "src/status/paths.h"
+#include "src/status/snapshot.h"
+
+namespace elastic::run {
+
+// Serves /healthz, /readyz, /status and /metrics of this process by HTTP: on connections that the coordinator's port
+// has accepted, and on a port of its own. A page is made anew at most every 100 ms, and so seldom that making it
+// takes a twentieth of the time at most: what is asked for more often is the same text.
+class StatusHost {
+ public:
+  // Who has no token, where there is one, sees only whether this process lives and its workers run.
+  StatusHost(net::Loop& loop, std::string token);
+
+  // Who knows of this node, of the jobs. To be called before the first request is answered, each by whom it outlives.
+  void set_node(std::function<status::Node()> node) { node_ = std::move(node); }
+  void set_coordinator(std::function<status::Coordinator()> coordinator) { coordinator_ = std::move(coordinator); }
+  // The check of a job is over.
+  void checked(const std::string& job, const health::HealthReport& report);
+
+  // Serves a port of all addresses, too; 0: a free one. Returns it. Fails where it cannot be had, naming who holds it
+  // if that can be told.
+  Result<std::uint16_t> listen(std::uint16_t port);
+  // Serves a connection that somebody else has accepted, and of which these bytes have been read.
+  void adopt(std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes);
+
+ private:
+  struct Made {
+    net::http::Response response;
+    std::int64_t until_ms = 0;
+  };
+  struct Checks {
+    std::int64_t count = 0;
+    status::Check last;
+  };
+  net::http::Response answer(const net::http::Request& request);
+  net::http::Response page(status::Page page) const;
+  status::Snapshot snapshot() const;
+
+  net::Loop& loop_;
+  std::string token_;
+  std::int64_t began_ms_;
+  std::function<status::Node()> node_;
+  std::function<status::Coordinator()> coordinator_;
+  std::map<std::string, Checks> checks_;  // by job
+  std::map<status::Page, Made> made_;
+  net::HttpServer server_;
+  std::unique_ptr<net::Listener> listener_;
+};
+
+}  // namespace elastic::run

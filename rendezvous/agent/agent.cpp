@@ -1,0 +1,123 @@
+#include "rendezvous/agent/agent.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/overloaded.h"
+
+namespace elastic::agent {
+
+using namespace protocol;
+
+AgentEffects Agent::on_event(const AgentEvent& event, std::int64_t now_ms) {
+  AgentEffects out;
+  if (ended_) return out;
+  // Whatever has happened, perhaps after a long sleep: first of all, may the workers still be here?
+  const auto* life = std::get_if<Event>(&event);
+  const bool begins = life != nullptr && std::holds_alternative<Begin>(*life);
+  if (!begins) from_link(link_.look(owner(), now_ms), now_ms, out);
+  std::visit(Overloaded{
+                 [&](const Event& e) {
+                   if (begins) {
+                     to_lifecycle(Detached{}, now_ms, out);
+                     return from_link(link_.begin(now_ms), now_ms, out);
+                   }
+                   to_lifecycle(e, now_ms, out);
+                 },
+                 [&](const LinkConnected& e) {
+                   if (e.local) {
+                     link_.set_local(*e.local);
+                     lifecycle_.set_hosts_coordinator(*e.local);
+                   }
+                   from_link(link_.connected(e.nonce, now_ms), now_ms, out);
+                 },
+                 [&](const LinkBroken& e) { from_link(link_.broken(e.why, owner(), now_ms), now_ms, out); },
+                 [&](const LinkReceived& e) { from_link(link_.received(e.bytes, owner(), now_ms), now_ms, out); },
+                 [&](const LinkTimerFired&) { timer_at_ms_.reset(); },
+             },
+             event);
+  if (ended_) return out;
+  from_link(link_.look(owner(), now_ms), now_ms, out);
+  const auto next_ms = link_.next_deadline_ms(owner());
+  if (next_ms && next_ms != timer_at_ms_ && !ended_) {
+    timer_at_ms_ = next_ms;
+    out.emplace_back(StartLinkTimer{std::max<std::int64_t>(*next_ms - now_ms, 0)});
+  }
+  return out;
+}
+
+Link::Owner Agent::owner() const {
+  const bool has_verdict = lifecycle_.has_verdict();
+  return {.needs_lease = lifecycle_.needs_lease(),
+          .may_connect = !lifecycle_.is_dismissed() && (!must_be_idle_ || lifecycle_.is_idle() || has_verdict)};
+}
+
+void Agent::to_lifecycle(const Event& event, std::int64_t now_ms, AgentEffects& out) {
+  for (Effect& effect : lifecycle_.on_event(event, now_ms)) {
+    if (const auto* message = std::get_if<ToCoordinator>(&effect)) {
+      from_link(link_.send(message->message), now_ms, out);
+      continue;
+    }
+    if (std::holds_alternative<Finish>(effect)) {
+      ended_ = true;
+      link_.close();
+      out.emplace_back(Link::Disconnect{});
+    }
+    out.emplace_back(std::move(effect));
+  }
+  if (lifecycle_.is_idle()) must_be_idle_ = false;
+}
+
+void Agent::from_link(Link::Effects effects, std::int64_t now_ms, AgentEffects& out) {
+  for (Link::Effect& effect : effects) {
+    if (ended_) return;
+    std::visit(Overloaded{
+                   [&](Link::Connect& e) { out.emplace_back(e); },
+                   [&](Link::Disconnect& e) { out.emplace_back(e); },
+                   [&](Link::Write& e) { out.emplace_back(std::move(e)); },
+                   [&](Link::Log& e) { out.emplace_back(std::move(e)); },
+                   [&](Link::Joining&) { from_link(link_.send(joins()), now_ms, out); },
+                   [&](Link::Attached&) { to_lifecycle(Attached{}, now_ms, out); },
+                   [&](Link::Detached& e) {
+                     out.emplace_back(Link::Log{e.why});
+                     to_lifecycle(Detached{}, now_ms, out);
+                   },
+                   [&](Link::Deliver& e) { delivered(e.message, now_ms, out); },
+                   [&](Link::LeaseOver&) {
+                     must_be_idle_ = true;
+                     to_lifecycle(LeaseOver{}, now_ms, out);
+                   },
+                   [&](Link::GiveUp& e) { to_lifecycle(GivenUp{std::move(e.reason)}, now_ms, out); },
+               },
+               effect);
+  }
+}
+
+void Agent::delivered(const CoordinatorMessage& message, std::int64_t now_ms, AgentEffects& out) {
+  // What is ordered may be old: with the message before it the node may have come to need a lease that is over.
+  from_link(link_.look(owner(), now_ms), now_ms, out);
+  if (ended_) return;
+  out.emplace_back(Link::Deliver{message});
+  // A node that only stood by bears witness of the verdict, too.
+  if (std::holds_alternative<PrepareRound>(message) || std::holds_alternative<EndJob>(message)) link_.belongs();
+  if (const auto* rejected = std::get_if<Rejected>(&message)) {
+    must_be_idle_ = true;
+    from_link(link_.rejected(rejected->reason, rejected->retry_ms, now_ms), now_ms, out);
+  }
+  to_lifecycle(FromCoordinator{message}, now_ms, out);
+}
+
+std::optional<Waiting> Agent::waiting() const {
+  if (!lifecycle_.is_idle() || lifecycle_.has_verdict()) return lifecycle_.waiting();
+  return link_.attached() ? lifecycle_.waiting_for_round() : link_.waiting();
+}
+
+NodeJoins Agent::joins() {
+  NodeJoins joins = lifecycle_.joins();
+  joins.facts.term = link_.term();
+  joins.facts.incarnation = link_.own_incarnation();
+  joins.session = sessions_++;
+  return joins;
+}
+
+}  // namespace elastic::agent

@@ -1,0 +1,342 @@
+// A node's life as one of many: leases, rejections, the exit barrier, checks, and what it reports.
+#include <doctest/doctest.h>
+
+#include "rendezvous/agent/lifecycle.h"
+
+using namespace elastic;
+using namespace elastic::agent;
+using namespace elastic::protocol;
+
+namespace {
+
+constexpr int kTerm = 15;
+constexpr int kKill = 9;
+using Activity = AgentFacts::Activity;
+
+template <class Kind>
+std::vector<Kind> all(const Effects& effects) {
+  std::vector<Kind> found;
+  for (const Effect& effect : effects) {
+    if (const auto* match = std::get_if<Kind>(&effect)) found.push_back(*match);
+  }
+  return found;
+}
+template <class Kind>
+Kind the(const Effects& effects) {
+  const std::vector<Kind> found = all<Kind>(effects);
+  REQUIRE(found.size() == 1);
+  return found[0];
+}
+template <class Message>
+std::vector<Message> told(const Effects& effects) {
+  std::vector<Message> found;
+  for (const ToCoordinator& sent : all<ToCoordinator>(effects)) {
+    if (const auto* match = std::get_if<Message>(&sent.message)) found.push_back(*match);
+  }
+  return found;
+}
+
+// Node 1 of two, with two workers.
+struct Node {
+  explicit Node(NodeSettings settings = {}) : life([&] {
+    settings.local_world_size = 2;
+    settings.hosts_coordinator = false;
+    settings.terms = {.min_nodes = 1, .max_nodes = 2, .max_restarts = 3};
+    return settings;
+  }()) {}
+
+  Effects on(const Event& event) { return life.on_event(event, now_ms); }
+  Effects from(const CoordinatorMessage& message) { return on(FromCoordinator{message}); }
+  Effects prepare(RoundNumber number = 4) {
+    return from(PrepareRound{.round = number, .restart_count = 1, .max_restarts = 3, .place = {rank, 2, 2, 4, 2, 4},
+                             .losses = 2, .membership = 99});
+  }
+  void run() {
+    prepare();
+    the<StartWorkers>(from(RunWorkers{4, {"10.0.0.1", 4000}}));
+  }
+  Effects succeed() {
+    on(WorkerExited{0, {}, 5});
+    return on(WorkerExited{1, {}, 6});
+  }
+  AgentFacts facts() const { return life.joins().facts; }
+
+  Lifecycle life;
+  int rank = 1;
+  std::int64_t now_ms = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a node that was in no round reports none; afterwards it reports its place, counts and failures") {
+  Node node;
+  CHECK(node.facts() == AgentFacts{});
+  node.run();
+  CHECK(node.facts() == AgentFacts{.round = 4, .activity = Activity::kRunning, .place = {1, 2, 2, 4, 2, 4},
+                                   .restart_count = 1, .losses = 2, .membership = 99});
+  node.on(WorkerExited{1, {.code = 3}, 7});
+  REQUIRE(node.facts().failures.size() == 1);
+  CHECK(node.facts().failures[0].rank == 3);
+  node.on(AllGone{});
+  CHECK(node.facts().failures.size() == 1);
+  node.prepare(5);
+  CHECK(node.facts().failures.empty());
+}
+
+TEST_CASE("what a node does is reported truly in every state, and so is whether it needs a lease") {
+  Node node;
+  const auto is = [&](Activity activity, bool lease) {
+    CHECK(static_cast<int>(node.facts().activity) == static_cast<int>(activity));
+    CHECK(node.life.needs_lease() == lease);
+  };
+  is(Activity::kIdle, false);
+  node.prepare();
+  is(Activity::kPreparing, true);
+  node.from(RunWorkers{4, {"h", 1}});
+  is(Activity::kRunning, true);
+  node.on(WorkerExited{0, {.code = 1}, 5});
+  is(Activity::kStopping, true);
+  node.on(AllGone{});
+  is(Activity::kIdle, false);
+  node.prepare(5);
+  node.from(RunWorkers{5, {"h", 1}});
+  node.succeed();
+  is(Activity::kSucceeded, false);
+  node.from(EndJob{});
+  is(Activity::kStopping, true);
+  node.on(AllGone{});
+  is(Activity::kIdle, false);
+}
+
+TEST_CASE("a node that is alone beside its coordinator needs no lease; alone and elsewhere it does, and where the coordinator may move") {
+  for (const bool hosts : {true, false}) {
+    Node node;
+    if (hosts) node.life = Lifecycle{{.local_world_size = 2}};
+    node.from(PrepareRound{.place = {0, 1, 0, 2, 0, 2}, .membership = 9});
+    CHECK(node.life.needs_lease() == !hosts);
+  }
+  Node node;
+  node.life = Lifecycle{{.local_world_size = 2, .coordinator_may_move = true}};
+  node.from(PrepareRound{.place = {0, 1, 0, 2, 0, 2}, .membership = 9});
+  CHECK(node.life.needs_lease());
+}
+
+TEST_CASE("a lease that is over kills the workers at once, whatever they were told before") {
+  for (const bool stopping : {false, true}) {
+    Node node;
+    node.run();
+    if (stopping) node.from(StopWorkers{4, RestartScope::kJob});
+    const Effects effects = node.on(LeaseOver{});
+    CHECK(the<SignalWorkers>(effects).signal == kKill);
+    CHECK(all<AwaitAllGone>(effects).size() == (stopping ? 0 : 1));  // that is awaited already
+    CHECK(node.on(LeaseOver{}).empty() == false);  // and is said again
+    CHECK(all<SignalWorkers>(node.on(LeaseOver{})).empty());
+    node.on(AllGone{});
+    CHECK(node.life.is_idle());
+  }
+}
+
+TEST_CASE("workers that the lease has ended are no failures") {
+  Node node;
+  node.run();
+  node.on(LeaseOver{});
+  node.on(WorkerExited{0, {.signal = kKill}, 5});
+  CHECK(node.facts().failures.at(0).stopped_by_us);
+}
+
+TEST_CASE("a node whose workers have all succeeded, or that has none, loses nothing with the lease") {
+  Node node;
+  CHECK(node.on(LeaseOver{}).empty());
+  node.run();
+  node.succeed();
+  CHECK(node.on(LeaseOver{}).empty());
+}
+
+TEST_CASE("a coordinator that is given up ends the node with that reason, when its workers are gone") {
+  Node idle;
+  CHECK(the<Finish>(idle.on(GivenUp{"not found"})).verdict.reason == "not found");
+  Node node;
+  node.run();
+  const Effects effects = node.on(GivenUp{"lost"});
+  CHECK(the<SignalWorkers>(effects).signal == kKill);
+  CHECK(all<Finish>(effects).empty());
+  const Verdict verdict = the<Finish>(node.on(AllGone{})).verdict;
+  CHECK(verdict.outcome == Verdict::Outcome::kFailed);
+  CHECK(verdict.reason == "lost");
+  CHECK(verdict.restarts_used == 1);
+}
+
+TEST_CASE("a coordinator that is given up does not change a verdict that was heard, or what the user wanted") {
+  Node node;
+  node.run();
+  node.succeed();
+  node.from(EndJob{});
+  node.on(AllGone{});
+  CHECK(the<Finish>(node.on(GivenUp{"lost"})).verdict.outcome == Verdict::Outcome::kSucceeded);
+  Node told_to;
+  told_to.run();
+  told_to.on(SignalReceived{kTerm});
+  told_to.on(GivenUp{"lost"});
+  CHECK(the<Finish>(told_to.on(AllGone{})).verdict.outcome == Verdict::Outcome::kStopped);
+}
+
+TEST_CASE("a rejection because the round went on kills its workers; one that is idle only tries again") {
+  Node node;
+  const Rejected went_on{Rejected::Why::kRoundWentOn, "it went on", 0};
+  CHECK(node.from(went_on).empty());
+  node.run();
+  CHECK(the<SignalWorkers>(node.from(went_on)).signal == kKill);
+  node.on(AllGone{});
+  CHECK(node.life.is_idle());
+}
+
+TEST_CASE("a rejection ends the workers: for a while, so that the node can come again idle, or the node with them") {
+  Node node;
+  node.run();
+  CHECK(the<SignalWorkers>(node.from(Rejected{Rejected::Why::kKeptOut, "kept out", 300'000})).signal == kKill);
+  CHECK(all<Finish>(node.on(AllGone{})).empty());
+  CHECK(node.life.is_idle());
+  CHECK(node.from(Rejected{Rejected::Why::kKeptOut, "kept out", 300'000}).empty());
+  Node done;
+  done.run();
+  done.succeed();
+  CHECK(the<SignalWorkers>(done.from(Rejected{Rejected::Why::kKeptOut, "kept out", 300'000})).signal == kKill);
+  Node ended;
+  ended.run();
+  CHECK(the<SignalWorkers>(ended.from(Rejected{Rejected::Why::kRankTaken, "taken", {}})).signal == kKill);
+  CHECK(the<Finish>(ended.on(AllGone{})).verdict.reason == "taken");
+}
+
+TEST_CASE("the verdict is kept until the node is dismissed, and told as long") {
+  Node node;
+  node.run();
+  node.succeed();
+  CHECK(told<VerdictHeard>(node.from(EndJob{{.reason = "r"}})).size() == 1);
+  CHECK(all<Finish>(node.on(AllGone{})).empty());
+  CHECK(node.facts().verdict->reason == "r");
+  CHECK(told<VerdictHeard>(node.from(EndJob{{.reason = "another"}})).size() == 1);  // after a new session
+  CHECK(the<Finish>(node.from(Dismiss{})).verdict.reason == "r");
+}
+
+TEST_CASE("where the job has gone on after a verdict that only this node heard, the later verdict is the job's") {
+  Node node;
+  node.run();
+  node.succeed();
+  node.from(EndJob{{.outcome = Verdict::Outcome::kFailed, .round = 4}});
+  node.on(AllGone{});
+  CHECK(told<VerdictHeard>(node.from(EndJob{{.outcome = Verdict::Outcome::kSucceeded, .round = 6}})).size() == 1);
+  node.from(EndJob{{.outcome = Verdict::Outcome::kFailed, .round = 5}});
+  CHECK(the<Finish>(node.from(Dismiss{})).verdict.outcome == Verdict::Outcome::kSucceeded);
+}
+
+TEST_CASE("a node that has succeeded waits in the barrier, then leaves; its success is not the job's verdict") {
+  Node node({.exit_barrier_ms = 300'000});
+  node.run();
+  CHECK(the<StartTimer>(node.succeed()).delay_ms == 300'000);
+  const Effects left = node.on(TimerFired{});
+  REQUIRE(told<NodeLeaves>(left).size() == 1);
+  CHECK(told<NodeLeaves>(left)[0].signal == 0);
+  CHECK(!node.facts().verdict);  // a coordinator that is back must not take it for one
+  CHECK(!node.life.needs_lease());
+  CHECK(node.life.is_dismissed());
+  CHECK(the<Finish>(node.on(AllGone{})).verdict.outcome == Verdict::Outcome::kSucceeded);
+}
+
+TEST_CASE("the node that serves the store and the coordinator's wait without limit, whatever timer still runs") {
+  for (const bool hosts : {false, true}) {
+    Node node({.logs = true});
+    node.rank = 0;
+    if (hosts) {
+      node.life = Lifecycle{{.local_world_size = 2, .logs = true, .terms = {.max_nodes = 2, .max_restarts = 3}}};
+      node.rank = 1;
+    }
+    node.prepare();
+    node.on(LogsOpened{4});
+    CHECK(all<StartTimer>(node.from(RunWorkers{4, {"h", 1}})).size() == 1);  // to prepare the next logs
+    CHECK(all<StartTimer>(node.succeed()).empty());
+    CHECK(node.on(TimerFired{}).empty());
+    CHECK(!node.life.has_verdict());
+  }
+}
+
+TEST_CASE("a node in the barrier that is needed for a new round stops what is left and is in it") {
+  Node node;
+  node.run();
+  node.succeed();
+  CHECK(the<SignalWorkers>(node.from(StopWorkers{4, RestartScope::kJob})).signal == kTerm);
+  CHECK(told<NodeStopped>(node.on(AllGone{})).size() == 1);
+  node.prepare(5);
+  CHECK(the<StartWorkers>(node.from(RunWorkers{5, {"h", 1}})).round.round == 5);
+}
+
+TEST_CASE("a node that said it leaves as a round was prepared stops that at once, and says so") {
+  Node node;
+  node.on(Attached{});
+  node.on(SignalReceived{kTerm});
+  const Effects crossed = node.prepare();
+  the<AwaitAllGone>(crossed);
+  CHECK(all<OpenStore>(crossed).empty());
+  CHECK(node.from(RunWorkers{4, {"h", 1}}).empty());
+  CHECK(told<NodeStopped>(node.on(AllGone{})).at(0).round == 4);
+  const Effects ended = node.from(EndJob{{.outcome = Verdict::Outcome::kStopped}});  // its own, which nobody else needs
+  CHECK(the<Finish>(ended).verdict.outcome == Verdict::Outcome::kStopped);
+}
+
+TEST_CASE("that the node leaves is said again in a new session, and a node without one goes by itself") {
+  Node node;
+  node.run();
+  node.on(SignalReceived{kTerm});
+  node.on(Detached{});
+  CHECK(told<NodeLeaves>(node.on(Attached{})).at(0).signal == kTerm);
+  node.on(Detached{});
+  CHECK(the<Finish>(node.on(AllGone{})).verdict.signal == kTerm);
+}
+
+TEST_CASE("a node that has not been told to leave says nothing when it is attached") {
+  Node node;
+  node.run();
+  node.on(Detached{});
+  CHECK(node.on(Attached{}).empty());
+}
+
+TEST_CASE("a round that is prepared while another is not over here is passed over, and said") {
+  Node node;
+  node.run();
+  const Effects effects = node.prepare(9);
+  CHECK(effects.size() == 1);
+  CHECK(the<Warn>(effects).text == "round 9 cannot be prepared: round 4 has not ended on this node");
+  CHECK(node.facts().round == 4);
+}
+
+TEST_CASE("a phase of the check is ordered while a round is prepared, and its result is told; nothing late is") {
+  Node node;
+  CHECK(node.from(RunCheck{4, 0, "go"}).empty());
+  node.prepare();
+  const CheckNode check = the<CheckNode>(node.from(RunCheck{4, 1, "go"}));
+  CHECK(check.phase == 1);
+  CHECK(check.order == "go");
+  CHECK(node.on(NodeChecked{3, 1, "old"}).empty());
+  CHECK(told<CheckDone>(node.on(NodeChecked{4, 1, "ok"})).at(0) == CheckDone{4, 1, "ok"});
+  the<SignalWorkers>(node.from(StopWorkers{4, RestartScope::kJob}));
+  CHECK(node.on(NodeChecked{4, 1, "late"}).empty());
+  CHECK(node.from(RunCheck{4, 2, "late"}).empty());
+}
+
+TEST_CASE("the verdict that answers a node's own leaving is told to no other coordinator: the node goes") {
+  for (const bool leaves : {true, false}) {
+    Node node;
+    node.run();
+    if (leaves) node.on(SignalReceived{kTerm});
+    node.from(EndJob{{.outcome = Verdict::Outcome::kStopped, .signal = kTerm}});
+    CHECK(node.facts().verdict.has_value() == !leaves);
+    CHECK(all<Finish>(node.on(AllGone{})).size() == (leaves ? 1 : 0));
+  }
+}
+
+TEST_CASE("a node that the check has left out knows it, for its exit status; one that is refused otherwise is not unfit") {
+  for (const bool is_unfit : {true, false}) {
+    Node node;
+    const auto why = is_unfit ? Rejected::Why::kExcluded : Rejected::Why::kRankTaken;
+    CHECK(the<Finish>(node.from(Rejected{why, "no", {}})).verdict.is_unfit == is_unfit);
+  }
+}

@@ -1,0 +1,65 @@
+#include <doctest/doctest.h>
+
+#include "rendezvous/agent/lifecycle.h"
+
+using namespace elastic;
+using namespace elastic::agent;
+using namespace elastic::protocol;
+using status::Activity;
+
+namespace {
+
+Lifecycle begun() {
+  Lifecycle life({.local_world_size = 2, .agent = 7, .address = "node1"});
+  life.on_event(Begin{}, 0);
+  return life;
+}
+
+Effects tell(Lifecycle& life, CoordinatorMessage message) { return life.on_event(FromCoordinator{std::move(message)}, 0); }
+
+const PrepareRound kRound{.round = 3, .restart_count = 1, .max_restarts = 2,
+                          .place = {.node_rank = 1, .node_count = 2, .base_rank = 2, .world_size = 4}, .membership = 99};
+
+}  // namespace
+
+TEST_CASE("a node tells what it does, from its first wait to the end of a round") {
+  Lifecycle life = begun();
+  CHECK(life.status().activity == Activity::kWaiting);
+  CHECK(!life.status().round);
+  CHECK(life.status().name == "node1");
+  tell(life, Awaiting{.what = "standing by: the job runs with 2 nodes"});
+  CHECK(life.status().activity == Activity::kStandby);
+  tell(life, kRound);
+  CHECK(life.status().activity == Activity::kPreparing);
+  tell(life, RunCheck{3, 0, "look"});
+  CHECK(life.status().activity == Activity::kChecking);
+  tell(life, RunWorkers{3, {"10.0.0.1", 4000}});
+  CHECK(life.status().activity == Activity::kRunning);
+  CHECK(life.status().ready());
+  tell(life, StopWorkers{3});
+  CHECK(life.status().activity == Activity::kStopping);
+  life.on_event(AllGone{}, 0);
+  CHECK(life.status().activity == Activity::kWaiting);
+}
+
+TEST_CASE("a node tells its place in the round and which of its workers run") {
+  Lifecycle life = begun();
+  tell(life, kRound);
+  tell(life, RunWorkers{3, {"10.0.0.1", 4000}});
+  life.on_event(WorkerStarted{0, 4711}, 0);
+  life.on_event(WorkerStarted{1, 4712}, 0);
+  life.on_event(WorkerExited{0, {}, 5}, 0);
+  const status::Node node = life.status();
+  CHECK(node.round == 3);
+  CHECK(node.node_rank == 1);
+  CHECK(node.world_size == 4);
+  CHECK(node.restart_count == 1);
+  REQUIRE(node.workers.size() == 2);
+  CHECK(!node.workers[0].running);
+  CHECK(node.workers[1].running);
+  CHECK(node.workers[1].rank == 3);
+  CHECK(node.workers[1].pid == 4712);
+  life.on_event(WorkerExited{1, {}, 5}, 0);
+  CHECK(life.status().activity == Activity::kSucceeded);
+  CHECK(!life.status().ready());
+}

@@ -1,0 +1,289 @@
+#include "rendezvous/agent/link.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/check.h"
+#include "src/base/mutant.h"
+#include "src/base/overloaded.h"
+#include "src/base/text.h"
+
+namespace elastic::agent {
+
+using namespace protocol;
+
+namespace {
+
+constexpr std::int64_t kFirstDelayMs = 50;
+
+constexpr const char* kNotAnswered = "the connection is not answered";
+constexpr const char* kSaysNothing = "it accepts and says nothing";
+
+}  // namespace
+
+Link::Effects Link::begin(std::int64_t now_ms) {
+  began_ms_ = now_ms;
+  rest(0, now_ms);
+  return look({}, now_ms);
+}
+
+Link::Effects Link::connected(const Nonce& nonce, std::int64_t now_ms) {
+  Effects out;
+  if (state_ != State::kConnecting) return out;
+  state_ = State::kGreeting;
+  session_.emplace(Introduction{settings_.job, settings_.agent, own_incarnation_, term_}, settings_.secret, nonce);
+  joined_ms_ = now_ms;
+  out.push_back(Write{session_->begin()});
+  out.push_back(Joining{});
+  return out;
+}
+
+Link::Effects Link::broken(const std::string& why, const Owner& owner, std::int64_t now_ms) {
+  Effects out;
+  if (state_ == State::kOver || state_ == State::kResting) return out;
+  const bool was_attached = state_ == State::kAttached;
+  if (was_attached) detach(why, out);
+  last_problem_ = why;
+  rest(was_attached && has_lasted(now_ms) ? 0 : back_off(), now_ms);
+  Effects more = look(owner, now_ms);
+  out.insert(out.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  return out;
+}
+
+Link::Effects Link::received(Bytes bytes, const Owner& owner, std::int64_t now_ms) {
+  Effects out;
+  judge_lease(owner, now_ms, out);
+  if (!session_) return out;
+  ByteString reply;
+  const std::vector<AgentSession::Event> events = session_->receive(bytes, reply);
+  if (!reply.empty()) out.push_back(Write{std::move(reply)});
+  // Bytes alone are no word: the rest of a frame of which only the length was true may never come.
+  if (!events.empty()) heard_ms_ = now_ms;
+  for (const AgentSession::Event& event : events) {
+    if (!session_) break;
+    take(event, owner, now_ms, out);
+  }
+  return out;
+}
+
+void Link::take(const AgentSession::Event& event, const Owner& owner, std::int64_t now_ms, Effects& out) {
+  std::visit(Overloaded{
+                 [&](const AgentSession::Welcomed& e) {
+                   state_ = State::kAttached;
+                   was_attached_ = true;
+                   attached_ms_ = now_ms;
+                   attempts_ = short_sessions_;
+                   lease_ = {e.welcome.loss_timeout_ms};
+                   term_ = e.welcome.term;
+                   incarnation_ = e.welcome.incarnation;
+                   // With workers there, only their own session's keep-alives count: we may yet be turned away.
+                   if (!owner.needs_lease) lease_until_ms_ = joined_ms_ + lent_ms(e.welcome.good_for_ms);
+                   keep_alive_at_ms_ = now_ms;
+                   out.push_back(Attached{});
+                 },
+                 [&](const AgentSession::Kept& e) {
+                   const std::int64_t until_ms = e.sent_ms + lent_ms(e.good_for_ms);
+                   lease_until_ms_ = std::max(lease_until_ms_.value_or(until_ms), until_ms);
+                 },
+                 [&](const AgentSession::Received& e) {
+                   term_ = session_->welcome().term;
+                   incarnation_ = session_->welcome().incarnation;
+                   if (std::holds_alternative<AreYouThere>(e.message)) {
+                     ByteString bytes;
+                     session_->keep_alive(now_ms, bytes);
+                     out.push_back(Write{std::move(bytes)});
+                     return;
+                   }
+                   out.push_back(Deliver{e.message});
+                 },
+                 [&](const AgentSession::Stale& e) { out.push_back(Log{e.text}); },
+                 [&](const SessionError& e) {
+                   const bool will_not_change = e.kind == SessionError::Kind::kSecret ||
+                                                e.kind == SessionError::Kind::kVersion ||
+                                                e.kind == SessionError::Kind::kNotOurs;
+                   out.push_back(Disconnect{});
+                   const bool was_attached = state_ == State::kAttached;
+                   if (was_attached) detach(e.text, out);
+                   session_.reset();
+                   last_problem_ = e.text;
+                   if (will_not_change && !was_attached_ && !settings_.may_meet_others) {
+                     state_ = State::kOver;
+                     const bool is_named = !settings_.endpoint.empty();
+                     out.push_back(GiveUp{is_named ? format("{}: {}", settings_.endpoint, e.text) : e.text});
+                     return;
+                   }
+                   if (was_attached) (void)has_lasted(now_ms);
+                   rest(back_off(), now_ms);
+                 },
+             },
+             event);
+}
+
+Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
+  Effects out;
+  if (state_ == State::kOver) return out;
+  judge_lease(owner, now_ms, out);
+  if (!out.empty()) return out;  // what the owner says now follows from that
+  if (state_ != State::kAttached && now_ms >= give_up_at()) {
+    if (state_ != State::kResting) out.push_back(Disconnect{});
+    session_.reset();
+    if (state_ == State::kConnecting && last_problem_.empty()) last_problem_ = kNotAnswered;
+    if (state_ == State::kGreeting) last_problem_ = kSaysNothing;
+    state_ = State::kOver;
+    const std::string problem = last_problem_.empty() ? "" : format(": {}", last_problem_);
+    const std::int64_t seconds = (now_ms - began_ms_) / 1000;
+    const std::string place = settings_.endpoint.empty() ? "" : format(" at {}", settings_.endpoint);
+    out.push_back(GiveUp{was_attached_ ? format("the coordinator{} was lost and has not come back{}", place, problem)
+                                       : format("no coordinator was found{} in {} s{}", place, seconds, problem)});
+    return out;
+  }
+  switch (state_) {
+    case State::kResting:
+      if (now_ms < try_at_ms_ || !owner.may_connect) break;
+      state_ = State::kConnecting;
+      greet_until_ms_ = now_ms + settings_.greeting_ms;
+      out.push_back(Connect{});
+      break;
+    case State::kConnecting:
+    case State::kGreeting:
+      if (now_ms < greet_until_ms_) break;
+      last_problem_ = state_ == State::kConnecting ? kNotAnswered : kSaysNothing;
+      out.push_back(Disconnect{});
+      rest(back_off(), now_ms);
+      break;
+    case State::kAttached:
+      if (!settings_.local && now_ms - heard_ms_ >= lease_.loss_timeout_ms) {
+        const std::string why = format("the coordinator has been silent for {} ms", now_ms - heard_ms_);
+        out.push_back(Disconnect{});
+        detach(why, out);
+        rest(has_lasted(now_ms) ? 0 : back_off(), now_ms);
+        break;
+      }
+      if (now_ms >= keep_alive_at_ms_) {
+        ByteString bytes;
+        session_->keep_alive(now_ms, bytes);
+        out.push_back(Write{std::move(bytes)});
+        keep_alive_at_ms_ = now_ms + lease_.renewal_ms();
+      }
+      break;
+    case State::kOver:
+      break;
+  }
+  return out;
+}
+
+Link::Effects Link::send(const AgentMessage& message) {
+  Effects out;
+  if (!session_) return out;
+  ByteString bytes;
+  session_->send(message, bytes);
+  if (!bytes.empty()) out.push_back(Write{std::move(bytes)});
+  return out;
+}
+
+Link::Effects Link::rejected(const std::string& reason, std::optional<std::int64_t> retry_ms, std::int64_t now_ms) {
+  Effects out;
+  if (state_ == State::kOver) return out;
+  out.push_back(Disconnect{});
+  if (state_ == State::kAttached) detach(format("the coordinator has turned the node away: {}", reason), out);
+  last_problem_ = reason;
+  session_.reset();
+  if (retry_ms) {
+    rest(*retry_ms, now_ms);
+  } else {
+    state_ = State::kOver;
+  }
+  return out;
+}
+
+std::optional<std::int64_t> Link::next_deadline_ms(const Owner& owner) const {
+  std::optional<std::int64_t> next;
+  const auto at = [&](std::int64_t when_ms) { next = std::min(next.value_or(when_ms), when_ms); };
+  if (state_ == State::kOver) return {};
+  if (owner.needs_lease && lease_until_ms_) at(*lease_until_ms_);
+  switch (state_) {
+    case State::kResting:
+      if (owner.may_connect) at(try_at_ms_);
+      at(give_up_at());
+      break;
+    case State::kConnecting:
+    case State::kGreeting:
+      at(greet_until_ms_);
+      at(give_up_at());
+      break;
+    case State::kAttached:
+      at(keep_alive_at_ms_);
+      if (!settings_.local) at(heard_ms_ + lease_.loss_timeout_ms);
+      break;
+    case State::kOver:
+      break;
+  }
+  return next;
+}
+
+std::optional<Waiting> Link::waiting() const {
+  if (state_ == State::kAttached || state_ == State::kOver) return {};
+  const std::string problem = last_problem_.empty() ? "" : format(" ({})", last_problem_);
+  return Waiting{.what = format("waiting for the coordinator at {}{}", settings_.endpoint, problem),
+                 .since_ms = std::max(began_ms_, since_ms_),
+                 .until_ms = give_up_at(),
+                 .for_others = true};
+}
+
+// How long a lease lasts: no longer than whoever lends it may act.
+std::int64_t Link::lent_ms(std::optional<std::int64_t> good_for_ms) const {
+  const std::int64_t lease_ms = mutant::is('f') ? 2 * lease_.loss_timeout_ms : lease_.lease_ms();
+  return std::clamp<std::int64_t>(good_for_ms.value_or(lease_ms), 0, lease_ms);
+}
+
+// Where a lease is needed and over, the workers go before anything else is done.
+void Link::judge_lease(const Owner& owner, std::int64_t now_ms, Effects& out) {
+  if (!owner.needs_lease || !lease_until_ms_ || now_ms < *lease_until_ms_) return;
+  lease_until_ms_.reset();
+  out.push_back(LeaseOver{});
+  if (state_ == State::kOver) return;
+  if (state_ != State::kResting) out.push_back(Disconnect{});
+  if (state_ == State::kAttached) detach("the lease is over", out);
+  rest(0, now_ms);
+}
+
+void Link::detach(const std::string& why, Effects& out) {
+  session_.reset();
+  last_problem_ = why;
+  out.push_back(Detached{why});
+}
+
+void Link::rest(std::int64_t delay_ms, std::int64_t now_ms) {
+  const bool is_told_to_wait = delay_ms > LeaseTimes::kLongestPauseMs;
+  if (state_ == State::kAttached || is_told_to_wait) since_ms_ = now_ms + (is_told_to_wait ? delay_ms : 0);
+  session_.reset();
+  state_ = State::kResting;
+  try_at_ms_ = now_ms + delay_ms;
+}
+
+// Twice as long each time, spread by half either way, so that a thousand agents do not come at once.
+std::int64_t Link::back_off() {
+  std::int64_t delay_ms = kFirstDelayMs;
+  for (int i = 0; i < attempts_ && delay_ms < settings_.longest_pause_ms; ++i) delay_ms *= 2;
+  ++attempts_;
+  settings_.seed = settings_.seed * 6364136223846793005ULL + 1442695040888963407ULL;
+  delay_ms = std::min(delay_ms, settings_.longest_pause_ms);
+  const auto spread = static_cast<std::int64_t>((settings_.seed >> 33) % static_cast<std::uint64_t>(delay_ms + 1));
+  return delay_ms / 2 + spread / 2;
+}
+
+// A session that is cut off as soon as it begins is as good as a failed attempt, and so the next one is rarer.
+bool Link::has_lasted(std::int64_t now_ms) {
+  const bool lasted = now_ms - attached_ms_ >= lease_.renewal_ms();
+  short_sessions_ = lasted ? 0 : short_sessions_ + 1;
+  if (lasted) attempts_ = 0;
+  return lasted;
+}
+
+std::int64_t Link::give_up_at() const {
+  // Who was in a round is needed, or has been replaced, soon; others may wait for the first one.
+  if (own_incarnation_ == 0) return std::max(began_ms_, since_ms_) + settings_.join_timeout_ms;
+  return since_ms_ + lease_.lease_ms() + settings_.rejoin_ms;
+}
+
+}  // namespace elastic::agent

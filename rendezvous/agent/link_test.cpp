@@ -1,0 +1,416 @@
+#include "rendezvous/agent/link.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "rendezvous/agent/link_test_support.h"
+
+using namespace elastic;
+using namespace elastic::agent;
+using namespace elastic::agent::testing;
+using namespace elastic::protocol;
+
+namespace {
+
+// A link whose owner is set by hand, and a coordinator that can be taken away.
+struct Tied {
+  explicit Tied(LinkSettings settings = {}, std::string secret = "") : link([&] {
+    settings.job = "j";
+    return settings;
+  }()), other(std::move(secret)) {}
+
+  // Carries out what the link wants, and what comes of that.
+  void carry(Link::Effects effects) {
+    for (Link::Effect& effect : effects) {
+      log.push_back(effect);
+      if (std::holds_alternative<Link::Connect>(effect)) {
+        connects_ms.push_back(now_ms);
+        if (!reachable) {
+          if (answers) carry(link.broken("connection refused", owner, now_ms));
+          continue;
+        }
+        other.accept();
+        carry(link.connected({}, now_ms));
+      }
+      if (std::holds_alternative<Link::Joining>(effect)) carry(link.send(NodeJoins{.local_world_size = 1}));
+      if (auto* write = std::get_if<Link::Write>(&effect)) {
+        if (hears) receive(other.take(write->bytes));
+      }
+    }
+  }
+  void receive(const ByteString& bytes) {
+    if (!bytes.empty()) carry(link.received(bytes, owner, now_ms));
+  }
+  void say(const CoordinatorMessage& message) { receive(other.say(message)); }
+  void look() { carry(link.look(owner, now_ms)); }
+  void begin() {
+    carry(link.begin(now_ms));
+    look();
+  }
+  void broken(const std::string& why = "reset") {
+    carry(link.broken(why, owner, now_ms));
+    look();
+  }
+  // Lets time pass, waking the link when it asks for it.
+  void pass(std::int64_t ms) {
+    const std::int64_t until_ms = now_ms + ms;
+    for (int wakes = 0;; ++wakes) {
+      REQUIRE(wakes < 100'000);
+      const auto next_ms = link.next_deadline_ms(owner);
+      if (!next_ms || *next_ms > until_ms) break;
+      now_ms = std::max(now_ms, *next_ms);
+      carry(link.look(owner, now_ms));
+    }
+    now_ms = until_ms;
+  }
+  void pass_until_attached() {
+    for (int ms = 0; ms < 3000 && !link.attached(); ++ms) pass(1);
+  }
+  template <class Kind>
+  std::size_t count() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(log, [](const Link::Effect& effect) { return std::holds_alternative<Kind>(effect); }));
+  }
+  std::string given_up() const {
+    for (const Link::Effect& effect : log) {
+      if (const auto* found = std::get_if<Link::GiveUp>(&effect)) return found->reason;
+    }
+    return "";
+  }
+
+  Link link;
+  Other other;
+  Link::Owner owner;
+  std::int64_t now_ms = 1'000'000;
+  bool reachable = true;  // connections are made
+  bool answers = true;    // an unreachable one is refused at once
+  bool hears = true;      // what is written arrives
+  std::vector<Link::Effect> log;
+  std::vector<std::int64_t> connects_ms;
+};
+
+}  // namespace
+
+TEST_CASE("a link connects at once, introduces the node, joins and is attached") {
+  Tied tied({.agent = 3});
+  tied.begin();
+  CHECK(tied.link.attached());
+  CHECK(tied.other.introductions == std::vector<Introduction>{{"j", 3, 0, 0}});
+  CHECK(tied.other.last<NodeJoins>() != nullptr);
+  CHECK(tied.link.term() == 1);
+  CHECK(tied.link.incarnation() == 7);
+  CHECK(tied.link.own_incarnation() == 0);
+}
+
+TEST_CASE("keep-alives go out each fifth of the loss timeout, and the lease is counted from when they were sent") {
+  Tied tied;
+  tied.begin();
+  CHECK(tied.other.keep_alives == 1);
+  tied.pass(10'000);
+  CHECK(tied.other.keep_alives == 11);
+  CHECK(tied.link.lease_until_ms() == tied.now_ms + 3000);
+  tied.other.keeps = false;
+  tied.pass(1000);
+  tied.now_ms += 500;
+  ByteString answer;
+  tied.other.session->kept(static_cast<std::uint64_t>(tied.other.keep_alives), {}, answer);
+  tied.receive(answer);  // half a second after it was sent
+  CHECK(tied.link.lease_until_ms() == tied.now_ms - 500 + 3000);
+}
+
+TEST_CASE("a lease lasts no longer than whoever lends it may act, from the welcome on") {
+  Tied tied;
+  tied.other.welcome.good_for_ms = 500;
+  tied.other.keeps = false;
+  tied.begin();
+  CHECK(tied.link.lease_until_ms() == tied.now_ms + 500);
+  tied.other.keeps = true;
+  tied.other.good_for_ms = 1'500;
+  tied.pass(1'000);
+  CHECK(tied.link.lease_until_ms() == tied.now_ms + 1'500);
+  tied.other.good_for_ms = 9'000;  // and never longer than a lease
+  tied.pass(1'000);
+  CHECK(tied.link.lease_until_ms() == tied.now_ms + 3'000);
+  tied.other.good_for_ms = -5;  // what was lent before still holds
+  tied.pass(1'000);
+  CHECK(tied.link.lease_until_ms() == tied.now_ms + 2'000);
+}
+
+TEST_CASE("when the lease is over the owner hears it once, and nothing is connected until it allows it") {
+  Tied tied;
+  tied.owner.needs_lease = true;
+  tied.begin();
+  tied.hears = false;  // a partition
+  tied.pass(2999);
+  CHECK(tied.count<Link::LeaseOver>() == 0);
+  tied.owner.may_connect = false;  // what the owner says from then on
+  tied.pass(1);
+  CHECK(tied.count<Link::LeaseOver>() == 1);
+  CHECK(tied.count<Link::Detached>() == 1);
+  tied.pass(20'000);
+  CHECK(tied.count<Link::LeaseOver>() == 1);
+  CHECK(tied.connects_ms.size() == 1);
+  tied.hears = true;
+  tied.owner = {};
+  tied.look();
+  CHECK(tied.link.attached());
+}
+
+TEST_CASE("the lease of whoever needs none does not end anything") {
+  Tied tied;
+  tied.begin();
+  tied.hears = false;
+  tied.pass(4900);
+  CHECK(tied.count<Link::LeaseOver>() == 0);
+  CHECK(tied.link.attached());
+}
+
+TEST_CASE("bytes that come after the lease is over are not looked at before the workers are gone") {
+  Tied tied;
+  tied.owner.needs_lease = true;
+  tied.begin();
+  const ByteString late = tied.other.say(StopWorkers{});
+  tied.now_ms += 60'000;  // stopped, and continued
+  tied.receive(late);
+  CHECK(tied.count<Link::LeaseOver>() == 1);
+  CHECK(tied.count<Link::Deliver>() == 0);
+}
+
+TEST_CASE("a welcome extends no lease of workers that are there: only what is kept by the new session does") {
+  Tied tied;
+  tied.owner.needs_lease = true;
+  tied.begin();
+  const auto until_ms = tied.link.lease_until_ms();
+  tied.other.keeps = false;
+  tied.pass(2000);
+  tied.broken();
+  CHECK(tied.link.attached());
+  CHECK(tied.link.lease_until_ms() == until_ms);
+  tied.pass(999);
+  CHECK(tied.count<Link::LeaseOver>() == 0);
+  tied.pass(1);
+  CHECK(tied.count<Link::LeaseOver>() == 1);
+}
+
+TEST_CASE("a connection that breaks is made again at once, and a silent coordinator is left after the loss timeout") {
+  Tied tied;
+  tied.begin();
+  tied.pass(1000);
+  tied.broken();
+  CHECK(tied.link.attached());
+  CHECK(tied.connects_ms.size() == 2);
+  tied.other.keeps = false;
+  const std::int64_t heard_ms = tied.now_ms;
+  tied.pass(4999);
+  CHECK(tied.connects_ms.size() == 2);
+  tied.pass(1);
+  CHECK(tied.connects_ms.size() == 3);
+  CHECK(tied.connects_ms.back() == heard_ms + 5000);
+}
+
+TEST_CASE("bytes that never become a word do not keep a session alive") {
+  Tied tied;
+  tied.begin();
+  tied.other.keeps = false;
+  tied.receive({0x00, 0x00, 0x40, 0x00});  // a frame of 16 KiB, it says
+  for (int time = 0; time < 50; ++time) {
+    CHECK(tied.connects_ms.size() == 1);
+    tied.receive({0x00});
+    tied.pass(100);
+  }
+  CHECK(tied.connects_ms.size() == 2);
+}
+
+TEST_CASE("sessions that are cut off as soon as they begin become rarer, too, until one has lasted") {
+  Tied tied;
+  tied.begin();
+  std::vector<std::int64_t> pauses_ms;
+  for (int time = 0; time < 12; ++time) {
+    REQUIRE(tied.link.attached());
+    tied.pass(time % 2 == 0 ? 0 : 999);
+    tied.broken();
+    CHECK(!tied.link.attached());
+    const std::int64_t cut_ms = tied.now_ms;
+    tied.pass_until_attached();
+    pauses_ms.push_back(tied.connects_ms.back() - cut_ms);
+  }
+  CHECK(pauses_ms.front() >= 25);
+  CHECK(pauses_ms.front() <= 50);
+  CHECK(std::ranges::max(pauses_ms) <= 2000);
+  CHECK(pauses_ms.back() >= 1000);
+  tied.pass(1000);
+  tied.broken();
+  CHECK(tied.link.attached());
+  tied.broken();
+  const std::int64_t cut_ms = tied.now_ms;
+  CHECK(!tied.link.attached());
+  tied.pass(50);
+  CHECK(tied.link.attached());
+  CHECK(tied.connects_ms.back() >= cut_ms + 25);
+}
+
+TEST_CASE("a session in which garbage is said is one that was cut off, and attempts go on becoming rarer") {
+  Tied tied;
+  tied.begin();
+  for (int time = 0; time < 8; ++time) {
+    REQUIRE(tied.link.attached());
+    tied.receive(ByteString(64, 0xff));
+    CHECK(!tied.link.attached());
+    tied.pass_until_attached();
+  }
+  CHECK(tied.connects_ms.end()[-1] - tied.connects_ms.end()[-2] >= 1000);
+}
+
+TEST_CASE("attempts become rarer up to two seconds, and agents do not come in step") {
+  std::vector<std::vector<std::int64_t>> gaps;
+  for (const std::uint64_t seed : {1ULL, 2ULL}) {
+    Tied tied({.seed = seed});
+    tied.reachable = false;
+    tied.begin();
+    tied.pass(60'000);
+    gaps.emplace_back();
+    for (std::size_t i = 1; i < tied.connects_ms.size(); ++i) {
+      gaps.back().push_back(tied.connects_ms[i] - tied.connects_ms[i - 1]);
+    }
+    CHECK(gaps.back().front() >= 25);
+    CHECK(gaps.back().front() <= 50);
+    CHECK(std::ranges::max(gaps.back()) <= 2300);
+    CHECK(std::ranges::min(gaps.back().end()[-1], gaps.back().end()[-2]) >= 1000);
+    CHECK(tied.connects_ms.size() < 70);
+  }
+  CHECK(gaps[0] != gaps[1]);
+}
+
+TEST_CASE("a connection that is not answered, or accepted in silence, is given up after the greeting time") {
+  for (const bool accepts : {false, true}) {
+    Tied tied({.greeting_ms = 700});
+    tied.reachable = accepts;
+    tied.answers = false;
+    tied.hears = false;
+    tied.begin();
+    tied.pass(699);
+    CHECK(tied.count<Link::Disconnect>() == 0);
+    tied.pass(1);
+    CHECK(tied.count<Link::Disconnect>() == 1);
+    tied.pass(100);
+    CHECK(tied.connects_ms.size() == 2);
+  }
+}
+
+TEST_CASE("a node that was in no round looks for the join timeout, and says what was wrong last") {
+  Tied tied({.join_timeout_ms = 20'000});
+  tied.reachable = false;
+  tied.begin();
+  tied.pass(19'999);
+  CHECK(tied.given_up().empty());
+  tied.pass(1);
+  CHECK(tied.given_up() == "no coordinator was found in 20 s: connection refused");
+  CHECK(!tied.link.next_deadline_ms(tied.owner));
+  const std::size_t attempts = tied.connects_ms.size();
+  tied.pass(60'000);
+  CHECK(tied.connects_ms.size() == attempts);
+}
+
+TEST_CASE("a node of the job looks for a lost coordinator for the lease and the time to rejoin") {
+  Tied tied({.rejoin_ms = 30'000});
+  tied.begin();
+  tied.link.belongs();
+  tied.pass(100'000);
+  tied.reachable = false;
+  tied.broken();
+  tied.pass(32'999);
+  CHECK(tied.given_up().empty());
+  tied.pass(1);
+  CHECK(tied.given_up() == "the coordinator was lost and has not come back: connection refused");
+}
+
+TEST_CASE("who belongs to a job says so in its next introduction, with the highest term that it has met") {
+  Tied tied;
+  tied.begin();
+  tied.link.belongs();
+  tied.other.welcome.term = 4;
+  tied.pass(1000);
+  tied.broken();
+  tied.pass(1000);
+  tied.broken();
+  CHECK(tied.other.introductions.at(1) == Introduction{"j", 1, 7, 1});
+  CHECK(tied.other.introductions.at(2) == Introduction{"j", 1, 7, 4});
+}
+
+TEST_CASE("a coordinator of an older term is not followed, and another is looked for") {
+  Tied tied;
+  tied.other.welcome.term = 4;
+  tied.begin();
+  tied.other.welcome.term = 3;
+  tied.broken();
+  CHECK(!tied.link.attached());
+  CHECK(tied.given_up().empty());
+  tied.other.welcome.term = 5;
+  tied.pass(1000);
+  CHECK(tied.link.attached());
+  CHECK(tied.link.term() == 5);
+}
+
+TEST_CASE("another secret is an error at once, except from a coordinator after the first, which is waited out") {
+  Tied tied({.secret = "s"}, "t");
+  tied.begin();
+  CHECK(tied.given_up().find("secret") != std::string::npos);
+  CHECK(tied.connects_ms.size() == 1);
+  Tied later({.secret = "s"}, "s");
+  later.begin();
+  later.other.secret = "t";
+  later.broken();
+  CHECK(later.given_up().empty());
+  later.other.secret = "s";
+  later.pass(1000);
+  CHECK(later.link.attached());
+}
+
+TEST_CASE("who is turned away comes again when it was told to, or never") {
+  Tied tied;
+  tied.begin();
+  tied.carry(tied.link.rejected("no", 40'000, tied.now_ms));
+  CHECK(tied.count<Link::Detached>() == 1);
+  tied.pass(39'999);
+  CHECK(tied.connects_ms.size() == 1);
+  tied.pass(1);
+  CHECK(tied.link.attached());
+  tied.carry(tied.link.rejected("no", {}, tied.now_ms));
+  CHECK(!tied.link.next_deadline_ms(tied.owner));
+  tied.pass(1'000'000);
+  CHECK(tied.connects_ms.size() == 2);
+}
+
+TEST_CASE("a long rejection does not use up the time that a coordinator is looked for") {
+  Tied tied({.rejoin_ms = 1000});
+  tied.begin();
+  tied.link.belongs();
+  tied.carry(tied.link.rejected("no", 300'000, tied.now_ms));
+  tied.pass(300'000);
+  CHECK(tied.given_up().empty());
+  CHECK(tied.link.attached());
+}
+
+TEST_CASE("a node that is asked whether it lives answers at once, and its owner hears nothing of it") {
+  Tied tied;
+  tied.begin();
+  const int before = tied.other.keep_alives;
+  tied.say(AreYouThere{});
+  CHECK(tied.other.keep_alives == before + 1);
+  CHECK(tied.count<Link::Deliver>() == 0);
+}
+
+TEST_CASE("what is said where no session is open is lost, and after the link was closed nothing is done") {
+  Tied tied;
+  tied.reachable = false;
+  tied.begin();
+  CHECK(tied.link.send(WorkersSucceeded{0}).empty());
+  tied.reachable = true;
+  tied.pass(1000);
+  REQUIRE(tied.link.attached());
+  tied.link.close();
+  CHECK(tied.link.look(tied.owner, tied.now_ms + 100'000).empty());
+  CHECK(tied.link.broken("reset", tied.owner, tied.now_ms).empty());
+  CHECK(!tied.link.next_deadline_ms(tied.owner));
+}

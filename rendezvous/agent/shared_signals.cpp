@@ -1,0 +1,70 @@
+#include "rendezvous/agent/shared_signals.h"
+
+#include <algorithm>
+
+#include "src/base/signals.h"
+
+namespace elastic::agent {
+namespace {
+
+using Cause = SignalWorkers::Cause;
+
+// Only a signal that ends workers is asked for by anybody but who has sent it.
+bool ends(int signal) {
+  return signal == signal_number("TERM") || signal == signal_number("INT") || signal == signal_number("HUP") ||
+         signal == signal_number("QUIT");
+}
+
+}  // namespace
+
+void SharedSignals::witnessed(int signal, std::int64_t now_ms) {
+  Known& known = signals_[signal];
+  reaches_us_only_ = false;
+  if (known.due_ms) {
+    known.due_ms.reset();
+    known.reached = ends(signal);
+    return;
+  }
+  known.witnessed_ms = now_ms;
+}
+
+bool SharedSignals::ordered(const SignalWorkers& order, std::int64_t now_ms) {
+  if (order.cause == Cause::kOurs && !ends(order.signal)) return true;  // SIGKILL, SIGSTOP, SIGCONT
+  Known& known = signals_[order.signal];
+  if (known.reached) return false;
+  const bool is_witnessed = known.witnessed_ms && now_ms - *known.witnessed_ms <= kFreshMs;
+  known.witnessed_ms.reset();
+  if (is_witnessed) {
+    known.reached = ends(order.signal);
+    return false;
+  }
+  if (order.cause == Cause::kOurs || reaches_us_only_) {
+    known.due_ms.reset();
+    return true;
+  }
+  known.from_outside = order.cause == Cause::kFromOutside;
+  const std::int64_t due_ms = now_ms + (known.from_outside ? kFromOutsideMs : kOthersOrderMs);
+  known.due_ms = std::min(known.due_ms.value_or(due_ms), due_ms);
+  return false;
+}
+
+std::optional<std::int64_t> SharedSignals::due_ms() const {
+  std::optional<std::int64_t> first;
+  for (const auto& [signal, known] : signals_) {
+    if (known.due_ms) first = std::min(first.value_or(*known.due_ms), *known.due_ms);
+  }
+  return first;
+}
+
+std::vector<int> SharedSignals::take_due(std::int64_t now_ms) {
+  std::vector<int> out;
+  for (auto& [signal, known] : signals_) {
+    if (!known.due_ms || *known.due_ms > now_ms) continue;
+    known.due_ms.reset();
+    if (known.from_outside) reaches_us_only_ = true;
+    out.push_back(signal);
+  }
+  return out;
+}
+
+}  // namespace elastic::agent

@@ -1,0 +1,127 @@
+// What a node's life cycle waits for, in words for the user.
+
+#include <algorithm>
+#include <vector>
+
+#include "rendezvous/agent/lifecycle.h"
+#include "src/base/check.h"
+#include "src/base/limits.h"
+#include "src/base/signals.h"
+#include "src/base/text.h"
+
+namespace elastic::agent {
+
+namespace {
+
+// Two moments that lie less far apart are the same beginning of a wait, seen through two messages.
+constexpr std::int64_t kSameWaitMs = 1000;
+
+}  // namespace
+
+std::optional<Waiting> Lifecycle::waiting() const {
+  const Waited waited = waited_for();
+  if (waited == Waited::kNothing) return {};
+  Waiting out{.what = {}, .since_ms = waited_since_ms_, .until_ms = deadline_ms_};
+  switch (waited) {
+    case Waited::kNothing:
+      break;
+    case Waited::kLogs:
+      out.what = "waiting for the log directory";
+      out.at_end = "given up";
+      break;
+    case Waited::kCheck:
+      out.what = check_phase_ == 0 ? "the check before training: nodes look at themselves"
+                                   : format("the check before training: nodes meet, phase {}", *check_phase_);
+      if (check_is_answered_) out.what += "; this node is done, others are not";
+      out.until_ms.reset();
+      break;
+    case Waited::kEnd: {
+      out.what = format("{}: waiting for {}", why_stopping(), who_is_left());
+      out.at_end = "killed";
+      const bool again = asked_to_leave_ms_ && !settings_.forward_signals.contains(*signal_number("INT"));
+      if (again) out.hint = "press Ctrl-C again to kill now";
+      out.by_user = asked_to_leave_ms_.has_value();
+      out.unusual = true;
+      break;
+    }
+    case Waited::kDeath:
+      out.what = format("killed, but still there: {}", survivors_.empty() ? who_is_left() : survivors_);
+      out.at_end = "given up";
+      out.unusual = true;
+      break;
+  }
+  return out;
+}
+
+void Lifecycle::take_news(const protocol::Awaiting& message, std::int64_t now_ms) {
+  const auto bounded = [](std::int64_t ms) {
+    return std::clamp<std::int64_t>(ms, 0, limits::kMaxTimeoutSeconds * 1000);
+  };
+  std::int64_t since_ms = now_ms - bounded(message.for_ms);
+  // The same wait does not begin anew because a message was longer on its way than the one before.
+  if (news_ && std::max(news_->since_ms, since_ms) - std::min(news_->since_ms, since_ms) < kSameWaitMs) {
+    since_ms = news_->since_ms;
+  }
+  news_ = News{.message = message, .since_ms = since_ms, .until_ms = {}, .because_ms = now_ms - bounded(message.because_ms)};
+  if (message.left_ms) news_->until_ms = now_ms + bounded(*message.left_ms);
+}
+
+std::optional<Waiting> Lifecycle::waiting_for_round() const {
+  if (state_ != State::kIdle) return {};
+  if (news_ && !news_->message.what.empty()) {
+    return Waiting{.what = printable(news_->message.what), .since_ms = idle_since_ms_, .until_ms = news_->until_ms};
+  }
+  if (news_) {
+    const protocol::Awaiting& nodes = news_->message;
+    const std::string of = nodes.least == nodes.most ? format("{}", nodes.most)
+                                                     : format("{}:{}", nodes.least, nodes.most);
+    const char* const are = nodes.here == 1 ? "is" : "are";
+    const bool enough = nodes.here >= nodes.least;
+    std::string more;
+    if (!nodes.because.empty() && !enough) {
+      const int missing = nodes.least - nodes.here;
+      more = format(", {} more {} needed", missing, missing == 1 ? "is" : "are");
+    }
+    return Waiting{.what = format("waiting for nodes: {} of {} {} here{}", nodes.here, of, are, more),
+                   .since_ms = news_->since_ms,
+                   .until_ms = news_->until_ms,
+                   .at_end = enough ? "the round begins" : "",
+                   .because = printable(nodes.because),
+                   .because_ms = news_->because_ms,
+                   .for_others = true};
+  }
+  const protocol::JobTerms& terms = settings_.terms;
+  return Waiting{.what = format("waiting for the next round of {} nodes",
+                                terms.min_nodes == terms.max_nodes ? format("{}", terms.min_nodes)
+                                                                   : format("{} to {}", terms.min_nodes, terms.max_nodes)),
+                 .since_ms = idle_since_ms_,
+                 .for_others = true};
+}
+
+Lifecycle::Waited Lifecycle::waited_for() const {
+  if (state_ == State::kPreparing && logs_awaited_) return Waited::kLogs;
+  if (state_ == State::kPreparing && check_phase_) return Waited::kCheck;
+  const bool sweeping = state_ == State::kStopping || (state_ == State::kEnding && !nothing_left_);
+  if (!sweeping || awaiting_order_ || awaiting_background_) return Waited::kNothing;
+  return sweep_ == Sweep::kTold ? Waited::kEnd : Waited::kDeath;
+}
+
+std::string Lifecycle::why_stopping() const {
+  if (leave_signal_ != 0) return format("stopping on {}", signal_name(leave_signal_));
+  if (!failures_.empty() && !failures_.front().stopped_by_us) {
+    return format("rank {} has failed", failures_.front().rank);
+  }
+  return state_ == State::kEnding ? "all workers have ended" : "stopping";
+}
+
+std::string Lifecycle::who_is_left() const {
+  std::vector<int> ranks;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (workers_[i].pid != 0 && !workers_[i].exited) ranks.push_back(round_.place.base_rank + static_cast<int>(i));
+  }
+  if (ranks.empty()) return "processes that workers have left";
+  return format("{} worker{} to end (rank{} {})", ranks.size(), ranks.size() == 1 ? "" : "s",
+                ranks.size() == 1 ? "" : "s", rank_ranges(ranks));
+}
+
+}  // namespace elastic::agent

@@ -1,0 +1,29 @@
+#include "rendezvous/coordinator/attribution.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "src/base/text.h"
+
+namespace elastic::coordinator {
+
+std::string text(const LostNode& node) {
+  const std::string address = node.address.empty() ? "" : format(" ({})", printable(node.address));
+  const std::string how = node.how.empty() ? "" : ": " + node.how;
+  return format("node {}{} was lost{}", node.node_rank, address, how);
+}
+
+void order_by_cause(std::vector<protocol::WorkerFailure>& failures) {
+  std::ranges::stable_sort(failures, {}, [](const protocol::WorkerFailure& failure) {
+    return std::tuple(failure.stopped_by_us, failure.kind, failure.wall_ms, failure.rank);
+  });
+}
+
+std::string name_of_cause(const std::vector<LostNode>& lost, const std::vector<protocol::WorkerFailure>& failures) {
+  if (lost.empty()) return failures.empty() ? "" : failures.front().text();
+  const std::size_t others = lost.size() - 1;
+  if (others == 0) return text(lost.front());
+  return format("{}; {} more {} lost, too", text(lost.front()), others, others == 1 ? "node was" : "nodes were");
+}
+
+}  // namespace elastic::coordinator

@@ -1,0 +1,19 @@
+#include "rendezvous/coordinator/check_plan.h"
+
+namespace elastic::coordinator {
+
+int NoCheck::phases(const std::vector<CheckNode>&, const protocol::CheckRules&) const { return 0; }
+
+std::vector<std::string> NoCheck::orders(std::uint32_t, const std::vector<CheckNode>& nodes,
+                                         const std::vector<CheckResults>&, const protocol::CheckRules&) const {
+  return std::vector<std::string>(nodes.size());
+}
+
+std::vector<CheckPlan::Unfit> NoCheck::unfit(const std::vector<CheckNode>&,
+                                             const std::vector<CheckResults>&) const {
+  return {};
+}
+
+std::unique_ptr<CheckPlan> no_check() { return std::make_unique<NoCheck>(); }
+
+}  // namespace elastic::coordinator

@@ -1,0 +1,293 @@
+#include "rendezvous/coordinator/coordinator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/limits.h"
+#include "src/base/mutant.h"
+#include "src/base/program_name.h"
+#include "src/base/signals.h"
+#include "src/base/text.h"
+
+namespace elastic::coordinator {
+
+using namespace protocol;
+
+namespace {
+
+// Adds what a node reports, and keeps the likeliest causes where that is too much to keep.
+void keep(std::vector<WorkerFailure>& all, const std::vector<WorkerFailure>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+  if (all.size() <= 2 * limits::kFailuresKept) return;
+  order_by_cause(all);
+  all.resize(limits::kFailuresKept);
+}
+
+}  // namespace
+
+Coordinator::Coordinator(CoordinatorConfig config, std::unique_ptr<CheckPlan> check)
+    : config_(config),
+      term_(config.term),
+      incarnation_(config.incarnation),
+      check_(std::move(check)),
+      now_ms_(config.now_ms),
+      statistics_(config.now_ms),
+      event_ms_(config.now_ms),
+      forming_since_ms_(config.now_ms),
+      silence_check_ms_(kNever) {}
+
+Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
+  Effects out;
+  now_ms_ = std::max(now_ms_, now_ms);
+  if (state_ == State::kEnded) return out;
+  notice_sleep(event);
+  std::visit([&](const auto& known) { take(known, out); }, event);
+  const bool changes_nothing = std::holds_alternative<KeepAliveReceived>(event) && held_.empty();
+  if (!changes_nothing) decide(out);
+  statistics_.enter(phase(), now_ms_);
+  return out;
+}
+
+// We may have been stopped, or the machine suspended: what nodes have said meanwhile is to be read before anybody is
+// taken to be missing.
+void Coordinator::notice_sleep(const Event& event) {
+  const std::int64_t gap_ms = now_ms_ - std::exchange(event_ms_, now_ms_);
+  if (gap_ms <= kAsleepMs) return;
+  const auto asked_ms = next_deadline_ms();
+  const bool in_time = std::holds_alternative<TimePassed>(event) && asked_ms && now_ms_ <= *asked_ms + kLateMs;
+  if (!in_time) caught_up_ms_ = now_ms_ + kCatchUpMs;
+}
+
+std::optional<std::int64_t> Coordinator::next_deadline_ms() const {
+  if (state_ == State::kEnded) return {};
+  std::int64_t next = std::min(silence_check_ms_, look_again_ms_.value_or(kNever));
+  if (!leases_.empty()) next = std::min(next, leases_.begin()->first);
+  for (const Held& held : held_) next = std::min(next, held.until_ms);
+  if (next == kNever) return {};
+  return next;
+}
+
+std::optional<RoundNumber> Coordinator::round() const { return round_; }
+
+// --- Events. ---------------------------------------------------------------------------------------
+
+void Coordinator::take(const MessageReceived& event, Effects& out) {
+  Node* node = roster_.of_session(event.from);
+  if (node == nullptr) {
+    // Whoever is not known has to join first; what a session says after it was dropped is not heard.
+    if (const auto* joins = std::get_if<NodeJoins>(&event.message)) join(event.from, *joins, out);
+    if (const auto* leaves = std::get_if<NodeLeaves>(&event.message)) held_leaves(event.from, *leaves, out);
+    return;
+  }
+  node->is_heard(now_ms_);
+  std::visit([&](const auto& known) { said(*node, known, out); }, event.message);
+}
+
+void Coordinator::take(const KeepAliveReceived& event, Effects&) {
+  if (Node* node = roster_.of_session(event.from)) node->is_heard(now_ms_);
+}
+
+void Coordinator::take(const SessionEnded& event, Effects& out) {
+  std::erase_if(held_, [&](const Held& held) { return held.session == event.from; });
+  if (Node* node = roster_.of_session(event.from)) lose(*node, event.how, out, event.by_us);
+}
+
+void Coordinator::take(const NodeEmptied& event, Effects& out) {
+  Node* node = roster_.find(event.agent);
+  if (node == nullptr || event.incarnation != incarnation_ || event.round != round_) return;
+  if (node->session && node->standing() != Standing::kReady) {
+    // It has overtaken the end of its agent's session.
+    const std::string how = "its agent is not there any more, says its guardian";
+    out.push_back(Drop{*node->session, how});
+    lose(*node, how, out);
+    node = roster_.find(event.agent);
+  }
+  if (node == nullptr || node->standing() != Standing::kLost) return;
+  out.push_back(Note{format("no process of the round is left on {}, says its guardian", node->name())});
+  forget(*node);
+}
+
+void Coordinator::take(const TimePassed&, Effects& out) {
+  if (now_ms_ >= silence_check_ms_) look_for_silent(out);
+}
+
+void Coordinator::said(Node&, const NodeJoins&, Effects&) {}  // once is enough
+
+void Coordinator::said(Node& node, const StoreIsOpen& message, Effects& out) {
+  if (!is_current(node, message.round) || state_ != State::kPreparing || node.place.node_rank != 0) return;
+  store_ = message.endpoint;
+  run_if_ready(out);
+}
+
+void Coordinator::said(Node& node, const WorkerFailed& message, Effects& out) {
+  if (!is_current(node, message.round) || !is_in_round()) return;
+  // Nothing is charged yet: the failure may be the consequence of a node's death that is not known here.
+  stopping_.worker_failed = true;
+  stop_round(out);
+}
+
+void Coordinator::said(Node& node, const WorkersSucceeded& message, Effects&) {
+  if (!is_current(node, message.round)) return;
+  node.succeeded = true;  // perhaps it has crossed our order to stop
+  if (node.standing() == Standing::kMember) roster_.move(node, Standing::kDone);
+}
+
+void Coordinator::said(Node& node, const NodeCannotRun& message, Effects& out) {
+  if (!is_current(node, message.round)) return;
+  std::string reason = terms_.max_nodes == 1 ? message.reason : format("{}: {}", node.name(), message.reason);
+  // One that came back while the next round was forming, and cannot be rid of its workers.
+  if (state_ == State::kForming) return end({.outcome = Verdict::Outcome::kFailed, .reason = std::move(reason)}, out);
+  if (!is_in_round()) return;
+  if (!stopping_.job_ends) {
+    stopping_.job_ends = true;
+    stopping_.fatal = std::move(reason);
+  }
+  stop_round(out);
+}
+
+void Coordinator::said(Node& node, const NodeStopped& message, Effects& out) {
+  if (!is_current(node, message.round)) return;
+  if (node.standing() == Standing::kMember || node.standing() == Standing::kDone) return;  // not told to
+  take_failures(node, message.failures);
+  has_stopped(node, out);
+}
+
+void Coordinator::take_failures(const Node& node, const std::vector<WorkerFailure>& failures) {
+  std::vector<WorkerFailure> named = failures;
+  for (WorkerFailure& failure : named) {
+    failure.node_rank = node.place.node_rank;
+    if (terms_.max_nodes > 1) failure.host = node.address;
+    if (!failure.stopped_by_us) stopping_.worker_failed = true;
+  }
+  keep(stopping_.failures, named);
+}
+
+void Coordinator::said(Node& node, const NodeLeaves& message, Effects& out) {
+  if (state_ == State::kEnding) return;
+  if (message.signal == 0) {  // it has succeeded, and waited long enough
+    if (node.standing() != Standing::kDone && node.standing() != Standing::kStopping) return;
+    out.push_back(Note{format("{} leaves: its workers have succeeded", node.name())});
+    out.push_back(Send{*node.session, Dismiss{}});
+    return forget(node);
+  }
+  // The job cannot outlive its coordinator, which goes with this node.
+  if (node.hosts_coordinator) return end_with_host(node, message.signal, out);
+  if (node.standing() == Standing::kLeaving) return;
+  out.push_back(Note{format("{} was told to leave by {}", node.name(), signal_name(message.signal))});
+  if (can_do_without(node)) {
+    node.leave_signal = message.signal;
+    return roster_.move(node, Standing::kLeaving);
+  }
+  const std::string text = format("{} was told to leave by {}", node.name(), signal_name(message.signal));
+  stopping_.left.push_back(text);
+  has_gone(node, text);
+  node.leave_signal = message.signal;
+  const bool has_nothing = node.standing() == Standing::kReady;
+  roster_.move(node, Standing::kLeaving);
+  if (has_nothing) return has_stopped(node, out);
+  if (is_in_round()) stop_round(out);
+}
+
+void Coordinator::end_with_host(const Node& node, int signal, Effects& out) {
+  const bool is_killed = signal == signal_number("KILL");
+  stopping_.job_ends = true;
+  stopping_.outcome = is_killed ? Verdict::Outcome::kFailed : Verdict::Outcome::kStopped;
+  stopping_.signal = is_killed ? 0 : signal;
+  stopping_.fatal = is_killed ? format("{}: {}", node.name(), in_our_name("its outer elastic-run process was killed, "
+                                                                          "and the coordinator goes with it"))
+                              : format("stopped by {}", signal_name(signal));
+  if (is_in_round()) return stop_round(out);
+  end({.outcome = stopping_.outcome, .reason = stopping_.fatal, .signal = stopping_.signal}, out);
+}
+
+void Coordinator::said(Node& node, const CheckDone& message, Effects& out) {
+  if (!is_current(node, message.round) || state_ != State::kPreparing) return;
+  if (message.phase != check_phase_ || check_phase_ >= check_phases_ || node.reported) return;
+  node.reported = true;
+  check_results_.back().at(static_cast<std::size_t>(node.place.node_rank)) = message.result;
+  if (++reported_ == seats_.size()) end_check_phase(out);
+}
+
+void Coordinator::said(Node& node, const VerdictHeard& message, Effects&) {
+  if (state_ != State::kEnding) return;
+  if (details_.empty()) details_ = message.details;
+  if (details_from_ == node.agent) details_from_.reset();
+  if (node.reported) return;
+  node.reported = true;
+  ++heard_verdict_;
+}
+
+// --- What follows. ---------------------------------------------------------------------------------
+
+void Coordinator::decide(Effects& out) {
+  look_again_ms_.reset();
+  look_at_leases(out);
+  settle_held(out);
+  switch (state_) {
+    case State::kForming:
+      return form_if_due(out);
+    case State::kRebuilding:
+      look_for_quorum();
+      return finish_rebuilding(out);
+    case State::kPreparing:
+      return tell_who_stands_by(out);
+    case State::kEnded:
+      return;
+    case State::kRunning:
+      if (roster_.count(Standing::kMember) == 0) return end({.outcome = Verdict::Outcome::kSucceeded}, out);
+      scale_up_if_due(out);
+      if (state_ == State::kRunning) tell_who_stands_by(out);
+      return;
+    case State::kStopping:
+      news_at_ms_.reset();
+      if (not_yet_stopped() == 0 || (mutant::is('g') && !stopping_.failures.empty())) conclude_round(out);
+      if (state_ == State::kForming) form_if_due(out);
+      return;
+    case State::kEnding:
+      return dismiss_if_all_heard(out);
+  }
+}
+
+// --- Small words. ----------------------------------------------------------------------------------
+
+bool Coordinator::is_in_round() const {
+  return state_ == State::kPreparing || state_ == State::kRunning || state_ == State::kStopping ||
+         state_ == State::kRebuilding;
+}
+
+bool Coordinator::all_have_succeeded() const {
+  return std::ranges::all_of(seats_, [&](const Seat& seat) {
+    const auto found = roster_.nodes().find(seat.agent);
+    return found != roster_.nodes().end() && found->second.succeeded &&
+           found->second.standing() == Standing::kReady;
+  });
+}
+
+std::int64_t Coordinator::first_round_not_before_ms(int size) const {
+  const bool is_all = size == membership::round_size(terms_.max_nodes, forming_rules_);
+  if (is_all && !others_were_met_) return config_.now_ms;
+  return std::max(config_.now_ms + config_.lease.all_back_ms(), caught_up_ms_);
+}
+
+bool Coordinator::can_do_without(const Node& node) const {
+  // What is done is done; only the node that serves the round's store is needed to the end.
+  return node.standing() == Standing::kDone && state_ == State::kRunning && node.place.node_rank != 0;
+}
+
+bool Coordinator::is_current(const Node& node, RoundNumber round) const {
+  return round_ == round && node.standing() != Standing::kReady && node.standing() != Standing::kLost;
+}
+
+std::size_t Coordinator::in_round() const {
+  return roster_.count(Standing::kMember) + roster_.count(Standing::kDone);
+}
+
+std::size_t Coordinator::not_yet_stopped() const {
+  return roster_.count(Standing::kStopping) + roster_.count(Standing::kLeaving);
+}
+
+void Coordinator::look_again(std::optional<std::int64_t> when_ms) {
+  if (when_ms && (!look_again_ms_ || *when_ms < *look_again_ms_)) look_again_ms_ = when_ms;
+}
+
+}  // namespace elastic::coordinator

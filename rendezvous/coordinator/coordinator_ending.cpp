@@ -1,0 +1,153 @@
+// How nodes are lost, and how the job ends.
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/coordinator/coordinator.h"
+#include "rendezvous/coordinator/coordinator_refusals.h"
+#include "src/base/text.h"
+
+namespace elastic::coordinator {
+
+using namespace protocol;
+
+void Coordinator::lose(Node& node, const std::string& how, Effects& out, bool by_us) {
+  roster_.set_session(node, {});
+  const Standing standing = node.standing();
+  if (standing != Standing::kLeaving) {
+    has_gone(node, format("{} was lost: {}", node.name(), how));
+  }
+  const bool only_waits = standing == Standing::kReady || state_ == State::kEnding;
+  // It has no lease that would be waited for, and may be back in a moment.
+  if (standing == Standing::kReady) back_by_ms_ = now_ms_ + config_.lease.all_back_ms();
+  if (only_waits || can_do_without(node)) {
+    out.push_back(Note{format("{} is gone: {}", node.name(), how)});
+    if (state_ == State::kEnding && node.reported) --heard_verdict_;
+    // It may come back for the verdict, which nobody could tell it when we are gone.
+    const bool has_heard = state_ == State::kEnding && node.reported;
+    if (state_ == State::kEnding && !has_heard && is_where_it_failed(node)) details_from_ = node.agent;
+    if (standing != Standing::kReady && !has_heard) wait_for_witnesses(now_ms_ + config_.lease.all_back_ms());
+    return forget(node);
+  }
+  out.push_back(Note{format("{} is lost: {}", node.name(), how)});
+  if (standing != Standing::kLeaving) {
+    // A host that dies takes all its agents with it, and is to blame for one loss.
+    const bool goes_with_another = std::ranges::any_of(stopping_.lost, [&](const LostNode& other) {
+      return !other.address.empty() && other.address == node.address;
+    });
+    stopping_.lost.push_back({node.place.node_rank, node.address, how});
+    if (!by_us) losses_.lose_unknown();
+    std::optional<std::int64_t> until_ms;
+    if (!by_us && !goes_with_another) until_ms = losses_.blame(node.identity(), now_ms_);
+    if (until_ms) {
+      out.push_back(Note{format("{} is kept out for {} s: it was lost too often", node.name(),
+                                (*until_ms - now_ms_) / 1000)});
+    }
+  }
+  node.passed_check = false;
+  node.lease_until_ms = node.last_heard_ms + config_.lease.ends_ms();
+  node.lease_has_ended = false;
+  roster_.move(node, Standing::kLost);
+  leases_.emplace(node.lease_until_ms, node.agent);
+  if (is_in_round()) stop_round(out);
+}
+
+void Coordinator::forget(Node& node) {
+  leases_.erase({node.lease_until_ms, node.agent});
+  roster_.erase(node.agent);
+}
+
+// For whoever is told why it waits. Of so many as are named, and some more.
+void Coordinator::has_gone(const Node& node, const std::string& text) {
+  constexpr std::size_t kKept = 8;
+  std::erase_if(gone_, [&](const Gone& gone) { return gone.agent == node.agent; });
+  if (gone_.size() < kKept) gone_.push_back({node.agent, text, now_ms_});
+}
+
+void Coordinator::look_at_leases(Effects& out) {
+  while (!leases_.empty() && leases_.begin()->first <= now_ms_) {
+    Node& node = *roster_.find(leases_.begin()->second);
+    if (node.lease_has_ended) {
+      out.push_back(Note{format("the lease of {} is over", node.name())});
+      forget(node);
+      continue;
+    }
+    leases_.erase(leases_.begin());
+    node.lease_has_ended = true;
+    node.lease_until_ms = now_ms_ + LeaseTimes::kKillMs;
+    leases_.emplace(node.lease_until_ms, node.agent);
+  }
+}
+
+void Coordinator::look_for_silent(Effects& out) {
+  const std::int64_t timeout_ms = config_.lease.loss_timeout_ms;
+  if (now_ms_ - silence_check_ms_ > config_.lease.renewal_ms()) {
+    // We have been asleep ourselves: what nodes have sent meanwhile is to be read first.
+    silence_check_ms_ = now_ms_ + config_.lease.renewal_ms();
+    return;
+  }
+  silence_check_ms_ = kNever;
+  std::vector<Node*> silent;
+  for (auto& [agent, node] : roster_.nodes()) {
+    if (!node.session || node.hosts_coordinator) continue;
+    if (node.last_heard_ms + timeout_ms <= now_ms_) {
+      silent.push_back(&node);
+    } else {
+      silence_check_ms_ = std::min(silence_check_ms_, node.last_heard_ms + timeout_ms);
+    }
+  }
+  for (Node* node : silent) {
+    const std::string how = format("nothing was heard of it for {} ms", now_ms_ - node->last_heard_ms);
+    out.push_back(Drop{*node->session, how});
+    lose(*node, how, out);
+  }
+}
+
+void Coordinator::end(Verdict verdict, Effects& out) {
+  verdict.round = round_.value_or(0);
+  verdict.restarts_used = budget_.used();
+  out.push_back(Note{format("the job has {}{}", verdict.outcome == Verdict::Outcome::kSucceeded ? "succeeded"
+                                                : verdict.outcome == Verdict::Outcome::kFailed  ? "failed"
+                                                                                                : "been stopped",
+                            verdict.reason.empty() ? "" : format(": {}", verdict.reason)),
+                     kJobEnds});
+  state_ = State::kEnding;
+  verdict_ = verdict;
+  heard_verdict_ = 0;
+  details_until_ms_ = now_ms_ + kDetailsMs;
+  for (const Held& held : held_) {
+    out.push_back(Send{held.session, job_is_ending()});
+  }
+  held_.clear();
+  if (!leases_.empty()) wait_for_witnesses(std::max(now_ms_, leases_.rbegin()->first) + LeaseTimes::kKillMs);
+  while (!leases_.empty()) forget(*roster_.find(leases_.begin()->second));
+  for (auto& [agent, node] : roster_.nodes()) {
+    node.reported = false;
+    out.push_back(Send{*node.session, EndJob{verdict}});
+  }
+  dismiss_if_all_heard(out);
+}
+
+// Nodes that have lost their session just now may yet ask how the job has ended: so long the end waits for them.
+void Coordinator::wait_for_witnesses(std::int64_t until_ms) {
+  ending_not_before_ms_ = std::max(ending_not_before_ms_, until_ms);
+}
+
+bool Coordinator::is_where_it_failed(const Node& node) const {
+  const auto first = std::ranges::find(verdict_->failures, false, &WorkerFailure::stopped_by_us);
+  if (verdict_->outcome != Verdict::Outcome::kFailed || first == verdict_->failures.end()) return false;
+  const bool was_in_round = std::ranges::find(seats_, node.agent, &Seat::agent) != seats_.end();
+  return was_in_round && first->node_rank == node.place.node_rank;
+}
+
+void Coordinator::dismiss_if_all_heard(Effects& out) {
+  if (heard_verdict_ < roster_.size()) return;
+  if (const std::int64_t until_ms = std::max(ending_not_before_ms_, caught_up_ms_);
+      ending_not_before_ms_ > 0 && now_ms_ < until_ms) {
+    return look_again(until_ms);
+  }
+  if (details_from_ && now_ms_ < details_until_ms_) return look_again(details_until_ms_);
+  state_ = State::kEnded;
+  for (auto& [agent, node] : roster_.nodes()) out.push_back(Send{*node.session, Dismiss{details_}});
+}
+
+}  // namespace elastic::coordinator

@@ -1,0 +1,505 @@
+// Who is let into the job, who comes back to it, and how a coordinator that knows nothing learns of a
+// round which runs.
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/coordinator/coordinator.h"
+#include "rendezvous/coordinator/coordinator_refusals.h"
+#include "rendezvous/protocol/term.h"
+#include "src/base/check.h"
+#include "src/base/limits.h"
+#include "src/base/mutant.h"
+#include "src/base/text.h"
+
+namespace elastic::coordinator {
+
+using namespace protocol;
+
+namespace {
+
+// How long an incumbent may take to give a sign of life when its rank is claimed by another.
+constexpr std::int64_t kAskMs = 1000;
+
+using Activity = AgentFacts::Activity;
+
+std::string describe(const JobTerms& terms) {
+  const std::string nodes = terms.min_nodes == terms.max_nodes ? format("{}", terms.max_nodes)
+                                                               : format("{}:{}", terms.min_nodes, terms.max_nodes);
+  return format("--nnodes={} --node_unit={} --max-restarts={}", nodes, terms.node_unit, terms.max_restarts);
+}
+
+std::string other_terms(const JobTerms& its, const JobTerms& ours) {
+  return format("it was started with {}, and the job runs with {}; start every node with the same", describe(its),
+                describe(ours));
+}
+
+// What no elastic-run says of itself, as a clause; empty where there is nothing.
+std::string nonsense(const NodeJoins& message) {
+  const JobTerms& terms = message.terms;
+  if (message.local_world_size < 1 || message.local_world_size > limits::kMaxWorkersPerNode) {
+    return format("it says that it has {} workers", message.local_world_size);
+  }
+  if (terms.min_nodes < 1 || terms.max_nodes < terms.min_nodes || terms.node_unit < 1 || terms.max_restarts < 0 ||
+      terms.max_nodes / terms.node_unit * terms.node_unit < terms.min_nodes) {
+    return format("it says that it was started with {}", describe(terms));
+  }
+  const NodePlace& place = message.facts.place;
+  const bool is_place = place.node_rank >= 0 && place.node_count >= 0 && place.node_rank <= place.node_count &&
+                        place.node_count <= static_cast<int>(limits::kNodesPerJob);
+  if (!is_place) return format("it says that it was node {} of {}", place.node_rank, place.node_count);
+  if (message.facts.restart_count < 0 || message.facts.losses < 0) {
+    return format("it says that there were {} restarts and {} losses", message.facts.restart_count,
+                  message.facts.losses);
+  }
+  if (message.node_rank && *message.node_rank < 0) return format("it claims rank {}", *message.node_rank);
+  return {};
+}
+
+// What the node's losses are remembered under.
+std::string identity_of(const NodeJoins& message) {
+  membership::Node node;
+  node.agent = message.agent;
+  node.address = message.address;
+  return node.identity();
+}
+
+membership::ScaleUp scale_up_of(const JobRules& rules) {
+  using When = membership::ScaleUp::When;
+  switch (rules.scale_up) {
+    case JobRules::ScaleUp::kNow:
+      return {When::kNow, 0};
+    case JobRules::ScaleUp::kAfter:
+      return {When::kAfter, rules.scale_up_after_ms};
+    case JobRules::ScaleUp::kOnRestart:
+      return {When::kOnRestart, 0};
+    case JobRules::ScaleUp::kNever:
+      return {When::kNever, 0};
+  }
+  return {};
+}
+
+}  // namespace
+
+void Coordinator::take(const Introduced& event, Effects& out) {
+  const bool may_be_first = !round_ && !rebuild_;
+  if (event.incarnation == 0 && may_be_first) others_were_met_ = true;
+  const bool is_of_other = event.incarnation == 0 || (event.incarnation != incarnation_ && !may_be_first);
+  if (is_of_other) {
+    // Terms order the coordinators of one start of the job. The agent, which has met another's, would take us for replaced.
+    if (may_be_first || event.term > term_) term_ = std::max(term_, term_after(event.term, config_.random));
+    return;
+  }
+  if (may_be_first) {
+    // The job is older than we are: it goes on under its own name, and we speak with a higher term.
+    incarnation_ = event.incarnation;
+    term_ = std::max(term_, term_after(event.term, config_.random));
+    if (state_ != State::kEnding) return;
+    // What answers are on their way bear the name that we had: the verdict is told again under this one.
+    for (auto& [agent, node] : roster_.nodes()) {
+      if (node.session && !node.reported) out.push_back(Send{*node.session, EndJob{*verdict_}});
+    }
+    return;
+  }
+  if (event.term <= term_) return;
+  if (state_ == State::kRebuilding) {
+    // We have decided nothing yet, and the one that it has met may have died since.
+    term_ = term_after(event.term, config_.random);
+    return;
+  }
+  // Its agents follow another coordinator by now.
+  out.push_back(Note{format("a coordinator of term {} has taken over from us, who are at {}", text_of_term(event.term),
+                            text_of_term(term_))});
+  for (auto& [agent, node] : roster_.nodes()) {
+    if (node.session) out.push_back(Drop{*node.session, "another coordinator has taken over"});
+  }
+  state_ = State::kEnded;
+}
+
+void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
+  if (const std::string problem = nonsense(message); !problem.empty()) {
+    out.push_back(Note{format("{} is not let in: {}", message.address, problem)});
+    out.push_back(Send{session, Rejected{Rejected::Why::kTermsDiffer, problem, {}}});
+    return;
+  }
+  Node* const known = roster_.find(message.agent);
+  if (known != nullptr && message.session < known->joined_by) {
+    // The kernel goes on to deliver what was written to a connection that has been given up, and closed, since.
+    out.push_back(Drop{session, "its agent has opened another session since"});
+    return;
+  }
+  if (known != nullptr && known->session) {
+    // It has noticed before us that its connection is dead.
+    out.push_back(Drop{*known->session, "its agent has opened another session"});
+    lose(*known, "it lost its connection and came back on another", out);
+  }
+  if (!has_terms_) take_terms(message);
+  blame_if_missed(message, out);
+  if (begins_rebuilding(message, out)) {
+    if (state_ == State::kEnding) return admit(session, message, out);  // with the verdict that it brought
+  }
+  if (const auto rejected = refusal(message)) {
+    out.push_back(Note{format("{} is not let in: {}", message.address, rejected->reason)});
+    out.push_back(Send{session, *rejected});
+    return;
+  }
+  if (held_for_rank(session, message, out)) return;
+  admit(session, message, out);
+}
+
+// The first node says how the job is run.
+void Coordinator::take_terms(const NodeJoins& message) {
+  has_terms_ = true;
+  terms_ = message.terms;
+  rules_ = message.rules;
+  check_rules_ = message.check;
+  for (std::int64_t* time_ms : {&rules_.last_call_ms, &rules_.join_timeout_ms, &rules_.replacement_grace_ms,
+                                &rules_.scale_up_after_ms, &rules_.loss_window_ms, &rules_.keep_out_ms}) {
+    *time_ms = std::clamp<std::int64_t>(*time_ms, 0, limits::kMaxTimeoutSeconds * 1000);
+  }
+  if (rules_.replacement_wait_ms) {
+    rules_.replacement_wait_ms =
+        std::clamp<std::int64_t>(*rules_.replacement_wait_ms, 0, limits::kMaxTimeoutSeconds * 1000);
+  }
+  forming_rules_ = {.min_nodes = terms_.min_nodes,
+                    .max_nodes = terms_.max_nodes,
+                    .node_unit = terms_.node_unit,
+                    .last_call_ms = rules_.last_call_ms,
+                    .join_timeout_ms = rules_.join_timeout_ms,
+                    .replacement_wait_ms = rules_.replacement_wait_ms,
+                    .grace_ms = rules_.replacement_grace_ms,
+                    .settle_ms = rules_.scale_up_after_ms};
+  scale_up_ = scale_up_of(rules_);
+  budget_ = RestartBudget(terms_.max_restarts);
+  losses_ = LossBudget(with_default_bound({.per_node = rules_.node_losses,
+                                           .window_ms = rules_.loss_window_ms,
+                                           .keep_out_ms = rules_.keep_out_ms,
+                                           .per_job = rules_.job_losses},
+                                          terms_.max_nodes));
+  forming_since_ms_ = now_ms_;
+}
+
+// Why the node cannot be let in now, if it cannot.
+std::optional<Rejected> Coordinator::refusal(const NodeJoins& message) const {
+  using Why = Rejected::Why;
+  const bool knows_us = message.facts.incarnation == incarnation_;
+  if (state_ == State::kEnding) {
+    if (knows_us) return {};
+    return job_is_ending();
+  }
+  if (message.facts.incarnation != 0 && message.facts.verdict) {
+    return Rejected{Why::kRoundWentOn, "it brings a verdict, and the job goes on", 0};
+  }
+  if (message.terms != terms_) {
+    return Rejected{Why::kTermsDiffer, other_terms(message.terms, terms_), {}};
+  }
+  // Else the one would end without having trained, or the others' training be stopped for a node that trains not.
+  if (message.check.only != check_rules_.only) {
+    return Rejected{Why::kTermsDiffer,
+                    format("this node was started {} --check-only, the job's others {} it; give it to all or to none",
+                           message.check.only ? "with" : "without", message.check.only ? "without" : "with"),
+                    {}};
+  }
+  if (roster_.size() >= limits::kNodesPerJob) {
+    return Rejected{Why::kTooMany,
+                    format("the job has {} nodes, more than which a coordinator does not serve", roster_.size()),
+                    {}};
+  }
+  const std::string identity = identity_of(message);
+  if (excluded_.contains(identity)) return is_excluded("the check before training has found its host unfit");
+  if (const auto until_ms = losses_.kept_out_until(identity, now_ms_)) {
+    const std::int64_t rest_ms = *until_ms - now_ms_;
+    return Rejected{Why::kKeptOut,
+                    format("it was lost too often and is kept out for another {} s", rest_ms / 1000), rest_ms};
+  }
+  // What is left of an older round has to end before its node may be in another one.
+  const AgentFacts& facts = message.facts;
+  const bool has_processes = facts.incarnation != 0 && facts.activity != Activity::kIdle;
+  const auto known = roster_.nodes().find(message.agent);
+  const bool comes_back = known != roster_.nodes().end() && knows_us && round_ == facts.round;
+  if (!mutant::is('a') && has_processes && !comes_back && !reports_round(facts) && !is_done_here(facts)) {
+    return Rejected{Why::kRoundWentOn,
+                    format("its workers are those of round {}, which is over", facts.round), 0};
+  }
+  return {};
+}
+
+// Its workers have succeeded in the round that runs, which went on without it.
+bool Coordinator::is_done_here(const AgentFacts& facts) const {
+  return state_ == State::kRunning && facts.activity == Activity::kSucceeded && facts.incarnation == incarnation_ &&
+         facts.round == round_;
+}
+
+// A rank that a living node has is not given away; a dead one is superseded.
+bool Coordinator::held_for_rank(NodeId session, const NodeJoins& message, Effects& out) {
+  if (!message.node_rank) return false;
+  if (reports_round(message.facts)) {
+    turn_away_claimants(*message.node_rank, out);
+    return false;
+  }
+  for (const auto& [agent, node] : roster_.nodes()) {
+    if (agent == message.agent || node.claimed_rank != message.node_rank || !node.session) continue;
+    if (held_.size() >= limits::kHeldNodes) {
+      out.push_back(Send{session, Rejected{Rejected::Why::kRankTaken,
+                                           format("{} others claim ranks that others have", held_.size()), kAskMs}});
+      return true;
+    }
+    out.push_back(Note{format("{} claims rank {}, which {} has: that is asked whether it lives", message.address,
+                              *message.node_rank, node.name())});
+    out.push_back(Send{*node.session, AreYouThere{}});
+    held_.push_back({session, message, agent, node.heard, now_ms_ + kAskMs});
+    return true;
+  }
+  return false;
+}
+
+// Newcomers that were here before the node which has the rank in the round that runs.
+void Coordinator::turn_away_claimants(int rank, Effects& out) {
+  std::vector<Node*> claimants;
+  for (auto& [agent, node] : roster_.nodes()) {
+    if (node.standing() == Standing::kReady && node.claimed_rank == rank && !node.seat) claimants.push_back(&node);
+  }
+  for (Node* node : claimants) {
+    std::string reason =
+        format("rank {} belongs to a node of the round that runs; give each node a rank of its own", rank);
+    out.push_back(Send{*node->session, Rejected{Rejected::Why::kRankTaken, std::move(reason), {}}});
+    forget(*node);
+  }
+}
+
+// It does not wait for the rank any more.
+void Coordinator::held_leaves(NodeId session, const NodeLeaves& message, Effects& out) {
+  if (std::erase_if(held_, [&](const Held& held) { return held.session == session; }) == 0) return;
+  let_go(session, message.signal, out);
+}
+
+void Coordinator::settle_held(Effects& out) {
+  for (std::size_t i = 0; i < held_.size();) {
+    const Held& held = held_[i];
+    Node* incumbent = roster_.find(held.incumbent);
+    const bool is_gone = incumbent == nullptr || !incumbent->session;
+    const bool lives = !is_gone && incumbent->heard > held.heard_of_it;
+    if (!is_gone && !lives && now_ms_ < held.until_ms) {
+      ++i;
+      continue;
+    }
+    const Held settled = held;
+    held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (lives) {
+      const std::string& newcomer = settled.join.address;
+      std::string reason = format("{} claims rank {}, which belongs to {}, and that is alive; give each node a rank of its own",
+                                  newcomer.empty() ? "this node" : newcomer, *settled.join.node_rank, incumbent->name());
+      out.push_back(Send{settled.session, Rejected{Rejected::Why::kRankTaken, std::move(reason), {}}});
+      continue;
+    }
+    if (!is_gone) {
+      const std::string how =
+          format("it did not answer when another node claimed its rank {}", *settled.join.node_rank);
+      out.push_back(Drop{*incumbent->session, how});
+      lose(*incumbent, how, out);
+    }
+    join(settled.session, settled.join, out);
+  }
+}
+
+void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) {
+  silence_check_ms_ = std::min(silence_check_ms_, now_ms_ + config_.lease.loss_timeout_ms);
+  std::erase_if(gone_, [&](const Gone& gone) { return gone.agent == message.agent; });
+  if (Node* known = roster_.find(message.agent)) {
+    leases_.erase({known->lease_until_ms, known->agent});
+    roster_.set_session(*known, session);
+    known->is_heard(now_ms_);
+    known->joined_by = message.session;
+    known->belongs = known->belongs || message.facts.incarnation == incarnation_;
+    return came_back(*known, message, out);
+  }
+  const AgentFacts& facts = message.facts;
+  const bool is_of_round = reports_round(facts);
+  const bool is_done = is_done_here(facts);
+  Node node;
+  node.agent = message.agent;
+  node.session = session;
+  node.shape = {message.local_world_size, message.role};
+  node.address = message.address;
+  node.addresses = message.addresses;
+  node.group = message.group;
+  node.claimed_rank = message.node_rank;
+  node.hosts_coordinator = message.hosts_coordinator;
+  node.arrival = arrivals_++;
+  node.last_heard_ms = now_ms_;
+  node.joined_by = message.session;
+  node.belongs = facts.incarnation == incarnation_;
+  if (is_of_round) {
+    node.seat = facts.place.node_rank;
+    node.place = facts.place;
+    if (std::ranges::find(seats_, node.agent, &Seat::agent) == seats_.end()) {
+      seats_.push_back({node.agent, *node.seat, node.address});
+    }
+  } else if (facts.incarnation != 0) {
+    const auto seat = std::ranges::find(seats_, message.agent, &Seat::agent);
+    if (seat != seats_.end()) node.seat = seat->seat;
+  }
+  if (is_done) {
+    node.place = facts.place;
+    node.succeeded = true;
+    roster_.add(std::move(node), Standing::kDone);
+    return;
+  }
+  last_join_ms_ = now_ms_;
+  Node& added = roster_.add(std::move(node), Standing::kReady);
+  if (state_ == State::kEnding) {
+    out.push_back(Send{session, EndJob{*verdict_}});
+    return;
+  }
+  if (is_of_round) came_back(added, message, out);
+}
+
+// The node was in the present round, and has told what became of its workers.
+void Coordinator::came_back(Node& node, const NodeJoins& message, Effects& out) {
+  const AgentFacts& facts = message.facts;
+  if (facts.activity == Activity::kIdle || facts.round != round_) {
+    if (facts.round == round_) take_failures(node, facts.failures);
+    roster_.move(node, Standing::kReady);
+    if (state_ == State::kRebuilding) stop_round(out);
+    return;
+  }
+  node.succeeded = facts.activity == Activity::kSucceeded;
+  roster_.move(node, node.succeeded ? Standing::kDone : Standing::kMember);
+  const bool holds_lease = facts.activity == Activity::kRunning || facts.activity == Activity::kPreparing;
+  if (state_ == State::kRebuilding && holds_lease) rebuild_->is_latest = true;
+  const bool may_go_on = state_ == State::kRebuilding && !rebuild_->stops &&
+                         (facts.activity == Activity::kRunning || facts.activity == Activity::kSucceeded);
+  if (may_go_on) return;
+  tell_to_stop(node, out);
+  if (state_ == State::kRebuilding) stop_round(out);
+}
+
+// --- A coordinator without a memory. -----------------------------------------------------------------
+
+bool Coordinator::reports_round(const AgentFacts& facts) const {
+  return state_ == State::kRebuilding && facts.incarnation == incarnation_ && facts.round == round_ &&
+         facts.membership == rebuild_->membership;
+}
+
+// True where the agent knows of a round, or of a verdict, that we do not: from then on we do.
+bool Coordinator::begins_rebuilding(const NodeJoins& message, Effects& out) {
+  const AgentFacts& facts = message.facts;
+  // A verdict holds, however late it comes, unless the job has gone on to another round since.
+  const bool is_over = facts.verdict && state_ != State::kEnding && (!round_ || *round_ <= facts.verdict->round);
+  const bool may = is_over || (state_ == State::kForming && !round_) || state_ == State::kRebuilding;
+  if (!may || facts.incarnation == 0 || facts.incarnation != incarnation_) return false;
+  if (!round_ && message.terms != terms_) adopt_terms(message, out);
+  const int used = facts.verdict ? facts.verdict->restarts_used : facts.restart_count;
+  budget_.set_used(std::max(budget_.used(), used));
+  losses_.set_losses(std::max(losses_.losses(), facts.losses));
+  if (facts.verdict) {
+    take_over_verdict(*facts.verdict, out);
+    return true;
+  }
+  if (round_ && facts.round <= *round_) return state_ == State::kRebuilding;
+  take_over_round(facts, out);
+  return true;
+}
+
+// The job was over before it was ours.
+void Coordinator::take_over_verdict(const Verdict& verdict, Effects& out) {
+  out.push_back(Note{"an agent brings the verdict of the coordinator before us"});
+  ending_not_before_ms_ = config_.now_ms + config_.lease.all_back_ms();
+  // Whoever was in no round of it is told what those are who come later: it is no verdict on them.
+  std::vector<Node*> fresh;
+  for (auto& [agent, node] : roster_.nodes()) {
+    if (!node.belongs) fresh.push_back(&node);
+  }
+  for (Node* node : fresh) {
+    if (node->session) out.push_back(Send{*node->session, job_is_ending()});
+    forget(*node);
+  }
+  round_ = verdict.round;
+  end(verdict, out);
+}
+
+void Coordinator::take_over_round(const AgentFacts& facts, Effects& out) {
+  out.push_back(Note{format("round {} runs without us: it is taken over from the reports of its {} nodes", facts.round,
+                            facts.place.node_count)});
+  if (round_) {
+    // Who reported an older round has not heard that it went on.
+    std::vector<Node*> older;
+    for (auto& [agent, node] : roster_.nodes()) {
+      if (node.standing() != Standing::kReady) older.push_back(&node);
+    }
+    for (Node* node : older) {
+      std::string reason = format("its workers are those of round {}, which is over", *round_);
+      if (node->session) {
+        out.push_back(Send{*node->session, Rejected{Rejected::Why::kRoundWentOn, std::move(reason), 0}});
+      }
+      forget(*node);
+    }
+  }
+  round_ = facts.round;
+  membership_ = facts.membership;
+  seats_.clear();
+  stopping_ = {};
+  rebuild_ = Rebuild{.membership = facts.membership,
+                     .node_count = facts.place.node_count,
+                     .began_ms = now_ms_,
+                     .until_ms = now_ms_ + config_.lease.all_back_ms()};
+  state_ = State::kRebuilding;
+}
+
+// It was lost while there was no coordinator, and nobody could tell then which host it is.
+void Coordinator::blame_if_missed(const NodeJoins& message, Effects& out) {
+  const AgentFacts& facts = message.facts;
+  if (facts.incarnation != incarnation_ || facts.round != missed_round_) return;
+  if (missed_.erase(facts.place.node_rank) == 0) return;
+  if (const auto until_ms = losses_.blame(identity_of(message), now_ms_)) {
+    out.push_back(Note{format("{} is kept out for {} s: it was lost too often", message.address,
+                              (*until_ms - now_ms_) / 1000)});
+  }
+}
+
+// The job's terms are those of the nodes that are in it, not of newcomers that found us earlier.
+void Coordinator::adopt_terms(const NodeJoins& message, Effects& out) {
+  std::vector<Node*> newcomers;
+  for (auto& [agent, node] : roster_.nodes()) newcomers.push_back(&node);
+  for (Node* node : newcomers) {
+    out.push_back(Send{*node->session, Rejected{Rejected::Why::kTermsDiffer, other_terms(terms_, message.terms), {}}});
+    forget(*node);
+  }
+  take_terms(message);
+}
+
+void Coordinator::finish_rebuilding(Effects& out) {
+  const bool complete = static_cast<int>(seats_.size()) == rebuild_->node_count;
+  const bool is_all = complete && rebuild_->is_latest && rebuild_->has_quorum;
+  const std::int64_t until_ms = std::max(rebuild_->until_ms, caught_up_ms_);
+  if (!is_all && now_ms_ < until_ms) {
+    news_at_ms_.reset();
+    return look_again(until_ms);
+  }
+  if (!rebuild_->has_quorum && !stopping_.job_ends) return wait_for_quorum(out);
+  first_size_ = rebuild_->node_count;
+  std::ranges::sort(seats_, {}, &Seat::seat);
+  const bool stops = rebuild_->stops || !complete;
+  if (!complete) {
+    missed_round_ = *round_;
+    missed_.clear();
+    std::set<int> here;
+    for (const Seat& seat : seats_) here.insert(seat.seat);
+    for (int rank = 0; rank < rebuild_->node_count; ++rank) {
+      if (here.contains(rank)) continue;
+      stopping_.lost.push_back({rank, "", "it did not come back when the coordinator did"});
+      losses_.lose_unknown();
+      missed_.insert(rank);
+    }
+  }
+  rebuild_.reset();
+  state_ = State::kRunning;
+  if (!stops) {
+    out.push_back(Note{format("all {} nodes of round {} are here again: training goes on untouched", seats_.size(),
+                              *round_)});
+    return decide(out);
+  }
+  stop_round(out);
+  decide(out);
+}
+
+}  // namespace elastic::coordinator

@@ -1,0 +1,476 @@
+// A coordinator that knows nothing learns from its agents what runs; and one that is not the job's any more goes.
+#include <doctest/doctest.h>
+
+#include "rendezvous/coordinator/coordinator.h"
+#include "rendezvous/coordinator/coordinator_test_support.h"
+
+using namespace elastic;
+using namespace elastic::coordinator;
+using namespace elastic::coordinator::testing;
+using namespace elastic::protocol;
+
+namespace {
+
+using Activity = AgentFacts::Activity;
+using State = Coordinator::State;
+
+constexpr Incarnation kJob = 77;
+constexpr Activity kActivities[] = {Activity::kIdle, Activity::kPreparing, Activity::kRunning, Activity::kSucceeded,
+                                    Activity::kStopping};
+
+// A coordinator of term 2, born at 500, and the nodes of a round that the one before it formed.
+struct After : Job {
+  explicit After(JobTerms with_terms, int nodes_of_round, LeaseTimes lease = {}, bool is_claimed = false)
+      : Job(with_terms, {}, {.term = 2, .incarnation = 1, .lease = lease, .now_ms = 500, .is_claimed = is_claimed}),
+        size(nodes_of_round) {}
+
+  // Node `rank` of the round has the session and agent number rank + 1.
+  NodeJoins report(int rank, Activity activity) const {
+    NodeJoins joins = joiner(static_cast<AgentId>(rank) + 1);
+    PrepareRound its;
+    its.round = round;
+    its.restart_count = 2;
+    its.losses = 1;
+    its.membership = 4711;
+    its.place = {rank, size, rank, size, rank, size};
+    joins.facts = facts_of(its, kJob, activity);
+    return joins;
+  }
+  Answer back(NodeId session, const NodeJoins& joins) {
+    on(Introduced{joins.facts.incarnation, joins.facts.term});
+    return say(session, joins);
+  }
+  Answer back(int rank, Activity activity) { return back(static_cast<NodeId>(rank) + 1, report(rank, activity)); }
+
+  int size;
+  RoundNumber round = 5;
+};
+
+// Its workers run under a lease, or are about to.
+bool holds_lease(Activity activity) { return activity == Activity::kRunning || activity == Activity::kPreparing; }
+bool goes_on(Activity activity) { return activity == Activity::kRunning || activity == Activity::kSucceeded; }
+
+}  // namespace
+
+TEST_CASE("a coordinator takes the job's name from the first that reports it, and a term above all it has heard of") {
+  After job(job_terms(2, 2, 3), 2);
+  NodeJoins joins = job.report(0, Activity::kRunning);
+  joins.facts.term = 8;
+  CHECK(job.back(1, joins).silent());
+  CHECK(job.coordinator.incarnation() == kJob);
+  CHECK(job.coordinator.term() > 8);
+  CHECK(job.coordinator.state() == State::kRebuilding);
+  CHECK(job.coordinator.round() == 5U);
+}
+
+TEST_CASE("whatever the nodes of a round were doing, it goes on untouched if that is all of it, or is made anew") {
+  for (const Activity first : kActivities) {
+    for (const Activity second : kActivities) {
+      CAPTURE(static_cast<int>(first));
+      CAPTURE(static_cast<int>(second));
+      After job(job_terms(2, 2, 3), 2);
+      Answer all = job.back(0, first);
+      CHECK(job.coordinator.state() == State::kRebuilding);
+      Answer more = job.back(1, second);
+      all.effects.insert(all.effects.end(), more.effects.begin(), more.effects.end());
+      if (!holds_lease(first) && !holds_lease(second)) {  // a later round of other nodes may still run
+        CHECK(all.all<PrepareRound>().empty());
+        CHECK(all.all<EndJob>().empty());
+        more = job.pass_with({1, 2}, LeaseTimes{}.over_ms());
+        all.effects.insert(all.effects.end(), more.effects.begin(), more.effects.end());
+      }
+      if (first == Activity::kSucceeded && second == Activity::kSucceeded) {
+        CHECK(all.to<EndJob>(1).verdict.outcome == Verdict::Outcome::kSucceeded);
+        continue;
+      }
+      if (goes_on(first) && goes_on(second)) {
+        CHECK(all.silent());
+        CHECK(job.coordinator.state() == State::kRunning);
+        continue;
+      }
+      Answer last = more;
+      for (const NodeId node : {1U, 2U}) {
+        if ((node == 1 ? first : second) == Activity::kIdle) continue;
+        CHECK(all.to<StopWorkers>(node).round == 5);
+        CHECK(last.all<PrepareRound>().empty());
+        last = job.stop(node);
+      }
+      const PrepareRound again = last.to<PrepareRound>(2);
+      CHECK(again.round == 6);
+      CHECK(again.place.node_rank == 1);  // as before
+      CHECK(again.restart_count == 2);
+      CHECK(again.losses == 1);
+      CHECK(!again.charged);
+      CHECK(!again.reason.empty());
+    }
+  }
+}
+
+TEST_CASE("nodes that run nothing may have missed a round: a later one is waited for, and comes first") {
+  After job(job_terms(1, 2, 3), 1);
+  CHECK(job.back(0, Activity::kIdle).all<PrepareRound>().empty());
+  const LeaseTimes lease;
+  CHECK(job.pass_with({1}, lease.over_ms() - 100).all<PrepareRound>().empty());
+  job.round = 6;
+  NodeJoins later = job.report(1, Activity::kRunning);
+  later.facts.membership = 4712;
+  later.facts.place = {0, 1, 0, 1, 0, 1};
+  CHECK(job.back(2, later).all<PrepareRound>().empty());
+  CHECK(job.coordinator.round() == 6U);
+  CHECK(job.coordinator.state() != State::kRebuilding);
+}
+
+TEST_CASE("budgets go on from what agents report: a failure after the rebuilding is one more restart") {
+  After job(job_terms(2, 2, 3), 2);
+  job.back(0, Activity::kRunning);
+  job.back(1, Activity::kRunning);
+  job.fail(1, failure(0, 5));
+  job.stop(1, {failure(0, 5)});
+  CHECK(job.stop(2).to<PrepareRound>(1).restart_count == 3);
+  job.open_store();
+  job.fail(2, failure(1, 5));
+  job.stop(1);
+  CHECK(job.stop(2, {failure(1, 5)}).to<EndJob>(1).verdict.restarts_used == 3);
+}
+
+TEST_CASE("a failure that the coordinator before did not live to judge is charged by the next, once") {
+  After job(job_terms(2, 2, 3), 2);
+  NodeJoins failed = job.report(0, Activity::kIdle);
+  failed.facts.failures = {failure(0, 5)};
+  job.back(1, failed);
+  CHECK(job.back(1, Activity::kRunning).to<StopWorkers>(2).round == 5);
+  const PrepareRound again = job.stop(2, {failure(1, 6, true)}).to<PrepareRound>(1);
+  CHECK(again.restart_count == 3);
+  CHECK(again.charged);
+  CHECK(again.reason == "rank 0 (local rank 0, pid 100) exited with code 1");
+}
+
+TEST_CASE("a node that does not come back is lost when every lease of the coordinator before is over, and not earlier") {
+  After job(job_terms(1, 2, 3), 2);
+  job.back(0, Activity::kRunning);
+  const std::int64_t over_ms = LeaseTimes{}.over_ms();
+  job.on(KeepAliveReceived{1});
+  CHECK(job.pass(over_ms - 1).silent());
+  CHECK(job.pass(1).only<StopWorkers>().round == 5);
+  const PrepareRound again = job.stop(1).only<PrepareRound>();
+  CHECK(again.reason == "node 1 was lost: it did not come back when the coordinator did");
+  CHECK(again.restart_count == 2);
+  CHECK(again.losses == 2);
+  CHECK(again.place.node_count == 1);
+}
+
+TEST_CASE("with a short loss timeout, too, every node has the time to find the coordinator") {
+  for (const std::int64_t timeout_ms : {1000, 3000, 5000}) {
+    const LeaseTimes lease{timeout_ms};
+    CHECK(lease.all_back_ms() >= lease.over_ms());
+    CHECK(lease.all_back_ms() > LeaseTimes::kLongestPauseMs);
+  }
+  After job(job_terms(1, 2, 3), 2, {1000});
+  job.back(0, Activity::kRunning);
+  CHECK(job.pass_with({1}, LeaseTimes::kLongestPauseMs).silent());
+  CHECK(job.back(1, Activity::kRunning).silent());
+  CHECK(job.coordinator.state() == State::kRunning);
+}
+
+TEST_CASE("a coordinator that was asleep reads what has come meanwhile before it takes anybody to be missing") {
+  const LeaseTimes lease;
+  After fresh(job_terms(2, 3, 3), 2);  // stopped before it could read anything
+  fresh.rules.last_call_ms = 0;
+  fresh.now_ms += lease.all_back_ms() + 500;
+  CHECK(fresh.join(8).silent());
+  CHECK(fresh.join(9).all<PrepareRound>().empty());
+  CHECK(fresh.back(0, Activity::kIdle).all<PrepareRound>().empty());
+  CHECK(fresh.coordinator.round() == 5U);
+  After knowing(job_terms(1, 2, 3), 2);
+  knowing.back(0, Activity::kRunning);
+  knowing.now_ms += lease.all_back_ms() + 500;
+  CHECK(knowing.on(TimePassed{}).silent());
+  CHECK(knowing.back(1, Activity::kRunning).silent());
+  CHECK(knowing.coordinator.state() == State::kRunning);
+}
+
+TEST_CASE("a node that reports twice is one, and another is waited for all the same") {
+  for (const Activity activity : {Activity::kIdle, Activity::kRunning}) {
+    After job(job_terms(1, 2, 3), 2);
+    job.back(0, activity);
+    job.on(SessionEnded{1, "reset"});
+    CHECK(job.back(11, job.report(0, activity)).all<PrepareRound>().empty());
+    CHECK(job.coordinator.state() == State::kRebuilding);
+    job.on(KeepAliveReceived{11});
+    CHECK(job.pass_with({11}, 3000).all<PrepareRound>().empty());
+  }
+}
+
+TEST_CASE("a connection that breaks while the round is taken over stops it, as at any other time") {
+  After job(job_terms(2, 2, 3), 2);
+  job.back(0, Activity::kRunning);
+  job.on(SessionEnded{1, "reset"});
+  CHECK(job.back(11, job.report(0, Activity::kRunning)).to<StopWorkers>(11).round == 5);
+  CHECK(job.back(1, Activity::kRunning).to<StopWorkers>(2).round == 5);
+}
+
+TEST_CASE("who reports an older round than another has not heard that it went on, and is told so") {
+  for (const bool older_first : {true, false}) {
+    After job(job_terms(1, 2, 3), 2);
+    NodeJoins older = job.report(1, Activity::kRunning);
+    older.facts.round = 4;
+    older.facts.membership = 4;
+    job.size = 1;  // the later round is of one node
+    const NodeJoins newer = job.report(0, Activity::kRunning);
+    const Answer first = older_first ? job.back(2, older) : job.back(1, newer);
+    CHECK(first.silent());
+    const Answer second = older_first ? job.back(1, newer) : job.back(2, older);
+    CHECK(second.to<Rejected>(2).why == Rejected::Why::kRoundWentOn);
+    CHECK(second.to<Rejected>(2).retry_ms == 0);
+    CHECK(second.all<StopWorkers>().empty());
+    CHECK(job.coordinator.state() == State::kRunning);
+    CHECK(job.coordinator.round() == 5U);
+  }
+}
+
+TEST_CASE("newcomers stand by while a round is taken over, and do not disturb it") {
+  After job(job_terms(2, 2, 3), 2);
+  CHECK(job.join(9).silent());
+  CHECK(job.back(0, Activity::kRunning).silent());
+  CHECK(job.join(8).silent());
+  CHECK(job.back(1, Activity::kRunning).silent());
+  CHECK(job.coordinator.state() == State::kRunning);
+  CHECK(job.coordinator.nodes() == 4);
+}
+
+TEST_CASE("the terms are those of the nodes that are in the job, not of a newcomer that was earlier") {
+  After job(job_terms(2, 2, 3), 2);
+  NodeJoins newcomer = job.joiner(9);
+  newcomer.terms.max_nodes = 4;
+  CHECK(job.say(9, newcomer).silent());
+  const Answer back = job.back(0, Activity::kRunning);
+  CHECK(back.only<Rejected>().why == Rejected::Why::kTermsDiffer);
+  CHECK(back.to<Rejected>(9).reason.find("--nnodes=2:4 ") != std::string::npos);
+  CHECK(job.back(1, Activity::kRunning).silent());
+  CHECK(job.coordinator.state() == State::kRunning);
+  job.fail(1, failure(0, 5));
+  job.stop(1, {failure(0, 5)});
+  CHECK(job.stop(2).to<PrepareRound>(1).max_restarts == 3);
+}
+
+TEST_CASE("a newcomer that was earlier and claims the rank of a node which runs is the one that is refused") {
+  After job(job_terms(2, 2, 3), 2);
+  NodeJoins newcomer = job.joiner(9);
+  newcomer.node_rank = 0;
+  job.say(9, newcomer);
+  NodeJoins member = job.report(0, Activity::kRunning);
+  member.node_rank = 0;
+  const Answer back = job.back(1, member);
+  CHECK(back.to<Rejected>(9).why == Rejected::Why::kRankTaken);
+  CHECK(back.all<AreYouThere>().empty());
+  CHECK(job.back(1, Activity::kRunning).silent());
+  CHECK(job.coordinator.state() == State::kRunning);
+}
+
+TEST_CASE("a verdict that was heard ends the job even where others report that they run") {
+  After job(job_terms(2, 2, 3), 2);
+  job.back(0, Activity::kRunning);
+  NodeJoins knows = job.report(1, Activity::kIdle);
+  knows.facts.verdict = Verdict{.outcome = Verdict::Outcome::kFailed, .reason = "why", .round = 5};
+  const Answer ended = job.back(2, knows);
+  CHECK(ended.to<EndJob>(1).verdict.reason == "why");
+  CHECK(ended.to<EndJob>(2).verdict.reason == "why");
+  job.say(1, VerdictHeard{});
+  CHECK(job.say(2, VerdictHeard{}).all<Dismiss>().empty());  // others may look for us as long as leases run
+  CHECK(job.pass_with({1, 2}, 4000).all<Dismiss>().size() == 2);
+}
+
+TEST_CASE("a verdict that comes too late, when the job goes on, is not taken in") {
+  After job(job_terms(1, 2, 3), 2);
+  job.back(0, Activity::kRunning);
+  job.pass_with({1}, 3200);
+  job.stop(1);
+  NodeJoins late = job.report(1, Activity::kIdle);
+  late.facts.verdict = Verdict{};
+  CHECK(job.back(2, late).only<Rejected>().why == Rejected::Why::kRoundWentOn);
+  CHECK(job.coordinator.nodes() == 1);
+}
+
+TEST_CASE("a coordinator steps down when an agent knows of a later one, and not for older or other news") {
+  Job job(job_terms(2, 2), {}, {.term = 3, .incarnation = kJob});
+  job.now_ms = LeaseTimes{}.over_ms();
+  job.on(TimePassed{});
+  job.now_ms += 300;  // it was asleep, perhaps, and has caught up
+  job.run({1, 2});
+  CHECK(job.on(Introduced{kJob, 3}).silent());
+  CHECK(job.on(Introduced{kJob, 2}).silent());
+  CHECK(job.on(Introduced{kJob + 1, 9}).silent());
+  CHECK(job.on(Introduced{0, 9}).silent());
+  CHECK(!job.coordinator.ended());
+  CHECK(job.coordinator.term() > 9);  // so that those agents do not take us for replaced
+  const Answer answer = job.on(Introduced{kJob, job.coordinator.term() + 1});
+  CHECK(answer.dropped(1));
+  CHECK(answer.dropped(2));
+  CHECK(job.coordinator.ended());
+  CHECK(!job.coordinator.verdict());
+  CHECK(job.say(1, WorkersSucceeded{0}).effects.empty());
+}
+
+TEST_CASE("a verdict is none on nodes that were never in that job: they try again, whoever came first") {
+  for (const bool fresh_first : {true, false}) {
+    CAPTURE(fresh_first);
+    After job(job_terms(2, 2, 3), 2);
+    NodeJoins knows = job.report(1, Activity::kIdle);
+    knows.facts.verdict = Verdict{.outcome = Verdict::Outcome::kFailed, .reason = "why", .round = 5};
+    if (fresh_first) CHECK(job.join(9).silent());
+    const Answer ended = job.back(2, knows);
+    CHECK(ended.only<EndJob>().verdict.reason == "why");
+    const Rejected rejected = fresh_first ? ended.to<Rejected>(9) : job.join(9).only<Rejected>();
+    CHECK(rejected.why == Rejected::Why::kJobEnding);
+    CHECK(rejected.retry_ms == 500);
+    CHECK(rejected.reason == "a job of this name is ending; it can be started again when that has ended");
+    CHECK(job.coordinator.nodes() == 1);
+  }
+}
+
+TEST_CASE("a coordinator that meets some new nodes only begins no round while leases of one before may run") {
+  const std::int64_t over_ms = LeaseTimes{}.over_ms();
+  Job job(job_terms(1, 3, 3), {.last_call_ms = 0}, {.now_ms = 500});
+  CHECK(job.join(8).silent());
+  CHECK(job.join(9).silent());
+  CHECK(job.pass_with({8, 9}, 3000).silent());
+  CHECK(job.pass(over_ms - 3000 - 1).silent());
+  CHECK(job.pass(1).all<PrepareRound>().size() == 2);
+
+  Job later(job_terms(1, 3, 3), {.last_call_ms = 0}, {.now_ms = 500});
+  later.now_ms = 500 + over_ms;
+  later.join(8);
+  later.join(9);
+  CHECK(later.pass(250).all<PrepareRound>().size() == 2);  // nothing was heard for long: there may be more to read
+}
+
+TEST_CASE("a verdict is told again, under its name, when an older job is met while it is being told") {
+  After job(job_terms(1, 3, 3), 2);
+  NodeJoins host = job.joiner(8);
+  host.hosts_coordinator = true;
+  job.say(8, host);
+  job.join(9);
+  CHECK(job.say(8, NodeLeaves{15}).all<EndJob>().size() == 2);
+  job.say(8, VerdictHeard{});
+  // Of node 9 only: what it says now bears the name that the job had.
+  CHECK(job.on(Introduced{kJob, 1}).all<EndJob>().size() == 1);
+  CHECK(job.say(9, VerdictHeard{}).all<Dismiss>().size() == 2);
+}
+
+TEST_CASE("with all nodes that it may have a first round waits for nobody's lease, unless one has met another coordinator") {
+  for (const Term met : {0U, 1U}) {
+    Job job(job_terms(2, 2), {}, CoordinatorConfig{});
+    if (met > 0) job.on(Introduced{0, met});
+    job.join(1);
+    CHECK(job.join(2).all<PrepareRound>().size() == (met > 0 ? 0 : 2));
+    CHECK(job.pass_with({1, 2}, 4000).all<PrepareRound>().size() == (met > 0 ? 2 : 0));
+  }
+}
+
+TEST_CASE("a node that was missing when the job was taken over is counted under its host once that is known") {
+  for (const int losses : {1, 2}) {
+    CAPTURE(losses);
+    After job(job_terms(1, 2, 3), 2);
+    job.rules.node_losses = losses;
+    job.back(0, Activity::kRunning);
+    job.pass_with({1}, 3200);
+    CHECK(job.stop(1).only<PrepareRound>().losses == 2);
+    const Answer late = job.say(2, job.report(1, Activity::kIdle));
+    if (losses == 1) {
+      CHECK(late.only<Rejected>().why == Rejected::Why::kKeptOut);
+      continue;
+    }
+    CHECK(late.all<Rejected>().empty());  // once, and not again each time that it comes
+    job.on(SessionEnded{2, "reset"});
+    CHECK(job.say(12, job.report(1, Activity::kIdle)).all<Rejected>().empty());
+  }
+}
+
+// --- How many of a round are enough. ------------------------------------------------------------------
+
+namespace {
+
+// The coordinator's own node, which has come back with nothing.
+NodeJoins empty_host(const Job& job, AgentId agent) {
+  NodeJoins joins = job.joiner(agent);
+  joins.hosts_coordinator = true;
+  return joins;
+}
+
+}  // namespace
+
+TEST_CASE("fewer than half of a round never go on: they are stopped, wait to the join timeout, and are told what for") {
+  After job(job_terms(1, 3, 3), 3);
+  job.rules.join_timeout_ms = 60'000;
+  CHECK(job.say(9, empty_host(job, 9)).silent());
+  CHECK(job.back(1, Activity::kRunning).silent());
+  CHECK(!job.coordinator.may_renew_lease(2));  // another may go on with the two that are missing
+  CHECK(job.coordinator.may_renew_lease(9));   // it runs nothing
+  CHECK(job.pass_with({2, 9}, LeaseTimes{}.over_ms()).only<StopWorkers>().round == 5);
+  job.stop(2);
+  CHECK(job.coordinator.may_renew_lease(2));
+  const Answer waits = job.pass_with({2, 9}, 1500);
+  CHECK(waits.all<PrepareRound>().empty());
+  CHECK(waits.to<Awaiting>(2).what ==
+        "only 1 of the 3 nodes of round 5 is here (node rank 1); 2 are needed to go on");
+  CHECK(waits.to<Awaiting>(9).what == waits.to<Awaiting>(2).what);
+  CHECK(waits.to<Awaiting>(2).left_ms.value() > 50'000);
+  CHECK(job.pass_with({2, 9}, 54'000).silent());
+  const Answer ended = job.pass_with({2, 9}, 2000);
+  CHECK(ended.all<PrepareRound>().empty());
+  CHECK(ended.to<EndJob>(2).verdict.outcome == Verdict::Outcome::kFailed);
+  CHECK(ended.to<EndJob>(2).verdict.reason ==
+        "the coordinator was lost; 60 s after another took over, only 1 of the 3 nodes of round 5 is here (node rank 1); "
+        "2 are needed to go on: the others may train with another coordinator");
+}
+
+TEST_CASE("more than half of a round go on without the others, whoever is missing") {
+  After job(job_terms(1, 3, 3), 3);
+  job.back(1, Activity::kRunning);
+  CHECK(!job.coordinator.may_renew_lease(2));
+  job.back(2, Activity::kRunning);
+  CHECK(job.coordinator.may_renew_lease(2));
+  CHECK(job.pass_with({2, 3}, LeaseTimes{}.over_ms()).all<StopWorkers>().size() == 2);
+  job.stop(2);
+  CHECK(job.stop(3).all<PrepareRound>().size() == 2);
+}
+
+TEST_CASE("half of a round goes on with node rank 0, on a new host of the coordinator, or by a claim, and else not") {
+  enum class With { kRank0, kNewHost, kClaim, kNothing };
+  for (const With with : {With::kRank0, With::kNewHost, With::kClaim, With::kNothing}) {
+    CAPTURE(static_cast<int>(with));
+    After job(job_terms(1, 5, 3), 4, {}, with == With::kClaim);
+    const int first = with == With::kRank0 ? 0 : 1;
+    if (with == With::kNewHost) job.say(9, empty_host(job, 9));
+    job.back(first, Activity::kRunning);
+    job.back(3, Activity::kRunning);
+    const auto id = static_cast<NodeId>(first) + 1;
+    CHECK(job.coordinator.may_renew_lease(4) == (with != With::kNothing));
+    job.pass_with({id, 4, 9}, LeaseTimes{}.over_ms());
+    job.stop(id);
+    const Answer next = job.stop(4);
+    CHECK(next.all<PrepareRound>().empty() == (with == With::kNothing));
+  }
+}
+
+TEST_CASE("nodes that were here one after the other are no majority, and those that come late make one") {
+  After job(job_terms(1, 3, 3), 3);
+  job.back(1, Activity::kIdle);
+  job.on(SessionEnded{2, "it has gone to another coordinator"});
+  job.back(2, Activity::kIdle);
+  CHECK(job.pass_with({3}, 10'000).all<PrepareRound>().empty());
+  CHECK(job.coordinator.state() == State::kRebuilding);
+  CHECK(job.back(12, job.report(1, Activity::kIdle)).all<PrepareRound>().empty());  // the third may come with it
+  const PrepareRound next = job.pass_with({3, 12}, LeaseTimes{}.over_ms()).to<PrepareRound>(12);
+  CHECK(next.round == 6);
+  CHECK(next.place.node_count == 2);
+}
+
+TEST_CASE("who is told to end the job while too few of it are here ends it") {
+  After job(job_terms(1, 3, 3), 3);
+  job.say(9, empty_host(job, 9));
+  job.back(1, Activity::kIdle);
+  job.pass_with({2, 9}, 10'000);
+  CHECK(job.coordinator.state() == State::kRebuilding);
+  CHECK(job.say(9, NodeLeaves{15}).to<EndJob>(2).verdict.outcome == Verdict::Outcome::kStopped);
+}

@@ -1,0 +1,369 @@
+// How rounds begin and end: forming, growing, stopping, and what is charged.
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "rendezvous/coordinator/coordinator.h"
+#include "rendezvous/coordinator/coordinator_refusals.h"
+#include "src/base/check.h"
+#include "src/base/limits.h"
+#include "src/base/mutant.h"
+#include "src/base/signals.h"
+#include "src/base/text.h"
+
+namespace elastic::coordinator {
+
+using namespace protocol;
+using membership::FormingDecision;
+
+namespace {
+
+std::vector<std::string> names_of(const std::vector<LostNode>& lost) {
+  std::vector<std::string> names;
+  for (const LostNode& node : lost) names.push_back(text(node));
+  return names;
+}
+
+// All addresses of these nodes; empty where those of one are not known, or there are too many.
+std::string addresses_of(const std::vector<membership::Node*>& nodes) {
+  std::set<std::string> all;
+  std::size_t bytes = 0;
+  for (const membership::Node* node : nodes) {
+    if (node->addresses.empty()) return "";
+    for (std::string& address : split(node->addresses, ' ')) {
+      if (const auto [at, is_new] = all.insert(std::move(address)); is_new) bytes += at->size() + 1;
+    }
+    if (bytes > limits::kAgentAdmittedBytes) return "";
+  }
+  return join({all.begin(), all.end()}, " ");
+}
+
+// From when something is to be told to nodes that wait until it is.
+constexpr std::int64_t kNewsMs = 1000;
+
+}  // namespace
+
+std::uint64_t membership_digest(Incarnation incarnation, RoundNumber round, const std::vector<AgentId>& agents) {
+  // FNV-1a over the numbers: a digest against mix-ups, not against an enemy.
+  std::uint64_t digest = 14695981039346656037ULL;
+  const auto add = [&](std::uint64_t number) {
+    for (int byte = 0; byte < 8; ++byte) {
+      digest = (digest ^ (number >> (8 * byte) & 0xff)) * 1099511628211ULL;
+    }
+  };
+  add(incarnation);
+  add(round);
+  for (const AgentId agent : agents) add(agent);
+  return digest;
+}
+
+void Coordinator::form_if_due(Effects& out) {
+  if (!has_terms_) return;
+  if (!round_ && roster_.size() == 0 && held_.empty()) {
+    // Everybody has gone before there was a round: who comes next may bring other terms.
+    state_ = State::kEnded;
+    return;
+  }
+  membership::FormingRules rules = forming_rules_;
+  rules.max_nodes = membership::size_limit(scale_up_, first_size_, forming_rules_);
+  const int ready = static_cast<int>(roster_.count(Standing::kReady));
+  const int awaited = static_cast<int>(not_yet_stopped() + roster_.count(Standing::kLost));
+  const bool enough = membership::round_size(ready, rules) > 0;
+  if (enough && !enough_since_ms_) enough_since_ms_ = now_ms_;
+  if (!enough) enough_since_ms_.reset();
+  if (!enough && awaited == 0) was_below_min_ = true;
+  if (roster_.size() == 0 && !stopping_.left.empty()) {
+    // Every node was told to go, each by its own user: nobody is left to be told.
+    return end({.outcome = Verdict::Outcome::kStopped, .reason = some_of(stopping_.left)}, out);
+  }
+  const membership::FormingView view{
+      .ready = ready,
+      .awaited = awaited,
+      .again = round_.has_value(),
+      .previous_size = static_cast<int>(seats_.size()),
+      .since_ms = forming_since_ms_,
+      .enough_since_ms = enough_since_ms_,
+      .last_join_ms = last_join_ms_,
+      .was_below_min = was_below_min_,
+      .back_by_ms = back_by_ms_,
+  };
+  const FormingDecision decision = membership::decide_forming(view, rules, now_ms_);
+  News news{.here = ready, .least = membership::least_size(rules), .most = rules.max_nodes,
+            .since_ms = forming_since_ms_, .until_ms = decision.look_again_ms};
+  if (!gone_.empty()) {
+    std::vector<std::string> names;
+    for (const Gone& gone : gone_) names.push_back(gone.text);
+    news.because = some_of(names);
+    news.because_at_ms = gone_.back().at_ms;
+  }
+  switch (decision.kind) {
+    case FormingDecision::Kind::kWait:
+      look_again(decision.look_again_ms);
+      return tell_what_is_awaited(std::move(news), out);
+    case FormingDecision::Kind::kForm:
+      // All are new here. We may have taken the place of a coordinator whose nodes are cut off and hold its leases: no
+      // coordinator knows that it is the first.
+      if (!round_ && now_ms_ < first_round_not_before_ms(decision.size)) {
+        news.until_ms = first_round_not_before_ms(decision.size);
+        look_again(news.until_ms);
+        return tell_what_is_awaited(std::move(news), out);
+      }
+      form(decision.size, out);
+      return tell_who_stands_by(out);
+    case FormingDecision::Kind::kGiveUp: {
+      std::string reason = decision.reason;
+      if (!again_because_.empty()) reason = format("{}; {}", again_because_, reason);
+      return end({.outcome = Verdict::Outcome::kFailed, .reason = std::move(reason)}, out);
+    }
+  }
+}
+
+// Each time a while after the first thing has changed: most waits are over by then, and of many nodes that come
+// together all are told once.
+void Coordinator::tell_what_is_awaited(News news, Effects& out) {
+  const bool is_known = news == told_news_;
+  if (roster_.count(Standing::kReady) == 0 || (is_known && arrivals_ == told_arrivals_)) return news_at_ms_.reset();
+  if (!news_at_ms_) news_at_ms_ = now_ms_ + kNewsMs;
+  if (now_ms_ < *news_at_ms_) return look_again(news_at_ms_);
+  news_at_ms_.reset();
+  Awaiting message{.here = news.here, .least = news.least, .most = news.most, .what = news.what, .because = news.because};
+  if (!news.because.empty()) message.because_ms = now_ms_ - news.because_at_ms;
+  if (news.since_ms) message.for_ms = now_ms_ - *news.since_ms;
+  if (news.until_ms) message.left_ms = *news.until_ms - now_ms_;
+  for (const auto& [agent, node] : roster_.nodes()) {
+    const bool has_heard = is_known && node.arrival < told_arrivals_;
+    if (node.standing() == Standing::kReady && !has_heard) out.push_back(Send{*node.session, message});
+  }
+  told_news_ = std::move(news);
+  told_arrivals_ = arrivals_;
+}
+
+void Coordinator::tell_who_stands_by(Effects& out) {
+  const int size = static_cast<int>(seats_.size());
+  const std::string nodes = format("{} {}", size, size == 1 ? "node" : "nodes");
+  const bool is_most = size == membership::round_size(terms_.max_nodes, forming_rules_);
+  tell_what_is_awaited({.what = is_most ? format("standing by: the job has its maximum of {}", nodes)
+                                        : format("standing by: the job runs with {}", nodes)},
+                       out);
+}
+
+void Coordinator::form(int size, Effects& out) {
+  std::vector<Node*> ready;
+  std::vector<membership::Candidate> candidates;
+  std::set<AgentId> here;
+  for (auto& [agent, node] : roster_.nodes()) {
+    if (node.standing() != Standing::kReady) continue;
+    ready.push_back(&node);
+    candidates.push_back({node.claimed_rank, node.seat, node.address, node.arrival});
+    here.insert(agent);
+  }
+  std::vector<membership::VacantSeat> vacant;
+  for (const Seat& seat : seats_) {
+    if (!here.contains(seat.agent)) vacant.push_back({seat.seat, seat.address});
+  }
+  std::vector<Node*> chosen;
+  std::vector<membership::Candidate> chosen_candidates;
+  for (const std::size_t index : membership::choose_members(candidates, size)) {
+    chosen.push_back(ready[index]);
+    chosen_candidates.push_back(candidates[index]);
+    if (!mutant::is('d') || !round_ || candidates[index].seat) continue;
+    chosen.push_back(ready[index]);
+    chosen_candidates.push_back(candidates[index]);
+  }
+  for (Node* node : ready) node->seat.reset();
+  std::vector<membership::NodeShape> shapes;
+  std::vector<Node*> members;
+  for (const membership::Seated& seated : membership::seat_members(chosen_candidates, vacant)) {
+    members.push_back(chosen[seated.candidate]);
+    members.back()->seat = seated.seat;
+    shapes.push_back(members.back()->shape);
+  }
+  const std::vector<NodePlace> places = membership::assign_places(shapes);
+
+  round_ = round_ ? *round_ + 1 : 0;
+  if (first_size_ == 0) first_size_ = size;
+  std::vector<AgentId> agents;
+  seats_.clear();
+  for (const Node* node : members) {
+    agents.push_back(node->agent);
+    seats_.push_back({node->agent, *node->seat, node->address});
+  }
+  membership_ = membership_digest(incarnation_, *round_, agents);
+  state_ = State::kPreparing;
+  stopping_ = {};
+  store_.reset();
+  check_phase_ = 0;
+  check_results_.clear();
+  check_phase_ms_.clear();
+  statistics_.round_began(again_cause_, has_run_);
+  has_run_ = false;
+  told_news_.reset();
+  news_at_ms_.reset();
+  gone_.clear();
+  out.push_back(Note{format("round {} is formed of {} nodes, world size {}{}", *round_, size, places.front().world_size,
+                            again_because_.empty() ? "" : format(", because {}", again_because_)),
+                     kRoundFormed});
+  const std::string admitted = addresses_of(members);
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    Node& node = *members[i];
+    node.place = places[i];
+    node.reported = false;
+    node.succeeded = false;
+    node.belongs = true;
+    roster_.move(node, Standing::kMember);
+    out.push_back(Send{*node.session, PrepareRound{.round = *round_,
+                                                   .restart_count = budget_.used(),
+                                                   .max_restarts = budget_.limit(),
+                                                   .place = node.place,
+                                                   .reason = again_because_,
+                                                   .losses = losses_.losses(),
+                                                   .membership = membership_,
+                                                   .charged = charged_,
+                                                   .admits = places[i].node_rank == 0 ? admitted : ""}});
+  }
+  const bool is_checked = check_rules_.when != CheckRules::When::kNever;
+  check_phases_ = is_checked ? static_cast<std::uint32_t>(check_->phases(nodes_to_check(), check_rules_)) : 0;
+  if (check_phases_ > 0) begin_check_phase(out);
+}
+
+void Coordinator::run_if_ready(Effects& out) {
+  if (state_ != State::kPreparing || !store_) return;
+  if (check_phase_ < check_phases_) return;
+  state_ = State::kRunning;
+  has_run_ = true;
+  for (auto& [agent, node] : roster_.nodes()) {
+    if (node.standing() == Standing::kMember) out.push_back(Send{*node.session, RunWorkers{*round_, *store_}});
+  }
+}
+
+void Coordinator::scale_up_if_due(Effects& out) {
+  const int standby = static_cast<int>(roster_.count(Standing::kReady));
+  if (standby == 0) return;
+  // Once a node is done the job is about to be: nothing is begun anew for the sake of newcomers.
+  if (roster_.count(Standing::kMember) < seats_.size()) return;
+  const int size = static_cast<int>(in_round());
+  membership::FormingRules rules = forming_rules_;
+  rules.max_nodes = membership::size_limit(scale_up_, first_size_, forming_rules_);
+  const auto decision = membership::decide_scale_up(size, standby, last_join_ms_, rules, scale_up_, now_ms_);
+  if (!decision.grow_now) return look_again(decision.look_again_ms);
+  stopping_.other = format("{} more {}", standby, standby == 1 ? "node has joined" : "nodes have joined");
+  stop_round(out);
+}
+
+void Coordinator::stop_round(Effects& out) {
+  if (state_ == State::kStopping) return;
+  if (state_ == State::kRebuilding) {
+    rebuild_->stops = true;  // who has not come back yet is told when it does
+  } else {
+    state_ = State::kStopping;
+  }
+  for (auto& [agent, node] : roster_.nodes()) {
+    if (node.standing() == Standing::kMember || node.standing() == Standing::kDone) tell_to_stop(node, out);
+  }
+}
+
+void Coordinator::tell_to_stop(Node& node, Effects& out) {
+  roster_.move(node, Standing::kStopping);
+  out.push_back(Send{*node.session, StopWorkers{*round_, RestartScope::kJob}});
+}
+
+void Coordinator::has_stopped(Node& node, Effects& out) {
+  if (node.standing() != Standing::kLeaving) return roster_.move(node, Standing::kReady);
+  let_go(*node.session, node.leave_signal, out);
+  forget(node);
+}
+
+// It was told to leave, and the job goes on without it.
+void Coordinator::let_go(NodeId session, int signal, Effects& out) {
+  Verdict verdict{.outcome = Verdict::Outcome::kStopped,
+                  .reason = format("stopped by {}", signal_name(signal)),
+                  .round = round_.value_or(0),
+                  .restarts_used = budget_.used(),
+                  .signal = signal};
+  out.push_back(Send{session, EndJob{std::move(verdict)}});
+  out.push_back(Send{session, Dismiss{}});
+}
+
+namespace {
+
+// As many as are kept: the first, and one that ends the job for good.
+void keep_first(std::vector<WorkerFailure>& failures) {
+  if (failures.size() <= limits::kFailuresKept) return;
+  const auto end = failures.begin() + static_cast<std::ptrdiff_t>(limits::kFailuresKept);
+  const auto final_one = std::find_if(end, failures.end(), [](const WorkerFailure& failure) { return failure.is_final(); });
+  if (final_one != failures.end()) std::iter_swap(end - 1, final_one);
+  failures.resize(limits::kFailuresKept);
+}
+
+}  // namespace
+
+// What the round has ended of is known now: each of its nodes has answered, or is lost.
+void Coordinator::conclude_round(Effects& out) {
+  Stopping ended = std::move(stopping_);
+  stopping_ = {};
+  order_by_cause(ended.failures);
+  keep_first(ended.failures);
+  count_failures(ended);
+  if (ended.job_ends) {
+    return end({.outcome = ended.outcome,
+                .reason = std::move(ended.fatal),
+                .signal = ended.signal,
+                .failures = std::move(ended.failures)},
+               out);
+  }
+  // Success has crossed our order to stop: there is nothing left to train.
+  const bool nobody_is_missed = ended.lost.empty() && ended.left.empty();
+  if (nobody_is_missed && all_have_succeeded()) return end({.outcome = Verdict::Outcome::kSucceeded}, out);
+  charged_ = false;
+  if (!ended.lost.empty()) {
+    again_because_ = some_of(names_of(ended.lost));
+    again_cause_ = status::Cause::kNodeLost;
+    statistics_.work_lost(again_cause_, now_ms_);
+    if (losses_.spent()) {
+      return end({.outcome = Verdict::Outcome::kFailed,
+                  .reason = format("{}; {} nodes have been lost in this job, more than it may lose (job_losses)",
+                                   again_because_, losses_.losses()),
+                  .failures = std::move(ended.failures)},
+                 out);
+    }
+  } else if (!ended.left.empty()) {
+    again_because_ = some_of(ended.left);
+    again_cause_ = status::Cause::kMembershipChange;
+  } else if (!ended.other.empty()) {
+    // Nothing had failed when we ordered the stop; what fails since then comes of it: nodes hear the order one
+    // after the other, and workers whose peers are gone fail within milliseconds.
+    again_because_ = ended.other;
+    again_cause_ = ended.by_check ? status::Cause::kCheck : status::Cause::kMembershipChange;
+  } else if (ended.worker_failed) {
+    again_because_ = ended.failures.empty() ? "a worker failed" : ended.failures.front().text();
+    again_cause_ = status::Cause::kWorkerFailure;
+    statistics_.work_lost(again_cause_, now_ms_);
+    if (std::ranges::any_of(ended.failures, &WorkerFailure::is_final)) {
+      return end({.outcome = Verdict::Outcome::kFailed,
+                  .reason = format("a worker has ended with {}: the job is not to be started again", kDoNotRequeue),
+                  .failures = std::move(ended.failures)},
+                 out);
+    }
+    charged_ = budget_.spend();
+    const auto of_another_node = [&](const WorkerFailure& failure) {
+      return failure.node_rank != ended.failures.front().node_rank;
+    };
+    if (mutant::is('b') && std::ranges::any_of(ended.failures, of_another_node)) (void)budget_.spend();
+    if (!charged_) {
+      return end({.outcome = Verdict::Outcome::kFailed, .failures = std::move(ended.failures)}, out);
+    }
+  } else {
+    again_because_ = "the coordinator was lost while the round was beginning or ending";
+    again_cause_ = status::Cause::kCoordinatorLost;
+  }
+  statistics_.work_lost(again_cause_, now_ms_);
+  forget_who_passed(ended.failures);
+  stopping_.left = std::move(ended.left);
+  state_ = State::kForming;
+  forming_since_ms_ = now_ms_;
+  enough_since_ms_.reset();
+  was_below_min_ = false;
+  turn_away_excluded(out);
+}
+
+}  // namespace elastic::coordinator

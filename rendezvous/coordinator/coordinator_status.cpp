@@ -1,0 +1,92 @@
+// What the coordinator tells of its job, for /status and /metrics.
+#include <algorithm>
+
+#include "rendezvous/coordinator/coordinator.h"
+
+namespace elastic::coordinator {
+
+using status::Phase;
+using status::Place;
+
+Phase Coordinator::phase() const {
+  switch (state_) {
+    case State::kForming: return Phase::kWaiting;
+    case State::kRebuilding: return Phase::kRebuilding;
+    case State::kPreparing: return is_checking() ? Phase::kChecking : Phase::kPreparing;
+    case State::kRunning: return Phase::kRunning;
+    case State::kStopping:
+    case State::kEnding:
+    case State::kEnded: return Phase::kStopping;
+  }
+  return Phase::kWaiting;
+}
+
+Place Coordinator::place_of(const Node& node) const {
+  switch (node.standing()) {
+    case Standing::kReady:
+      return state_ == State::kPreparing || state_ == State::kRunning || state_ == State::kStopping ? Place::kStandby
+                                                                                                   : Place::kWaiting;
+    case Standing::kMember:
+    case Standing::kDone: return is_checking() ? Place::kChecking : Place::kInRound;
+    case Standing::kStopping:
+    case Standing::kLeaving: return Place::kStopping;
+    case Standing::kLost: return Place::kLost;
+  }
+  return Place::kWaiting;
+}
+
+status::Job Coordinator::status(std::int64_t now_ms, std::size_t most_members) const {
+  now_ms = std::max(now_ms, now_ms_);
+  status::Job job{.min_nodes = terms_.min_nodes,
+                  .max_nodes = terms_.max_nodes,
+                  .restarts_charged = budget_.used(),
+                  .max_restarts = budget_.limit(),
+                  .node_losses = losses_.losses(),
+                  .again_because = again_because_};
+  if (round_) job.round = *round_;
+  statistics_.tell(job, now_ms);
+  for (const auto& [agent, node] : roster_.nodes()) {
+    const Place place = place_of(node);
+    ++job.nodes[static_cast<std::size_t>(place)];
+    const bool is_in_round = place != Place::kWaiting && place != Place::kStandby;
+    if (is_in_round) job.world_size = std::max<std::int64_t>(job.world_size, node.place.world_size);
+    if (job.members.size() >= most_members) {
+      ++job.members_left_out;
+      continue;
+    }
+    job.members.push_back({.name = node.address,
+                           .place = place,
+                           .workers = node.shape.local_world_size,
+                           .hosts_coordinator = node.hosts_coordinator,
+                           .silent_ms = std::max<std::int64_t>(now_ms - node.last_heard_ms, 0)});
+    if (is_in_round) job.members.back().node_rank = node.place.node_rank;
+  }
+  job.nodes[static_cast<std::size_t>(Place::kKeptOut)] = static_cast<std::int64_t>(losses_.kept_out(now_ms));
+  job.nodes[static_cast<std::size_t>(Place::kUnfit)] = static_cast<std::int64_t>(excluded_.size());
+  std::ranges::stable_sort(job.members, [](const status::Member& left, const status::Member& right) {
+    return left.node_rank.value_or(INT32_MAX) < right.node_rank.value_or(INT32_MAX);
+  });
+  return job;
+}
+
+// What a round has ended of, as far as something has failed; what failed after a stop that had another reason came of
+// that.
+void Coordinator::count_failures(const Stopping& ended) {
+  const std::int64_t round = round_.value_or(0);
+  for (const LostNode& lost : ended.lost) {
+    statistics_.failed({.round = round, .cause = status::Cause::kNodeLost, .node = lost.address,
+                        .node_rank = lost.node_rank, .text = text(lost)}, now_ms_);
+  }
+  if (!ended.lost.empty() || !ended.left.empty() || !ended.other.empty()) return;
+  if (ended.job_ends && ended.outcome != protocol::Verdict::Outcome::kFailed) return;
+  const status::Cause cause = check_rules_.only ? status::Cause::kCheck : status::Cause::kWorkerFailure;
+  const auto first = std::ranges::find(ended.failures, false, &protocol::WorkerFailure::stopped_by_us);
+  if (first != ended.failures.end()) {
+    statistics_.failed({.round = round, .cause = cause, .node = first->host, .node_rank = first->node_rank,
+                        .rank = first->rank, .text = first->text()}, now_ms_);
+  } else if (!ended.fatal.empty()) {
+    statistics_.failed({.round = round, .cause = cause, .text = ended.fatal}, now_ms_);
+  }
+}
+
+}  // namespace elastic::coordinator

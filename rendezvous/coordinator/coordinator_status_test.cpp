@@ -1,0 +1,174 @@
+#include <doctest/doctest.h>
+
+#include "rendezvous/coordinator/coordinator_test_support.h"
+
+using namespace elastic;
+using namespace elastic::protocol;
+using namespace elastic::coordinator;
+using namespace elastic::coordinator::testing;
+using status::Cause;
+using status::Phase;
+using status::Place;
+
+namespace {
+
+status::Job status_of(const Job& job) { return job.coordinator.status(job.now_ms, 100); }
+std::int64_t of(const auto& values, auto name) { return values[static_cast<std::size_t>(name)]; }
+
+// A check of one phase, that finds these ranks faulty.
+class OnePhase : public CheckPlan {
+ public:
+  explicit OnePhase(std::vector<Unfit> unfit) : unfit_(std::move(unfit)) {}
+  int phases(const std::vector<CheckNode>& nodes, const CheckRules&) const override {
+    for (const CheckNode& node : nodes) {
+      if (!node.passed) return 1;
+    }
+    return 0;
+  }
+  std::vector<std::string> orders(std::uint32_t, const std::vector<CheckNode>& nodes, const std::vector<CheckResults>&,
+                                  const CheckRules&) const override {
+    return std::vector<std::string>(nodes.size(), "look");
+  }
+  std::vector<Unfit> unfit(const std::vector<CheckNode>&, const std::vector<CheckResults>&) const override {
+    return unfit_;
+  }
+
+ private:
+  std::vector<Unfit> unfit_;
+};
+
+}  // namespace
+
+TEST_CASE("the time of a job is split by what it does") {
+  Job job(job_terms(2, 2, 1), {}, CoordinatorConfig{});
+  job.join(1);
+  job.pass_with({1}, 400);
+  CHECK(status_of(job).phase == Phase::kWaiting);
+  CHECK(of(status_of(job).nodes, Place::kWaiting) == 1);
+  job.join(2);
+  CHECK(status_of(job).phase == Phase::kPreparing);
+  job.pass_with({1, 2}, 300);
+  job.open_store();
+  job.pass_with({1, 2}, 5000);
+  const status::Job running = status_of(job);
+  CHECK(running.phase == Phase::kRunning);
+  CHECK(running.round == 0);
+  CHECK(running.world_size == 2);
+  CHECK(of(running.nodes, Place::kInRound) == 2);
+  CHECK(of(running.phase_ms, Phase::kWaiting) == 400);
+  CHECK(of(running.phase_ms, Phase::kPreparing) == 300);
+  CHECK(of(running.phase_ms, Phase::kRunning) == 5000);
+  job.fail(1, failure(0, 5));
+  job.pass_with({1, 2}, 200);
+  CHECK(status_of(job).phase == Phase::kStopping);
+  CHECK(of(status_of(job).nodes, Place::kStopping) == 2);
+  CHECK(of(status_of(job).phase_ms, Phase::kStopping) == 200);
+}
+
+TEST_CASE("a failed worker costs a restart and the work of its round, and is remembered") {
+  Job job(job_terms(2, 2, 3));
+  job.run({1, 2});
+  job.pass_with({1, 2}, 7000);
+  job.fail(2, failure(1, 5));
+  job.stop(1);
+  job.stop(2, {failure(1, 5)});
+  const status::Job again = status_of(job);
+  CHECK(of(again.rounds, Cause::kFirst) == 1);
+  CHECK(of(again.rounds, Cause::kWorkerFailure) == 1);
+  CHECK(of(again.restarts, Cause::kWorkerFailure) == 1);
+  CHECK(of(again.restarts, Cause::kFirst) == 0);
+  CHECK(of(again.lost_work_ms, Cause::kWorkerFailure) == 7000);
+  CHECK(again.restarts_charged == 1);
+  REQUIRE(again.failures.size() == 1);
+  CHECK(again.failures[0].rank == 1);
+  CHECK(again.failures[0].node == "node2");
+  CHECK(again.failures[0].text.contains("exited with code 1"));
+  CHECK(again.again_because == again.failures[0].text);
+}
+
+TEST_CASE("a lost node is a cause of its own, and the failures that come of it are not remembered") {
+  Job job(job_terms(2, 3, 3));
+  job.terms.max_nodes = 3;
+  for (const NodeId session : {1U, 2U, 3U}) job.join(session);
+  job.open_store();
+  job.pass_with({1, 2, 3}, 2000);
+  job.fail(1, failure(0, 5));
+  job.on(SessionEnded{3, "its connection was reset"});
+  CHECK(of(status_of(job).nodes, Place::kLost) == 1);
+  job.stop(1, {failure(0, 5)});
+  job.stop(2);
+  job.pass_with({1, 2}, 20'000);
+  const status::Job again = status_of(job);
+  CHECK(of(again.restarts, Cause::kNodeLost) == 1);
+  CHECK(of(again.lost_work_ms, Cause::kNodeLost) == 2000);
+  CHECK(of(again.lost_work_ms, Cause::kWorkerFailure) == 0);
+  CHECK(again.node_losses == 1);
+  REQUIRE(again.failures.size() == 1);
+  CHECK(again.failures[0].cause == Cause::kNodeLost);
+  CHECK(again.failures[0].node == "node3");
+}
+
+TEST_CASE("a node that joins is a standby, and then a change of membership") {
+  JobRules rules;
+  rules.scale_up = JobRules::ScaleUp::kAfter;
+  rules.scale_up_after_ms = 500;
+  rules.last_call_ms = 0;
+  Job job(job_terms(1, 2, 0), rules);
+  job.run({1});
+  job.pass_with({1}, 1000);
+  job.join(2);
+  CHECK(of(status_of(job).nodes, Place::kStandby) == 1);
+  job.pass_with({1, 2}, 600);
+  job.stop(1);
+  const status::Job again = status_of(job);
+  CHECK(of(again.restarts, Cause::kMembershipChange) == 1);
+  CHECK(of(again.lost_work_ms, Cause::kMembershipChange) >= 1000);
+  CHECK(again.failures.empty());
+}
+
+TEST_CASE("the check is a phase, and a round after it is no restart") {
+  JobRules rules;
+  rules.last_call_ms = 500;
+  Job job(job_terms(1, 2), rules, {}, std::make_unique<OnePhase>(std::vector<CheckPlan::Unfit>{{1, "its disk is gone"}}));
+  job.check_rules.when = CheckRules::When::kFirst;
+  job.join(1);
+  job.join(2);
+  job.pass_with({1, 2}, 100);
+  REQUIRE(job.coordinator.is_checking());
+  CHECK(status_of(job).phase == Phase::kChecking);
+  CHECK(of(status_of(job).nodes, Place::kChecking) == 2);
+  for (const NodeId session : {1U, 2U}) job.say(session, CheckDone{0, 0, "seen"});
+  for (const NodeId session : {1U, 2U}) job.stop(session);
+  job.pass_with({1}, 1000);
+  const status::Job again = status_of(job);
+  CHECK(of(again.rounds, Cause::kCheck) == 1);
+  CHECK(of(again.restarts, Cause::kCheck) == 0);
+  CHECK(of(again.nodes, Place::kUnfit) == 1);
+  CHECK(of(again.lost_work_ms, Cause::kCheck) == 0);
+}
+
+TEST_CASE("a host that is kept out is counted until it may come back") {
+  JobRules rules;
+  rules.node_losses = 1;
+  rules.keep_out_ms = 60'000;
+  rules.last_call_ms = 500;
+  Job job(job_terms(1, 2, 0), rules);
+  for (const NodeId session : {1U, 2U}) job.join(session);
+  job.open_store();
+  job.on(SessionEnded{2, "its connection was reset"});
+  CHECK(of(status_of(job).nodes, Place::kKeptOut) == 1);
+  job.stop(1);
+  job.pass_with({1}, 61'000);
+  CHECK(of(status_of(job).nodes, Place::kKeptOut) == 0);
+}
+
+TEST_CASE("nodes are named by their rank, and of many only so many") {
+  Job job(job_terms(3, 3));
+  job.run({5, 6, 7});
+  const status::Job some = job.coordinator.status(job.now_ms, 2);
+  CHECK(some.members.size() == 2);
+  CHECK(some.members_left_out == 1);
+  const status::Job all = status_of(job);
+  REQUIRE(all.members.size() == 3);
+  for (int rank = 0; rank < 3; ++rank) CHECK(all.members[static_cast<std::size_t>(rank)].node_rank == rank);
+}

@@ -1,0 +1,222 @@
+// What the coordinator tells all nodes for their users alone: the details of the first failure, and what is waited for.
+#include <doctest/doctest.h>
+
+#include "rendezvous/coordinator/coordinator_test_support.h"
+#include "src/base/text.h"
+
+using namespace elastic;
+using namespace elastic::coordinator;
+using namespace elastic::coordinator::testing;
+using namespace elastic::protocol;
+
+namespace {
+
+// Two nodes whose job has failed for good, by a worker of the first.
+Job failed() {
+  Job job(job_terms(2, 2, 0));
+  job.run({1, 2});
+  job.fail(1, failure(0, 5));
+  job.stop(1, {failure(0, 5)});
+  REQUIRE(job.stop(2).all<EndJob>().size() == 2);
+  return job;
+}
+
+JobRules waits(std::int64_t last_call_ms, std::int64_t join_timeout_ms) {
+  return {.last_call_ms = last_call_ms, .join_timeout_ms = join_timeout_ms};
+}
+
+}  // namespace
+
+TEST_CASE("what one node knows of the first failure is told to all when they are dismissed") {
+  Job job = failed();
+  CHECK(job.say(2, VerdictHeard{}).silent());
+  const Answer end = job.say(1, VerdictHeard{"Traceback"});
+  CHECK(end.to<Dismiss>(1).details == "Traceback");
+  CHECK(end.to<Dismiss>(2).details == "Traceback");
+  CHECK(job.coordinator.details() == "Traceback");
+}
+
+TEST_CASE("the first details hold, and a node may bring them after it has heard the verdict") {
+  Job job = failed();
+  job.say(1, VerdictHeard{});
+  job.say(1, VerdictHeard{"first"});
+  const Answer end = job.say(2, VerdictHeard{"second"});
+  CHECK(end.to<Dismiss>(1).details == "first");
+  CHECK(end.to<Dismiss>(2).details == "first");
+}
+
+TEST_CASE("a node that loses its connection before it has told may come back for 2 s, and brings the details") {
+  Job job = failed();
+  job.say(2, VerdictHeard{});
+  job.pass_with({1, 2}, 500);
+  CHECK(job.on(SessionEnded{1, "reset"}).silent());
+  CHECK(job.pass_with({2}, 1400).silent());
+  CHECK(job.pass_with({2}, 100).to<Dismiss>(2).details.empty());
+
+  Job another = failed();  // its worker has not failed first
+  another.say(1, VerdictHeard{});
+  CHECK(another.on(SessionEnded{2, "reset"}).to<Dismiss>(1).details.empty());
+
+  Job other = failed();
+  other.say(2, VerdictHeard{});
+  other.on(SessionEnded{1, "reset"});
+  NodeJoins back = other.joiner(1);
+  back.facts = {.incarnation = other.coordinator.incarnation(), .term = 1, .round = 0,
+                .verdict = other.coordinator.verdict()};
+  other.say(11, back).only<EndJob>();
+  const Answer end = other.say(11, VerdictHeard{"Traceback"});
+  CHECK(end.to<Dismiss>(2).details == "Traceback");
+  CHECK(end.to<Dismiss>(11).details == "Traceback");
+}
+
+// --- What is waited for. ---------------------------------------------------------------------------------
+
+TEST_CASE("nodes that wait for others are told how many are here, a second after it has changed") {
+  Job job(job_terms(2, 4), waits(30'000, 60'000));
+  CHECK(job.join(1).effects.empty());
+  CHECK(job.pass_with({1}, 900).effects.empty());
+  CHECK(job.pass_with({1}, 100).only<Awaiting>() ==
+        Awaiting{.here = 1, .least = 2, .most = 4, .for_ms = 1000, .left_ms = 59'000});
+  CHECK(job.pass_with({1}, 10'000).effects.empty());
+  job.join(2);
+  job.pass_with({1, 2}, 500);
+  job.join(3);
+  CHECK(job.pass_with({1, 2, 3}, 400).effects.empty());
+  const Answer told = job.pass_with({1, 2, 3}, 100);
+  const Awaiting all{.here = 3, .least = 2, .most = 4, .for_ms = 12'000, .left_ms = 29'000};
+  CHECK(told.all<Awaiting>().size() == 3);
+  for (const NodeId session : {1U, 2U, 3U}) CHECK(told.to<Awaiting>(session) == all);
+  CHECK(job.pass_with({1, 2, 3}, 28'900).effects.empty());
+  const Answer formed = job.pass_with({1, 2, 3}, 100);
+  CHECK(formed.all<PrepareRound>().size() == 3);
+  CHECK(formed.all<Awaiting>().empty());
+}
+
+TEST_CASE("however often something changes, all are told once in a second") {
+  Job job(job_terms(20, 20));
+  std::vector<NodeId> here;
+  std::size_t told = 0;
+  for (NodeId node = 1; node <= 15; ++node) {
+    job.join(node);
+    here.push_back(node);
+    const Answer news = job.pass_with(here, 200);
+    if (!news.all<Awaiting>().empty()) {
+      ++told;
+      CHECK(news.all<Awaiting>().size() == here.size());
+    }
+  }
+  CHECK(told <= 3);
+  CHECK(told >= 2);
+}
+
+TEST_CASE("waits of less than a second are no news") {
+  Job job(job_terms(2, 2, 1));
+  job.join(1);
+  CHECK(job.pass(999).effects.empty());
+  CHECK(job.join(2).all<Awaiting>().empty());
+  job.open_store();
+  CHECK(job.pass_with({1, 2}, 5000).all<Awaiting>().empty());
+}
+
+TEST_CASE("survivors that wait for replacements are told so") {
+  Job job(job_terms(2, 2, 1), waits(30'000, 60'000));
+  job.run({1, 2});
+  job.on(SessionEnded{2, "reset"});
+  job.stop(1);
+  const Answer waited = job.pass_with({1}, 10'000);
+  REQUIRE(!waited.all<Awaiting>().empty());
+  const Awaiting last = waited.all<Awaiting>().back().second;
+  CHECK(last.here == 1);
+  CHECK(last.least == 2);
+  CHECK(last.left_ms > 40'000);
+  CHECK(last.what.empty());
+}
+
+TEST_CASE("survivors that wait for replacements are told who went, how, and how long ago; who is back is not named") {
+  Job job(job_terms(2, 2, 1), waits(30'000, 60'000));
+  job.run({1, 2});
+  job.on(SessionEnded{2, "its connection was reset"});
+  job.stop(1);
+  const Awaiting told = job.pass_with({1}, 10'000).all<Awaiting>().back().second;
+  CHECK(told.because == "node 1 (node2) was lost: its connection was reset");
+  const std::int64_t lost_at_ms = 0;
+  CHECK(told.because_ms > lost_at_ms);
+  CHECK(told.because_ms <= 10'000);
+
+  Job back(job_terms(3, 3, 1), waits(30'000, 60'000));
+  back.run({1, 2, 3});
+  back.on(SessionEnded{2, "reset"});
+  back.on(SessionEnded{3, "reset"});
+  NodeJoins again = back.joiner(2);
+  again.facts = {.incarnation = back.coordinator.incarnation(), .term = 1, .round = 0};
+  back.say(12, again);
+  back.stop(1);
+  CHECK(back.pass_with({1, 12}, 10'000).all<Awaiting>().back().second.because == "node 2 (node3) was lost: reset");
+}
+
+TEST_CASE("who waits for the first round is told of no loss that was not") {
+  Job job(job_terms(2, 2, 1), waits(30'000, 60'000));
+  job.join(1);
+  CHECK(job.pass_with({1}, 2000).only<Awaiting>().because.empty());
+}
+
+TEST_CASE("who stands by is told what for, again with each round, and others that come later are told alone") {
+  Job job(job_terms(2, 2, 1));
+  job.run({1, 2});
+  job.join(3);
+  const Awaiting standing_by{.what = "standing by: the job has its maximum of 2 nodes"};
+  CHECK(job.pass_with({1, 2, 3}, 900).all<Awaiting>().empty());
+  const Answer told = job.pass_with({1, 2, 3}, 100);
+  CHECK(told.all<Awaiting>().size() == 1);
+  CHECK(told.to<Awaiting>(3) == standing_by);
+  CHECK(job.pass_with({1, 2, 3}, 5000).all<Awaiting>().empty());
+  job.join(4);
+  const Answer later = job.pass_with({1, 2, 3, 4}, 1500);
+  CHECK(later.all<Awaiting>().size() == 1);
+  CHECK(later.to<Awaiting>(4) == standing_by);
+  job.fail(1, failure(0, 5));
+  job.stop(1, {failure(0, 5)});
+  CHECK(job.stop(2).all<Awaiting>().empty());
+  CHECK(job.pass_with({1, 2, 3, 4}, 1500).all<Awaiting>().size() == 2);
+}
+
+TEST_CASE("where a job may grow, and will not yet, who stands by is told with how many it runs") {
+  Job job(job_terms(1, 4, 1), {.last_call_ms = 0, .scale_up = JobRules::ScaleUp::kNever});
+  job.run({1});
+  job.join(2);
+  CHECK(job.pass_with({1, 2}, 1000).to<Awaiting>(2).what == "standing by: the job runs with 1 node");
+}
+
+TEST_CASE("the node that serves the round's store hears the addresses of all its nodes, if all are known") {
+  for (const bool all_known : {true, false}) {
+    Job job(job_terms(2, 3));
+    NodeJoins first = job.joiner(1);
+    first.addresses = "10.0.0.1 fd77::1";
+    NodeJoins second = job.joiner(2);
+    second.addresses = all_known ? "10.0.0.2 10.0.0.1 192.168.0.7" : "";
+    NodeJoins third = job.joiner(3);
+    third.addresses = "10.0.0.3";
+    job.say(1, first);
+    job.say(2, second);
+    const Answer prepared = job.say(3, third);
+    const std::string known = "10.0.0.1 10.0.0.2 10.0.0.3 192.168.0.7 fd77::1";
+    CHECK(prepared.to<PrepareRound>(1).admits == (all_known ? known : ""));
+    CHECK(prepared.to<PrepareRound>(2).admits.empty());
+    CHECK(prepared.to<PrepareRound>(3).admits.empty());
+  }
+}
+
+TEST_CASE("of so many addresses that no message holds them none is told") {
+  for (const int nodes : {30, 60}) {
+    Job job(job_terms(nodes, nodes));
+    Answer last;
+    for (int node = 1; node <= nodes; ++node) {
+      NodeJoins joins = job.joiner(static_cast<AgentId>(node));
+      for (int number = 0; number < 300; ++number) joins.addresses += format("10.{}.0.{} ", node, number);
+      joins.addresses.pop_back();
+      last = job.say(static_cast<NodeId>(node), joins);
+    }
+    const std::size_t bytes = last.to<PrepareRound>(1).admits.size();
+    CHECK((nodes == 30 ? bytes > 64 * 1024 : bytes == 0));
+  }
+}

@@ -1,0 +1,156 @@
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rendezvous/coordinator/coordinator.h"
+
+// A coordinator with a clock that is set by hand, for tests.
+namespace elastic::coordinator::testing {
+
+inline protocol::JobTerms job_terms(int min, int max, int max_restarts = 0, int unit = 1) {
+  return {.min_nodes = min, .max_nodes = max, .node_unit = unit, .max_restarts = max_restarts};
+}
+
+// What a node reports of a round that it was in.
+inline protocol::AgentFacts facts_of(const protocol::PrepareRound& round, protocol::Incarnation incarnation,
+                                     protocol::AgentFacts::Activity activity) {
+  return {.incarnation = incarnation, .term = 1, .round = round.round, .activity = activity, .place = round.place,
+          .restart_count = round.restart_count, .losses = round.losses, .membership = round.membership};
+}
+
+inline protocol::WorkerFailure failure(int rank, std::int64_t wall_ms, bool stopped_by_us = false) {
+  return {.rank = rank, .local_rank = rank, .pid = 100 + rank, .exit = {.code = 1}, .wall_ms = wall_ms,
+          .stopped_by_us = stopped_by_us};
+}
+
+// What one event led to.
+struct Answer {
+  Effects effects;
+
+  // The messages of one kind, with the sessions that they go to.
+  template <class Message>
+  std::vector<std::pair<protocol::NodeId, Message>> all() const {
+    std::vector<std::pair<protocol::NodeId, Message>> found;
+    for (const Effect& effect : effects) {
+      const auto* send = std::get_if<Send>(&effect);
+      if (send == nullptr) continue;
+      if (const auto* message = std::get_if<Message>(&send->message)) found.emplace_back(send->to, *message);
+    }
+    return found;
+  }
+  // The one message of this kind.
+  template <class Message>
+  Message only() const {
+    const auto found = all<Message>();
+    REQUIRE(found.size() == 1);
+    return found[0].second;
+  }
+  // The message of this kind that goes to this session.
+  template <class Message>
+  Message to(protocol::NodeId session) const {
+    for (const auto& [receiver, message] : all<Message>()) {
+      if (receiver == session) return message;
+    }
+    FAIL("no such message");
+    return {};
+  }
+  // Nothing is said to anybody, but for what is waited for.
+  bool silent() const {
+    for (const Effect& effect : effects) {
+      const auto* send = std::get_if<Send>(&effect);
+      const bool is_news = send != nullptr && std::holds_alternative<protocol::Awaiting>(send->message);
+      if (!is_news && !std::holds_alternative<Note>(effect)) return false;
+    }
+    return true;
+  }
+  bool dropped(protocol::NodeId session) const {
+    for (const Effect& effect : effects) {
+      if (const auto* drop = std::get_if<Drop>(&effect); drop != nullptr && drop->session == session) return true;
+    }
+    return false;
+  }
+};
+
+// Sessions and agents have the same numbers here unless a test says otherwise.
+struct Job {
+  // A coordinator that has been there for long: workers of none before it can live.
+  explicit Job(protocol::JobTerms with_terms, protocol::JobRules with_rules = {},
+               std::unique_ptr<CheckPlan> check = no_check())
+      : Job(with_terms, with_rules, {.now_ms = -10'000}, std::move(check)) {
+    coordinator.on_event(TimePassed{}, -400);
+    now_ms = 0;
+  }
+  Job(protocol::JobTerms with_terms, protocol::JobRules with_rules, CoordinatorConfig config,
+      std::unique_ptr<CheckPlan> check = no_check())
+      : terms(with_terms), rules(with_rules), coordinator(config, std::move(check)), now_ms(config.now_ms) {}
+
+  Answer on(const Event& event) { return {coordinator.on_event(event, now_ms)}; }
+  Answer say(protocol::NodeId from, protocol::AgentMessage message) { return on(MessageReceived{from, std::move(message)}); }
+
+  protocol::NodeJoins joiner(protocol::AgentId agent, int workers = 1) const {
+    return {.local_world_size = workers, .role = "default", .agent = agent,
+            .address = "node" + std::to_string(agent), .terms = terms, .rules = rules, .check = check_rules};
+  }
+  Answer join(protocol::NodeId session, int workers = 1) { return say(session, joiner(session, workers)); }
+
+  // Joins these nodes and brings their round to where its workers run.
+  void run(const std::vector<protocol::NodeId>& sessions) {
+    for (const protocol::NodeId session : sessions) join(session);
+    open_store();
+  }
+  // The node has stopped the present round.
+  Answer stop(protocol::NodeId session, std::vector<protocol::WorkerFailure> failures = {}) {
+    return say(session, protocol::NodeStopped{*coordinator.round(), std::move(failures)});
+  }
+  Answer fail(protocol::NodeId session, const protocol::WorkerFailure& with) {
+    return say(session, protocol::WorkerFailed{*coordinator.round(), with});
+  }
+  // The store of the round that is being prepared is open.
+  Answer open_store() {
+    for (protocol::NodeId session = 0; session < 64; ++session) {
+      Answer answer = say(session, protocol::StoreIsOpen{*coordinator.round(), {"10.0.0.1", 4000}});
+      if (!answer.all<protocol::RunWorkers>().empty()) return answer;
+    }
+    FAIL("nobody's store was awaited");
+    return {};
+  }
+  // Lets time pass, as far as somebody waits for it, and gives what came of it.
+  Answer pass(std::int64_t ms) {
+    const std::int64_t until_ms = now_ms + ms;
+    Answer all;
+    for (;;) {
+      const auto next_ms = coordinator.next_deadline_ms();
+      if (!next_ms || *next_ms > until_ms) break;
+      now_ms = *next_ms > now_ms ? *next_ms : now_ms;
+      Answer answer = on(TimePassed{});
+      all.effects.insert(all.effects.end(), answer.effects.begin(), answer.effects.end());
+      REQUIRE(coordinator.next_deadline_ms() != next_ms);
+    }
+    now_ms = until_ms;
+    return all;
+  }
+  // The same, with a sign of life of these sessions in each 100 ms.
+  Answer pass_with(const std::vector<protocol::NodeId>& alive, std::int64_t ms) {
+    Answer all;
+    for (std::int64_t passed_ms = 0; passed_ms < ms; passed_ms += 100) {
+      for (const protocol::NodeId session : alive) on(KeepAliveReceived{session});
+      Answer answer = pass(100);
+      all.effects.insert(all.effects.end(), answer.effects.begin(), answer.effects.end());
+    }
+    return all;
+  }
+
+  protocol::JobTerms terms;
+  protocol::JobRules rules;
+  protocol::CheckRules check_rules;
+  Coordinator coordinator;
+  std::int64_t now_ms;
+};
+
+}  // namespace elastic::coordinator::testing

@@ -1,0 +1,87 @@
+#include "rendezvous/coordinator/loss_budget.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "src/base/limits.h"
+
+namespace elastic::coordinator {
+namespace {
+
+constexpr std::int64_t kLongestMs = limits::kMaxTimeoutSeconds * 1000;
+
+}  // namespace
+
+LossRules with_default_bound(LossRules rules, int max_nodes) {
+  constexpr std::int64_t kMost = std::numeric_limits<int>::max();
+  if (rules.per_job == 0) rules.per_job = static_cast<int>(std::min(std::int64_t{max_nodes} * 10, kMost));
+  return rules;
+}
+
+LossBudget::LossBudget(LossRules rules) : rules_(rules) {
+  rules_.per_node = std::min(rules_.per_node, limits::kMaxLossesPerNode);
+  rules_.window_ms = std::clamp<std::int64_t>(rules_.window_ms, 0, kLongestMs);
+  rules_.keep_out_ms = std::clamp<std::int64_t>(rules_.keep_out_ms, 0, kLongestMs);
+}
+
+std::optional<std::int64_t> LossBudget::lose(const std::string& node, std::int64_t now_ms) {
+  lose_unknown();
+  return blame(node, now_ms);
+}
+
+void LossBudget::lose_unknown() {
+  if (losses_ < std::numeric_limits<int>::max()) ++losses_;
+}
+
+std::optional<std::int64_t> LossBudget::blame(const std::string& node, std::int64_t now_ms) {
+  if (rules_.per_node <= 0) return std::nullopt;
+  if (!nodes_.contains(node)) make_room(now_ms);
+
+  Node& entry = nodes_[node];
+  if (is_of_no_account(entry, now_ms)) entry = {};
+  std::erase_if(entry.lost_ms, [&](std::int64_t lost_ms) { return lost_ms + rules_.window_ms <= now_ms; });
+  entry.lost_ms.push_back(now_ms);
+  entry.last_ms = now_ms;
+  if (entry.lost_ms.size() >= static_cast<std::size_t>(rules_.per_node)) {
+    entry.lost_ms.clear();
+    entry.keep_out_ms = entry.keep_out_ms == 0 ? rules_.keep_out_ms : std::min(entry.keep_out_ms * 2, kLongestMs);
+    entry.until_ms = now_ms + entry.keep_out_ms;
+  }
+  return kept_out_until(node, now_ms);
+}
+
+std::optional<std::int64_t> LossBudget::kept_out_until(const std::string& node, std::int64_t now_ms) const {
+  const auto found = nodes_.find(node);
+  if (found == nodes_.end() || found->second.until_ms <= now_ms) return std::nullopt;
+  return found->second.until_ms;
+}
+
+// Nothing of it counts any more: its last loss lies outside the window, and if it was kept out, it has been let in
+// again for as long as it had been kept out, so that the next time begins with the first span again.
+bool LossBudget::is_of_no_account(const Node& node, std::int64_t now_ms) const {
+  return node.last_ms + rules_.window_ms <= now_ms && node.until_ms + node.keep_out_ms <= now_ms;
+}
+
+std::size_t LossBudget::kept_out(std::int64_t now_ms) const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(nodes_, [&](const auto& entry) { return entry.second.until_ms > now_ms; }));
+}
+
+void LossBudget::make_room(std::int64_t now_ms) {
+  if (nodes_.size() < limits::kLossNodes) return;
+  std::erase_if(nodes_, [&](const auto& entry) { return is_of_no_account(entry.second, now_ms); });
+  if (nodes_.size() < limits::kLossNodes) return;
+  // Those whose absence will be noticed least: let in the earliest, lost the longest ago. Many at once, so that a
+  // flood of names does not look through all of them for each.
+  using Entry = std::map<std::string, Node>::iterator;
+  std::vector<Entry> entries;
+  for (Entry entry = nodes_.begin(); entry != nodes_.end(); ++entry) entries.push_back(entry);
+  const auto dropped = entries.begin() + static_cast<std::ptrdiff_t>(limits::kLossNodes / 8);
+  std::ranges::nth_element(entries, dropped, {}, [](Entry entry) {
+    return std::tuple(entry->second.until_ms, entry->second.last_ms);
+  });
+  for (auto entry = entries.begin(); entry != dropped; ++entry) nodes_.erase(*entry);
+}
+
+}  // namespace elastic::coordinator

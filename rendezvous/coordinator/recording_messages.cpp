@@ -1,0 +1,189 @@
+#include "rendezvous/coordinator/recording_messages.h"
+
+#include <vector>
+
+#include "rendezvous/protocol/term.h"
+#include "src/base/signals.h"
+#include "src/base/text.h"
+
+namespace elastic::coordinator {
+
+using namespace protocol;
+
+namespace {
+
+constexpr std::size_t kTextBytes = 1000;
+constexpr std::size_t kFailuresNamed = 4;
+
+std::string shown(const std::string& text) { return printable(text, kTextBytes); }
+
+std::string counted(std::int64_t count, const char* one, const char* many) {
+  return format("{} {}", count, count == 1 ? one : many);
+}
+
+std::string phrase(const WorkerFailure& failure) {
+  const std::string at = failure.host.empty() ? "" : format(" on {}", shown(failure.host));
+  return format("{}{}{}", failure.text(), at, failure.stopped_by_us ? ", after it was told to stop" : "");
+}
+
+std::string phrase(const std::vector<WorkerFailure>& failures) {
+  std::vector<std::string> texts;
+  for (const WorkerFailure& failure : failures) {
+    if (texts.size() == kFailuresNamed) {
+      texts.push_back(format("and {} more", failures.size() - kFailuresNamed));
+      break;
+    }
+    texts.push_back(phrase(failure));
+  }
+  return join(texts, "; ");
+}
+
+std::string phrase(const JobTerms& terms) {
+  return format("--nnodes={}:{} --node_unit={} --max-restarts={}", terms.min_nodes, terms.max_nodes, terms.node_unit,
+                terms.max_restarts);
+}
+
+// Of the first failure: lines of a worker's stderr, too many to be shown.
+std::string with_details(const std::string& details) {
+  return details.empty() ? "" : format(", with {} bytes of what is known of the first failure", details.size());
+}
+
+const char* phrase(AgentFacts::Activity activity) {
+  switch (activity) {
+    case AgentFacts::Activity::kIdle: return "it has no processes";
+    case AgentFacts::Activity::kPreparing: return "it is preparing";
+    case AgentFacts::Activity::kRunning: return "its workers run";
+    case AgentFacts::Activity::kSucceeded: return "its workers have succeeded";
+    case AgentFacts::Activity::kStopping: return "its workers are being stopped";
+  }
+  return "";
+}
+
+std::string phrase(const AgentFacts& facts) {
+  if (facts.incarnation == 0) return "";
+  std::string text = format("; it was in round {} of incarnation {:x} as node {} of {}, by term {}, and {}", facts.round,
+                            facts.incarnation, facts.place.node_rank, facts.place.node_count, text_of_term(facts.term),
+                            phrase(facts.activity));
+  if (!facts.failures.empty()) text += format("; {}", phrase(facts.failures));
+  if (facts.verdict) text += format("; it knows the verdict: {}", in_words(*facts.verdict));
+  return text;
+}
+
+std::string clause(const NodeJoins& message) {
+  const std::string claim = message.node_rank ? format(", as node {}", *message.node_rank) : "";
+  return format("joins with {} of role {}{}{}, under {} (agent {:x}){}",
+                counted(message.local_world_size, "worker", "workers"), shown(message.role), claim,
+                message.hosts_coordinator ? ", beside the coordinator" : "", phrase(message.terms), message.agent,
+                phrase(message.facts));
+}
+std::string clause(const StoreIsOpen& message) {
+  return format("has opened the store of round {} at {}:{}", message.round, shown(message.endpoint.address),
+                message.endpoint.port);
+}
+std::string clause(const WorkerFailed& message) {
+  return format("says that in round {} {}", message.round, phrase(message.failure));
+}
+std::string clause(const WorkersSucceeded& message) {
+  return format("says that its workers of round {} have succeeded", message.round);
+}
+std::string clause(const NodeCannotRun& message) {
+  return format("cannot run round {}: {}", message.round, shown(message.reason));
+}
+std::string clause(const NodeStopped& message) {
+  const std::string failures = message.failures.empty() ? "" : format(": {}", phrase(message.failures));
+  return format("has no process of round {} any more{}", message.round, failures);
+}
+std::string clause(const NodeLeaves& message) {
+  if (message.signal == 0) return "leaves: it has succeeded, and waited for the others long enough";
+  return format("leaves: it was told to by {}", signal_name(message.signal));
+}
+std::string clause(const CheckDone& message) {
+  return format("has done phase {} of the check of round {}: {}", message.phase, message.round, shown(message.result));
+}
+std::string clause(const VerdictHeard& message) {
+  return format("has heard the verdict{}", with_details(message.details));
+}
+
+std::string clause(const MessageReceived& event) {
+  return std::visit([](const auto& message) { return clause(message); }, event.message);
+}
+std::string clause(const KeepAliveReceived&) { return "gives a sign of life"; }
+std::string clause(const SessionEnded& event) { return format("has no session any more: {}", shown(event.how)); }
+std::string clause(const Introduced& event) {
+  return format("an agent introduces itself that knows of incarnation {:x} and term {}", event.incarnation,
+                text_of_term(event.term));
+}
+std::string clause(const NodeEmptied& event) {
+  return format("the guardian of agent {:x} says that no process of round {} of incarnation {:x} is left", event.agent,
+                event.round, event.incarnation);
+}
+std::string clause(const TimePassed&) { return "the time has come"; }
+
+std::string clause(const PrepareRound& message) {
+  const NodePlace& place = message.place;
+  return format("prepare round {} as node {} of {}, its first rank {} of {}; restart {} of {}{}", message.round,
+                place.node_rank, place.node_count, place.base_rank, place.world_size, message.restart_count,
+                message.max_restarts, message.reason.empty() ? "" : format(", because {}", shown(message.reason)));
+}
+std::string clause(const RunWorkers& message) {
+  return format("run the workers of round {}, with the store at {}:{}", message.round, shown(message.store.address),
+                message.store.port);
+}
+std::string clause(const StopWorkers& message) { return format("stop the workers of round {}", message.round); }
+std::string clause(const EndJob& message) { return format("end: {}", in_words(message.verdict)); }
+std::string clause(const RunCheck& message) {
+  return format("do phase {} of the check of round {}: {}", message.phase, message.round, shown(message.order));
+}
+std::string clause(const Dismiss& message) { return format("go{}", with_details(message.details)); }
+std::string clause(const AreYouThere&) { return "are you there?"; }
+std::string clause(const Awaiting& message) {
+  if (!message.what.empty()) return shown(message.what);
+  const std::string left = message.left_ms ? format(", for another {} ms", *message.left_ms) : "";
+  return format("{} nodes of {} to {} are here; they have been awaited for {} ms{}", message.here, message.least,
+                message.most, message.for_ms, left);
+}
+std::string clause(const Rejected& message) {
+  const std::string again = message.retry_ms ? format(" (it may try again in {} ms)", *message.retry_ms) : "";
+  return format("you are not let in: {}{}", shown(message.reason), again);
+}
+
+}  // namespace
+
+std::string in_words(const Event& event) {
+  return std::visit([](const auto& known) { return clause(known); }, event);
+}
+
+std::string in_words(const CoordinatorMessage& message) {
+  return std::visit([](const auto& known) { return clause(known); }, message);
+}
+
+std::string in_words(Coordinator::State state) {
+  switch (state) {
+    case Coordinator::State::kForming: return "forming";
+    case Coordinator::State::kRebuilding: return "rebuilding";
+    case Coordinator::State::kPreparing: return "preparing";
+    case Coordinator::State::kRunning: return "running";
+    case Coordinator::State::kStopping: return "stopping";
+    case Coordinator::State::kEnding: return "ending";
+    case Coordinator::State::kEnded: return "ended";
+  }
+  return "";
+}
+
+std::string in_words(const Verdict& verdict) {
+  const char* outcome = verdict.outcome == Verdict::Outcome::kSucceeded ? "the job has succeeded"
+                        : verdict.outcome == Verdict::Outcome::kFailed  ? "the job has failed"
+                                                                        : "the job was stopped";
+  std::string text = format("{} in round {}, after {}", outcome, verdict.round,
+                            counted(verdict.restarts_used, "restart", "restarts"));
+  if (!verdict.reason.empty()) text += format(": {}", shown(verdict.reason));
+  if (!verdict.failures.empty()) text += format("; {}", phrase(verdict.failures));
+  return text;
+}
+
+std::string time_in_words(std::int64_t ms) {
+  const std::uint64_t size = ms < 0 ? 0 - static_cast<std::uint64_t>(ms) : static_cast<std::uint64_t>(ms);
+  return format("{}{}.{:03} s", ms < 0 ? "-" : "+", size / 1000, size % 1000);
+}
+
+}  // namespace elastic::coordinator

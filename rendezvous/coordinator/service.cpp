@@ -1,0 +1,402 @@
+#include "rendezvous/coordinator/service.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/address.h"
+#include "src/base/limits.h"
+#include "src/base/overloaded.h"
+#include "src/base/text.h"
+
+namespace elastic::coordinator {
+
+using namespace protocol;
+
+namespace {
+
+// Of somebody who may have said nothing of himself yet.
+std::string name_of(const auto& connection) {
+  return connection.from.empty() ? "a connection" : format("a connection from {}", connection.from);
+}
+
+status::Outcome outcome_of(const Verdict& verdict) {
+  switch (verdict.outcome) {
+    case Verdict::Outcome::kSucceeded: return status::Outcome::kSucceeded;
+    case Verdict::Outcome::kFailed: return status::Outcome::kFailed;
+    case Verdict::Outcome::kStopped: return status::Outcome::kStopped;
+  }
+  return status::Outcome::kFailed;
+}
+
+// Where a node has come from is one of its addresses, if others may come from there, too.
+void add_address(std::string& addresses, const std::string& from) {
+  const auto is_it = [&](const std::string& known) { return same_address(known, from); };
+  if (addresses.empty() || from.empty() || is_loopback(from) || std::ranges::any_of(split(addresses, ' '), is_it)) return;
+  addresses += " " + from;
+}
+
+}  // namespace
+
+Service::Service(ServiceSettings settings, std::int64_t now_ms)
+    : settings_(std::move(settings)), born_ms_(now_ms), now_ms_(now_ms) {}
+
+ServiceEffects Service::on_event(const ServiceEvent& event, std::int64_t now_ms) {
+  ServiceEffects out;
+  now_ms_ = std::max(now_ms_, now_ms);
+  // Before anything else: what has come while we slept may have come too late.
+  if (!std::holds_alternative<AuthorityIs>(event)) judge_authority(out);
+  std::visit([&](const auto& known) { take(known, out); }, event);
+  for (const std::string& job : std::exchange(left_, {})) forget_if_empty(job);
+  return out;
+}
+
+std::optional<std::int64_t> Service::next_deadline_ms() const {
+  std::optional<std::int64_t> next;
+  if (!deadlines_.empty()) next = deadlines_.begin()->first;
+  const auto at = [&](std::int64_t when_ms) { next = std::min(next.value_or(when_ms), when_ms); };
+  if (!greetings_.empty()) at(greetings_.begin()->first);
+  if (const auto ends_ms = settings_.authority.ends_ms(); ends_ms && acts_) at(*ends_ms);
+  return next;
+}
+
+const Coordinator* Service::find(const std::string& job) const {
+  const auto found = jobs_.find(job);
+  return found == jobs_.end() ? nullptr : found->second.get();
+}
+
+status::Coordinator Service::status(std::int64_t now_ms) const {
+  status::Coordinator out{.connections = static_cast<std::int64_t>(connections_.size()), .ended = ended_by_outcome_};
+  std::size_t members = 0;
+  for (const auto& [name, coordinator] : jobs_) {
+    out.jobs.push_back(coordinator->status(now_ms, limits::kStatusNodes - members));
+    out.jobs.back().id = name;
+    members += out.jobs.back().members.size();
+  }
+  for (auto ended = ended_.rbegin(); ended != ended_.rend() && out.last_ended.size() < limits::kStatusEndedJobs; ++ended) {
+    std::string reason = ended->verdict.reason;
+    if (reason.empty() && !ended->verdict.failures.empty()) reason = ended->verdict.failures.front().text();
+    out.last_ended.push_back({ended->job, outcome_of(ended->verdict), std::move(reason)});
+  }
+  return out;
+}
+
+void Service::take(const ConnectionOpened& event, ServiceEffects& out) {
+  const auto [place, is_new] =
+      connections_.emplace(event.connection, Connection(CoordinatorSession(settings_.secret, event.nonce)));
+  if (!is_new) return;
+  if (connections_.size() > limits::kAgentConnections) {
+    out.push_back(Log{{}, format("{} connections are open, more than are served: a new one is closed",
+                                 connections_.size())});
+    return close(event.connection, out);
+  }
+  place->second.from = event.from;
+  place->second.at = event.at;
+  place->second.greet_until_ms = now_ms_ + settings_.greeting_ms;
+  greetings_.emplace(place->second.greet_until_ms, event.connection);
+}
+
+void Service::take(const ConnectionRead& event, ServiceEffects& out) {
+  auto found = connections_.find(event.connection);
+  if (found == connections_.end()) return;
+  ByteString reply;
+  const auto events = found->second.session.receive(event.bytes, reply);
+  if (!reply.empty()) out.push_back(Write{event.connection, std::move(reply)});
+  for (const auto& heard_event : events) {
+    if (!connections_.contains(event.connection)) return;
+    heard(event.connection, heard_event, out);
+  }
+}
+
+void Service::take(const ConnectionClosed& event, ServiceEffects& out) {
+  const auto found = connections_.find(event.connection);
+  if (found == connections_.end()) return;
+  const std::string job = found->second.job;
+  greetings_.erase({found->second.greet_until_ms, event.connection});
+  connections_.erase(found);
+  if (job.empty()) return;
+  left_.insert(job);
+  tell(job, SessionEnded{event.connection, event.how}, out);
+}
+
+void Service::take(const ServiceTime&, ServiceEffects& out) {
+  while (!greetings_.empty() && greetings_.begin()->first <= now_ms_) {
+    const ConnectionId id = greetings_.begin()->second;
+    out.push_back(Log{{}, format("{} has not introduced itself in {} ms and is closed", name_of(connections_.at(id)),
+                                 settings_.greeting_ms),
+                      "silent_stranger"});
+    close(id, out);
+  }
+  std::vector<std::string> due;
+  for (const auto& [at_ms, job] : deadlines_) {
+    if (at_ms > now_ms_) break;
+    due.push_back(job);
+  }
+  for (const std::string& job : due) tell(job, TimePassed{}, out);
+}
+
+void Service::take(const AuthorityIs& event, ServiceEffects& out) {
+  settings_.authority = event.authority;
+  if (!acts_ && deposed_.empty() && settings_.authority.holds(now_ms_)) {
+    acts_ = true;
+    if (!jobs_.empty()) out.push_back(Log{{}, "this coordinator may act again", "authority"});
+  }
+  judge_authority(out);
+}
+
+void Service::take(const Deposed& event, ServiceEffects& out) {
+  deposed_ = event.why;
+  settings_.authority = locate::Authority::none();
+  judge_authority(out);
+  jobs_.clear();
+  deadlines_.clear();
+  deadline_of_.clear();
+  ended_.clear();
+}
+
+std::string Service::why_not() const {
+  if (!deposed_.empty()) return format("it is the coordinator no more: {}", deposed_);
+  return acts_ ? "" : "this coordinator may not act at present: its claim has not been renewed in time";
+}
+
+// When its time is over so is every lease that it has lent: nobody trains, and who was here looks for a coordinator.
+void Service::judge_authority(ServiceEffects& out) {
+  if (!acts_ || settings_.authority.holds(now_ms_)) return;
+  acts_ = false;
+  std::vector<std::pair<ConnectionId, std::string>> open;
+  for (const auto& [id, connection] : connections_) {
+    if (connection.welcome) open.emplace_back(id, connection.job);
+  }
+  if (!open.empty()) {
+    out.push_back(Log{{}, format("this coordinator may not act any more: {}; its {} sessions are ended",
+                                 deposed_.empty() ? "its claim has not been renewed in time" : deposed_, open.size()),
+                      "authority"});
+  }
+  // All are closed before any coordinator hears of it, and has something to say to the others.
+  for (const auto& [id, job] : open) close(id, out);
+  for (const auto& [id, job] : open) tell(job, SessionEnded{id, "the coordinator could not act any more", true}, out);
+}
+
+void Service::heard(ConnectionId id, const CoordinatorSession::Event& event, ServiceEffects& out) {
+  Connection& connection = connections_.at(id);
+  std::visit(Overloaded{
+                 [&](const CoordinatorSession::Introduced& e) { introduced(id, e.introduction, out); },
+                 [&](const CoordinatorSession::Received& e) {
+                   MessageReceived said{id, e.message};
+                   if (auto* store = std::get_if<StoreIsOpen>(&said.message)) {
+                     if (store->endpoint.address.empty()) store->endpoint.address = address_of(connection);
+                   }
+                   // A node that gives itself no name is known by where it comes from.
+                   if (auto* joins = std::get_if<NodeJoins>(&said.message)) {
+                     if (joins->address.empty()) joins->address = connection.from;
+                     add_address(joins->addresses, connection.from);
+                   }
+                   tell(connection.job, said, out);
+                 },
+                 [&](const CoordinatorSession::KeepAlive& e) {
+                   tell(connection.job, KeepAliveReceived{id}, out);
+                   const auto still = connections_.find(id);
+                   if (still == connections_.end() || !still->second.welcome) return;
+                   still->second.unanswered = e.number;
+                   renew_lease(id, still->second, out);
+                 },
+                 [&](const CoordinatorSession::NodeIsEmpty& e) {
+                   const std::string job = e.job;
+                   close(id, out);
+                   tell(job, NodeEmptied{e.agent, e.incarnation, e.round}, out);
+                 },
+                 [&](const CoordinatorSession::Stale& e) { out.push_back(Log{connection.job, e.text}); },
+                 [&](const SessionError& e) {
+                   out.push_back(Log{connection.job, format("{}: {}", name_of(connection), e.text), "stranger"});
+                   const std::string job = connection.job;
+                   close(id, out);
+                   if (!job.empty()) tell(job, SessionEnded{id, e.text}, out);
+                 },
+             },
+             event);
+}
+
+void Service::introduced(ConnectionId id, const Introduction& introduction, ServiceEffects& out) {
+  Connection& connection = connections_.at(id);
+  greetings_.erase({connection.greet_until_ms, id});
+  const std::string job = introduction.job;
+  if (const std::string why = why_not(); !why.empty()) {
+    ByteString bytes;
+    connection.session.refuse(why, bytes);
+    out.push_back(Write{id, std::move(bytes)});
+    return close(id, out);
+  }
+  if (!settings_.only_job.empty() && job != settings_.only_job) {
+    ByteString bytes;
+    connection.session.refuse(format("this is the coordinator of job {} and of no other", printable(settings_.only_job)), bytes);
+    out.push_back(Write{id, std::move(bytes)});
+    return close(id, out);
+  }
+  if (const Ended* over = ended(job, introduction.incarnation)) {
+    // It missed the end. Whatever it says, this is all there is to be said to it.
+    ByteString bytes;
+    connection.session.welcome({std::max<Term>(1, introduction.term), introduction.incarnation,
+                                settings_.lease.loss_timeout_ms, {}}, bytes);
+    connection.session.send(EndJob{over->verdict}, bytes);
+    connection.session.send(Dismiss{over->details}, bytes);
+    out.push_back(Write{id, std::move(bytes)});
+    return close(id, out);
+  }
+  if (!jobs_.contains(job)) {
+    if (jobs_.size() >= limits::kJobsServed) {
+      ByteString bytes;
+      connection.session.refuse(
+          format("this coordinator has {} jobs, more than which it does not serve", jobs_.size()), bytes);
+      out.push_back(Write{id, std::move(bytes)});
+      return close(id, out);
+    }
+    const CoordinatorConfig config{.incarnation = settings_.random(),
+                      .lease = settings_.lease,
+                      .now_ms = born_ms_,
+                      .random = static_cast<std::uint32_t>(settings_.random()),
+                      .is_claimed = settings_.is_claimed};
+    jobs_.emplace(job, std::make_unique<Coordinator>(config, settings_.make_check(job)));
+  }
+  // Every first coordinator is at the same term: one that the agent has met may have been another.
+  if (introduction.incarnation != 0 || introduction.term >= jobs_.at(job)->term()) {
+    tell(job, Introduced{introduction.incarnation, introduction.term}, out);
+  }
+  const auto still = connections_.find(id);
+  const auto coordinator = jobs_.find(job);
+  if (still == connections_.end()) return;
+  if (coordinator == jobs_.end() || coordinator->second->term() < introduction.term) {
+    ByteString bytes;
+    still->second.session.refuse("another coordinator has taken over from this one", bytes);
+    out.push_back(Write{id, std::move(bytes)});
+    return close(id, out);
+  }
+  ByteString bytes;
+  still->second.job = job;
+  still->second.welcome = true;
+  still->second.session.welcome({coordinator->second->term(), coordinator->second->incarnation(),
+                                 settings_.lease.loss_timeout_ms, settings_.authority.good_for_ms(now_ms_)}, bytes);
+  out.push_back(Write{id, std::move(bytes)});
+}
+
+// An answer is a lease: who is not in the job, or not yet again, has none. It counts from the asking, however late it is.
+void Service::renew_lease(ConnectionId id, Connection& connection, ServiceEffects& out) {
+  const Coordinator* coordinator = find(connection.job);
+  if (!connection.unanswered || coordinator == nullptr || !coordinator->may_renew_lease(id)) return;
+  ByteString bytes;
+  connection.session.kept(*std::exchange(connection.unanswered, std::nullopt), settings_.authority.good_for_ms(now_ms_), bytes);
+  out.push_back(Write{id, std::move(bytes)});
+}
+
+// By which the other nodes of its job reach a node: where its connection comes from, unless it is on our own host and
+// therefore comes by loopback. Then it is the address at which somebody from elsewhere has reached us.
+std::string Service::address_of(const Connection& connection) const {
+  const auto is_elsewhere = [](const Connection& each) { return !each.from.empty() && !is_loopback(each.from); };
+  if (is_elsewhere(connection)) return connection.from;
+  for (const auto& [id, other] : connections_) {
+    if (other.job == connection.job && is_elsewhere(other)) return other.at;
+  }
+  return connection.from;
+}
+
+void Service::tell(std::string job, const Event& event, ServiceEffects& out) {
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end()) return;
+  Coordinator& coordinator = *found->second;
+  if (recorder) recorder(job, event, now_ms_);
+  const Term term = coordinator.term();
+  const Incarnation incarnation = coordinator.incarnation();
+  const bool granted_leases = coordinator.grants_leases();
+  const Effects effects = coordinator.on_event(event, now_ms_);
+  if (coordinator.term() != term || coordinator.incarnation() != incarnation) {
+    for (auto& [id, connection] : connections_) {
+      if (connection.job == job && connection.welcome) {
+        connection.session.set_stamp(coordinator.term(), coordinator.incarnation());
+      }
+    }
+  }
+  for (const Effect& effect : effects) carry_out(job, effect, out);
+  if (!granted_leases && coordinator.grants_leases()) {
+    for (auto& [id, connection] : connections_) {
+      if (connection.job == job) renew_lease(id, connection, out);
+    }
+  }
+
+  if (const auto old = deadline_of_.find(job); old != deadline_of_.end()) {
+    deadlines_.erase({old->second, job});
+    deadline_of_.erase(old);
+  }
+  if (coordinator.ended()) {
+    if (coordinator.verdict()) {
+      ended_.push_back({job, coordinator.incarnation(), *coordinator.verdict(), coordinator.details()});
+      if (ended_.size() > limits::kEndedJobs) ended_.pop_front();
+      ++ended_by_outcome_[static_cast<std::size_t>(outcome_of(*coordinator.verdict()))];
+    } else if (coordinator.round()) {
+      // Another has taken over. Whoever comes here after that begins beside its leases, and ours.
+      born_ms_ = now_ms_;
+    }
+    jobs_.erase(found);
+    // Those that had not joined yet: whoever looks for a job of this name begins anew.
+    return close_all(job, out);
+  }
+  if (const auto next_ms = coordinator.next_deadline_ms()) {
+    deadlines_.emplace(*next_ms, job);
+    deadline_of_[job] = *next_ms;
+  }
+}
+
+void Service::carry_out(const std::string& job, const Effect& effect, ServiceEffects& out) {
+  std::visit(Overloaded{
+                 [&](const Send& e) {
+                   const auto found = connections_.find(e.to);
+                   if (found == connections_.end()) return;
+                   ByteString bytes;
+                   found->second.session.send(e.message, bytes);
+                   if (!bytes.empty()) out.push_back(Write{e.to, std::move(bytes)});
+                   const bool is_last = std::holds_alternative<Rejected>(e.message) ||
+                                        std::holds_alternative<Dismiss>(e.message);
+                   if (is_last) close(e.to, out);
+                 },
+                 [&](const Drop& e) { close(e.session, out); },
+                 [&](const Note& e) { out.push_back(Log{job, e.text, e.event}); },
+                 [&](const CheckJudged& e) { out.push_back(Judged{job, e}); },
+             },
+             effect);
+}
+
+void Service::close(ConnectionId id, ServiceEffects& out) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  greetings_.erase({found->second.greet_until_ms, id});
+  if (!found->second.job.empty()) left_.insert(found->second.job);
+  connections_.erase(found);
+  out.push_back(Close{id});
+}
+
+void Service::close_all(const std::string& job, ServiceEffects& out) {
+  std::vector<ConnectionId> open;
+  for (const auto& [id, connection] : connections_) {
+    if (connection.job == job) open.push_back(id);
+  }
+  for (const ConnectionId id : open) close(id, out);
+}
+
+// A job that nobody is in and that has not begun is none: its name may be used with other terms.
+void Service::forget_if_empty(const std::string& job) {
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end() || !found->second->is_empty()) return;
+  const bool is_awaited = std::ranges::any_of(connections_, [&](const auto& entry) { return entry.second.job == job; });
+  if (is_awaited) return;
+  if (const auto deadline = deadline_of_.find(job); deadline != deadline_of_.end()) {
+    deadlines_.erase({deadline->second, job});
+    deadline_of_.erase(deadline);
+  }
+  jobs_.erase(found);
+}
+
+const Service::Ended* Service::ended(const std::string& job, Incarnation incarnation) const {
+  if (incarnation == 0) return nullptr;
+  const auto found = std::ranges::find_if(
+      ended_, [&](const Ended& entry) { return entry.job == job && entry.incarnation == incarnation; });
+  return found == ended_.end() ? nullptr : &*found;
+}
+
+}  // namespace elastic::coordinator

@@ -1,0 +1,168 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "rendezvous/coordinator/coordinator.h"
+#include "rendezvous/locate/authority.h"
+#include "rendezvous/protocol/session.h"
+
+namespace elastic::coordinator {
+
+// A connection, by a number that whoever accepts it gives, another each time.
+using ConnectionId = std::uint32_t;
+
+// --- What happens to a service. --------------------------------------------------------------------
+
+struct ConnectionOpened {
+  ConnectionId connection = 0;
+  protocol::Nonce nonce{};  // random
+  // Its two ends, without ports, as the sockets show them; empty where nobody knows.
+  std::string from = {};
+  std::string at = {};
+};
+struct ConnectionRead {
+  ConnectionId connection = 0;
+  protocol::ByteString bytes;
+};
+struct ConnectionClosed {
+  ConnectionId connection = 0;
+  std::string how;
+};
+struct ServiceTime {};
+// Until when it may act from now on.
+struct AuthorityIs {
+  locate::Authority authority;
+};
+// Another has taken its place, for good.
+struct Deposed {
+  std::string why;  // as a clause: "10.0.0.6:4711 has taken its claim over"
+};
+using ServiceEvent =
+    std::variant<ConnectionOpened, ConnectionRead, ConnectionClosed, ServiceTime, AuthorityIs, Deposed>;
+
+// --- What it wants done. ----------------------------------------------------------------------------
+
+struct Write {
+  ConnectionId connection = 0;
+  protocol::ByteString bytes;
+};
+// After what was to be written. Nothing comes of the connection after it.
+struct Close {
+  ConnectionId connection = 0;
+};
+// `event` as in Note.
+struct Log {
+  std::string job;
+  std::string text;
+  std::string_view event = "coordinator";
+};
+struct Judged {
+  std::string job;
+  CheckJudged check;
+};
+using ServiceEffect = std::variant<Write, Close, Log, Judged>;
+using ServiceEffects = std::vector<ServiceEffect>;
+
+// What a service is born with. `random` gives a random number other than 0, another each time: for the names of jobs, and
+// for the terms of their coordinators.
+struct ServiceSettings {
+  protocol::LeaseTimes lease = {};
+  std::string secret = {};
+  std::string only_job = {};  // agents of another are turned away; empty: all are served
+  bool is_claimed = false;           // see CoordinatorConfig
+  std::int64_t greeting_ms = 5'000;  // that a connection may take to introduce itself
+  locate::Authority authority = locate::Authority::always();  // until AuthorityIs comes
+  std::function<std::uint64_t()> random = {};
+  std::function<std::unique_ptr<CheckPlan>(const std::string& job)> make_check = [](const std::string&) { return no_check(); };
+};
+
+// Everything that agents connect to: their sessions, and the coordinators of any number of jobs, none of which
+// sees another.
+//
+// It lends no lease that lasts longer than it may act. When that is over no worker of its jobs may live, and it has
+// nothing to say: it ends all sessions, and welcomes nobody until it may act again; its coordinators keep what they
+// know, and can send nothing. Who is deposed forgets its jobs, too, their verdicts as well.
+class Service {
+ public:
+  // `now_ms` is a monotonic clock's milliseconds.
+  Service(ServiceSettings settings, std::int64_t now_ms);
+
+  ServiceEffects on_event(const ServiceEvent& event, std::int64_t now_ms);
+  std::optional<std::int64_t> next_deadline_ms() const;
+
+  // The coordinator of a job, if there is one. For status, and for tests.
+  const Coordinator* find(const std::string& job) const;
+  std::size_t jobs() const { return jobs_.size(); }
+  std::size_t connections() const { return connections_.size(); }
+  // What is to be told of all jobs now.
+  status::Coordinator status(std::int64_t now_ms) const;
+  // Whoever records a coordinator's inputs is told each of them, with the time.
+  std::function<void(const std::string& job, const Event& event, std::int64_t now_ms)> recorder;
+
+ private:
+  struct Connection {
+    explicit Connection(protocol::CoordinatorSession with_session) : session(std::move(with_session)) {}
+    protocol::CoordinatorSession session;
+    std::string job;       // empty until it is introduced
+    bool welcome = false;  // its keep-alives are answered
+    std::optional<std::uint64_t> unanswered = {};  // the last of them, while no lease is to be given
+    std::int64_t greet_until_ms = 0;
+    std::string from;
+    std::string at;
+  };
+  // A job that is over, for agents that come late.
+  struct Ended {
+    std::string job;
+    protocol::Incarnation incarnation = 0;
+    protocol::Verdict verdict;
+    std::string details;
+  };
+
+  void take(const ConnectionOpened& event, ServiceEffects& out);
+  void take(const ConnectionRead& event, ServiceEffects& out);
+  void take(const ConnectionClosed& event, ServiceEffects& out);
+  void take(const ServiceTime& event, ServiceEffects& out);
+  void take(const AuthorityIs& event, ServiceEffects& out);
+  void take(const Deposed& event, ServiceEffects& out);
+  // Why nobody is welcome now; empty: they are.
+  std::string why_not() const;
+  void judge_authority(ServiceEffects& out);
+  void heard(ConnectionId id, const protocol::CoordinatorSession::Event& event, ServiceEffects& out);
+  void introduced(ConnectionId id, const protocol::Introduction& introduction, ServiceEffects& out);
+  void renew_lease(ConnectionId id, Connection& connection, ServiceEffects& out);
+  std::string address_of(const Connection& connection) const;
+  // By value: what the job decides may close the connection that the name is taken from.
+  void tell(std::string job, const Event& event, ServiceEffects& out);
+  void carry_out(const std::string& job, const Effect& effect, ServiceEffects& out);
+  void close(ConnectionId id, ServiceEffects& out);
+  void close_all(const std::string& job, ServiceEffects& out);
+  void forget_if_empty(const std::string& job);
+  const Ended* ended(const std::string& job, protocol::Incarnation incarnation) const;
+
+  ServiceSettings settings_;
+  std::int64_t born_ms_;  // of the coordinators that are made from now on
+  std::int64_t now_ms_;
+  std::map<ConnectionId, Connection> connections_;
+  std::map<std::string, std::unique_ptr<Coordinator>> jobs_;
+  std::set<std::pair<std::int64_t, std::string>> deadlines_;            // of coordinators
+  std::map<std::string, std::int64_t> deadline_of_;
+  std::set<std::pair<std::int64_t, ConnectionId>> greetings_;  // of connections that have not introduced themselves
+  std::deque<Ended> ended_;
+  std::array<std::int64_t, status::kOutcomes> ended_by_outcome_{};  // of all times
+  bool acts_ = true;     // as of the last event
+  std::string deposed_;  // why; empty: it is not
+  std::set<std::string> left_;  // jobs of connections that the present event has ended
+};
+
+}  // namespace elastic::coordinator

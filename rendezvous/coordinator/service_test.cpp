@@ -1,0 +1,560 @@
+#include "rendezvous/coordinator/service.h"
+
+#include <doctest/doctest.h>
+
+#include "rendezvous/coordinator/coordinator_test_support.h"
+#include "rendezvous/protocol/session.h"
+#include "src/base/limits.h"
+
+using namespace elastic;
+using namespace elastic::coordinator;
+using namespace elastic::protocol;
+using testing::job_terms;
+
+namespace {
+
+// An agent's end of one connection, spoken by hand.
+struct Peer {
+  explicit Peer(AgentSession with_session) : session(std::move(with_session)) {}
+  AgentSession session;
+  std::vector<CoordinatorMessage> heard;
+  int kept = 0;
+  std::optional<std::int64_t> good_for_ms;  // as the last answer said
+  bool welcome = false;
+  bool closed = false;
+  std::string error;
+
+  template <class Message>
+  const Message* last() const {
+    for (auto message = heard.rbegin(); message != heard.rend(); ++message) {
+      if (const auto* found = std::get_if<Message>(&*message)) return found;
+    }
+    return nullptr;
+  }
+};
+
+// A service, and connections to it whose bytes arrive at once.
+struct Served {
+  explicit Served(ServiceSettings settings = {}) : service([&] {
+    settings.random = [this] { return ++incarnations; };
+    return settings;
+  }(), 0) {}
+
+  void carry(ServiceEffects effects) {
+    for (ServiceEffect& effect : effects) {
+      if (const auto* write = std::get_if<Write>(&effect)) deliver(write->connection, write->bytes);
+      if (const auto* log = std::get_if<Log>(&effect)) logs.push_back(log->text);
+      if (const auto* close = std::get_if<Close>(&effect)) {
+        closed.push_back(close->connection);
+        if (peers.contains(close->connection)) peers.at(close->connection).closed = true;
+      }
+    }
+  }
+  void deliver(ConnectionId id, const ByteString& bytes) {
+    if (!peers.contains(id)) return;
+    Peer& peer = peers.at(id);
+    REQUIRE(!peer.closed);
+    ByteString reply;
+    for (const AgentSession::Event& event : peer.session.receive(bytes, reply)) {
+      if (std::holds_alternative<AgentSession::Welcomed>(event)) peer.welcome = true;
+      if (const auto* kept = std::get_if<AgentSession::Kept>(&event)) {
+        ++peer.kept;
+        peer.good_for_ms = kept->good_for_ms;
+      }
+      if (const auto* got = std::get_if<AgentSession::Received>(&event)) peer.heard.push_back(got->message);
+      if (const auto* error = std::get_if<SessionError>(&event)) peer.error = error->text;
+    }
+    if (!reply.empty()) read(id, reply);
+  }
+  void read(ConnectionId id, const ByteString& bytes) { carry(service.on_event(ConnectionRead{id, bytes}, now_ms)); }
+  ConnectionId open() {
+    carry(service.on_event(ConnectionOpened{++connections, {}, from, from}, now_ms));
+    return connections;
+  }
+  // Opens a connection and introduces an agent, which does not join yet.
+  ConnectionId greet(const Introduction& introduction, const std::string& secret = "") {
+    const ConnectionId id = open();
+    peers.emplace(id, Peer(AgentSession(introduction, secret, {})));
+    read(id, peers.at(id).session.begin());
+    return id;
+  }
+  void say(ConnectionId id, const AgentMessage& message) {
+    ByteString bytes;
+    peers.at(id).session.send(message, bytes);
+    read(id, bytes);
+  }
+  void keep_alive(ConnectionId id) {
+    ByteString bytes;
+    peers.at(id).session.keep_alive(now_ms, bytes);
+    read(id, bytes);
+  }
+  NodeJoins joiner(AgentId agent, JobTerms terms) const {
+    return {.local_world_size = 1, .role = "default", .agent = agent, .address = "node" + std::to_string(agent),
+            .terms = terms};
+  }
+  ConnectionId join(const std::string& job, AgentId agent, JobTerms terms) {
+    const ConnectionId id = greet({job, agent});
+    say(id, joiner(agent, terms));
+    return id;
+  }
+  void gone(ConnectionId id) {
+    peers.at(id).closed = true;
+    carry(service.on_event(ConnectionClosed{id, "reset"}, now_ms));
+  }
+  void authority(locate::Authority authority) { carry(service.on_event(AuthorityIs{authority}, now_ms)); }
+  void time(std::int64_t at_ms) {
+    now_ms = at_ms;
+    carry(service.on_event(ServiceTime{}, now_ms));
+  }
+  // A job of one node from its beginning to its end.
+  ConnectionId whole_job(const std::string& job) {
+    const ConnectionId id = join(job, 1, job_terms(1, 1));
+    say(id, StoreIsOpen{0, {"h", 1}});
+    say(id, WorkersSucceeded{0});
+    say(id, VerdictHeard{});
+    return id;
+  }
+  Peer& at(ConnectionId id) { return peers.at(id); }
+
+  Incarnation incarnations = 0;
+  Service service;
+  std::map<ConnectionId, Peer> peers;
+  std::vector<ConnectionId> closed;
+  ConnectionId connections = 0;
+  std::string from;               // where new connections come from
+  std::vector<std::string> logs;  // what the service has said
+  std::int64_t now_ms = 0;
+};
+
+}  // namespace
+
+TEST_CASE("one service serves jobs side by side, and none sees another") {
+  Served served;
+  const JobTerms terms = job_terms(2, 2, 0);
+  const ConnectionId a1 = served.join("a", 1, terms);
+  const ConnectionId b1 = served.join("b", 1, terms);  // an agent of the same number
+  CHECK(served.at(a1).heard.empty());
+  const ConnectionId a2 = served.join("a", 2, terms);
+  REQUIRE(served.at(a2).last<PrepareRound>() != nullptr);
+  CHECK(served.at(a1).last<PrepareRound>() != nullptr);
+  CHECK(served.at(b1).heard.empty());
+  CHECK(served.service.jobs() == 2);
+  CHECK(served.service.find("a")->incarnation() != served.service.find("b")->incarnation());
+  const ConnectionId b2 = served.join("b", 2, terms);
+  for (const ConnectionId id : {a1, b1}) served.say(id, StoreIsOpen{0, {"h", 1}});
+  served.gone(a2);
+  CHECK(served.at(a1).last<StopWorkers>() != nullptr);
+  CHECK(served.at(b1).last<StopWorkers>() == nullptr);
+  CHECK(served.service.find("b")->state() == Coordinator::State::kRunning);
+  served.say(b1, WorkersSucceeded{0});
+  served.say(b2, WorkersSucceeded{0});
+  CHECK(served.at(b1).last<EndJob>() != nullptr);
+  CHECK(served.at(a1).last<EndJob>() == nullptr);
+}
+
+TEST_CASE("a node that is turned away is told why, and its connection is closed") {
+  Served served;
+  const std::string job(200, 'j');  // longer than a string that lies within its object
+  served.join(job, 1, job_terms(2, 2));
+  const ConnectionId other = served.join(job, 2, job_terms(3, 3));
+  REQUIRE(served.at(other).last<Rejected>() != nullptr);
+  CHECK(served.at(other).last<Rejected>()->why == Rejected::Why::kTermsDiffer);
+  CHECK(served.at(other).closed);
+  CHECK(served.service.connections() == 1);
+}
+
+TEST_CASE("keep-alives are answered for nodes that are in the job, and for nobody else: the answer is a lease") {
+  Served served;
+  NodeJoins first = served.joiner(1, job_terms(2, 2));
+  first.node_rank = 0;
+  const ConnectionId member = served.greet({"a", 1});
+  served.say(member, first);
+  served.keep_alive(member);
+  CHECK(served.at(member).kept == 1);
+  NodeJoins second = served.joiner(2, job_terms(2, 2));
+  second.node_rank = 0;
+  const ConnectionId held = served.greet({"a", 2});
+  served.say(held, second);
+  CHECK(served.at(member).last<AreYouThere>() != nullptr);
+  served.keep_alive(held);
+  CHECK(served.at(held).kept == 0);
+  served.time(1000);  // the first does not answer, and is superseded
+  CHECK(served.at(member).closed);
+  served.keep_alive(held);
+  CHECK(served.at(held).kept > 0);
+}
+
+TEST_CASE("a service lends no lease that lasts longer than it may act") {
+  Served served;
+  served.authority(locate::Authority::until(3'000));
+  const ConnectionId id = served.join("j", 1, job_terms(1, 1));
+  CHECK(served.peers.at(id).session.welcome().good_for_ms == 2'970);
+  served.now_ms = 2'000;
+  served.keep_alive(id);
+  CHECK(served.peers.at(id).good_for_ms == 990);
+  served.authority(locate::Authority::until(5'000));
+  served.keep_alive(id);
+  CHECK(served.peers.at(id).good_for_ms == 2'970);
+}
+
+TEST_CASE("when it may not act any more a service ends all sessions before anybody hears anything of it") {
+  Served served;
+  served.authority(locate::Authority::until(3'000));
+  const ConnectionId one = served.join("j", 1, job_terms(1, 2));
+  const ConnectionId two = served.join("j", 2, job_terms(1, 2));
+  served.say(one, StoreIsOpen{0, {"h", 1}});
+  REQUIRE(served.peers.at(two).last<RunWorkers>() != nullptr);
+  CHECK(served.service.next_deadline_ms() == 3'000);
+  SUBCASE("by its time") { served.time(3'000); }
+  SUBCASE("when somebody speaks, after a sleep") {
+    served.now_ms = 9'000;
+    const int kept = served.peers.at(one).kept;
+    ByteString bytes;
+    served.peers.at(one).session.keep_alive(served.now_ms, bytes);
+    served.read(one, bytes);
+    CHECK(served.peers.at(one).kept == kept);
+  }
+  for (const ConnectionId id : {one, two}) {
+    CHECK(served.peers.at(id).closed);
+    CHECK(served.peers.at(id).last<EndJob>() == nullptr);
+    CHECK(served.peers.at(id).last<StopWorkers>() == nullptr);
+  }
+  CHECK(served.service.find("j")->round() == 0);
+  const ConnectionId early = served.greet({"j", 1, 1, 1});
+  CHECK(served.peers.at(early).closed);
+  CHECK(served.peers.at(early).error ==
+        "it refused us: this coordinator may not act at present: its claim has not been renewed in time");
+  // It may again: the job goes on with what its coordinator knows.
+  served.authority(locate::Authority::until(served.now_ms + 3'000));
+  const ConnectionId again = served.join("j", 1, job_terms(1, 2));
+  CHECK(served.peers.at(again).welcome);
+  CHECK(served.service.find("j")->round() == 0);
+}
+
+TEST_CASE("a service that another has taken the place of forgets its jobs and their ends, and welcomes nobody again") {
+  Served served;
+  const ConnectionId over = served.whole_job("over");
+  const Incarnation incarnation = served.peers.at(over).session.welcome().incarnation;
+  const ConnectionId id = served.join("j", 1, job_terms(1, 2));
+  served.carry(served.service.on_event(Deposed{"10.0.0.6:1 has taken its claim over"}, served.now_ms));
+  CHECK(served.peers.at(id).closed);
+  CHECK(served.service.jobs() == 0);
+  CHECK_FALSE(served.service.next_deadline_ms());
+  served.authority(locate::Authority::until(served.now_ms + 3'000));
+  const ConnectionId late = served.greet({"over", 1, incarnation, 1});
+  CHECK(served.peers.at(late).last<EndJob>() == nullptr);
+  CHECK(served.peers.at(late).error ==
+        "it refused us: it is the coordinator no more: 10.0.0.6:1 has taken its claim over");
+}
+
+TEST_CASE("when a job has ended the connections that had not joined it are closed, to begin anew") {
+  Served served;
+  const ConnectionId member = served.join("a", 1, job_terms(1, 1));
+  const ConnectionId late = served.greet({"a", 2});
+  CHECK(served.at(late).welcome);
+  served.say(member, StoreIsOpen{0, {"h", 1}});
+  served.say(member, WorkersSucceeded{0});
+  CHECK(!served.at(late).closed);
+  served.say(member, VerdictHeard{});
+  CHECK(served.at(member).last<Dismiss>() != nullptr);
+  CHECK(served.at(member).closed);
+  CHECK(served.at(late).closed);
+  CHECK(served.service.jobs() == 0);
+  CHECK(served.service.connections() == 0);
+  CHECK(!served.service.next_deadline_ms());
+}
+
+TEST_CASE("an agent that missed the end hears the verdict, and a fresh one of that name begins a job") {
+  Served served;
+  served.whole_job("a");
+  const ConnectionId missed = served.greet({"a", 7, 1, 1});
+  REQUIRE(served.at(missed).last<EndJob>() != nullptr);
+  CHECK(served.at(missed).last<Dismiss>() != nullptr);
+  CHECK(served.at(missed).closed);
+  CHECK(served.service.jobs() == 0);
+  const ConnectionId other = served.greet({"b", 7, 1, 1});  // the number means another job there
+  CHECK(served.at(other).heard.empty());
+  const ConnectionId fresh = served.join("a", 1, job_terms(1, 1));
+  CHECK(served.at(fresh).last<PrepareRound>() != nullptr);
+  CHECK(served.service.find("a")->incarnation() != 1);
+}
+
+TEST_CASE("an agent that missed the end hears what the others heard of the first failure") {
+  Served served;
+  const ConnectionId id = served.join("a", 1, job_terms(1, 1));
+  served.say(id, StoreIsOpen{0, {"h", 1}});
+  served.say(id, WorkerFailed{0, testing::failure(0, 5)});
+  served.say(id, NodeStopped{0, {testing::failure(0, 5)}});
+  served.say(id, VerdictHeard{"Traceback"});
+  CHECK(served.at(id).last<Dismiss>()->details == "Traceback");
+  const ConnectionId missed = served.greet({"a", 7, 1, 1});
+  REQUIRE(served.at(missed).last<Dismiss>() != nullptr);
+  CHECK(served.at(missed).last<Dismiss>()->details == "Traceback");
+}
+
+TEST_CASE("of jobs that have ended so many are remembered, the latest") {
+  Served served;
+  for (std::size_t i = 0; i <= limits::kEndedJobs; ++i) served.whole_job("job" + std::to_string(i));
+  CHECK(served.at(served.greet({"job0", 7, 1, 1})).heard.empty());
+  CHECK(served.at(served.greet({"job1", 7, 3, 1})).last<EndJob>() != nullptr);  // each draws two numbers
+}
+
+TEST_CASE("a job that nobody is in and that never ran is forgotten, and the next may have other terms") {
+  Served served;
+  const ConnectionId first = served.join("a", 1, job_terms(2, 2));
+  const ConnectionId second = served.greet({"a", 2});
+  served.gone(first);
+  CHECK(served.service.jobs() == 0);
+  CHECK(served.at(second).closed);  // it was welcomed to that one, and begins anew
+  const ConnectionId third = served.greet({"a", 2});
+  CHECK(served.service.jobs() == 1);
+  served.gone(third);  // and never joined
+  CHECK(served.service.jobs() == 0);
+  CHECK(!served.service.next_deadline_ms());
+  const ConnectionId again = served.join("a", 3, job_terms(1, 1));
+  CHECK(served.at(again).last<PrepareRound>() != nullptr);
+}
+
+TEST_CASE("a job that has run is kept while its nodes are away") {
+  Served served;
+  const ConnectionId node = served.join("a", 1, job_terms(1, 1));
+  served.gone(node);
+  CHECK(served.service.jobs() == 1);
+  CHECK(served.service.next_deadline_ms().has_value());
+}
+
+TEST_CASE("a service with as many jobs as it serves refuses another, and says so") {
+  Served served;
+  for (std::size_t i = 0; i < limits::kJobsServed; ++i) served.join("job" + std::to_string(i), 1, job_terms(2, 2));
+  CHECK(served.service.jobs() == limits::kJobsServed);
+  const ConnectionId more = served.greet({"one more", 1});
+  CHECK(served.at(more).error.find("1024 jobs") != std::string::npos);
+  CHECK(served.at(more).closed);
+  CHECK(served.at(served.join("job0", 2, job_terms(2, 2))).last<PrepareRound>() != nullptr);
+}
+
+TEST_CASE("a service for one job alone turns other jobs' agents away by its job's name, and knows nothing of them") {
+  Served served({.only_job = "slurm-7.0"});
+  const ConnectionId other = served.greet({"slurm-8.0", 1});
+  CHECK(served.at(other).error.find("the coordinator of job slurm-7.0 and of no other") != std::string::npos);
+  CHECK(served.at(other).closed);
+  CHECK(served.service.jobs() == 0);
+  CHECK(served.at(served.join("slurm-7.0", 2, job_terms(1, 1))).last<PrepareRound>() != nullptr);
+}
+
+TEST_CASE("connections are bounded, and those that say nothing are closed after the greeting time") {
+  Served served;
+  for (std::size_t i = 0; i < limits::kAgentConnections; ++i) served.open();
+  CHECK(served.closed.empty());
+  const ConnectionId more = served.open();
+  CHECK(served.closed == std::vector<ConnectionId>{more});
+  CHECK(served.service.next_deadline_ms() == 5000);
+  served.time(4999);
+  CHECK(served.closed.size() == 1);
+  served.time(5000);
+  CHECK(served.service.connections() == 0);
+}
+
+TEST_CASE("an agent that has introduced itself is not closed for being slow, and is watched once it has joined") {
+  Served served;
+  const ConnectionId id = served.join("a", 1, job_terms(2, 2));
+  served.time(4999);
+  served.keep_alive(id);
+  served.time(6000);
+  CHECK(!served.at(id).closed);
+  REQUIRE(served.service.next_deadline_ms() == 9999);
+  served.time(9999);
+  CHECK(served.at(id).closed);
+}
+
+TEST_CASE("strangers and agents with another secret are turned away, and touch no job") {
+  Served served({.secret = "s"});
+  const ConnectionId stranger = served.open();
+  const std::string_view http = "GET / HTTP/1.1\r\n\r\n";
+  served.read(stranger, ByteString(http.begin(), http.end()));
+  CHECK(served.closed == std::vector<ConnectionId>{stranger});
+  const ConnectionId wrong = served.greet({"a", 1}, "t");
+  CHECK(served.at(wrong).error.find("another secret") != std::string::npos);
+  CHECK(served.service.jobs() == 0);
+  CHECK(served.at(served.greet({"a", 1}, "s")).welcome);
+}
+
+TEST_CASE("garbage in the middle of a session is the loss of its node") {
+  Served served;
+  const ConnectionId first = served.join("a", 1, job_terms(2, 2));
+  const ConnectionId second = served.join("a", 2, job_terms(2, 2));
+  served.say(first, StoreIsOpen{0, {"h", 1}});
+  served.read(second, ByteString(100, 0xff));
+  CHECK(served.at(second).closed);
+  CHECK(served.at(first).last<StopWorkers>() != nullptr);
+}
+
+TEST_CASE("a guardian's word reaches the job that it names, once, over a connection of its own") {
+  for (const bool right_secret : {true, false}) {
+    Served served({.secret = "s"});
+    const JobTerms terms = job_terms(1, 2);
+    std::vector<ConnectionId> nodes;
+    for (const AgentId agent : {1ULL, 2ULL}) {
+      nodes.push_back(served.greet({"a", agent}, "s"));
+      served.say(nodes.back(), served.joiner(agent, terms));
+    }
+    served.say(nodes[0], StoreIsOpen{0, {"h", 1}});
+    served.gone(nodes[1]);
+    served.say(nodes[0], NodeStopped{0, {}});
+    const ConnectionId word = served.open();
+    served.read(word, node_is_empty_frame({"a", 2, 1, 1}, 0, right_secret ? "s" : "t"));
+    CHECK(served.closed.back() == word);
+    CHECK(served.at(nodes[0]).last<PrepareRound>()->round == (right_secret ? 1 : 0));
+  }
+}
+
+TEST_CASE("an agent that knows a later coordinator ends this one's part in the job, and is not taken in") {
+  Served served;
+  const ConnectionId first = served.join("a", 1, job_terms(1, 1));
+  served.say(first, StoreIsOpen{0, {"h", 1}});
+  const ConnectionId later = served.greet({"a", 2, 1, 5});
+  CHECK(served.at(first).closed);
+  CHECK(served.at(later).error.find("another coordinator has taken over") != std::string::npos);
+  CHECK(served.at(later).closed);
+  CHECK(served.service.jobs() == 0);
+}
+
+TEST_CASE("a coordinator that takes a job over speaks under its name and with a higher term to all who are there") {
+  Served served;
+  const ConnectionId fresh = served.greet({"a", 9});
+  CHECK(served.at(fresh).session.welcome().incarnation == 1);
+  const ConnectionId back = served.greet({"a", 1, 77, 4});
+  CHECK(served.at(back).session.welcome().incarnation == 77);
+  const Term taken_over = served.at(back).session.welcome().term;
+  CHECK(taken_over > 4);
+  served.now_ms += LeaseTimes{}.over_ms();  // no lease of another coordinator runs
+  served.say(fresh, served.joiner(9, job_terms(1, 1)));
+  served.time(served.now_ms + 250);  // nothing was heard for long: there may be more to read
+  REQUIRE(served.at(fresh).last<PrepareRound>() != nullptr);
+  CHECK(served.at(fresh).session.welcome().incarnation == 77);
+  CHECK(served.at(fresh).session.welcome().term == taken_over);
+}
+
+TEST_CASE("what happens to a coordinator is told to whoever records it, with its job and the time") {
+  Served served;
+  std::vector<std::string> lines;
+  served.service.recorder = [&](const std::string& job, const Event& event, std::int64_t now_ms) {
+    lines.push_back(job + " " + std::to_string(event.index()) + " " + std::to_string(now_ms));
+  };
+  served.now_ms = 70;
+  const ConnectionId id = served.join("a", 1, job_terms(2, 2));
+  served.keep_alive(id);
+  served.gone(id);
+  CHECK(lines == std::vector<std::string>{"a 0 70", "a 1 70", "a 2 70"});
+}
+
+TEST_CASE("a node that gives no address is known by where it comes from, one that gives one by that") {
+  Served served;
+  served.from = "10.0.0.7";
+  NodeJoins nameless = served.joiner(1, job_terms(1, 1));
+  nameless.address.clear();
+  const ConnectionId first = served.greet({"a", 1});
+  served.say(first, nameless);
+  nameless.terms.max_nodes = 2;
+  served.say(served.greet({"a", 2}), nameless);
+  CHECK(served.logs.back().starts_with("10.0.0.7 is not let in"));
+  served.join("a", 3, job_terms(1, 2));
+  CHECK(served.logs.back().starts_with("node3 is not let in"));
+}
+
+// --- Jobs that were another coordinator's. ------------------------------------------------------------
+
+namespace {
+
+constexpr Incarnation kOlder = 77;
+
+// Brings agent `rank + 1` of a round of so many, whose worker runs.
+ConnectionId report(Served& served, int rank, int nodes, Term term = 1) {
+  const auto agent = static_cast<AgentId>(rank) + 1;
+  const ConnectionId id = served.greet({"a", agent, kOlder, term});
+  if (served.at(id).closed) return id;
+  NodeJoins joins = served.joiner(agent, job_terms(1, 4));
+  joins.facts = {.incarnation = kOlder, .term = term, .round = 5, .activity = AgentFacts::Activity::kRunning,
+                 .place = {rank, nodes, rank, nodes, rank, nodes}, .membership = 4711};
+  served.say(id, joins);
+  return id;
+}
+
+}  // namespace
+
+TEST_CASE("keep-alives of workers whose round may go on elsewhere are answered when it cannot, and not before") {
+  Served served;
+  const ConnectionId first = report(served, 1, 3);
+  served.keep_alive(first);
+  served.keep_alive(first);
+  CHECK(served.at(first).kept == 0);
+  const ConnectionId second = report(served, 2, 3);
+  CHECK(served.at(first).kept == 1);  // the last of them, from when it was asked
+  CHECK(served.at(second).kept == 0);
+  served.keep_alive(second);
+  CHECK(served.at(second).kept == 1);
+}
+
+TEST_CASE("of two coordinators that take one job over at once one stands down when an agent knows of the other") {
+  Served one;
+  Served other;
+  other.incarnations = 1000;
+  // Each with all of the round as far as it knows: two starts of one agent have met both.
+  report(one, 0, 1);
+  report(other, 0, 1);
+  const Term terms[] = {one.service.find("a")->term(), other.service.find("a")->term()};
+  REQUIRE(terms[0] != terms[1]);
+  Served& lower = terms[0] < terms[1] ? one : other;
+  Served& higher = terms[0] < terms[1] ? other : one;
+  // From the lower one to the higher: it learns the higher term there, and nothing else happens.
+  const ConnectionId came = report(higher, 3, 4, std::min(terms[0], terms[1]));  // of a round that went on
+  CHECK(higher.at(came).session.welcome().term == std::max(terms[0], terms[1]));
+  // And back.
+  const ConnectionId back = report(lower, 3, 4, std::max(terms[0], terms[1]));
+  CHECK(lower.at(back).error.find("another coordinator has taken over") != std::string::npos);
+  CHECK(lower.service.jobs() == 0);
+  CHECK(lower.at(1).closed);
+  CHECK(higher.service.jobs() == 1);
+}
+
+TEST_CASE("an agent that was in another start of the job is let in, whatever term that was at") {
+  Served served;
+  const ConnectionId first = served.join("a", 1, job_terms(1, 1));
+  served.say(first, StoreIsOpen{0, {"h", 1}});
+  const ConnectionId late = served.greet({"a", 7, kOlder, 0x12'0000});
+  CHECK(served.at(late).welcome);
+  CHECK(served.at(late).session.welcome().term > 0x12'0000);
+  CHECK(!served.at(first).closed);
+}
+
+TEST_CASE("where a coordinator has stood down some new nodes begin no round while leases of the other may run") {
+  Served served;
+  report(served, 0, 1);
+  served.time(60'000);
+  report(served, 2, 4, 0xffff'0000);
+  REQUIRE(served.service.jobs() == 0);
+  NodeJoins fresh = served.joiner(9, job_terms(1, 2));
+  fresh.rules.last_call_ms = 0;
+  const ConnectionId id = served.greet({"a", 9});
+  served.say(id, fresh);
+  for (std::int64_t ms = 100; ms < LeaseTimes{}.over_ms(); ms += 100) {
+    served.time(60'000 + ms);
+    CHECK(served.at(id).last<PrepareRound>() == nullptr);
+  }
+  served.time(60'000 + LeaseTimes{}.over_ms());
+  CHECK(served.at(id).last<PrepareRound>() != nullptr);
+}
+
+TEST_CASE("newcomers that stood by at a coordinator of before begin no round while its leases may run, though all are there") {
+  Served served;
+  const ConnectionId fresh = served.join("a", 1, job_terms(2, 2));
+  const ConnectionId stood_by = served.greet({"a", 2, 0, 1});  // it too was the first of its start
+  served.say(stood_by, served.joiner(2, job_terms(2, 2)));
+  for (std::int64_t ms = 100; ms < LeaseTimes{}.over_ms(); ms += 100) {
+    served.time(ms);
+    CHECK(served.at(fresh).last<PrepareRound>() == nullptr);
+  }
+  served.time(LeaseTimes{}.over_ms());
+  CHECK(served.at(fresh).last<PrepareRound>() != nullptr);
+  CHECK(served.at(stood_by).last<PrepareRound>() != nullptr);
+}

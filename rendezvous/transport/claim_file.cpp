@@ -1,0 +1,296 @@
+#include "rendezvous/transport/claim_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "rendezvous/locate/claim.h"
+#include "rendezvous/locate/tenure.h"
+#include "src/base/limits.h"
+#include "src/base/text.h"
+#include "src/base/unique_fd.h"
+#include "src/process/clock.h"
+#include "src/process/random.h"
+
+namespace elastic::transport {
+namespace claim_file {
+namespace {
+
+constexpr std::int64_t kAnotherTryMs = 10;
+
+bool is_hopeless(int error) {
+  return error == ENOENT || error == ENOTDIR || error == EISDIR || error == EACCES || error == EPERM ||
+         error == EROFS || error == ENAMETOOLONG || error == ELOOP;
+}
+
+std::unexpected<ClaimRegister::Failure> failed(const std::string& what, int error) {
+  return std::unexpected(ClaimRegister::Failure{format("{}: {}", what, errno_text(error)), is_hopeless(error)});
+}
+std::unexpected<ClaimRegister::Failure> busy(std::string reason) {
+  return std::unexpected(ClaimRegister::Failure{std::move(reason), false});
+}
+
+// "." of "name", "/" of "/name".
+std::string directory_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// A whole file; errno's value where it cannot be read.
+std::expected<std::string, int> contents(const std::string& path) {
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!file) return std::unexpected(errno);
+  std::string out;
+  char piece[8192];
+  for (;;) {
+    const ssize_t count = ::read(file.get(), piece, sizeof piece);
+    if (count == 0) return out;
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return std::unexpected(errno);
+    out.append(piece, static_cast<std::size_t>(count));
+    if (out.size() > limits::kClaimFileBytes) return std::unexpected(EFBIG);
+  }
+}
+
+// The text of the file of claims, empty where there is none. A directory that is missing is told from that.
+std::expected<std::string, ClaimRegister::Failure> text_of(const std::string& path) {
+  auto text = contents(path);
+  if (text) return std::move(*text);
+  if (text.error() == EFBIG) {
+    return std::unexpected(ClaimRegister::Failure{
+        format("it is larger than {} MiB, and no file of claims is", limits::kClaimFileBytes >> 20), true});
+  }
+  if (text.error() != ENOENT) return failed("it cannot be read", text.error());
+  struct stat facts {};
+  if (stat(directory_of(path).c_str(), &facts) != 0) {
+    return failed(format("its directory {}", printable(directory_of(path))), errno);
+  }
+  return std::string();
+}
+
+Outcome claim_in(const std::string& text, const std::string& job) {
+  auto claim = locate::claim_in_file(text, job);
+  if (!claim) return std::unexpected(ClaimRegister::Failure{claim.error().reason, true});
+  return std::move(*claim);
+}
+
+// Makes a file with that text; 0, or errno's value, and then there is none.
+int write_new(const std::string& path, const std::string& text) {
+  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!file) return errno;
+  int error = 0;
+  for (std::string_view left = text; !left.empty() && error == 0;) {
+    const ssize_t count = ::write(file.get(), left.data(), left.size());
+    if (count > 0) left.remove_prefix(static_cast<std::size_t>(count));
+    if (count < 0 && errno != EINTR) error = errno;
+  }
+  if (error == 0 && fsync(file.get()) != 0 && errno != EINVAL) error = errno;
+  if (error != 0) unlink(path.c_str());
+  return error;
+}
+
+// The lock beside a file, from the moment that held() says so until its end.
+// Nodes that cannot lock each other out may both write, and both believe that the claim is theirs.
+ClaimRegister::Failure no_locks(const std::string& why) {
+  return {format("its file system gives no locks: {}; name a file on one that makes hard links, as NFS and Lustre do, or "
+                 "have the nodes meet at an endpoint or a TCPStore",
+                 why),
+          true};
+}
+
+bool has_no_links(int error) {
+  return error == EPERM || error == EOPNOTSUPP || error == ENOSYS || error == EXDEV || error == EMLINK;
+}
+
+class Lock {
+ public:
+  explicit Lock(const std::string& path)
+      : path_(path), name_(path + ".lock"), mark_(format("{:016x}", process::random_number())), own_(path + "." + mark_) {}
+  ~Lock() {
+    if (taken_ && held()) unlink(name_.c_str());
+    if (made_) unlink(own_.c_str());
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+  // Names of files that nobody else has.
+  std::string another_name() const { return own_ + ".new"; }
+
+  // Makes what the lock is a link to; 0 or errno's value.
+  int prepare() {
+    const int error = write_new(own_, mark_);
+    made_ = error == 0;
+    return error;
+  }
+  // 0: taken; EEXIST: somebody else has it; EILSEQ: it was given to us, and is not ours.
+  int try_once() {
+    const int error = link(own_.c_str(), name_.c_str()) == 0 ? 0 : errno;
+    taken_at_ms_ = process::monotonic_ms();
+    // The answer may be lost on the way, and asked for again: what counts is the number of links, where those are counted.
+    struct stat facts {};
+    const bool is_linked = stat(own_.c_str(), &facts) == 0 && facts.st_nlink == 2;
+    taken_ = is_linked || (error == 0 && held());
+    return taken_ ? 0 : error == 0 ? EILSEQ : error;
+  }
+  // Why it is not ours any more: a lock is taken away from who has had it for long, and never before.
+  ClaimRegister::Failure taken_away() const {
+    if (process::monotonic_ms() - taken_at_ms_ > kStaleLockMs / 2) return {"its lock was taken away", false};
+    return no_locks(format("it gave {} to this node, whose it is not", printable(name_)));
+  }
+  bool held() const { return contents(name_) == mark_; }
+
+  // Takes away a lock whose holder is long dead, by the file system's own clock. Should it be another's by the time
+  // that it is moved, it is put back; and its holder looks before it writes.
+  void break_if_stale() const {
+    struct stat lock {};
+    struct stat now {};
+    const auto stale = contents(name_);
+    if (!stale || stat(name_.c_str(), &lock) != 0 || utimensat(AT_FDCWD, own_.c_str(), nullptr, 0) != 0 ||
+        stat(own_.c_str(), &now) != 0 || (now.st_mtim.tv_sec - lock.st_mtim.tv_sec) * 1000 <= kStaleLockMs) {
+      return;
+    }
+    const std::string aside = own_ + ".stale";
+    if (rename(name_.c_str(), aside.c_str()) != 0) return;
+    if (contents(aside) != *stale) (void)!link(aside.c_str(), name_.c_str());
+    unlink(aside.c_str());
+    if (is_mark(*stale)) unlink((path_ + "." + *stale).c_str());
+  }
+
+ private:
+  static bool is_mark(const std::string& text) {
+    return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+  }
+
+  const std::string path_;
+  const std::string name_;
+  const std::string mark_;
+  const std::string own_;
+  std::int64_t taken_at_ms_ = 0;
+  bool made_ = false;
+  bool taken_ = false;
+};
+
+// What is to be done with the lock held and `expected` there.
+Outcome replace(const std::string& path, const Lock& lock, const std::string& before, const std::string& job,
+                const std::string& desired) {
+  const auto after = locate::file_with_claim(before, job, desired);
+  if (!after) return std::unexpected(ClaimRegister::Failure{after.error().reason, true});
+  if (after->empty()) {
+    if (!lock.held()) return std::unexpected(lock.taken_away());
+    if (unlink(path.c_str()) != 0 && errno != ENOENT) return failed("it cannot be removed", errno);
+    return desired;
+  }
+  const std::string fresh = lock.another_name();
+  if (const int error = write_new(fresh, *after); error != 0) return failed("it cannot be written", error);
+  int error = 0;
+  const bool held = lock.held();
+  if (held && rename(fresh.c_str(), path.c_str()) != 0) error = errno;
+  if (!held || error != 0) unlink(fresh.c_str());
+  if (error != 0) return failed("it cannot be written", error);
+  if (!held) return std::unexpected(lock.taken_away());
+  return desired;
+}
+
+}  // namespace
+
+Outcome read(const std::string& path, const std::string& job) {
+  auto text = text_of(path);
+  return text ? claim_in(*text, job) : std::unexpected(text.error());
+}
+
+Outcome compare_set(const std::string& path, const std::string& job, const std::string& expected,
+                    const std::string& desired) {
+  Lock lock(path);
+  if (const int error = lock.prepare(); error != 0) return failed("no file can be made beside it", error);
+  const std::int64_t until_ms = process::monotonic_ms() + kLockPatienceMs;
+  for (;;) {
+    const int error = lock.try_once();
+    if (error == EILSEQ) return std::unexpected(lock.taken_away());
+    if (has_no_links(error)) return std::unexpected(no_locks(format("no hard link can be made: {}", errno_text(error))));
+    if (error != 0 && error != EEXIST) return failed("its lock cannot be made", error);
+    const auto text = text_of(path);
+    if (!text) return std::unexpected(text.error());
+    auto there = claim_in(*text, job);
+    // Who finds another claim there needs no lock to know that it was late.
+    if (!there || *there != expected) return there;
+    if (error == 0) return replace(path, lock, *text, job, desired);
+    lock.break_if_stale();
+    if (process::monotonic_ms() >= until_ms) {
+      return busy(format("{}.lock is another node's, or was left by one that died {} s ago at most", printable(path),
+                         kStaleLockMs / 1000));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(kAnotherTryMs));
+  }
+}
+
+}  // namespace claim_file
+
+namespace {
+
+// An answer is waited for no longer than this.
+constexpr std::int64_t kAnswerMs = locate::Tenure::kLongestWriteMs;
+static_assert(2 * kAnswerMs <= claim_file::kStaleLockMs);
+}  // namespace
+
+ClaimFile::ClaimFile(net::Loop& loop, std::string path, std::string job)
+    : path_(std::move(path)),
+      job_(std::move(job)),
+      timer_(loop),
+      done_watch_(loop, thread_.done_descriptor(), [this] { thread_.run_done(); }) {}
+
+void ClaimFile::read(Done done) {
+  ask([path = path_, job = job_] { return claim_file::read(path, job); }, std::move(done));
+}
+
+void ClaimFile::compare_set(std::string expected, std::string desired, Done done) {
+  ask([path = path_, job = job_, expected = std::move(expected),
+       desired = std::move(desired)] { return claim_file::compare_set(path, job, expected, desired); },
+      std::move(done));
+}
+
+void ClaimFile::forget() {
+  timer_.stop();
+  next_ = nullptr;
+  done_ = nullptr;
+}
+
+void ClaimFile::ask(Work work, Done done) {
+  ++asked_;
+  next_ = std::move(work);
+  done_ = std::move(done);
+  timer_.start(kAnswerMs, [this] {
+    const Done call = std::exchange(done_, nullptr);
+    next_ = nullptr;
+    call(claim_file::busy("it does not answer"));
+  });
+  if (!busy_) begin();
+}
+
+void ClaimFile::begin() {
+  busy_ = true;
+  const auto outcome = std::make_shared<claim_file::Outcome>();
+  thread_.post(
+      path_, [outcome, work = std::exchange(next_, nullptr)] { *outcome = work(); },
+      [this, outcome, asked = asked_] {
+        busy_ = false;
+        if (next_) return begin();
+        if (asked != asked_ || !done_) return;
+        timer_.stop();
+        const Done call = std::exchange(done_, nullptr);
+        call(std::move(*outcome));
+      });
+}
+
+bool ClaimFile::hangs() const { return thread_.stuck_for(0).has_value(); }
+
+std::string ClaimFile::name() const { return format("file {}", printable(path_)); }
+
+}  // namespace elastic::transport

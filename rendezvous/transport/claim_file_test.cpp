@@ -1,0 +1,141 @@
+#include "rendezvous/transport/claim_file.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rendezvous/locate/claim.h"
+#include "src/base/text.h"
+
+using namespace elastic;
+using namespace elastic::transport;
+
+namespace {
+
+namespace files = std::filesystem;
+
+// A directory of its own, which goes with it.
+struct Place {
+  Place() {
+    std::string pattern = (files::temp_directory_path() / "claims.XXXXXX").string();
+    directory = mkdtemp(pattern.data());
+    path = directory + "/meeting";
+  }
+  ~Place() { files::remove_all(directory); }
+  std::vector<std::string> names() const {
+    std::vector<std::string> out;
+    for (const auto& entry : files::directory_iterator(directory)) out.push_back(entry.path().filename().string());
+    return out;
+  }
+  std::string directory;
+  std::string path;
+};
+
+std::string claim(int number) { return locate::claim_text({"10.0.0.5", 4711, format("agent{}", number)}); }
+
+void put(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+
+// As the file system of a node sees it so many seconds later.
+void make_older(const std::string& path, int seconds) {
+  timespec times[2] = {{time(nullptr) - seconds, 0}, {time(nullptr) - seconds, 0}};
+  REQUIRE(utimensat(AT_FDCWD, path.c_str(), times, 0) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("a claim is set where what was expected is there, and nothing but the file is left") {
+  const Place place;
+  CHECK(claim_file::read(place.path, "job").value().empty());
+  CHECK(claim_file::compare_set(place.path, "job", "", claim(1)).value() == claim(1));
+  CHECK(claim_file::read(place.path, "job").value() == claim(1));
+  CHECK(claim_file::compare_set(place.path, "job", "", claim(2)).value() == claim(1));
+  CHECK(claim_file::compare_set(place.path, "job", claim(3), claim(2)).value() == claim(1));
+  CHECK(claim_file::compare_set(place.path, "job", claim(1), claim(2)).value() == claim(2));
+  CHECK(claim_file::read(place.path, "job").value() == claim(2));
+  CHECK(place.names() == std::vector<std::string>{"meeting"});
+}
+
+TEST_CASE("the last job that is taken out takes the file with it") {
+  const Place place;
+  CHECK(claim_file::compare_set(place.path, "one", "", claim(1)).value() == claim(1));
+  CHECK(claim_file::compare_set(place.path, "two", "", claim(2)).value() == claim(2));
+  CHECK(claim_file::compare_set(place.path, "one", claim(9), "").value() == claim(1));
+  CHECK(claim_file::compare_set(place.path, "one", claim(1), "").value().empty());
+  CHECK(claim_file::read(place.path, "two").value() == claim(2));
+  CHECK(claim_file::compare_set(place.path, "two", claim(2), "").value().empty());
+  CHECK(place.names().empty());
+}
+
+TEST_CASE("of many that claim at once one wins, and all others hear of it") {
+  const Place place;
+  constexpr int kMany = 16;
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::string> found(kMany);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kMany; ++i) {
+      threads.emplace_back([&, i] {
+        // A lock may be held by another for longer than its patience.
+        for (;;) {
+          auto answer = claim_file::compare_set(place.path, "job", "", claim(i));
+          if (!answer) continue;
+          found[static_cast<std::size_t>(i)] = *answer;
+          return;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CHECK(std::ranges::count(found, found.front()) == kMany);
+    CHECK(claim_file::compare_set(place.path, "job", found.front(), "").value().empty());
+  }
+  CHECK(place.names().empty());
+}
+
+TEST_CASE("the lock of a node that died is broken, that of another is waited for") {
+  const Place place;
+  const std::string lock = place.path + ".lock";
+  put(place.path + ".00000000000000aa", "00000000000000aa");
+  files::create_hard_link(place.path + ".00000000000000aa", lock);
+  SUBCASE("young") {
+    const auto answer = claim_file::compare_set(place.path, "job", "", claim(1));
+    CHECK(!answer.error().hopeless);
+    CHECK(answer.error().reason.contains("meeting.lock is another node's"));
+    CHECK(claim_file::read(place.path, "job").value().empty());
+    CHECK(files::exists(lock));
+  }
+  SUBCASE("old") {
+    make_older(lock, 12);
+    CHECK(claim_file::compare_set(place.path, "job", "", claim(1)).value() == claim(1));
+    CHECK(place.names() == std::vector<std::string>{"meeting"});
+  }
+  SUBCASE("old, but somebody else's claim is there: no lock is needed to know that") {
+    put(place.path, locate::file_with_claim("", "job", claim(2)).value());
+    CHECK(claim_file::compare_set(place.path, "job", "", claim(1)).value() == claim(2));
+  }
+}
+
+TEST_CASE("what time will not mend is told apart") {
+  const Place place;
+  const auto failure = [](const claim_file::Outcome& outcome) { return outcome.error(); };
+  CHECK(failure(claim_file::read(place.directory + "/none/meeting", "job")).hopeless);
+  CHECK(failure(claim_file::read(place.directory + "/none/meeting", "job"))
+            .reason.ends_with("/none: No such file or directory"));
+  CHECK(failure(claim_file::compare_set(place.directory + "/none/meeting", "job", "", claim(1))).hopeless);
+  CHECK(failure(claim_file::read(place.directory, "job")).reason == "it cannot be read: Is a directory");
+  put(place.path, "import torch\n");
+  CHECK(failure(claim_file::read(place.path, "job")).hopeless);
+  CHECK(failure(claim_file::compare_set(place.path, "job", "", claim(1))).hopeless);
+  put(place.path, std::string((2 << 20) + 1, ' '));
+  CHECK(failure(claim_file::read(place.path, "job")).hopeless);
+  CHECK(failure(claim_file::read(place.path, "job")).reason == "it is larger than 2 MiB, and no file of claims is");
+  CHECK(place.names() == std::vector<std::string>{"meeting"});  // as it was
+}

@@ -1,0 +1,140 @@
+#include "rendezvous/transport/coordinator_connection.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "src/base/address.h"
+#include "src/base/limits.h"
+#include "src/base/result.h"
+#include "src/base/text.h"
+
+namespace elastic::transport {
+namespace {
+
+using locate::Tried;
+
+// To one address; another attempt begins with all of them again.
+constexpr std::int64_t kConnectMs = 2'000;
+constexpr std::int64_t kDoubtMs = 1'000;
+
+}  // namespace
+
+CoordinatorConnection::CoordinatorConnection(net::Loop& loop, const MeetingSettings& settings, Handlers handlers, ToStore to_store)
+    : loop_(loop),
+      settings_(settings),
+      handlers_(std::move(handlers)),
+      place_(make_meeting_place(loop, settings, std::move(to_store), handlers_.on_hosting)),
+      doubt_(loop),
+      lingering_(loop) {}
+
+void CoordinatorConnection::connect(bool belongs) {
+  disconnect();
+  place_->find(belongs, [this](MeetingPlace::Way way) { found(std::move(way)); });
+}
+
+void CoordinatorConnection::disconnect() {
+  place_->stop();
+  believe();
+  connector_.reset();
+  ended(Tried::kSilent);  // if nothing has come until now
+  // What was written last is for the coordinator to read.
+  if (stream_) lingering_.part(std::move(stream_));
+}
+
+void CoordinatorConnection::write(std::span<const std::uint8_t> bytes) {
+  if (stream_) stream_->write({bytes.begin(), bytes.end()});
+}
+
+void CoordinatorConnection::found(MeetingPlace::Way way) {
+  way_ = std::move(way);
+  if (way_.hopeless && !was_connected_ && handlers_.on_hopeless) {
+    return handlers_.on_hopeless(format("{}: {}", endpoint_text(settings_), way_.problem));
+  }
+  targets_.clear();
+  for (const std::uint16_t port : way_.ports) {
+    for (const std::string& address : way_.addresses) targets_.push_back({address, port});
+  }
+  std::ranges::reverse(targets_);
+  trying_ = !targets_.empty();
+  all_refused_ = true;
+  try_next();
+}
+
+void CoordinatorConnection::try_next() {
+  if (targets_.empty()) {
+    ended(all_refused_ ? Tried::kRefused : Tried::kSilent);
+    return broken(way_.problem);
+  }
+  const Target target = std::move(targets_.back());
+  targets_.pop_back();
+  connector_ = std::make_unique<net::Connector>(
+      loop_, target.address, target.port, kConnectMs, [this, target](Result<std::unique_ptr<net::Stream>> stream) {
+        const std::unique_ptr<net::Connector> done = std::move(connector_);
+        if (stream) return connected(target, std::move(*stream));
+        way_.problem = stream.error().reason;
+        if (way_.problem != errno_text(ECONNREFUSED)) all_refused_ = false;
+        try_next();
+      });
+}
+
+void CoordinatorConnection::connected(const Target& target, std::unique_ptr<net::Stream> stream) {
+  was_connected_ = true;
+  reached_ = target;
+  place_->reached(target.port);
+  stream_ = std::move(stream);
+  first_words_ = place_->may_be_stale() ? std::make_unique<protocol::FrameReader>() : nullptr;
+  stream_->start({.on_data = [this](std::span<const std::uint8_t> bytes) { received(bytes); },
+                  .on_end =
+                      [this] {
+                        ended(Tried::kSilent);
+                        broken("it ended the connection");
+                      }});
+  at_home_ = way_.home && target.address == kLoopback;
+  // A coordinator with the store at its own port would take the question for a worker's.
+  if (!at_home_ && !settings_.store_at_endpoint) doubt();
+  handlers_.on_connected(at_home_);
+}
+
+// A coordinator answers at once. Who has not is asked in PyTorch's tongue, and what it says is taken as if it had said
+// so by itself: its first byte tells the session what it is.
+void CoordinatorConnection::doubt() {
+  doubt_.start(kDoubtMs, [this] {
+    probe_ = std::make_unique<StoreProbe>(loop_, reached_.address, reached_.port, [this] { received(StoreProbe::kItsFirstWord); });
+  });
+}
+
+void CoordinatorConnection::believe() {
+  doubt_.stop();
+  probe_.reset();
+}
+
+// A claim that is stale may lead to anybody. To say so is for us, and no reason for the agent to despair.
+void CoordinatorConnection::received(std::span<const std::uint8_t> bytes) {
+  believe();
+  if (first_words_) {
+    protocol::Bytes rest = bytes;
+    const auto step = first_words_->next(rest, limits::kAgentHelloBytes);
+    if (step == protocol::FrameReader::Step::kStranger) {
+      const std::string who = first_words_->stranger();
+      ended(Tried::kStranger);
+      return broken(who);
+    }
+    if (step != protocol::FrameReader::Step::kNeedMore) ended(Tried::kAnswered);
+  }
+  handlers_.on_received(bytes);
+}
+
+void CoordinatorConnection::ended(Tried how) {
+  first_words_.reset();
+  if (std::exchange(trying_, false)) place_->tried(how);
+}
+
+void CoordinatorConnection::broken(std::string why) {
+  believe();
+  connector_.reset();
+  stream_.reset();
+  handlers_.on_broken(std::move(why));
+}
+
+}  // namespace elastic::transport

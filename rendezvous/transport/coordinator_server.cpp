@@ -1,0 +1,181 @@
+#include "rendezvous/transport/coordinator_server.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "rendezvous/coordinator/network_check.h"
+#include "rendezvous/coordinator/recording.h"
+#include "rendezvous/transport/random_nonce.h"
+#include "src/base/limits.h"
+#include "src/base/log.h"
+#include "src/base/overloaded.h"
+#include "src/base/strangers.h"
+#include "src/base/text.h"
+#include "src/process/clock.h"
+#include "src/process/random.h"
+
+namespace elastic::transport {
+namespace {
+
+using Tell = void (*)(std::string_view event, std::string_view text, log::Fields fields);
+
+// Service's word for connections that are none of an agent of ours, of which the user is told so many.
+constexpr std::string_view kStranger = "stranger";
+constexpr std::size_t kTold = 32;
+
+// With it begin all connections of PyTorch's TCPStore.
+constexpr std::uint8_t kStoreClient = 0;
+
+}  // namespace
+
+coordinator::ServiceSettings CoordinatorServer::service_settings() {
+  return {.lease = settings_.lease,
+          .secret = settings_.secret,
+          .only_job = settings_.only_job,
+          .is_claimed = settings_.is_claimed,
+          .authority = settings_.authority,
+          .random = [] { return process::random_number(); },
+          .make_check = [this](const std::string& job) -> std::unique_ptr<coordinator::CheckPlan> {
+            auto plan = std::make_unique<coordinator::NetworkCheck>();
+            if (!recorder_ || job != recorded_job_) return plan;
+            return coordinator::recorded_check(std::move(plan), [this](const std::string& line) { recorder_(line); });
+          }};
+}
+
+CoordinatorServer::CoordinatorServer(net::Loop& loop, Settings settings)
+    : loop_(loop),
+      settings_(std::move(settings)),
+      service_(service_settings(), process::boottime_ms()),
+      lingering_(loop),
+      timer_(loop) {
+  lingering_.on_empty([this] { tell_if_idle(); });
+}
+
+Result<std::unique_ptr<CoordinatorServer>> CoordinatorServer::open(net::Loop& loop, Settings settings) {
+  std::unique_ptr<CoordinatorServer> server(new CoordinatorServer(loop, std::move(settings)));
+  auto listener = net::Listener::open(loop, server->settings_.address, server->settings_.port,
+                                      [self = server.get()](std::unique_ptr<net::Stream> stream) {
+                                        self->accept(std::move(stream));
+                                      });
+  if (!listener) return std::unexpected(std::move(listener.error()));
+  server->listener_ = std::move(*listener);
+  server->port_ = server->listener_->port();
+  return server;
+}
+
+void CoordinatorServer::depose(std::string why) {
+  listener_.reset();
+  take(coordinator::Deposed{std::move(why)});
+}
+
+void CoordinatorServer::record(const std::string& job, std::function<void(std::string_view line)> write) {
+  const auto began = std::make_shared<protocol::Incarnation>(0);
+  recorded_job_ = job;
+  recorder_ = write;
+  service_.recorder = [this, job, write = std::move(write), began](const std::string& name, const coordinator::Event& event,
+                                                                    std::int64_t now_ms) {
+    if (name != job) return;
+    const coordinator::Coordinator* coordinator = service_.find(name);
+    if (coordinator == nullptr) return;
+    // Each coordinator of the name, should there be several, begins a recording of its own.
+    if (std::exchange(*began, coordinator->config().incarnation) != coordinator->config().incarnation) {
+      write(coordinator::recording_head(name, coordinator->config(), true));
+    }
+    write(coordinator::recording_line(event, now_ms));
+  };
+}
+
+void CoordinatorServer::tell_if_idle() {
+  if (on_idle_ && is_idle()) on_idle_();
+}
+
+void CoordinatorServer::accept(std::unique_ptr<net::Stream> stream) {
+  const coordinator::ConnectionId id = ++last_;
+  net::Stream& accepted = *stream;
+  const std::string peer = accepted.peer_address();
+  const std::string local = accepted.local_address();
+  connections_.emplace(id, Connection{std::move(stream)});
+  accepted.start({.on_data = [this, id](std::span<const std::uint8_t> bytes) { read(id, bytes); },
+                  .on_end = [this, id] {
+                    connections_.erase(id);
+                    take(coordinator::ConnectionClosed{id, "its connection ended"});
+                  }});
+  take(coordinator::ConnectionOpened{id, random_nonce(), peer, local});
+}
+
+void CoordinatorServer::read(coordinator::ConnectionId id, std::span<const std::uint8_t> bytes) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  if (!std::exchange(found->second.begun, true) && !bytes.empty()) {
+    if (settings_.to_store && bytes[0] == kStoreClient) {
+      return settings_.to_store(release(id, "it is a client of the workers' store"), bytes);
+    }
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (to_http_ && recognised(text) == Stranger::kHttp) return to_http_(release(id, "it speaks HTTP"), bytes);
+  }
+  take(coordinator::ConnectionRead{id, {bytes.begin(), bytes.end()}});
+}
+
+std::unique_ptr<net::Stream> CoordinatorServer::release(coordinator::ConnectionId id, std::string why) {
+  const auto found = connections_.find(id);
+  std::unique_ptr<net::Stream> stream = std::move(found->second.stream);
+  connections_.erase(found);
+  take(coordinator::ConnectionClosed{id, std::move(why)});
+  return stream;
+}
+
+status::Coordinator CoordinatorServer::status() const { return service_.status(process::boottime_ms()); }
+
+void CoordinatorServer::take(const coordinator::ServiceEvent& event) {
+  coordinator::ServiceEffects effects = service_.on_event(event, process::boottime_ms());
+  for (coordinator::ServiceEffect& effect : effects) carry_out(effect);
+  plan_timer();
+  tell_if_idle();
+}
+
+void CoordinatorServer::carry_out(coordinator::ServiceEffect& effect) {
+  std::visit(Overloaded{
+                 [&](coordinator::Write& e) {
+                   const auto found = connections_.find(e.connection);
+                   if (found == connections_.end()) return;
+                   found->second.stream->write({e.bytes.begin(), e.bytes.end()});
+                   if (found->second.stream->held_bytes() <= limits::kAgentUnreadBytes) return;
+                   log::warning("agent_reads_nothing",
+                                format("{} reads nothing: its connection is closed", found->second.stream->peer()));
+                   connections_.erase(found);
+                   take(coordinator::ConnectionClosed{e.connection, "it read nothing"});
+                 },
+                 [&](const coordinator::Close& e) {
+                   const auto found = connections_.find(e.connection);
+                   if (found == connections_.end()) return;
+                   std::unique_ptr<net::Stream> stream = std::move(found->second.stream);
+                   connections_.erase(found);
+                   lingering_.part(std::move(stream));
+                 },
+                 [&](const coordinator::Judged& e) {
+                   if (on_judged_) on_judged_(e.job, e.check);
+                 },
+                 [&](const coordinator::Log& e) {
+                   const std::string text = e.job.empty() ? e.text : format("job {}: {}", printable(e.job), e.text);
+                   // Who comes by mistake, or with another secret, comes again and again.
+                   const bool is_news = e.event == kStranger && told_.size() < kTold && told_.insert(text).second;
+                   (is_news ? static_cast<Tell>(log::warning) : static_cast<Tell>(log::info))(e.event, text, {{"job", e.job}});
+                 },
+             },
+             effect);
+}
+
+void CoordinatorServer::plan_timer() {
+  const auto next_ms = service_.next_deadline_ms();
+  if (next_ms == timer_at_ms_) return;
+  timer_at_ms_ = next_ms;
+  if (!next_ms) return timer_.stop();
+  timer_.start(std::max<std::int64_t>(*next_ms - process::boottime_ms(), 0), [this] {
+    timer_at_ms_.reset();
+    take(coordinator::ServiceTime{});
+  });
+}
+
+}  // namespace elastic::transport

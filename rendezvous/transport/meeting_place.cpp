@@ -1,0 +1,59 @@
+#include "rendezvous/transport/meeting_place.h"
+
+#include <utility>
+
+#include "rendezvous/transport/claim_file.h"
+#include "rendezvous/transport/claim_store.h"
+#include "rendezvous/transport/claimed_place.h"
+#include "rendezvous/transport/endpoint_place.h"
+#include "src/base/log.h"
+#include "src/base/text.h"
+
+namespace elastic::transport {
+
+MeetingPlace::MeetingPlace(net::Loop& loop, const MeetingSettings& settings, ToStore to_store, OnHosting on_hosting)
+    : loop_(loop), settings_(settings), to_store_(std::move(to_store)), on_hosting_(std::move(on_hosting)) {}
+
+Status MeetingPlace::open_server(std::uint16_t port) {
+  // A claim is one job's, and gives the right to act.
+  const bool is_claimed = settings_.place != MeetingSettings::Place::kEndpoint;
+  auto server = CoordinatorServer::open(loop_, {.address = {},
+                                                .port = port,
+                                                 .secret = settings_.secret,
+                                                 .lease = {settings_.loss_timeout_ms},
+                                                 .authority = is_claimed ? locate::Authority::none()
+                                                                         : locate::Authority::always(),
+                                                 .only_job = is_claimed || settings_.serves_own_job_only
+                                                                 ? settings_.job : "",
+                                                 .is_claimed = is_claimed,
+                                                .to_store = to_store_});
+  if (!server) return std::unexpected(std::move(server.error()));
+  server_ = std::move(*server);
+  return {};
+}
+
+void MeetingPlace::retire_server(const std::string& why) {
+  server_->depose(why);
+  retired_ = std::move(server_);
+}
+
+void MeetingPlace::tell_hosting(const std::string& does, const std::string& where, const std::string& reason) {
+  log::info("hosting", format("this node {} the coordinator at {}: {}", does, where, reason),
+            {{"port", server_->port()}});
+  if (on_hosting_) on_hosting_(*server_);
+}
+
+std::unique_ptr<MeetingPlace> make_meeting_place(net::Loop& loop, const MeetingSettings& settings,
+                                                 MeetingPlace::ToStore to_store, MeetingPlace::OnHosting on_hosting) {
+  if (settings.place == MeetingSettings::Place::kEndpoint) {
+    return std::make_unique<EndpointPlace>(loop, settings, std::move(to_store), std::move(on_hosting));
+  }
+  const auto make_register = [&]() -> std::unique_ptr<ClaimRegister> {
+    if (settings.place == MeetingSettings::Place::kFile) return std::make_unique<ClaimFile>(loop, settings.path, settings.job);
+    return std::make_unique<ClaimStore>(loop, settings.host, settings.port, settings.job);
+  };
+  return std::make_unique<ClaimedPlace>(loop, settings, make_register(), make_register(), std::move(to_store),
+                                        std::move(on_hosting));
+}
+
+}  // namespace elastic::transport

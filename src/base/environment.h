@@ -1,0 +1,18 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace elastic {
+
+// NAME=value strings, as a process has them.
+using Environment = std::vector<std::string>;
+using Variable = std::pair<std::string, std::string>;
+
+// The value of a variable in an environment; nothing if it is not set.
+std::optional<std::string> lookup(const Environment& environment, std::string_view name);
+
+}  // namespace elastic

@@ -1,0 +1,47 @@
+#include "src/net/local_host.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <iterator>
+
+#include "src/base/address.h"
+#include "src/base/hosts_file.h"
+
+namespace elastic::net {
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+std::string full_host_name() {
+  std::string name = host_name();
+  if (name.contains('.')) return name;
+  std::ifstream file("/etc/hosts", std::ios::binary);
+  const std::string hosts{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::string full = full_name_in_hosts(hosts, name);
+  return full.empty() ? name : full;
+}
+
+std::vector<std::string> own_addresses() {
+  std::vector<std::string> out;
+  for (const net::Interface& interface : net::interfaces()) {
+    if (interface.up && !interface.loopback) out.push_back(interface.address);
+  }
+  return out;
+}
+
+std::vector<std::string> interfaces_with(const std::string& address, const std::vector<net::Interface>& interfaces) {
+  std::vector<std::string> names;
+  for (const net::Interface& interface : interfaces) {
+    if (same_address(interface.address, address) && std::ranges::count(names, interface.name) == 0) {
+      names.push_back(interface.name);
+    }
+  }
+  return names;
+}
+
+}  // namespace elastic::net

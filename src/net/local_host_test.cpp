@@ -1,0 +1,19 @@
+#include "src/net/local_host.h"
+
+#include <doctest/doctest.h>
+
+using namespace elastic::net;
+using Names = std::vector<std::string>;
+
+TEST_CASE("the interfaces that a node uses are those that have the address by which others reach it") {
+  const std::vector<elastic::net::Interface> interfaces = {{"lo", "127.0.0.1", true, true},
+                                                           {"eth0", "10.0.0.4", false, true},
+                                                           {"eth1", "10.0.1.4", false, true},
+                                                           {"eth1", "fd77::4", false, true},
+                                                           {"eth1", "fd77::4", false, true}};
+  CHECK(interfaces_with("10.0.0.4", interfaces) == Names{"eth0"});
+  CHECK(interfaces_with("FD77::4", interfaces) == Names{"eth1"});
+  CHECK(interfaces_with("10.0.0.40", interfaces).empty());
+  CHECK(interfaces_with("", interfaces).empty());
+  CHECK(interfaces_with("host0", interfaces).empty());
+}
