@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <limits>
 
+#include "rendezvous/agent/event_commands.h"
 #include "src/base/check.h"
 #include "src/base/limits.h"
 #include "src/base/program_name.h"
@@ -403,6 +404,21 @@ Status check_events(const ParsedFlags& flags) {
   return bad(flags.input(FlagId::kEvents), "events are written to a file", "name one; /dev/stderr is one, too");
 }
 
+Status check_on_event(std::set<std::string>& kinds, const ParsedFlags& flags) {
+  const auto& known = agent::kEventCommandKinds;
+  for (const std::string& kind : split(flags.text(FlagId::kOnEventKinds), ',')) {
+    const std::string name(trim(kind));
+    if (std::ranges::find(known, std::string_view(name)) == std::end(known)) {
+      return bad(flags.input(FlagId::kOnEventKinds), format("\"{}\" is no event for which a command can be run", printable(name)),
+                 "name any of node_lost, node_unfit, node_kept_out and job_ends, with commas between");
+    }
+    kinds.insert(name);
+  }
+  const bool has_command = !flags.text(FlagId::kOnEvent).empty();
+  if (has_command || flags[FlagId::kOnEventKinds].origin != Origin::kCommandLine) return {};
+  return bad(flags.input(FlagId::kOnEventKinds), "it says for which events --on-event is run", "give --on-event=CMD, too");
+}
+
 // An option in whose place of a job something else is done, with those that go with it.
 Status check_alone(const ParsedFlags& flags, FlagId alone, std::initializer_list<FlagId> companions) {
   const std::string name = long_spelling(flag_of(alone));
@@ -489,6 +505,7 @@ Result<CheckedFlags> check_flags(const ParsedFlags& flags) {
   if (status) status = check_filters(flags);
   if (status) status = check_record(flags);
   if (status) status = check_events(flags);
+  if (status) status = check_on_event(checked.on_event_kinds, flags);
   if (status) status = check_event_log_handler(flags);
   if (!status) return std::unexpected(std::move(status.error()));
   return checked;

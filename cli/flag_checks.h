@@ -134,6 +134,7 @@ struct CheckedFlags {
   StreamMap redirects;
   StreamMap tee;
   std::uint64_t log_max_bytes = 0;  // 0: no bound
+  std::set<std::string> on_event_kinds;
   std::optional<std::set<std::int64_t>> local_ranks_filter;
   bool run_path = false;  // at most one of the three is set, with torchrun's precedence:
   bool module = false;    // --run-path wins over both others; --module with --no-python fails

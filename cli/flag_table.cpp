@@ -410,6 +410,23 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .more = "Whatever the log level; docs/events.md lists them with their fields. Each line is one write, so that nodes "
              "may share a file where the file system appends whole writes. A file that fails or does not answer costs "
              "events only."},
+    {.id = FlagId::kOnEvent,
+     .name = "on-event",
+     .family = kOurs,
+     .group = kOutput,
+     .metavar = "CMD",
+     .help = "run CMD when a node is lost, unfit or kept out, and when the job ends",
+     .more = "By /bin/sh -c, once in the job for each such event, on the node that has the coordinator: give it to all "
+             "nodes. The event's line of JSON, as --events has it, is on stdin; the environment is that of the workers. "
+             "4 run at once, 64 wait, and one that takes more than 30 s is killed. What it does never changes the job."},
+    {.id = FlagId::kOnEventKinds,
+     .name = "on-event-kinds",
+     .family = kOurs,
+     .group = kOutput,
+     .by_default = "node_lost,node_unfit,node_kept_out,job_ends",
+     .metavar = "KINDS",
+     .help = "with --on-event: the events for which it is run",
+     .more = "Any of the four, with commas between; docs/events.md says when each comes."},
     {.id = FlagId::kReport,
      .name = "report",
      .family = kOurs,

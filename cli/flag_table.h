@@ -61,6 +61,8 @@ enum class FlagId : unsigned char {
   kLogLevel,
   kLogFormat,
   kEvents,
+  kOnEvent,
+  kOnEventKinds,
   kReport,
   kHtml,
   kRecord,

@@ -504,6 +504,11 @@ Status Planner::plan_events() {
     plan_.settings.events_file = flags_.text(FlagId::kEvents);
     entry("events", printable(plan_.settings.events_file, 4096), flags_.origin_text(FlagId::kEvents));
   }
+  plan_.settings.on_event = flags_.text(FlagId::kOnEvent);
+  plan_.settings.on_event_kinds = checked_.on_event_kinds;
+  if (!plan_.settings.on_event.empty()) {
+    entry("on events", printable(plan_.settings.on_event, 4096), flags_.origin_text(FlagId::kOnEvent));
+  }
   plan_.settings.torch_events = flags_.text(FlagId::kEventLogHandler) == "console";
   plan_.settings.rdzv_backend = checked_.meeting == Meeting::kStatic ? "static" : "c10d";
   return {};

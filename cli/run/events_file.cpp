@@ -9,22 +9,18 @@
 #include "src/process/clock.h"
 
 namespace elastic::run {
-namespace {
 
-agent::EventLines::Moment now() {
+agent::EventLines::Moment event_moment() {
   timespec wall{};
   clock_gettime(CLOCK_REALTIME, &wall);
   return {std::int64_t{wall.tv_sec} * 1'000'000 + wall.tv_nsec / 1000, process::monotonic_ms()};
 }
 
-}  // namespace
-
-EventsFile::EventsFile(const std::string& path, agent::EventLines::Launch launch)
-    : path_(path), lines_(std::move(launch)) {
+EventsFile::EventsFile(const std::string& path, agent::EventLines::Launch launch) : path_(path) {
   if (path.empty()) return;
-  const auto loss_line = [lines = lines_](std::uint64_t count) mutable {
+  const auto loss_line = [lines = agent::EventLines(std::move(launch))](std::uint64_t count) mutable {
     return lines.line("warning", "events_lost", format("{} events before this one are lost", count),
-                      Json::object().set("count", static_cast<std::int64_t>(count)), now());
+                      Json::object().set("count", static_cast<std::int64_t>(count)), event_moment());
   };
   file_ = std::make_unique<output::SideFile>(
       path, output::SideFile::Options{.appends = true, .waiting_bytes = limits::kEventsWaitingBytes, .loss_line = loss_line});
@@ -36,22 +32,12 @@ EventsFile::EventsFile(const std::string& path, agent::EventLines::Launch launch
       break;
     case output::SideFile::Opened::kFailed:
       warn(format("{}; going on without it", errno_text(file_->error())));
-      return;
+      file_.reset();
   }
-  log::set_observer([this](log::Level level, std::string_view event, std::string_view text, const Json& fields) {
-    heard(log::name_of(level), event, text, fields);
-  });
 }
 
-EventsFile::~EventsFile() {
-  if (file_) log::set_observer({});
-}
-
-void EventsFile::heard(std::string_view level, std::string_view event, std::string_view text, const Json& fields) {
-  // Where a wait begins and ends is told by events of its own.
-  if (event == "waiting") return;
-  const bool has_room = file_->append(lines_.line(level, event, text, fields, now()));
-  if (!has_room) {
+void EventsFile::append(const std::string& line) {
+  if (!file_->append(line)) {
     warn(format("it takes nothing, and {} bytes wait for it; events are lost", limits::kEventsWaitingBytes));
   } else if (const int error = file_->error(); error != 0) {
     warn(format("{}; events are lost", errno_text(error)));
@@ -65,7 +51,6 @@ void EventsFile::warn(const std::string& reason) {
 
 bool EventsFile::finish() {
   if (!file_) return true;
-  log::set_observer({});
   if (!file_->finish()) {
     warn("it does not answer; events are lost");
     return false;

@@ -16,8 +16,9 @@
 #include "cli/run/agent_runner.h"
 #include "cli/run/check_reporter.h"
 #include "cli/run/event_log.h"
-#include "cli/run/events_file.h"
+#include "cli/run/event_stream.h"
 #include "cli/run/job_report.h"
+#include "cli/run/on_event.h"
 #include "cli/run/recording_file.h"
 #include "cli/run/status_host.h"
 #include "rendezvous/transport/coordinator_host.h"
@@ -78,6 +79,7 @@ int descriptors_for(const LaunchSettings& settings) {
   // The file, and the event of its thread.
   if (!settings.record_file.empty()) count += 2;
   if (!settings.events_file.empty()) count += 2;
+  if (!settings.on_event.empty()) count += 2;
   return count + (filters ? 2 : 0) + (rotates ? 2 : 0);  // of one file at a time there are an old and a new one
 }
 
@@ -244,6 +246,19 @@ void let_others_finish(net::Loop& loop, AgentRunner& agent, std::int64_t wait_ms
   agent.on_signal({});
 }
 
+// A signal ends the wait.
+void let_commands_finish(net::Loop& loop, AgentRunner& agent, OnEvent& on_event) {
+  if (!on_event.is_idle()) {
+    net::Timer patience(loop);
+    patience.start(limits::kEventCommandsEndMs, [&] { loop.stop(); });
+    on_event.on_idle([&] { loop.stop(); });
+    agent.on_signal([&] { loop.stop(); });
+    loop.run();
+    agent.on_signal({});
+  }
+  on_event.end();
+}
+
 // The agent of a job of many nodes; the job's coordinator is where the endpoint is, which may be here.
 End run_with_others(net::Loop& loop, const LaunchSettings& settings, RecordingFile* recording, CheckReporter& reporter,
                     StatusHost& status, const std::function<AgentRunner&(AgentRunner::Handlers)>& make_agent) {
@@ -295,7 +310,7 @@ Status serve_status(StatusHost& host, std::optional<std::uint16_t> wanted) {
 
 // The job, from its beginning to its report. Returns the exit status.
 int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirectory>& logs, net::SideThread& files,
-        RecordingFile* recording, EventsFile& events, const process::SpawnContext& context,
+        RecordingFile* recording, EventStream& events, OnEvent& on_event, const process::SpawnContext& context,
         process::GuardianChannel guardian) {
   const std::int64_t began_ms = process::monotonic_ms();
   net::Loop loop;
@@ -312,6 +327,7 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
     return made.emplace(loop, settings, files, logs, context, std::move(guardian), std::move(handlers));
   };
   CheckReporter reporter(files, logs, settings.health_report);
+  on_event.begin(loop);
   const End end = settings.meeting.alone ? run_alone(loop, settings, recording, reporter, status_host, make_agent)
                                          : run_with_others(loop, settings, recording, reporter, status_host, make_agent);
   const protocol::Verdict& verdict = end.verdict;
@@ -330,6 +346,7 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
   }
   agent.flush_output();
   agent.tell_torch(verdict, error_files);
+  let_commands_finish(loop, agent, on_event);
   const int status = exit_status(verdict, report.first_failure(), settings.propagate_exit_code);
   const bool recording_hangs = recording != nullptr && !recording->finish();
   const auto hangs = files.stuck_for(0);
@@ -396,6 +413,7 @@ int launch(const LaunchSettings& settings, const process::InheritedState& inheri
     return kExitFailed;
   }
   rename_launcher(title);
+  OnEvent on_event(settings, inherited);  // while there is one thread
   const process::SpawnContext context{.inherited = inherited,
                                       .cgroup = cgroup ? cgroup->descriptor() : -1,
                                       .cgroup_procs = cgroup ? cgroup->procs_descriptor() : -1};
@@ -408,9 +426,14 @@ int launch(const LaunchSettings& settings, const process::InheritedState& inheri
     }
     recording = std::move(*opened);
   }
-  EventsFile events(settings.events_file, {.job = settings.worker.run_id,
-                                           .host = settings.events_file.empty() ? "" : net::full_host_name(),
-                                           .launcher = getpid()});
+  const bool has_events = !settings.events_file.empty() || on_event.is_wanted();
+  EventStream::Listener listener;
+  if (on_event.is_wanted()) {
+    listener = [&on_event](std::string_view event, const std::string& line) { on_event.heard(event, line); };
+  }
+  EventStream events(settings.events_file,
+                     {.job = settings.worker.run_id, .host = has_events ? net::full_host_name() : "", .launcher = getpid()},
+                     std::move(listener));
   net::SideThread files;
   const auto logs = open_logs(settings.logs, settings.worker.run_id, files);
   if (!logs) {
@@ -418,7 +441,7 @@ int launch(const LaunchSettings& settings, const process::InheritedState& inheri
     events.finish();
     return kExitUsage;
   }
-  const int status = run(settings, *logs, files, recording.get(), events, context, std::move(*guardian));
+  const int status = run(settings, *logs, files, recording.get(), events, on_event, context, std::move(*guardian));
   if (cgroup && status != 0) rmdir(cgroup->path().c_str());
   return status;
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,8 @@ struct LaunchSettings {
   std::optional<std::uint16_t> http_port;  // for status and metrics, 0: a free one; none: only the coordinator's port
   std::string record_file;           // gets what the coordinator is told; empty: none
   std::string events_file;           // gets every event; empty: none
+  std::string on_event;              // the user's command for events; empty: none
+  std::set<std::string> on_event_kinds;  // those for which it is run
   bool torch_events = false;         // print torchelastic's events as torchrun does
   std::string rdzv_backend;          // what they call it: "c10d", "static"
   std::string entry_point;           // what they call the program

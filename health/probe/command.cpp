@@ -159,8 +159,9 @@ class Run {
                                      .arguments = {"sh", "-c", command.text},
                                      .environment = environment,
                                      .variables = command.variables,
-                                     .standard_output = output_.writer()},
-                                    {.inherited = signals_.inherited()});
+                                     .standard_output = output_.writer(),
+                                     .standard_error = rules_.keeps_stderr ? output_.writer() : -1},
+                                    {.inherited = rules_.inherited.value_or(signals_.inherited())});
     if (pid) {
       pids_[index] = *pid;
     } else {

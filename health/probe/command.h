@@ -3,12 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "health/probe/attempt.h"
 #include "src/base/exit_status.h"
+#include "src/process/spawn.h"
 
 // The user's own programs of a check, each in a shell, under a deadline; nothing of them is left behind.
 namespace elastic::health {
@@ -21,6 +23,8 @@ struct ShellCommand {
 struct CommandRules {
   std::span<const std::string> environment = {};
   std::size_t output_bytes = 0;  // how much of the end of their stdout is kept; 0: it goes to our stderr, as theirs does
+  bool keeps_stderr = false;     // of their stderr as well, in one with it
+  std::optional<process::InheritedState> inherited = {};  // what they are given back; none: what this process has now
   // Whether the others are to go on when one has ended. None: they are.
   std::function<bool(std::size_t command)> goes_on = {};
   // A descriptor, and whether they are to go on, which is asked once, when it has something to be read. -1: none.

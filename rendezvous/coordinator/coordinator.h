@@ -22,6 +22,7 @@
 #include "rendezvous/membership/scale_up.h"
 #include "rendezvous/protocol/lease.h"
 #include "rendezvous/protocol/messages.h"
+#include "src/base/json.h"
 #include "src/status/snapshot.h"
 
 namespace elastic::coordinator {
@@ -79,14 +80,20 @@ struct Drop {
   protocol::NodeId session = 0;
   std::string reason;
 };
-// A decision and its reason, for the log and for --replay. `event` is a word for programs.
+// A decision and its reason, for the log and for --replay. `event` is a word for programs, and `fields` what they are told
+// beside the text: an object, or null.
 struct Note {
   std::string text;
   std::string_view event = "coordinator";
+  Json fields = {};
 };
 // The events of notes that every node tells by itself, too, when it hears of them.
 inline constexpr std::string_view kRoundFormed = "round_formed";
 inline constexpr std::string_view kJobEnds = "job_ends";
+// Those about a node that somebody may have to look at.
+inline constexpr std::string_view kNodeLost = "node_lost";
+inline constexpr std::string_view kNodeUnfit = "node_unfit";
+inline constexpr std::string_view kNodeKeptOut = "node_kept_out";
 // The check of a round is over; what its phases have found, for a report.
 struct CheckJudged {
   protocol::RoundNumber round = 0;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "rendezvous/coordinator/coordinator.h"
+#include "rendezvous/coordinator/coordinator_notes.h"
 #include "rendezvous/coordinator/coordinator_refusals.h"
 #include "src/base/check.h"
 #include "src/base/limits.h"
@@ -55,6 +56,7 @@ void Coordinator::end_with_check(const std::vector<CheckPlan::Unfit>& unfit, Eff
   for (const CheckPlan::Unfit& found : unfit) {
     const Node& node = *roster_.find(seats_.at(static_cast<std::size_t>(found.node_rank)).agent);
     flaws.push_back(format("{}: {}", node.name(), found.why));
+    if (found.kind != CheckPlan::Unfit::Kind::kLink) out.push_back(node_is_unfit(node, format("{} is not fit: {}", node.name(), found.why), found.why));
   }
   stopping_.job_ends = true;
   stopping_.outcome = unfit.empty() ? Verdict::Outcome::kSucceeded : Verdict::Outcome::kFailed;
@@ -78,7 +80,7 @@ void Coordinator::leave_out(const CheckPlan::Unfit& found, Effects& out) {
                             found.kind == Kind::kUndetermined ? ", and whether it is at fault is undetermined" : "", found.why);
   // Of one that may be good another try may say so.
   if (found.kind != Kind::kUndetermined && excluded_.size() < limits::kNodesPerJob) excluded_.insert(node.identity());
-  out.push_back(Note{format("{} is left out: {}", node.name(), found.why)});
+  out.push_back(node_is_unfit(node, format("{} is left out: {}", node.name(), found.why), found.why));
   stopping_.by_check = true;
   stopping_.other = format("{} is {}: {}", node.name(), found.kind == Kind::kStraggler ? "a straggler" : "unfit", found.why);
 }

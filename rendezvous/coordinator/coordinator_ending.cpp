@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "rendezvous/coordinator/coordinator.h"
+#include "rendezvous/coordinator/coordinator_notes.h"
 #include "rendezvous/coordinator/coordinator_refusals.h"
 #include "src/base/text.h"
 
@@ -28,7 +29,10 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out, bool by
     if (standing != Standing::kReady && !has_heard) wait_for_witnesses(now_ms_ + config_.lease.all_back_ms());
     return forget(node);
   }
-  out.push_back(Note{format("{} is lost: {}", node.name(), how)});
+  Note lost = node_is_lost(node, how);
+  // Who was told to leave, or is gone by our own fault, is no node to look at.
+  if (standing == Standing::kLeaving || by_us) lost = {.text = std::move(lost.text)};
+  out.push_back(std::move(lost));
   if (standing != Standing::kLeaving) {
     // A host that dies takes all its agents with it, and is to blame for one loss.
     const bool goes_with_another = std::ranges::any_of(stopping_.lost, [&](const LostNode& other) {
@@ -38,10 +42,7 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out, bool by
     if (!by_us) losses_.lose_unknown();
     std::optional<std::int64_t> until_ms;
     if (!by_us && !goes_with_another) until_ms = losses_.blame(node.identity(), now_ms_);
-    if (until_ms) {
-      out.push_back(Note{format("{} is kept out for {} s: it was lost too often", node.name(),
-                                (*until_ms - now_ms_) / 1000)});
-    }
+    if (until_ms) out.push_back(node_is_kept_out(node.name(), node.address, *until_ms - now_ms_));
   }
   node.passed_check = false;
   node.lease_until_ms = node.last_heard_ms + config_.lease.ends_ms();
@@ -105,11 +106,7 @@ void Coordinator::look_for_silent(Effects& out) {
 void Coordinator::end(Verdict verdict, Effects& out) {
   verdict.round = round_.value_or(0);
   verdict.restarts_used = budget_.used();
-  out.push_back(Note{format("the job has {}{}", verdict.outcome == Verdict::Outcome::kSucceeded ? "succeeded"
-                                                : verdict.outcome == Verdict::Outcome::kFailed  ? "failed"
-                                                                                                : "been stopped",
-                            verdict.reason.empty() ? "" : format(": {}", verdict.reason)),
-                     kJobEnds});
+  out.push_back(job_has_ended(verdict));
   state_ = State::kEnding;
   verdict_ = verdict;
   heard_verdict_ = 0;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rendezvous/coordinator/coordinator.h"
+#include "rendezvous/coordinator/coordinator_notes.h"
 #include "rendezvous/coordinator/coordinator_refusals.h"
 #include "rendezvous/protocol/term.h"
 #include "src/base/check.h"
@@ -451,8 +452,7 @@ void Coordinator::blame_if_missed(const NodeJoins& message, Effects& out) {
   if (facts.incarnation != incarnation_ || facts.round != missed_round_) return;
   if (missed_.erase(facts.place.node_rank) == 0) return;
   if (const auto until_ms = losses_.blame(identity_of(message), now_ms_)) {
-    out.push_back(Note{format("{} is kept out for {} s: it was lost too often", message.address,
-                              (*until_ms - now_ms_) / 1000)});
+    out.push_back(node_is_kept_out(message.address, message.address, *until_ms - now_ms_));
   }
 }
 
@@ -486,7 +486,9 @@ void Coordinator::finish_rebuilding(Effects& out) {
     for (const Seat& seat : seats_) here.insert(seat.seat);
     for (int rank = 0; rank < rebuild_->node_count; ++rank) {
       if (here.contains(rank)) continue;
-      stopping_.lost.push_back({rank, "", "it did not come back when the coordinator did"});
+      const std::string how = "it did not come back when the coordinator did";
+      stopping_.lost.push_back({rank, "", how});
+      out.push_back(node_is_missed(rank, how));
       losses_.lose_unknown();
       missed_.insert(rank);
     }

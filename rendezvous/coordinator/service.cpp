@@ -356,7 +356,7 @@ void Service::carry_out(const std::string& job, const Effect& effect, ServiceEff
                    if (is_last) close(e.to, out);
                  },
                  [&](const Drop& e) { close(e.session, out); },
-                 [&](const Note& e) { out.push_back(Log{job, e.text, e.event}); },
+                 [&](const Note& e) { out.push_back(Log{job, e.text, e.event, e.fields}); },
                  [&](const CheckJudged& e) { out.push_back(Judged{job, e}); },
              },
              effect);

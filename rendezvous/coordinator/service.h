@@ -61,11 +61,12 @@ struct Write {
 struct Close {
   ConnectionId connection = 0;
 };
-// `event` as in Note.
+// `event` and `fields` as in Note.
 struct Log {
   std::string job;
   std::string text;
   std::string_view event = "coordinator";
+  Json fields = {};
 };
 struct Judged {
   std::string job;

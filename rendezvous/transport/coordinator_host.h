@@ -62,9 +62,11 @@ class CoordinatorHost {
   }
 
  private:
-  // The node in the same process tells of its rounds and of the end by itself.
+  // The node in the same process tells of its rounds and of the end by itself; of the end programs hear here, too.
   static void tell(const coordinator::Note& note) {
-    if (note.event != coordinator::kRoundFormed && note.event != coordinator::kJobEnds) log::info(note.event, note.text);
+    if (note.event == coordinator::kRoundFormed) return;
+    const log::Level level = note.event == coordinator::kJobEnds ? log::Level::kDebug : log::Level::kInfo;
+    log::tell(level, note.event, note.text, note.fields.is_null() ? Json::object() : note.fields);
   }
 
   static constexpr protocol::NodeId kOnlyNode = 0;

@@ -19,7 +19,6 @@
 namespace elastic::transport {
 namespace {
 
-using Tell = void (*)(std::string_view event, std::string_view text, log::Fields fields);
 
 // Service's word for connections that are none of an agent of ours, of which the user is told so many.
 constexpr std::string_view kStranger = "stranger";
@@ -161,7 +160,9 @@ void CoordinatorServer::carry_out(coordinator::ServiceEffect& effect) {
                    const std::string text = e.job.empty() ? e.text : format("job {}: {}", printable(e.job), e.text);
                    // Who comes by mistake, or with another secret, comes again and again.
                    const bool is_news = e.event == kStranger && told_.size() < kTold && told_.insert(text).second;
-                   (is_news ? static_cast<Tell>(log::warning) : static_cast<Tell>(log::info))(e.event, text, {{"job", e.job}});
+                   Json fields = e.fields.is_null() ? Json::object() : e.fields;
+                   fields.set("job", e.job);
+                   log::tell(is_news ? log::Level::kWarning : log::Level::kInfo, e.event, text, fields);
                  },
              },
              effect);

@@ -132,4 +132,12 @@ inline constexpr std::size_t kRecordingWaitingBytes = 16 * 1024 * 1024;
 inline constexpr std::size_t kEventLineBytes = 4096;
 inline constexpr std::size_t kEventsWaitingBytes = 4 * 1024 * 1024;
 
+// Commands of --on-event: those that run at once, events that wait for one, milliseconds that one may take, bytes of the
+// end of its output that are told, and milliseconds that the end of the job waits for those that are left.
+inline constexpr std::size_t kEventCommands = 4;
+inline constexpr std::size_t kEventCommandsWaiting = 64;
+inline constexpr std::int64_t kEventCommandMs = 30'000;
+inline constexpr std::size_t kEventCommandOutputBytes = 4096;
+inline constexpr std::int64_t kEventCommandsEndMs = 10'000;
+
 }  // namespace elastic::limits

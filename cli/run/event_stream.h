@@ -1,0 +1,36 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "cli/run/events_file.h"
+#include "rendezvous/agent/event_line.h"
+
+namespace elastic::run {
+
+// Every event of the launcher's log, whatever its level, as a line of JSON (docs/events.md): for the file of --events, and
+// for whoever else listens.
+class EventStream {
+ public:
+  using Listener = std::function<void(std::string_view event, const std::string& line)>;
+
+  // Hears the log from now on, one at a time. Without a file (an empty path) and a listener it does nothing.
+  EventStream(const std::string& path, const agent::EventLines::Launch& launch, Listener listener);
+  ~EventStream();
+  EventStream(const EventStream&) = delete;
+  EventStream& operator=(const EventStream&) = delete;
+
+  // Hears no more, and waits as EventsFile::finish() does.
+  bool finish();
+
+ private:
+  void heard(std::string_view level, std::string_view event, std::string_view text, const Json& fields);
+
+  agent::EventLines lines_;
+  EventsFile file_;
+  Listener listener_;
+  bool hears_ = false;
+};
+
+}  // namespace elastic::run
