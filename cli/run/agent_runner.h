@@ -62,6 +62,7 @@ class AgentRunner {
   bool meeting_hangs() const { return connection_ && connection_->hangs(); }
   // What this node tells of itself.
   status::Node status() const;
+  const std::vector<health::Finding>& check_findings() const { return check_.findings(); }
   // Where the last round's files are.
   const output::Attempt& attempt() const { return output_.attempt(); }
   // What a report is made of, once the agent has finished.

@@ -134,7 +134,21 @@ void CheckRunner::failed(const std::string& why) {
 void CheckRunner::answer(std::string result) {
   deadline_.stop();
   const agent::CheckNode order = *std::exchange(asked_, {});
+  keep_findings(order.phase, result);
   handlers_.on_checked({order.round, order.phase, std::move(result)});
+}
+
+void CheckRunner::keep_findings(std::uint32_t phase, const std::string& result) {
+  if (phase == kSelfPhase) findings_.clear();
+  const auto keep = [this](const std::vector<health::Finding>& found) {
+    findings_.insert(findings_.end(), found.begin(), found.end());
+  };
+  if (const auto self = phase == kSelfPhase ? health::read_self_result(result) : std::nullopt) {
+    keep(self->findings);
+    if (!self->unfit.empty()) keep({{health::Severity::kFatal, self->unfit}});
+  } else if (const auto pairs = health::read_pair_results(result)) {
+    keep(pairs->findings);
+  }
 }
 
 void CheckRunner::stop() {

@@ -36,6 +36,8 @@ class CheckRunner {
   void stop();
   // The same, but the probe is not killed: it gives its GPUs back, and ends. Whether there is one.
   bool leave();
+  // What this node has found of itself in the last check, with what has kept it from being checked.
+  const std::vector<health::Finding>& findings() const { return findings_; }
 
  private:
   health::ProbeTask probe_task() const;
@@ -44,6 +46,7 @@ class CheckRunner {
   void read();
   void failed(const std::string& why);
   void answer(std::string result);
+  void keep_findings(std::uint32_t phase, const std::string& result);
 
   net::Loop& loop_;
   const LaunchSettings& settings_;
@@ -56,6 +59,7 @@ class CheckRunner {
   std::optional<agent::CheckNode> asked_;
   std::vector<health::PairOrder> tests_;  // that were asked for, of a phase of pairs
   bool is_ring_ = false;                  // a ring was asked for
+  std::vector<health::Finding> findings_;
 };
 
 }  // namespace elastic::run

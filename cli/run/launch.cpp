@@ -21,10 +21,12 @@
 #include "cli/run/on_event.h"
 #include "cli/run/recording_file.h"
 #include "cli/run/status_host.h"
+#include "health/report/drain_line.h"
 #include "rendezvous/transport/coordinator_host.h"
 #include "src/base/console.h"
 #include "src/base/limits.h"
 #include "src/base/log.h"
+#include "src/base/program_name.h"
 #include "src/base/text.h"
 #include "src/net/local_host.h"
 #include "src/process/cgroup.h"
@@ -308,6 +310,26 @@ Status serve_status(StatusHost& host, std::optional<std::uint16_t> wanted) {
   return {};
 }
 
+// The last line on stdout of a node that was to be checked and no more.
+void print_drain_line(const AgentRunner& agent, const protocol::Verdict& verdict) {
+  const status::Node node = agent.status();
+  const bool is_fit = verdict.outcome == protocol::Verdict::Outcome::kSucceeded;
+  health::NodeOutcome outcome{.was_checked = is_fit || verdict.reason.starts_with(coordinator::kFoundUnfit),
+                              .why_not = verdict.reason,
+                              .findings = agent.check_findings()};
+  if (!is_fit && outcome.was_checked) {
+    outcome.flaw = health::flaw_of_node(verdict.reason, node.node_rank);
+    outcome.others_are_unfit = outcome.flaw.empty();
+    // A verdict names the first few only.
+    if (outcome.flaw.empty() && verdict.reason.ends_with(" more")) {
+      outcome.was_checked = false;
+      outcome.why_not = "more nodes or links are unfit than the verdict names; see the report of the check";
+    }
+  }
+  const std::string line = health::drain_line(program_name(), outcome) + "\n";
+  (void)!write(STDOUT_FILENO, line.data(), line.size());
+}
+
 // The job, from its beginning to its report. Returns the exit status.
 int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirectory>& logs, net::SideThread& files,
         RecordingFile* recording, EventStream& events, OnEvent& on_event, const process::SpawnContext& context,
@@ -359,6 +381,7 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
   // The thread that waits for it keeps this process from ending.
   if (hangs || recording_hangs || events_hang || agent.meeting_hangs()) agent.leave(status);
   write_to_stderr(report::failure_summary(report));
+  if (settings.node.check.only) print_drain_line(agent, verdict);
   if (verdict.outcome == protocol::Verdict::Outcome::kFailed && settings.parting_ms > 0) {
     let_others_finish(loop, agent, settings.parting_ms);
   }

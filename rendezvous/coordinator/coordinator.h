@@ -94,6 +94,9 @@ inline constexpr std::string_view kJobEnds = "job_ends";
 inline constexpr std::string_view kNodeLost = "node_lost";
 inline constexpr std::string_view kNodeUnfit = "node_unfit";
 inline constexpr std::string_view kNodeKeptOut = "node_kept_out";
+// How the verdict begins of a job that was to be checked and no more, where a node or a link is not fit. Behind it stands
+// what of each, with its name before it.
+inline constexpr std::string_view kFoundUnfit = "the check has found what is not fit";
 // The check of a round is over; what its phases have found, for a report.
 struct CheckJudged {
   protocol::RoundNumber round = 0;

@@ -60,7 +60,7 @@ void Coordinator::end_with_check(const std::vector<CheckPlan::Unfit>& unfit, Eff
   }
   stopping_.job_ends = true;
   stopping_.outcome = unfit.empty() ? Verdict::Outcome::kSucceeded : Verdict::Outcome::kFailed;
-  if (!unfit.empty()) stopping_.fatal = format("the check has found what is not fit: {}", some_of(flaws));
+  if (!unfit.empty()) stopping_.fatal = format("{}: {}", kFoundUnfit, some_of(flaws));
   stop_round(out);
 }
 

@@ -88,7 +88,10 @@ def test_a_cluster_that_is_fit_passes_and_its_figures_are_printed(job):  # noqa:
     expected = 0 if outcome.startswith("all fit") else 1
     assert [result.returncode for result in results] == [expected] * 3, results
     assert len(re.findall(r"^\d \S+ +[\d.]+ ", told, re.MULTILINE)) == 3, told
-    assert "".join(result.stdout for result in results) == ""
+    for result in results:
+        # One line about this node: with a look of slowness in it, where the machine is busy.
+        assert re.fullmatch(r"elastic-run: [ -~]+\n", result.stdout), result
+        assert expected or result.stdout.startswith("elastic-run: healthy"), result
 
 
 def test_a_cluster_that_is_not_fit_fails_on_all_nodes_with_the_reason(job):  # noqa: F811
@@ -97,6 +100,22 @@ def test_a_cluster_that_is_not_fit_fails_on_all_nodes_with_the_reason(job):  # n
     assert [result.returncode for result in results] == [1, 1, 1], results
     for result in results:
         assert re.search(r"the check has found what is not fit: .*node \d \(\S+\): its exchange failed", result.stderr), result
+    lines = [result.stdout for result in results]
+    assert re.fullmatch(r"elastic-run: its exchange failed [ -~]*\n", lines[1]), lines
+    assert not any("exchange failed" in line for line in (lines[0], lines[2])), lines
+
+
+def test_a_node_that_is_checked_alone_prints_one_line_fit_for_a_drain_reason(elastic_run):
+    def line(hook):
+        result = elastic_run("--check-only", f"--health-hook={hook}")
+        return result.returncode, result.stdout
+
+    status, told = line("true")
+    assert status == 0 and re.fullmatch(r"elastic-run: healthy(; [ -~]+)?\n", told), told
+    status, told = line("""echo '{"severity": "fatal", "what": "12 \\"bad\\" pages", "where": "GPU 3"}'""")
+    assert status == 1 and re.match(r"elastic-run: 12 bad pages \(GPU 3\)(; [ -~]+)?\n$", told), told
+    status, told = line("yes x | tr -d '\\n' | head -c 9000; exit 3")
+    assert status == 1 and told.count("\n") == 1 and len(told) == 201, told
 
 
 def test_one_node_alone_can_be_checked_and_nothing_is_started(elastic_run, tmp_path):
