@@ -51,7 +51,8 @@ Note job_has_ended(const protocol::Verdict& verdict) {
               .set("outcome", outcome_name(verdict.outcome))
               .set("round", std::int64_t{verdict.round})
               .set("restarts_used", verdict.restarts_used)
-              .set("reason", verdict.reason)};
+              .set("reason", verdict.reason.empty() && !verdict.failures.empty() ? verdict.failures.front().text()
+                                                                                 : verdict.reason)};
 }
 
 }  // namespace elastic::coordinator

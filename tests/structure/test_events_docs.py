@@ -19,13 +19,15 @@ TELLING = [
 # The words of those that come without one, and of constants.
 ELSEWHERE = {
     "src/base/log.cpp": [r'\bwarning\("(\w+)", text\)', r'\bcritical\("(\w+)", text\)'],
-    "rendezvous/coordinator/coordinator.h": [r'std::string_view event = "(\w+)"', r'kRoundFormed = "(\w+)"', r'kJobEnds = "(\w+)"'],
+    "rendezvous/coordinator/coordinator.h": [r'std::string_view event = "(\w+)"', r'kRoundFormed = "(\w+)"', r'kJobEnds = "(\w+)"',
+                              r'kNode\w+ = "(\w+)"'],
 }
 # Where a field is added to an event.
 FIELDS = [r'\bwith\("(\w+)"', r'\.set\("(\w+)"', r'\{"(\w+)", ', r'\? "(\w+)" : name']
 FIELD_FILES = ["rendezvous/agent/narrator.cpp", "cli/run/event_log.cpp", "cli/run/check_reporter.cpp",
                "cli/run/events_file.cpp", "rendezvous/agent/event_line.cpp", "cli/run/launch.cpp",
-               "rendezvous/transport/meeting_place.cpp", "rendezvous/transport/coordinator_server.cpp"]
+               "rendezvous/transport/meeting_place.cpp", "rendezvous/transport/coordinator_server.cpp", "rendezvous/coordinator/coordinator_notes.cpp",
+               "rendezvous/agent/event_commands.cpp"]
 
 
 def sources():
