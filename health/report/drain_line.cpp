@@ -10,8 +10,9 @@ namespace {
 std::string fit_for_a_reason(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    const bool is_plain = c >= ' ' && c <= '~';
-    const char shown = !is_plain || c == '\\' ? '?' : c == '"' || c == '`' || c == '\'' ? ' ' : c == '$' ? 'S' : c;
+    const bool is_blank = std::string_view(" \t\n\r\"'`").find(c) != std::string_view::npos;
+    const bool is_plain = c > ' ' && c <= '~' && c != '\\' && c != '$';
+    const char shown = is_blank ? ' ' : is_plain ? c : '?';
     if (shown == ' ' && (out.empty() || out.back() == ' ')) continue;
     out += shown;
   }
