@@ -71,7 +71,7 @@ def test_a_job_is_told_from_its_launch_to_its_end_whatever_the_log_level(elastic
     told = [name for name in names(events) if name not in ("logs_open", "worker_exited", "workers_gone")]
     round_of_two = ["store_open", "round_began", "worker_started", "worker_started", "workers_started"]
     assert told == ["log_directory", "launch", "round_prepared", *round_of_two, "signal_sent", "stop",
-                    "round_prepared", "restart", *round_of_two, "signal_sent", "stop", "verdict", "launch_ended"]
+                    "round_prepared", "restart", *round_of_two, "job_ends", "signal_sent", "stop", "verdict", "launch_ended"]
     assert {(event["job"], event["launcher"]) for event in events} == {("night", events[0]["launcher"])}
     assert [event["monotonic_ms"] for event in events] == sorted(event["monotonic_ms"] for event in events)
     before, *after = [event for event in events if event["event"] in ("launch", "worker_started")]
