@@ -53,6 +53,14 @@ struct Names<JobRules::ScaleUp> {
   static constexpr std::array kWords = {"now", "after", "on-restart", "never"};
 };
 template <>
+struct Names<JobRules::CrashLoop> {
+  static constexpr std::array kWords = {"stop", "restart"};
+};
+template <>
+struct Names<Crash::Kind> {
+  static constexpr std::array kWords = {"import", "syntax", "missing-file"};
+};
+template <>
 struct Names<CheckRules::When> {
   static constexpr std::array kWords = {"never", "first", "suspect", "always"};
 };
@@ -191,6 +199,11 @@ template <class A> void fields(A& a, Of<A, Verdict>& v) {
   a("signal", v.signal);
   a("failures", v.failures);
   a("left_behind", v.left_behind);
+  a.unless_new("is_deterministic", v.is_deterministic);
+}
+template <class A> void fields(A& a, Of<A, Crash>& v) {
+  a("kind", v.kind);
+  a("digest", v.digest);
 }
 template <class A> void fields(A& a, Of<A, JobTerms>& v) {
   a("min_nodes", v.min_nodes);
@@ -209,6 +222,7 @@ template <class A> void fields(A& a, Of<A, JobRules>& v) {
   a("keep_out_ms", v.keep_out_ms, kMs);
   a("job_losses", v.job_losses);
   a("replacement_wait_ms", v.replacement_wait_ms, kMs);
+  a.unless_new("crash_loop", v.crash_loop);
 }
 template <class A> void fields(A& a, Of<A, CheckRules>& v) {
   a("when", v.when);
@@ -259,6 +273,7 @@ template <class A> void fields(A& a, Of<A, NodeCannotRun>& v) {
 template <class A> void fields(A& a, Of<A, NodeStopped>& v) {
   a("round", v.round);
   a("failures", v.failures);
+  a("crash", v.crash);
 }
 template <class A> void fields(A& a, Of<A, NodeLeaves>& v) { a("signal", v.signal); }
 template <class A> void fields(A& a, Of<A, CheckDone>& v) {

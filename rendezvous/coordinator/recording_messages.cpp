@@ -69,6 +69,15 @@ std::string phrase(const AgentFacts& facts) {
   return text;
 }
 
+const char* phrase(Crash::Kind kind) {
+  switch (kind) {
+    case Crash::Kind::kImport: return "could not import, digest";
+    case Crash::Kind::kSyntax: return "could not be parsed, digest";
+    case Crash::Kind::kMissingFile: return "missed a file, digest";
+  }
+  return "";
+}
+
 std::string clause(const NodeJoins& message) {
   const std::string claim = message.node_rank ? format(", as node {}", *message.node_rank) : "";
   return format("joins with {} of role {}{}{}, under {} (agent {:x}){}",
@@ -91,7 +100,8 @@ std::string clause(const NodeCannotRun& message) {
 }
 std::string clause(const NodeStopped& message) {
   const std::string failures = message.failures.empty() ? "" : format(": {}", phrase(message.failures));
-  return format("has no process of round {} any more{}", message.round, failures);
+  const std::string crash = message.crash ? format("; it {} {:x}", phrase(message.crash->kind), message.crash->digest) : "";
+  return format("has no process of round {} any more{}{}", message.round, failures, crash);
 }
 std::string clause(const NodeLeaves& message) {
   if (message.signal == 0) return "leaves: it has succeeded, and waited for the others long enough";

@@ -53,7 +53,7 @@ class EventMaker {
     if (makes_sense) message.terms = {from(1, kMost), from(1, kMost), from(1, kMost), from(0, limits::kMaxRestarts)};
     constexpr std::int64_t kMs = 1LL << 53;
     message.rules = {below(kMs), below(kMs), below(kMs), protocol::JobRules::ScaleUp(below(4)), below(kMs),
-                     from(-3, 9), below(kMs), below(kMs), from(-3, 9), {}};
+                     from(-3, 9), below(kMs), below(kMs), from(-3, 9), {}, protocol::JobRules::CrashLoop(below(2))};
     if (below(2) != 0) message.rules.replacement_wait_ms = below(kMs);
     if (message.facts.incarnation % 4 == 0) message.facts = {};
     protocol::AgentFacts& facts = message.facts;

@@ -247,6 +247,10 @@ void fields(auto& io, Is<WorkerFailure> auto& failure) {
   io.choice(failure.kind, FailureKind::kCommunication);
   io.text(failure.host, limits::kAgentNameBytes);
 }
+void fields(auto& io, Is<Crash> auto& crash) {
+  io.choice(crash.kind, Crash::Kind::kMissingFile);
+  io(crash.digest);
+}
 void fields(auto& io, Is<NodePlace> auto& place) {
   io(place.node_rank);
   io(place.node_count);
@@ -316,12 +320,17 @@ void fields(auto& io, Is<NodeJoins> auto& message) {
   io(message.session);
   io.text(message.group, limits::kAgentNameBytes);
   io(message.rules.replacement_wait_ms);
+  io.choice(message.rules.crash_loop, JobRules::CrashLoop::kRestart);
+  if (message.facts.verdict) io(message.facts.verdict->is_deterministic);
 }
 void fields(auto& io, Is<StoreIsOpen> auto& message) { io(message.endpoint); }
 void fields(auto& io, Is<WorkerFailed> auto& message) { io(message.failure); }
 void fields(auto&, Is<WorkersSucceeded> auto&) {}
 void fields(auto& io, Is<NodeCannotRun> auto& message) { io.text(message.reason, limits::kAgentTextBytes); }
-void fields(auto& io, Is<NodeStopped> auto& message) { io.list(message.failures, limits::kAgentFailures); }
+void fields(auto& io, Is<NodeStopped> auto& message) {
+  io.list(message.failures, limits::kAgentFailures);
+  io(message.crash);
+}
 void fields(auto& io, Is<NodeLeaves> auto& message) { io(message.signal); }
 void fields(auto& io, Is<CheckDone> auto& message) {
   io(message.phase);
@@ -341,7 +350,10 @@ void fields(auto& io, Is<PrepareRound> auto& message) {
 }
 void fields(auto& io, Is<RunWorkers> auto& message) { io(message.store); }
 void fields(auto& io, Is<StopWorkers> auto& message) { io.choice(message.scope, RestartScope::kJob); }
-void fields(auto& io, Is<EndJob> auto& message) { io(message.verdict); }
+void fields(auto& io, Is<EndJob> auto& message) {
+  io(message.verdict);
+  io(message.verdict.is_deterministic);
+}
 void fields(auto& io, Is<RunCheck> auto& message) {
   io(message.phase);
   io.text(message.order, limits::kAgentCheckBytes);

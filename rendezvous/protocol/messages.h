@@ -60,6 +60,14 @@ struct WorkerFailure {
   bool operator==(const WorkerFailure&) const = default;
 };
 
+// A failure that the program's files alone may be to blame for, so that the next attempt may fail of it again.
+struct Crash {
+  enum class Kind : std::uint8_t { kImport, kSyntax, kMissingFile };
+  Kind kind = Kind::kImport;
+  std::uint64_t digest = 0;  // of the exception's type, text, file and line: alike where all of them are
+  bool operator==(const Crash&) const = default;
+};
+
 // A node's place in a round: the sizes and bases from which each worker's ranks follow.
 struct NodePlace {
   int node_rank = 0;
@@ -82,6 +90,8 @@ struct Verdict {
   std::vector<WorkerFailure> failures = {};  // of the last round, the cause first
   // Processes of this node that did not end even when killed; each node fills it in for its own report.
   std::string left_behind = {};
+  // The last two attempts failed alike, as further ones would. Since 1.2.
+  bool is_deterministic = false;
   // This node was left out by the check before training. Only it knows: not sent, not recorded.
   bool is_unfit = false;
   bool operator==(const Verdict&) const = default;
@@ -110,6 +120,9 @@ struct JobRules {
   int job_losses = 0;  // 0: ten times max_nodes; negative: any number
   // How long a later round waits for the minimum; none: join_timeout_ms. Since 1.2.
   std::optional<std::int64_t> replacement_wait_ms = {};
+  // After two attempts that failed of the same Crash. Since 1.2.
+  enum class CrashLoop : std::uint8_t { kStop, kRestart };
+  CrashLoop crash_loop = CrashLoop::kStop;
   bool operator==(const JobRules&) const = default;
 };
 
@@ -195,6 +208,8 @@ struct NodeCannotRun {
 struct NodeStopped {
   RoundNumber round = 0;
   std::vector<WorkerFailure> failures;
+  // What the first of them was, where it may come again; empty as well where nobody has looked. Since 1.2.
+  std::optional<Crash> crash = {};
   bool operator==(const NodeStopped&) const = default;
 };
 // The node was told by a signal to end (it stops its workers), or, with signal 0, has succeeded and waited

@@ -167,6 +167,8 @@ class Maker {
     draw(message.session);
     draw(message.group, 1024);
     draw(message.rules.replacement_wait_ms);
+    draw(message.rules.crash_loop, 2);
+    if (message.facts.verdict) draw(message.facts.verdict->is_deterministic);
   }
   void draw(StoreIsOpen& message) {
     draw(message.round);
@@ -181,9 +183,14 @@ class Maker {
     draw(message.round);
     draw(message.reason, 16384);
   }
+  void draw(Crash& crash) {
+    draw(crash.kind, 3);
+    draw(crash.digest);
+  }
   void draw(NodeStopped& message) {
     draw(message.round);
     draw(message.failures);
+    draw(message.crash);
   }
   void draw(NodeLeaves& message) { draw(message.signal); }
   void draw(CheckDone& message) {
@@ -212,7 +219,10 @@ class Maker {
     draw(message.round);
     draw(message.scope, 3);
   }
-  void draw(EndJob& message) { draw(message.verdict); }
+  void draw(EndJob& message) {
+    draw(message.verdict);
+    draw(message.verdict.is_deterministic);
+  }
   void draw(RunCheck& message) {
     draw(message.round);
     draw(message.phase);

@@ -56,7 +56,7 @@ WorkerFailure failure() {
   failure.host = "node-1";
   return failure;
 }
-Verdict verdict() {
+Verdict verdict(const Version& version) {
   Verdict verdict;
   verdict.outcome = Verdict::Outcome::kFailed;
   verdict.reason = "a worker failed, and no restart is left";
@@ -64,6 +64,7 @@ Verdict verdict() {
   verdict.restarts_used = 3;
   verdict.failures = {failure()};
   verdict.left_behind = "pid 4712 (python)";
+  verdict.is_deterministic = version.minor >= 2;
   return verdict;
 }
 NodeJoins joins(const Version& version) {
@@ -86,9 +87,12 @@ NodeJoins joins(const Version& version) {
   message.facts.losses = 1;
   message.facts.membership = 0xD16E57;
   message.facts.failures = {failure()};
-  message.facts.verdict = verdict();
+  message.facts.verdict = verdict(version);
   if (version.minor >= 1) message.addresses = "10.0.0.2 fd77::2";
-  if (version.minor >= 2) message.rules.replacement_wait_ms = 40'000;
+  if (version.minor >= 2) {
+    message.rules.replacement_wait_ms = 40'000;
+    message.rules.crash_loop = JobRules::CrashLoop::kRestart;
+  }
   return message;
 }
 PrepareRound prepare(const Version& version) {
@@ -105,18 +109,24 @@ PrepareRound prepare(const Version& version) {
   return message;
 }
 
+NodeStopped stopped(const Version& version) {
+  NodeStopped message{4, {failure(), failure()}};
+  if (version.minor >= 2) message.crash = {Crash::Kind::kMissingFile, 0xC8A54};
+  return message;
+}
+
 // What is said after the welcome, in this order.
 std::vector<AgentMessage> agent_messages(const Version& version) {
   const std::string details = version.minor >= 1 ? "Traceback (most recent call last):\n  ..." : "";
   return {StoreIsOpen{4, {"10.0.0.1", 29500}}, CheckDone{4, 2, "all is well"}, WorkerFailed{4, failure()},
-          NodeCannotRun{4, "the program cannot be executed"}, NodeStopped{4, {failure(), failure()}},
+          NodeCannotRun{4, "the program cannot be executed"}, stopped(version),
           WorkersSucceeded{5}, NodeLeaves{15}, VerdictHeard{details}};
 }
 std::vector<CoordinatorMessage> coordinator_messages(const Version& version) {
   const std::string details = version.minor >= 1 ? "Traceback (most recent call last):\n  ..." : "";
   std::vector<CoordinatorMessage> messages = {
           prepare(version), RunCheck{4, 2, "pair with node 0"}, RunWorkers{4, {"10.0.0.1", 29500}},
-          StopWorkers{4, RestartScope::kJob}, AreYouThere{}, EndJob{verdict()}, Dismiss{details},
+          StopWorkers{4, RestartScope::kJob}, AreYouThere{}, EndJob{verdict(version)}, Dismiss{details},
           Rejected{Rejected::Why::kJobEnding, "the job is ending", 1500}};
   if (version.minor >= 1) {
     Awaiting news{3, 4, 8, 61'000, 539'000, "standing by"};
