@@ -245,6 +245,20 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "0",
      .metavar = "N",
      .help = "restarts of all workers before the job fails"},
+    {.id = FlagId::kCrashLoop,
+     .name = "crash-loop",
+     .family = kOurs,
+     .group = kRestart,
+     .kind = kChoice,
+     .by_default = "stop",
+     .metavar = "WHAT",
+     .words = "stop|restart",
+     .help = "after the same import, syntax or missing-file error twice",
+     .more = "stop: where two attempts running failed first of the same exception (type, text, file and line), further "
+             "ones would, too: the job ends with exit status 93, whatever restarts are left. Meant are ImportError, "
+             "ModuleNotFoundError, SyntaxError, IndentationError, TabError, FileNotFoundError, and a script that Python "
+             "cannot open. restart: restarts are made until --max-restarts is spent, as torchrun does. "
+             "The first node's word holds for all."},
     {.id = FlagId::kShutdownTimeout,
      .name = "shutdown-timeout",
      .group = kRestart,

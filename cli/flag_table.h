@@ -42,6 +42,7 @@ enum class FlagId : unsigned char {
   kMembindPolicy,
   // Restart and stop
   kMaxRestarts,
+  kCrashLoop,
   kShutdownTimeout,
   kSignalsToHandle,
   kForwardSignals,

@@ -35,6 +35,7 @@ Exit status
   0  the job succeeded
   1  the job failed
   2  the command line or a PET_ variable is wrong; nothing was started
+  93 the job failed, and a new start would fail, too
 
 More: man @OURS@, and docs/command-line.md in the source.
 )";

@@ -375,6 +375,12 @@ Status Planner::plan_stop() {
   settings.max_restarts = static_cast<int>(checked_.max_restarts);
   settings.node.terms.max_restarts = settings.max_restarts;
   entry("restarts", format("{}", settings.max_restarts), flags_.origin_text(FlagId::kMaxRestarts));
+  const bool restarts_crashes = flags_.text(FlagId::kCrashLoop) == "restart";
+  if (restarts_crashes) settings.node.rules.crash_loop = protocol::JobRules::CrashLoop::kRestart;
+  if (settings.max_restarts > 0) {
+    entry("crash loop", restarts_crashes ? "restarted like any failure" : "ends the job after two attempts",
+          flags_.origin_text(FlagId::kCrashLoop));
+  }
   std::int64_t seconds = kDefaultShutdownSeconds;
   std::string origin = "default";
   constexpr const char* kVariable = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";

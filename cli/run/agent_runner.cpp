@@ -37,6 +37,7 @@ void look_often(agent::LinkSettings& link, const transport::MeetingSettings& mee
 Mind make_mind(const LaunchSettings& settings, bool logs) {
   agent::NodeSettings node = settings.node;
   node.logs = logs;
+  node.tells_crashes = true;
   if (settings.meeting.alone) return Mind(std::in_place_type<agent::Lifecycle>, std::move(node));
   node.agent = process::random_number() | 1;  // never 0
   node.shares_details = true;
@@ -377,6 +378,7 @@ void AgentRunner::carry_out(const agent::Effect& effect) {
                  [&](const agent::StopTimer&) { timer_.stop(); },
                  [&](const agent::Warn&) {},  // told already
                  [&](const agent::GatherDetails&) { gather_details(); },
+                 [&](const agent::FindCrash& e) { find_crash(e.round); },
                  [&](const agent::Finish& e) { handlers_.finished(e.verdict, e.details); },
              },
              effect);
@@ -423,7 +425,7 @@ void AgentRunner::gather_details() {
     std::vector<StderrOfWorker> stderrs;
     std::string details;
   };
-  stderrs_ = output_.take_stderrs();
+  stderrs_ = take_stderrs();
   const auto work = std::make_shared<Work>(reporter_.first_failure(*lifecycle().verdict(), *stderrs_), *stderrs_, "");
   const auto gather = [work, logs = logs_, attempt = output_.attempt(), run_id = settings_.worker.run_id] {
     read_files(work->worker, work->stderrs, logs.get(), attempt);
@@ -433,6 +435,27 @@ void AgentRunner::gather_details() {
   if (logs_) return files_.post(logs_->path(), gather, gathered);
   gather();
   gathered();
+}
+
+// Of the workers that failed here, whichever ended first: the one whose error.json is the oldest failed first.
+void AgentRunner::find_crash(protocol::RoundNumber round) {
+  struct Work {
+    std::vector<report::FailedWorker> workers;
+    std::vector<StderrOfWorker> stderrs;
+    std::optional<protocol::Crash> crash;
+  };
+  output_.end_round();
+  stderrs_ = output_.take_stderrs();
+  const auto work = std::make_shared<Work>(reporter_.failed_workers(lifecycle().failures(), *stderrs_), *stderrs_);
+  // Logs that were given up hang.
+  const auto logs = output_.error_file(0).empty() ? nullptr : logs_;
+  const auto find = [work, logs, attempt = output_.attempt()] {
+    work->crash = read_crash(std::move(work->workers), work->stderrs, logs.get(), attempt);
+  };
+  const auto found = [this, work, round] { happened(agent::CrashFound{round, work->crash}); };
+  if (logs) return files_.post(logs->path(), find, found);
+  find();
+  found();
 }
 
 void AgentRunner::name_survivors() {
@@ -488,6 +511,7 @@ void AgentRunner::start_on_free_gpus(const agent::StartWorkers& order) {
 
 void AgentRunner::begin_round(const agent::StartWorkers& order) {
   shared_signals_.workers_began();
+  stderrs_.reset();
   farewell_ = {.round = order.round.round};
   renew_farewell();
   start_workers(order);

@@ -103,6 +103,7 @@ class AgentRunner {
   void find_background();
   std::string background_text(const std::vector<process::WorkerTree::Background>& left) const;
   void gather_details();
+  void find_crash(protocol::RoundNumber round);
   // Starts them when the GPUs that the check has tested are free again, or at once.
   void start_on_free_gpus(const agent::StartWorkers& order);
   void begin_round(const agent::StartWorkers& order);

@@ -17,6 +17,7 @@
 #include "src/net/local_host.h"
 #include "src/output/write_all.h"
 #include "src/process/clock.h"
+#include "src/report/crash.h"
 #include "src/report/details.h"
 #include "src/report/error_file.h"
 #include "src/report/failure_json.h"
@@ -200,6 +201,17 @@ report::FailedWorker JobReporter::first_failure(const protocol::Verdict& verdict
   return first == verdict.failures.end() ? report::FailedWorker{} : whole(*first, stderrs, true);
 }
 
+std::vector<report::FailedWorker> JobReporter::failed_workers(const std::vector<protocol::WorkerFailure>& failures,
+                                                              const std::vector<StderrOfWorker>& stderrs) const {
+  std::vector<report::FailedWorker> workers;
+  for (const protocol::WorkerFailure& failure : failures) {
+    report::FailedWorker& worker = workers.emplace_back(failed_worker(failure));
+    const auto index = static_cast<std::size_t>(failure.local_rank);
+    if (index < stderrs.size()) worker.tail.bytes = stderrs[index].kept.bytes;
+  }
+  return workers;
+}
+
 report::JobReport JobReporter::make(const protocol::Verdict& verdict, const std::vector<StderrOfWorker>& stderrs,
                                     std::string_view details) {
   report::JobReport report;
@@ -267,6 +279,25 @@ std::string read_files(report::FailedWorker& worker, const std::vector<StderrOfW
     worker.error_file_problem = parsed.error().reason;
   }
   return std::move(*text);
+}
+
+std::optional<protocol::Crash> read_crash(std::vector<report::FailedWorker> workers,
+                                          const std::vector<StderrOfWorker>& stderrs, const output::RunDirectory* logs,
+                                          const output::Attempt& attempt) {
+  if (workers.empty()) return {};
+  for (report::FailedWorker& worker : workers) read_files(worker, stderrs, logs, attempt);
+  report::put_first_error_first(workers, workers.front().node_rank);
+  const auto first = std::ranges::find(workers, false, &report::FailedWorker::stopped_by_us);
+  if (first == workers.end()) return {};
+  const auto crash = report::crash_of(*first);
+  if (!crash) return {};
+  using Kind = protocol::Crash::Kind;
+  switch (crash->kind) {
+    case report::PythonCrash::Kind::kImport: return protocol::Crash{Kind::kImport, crash->digest()};
+    case report::PythonCrash::Kind::kSyntax: return protocol::Crash{Kind::kSyntax, crash->digest()};
+    case report::PythonCrash::Kind::kMissingFile: return protocol::Crash{Kind::kMissingFile, crash->digest()};
+  }
+  return {};
 }
 
 namespace {

@@ -39,6 +39,9 @@ class JobReporter {
                          std::string_view details);
   // Of the same the first failure alone.
   report::FailedWorker first_failure(const protocol::Verdict& verdict, const std::vector<StderrOfWorker>& stderrs);
+  // Of a round of this node that may be followed by others, without what the kernel knows.
+  std::vector<report::FailedWorker> failed_workers(const std::vector<protocol::WorkerFailure>& failures,
+                                                   const std::vector<StderrOfWorker>& stderrs) const;
 
  private:
   bool is_ours(const protocol::WorkerFailure& failure) const;
@@ -63,6 +66,11 @@ class JobReporter {
 // its error file.
 std::string read_files(report::FailedWorker& worker, const std::vector<StderrOfWorker>& stderrs,
                        const output::RunDirectory* logs, const output::Attempt& attempt);
+
+// What the first failure of these workers of one node was, if it may come again. Touches files, as read_files().
+std::optional<protocol::Crash> read_crash(std::vector<report::FailedWorker> workers,
+                                          const std::vector<StderrOfWorker>& stderrs, const output::RunDirectory* logs,
+                                          const output::Attempt& attempt);
 
 // Where it is written down why the job failed, beside the run's directory; empty: nowhere.
 struct ReportFiles {

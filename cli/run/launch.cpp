@@ -163,6 +163,7 @@ std::vector<std::string> complete_report(report::JobReport& report, std::vector<
 
 int exit_status(const protocol::Verdict& verdict, const report::FailedWorker* first, bool propagate_exit_code) {
   if (verdict.outcome == protocol::Verdict::Outcome::kSucceeded) return 0;
+  if (verdict.is_deterministic) return kDoNotRequeue;
   if (std::ranges::any_of(verdict.failures, &protocol::WorkerFailure::is_final)) return kDoNotRequeue;
   return propagate_exit_code ? exit_code_of(verdict, first) : kExitFailed;
 }

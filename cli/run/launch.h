@@ -17,7 +17,7 @@ struct ProcessTitle {
 // Runs a job on this node to its end. Forks: this process becomes the guardian and exits from within;
 // the launcher, with coordinator, agent and store on one loop, returns. Prints
 // warnings and, unless the job succeeded, the failure report to stderr. Returns the exit status: 0 all
-// well, 1 the job failed or was stopped, kDoNotRequeue it failed and a worker said so, 2 the log directory, recording or
+// well, 1 the job failed or was stopped, kDoNotRequeue it failed and would again, 2 the log directory, recording or
 // --http-port that the user named cannot be used.
 // `inherited` is what InheritedState::capture() saw at the start of the process.
 int launch(const LaunchSettings& settings, const process::InheritedState& inherited,

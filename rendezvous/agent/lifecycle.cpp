@@ -46,6 +46,9 @@ constexpr std::int64_t kPrepareLogsMs = 20;
 // that hangs.
 constexpr std::int64_t kOpenLogsMs = 2000;
 
+// So long a next round waits for files that say what the last one failed of, where their file system hangs.
+constexpr std::int64_t kFindCrashMs = 1000;
+
 // True where the first failure is a death by a signal that is sent to whole process trees.
 bool ended_from_outside(const std::vector<WorkerFailure>& failures) {
   if (failures.empty() || failures.front().stopped_by_us) return false;
@@ -153,6 +156,7 @@ void Lifecycle::told(const PrepareRound& message, Effects& out) {
   workers_.assign(static_cast<std::size_t>(settings_.local_world_size), Worker{});
   exited_well_ = 0;
   failures_.clear();
+  crash_.reset();
   left_behind_.clear();
   if (!message.reason.empty()) {
     const std::string count = message.charged
@@ -303,7 +307,7 @@ void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
   }
   if (gathering_ == Gathering::kAwaited) return has_gathered({}, out);
   if (state_ != State::kStopping && state_ != State::kEnding) return;
-  if (awaiting_order_) return gone(out);  // none has come
+  if (lingers_ != Lingers::kNot) return gone(out);  // nothing has come
   switch (sweep_) {
     case Sweep::kTold:
       return kill(out);
@@ -331,25 +335,44 @@ void Lifecycle::on(const SurvivorsNamed& event, std::int64_t, Effects& out) {
 
 void Lifecycle::on(const AllGone&, std::int64_t, Effects& out) {
   if (state_ == State::kStopping && !told_to_leave_ms_ && ended_from_outside(failures_)) {
-    awaiting_order_ = true;
+    lingers_ = Lingers::kForOrder;
     out.push_back(StartTimer{kOrderOnItsWayMs});
+    return;
+  }
+  if (may_have_crashed()) {
+    lingers_ = Lingers::kForCrash;
+    out.push_back(StartTimer{kFindCrashMs});
+    out.push_back(FindCrash{round_.round});
     return;
   }
   if (state_ == State::kStopping || state_ == State::kEnding) gone(out);
 }
 
+bool Lifecycle::may_have_crashed() const {
+  // Who may not restart has no next attempt to compare with.
+  if (!settings_.tells_crashes || round_.max_restarts == 0) return false;
+  if (state_ != State::kStopping || told_to_leave_ms_ || lingers_ != Lingers::kNot) return false;
+  return !failures_.empty() && !failures_.front().stopped_by_us && failures_.front().exit.signal == 0;
+}
+
+void Lifecycle::on(const CrashFound& event, std::int64_t, Effects& out) {
+  if (lingers_ != Lingers::kForCrash || event.round != round_.round) return;
+  crash_ = event.crash;
+  gone(out);
+}
+
 void Lifecycle::gone(Effects& out) {
-  awaiting_order_ = false;
+  lingers_ = Lingers::kNot;
   out.push_back(StopTimer{});
   out.push_back(CloseStore{});
   if (state_ == State::kEnding) {
     nothing_left_ = true;
-    if (ends_with_guardian_) out.push_back(ToCoordinator{NodeStopped{round_.round, failures_}});
+    if (ends_with_guardian_) out.push_back(ToCoordinator{NodeStopped{round_.round, failures_, crash_}});
     gather_if_due(out);
     return finish_if_done(out);
   }
   state_ = State::kIdle;
-  out.push_back(ToCoordinator{NodeStopped{round_.round, failures_}});
+  out.push_back(ToCoordinator{NodeStopped{round_.round, failures_, crash_}});
   if (detached_ && told_to_leave_ms_) end(stopped_by_order(), out);
 }
 
@@ -598,14 +621,14 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
   out.push_back(ToCoordinator{NodeLeaves{event.signal}});
   // The workers get the signal that we got, as with torchrun; some save their state on SIGINT only.
   stop(event.signal, by_worker ? Cause::kOurs : Cause::kFromOutside, out);
-  if (awaiting_order_) return gone(out);
+  if (lingers_ != Lingers::kNot) return gone(out);
   if (detached_ && state_ == State::kIdle) end(stopped_by_order(), out);
 }
 
 // Workers that are being stopped already have no more time than after SIGTERM.
 void Lifecycle::hurry(std::int64_t now_ms, Effects& out) {
   const bool stopping = state_ == State::kStopping || state_ == State::kEnding;
-  if (!stopping || awaiting_order_ || sweep_ != Sweep::kTold || !deadline_ms_) return;
+  if (!stopping || lingers_ != Lingers::kNot || sweep_ != Sweep::kTold || !deadline_ms_) return;
   out.push_back(StartTimer{std::clamp<std::int64_t>(*deadline_ms_ - now_ms, 0, settings_.terminated_timeout_ms)});
 }
 

@@ -45,6 +45,8 @@ struct NodeSettings {
   std::int64_t exit_barrier_ms = 300'000;
   // Where a worker of this node is why the job fails, the others hear what is known of it.
   bool shares_details = false;
+  // The coordinator hears of the first failure of a round whether it may come again (protocol::Crash).
+  bool tells_crashes = false;
 };
 
 // What happens to an agent.
@@ -98,6 +100,11 @@ struct BackgroundFound {
 struct DetailsGathered {
   std::string text;  // at most limits::kAgentDetailsBytes
 };
+// What the round's first failure here was; the answer to FindCrash.
+struct CrashFound {
+  protocol::RoundNumber round = 0;
+  std::optional<protocol::Crash> crash = {};
+};
 struct NodeChecked {
   protocol::RoundNumber round = 0;
   std::uint32_t phase = 0;
@@ -115,7 +122,7 @@ struct GivenUp {
 using Event = std::variant<Begin, NodeChecked, Detached, Attached, LeaseOver, GivenUp, FromCoordinator,
                            StoreOpened, StoreFailed, LogsOpened, LogsFailed, WorkerStarted, WorkerNotStarted,
                            WorkerExited, AllGone, TimerFired, SignalReceived, GuardianLost, SurvivorsNamed,
-                           BackgroundFound, DetailsGathered>;
+                           BackgroundFound, DetailsGathered, CrashFound>;
 
 // What an agent wants done, in this order.
 struct ToCoordinator {
@@ -161,6 +168,11 @@ struct AbandonWorkers {};
 // Nothing of the last round is left, and one of its workers here is why the job has failed: answered by
 // DetailsGathered. It is waited for 2 s at most; Finish may come before the answer.
 struct GatherDetails {};
+// Nothing of the round is left, and a worker has failed here: answered by CrashFound, for which the next round waits
+// 1 s at most.
+struct FindCrash {
+  protocol::RoundNumber round = 0;
+};
 // All workers are stopped, as SIGTSTP asked: the launcher may be, too.
 struct Paused {};
 // Tell the user, as a warning.
@@ -193,7 +205,7 @@ struct Finish {
 using Effect = std::variant<ToCoordinator, CheckNode, OpenStore, CloseStore, OpenLogs, PrepareLogs, GiveUpLogs,
                             StartWorkers, SignalWorkers, AwaitAllGone, NameSurvivors, FindBackground, LeaveBackground,
                             AbandonWorkers, Paused,
-                            StartTimer, StopTimer, Warn, GatherDetails, Finish>;
+                            StartTimer, StopTimer, Warn, GatherDetails, FindCrash, Finish>;
 using Effects = std::vector<Effect>;
 
 // One node's life: joins, runs the workers of a round, stops them, waits for the next, ends.
@@ -265,6 +277,7 @@ class Lifecycle {
   void on(const SurvivorsNamed& event, std::int64_t now_ms, Effects& out);
   void on(const BackgroundFound& event, std::int64_t now_ms, Effects& out);
   void on(const DetailsGathered& event, std::int64_t now_ms, Effects& out);
+  void on(const CrashFound& event, std::int64_t now_ms, Effects& out);
 
   void told(const protocol::PrepareRound& message, Effects& out);
   void told(const protocol::RunWorkers& message, Effects& out);
@@ -287,6 +300,8 @@ class Lifecycle {
   void kill(Effects& out);
   void kill_round(Effects& out);
   void gone(Effects& out);
+  // The round was stopped because a worker failed here, and of what may tell how the next one ends.
+  bool may_have_crashed() const;
   void end(protocol::Verdict verdict, Effects& out);
   // All workers have succeeded, and so has the job.
   void end_well(Effects& out);
@@ -326,7 +341,11 @@ class Lifecycle {
   std::optional<std::int64_t> deadline_ms_;  // when the timer that runs will fire
   std::optional<std::int64_t> rest_ms_;      // of the timer that SIGTSTP stopped
   bool awaiting_background_ = false;  // what workers have left behind is being looked for
-  bool awaiting_order_ = false;  // all are gone, and a signal to us may follow the one to the workers
+  // All are gone, and we are not done yet: a signal to us may follow the one to the workers, or what the first of them
+  // failed of is being looked for.
+  enum class Lingers { kNot, kForOrder, kForCrash };
+  Lingers lingers_ = Lingers::kNot;
+  std::optional<protocol::Crash> crash_;  // of the round
   bool terminated_ = false;
   std::optional<std::int64_t> told_to_leave_ms_;  // when the first signal to end came
   std::optional<std::int64_t> asked_to_leave_ms_;  // when the first one that no worker had sent came

@@ -102,7 +102,7 @@ Lifecycle::Waited Lifecycle::waited_for() const {
   if (state_ == State::kPreparing && logs_awaited_) return Waited::kLogs;
   if (state_ == State::kPreparing && check_phase_) return Waited::kCheck;
   const bool sweeping = state_ == State::kStopping || (state_ == State::kEnding && !nothing_left_);
-  if (!sweeping || awaiting_order_ || awaiting_background_) return Waited::kNothing;
+  if (!sweeping || lingers_ != Lingers::kNot || awaiting_background_) return Waited::kNothing;
   return sweep_ == Sweep::kTold ? Waited::kEnd : Waited::kDeath;
 }
 

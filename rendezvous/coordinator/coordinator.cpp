@@ -149,6 +149,7 @@ void Coordinator::said(Node& node, const NodeStopped& message, Effects& out) {
   if (!is_current(node, message.round)) return;
   if (node.standing() == Standing::kMember || node.standing() == Standing::kDone) return;  // not told to
   take_failures(node, message.failures);
+  if (message.crash) stopping_.crashes.emplace_back(node.place.node_rank, *message.crash);
   has_stopped(node, out);
 }
 

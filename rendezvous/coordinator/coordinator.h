@@ -14,6 +14,7 @@
 #include "rendezvous/coordinator/attribution.h"
 #include "rendezvous/coordinator/budget.h"
 #include "rendezvous/coordinator/check_plan.h"
+#include "rendezvous/coordinator/crash_loop.h"
 #include "rendezvous/coordinator/job_statistics.h"
 #include "rendezvous/coordinator/loss_budget.h"
 #include "rendezvous/membership/ranks.h"
@@ -180,6 +181,7 @@ class Coordinator {
     std::vector<LostNode> lost;
     std::vector<std::string> left;  // names of nodes that were told to go
     std::vector<protocol::WorkerFailure> failures;
+    std::vector<std::pair<int, protocol::Crash>> crashes;  // by node rank: the first failure there
     bool worker_failed = false;
     std::string other;              // a reason that costs nothing: scaling up, an unfit node
     bool by_check = false;          // `other` is what the check has found
@@ -303,6 +305,8 @@ class Coordinator {
   status::Phase phase() const;
   status::Place place_of(const Node& node) const;
   void count_failures(const Stopping& ended);
+  // The attempt before the one that has ended failed alike: why the job ends; empty where it did not.
+  std::string why_deterministic(const Stopping& ended);
   void notice_sleep(const Event& event);
   void look_at_leases(Effects& out);
   // Before it, workers of a job that an earlier coordinator ran may live, unless all nodes that it may have are here.
@@ -340,6 +344,7 @@ class Coordinator {
   membership::ScaleUp scale_up_;
   RestartBudget budget_{0};
   LossBudget losses_{LossRules{}};
+  CrashLoop crash_loop_;
 
   std::optional<protocol::RoundNumber> round_;  // the last that was prepared
   std::vector<Seat> seats_;                     // of the last round

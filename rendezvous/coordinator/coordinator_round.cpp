@@ -297,6 +297,19 @@ void keep_first(std::vector<WorkerFailure>& failures) {
 
 }  // namespace
 
+// Told of each round in which a worker failed. The crash of the node where the first one did is the attempt's.
+std::string Coordinator::why_deterministic(const Stopping& ended) {
+  std::optional<Crash> crash;
+  if (!ended.failures.empty() && !ended.failures.front().stopped_by_us) {
+    const auto found = std::ranges::find(ended.crashes, ended.failures.front().node_rank, &std::pair<int, Crash>::first);
+    if (found != ended.crashes.end()) crash = found->second;
+  }
+  const int attempt = budget_.used();
+  const std::optional<int> before = crash_loop_.failed(crash, attempt);
+  if (!before || rules_.crash_loop == JobRules::CrashLoop::kRestart) return "";
+  return text_of_crash_loop(crash->kind, *before, attempt);
+}
+
 // What the round has ended of is known now: each of its nodes has answered, or is lost.
 void Coordinator::conclude_round(Effects& out) {
   Stopping ended = std::move(stopping_);
@@ -344,6 +357,13 @@ void Coordinator::conclude_round(Effects& out) {
                   .failures = std::move(ended.failures)},
                  out);
     }
+    if (std::string reason = why_deterministic(ended); !reason.empty()) {
+      return end({.outcome = Verdict::Outcome::kFailed,
+                  .reason = std::move(reason),
+                  .failures = std::move(ended.failures),
+                  .is_deterministic = true},
+                 out);
+    }
     charged_ = budget_.spend();
     const auto of_another_node = [&](const WorkerFailure& failure) {
       return failure.node_rank != ended.failures.front().node_rank;
@@ -356,6 +376,7 @@ void Coordinator::conclude_round(Effects& out) {
     again_because_ = "the coordinator was lost while the round was beginning or ending";
     again_cause_ = status::Cause::kCoordinatorLost;
   }
+  if (again_cause_ != status::Cause::kWorkerFailure && has_run_) crash_loop_.interrupted();
   statistics_.work_lost(again_cause_, now_ms_);
   forget_who_passed(ended.failures);
   stopping_.left = std::move(ended.left);

@@ -5,7 +5,7 @@
 namespace elastic {
 
 // With it a worker says that no new start of its job will do better. The job is not restarted, and elastic-run ends
-// with the same on every node: whoever requeues jobs by their exit status (Slurm's RequeueExit) can let this one lie.
+// with the same on every node, as it does where the job has failed alike twice: whoever requeues jobs by their exit status (Slurm's RequeueExit) can let this one lie.
 inline constexpr int kDoNotRequeue = 93;
 
 

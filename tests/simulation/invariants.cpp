@@ -119,6 +119,7 @@ void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const
       broken("success is the success of every worker", format("round {} is said to have succeeded to agent {:x}", verdict.round, agent));
     }
   }
+  if (verdict.is_deterministic && verdict.restarts_used == 0) broken("a deterministic failure has come twice", "no restart was used");
   Term& judge = judges_[{node.shape().job, stamp.incarnation}];
   judge = std::max(judge, stamp.term);
   // The last that it was told: an earlier one may have been lost with its coordinator.

@@ -229,6 +229,7 @@ class World {
   void carry_out(const agent::LeaveBackground&) { must(false, "nothing is to live on here"); }
   void carry_out(const agent::AbandonWorkers&) { must(false, "nobody is abandoned here"); }
   void carry_out(const agent::GatherDetails&) { must(false, "there is nobody to tell"); }
+  void carry_out(const agent::FindCrash&) { must(false, "nobody asks for it here"); }
   void carry_out(const agent::Paused&) { must(false, "nobody pauses here"); }
 
   // --- What takes place ---

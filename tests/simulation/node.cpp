@@ -61,7 +61,8 @@ void Node::start() {
                                .rules = shape_.rules,
                                .check = shape_.check,
                                .exit_barrier_ms = shape_.exit_barrier_ms,
-                               .shares_details = true};
+                               .shares_details = true,
+                               .tells_crashes = shape_.tells_crashes};
   agent::LinkSettings link{.job = shape_.job,
                            .agent = agent_id_,
                            .secret = kSecret,
@@ -198,6 +199,7 @@ void Node::carry_out_life(const agent::Effect& effect) {
                  [&](const agent::StopTimer&) { ++timer_; },
                  [&](const agent::Warn& e) { world_.trace().add(e.text); },
                  [&](const agent::GatherDetails&) { gather_details(); },
+                 [&](const agent::FindCrash& e) { find_crash(e.round); },
                  [&](const agent::Finish& e) { finish(e); },
              },
              effect);
@@ -249,6 +251,14 @@ void Node::gather_details() {
   const agent::Event gathered = agent::DetailsGathered{format("details of agent {:x}", agent_id_)};
   if (random_.chance(50)) return tell(gathered);
   if (random_.chance(80)) tell_later(random_.range(0, 2500), gathered);
+}
+
+// Failures are of few kinds, so that some come twice running.
+void Node::find_crash(protocol::RoundNumber round) {
+  agent::CrashFound found{.round = round};
+  if (random_.chance(85)) found.crash = {protocol::Crash::Kind::kImport, random_.chance(85) ? 1U : 2U};
+  if (random_.chance(50)) return tell(agent::Event{found});
+  if (random_.chance(80)) tell_later(random_.range(0, 1500), agent::Event{found});
 }
 
 void Node::finish(const agent::Finish& end) {

@@ -93,6 +93,7 @@ class Node : public ConnectionOwner {
   template <class Fired>
   void start_timer(std::uint64_t& number, Ms delay_ms);
   void gather_details();
+  void find_crash(protocol::RoundNumber round);
   void finish(const agent::Finish& end);
   void watch_link();
   void tell_guardian();

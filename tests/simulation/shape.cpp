@@ -102,6 +102,7 @@ Shape shape_of(std::uint64_t seed, int nodes) {
       node.clock_offset_ms = random.range(0, 1'000'000'000);
       node.clock_error = random.chance(50) ? random.number(-100, 100) : random.chance(50) ? -100 : 100;
       node.logs = random.chance(30);
+      node.tells_crashes = seed % 3 == 0;
       shape.nodes.push_back(std::move(node));
     }
   }

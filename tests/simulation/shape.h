@@ -31,6 +31,7 @@ struct NodeShape {
   Ms clock_offset_ms = 0;
   int clock_error = 0;         // parts of 10,000
   bool logs = false;
+  bool tells_crashes = false;
 };
 
 // Everything that a seed decides before the first event.
