@@ -254,7 +254,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .metavar = "WHAT",
      .words = "stop|restart",
      .help = "after the same import, syntax or missing-file error twice",
-     .more = "stop: where two attempts running failed first of the same exception (type, text, file and line), further "
+     .more = "stop: where two attempts running failed first with the same exception (type, text, file and line), further "
              "ones would, too: the job ends with exit status 93, whatever restarts are left. Meant are ImportError, "
              "ModuleNotFoundError, SyntaxError, IndentationError, TabError, FileNotFoundError, and a script that Python "
              "cannot open. restart: restarts are made until --max-restarts is spent, as torchrun does. "

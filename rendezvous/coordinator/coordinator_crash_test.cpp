@@ -44,7 +44,7 @@ TEST_CASE("a job whose two attempts failed of the same crash ends as determinist
       CHECK(verdict.outcome == Verdict::Outcome::kFailed);
       CHECK(verdict.is_deterministic);
       CHECK(verdict.restarts_used == 1);
-      CHECK(verdict.reason == "the failure is deterministic: attempts 0 and 1 failed of the same import error, so the "
+      CHECK(verdict.reason == "the failure is deterministic: attempts 0 and 1 failed with the same import error, so the "
                               "job is not restarted (--crash-loop=restart restarts it anyway)");
       CHECK(verdict.failures.front().node_rank == static_cast<int>(second) - 1);
     }

@@ -9,7 +9,7 @@ const char* name_of(protocol::Crash::Kind kind) {
   switch (kind) {
     case protocol::Crash::Kind::kImport: return "import error";
     case protocol::Crash::Kind::kSyntax: return "syntax error";
-    case protocol::Crash::Kind::kMissingFile: return "missing file";
+    case protocol::Crash::Kind::kMissingFile: return "missing-file error";
   }
   return "error";
 }
@@ -25,7 +25,7 @@ std::optional<int> CrashLoop::failed(const std::optional<protocol::Crash>& crash
 }
 
 std::string text_of_crash_loop(protocol::Crash::Kind kind, int first, int second) {
-  return format("the failure is deterministic: attempts {} and {} failed of the same {}, so the job is not restarted "
+  return format("the failure is deterministic: attempts {} and {} failed with the same {}, so the job is not restarted "
                 "(--crash-loop=restart restarts it anyway)",
                 first, second, name_of(kind));
 }

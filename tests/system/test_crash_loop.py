@@ -13,9 +13,9 @@ MARK = "import os\nopen('attempts', 'a').write(os.environ['TORCHELASTIC_RESTART_
 CRASHES = {
     "import error": MARK + "import no_such_module_of_ours\n",
     "syntax error": MARK + "import broken\n",
-    "missing file": MARK + "open('no-such-file.bin')\n",
+    "missing-file error": MARK + "open('no-such-file.bin')\n",
 }
-DETERMINISTIC = r"the failure is deterministic: attempts {} and {} failed of the same {}, so the job is not restarted " \
+DETERMINISTIC = r"the failure is deterministic: attempts {} and {} failed with the same {}, so the job is not restarted " \
                 r"\(--crash-loop=restart restarts it anyway\)"
 
 
@@ -48,7 +48,7 @@ def test_a_script_that_python_cannot_open_ends_the_job_after_two_attempts(elasti
     command = f'echo $TORCHELASTIC_RESTART_COUNT >> attempts; exec "${{PYTHON_EXEC:-python3}}" {tmp_path}/nowhere.py'
     result = elastic_run("--max-restarts=3", "--no-python", "sh", "-c", command, env=QUIET)
     assert result.returncode == 93, result
-    assert says(result, 0, 1, "missing file"), result
+    assert says(result, 0, 1, "missing-file error"), result
     assert attempts() == ["0", "1"]
 
 
