@@ -108,7 +108,7 @@ std::uint64_t PythonCrash::digest() const {
 }
 
 std::optional<PythonCrash> crash_of(const FailedWorker& worker) {
-  if (worker.exit.signal != 0) return {};
+  if (worker.exit.signal != 0 && !worker.error_came_first) return {};
   if (worker.error) {
     if (const auto traceback = last_traceback(worker.error->traceback)) return crash_in(*traceback);
   }

@@ -95,6 +95,11 @@ TEST_CASE("what the worker has said in its error.json goes before its stderr") {
   worker.error = ErrorFile{.message = "ModuleNotFoundError: No module named 'flash'", .traceback = imports(8, "flash")};
   CHECK(crash_of(worker) ==
         PythonCrash{Kind::kImport, "ModuleNotFoundError", "No module named 'flash'", "\"/work/model.py\", line 8"});
+  FailedWorker told = worker;
+  told.exit = {.signal = 15};
+  CHECK(!crash_of(told));
+  told.error_came_first = true;
+  CHECK(crash_of(told) == crash_of(worker));
   worker.error->traceback.clear();
   CHECK(crash_of(worker) == crash_in(imports(3, "timm")));
 }

@@ -1,6 +1,7 @@
 """A failure that every attempt would repeat: the job ends after the second one, unless --crash-loop=restart."""
 
 import json
+import os
 import re
 
 import pytest
@@ -68,6 +69,43 @@ except ImportError as error:
     assert result.returncode == 93, result
     assert says(result, 0, 1, "import error"), result
     assert attempts() == ["0", "1"]
+
+
+def test_the_rank_that_wrote_its_error_first_counts_though_another_ended_sooner(elastic_run, script, tmp_path):
+    for attempt in range(3):
+        os.mkfifo(tmp_path / f"written-{attempt}")
+    body = """
+import json, os, sys, time, traceback
+attempt, rank = os.environ["TORCHELASTIC_RESTART_COUNT"], os.environ["RANK"]
+
+def record(error):
+    message = {"message": f"{type(error).__name__}: {error}",
+               "extraInfo": {"py_callstack": traceback.format_exc(), "timestamp": "1790000000"}}
+    with open(os.environ["TORCHELASTIC_ERROR_FILE"], "w") as file:
+        json.dump({"message": message}, file)
+
+try:
+    if rank == "1":
+        import no_such_module_of_ours
+    open(f"written-{attempt}").read()
+    raise RuntimeError("lost its peer in attempt " + attempt)
+except ImportError as error:
+    record(error)
+    # The file system's clock moves on before the other writes.
+    written = os.stat(os.environ["TORCHELASTIC_ERROR_FILE"]).st_mtime_ns
+    while True:
+        open("clock", "w").write("tick")
+        if os.stat("clock").st_mtime_ns > written:
+            break
+    open(f"written-{attempt}", "w").close()
+    time.sleep(600)
+except RuntimeError as error:
+    record(error)
+    sys.exit(1)
+"""
+    result = elastic_run("--max-restarts=2", "--nproc-per-node=2", script("train.py", body), env=QUIET)
+    assert result.returncode == 93, result
+    assert says(result, 0, 1, "import error"), result
 
 
 def test_propagate_exit_code_does_not_hide_that_a_failure_repeats(elastic_run, script):
