@@ -85,6 +85,7 @@ class MeetingPlanner {
   Result<std::vector<std::uint16_t>> port_choices() const;
   Status plan_store();
   Status plan_secret();
+  Status plan_munge();
   void plan_rules();
   void make_rejoining_suffice();
 
@@ -313,6 +314,26 @@ Status MeetingPlanner::plan_secret() {
   if (!secret) return std::unexpected(std::move(secret.error()));
   plan_.settings.meeting.secret = std::move(secret->text);
   if (!plan_.settings.meeting.secret.empty()) entry("secret", "given", secret->origin);
+  return plan_munge();
+}
+
+// In a step of Slurm that meets where Slurm says, and has no secret of the user's.
+Status MeetingPlanner::plan_munge() {
+  const std::string* wish = checked_.rdzv_conf.find("slurm_auth");
+  const bool is_required = wish != nullptr && *wish == "munge";
+  transport::MeetingSettings& meeting = plan_.settings.meeting;
+  const bool is_step = !detected_.step.empty() && flags_.is_detected(FlagId::kRdzvEndpoint);
+  if (is_required && (!is_step || !meeting.secret.empty())) {
+    return fail(flags_.input(FlagId::kRdzvConf),
+                is_step ? "slurm_auth=munge, and a secret for the job is given, too"
+                        : "slurm_auth=munge is for steps of Slurm whose nodes meet where Slurm says",
+                is_step ? "choose one of both" : "leave it out, or give token_file=");
+  }
+  if (!is_step || !meeting.secret.empty() || (wish != nullptr && *wish == "off")) return {};
+  const std::string* socket = checked_.rdzv_conf.find("munge_socket");
+  meeting.munge = {.step = detected_.step, .socket = socket != nullptr ? *socket : "", .required = is_required};
+  entry("proof of nodes", is_required ? "by munge" : "by munge, where it answers",
+        wish != nullptr ? flags_.origin_text(FlagId::kRdzvConf) : detected_.system);
   return {};
 }
 

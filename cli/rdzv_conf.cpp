@@ -15,7 +15,7 @@ constexpr std::string_view kRemedy =
     "write KEY=VALUE,KEY=VALUE, such as join_timeout=600,read_timeout=60";
 
 enum class KeyType {
-  kSeconds, kSecondsOrNone, kCount, kInteger, kNodes, kFraction, kPatience, kBoolean, kStoreType, kAdmitted, kScaleUp, kText
+  kSeconds, kSecondsOrNone, kCount, kInteger, kNodes, kFraction, kPatience, kBoolean, kStoreType, kAdmitted, kScaleUp, kSlurmAuth, kText
 };
 
 struct Key {
@@ -55,6 +55,8 @@ constexpr std::array kKeys = {
     Key{"store_admits", KeyType::kAdmitted},
     Key{"coordinator_port", KeyType::kCount},
     Key{"token_file", KeyType::kText},
+    Key{"slurm_auth", KeyType::kSlurmAuth},
+    Key{"munge_socket", KeyType::kText},
 };
 
 // Keys that torchrun sets from its flags; naming one is an error there too.
@@ -104,6 +106,7 @@ std::string_view complaint(KeyType type, const std::string& value) {
       return "whole seconds, from 0 to 315360000 (10 years)";
     case KeyType::kInteger: return is_whole_number(value, -kMost, kMost) ? "" : "a whole number";
     case KeyType::kScaleUp: return parse_scale_up(value) ? "" : "now, after=SECONDS, on-restart or never";
+    case KeyType::kSlurmAuth: return value == "auto" || value == "munge" || value == "off" ? "" : "auto, munge or off";
     case KeyType::kText: return {};
     case KeyType::kCount: return is_whole_number(value, 0, kMost) ? "" : "a whole number from 0 on";
     case KeyType::kNodes: return is_whole_number(value, 1, kMost) ? "" : "a whole number from 1 on";

@@ -15,6 +15,7 @@ find_package(Threads REQUIRED)
 pkg_check_modules(UV REQUIRED libuv)
 pkg_check_modules(SODIUM REQUIRED libsodium)
 pkg_check_modules(CARES REQUIRED libcares)
+pkg_check_modules(MUNGE REQUIRED munge)
 
 # Interface targets carry the flags, so that every target states what it is made with.
 add_library(elastic_flags INTERFACE)
@@ -61,6 +62,16 @@ if(ELASTIC_STATIC)
   target_link_libraries(elastic_sodium INTERFACE ${SODIUM_STATIC_LIBRARY})
 else()
   target_link_libraries(elastic_sodium INTERFACE ${SODIUM_LINK_LIBRARIES})
+endif()
+
+# libmunge: who a process of another host is, as munge says; in src/net/munge.cpp alone.
+add_library(elastic_munge INTERFACE)
+target_include_directories(elastic_munge SYSTEM INTERFACE ${MUNGE_INCLUDE_DIRS})
+if(ELASTIC_STATIC)
+  find_library(MUNGE_STATIC_LIBRARY NAMES libmunge.a REQUIRED)
+  target_link_libraries(elastic_munge INTERFACE ${MUNGE_STATIC_LIBRARY})
+else()
+  target_link_libraries(elastic_munge INTERFACE ${MUNGE_LINK_LIBRARIES})
 endif()
 
 # c-ares: host names, in src/net/names.cpp alone.

@@ -12,11 +12,12 @@ packages_for_build=(
   g++                   # the compiler
   cmake                 # 3.25, with presets
   ninja-build           # what the presets build with
-  pkg-config            # finds libuv, libsodium and c-ares
+  pkg-config            # finds libuv, libsodium, c-ares and libmunge
   libuv1-dev            # event loop: sockets, timers, worker pool
   libc-ares-dev         # host names, on the event loop
   libhttp-parser-dev    # HTTP requests: status and metrics
   libsodium-dev         # keyed hashes: a node proves that it knows the job's secret
+  libmunge-dev          # under Slurm nodes prove by munge whose they are
   libfmt-dev            # text formatting (headers only)
   libspdlog-dev         # behind src/base/log (headers only)
   nlohmann-json3-dev    # behind src/base/json (headers only)

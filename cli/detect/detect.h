@@ -41,6 +41,7 @@ struct Detected {
                                      // the first one is the endpoint's
   std::optional<bool> is_host = {};       // whether this node hosts the coordinator
   std::string is_host_source = {};        // why, as a clause
+  std::string step = {};  // of Slurm: "slurm-1234.0"; empty: none
   LocalTasks local_tasks = {};
   bool has_all_nodes = false;  // all that can ever come have been started: a lost one is not replaced
   bool signals_the_node = false;  // who ends or warns the job may signal every process of it, workers included

@@ -210,6 +210,7 @@ Result<Detected> SlurmReader::read() {
   if (const Status nodes = take_nodes(*step); !nodes) return std::unexpected(nodes.error());
   if (const Status workers = take_workers(*step); !workers) return std::unexpected(workers.error());
   take_name(*step);
+  found_.step = name_of(*step);
   found_.local_tasks = {.name = format("{}-node{}", name_of(*step), step->node),
                     .index = static_cast<int>(step->local_task),
                     .members = static_cast<int>(step->local_tasks),

@@ -153,7 +153,7 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
   connection_ = std::make_unique<transport::CoordinatorConnection>(
       loop, settings.meeting,
       transport::CoordinatorConnection::Handlers{
-          .on_connected = [this](bool local) { happened(agent::LinkConnected{transport::random_nonce(), local}); },
+          .on_connected = [this](bool local) { happened(agent::LinkConnected{transport::random_nonce(), local, connection_->secret()}); },
           .on_broken = [this](std::string why) { happened(agent::LinkBroken{std::move(why)}); },
           .on_received =
               [this](std::span<const std::uint8_t> bytes) {
@@ -329,7 +329,7 @@ void AgentRunner::renew_farewell() {
   if (word == std::exchange(farewell_, word)) return;
   const protocol::Introduction introduction{settings_.worker.run_id, agent->link().agent(), word.incarnation, word.term};
   guardian_.set_farewell(word.address, word.port,
-                          protocol::node_is_empty_frame(introduction, word.round, settings_.meeting.secret));
+                          protocol::node_is_empty_frame(introduction, word.round, agent->link().secret()));
 }
 
 void AgentRunner::carry_out(const agent::Effect& effect) {

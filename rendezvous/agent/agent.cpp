@@ -25,6 +25,7 @@ AgentEffects Agent::on_event(const AgentEvent& event, std::int64_t now_ms) {
                    to_lifecycle(e, now_ms, out);
                  },
                  [&](const LinkConnected& e) {
+                   if (e.secret) link_.set_secret(*e.secret);
                    if (e.local) {
                      link_.set_local(*e.local);
                      lifecycle_.set_hosts_coordinator(*e.local);

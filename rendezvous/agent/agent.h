@@ -16,6 +16,7 @@ namespace elastic::agent {
 struct LinkConnected {
   protocol::Nonce nonce{};            // random
   std::optional<bool> local = {};     // whether the coordinator is in this process, where that is known only now
+  std::optional<std::string> secret = {};  // of the job, where that is known only now
 };
 struct LinkBroken {
   std::string why;  // as a clause: "connection refused", "it was reset"

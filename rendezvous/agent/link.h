@@ -91,6 +91,9 @@ class Link {
 
   // The coordinator that it is connected to is in this process, or is not.
   void set_local(bool local) { settings_.local = local; }
+  // Of the job, before a connection is there.
+  void set_secret(std::string secret) { settings_.secret = std::move(secret); }
+  const std::string& secret() const { return settings_.secret; }
   // It is looking for the coordinator.
   std::optional<Waiting> waiting() const;
 

@@ -8,6 +8,7 @@
 #include "src/base/limits.h"
 #include "src/base/result.h"
 #include "src/base/text.h"
+#include "src/net/local_host.h"
 
 namespace elastic::transport {
 namespace {
@@ -26,14 +27,30 @@ CoordinatorConnection::CoordinatorConnection(net::Loop& loop, const MeetingSetti
       handlers_(std::move(handlers)),
       place_(make_meeting_place(loop, settings, std::move(to_store), handlers_.on_hosting)),
       doubt_(loop),
-      lingering_(loop) {}
+      lingering_(loop) {
+  if (settings.munge.step.empty()) return;
+  munge_ = std::make_unique<MungeTrust>(loop, settings.munge, settings.is_host.value_or(false));
+  place_->trust(*munge_);
+}
 
 void CoordinatorConnection::connect(bool belongs) {
   disconnect();
-  place_->find(belongs, [this](MeetingPlace::Way way) { found(std::move(way)); });
+  const auto look = [this, belongs] {
+    place_->find(belongs, [this](MeetingPlace::Way way) { found(std::move(way)); });
+  };
+  if (!munge_) return look();
+  munge_->find_out([this, look, attempt = attempt_] {
+    if (attempt != attempt_) return;
+    const std::string& why_not = munge_->why_not();
+    if (munge_->answers() || !munge_->settings().required || !handlers_.on_hopeless) return look();
+    handlers_.on_hopeless(format("slurm_auth=munge, and munged does not answer on {} ({}); start it, or leave slurm_auth out",
+                                 net::host_name(), why_not));
+  });
 }
 
 void CoordinatorConnection::disconnect() {
+  ++attempt_;
+  exchange_.reset();
   place_->stop();
   believe();
   connector_.reset();
@@ -79,9 +96,10 @@ void CoordinatorConnection::try_next() {
 }
 
 void CoordinatorConnection::connected(const Target& target, std::unique_ptr<net::Stream> stream) {
+  place_->reached(target.port);
+  if (munge_ && !munge_->secret()) return ask_by_munge(target, std::move(stream));
   was_connected_ = true;
   reached_ = target;
-  place_->reached(target.port);
   stream_ = std::move(stream);
   first_words_ = place_->may_be_stale() ? std::make_unique<protocol::FrameReader>() : nullptr;
   stream_->start({.on_data = [this](std::span<const std::uint8_t> bytes) { received(bytes); },
@@ -94,6 +112,31 @@ void CoordinatorConnection::connected(const Target& target, std::unique_ptr<net:
   // A coordinator with the store at its own port would take the question for a worker's.
   if (!at_home_ && !settings_.store_at_endpoint) doubt();
   handlers_.on_connected(at_home_);
+}
+
+// The secret comes on a connection of its own; the session is on the next one.
+void CoordinatorConnection::ask_by_munge(const Target& target, std::unique_ptr<net::Stream> stream) {
+  exchange_ = std::make_unique<MungeExchange>(
+      *munge_, std::move(stream),
+      MungeExchange::Handlers{.on_secret =
+                                  [this, target](std::string secret) {
+                                    exchange_.reset();
+                                    munge_->settle(std::move(secret));
+                                    targets_.push_back(target);
+                                    try_next();
+                                  },
+                              .on_broken =
+                                  [this](std::string why) {
+                                    ended(Tried::kAnswered);
+                                    broken(std::move(why));
+                                  },
+                              .on_hopeless =
+                                  [this](const std::string& why) {
+                                    exchange_.reset();
+                                    if (handlers_.on_hopeless) {
+                                      handlers_.on_hopeless(format("{}: {}", endpoint_text(settings_), why));
+                                    }
+                                  }});
 }
 
 // A coordinator answers at once. Who has not is asked in PyTorch's tongue, and what it says is taken as if it had said
@@ -133,6 +176,7 @@ void CoordinatorConnection::ended(Tried how) {
 void CoordinatorConnection::broken(std::string why) {
   believe();
   connector_.reset();
+  exchange_.reset();
   stream_.reset();
   handlers_.on_broken(std::move(why));
 }

@@ -3,15 +3,18 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "rendezvous/transport/meeting_settings.h"
 #include "rendezvous/locate/claim.h"
 #include "rendezvous/protocol/frame_reader.h"
 #include "rendezvous/transport/coordinator_server.h"
 #include "rendezvous/transport/meeting_place.h"
+#include "rendezvous/transport/meeting_settings.h"
+#include "rendezvous/transport/munge_exchange.h"
+#include "rendezvous/transport/munge_trust.h"
 #include "rendezvous/transport/store_probe.h"
 #include "src/net/lingering_connections.h"
 #include "src/net/loop.h"
@@ -54,6 +57,8 @@ class CoordinatorConnection {
   // Where the coordinator was reached last: a numeric address, empty before.
   const std::string& reached_at() const { return reached_.address; }
   std::uint16_t reached_port() const { return reached_.port; }
+  // The job's, where munge has brought it.
+  std::optional<std::string> secret() const { return munge_ ? munge_->secret() : std::nullopt; }
 
  private:
   struct Target {
@@ -63,6 +68,7 @@ class CoordinatorConnection {
 
   void found(MeetingPlace::Way way);
   void try_next();
+  void ask_by_munge(const Target& target, std::unique_ptr<net::Stream> stream);
   void connected(const Target& target, std::unique_ptr<net::Stream> stream);
   void received(std::span<const std::uint8_t> bytes);
   void ended(locate::Tried how);
@@ -73,6 +79,7 @@ class CoordinatorConnection {
   net::Loop& loop_;
   const MeetingSettings& settings_;
   Handlers handlers_;
+  std::unique_ptr<MungeTrust> munge_;  // in a Slurm step without a secret of the user's
   std::unique_ptr<MeetingPlace> place_;
   MeetingPlace::Way way_;
   std::vector<Target> targets_;  // of the way, that have not been tried; the next one is the last
@@ -85,6 +92,8 @@ class CoordinatorConnection {
   net::Timer doubt_;
   std::unique_ptr<StoreProbe> probe_;
   std::unique_ptr<protocol::FrameReader> first_words_;  // of who may be a stranger, until its first frame
+  std::unique_ptr<MungeExchange> exchange_;
+  std::uint64_t attempt_ = 0;
   net::LingeringConnections lingering_;
   // Of the way, until it is known how the attempt at it ends.
   bool trying_ = false;

@@ -7,6 +7,7 @@
 
 #include "rendezvous/coordinator/network_check.h"
 #include "rendezvous/coordinator/recording.h"
+#include "rendezvous/protocol/munge_messages.h"
 #include "rendezvous/transport/random_nonce.h"
 #include "src/base/limits.h"
 #include "src/base/log.h"
@@ -112,6 +113,9 @@ void CoordinatorServer::read(coordinator::ConnectionId id, std::span<const std::
       return settings_.to_store(release(id, "it is a client of the workers' store"), bytes);
     }
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (settings_.to_munge && text.starts_with(protocol::munge::kMark)) {
+      return settings_.to_munge(release(id, "it asks by munge"), bytes);
+    }
     if (to_http_ && recognised(text) == Stranger::kHttp) return to_http_(release(id, "it speaks HTTP"), bytes);
   }
   take(coordinator::ConnectionRead{id, {bytes.begin(), bytes.end()}});

@@ -34,6 +34,8 @@ class CoordinatorServer {
     // Takes connections that begin as those of a worker store's clients, with what they have sent so far. None:
     // they are strangers.
     std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)> to_store = {};
+    // The same of those that begin with the words of munge.
+    std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)> to_munge = {};
   };
 
   // Listens and serves from the next turn of the loop on. Fails as net::Listener::open does.

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/transport/meeting_settings.h"
 #include "rendezvous/locate/hosting.h"
+#include "rendezvous/transport/meeting_settings.h"
 
 namespace elastic::transport {
 

@@ -17,16 +17,23 @@ MeetingPlace::MeetingPlace(net::Loop& loop, const MeetingSettings& settings, ToS
 Status MeetingPlace::open_server(std::uint16_t port) {
   // A claim is one job's, and gives the right to act.
   const bool is_claimed = settings_.place != MeetingSettings::Place::kEndpoint;
+  ToStore to_munge;
+  if (gate_) {
+    to_munge = [this](std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes) {
+      gate_->take(std::move(stream), bytes);
+    };
+  }
   auto server = CoordinatorServer::open(loop_, {.address = {},
                                                 .port = port,
-                                                 .secret = settings_.secret,
+                                                 .secret = munge_ != nullptr ? munge_->secret().value_or("") : settings_.secret,
                                                  .lease = {settings_.loss_timeout_ms},
                                                  .authority = is_claimed ? locate::Authority::none()
                                                                          : locate::Authority::always(),
                                                  .only_job = is_claimed || settings_.serves_own_job_only
                                                                  ? settings_.job : "",
                                                  .is_claimed = is_claimed,
-                                                .to_store = to_store_});
+                                                .to_store = to_store_,
+                                                .to_munge = std::move(to_munge)});
   if (!server) return std::unexpected(std::move(server.error()));
   server_ = std::move(*server);
   return {};

@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/transport/meeting_settings.h"
 #include "rendezvous/locate/claim.h"
 #include "rendezvous/transport/coordinator_server.h"
+#include "rendezvous/transport/meeting_settings.h"
+#include "rendezvous/transport/munge_gate.h"
 #include "src/net/loop.h"
 
 namespace elastic::transport {
@@ -53,6 +54,8 @@ class MeetingPlace {
 
   // The coordinator in this process, if it is here.
   CoordinatorServer* server() { return server_.get(); }
+  // Nodes are let in by it, from the next coordinator on; it outlives this, and knows whether munged answers.
+  void trust(MungeTrust& munge) { gate_ = std::make_unique<MungeGate>(loop_, munge), munge_ = &munge; }
 
  protected:
   // Settings outlive it.
@@ -73,6 +76,8 @@ class MeetingPlace {
  private:
   ToStore to_store_;
   OnHosting on_hosting_;
+  MungeTrust* munge_ = nullptr;
+  std::unique_ptr<MungeGate> gate_;
   std::unique_ptr<CoordinatorServer> server_;
   std::unique_ptr<CoordinatorServer> retired_;  // the last
 };

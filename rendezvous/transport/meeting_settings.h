@@ -9,6 +9,13 @@
 
 namespace elastic::transport {
 
+// How nodes of a Slurm step prove themselves without a secret of the user's.
+struct MungeSettings {
+  std::string step = {};    // "slurm-1234.0"; empty: munge is not used
+  std::string socket = {};  // munged's; empty: the one that libmunge knows
+  bool required = false;    // else it is used where it answers
+};
+
 // How the nodes of a job find each other.
 struct MeetingSettings {
   enum class Place {
@@ -33,6 +40,7 @@ struct MeetingSettings {
   bool serves_own_job_only = false;  // other jobs are turned away; else a coordinator of ours serves them, too
   bool store_at_endpoint = false;  // static: one port for the coordinator and the workers' store
   std::string secret = {};
+  MungeSettings munge = {};
   std::int64_t loss_timeout_ms = 5'000;
   std::int64_t rejoin_ms = 30'000;
 };

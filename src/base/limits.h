@@ -66,6 +66,12 @@ inline constexpr std::size_t kAgentDetailsBytes = 64 * 1024;
 inline constexpr std::size_t kAgentUnreadBytes = 4 * 1024 * 1024;
 // A job's secret.
 inline constexpr std::size_t kAgentSecretBytes = 4096;
+// What one side says to the other of munge, in bytes, behind its length; nodes that a coordinator is asked by at once; and
+// milliseconds: until munged is taken not to be there, and until a node that asks has to be done.
+inline constexpr std::size_t kMungeWordBytes = 4096;
+inline constexpr std::size_t kMungeVisits = 4096;
+inline constexpr std::int64_t kMungeSilenceMs = 2'000;
+inline constexpr std::int64_t kMungeVisitMs = 5'000;
 // Failures in one list of a message.
 inline constexpr std::size_t kAgentFailures = 64;
 // Keep-alives without an answer that an agent remembers.

@@ -84,12 +84,13 @@ WALLS = [
     (r"uv\.h|uv/.*", r"src/net/[^/]+\.cpp", None),
     (r"sodium\.h|sodium/.*", r"rendezvous/protocol/proof\.cpp", 1),
     (r"ares(_.*)?\.h", r"src/net/names\.cpp", 1),
+    (r"munge\.h", r"src/net/munge\.cpp", 1),
     (r"http_parser\.h", r"src/net/http/reader\.cpp", 1),
 ]
 
 # CMake targets that bring libuv, sockets, threads or processes with them.
 IMPURE_TARGET = re.compile(
-    r"elastic_(net|process|output|store|runtime)|Threads::.*|.*(?<![a-z])uv(?![a-z]).*|.*cares.*",
+    r"elastic_(net|process|output|store|runtime)|Threads::.*|.*(?<![a-z])uv(?![a-z]).*|.*cares.*|.*munge.*",
     re.IGNORECASE)
 
 TOPS = ["src", "cli", "rendezvous", "health"]

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "rendezvous/protocol/munge_messages.h"
+#include "rendezvous/transport/munge_trust.h"
+#include "src/net/tcp.h"
+
+namespace elastic::transport {
+
+// A node's side of munge: asks a coordinator for the job's secret. Destroying it gives it up.
+class MungeExchange {
+ public:
+  struct Handlers {
+    std::function<void(std::string secret)> on_secret;  // empty: munge answers on neither side
+    std::function<void(std::string why)> on_broken;     // it may be another's, or not be ready: a clause
+    std::function<void(std::string why)> on_hopeless;   // munge answers on one of the two hosts only
+  };
+  // Each is called at most once, one of them, and may destroy it. `trust` knows whether munged answers.
+  MungeExchange(MungeTrust& trust, std::unique_ptr<net::Stream> stream, Handlers handlers);
+
+ private:
+  void ask(const std::string& credential);
+  void read(std::span<const std::uint8_t> bytes);
+  void answered(const protocol::munge::Answer& answer);
+  void opened(const Result<net::munge::Decoded>& decoded);
+  void broken(const std::string& why);
+
+  MungeTrust& trust_;
+  std::unique_ptr<net::Stream> stream_;
+  Handlers handlers_;
+  protocol::Nonce nonce_;
+  protocol::munge::Reader reader_;
+  std::shared_ptr<bool> here_ = std::make_shared<bool>(true);  // for what munged answers after our end
+};
+
+}  // namespace elastic::transport
