@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rendezvous/protocol/munge_messages.h"
+#include "rendezvous/transport/random_nonce.h"
 #include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/base/text.h"

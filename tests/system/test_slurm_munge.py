@@ -12,7 +12,6 @@ import subprocess
 
 import pytest
 
-import harness
 from harness import wait_until
 
 MUNGED = shutil.which("munged", path="/usr/sbin:/usr/bin:/sbin:/bin")
@@ -60,13 +59,12 @@ class Step:
         self.worker = script("worker.py", WORKER)
         self.job = random.randrange(1000, 1_000_000)
 
-    def start(self, node, munge_socket, conf="", arguments=(), preexec_fn=None, **changed):
+    def start(self, node, munge_socket, conf="", arguments=(), program=None, preexec_fn=None, **changed):
         environment = {"SLURM_JOB_ID": self.job, "SLURM_STEP_ID": 0, "SLURM_STEP_NUM_NODES": 2,
                        "SLURM_STEP_NODELIST": "localhost,n02", "SLURM_STEP_TASKS_PER_NODE": "1(x2)",
                        "SLURM_NODEID": node, "SLURM_LOCALID": 0, "SLURM_PROCID": node, "OMP_NUM_THREADS": 1} | changed
-        # Asks where the others of this step do, whichever job it says that it is of.
         return self.elastic_run.start("--log-level=info", f"--rdzv-conf=munge_socket={munge_socket}{conf}", *arguments,
-                                      self.worker, env={name: str(value) for name, value in environment.items()},
+                                      program or self.worker, env={name: str(value) for name, value in environment.items()},
                                       **({"preexec_fn": preexec_fn} if preexec_fn else {}))
 
 
@@ -124,7 +122,7 @@ def test_a_coordinator_without_munge_is_not_believed_by_a_node_that_has_it(step,
 def test_another_user_is_refused(step, munge, tmp_path):
     first = step.start(0, munge)
     first.wait_for_line("this node hosts the coordinator")
-    other = step.start(1, munge, conf=",join_timeout=3", arguments=["--log-dir=/dev/null"],
+    other = step.start(1, munge, conf=",join_timeout=3", arguments=["--log-dir=/dev/null", "--no-python"], program="/bin/true",
                        preexec_fn=lambda: os.setresuid(NOBODY, NOBODY, NOBODY))
     result = other.wait()
     assert result.returncode == 1, result
