@@ -5,10 +5,12 @@ There is no Slurm here: its environment is replayed. test_slurm.py has a real on
 
 import contextlib
 import os
+import pathlib
 import random
 import shutil
 import socket
 import subprocess
+import tempfile
 
 import pytest
 
@@ -20,13 +22,12 @@ NOBODY = 65534
 
 
 @pytest.fixture
-def munge(tmp_path_factory, elastic_run):
-    """A munged; its socket."""
+def munge():
+    """A munged; its socket, which all users of this host reach."""
     if MUNGED is None:
         pytest.skip("no munged here; scripts/test installs it")
-    directory = tmp_path_factory.mktemp("munge")
-    for parent in (directory, directory.parent):
-        parent.chmod(0o755)
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="munge-", dir="/tmp"))
+    directory.chmod(0o755)
     key = directory / "key"
     key.write_bytes(os.urandom(128))
     key.chmod(0o400)
@@ -41,6 +42,7 @@ def munge(tmp_path_factory, elastic_run):
     finally:
         daemon.terminate()
         daemon.wait()
+        shutil.rmtree(directory)
 
 
 @pytest.fixture
@@ -158,3 +160,13 @@ def test_slurm_auth_off_asks_nobody(step, tmp_path):
             assert "munge" not in result.stderr, result
         with pytest.raises(BlockingIOError):
             listening.accept()
+
+
+def test_a_node_of_another_job_of_slurm_is_refused(step, munge):
+    """Of one whose nodes look at the same ports: ports are by job id modulo 8192."""
+    first = step.start(0, munge)
+    first.wait_for_line("this node hosts the coordinator")
+    result = step.start(1, munge, conf=",join_timeout=2", SLURM_JOB_ID=step.job + 8192).wait()
+    assert result.returncode == 1, result
+    assert f"it is of slurm-{step.job + 8192}.0, and we are of slurm-{step.job}.0" in result.stderr
+    succeed([first, step.start(1, munge)])
