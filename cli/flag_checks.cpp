@@ -454,6 +454,10 @@ Status check_status(const ParsedFlags& flags) {
   return check_alone(flags, FlagId::kStatus, {FlagId::kWatch, FlagId::kRdzvId, FlagId::kRdzvConf});
 }
 
+Status check_status_key(const ParsedFlags& flags) {
+  return check_alone(flags, FlagId::kStatusKey, {FlagId::kRdzvConf});
+}
+
 Result<std::uint16_t> check_store_only(const ParsedFlags& flags) {
   if (Status status = check_alone(flags, FlagId::kStoreOnly, {FlagId::kPort}); !status) {
     return std::unexpected(std::move(status.error()));
@@ -466,7 +470,8 @@ Result<std::uint16_t> check_store_only(const ParsedFlags& flags) {
 
 Status check_coordinator_only(const ParsedFlags& flags) {
   return check_alone(flags, FlagId::kCoordinatorOnly,
-                     {FlagId::kRdzvEndpoint, FlagId::kRdzvBackend, FlagId::kRdzvConf, FlagId::kRdzvId});
+                     {FlagId::kRdzvEndpoint, FlagId::kRdzvBackend, FlagId::kRdzvConf, FlagId::kRdzvId,
+                      FlagId::kStatusOpen});
 }
 
 Result<CheckedFlags> check_flags(const ParsedFlags& flags) {

@@ -105,6 +105,7 @@ Result<std::string> check_replay(const ParsedFlags& flags);
 
 // --status, beside which only what says which job, and its token, may be given.
 Status check_status(const ParsedFlags& flags);
+Status check_status_key(const ParsedFlags& flags);
 
 // --log-max-bytes: "100M", "1GiB", "5000000"; 0, or 4 KiB and more.
 Result<std::uint64_t> check_log_max_bytes(std::string_view value, std::string_view input);

@@ -484,8 +484,18 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .metavar = "PORT",
      .help = "serve status and metrics of this node by HTTP",
      .more = "/healthz, /readyz, /status (JSON) and /metrics (Prometheus), on all addresses; 0 takes a free port and says "
-             "which. Where the job has a token /status and /metrics need it. The coordinator's port serves the same, "
-             "with all that the coordinator knows of its jobs."},
+             "which. Names of hosts and texts are for those who send the job's status key or, where it has no token, ask from "
+             "the same host; others see counts and states. The coordinator's port serves the same, with all that the "
+             "coordinator knows of its jobs."},
+    {.id = FlagId::kStatusOpen,
+     .name = "status-open",
+     .family = kOurs,
+     .group = kOutput,
+     .kind = kSwitch,
+     .by_default = "false",
+     .help = "show names and texts to all who ask for the status",
+     .more = "On the coordinator's port and --http-port: names of hosts, addresses, process ids, and what workers failed of. "
+             "Without it others than this host, or those with the job's token, see counts and states."},
     {.id = FlagId::kStatus,
      .name = "status",
      .family = kOurs,
@@ -494,8 +504,9 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .metavar = "HOST[:PORT]",
      .help = "print who is in a job and how it goes; start nothing",
      .more = "HOST:PORT is the job's --rdzv-endpoint, or the --http-port of a node; the port is 29400 unless it is named. "
-             "With --rdzv-id of that job alone; with --log-format=json the document of /status. A token is taken from "
-             "ELASTIC_RUN_TOKEN, or by --rdzv-conf=token_file=FILE."},
+             "With --rdzv-id of that job alone; with --log-format=json the document of /status. With the job's token, from "
+             "ELASTIC_RUN_TOKEN or by --rdzv-conf=token_file=FILE, names and texts are shown from elsewhere, too; what is "
+             "sent is a key made of it."},
     {.id = FlagId::kWatch,
      .name = "watch",
      .family = kOurs,
@@ -505,6 +516,16 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "false",
      .help = "with --status: again every 2 s, until Ctrl-C",
      .more = "On a terminal the page is drawn anew, elsewhere there is a line each time."},
+    {.id = FlagId::kStatusKey,
+     .name = "status-key",
+     .family = kOurs,
+     .group = kOutput,
+     .kind = kSwitch,
+     .has_variable = false,
+     .by_default = "false",
+     .help = "print the key by which a job's status shows names and texts",
+     .more = "For Prometheus and curl, which send it as Authorization: Bearer KEY. It is made of the job's token, from "
+             "ELASTIC_RUN_TOKEN or by --rdzv-conf=token_file=FILE, and opens nothing but the status."},
 
     // --- Node check
     {.id = FlagId::kNetworkCheck,

@@ -69,8 +69,10 @@ enum class FlagId : unsigned char {
   kRecord,
   kReplay,
   kHttpPort,
+  kStatusOpen,
   kStatus,
   kWatch,
+  kStatusKey,
   // Node check
   kNetworkCheck,
   kCheckPolicy,

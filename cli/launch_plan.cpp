@@ -357,6 +357,8 @@ void Planner::tell_meeting_of_node() {
 }
 
 Status Planner::plan_http_port() {
+  plan_.settings.meeting.status_open = flags_.on(FlagId::kStatusOpen);
+  if (flags_.on(FlagId::kStatusOpen)) entry("status", "names and texts for all who ask", flags_.origin_text(FlagId::kStatusOpen));
   if (!flags_.is_set(FlagId::kHttpPort)) return {};
   const auto port = static_cast<std::uint16_t>(flags_.integer(FlagId::kHttpPort));
   if (const Status free = check_http_port(port); !free) return free;

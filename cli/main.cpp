@@ -108,6 +108,12 @@ int print_status(const cli::ParsedFlags& flags, const Environment& environment) 
   return request ? run::print_status(*request) : refuse(request.error());
 }
 
+int print_status_key(const cli::ParsedFlags& flags, const Environment& environment) {
+  if (const Status set = set_up_log(flags, environment); !set) return refuse(set.error());
+  const auto key = cli::plan_status_key(flags, environment, cli::ThisHost());
+  return key ? print(*key + "\n") : refuse(key.error());
+}
+
 int replay(const cli::ParsedFlags& flags, const Environment& environment) {
   if (const Status set = set_up_log(flags, environment); !set) return refuse(set.error());
   const auto file = cli::check_replay(flags);
@@ -199,6 +205,8 @@ int main(int argc, char** argv) {
       return replay(*flags, environment);
     case cli::Request::kStatus:
       return print_status(*flags, environment);
+    case cli::Request::kStatusKey:
+      return print_status_key(*flags, environment);
     case cli::Request::kRun:
       return run_job(*flags, environment, inherited, title_of(argc, argv));
   }

@@ -7,6 +7,7 @@
 
 #include "cli/run/worker_environment.h"
 #include "rendezvous/protocol/lease.h"
+#include "rendezvous/protocol/proof.h"
 #include "rendezvous/transport/meeting_settings.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"
@@ -407,6 +408,7 @@ Result<transport::MeetingSettings> plan_coordinator_only(const ParsedFlags& flag
                                   .host = endpoint->host,
                                   .port = endpoint->port.value_or(kDefaultPort),
                                   .secret = std::move(secret->text),
+                                  .status_open = flags.on(FlagId::kStatusOpen),
                                   .loss_timeout_ms = loss_timeout_ms(*conf)};
 }
 
@@ -425,10 +427,24 @@ Result<run::StatusRequest> plan_status(const ParsedFlags& flags, const Environme
   const bool names_job = flags[FlagId::kRdzvId].origin == Origin::kCommandLine;
   return run::StatusRequest{.host = endpoint->host,
                                 .port = endpoint->port.value_or(kDefaultPort),
-                                .secret = std::move(secret->text),
+                                .key = protocol::status_key(secret->text),
                                 .run_id = names_job ? flags.text(FlagId::kRdzvId) : "",
                                 .watch = flags.on(FlagId::kWatch),
                                 .json = flags.text(FlagId::kLogFormat) == "json"};
+}
+
+Result<std::string> plan_status_key(const ParsedFlags& flags, const Environment& environment,
+                                    const HostView& host) {
+  if (Status alone = check_status_key(flags); !alone) return std::unexpected(std::move(alone.error()));
+  auto conf = check_rdzv_conf(flags.text(FlagId::kRdzvConf), flags.input(FlagId::kRdzvConf));
+  if (!conf) return std::unexpected(std::move(conf.error()));
+  auto secret = find_secret(*conf, flags, environment, host);
+  if (!secret) return std::unexpected(std::move(secret.error()));
+  if (secret->text.empty()) {
+    return fail(flags.input(FlagId::kStatusKey), "there is no token to make a key of",
+                "set ELASTIC_RUN_TOKEN, or give --rdzv-conf=token_file=FILE, as the job's nodes do");
+  }
+  return protocol::status_key(secret->text);
 }
 
 Result<std::string> plan_secret_alone(const ParsedFlags& flags, const CheckedFlags& checked,

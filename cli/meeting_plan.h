@@ -27,6 +27,10 @@ Result<transport::MeetingSettings> plan_coordinator_only(const ParsedFlags& flag
 Result<run::StatusRequest> plan_status(const ParsedFlags& flags, const Environment& environment,
                                            const HostView& host);
 
+// What --status-key prints. Fails where there is no secret.
+Result<std::string> plan_status_key(const ParsedFlags& flags, const Environment& environment,
+                                    const HostView& host);
+
 // The job's secret, by token_file or variable; empty where it has none. For a job of one node, whose status it guards.
 Result<std::string> plan_secret_alone(const ParsedFlags& flags, const CheckedFlags& checked,
                                       const Environment& environment, const HostView& host);

@@ -175,7 +175,8 @@ Result<ParsedFlags> parse_command_line(std::span<const std::string> arguments,
   for (const Instead& instead : {Instead{FlagId::kStoreOnly, Request::kStoreOnly},
                                  Instead{FlagId::kCoordinatorOnly, Request::kCoordinatorOnly},
                                  Instead{FlagId::kReplay, Request::kReplay},
-                                 Instead{FlagId::kStatus, Request::kStatus}}) {
+                                 Instead{FlagId::kStatus, Request::kStatus},
+                                 Instead{FlagId::kStatusKey, Request::kStatusKey}}) {
     const Flag& flag = flag_of(instead.id);
     const bool wanted = flag.kind == FlagKind::kSwitch ? flags.on(flag.id) : flags.is_set(flag.id);
     if (!wanted) continue;

@@ -25,7 +25,7 @@ struct FlagValue {
 };
 
 // What the command line asks for. Help, version and completions come before anything else is looked at.
-enum class Request : unsigned char { kRun, kStoreOnly, kCoordinatorOnly, kReport, kReplay, kStatus, kHelp, kVersion, kPrintCompletion };
+enum class Request : unsigned char { kRun, kStoreOnly, kCoordinatorOnly, kReport, kReplay, kStatus, kStatusKey, kHelp, kVersion, kPrintCompletion };
 
 // Every flag with its value and where it came from. Each value is of its flag's kind (a whole
 // number, one of the choices, ...); what a value means is checked in flag_checks.h.

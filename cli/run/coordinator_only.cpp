@@ -8,6 +8,7 @@
 
 #include "cli/run/check_reporter.h"
 #include "cli/run/status_host.h"
+#include "rendezvous/protocol/proof.h"
 #include "rendezvous/transport/coordinator_server.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
@@ -33,7 +34,7 @@ int serve_coordinator(const transport::MeetingSettings& meeting) {
     return 1;
   }
   CheckReporter reporter;
-  StatusHost status(loop, meeting.secret);
+  StatusHost status(loop, {protocol::status_key(meeting.secret), meeting.status_open});
   status.set_coordinator([&] { return (*server)->status(); });
   (*server)->on_judged([&](const std::string& job, const coordinator::CheckJudged& check) {
     status.checked(job, reporter.judged(job, check));

@@ -22,6 +22,7 @@
 #include "cli/run/recording_file.h"
 #include "cli/run/status_host.h"
 #include "health/report/drain_line.h"
+#include "rendezvous/protocol/proof.h"
 #include "rendezvous/transport/coordinator_host.h"
 #include "src/base/console.h"
 #include "src/base/limits.h"
@@ -337,7 +338,7 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
         process::GuardianChannel guardian) {
   const std::int64_t began_ms = process::monotonic_ms();
   net::Loop loop;
-  StatusHost status_host(loop, settings.meeting.secret);
+  StatusHost status_host(loop, {protocol::status_key(settings.meeting.secret), settings.meeting.status_open});
   if (const Status served = serve_status(status_host, settings.http_port); !served) {
     tell_refusal(served.error(), settings.parent_error_file);
     if (logs) files.post(logs->path(), [logs] { logs->remove_if_unused(); });

@@ -26,11 +26,11 @@ Response text_page(std::string_view type, std::string text) {
 
 }  // namespace
 
-StatusHost::StatusHost(net::Loop& loop, std::string token)
+StatusHost::StatusHost(net::Loop& loop, status::Doors doors)
     : loop_(loop),
-      token_(std::move(token)),
+      doors_(std::move(doors)),
       began_ms_(loop.now_ms()),
-      server_(loop, [this](const net::http::Request& request) { return answer(request); }) {}
+      server_(loop, [this](const net::http::Request& request, const std::string& peer) { return answer(request, peer); }) {}
 
 void StatusHost::checked(const std::string& job, const health::HealthReport& report) {
   if (coordinator_) {
@@ -63,36 +63,40 @@ void StatusHost::adopt(std::unique_ptr<net::Stream> stream, std::span<const std:
   server_.adopt(std::move(stream), bytes);
 }
 
-Response StatusHost::answer(const net::http::Request& request) {
+Response StatusHost::answer(const net::http::Request& request, const std::string& peer_address) {
   const auto page_of_path = status::page_at(request.path);
   if (!page_of_path) return net::http::plain(404, status::kNoSuchPage);
-  if (status::needs_token(*page_of_path) && !status::has_token(request.authorization, token_)) {
-    return net::http::plain(401, status::kTokenMissing);
-  }
-  Made& made = made_[*page_of_path];
+  const status::View view = status::view_of(doors_, request.authorization, peer_address);
+  if (view == status::View::kRefused) return net::http::plain(401, status::kTokenWrong);
+  Made& made = made_[{*page_of_path, view}];
   if (made.response.body != nullptr && loop_.now_ms() < made.until_ms) return made.response;
   const std::int64_t before_ms = process::monotonic_ms();
-  made.response = page(*page_of_path);
+  made.response = page(*page_of_path, view);
   made.until_ms = loop_.now_ms() + std::max(kFreshMs, kFreshTimes * (process::monotonic_ms() - before_ms));
   return made.response;
 }
 
-Response StatusHost::page(status::Page page) const {
+Response StatusHost::page(status::Page page, status::View view) const {
   switch (page) {
     case status::Page::kHealth: return net::http::plain(200, "ok");
     case status::Page::kReady: {
-      std::optional<status::Node> node;
-      if (node_) node = node_();
-      const status::Readiness readiness = status::readiness(node);
+      status::Snapshot of_node;
+      if (node_) of_node.node = node_();
+      if (view != status::View::kAll) of_node = status::counts_only(of_node);
+      const status::Readiness readiness = status::readiness(of_node.node);
       return net::http::plain(readiness.ready ? 200 : 503, readiness.line);
     }
-    case status::Page::kStatus: return text_page(status::kJsonType, status::status_json(snapshot()));
-    case status::Page::kMetrics: return text_page(status::kMetricsType, status::metrics_text(snapshot()));
+    case status::Page::kStatus: return text_page(status::kJsonType, status::status_json(snapshot(view)));
+    case status::Page::kMetrics: return text_page(status::kMetricsType, status::metrics_text(snapshot(view)));
   }
   return net::http::plain(404, status::kNoSuchPage);
 }
 
-status::Snapshot StatusHost::snapshot() const {
+status::Snapshot StatusHost::snapshot(status::View view) const {
+  return view == status::View::kAll ? full_snapshot() : status::counts_only(full_snapshot());
+}
+
+status::Snapshot StatusHost::full_snapshot() const {
   status::Snapshot out{.version = ELASTIC_RUN_VERSION, .uptime_ms = loop_.now_ms() - began_ms_};
   if (node_) out.node = node_();
   if (coordinator_) out.coordinator = coordinator_();

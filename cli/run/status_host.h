@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "health/report/health_report.h"
 #include "src/base/result.h"
@@ -15,6 +16,7 @@
 #include "src/net/tcp.h"
 #include "src/status/paths.h"
 #include "src/status/snapshot.h"
+#include "src/status/viewer.h"
 
 namespace elastic::run {
 
@@ -23,8 +25,8 @@ namespace elastic::run {
 // takes a twentieth of the time at most: what is asked for more often is the same text.
 class StatusHost {
  public:
-  // Who has no token, where there is one, sees only whether this process lives and its workers run.
-  StatusHost(net::Loop& loop, std::string token);
+  // The doors say who sees names and texts, and who counts and states alone.
+  StatusHost(net::Loop& loop, status::Doors doors);
 
   // Who knows of this node, of the jobs. To be called before the first request is answered, each by whom it outlives.
   void set_node(std::function<status::Node()> node) { node_ = std::move(node); }
@@ -47,17 +49,18 @@ class StatusHost {
     std::int64_t count = 0;
     status::Check last;
   };
-  net::http::Response answer(const net::http::Request& request);
-  net::http::Response page(status::Page page) const;
-  status::Snapshot snapshot() const;
+  net::http::Response answer(const net::http::Request& request, const std::string& peer_address);
+  net::http::Response page(status::Page page, status::View view) const;
+  status::Snapshot snapshot(status::View view) const;
+  status::Snapshot full_snapshot() const;
 
   net::Loop& loop_;
-  std::string token_;
+  status::Doors doors_;
   std::int64_t began_ms_;
   std::function<status::Node()> node_;
   std::function<status::Coordinator()> coordinator_;
   std::map<std::string, Checks> checks_;  // by job
-  std::map<status::Page, Made> made_;
+  std::map<std::pair<status::Page, status::View>, Made> made_;
   net::HttpServer server_;
   std::unique_ptr<net::Listener> listener_;
 };

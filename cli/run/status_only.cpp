@@ -75,7 +75,7 @@ class Question {
     stream_ = std::move(stream);
     stream_->start({.on_data = [this](std::span<const std::uint8_t> bytes) { read(bytes); },
                     .on_end = [this] { judge(reader_.end()); }});
-    stream_->write(net::http::get_request(endpoint_of(request_), "/status", request_.secret));
+    stream_->write(net::http::get_request(endpoint_of(request_), "/status", request_.key));
     patience_.start(kAnswerMs, [this] {
       fail_with(format("it accepts, and has not answered for {} s", kAnswerMs / 1000), kNotOurs);
     });
@@ -103,7 +103,7 @@ class Question {
                        kNotOurs);
     }
     if (reader_.status() == 401) {
-      return fail_with(request_.secret.empty() ? "the job has a token, and none was sent" : "the job has another token",
+      return fail_with("the job has another token",
                        "set ELASTIC_RUN_TOKEN, or give --rdzv-conf=token_file=FILE, as its nodes do");
     }
     if (reader_.status() != 200) {

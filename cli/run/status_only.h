@@ -9,7 +9,7 @@ namespace elastic::run {
 struct StatusRequest {
   std::string host;         // a name or a numeric address
   std::uint16_t port = 0;
-  std::string secret = {};  // the job's token; empty: none is sent
+  std::string key = {};     // made of the job's secret; empty: none is sent
   std::string run_id = {};  // of the job to show; empty: all of them
   bool watch = false;       // again every 2 s, until SIGINT or SIGTERM
   bool json = false;        // the document itself instead of a page

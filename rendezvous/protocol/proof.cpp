@@ -4,12 +4,14 @@
 #include <sodium/utils.h>
 
 #include "src/base/check.h"
+#include "src/base/text.h"
 
 namespace elastic::protocol {
 namespace {
 
 // What else may be made of the same secret one day is made with another purpose.
 constexpr std::string_view kPurpose = "elastic-run agent protocol";
+constexpr std::string_view kStatusPurpose = "elastic-run status key";
 
 std::string_view label_of(Side side) {
   switch (side) {
@@ -43,12 +45,21 @@ class Hash {
   crypto_generichash_state state_;
 };
 
-}  // namespace
-
-Key key_of(std::string_view secret) {
-  Hash hash(Bytes(reinterpret_cast<const std::uint8_t*>(kPurpose.data()), kPurpose.size()));
+Key key_for(std::string_view purpose, std::string_view secret) {
+  Hash hash(Bytes(reinterpret_cast<const std::uint8_t*>(purpose.data()), purpose.size()));
   hash.add(secret);
   return hash.value();
+}
+
+}  // namespace
+
+Key key_of(std::string_view secret) { return key_for(kPurpose, secret); }
+
+std::string status_key(std::string_view secret) {
+  if (secret.empty()) return {};
+  std::string text;
+  for (const std::uint8_t byte : key_for(kStatusPurpose, secret)) text += format("{:02x}", byte);
+  return text;
 }
 
 Proof prove(const Key& key, Side side, std::initializer_list<Bytes> parts) {

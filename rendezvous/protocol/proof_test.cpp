@@ -25,6 +25,13 @@ TEST_CASE("a key is a hash of the secret, whatever its length") {
   CHECK(key_of(std::string(100'000, 's')) != key_of(std::string(100'001, 's')));
 }
 
+// hashlib.blake2b(b"secret", key=b"elastic-run status key", digest_size=32).hexdigest()
+TEST_CASE("a status key is another hash of the secret, and none of no secret") {
+  CHECK(status_key("secret") == "1810466b1421f44da4dabe8d865b29a364a7d55f13d6a524e1afc5c31633e428");
+  CHECK(status_key("secret") != hex(key_of("secret")));
+  CHECK(status_key("").empty());
+}
+
 // And hashlib.blake2b(b"agent\0onetwo", key=key_of("secret"), digest_size=32).
 TEST_CASE("a proof is a keyed hash of the side's name and the parts") {
   const Key key = key_of("secret");

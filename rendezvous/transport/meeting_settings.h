@@ -41,6 +41,7 @@ struct MeetingSettings {
   bool store_at_endpoint = false;  // static: one port for the coordinator and the workers' store
   std::string secret = {};
   MungeSettings munge = {};
+  bool status_open = false;  // names and texts are in everybody's status
   std::int64_t loss_timeout_ms = 5'000;
   std::int64_t rejoin_ms = 30'000;
 };

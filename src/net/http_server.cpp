@@ -42,6 +42,7 @@ void HttpServer::adopt(std::unique_ptr<Stream> stream, std::span<const std::uint
   const Id id = ++last_;
   Connection& connection = connections_[id];
   connection.stream = std::move(stream);
+  connection.peer_address = connection.stream->peer_address();
   wait_for_more(connection);
   if (connections_.size() == 1) deadlines_.start(kLookMs, [this] { close_late(); });
   connection.stream->start({.on_data = [this, id](std::span<const std::uint8_t> more) { read(id, more); },
@@ -78,7 +79,7 @@ bool HttpServer::serve(Id id, Connection& connection, http::Bytes& bytes) {
       response.keep_alive = false;
     } else {
       const http::Request& request = connection.reader.request();
-      response = answer_(request);
+      response = answer_(request, connection.peer_address);
       response.keep_alive = response.keep_alive && request.keep_alive;
       is_head = request.is_head;
     }

@@ -21,8 +21,9 @@ namespace elastic::net {
 // limits::kHttpRequestsPerTurn at most in a millisecond: everything else on the loop has its turn between.
 class HttpServer {
  public:
-  // Must not wait for anything. Its keep_alive says whether it allows another request.
-  using Answer = std::function<http::Response(const http::Request&)>;
+  // Is told the request and the peer's address, as Stream::peer_address(). Must not wait for anything. Its keep_alive
+  // says whether it allows another request.
+  using Answer = std::function<http::Response(const http::Request&, const std::string&)>;
 
   HttpServer(Loop& loop, Answer answer);
   HttpServer(const HttpServer&) = delete;
@@ -39,6 +40,7 @@ class HttpServer {
  private:
   struct Connection {
     std::unique_ptr<Stream> stream;
+    std::string peer_address;     // as long as the peer is there it can be asked
     http::RequestReader reader;
     std::string ahead;            // what has come and is not read yet, since this turn's requests are answered
     std::int64_t until_ms = 0;    // by then a whole request must have come, or the peer have got on with taking answers

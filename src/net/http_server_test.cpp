@@ -50,7 +50,7 @@ class Host {
   std::uint16_t port = 0;
 };
 
-http::Response echo(const http::Request& request) { return http::plain(200, request.path); }
+http::Response echo(const http::Request& request, const std::string&) { return http::plain(200, request.path); }
 
 // One answer, whole.
 std::string answer_of(Client& client) {
@@ -92,9 +92,9 @@ TEST_CASE("of many requests at once each turn of the loop answers some, and in t
   std::size_t answered = 0;
   std::size_t seen = 0;
   std::size_t most = 0;
-  Host host([&](const http::Request& request) {
+  Host host([&](const http::Request& request, const std::string& peer) {
     ++answered;
-    return echo(request);
+    return echo(request, peer);
   });
   std::unique_ptr<Timer> each_turn;
   std::function<void()> look = [&] {

@@ -32,10 +32,8 @@ std::optional<Page> page_at(std::string_view path) {
   return found->second;
 }
 
-bool needs_token(Page page) { return page == Page::kStatus || page == Page::kMetrics; }
-
 bool has_token(std::string_view authorization, std::string_view token) {
-  if (token.empty()) return true;
+  if (token.empty()) return false;
   if (lower(authorization.substr(0, kScheme.size())) != kScheme) return false;
   return is_same(trim(authorization.substr(kScheme.size())), token);
 }

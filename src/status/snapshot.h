@@ -151,6 +151,7 @@ struct Snapshot {
   std::optional<Node> node = {};                // none: --coordinator-only
   std::optional<Coordinator> coordinator = {};  // none: it is in another process
   std::map<int, std::int64_t> http_answers = {};
+  bool counts_only = false;  // names and texts were left out
 };
 
 }  // namespace elastic::status

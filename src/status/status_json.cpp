@@ -108,7 +108,7 @@ Json json_of(const Worker& worker) {
   return Json::object()
       .set("local_rank", worker.local_rank)
       .set("rank", worker.rank)
-      .set("pid", worker.pid)
+      .set("pid", worker.pid > 0 ? Json(worker.pid) : Json())
       .set("running", worker.running);
 }
 
@@ -150,6 +150,7 @@ std::string status_json(const Snapshot& snapshot) {
   return Json::object()
              .set("format", kStatusFormat)
              .set("version", snapshot.version)
+             .set("counts_only", snapshot.counts_only)
              .set("uptime_seconds", seconds(snapshot.uptime_ms))
              .set("node", snapshot.node ? json_of(*snapshot.node) : Json())
              .set("coordinator", snapshot.coordinator ? json_of(*snapshot.coordinator) : Json())

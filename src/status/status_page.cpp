@@ -18,6 +18,9 @@ constexpr std::size_t kMostFailures = 5;
 constexpr std::size_t kMostText = 400;
 constexpr std::size_t kIndent = 4;
 constexpr std::size_t kMostBlanks = 8;
+constexpr std::string_view kLeftOut =
+    "Names and texts are left out. To see them send the job's token (ELASTIC_RUN_TOKEN or --rdzv-conf=token_file=FILE, as "
+    "on its nodes), start the nodes with --status-open, or, where the job has no token, ask on the host itself.";
 
 const Json kNull;
 
@@ -147,12 +150,23 @@ void put_members(Page& page, const Json& job) {
     const std::int64_t workers = number(each, "workers");
     std::string out = format("  {:>6}  {:<10} {:>3} {:<7}  {}", rank ? format("{}", *rank) : std::string("-"),
                              words(text(each, "state")), workers, workers == 1 ? "worker" : "workers", text(each, "name"));
-    if (member(each, "hosts_coordinator").as_bool().value_or(false)) out += ", hosts the coordinator";
-    page.line(out);
+    if (member(each, "hosts_coordinator").as_bool().value_or(false)) {
+      out += text(each, "name").empty() ? "hosts the coordinator" : ", hosts the coordinator";
+    }
+    page.line(out.substr(0, out.find_last_not_of(' ') + 1));
   }
   const std::size_t left = members.size() - std::min(members.size(), kMostMembers) +
                            static_cast<std::size_t>(std::max<std::int64_t>(number(job, "members_left_out"), 0));
   if (left > 0) page.line(format("  and {} more {}", left, left == 1 ? "node" : "nodes"));
+}
+
+// What it says of itself, or where that was left out which kind it is, and where.
+std::string failure_words(const Json& failure) {
+  if (const std::string said = text(failure, "text"); !said.empty()) return said;
+  std::string out = words(text(failure, "cause"));
+  if (const auto rank = member(failure, "rank").as_integer()) return out + format(", rank {}", *rank);
+  if (const auto node_rank = member(failure, "node_rank").as_integer()) out += format(", node {}", *node_rank);
+  return out;
 }
 
 void put_failures(Page& page, const Json& job) {
@@ -162,7 +176,7 @@ void put_failures(Page& page, const Json& job) {
   for (std::size_t i = 0; i < std::min(failures.size(), kMostFailures); ++i) {
     const Json& each = failures[i];
     page.line(format("    round {}, {} ago: {}", number(each, "round"), time_text(seconds(each, "age_seconds")),
-                     text(each, "text")));
+                     failure_words(each)));
   }
   if (failures.size() > kMostFailures) page.line(format("    and {} more", failures.size() - kMostFailures));
 }
@@ -208,10 +222,15 @@ void put_job(Page& page, const Json& job) {
   put_failures(page, job);
 }
 
+std::string node_words(const Json& node) {
+  const std::string name = text(node, "name");
+  return name.empty() ? "this node" : "node " + name;
+}
+
 void put_node(Page& page, const Json& node) {
   page.blank();
   const std::string waits = text(node, "waits_for");
-  page.line(format("node {}: {}{}", text(node, "name"), text(node, "state"), waits.empty() ? "" : ", " + waits));
+  page.line(format("{}: {}{}", node_words(node), text(node, "state"), waits.empty() ? "" : ", " + waits));
   page.row("job", text(node, "run_id"));
   if (const auto round = member(node, "round").as_integer()) {
     page.row("round", format("{}, node rank {} of {}, restart {} of {}", *round, number(node, "node_rank"),
@@ -220,13 +239,36 @@ void put_node(Page& page, const Json& node) {
   std::vector<std::string> running;
   for (const Json& worker : list(node, "workers")) {
     if (!member(worker, "running").as_bool().value_or(false)) continue;
-    running.push_back(format("rank {} (pid {})", number(worker, "rank"), number(worker, "pid")));
+    const auto pid = member(worker, "pid").as_integer();
+    running.push_back(format("rank {}{}", number(worker, "rank"), pid ? format(" (pid {})", *pid) : std::string()));
   }
   page.row("workers", running.empty() ? "none runs" : some_of(running));
   const std::string endpoint = text(node, "endpoint");
   if (endpoint.empty()) return;
   page.row("endpoint", format("{}, {}", endpoint,
                               member(node, "connected").as_bool().value_or(false) ? "connected" : "NOT connected"));
+}
+
+void put_document(Page& page, const Json& document, std::string_view run_id) {
+  page.line(format("elastic-run {}, up for {}", text(document, "version"),
+                   time_text(seconds(document, "uptime_seconds"))));
+  const Json& coordinator = member(document, "coordinator");
+  const Json::Array& jobs = list(coordinator, "jobs");
+  for (const Json& job : jobs) {
+    if (is_wanted(job, run_id)) put_job(page, job);
+  }
+  if (!coordinator.is_null() && jobs.empty()) page.line("no job is served here now");
+  const Json& node = member(document, "node");
+  if (!node.is_null() && is_wanted(node, run_id)) put_node(page, node);
+  if (!run_id.empty()) return;
+  bool is_first = true;
+  for (const Json& ended : list(coordinator, "last_ended")) {
+    if (is_first) page.blank();
+    is_first = false;
+    const std::string reason = text(ended, "reason");
+    page.line(format("job {} is over: {}{}", text(ended, "run_id"), text(ended, "outcome"),
+                     reason.empty() ? "" : ": " + reason));
+  }
 }
 
 }  // namespace
@@ -242,24 +284,10 @@ bool has_job(const Json& document, std::string_view run_id) {
 
 std::string status_page(const Json& document, std::string_view run_id, std::size_t columns) {
   Page page(columns);
-  page.line(format("elastic-run {}, up for {}", text(document, "version"),
-                   time_text(seconds(document, "uptime_seconds"))));
-  const Json& coordinator = member(document, "coordinator");
-  const Json::Array& jobs = list(coordinator, "jobs");
-  for (const Json& job : jobs) {
-    if (is_wanted(job, run_id)) put_job(page, job);
-  }
-  if (!coordinator.is_null() && jobs.empty()) page.line("no job is served here now");
-  const Json& node = member(document, "node");
-  if (!node.is_null() && is_wanted(node, run_id)) put_node(page, node);
-  if (!run_id.empty()) return page.take();
-  bool is_first = true;
-  for (const Json& ended : list(coordinator, "last_ended")) {
-    if (is_first) page.blank();
-    is_first = false;
-    const std::string reason = text(ended, "reason");
-    page.line(format("job {} is over: {}{}", text(ended, "run_id"), text(ended, "outcome"),
-                     reason.empty() ? "" : ": " + reason));
+  put_document(page, document, run_id);
+  if (member(document, "counts_only").as_bool().value_or(false)) {
+    page.blank();
+    page.line(std::string(kLeftOut));
   }
   return page.take();
 }
@@ -275,7 +303,7 @@ std::string status_line(const Json& document, std::string_view run_id) {
   }
   const Json& node = member(document, "node");
   if (parts.empty() && !node.is_null() && is_wanted(node, run_id)) {
-    parts.push_back(format("node {}: {}", text(node, "name"), text(node, "state")));
+    parts.push_back(format("{}: {}", node_words(node), text(node, "state")));
   }
   return (parts.empty() ? "no job is served here now" : join(parts, " | ")) + "\n";
 }

@@ -1,0 +1,104 @@
+#include "src/status/viewer.h"
+
+#include <doctest/doctest.h>
+
+#include <set>
+#include <string>
+
+#include "src/base/json.h"
+#include "src/base/text.h"
+#include "src/status/metrics.h"
+#include "src/status/paths.h"
+#include "src/status/status_json.h"
+#include "src/status/test_snapshot.h"
+
+using namespace elastic;
+using namespace elastic::status;
+
+namespace {
+
+// The members of a document that hold a text, "coordinator.jobs.run_id"; empty texts and null are none.
+void find_texts(const Json& json, const std::string& path, std::set<std::string>& found) {
+  if (const std::string* text = json.as_string(); text != nullptr && !text->empty()) found.insert(path);
+  if (const Json::Array* list = json.as_array()) {
+    for (const Json& each : *list) find_texts(each, path, found);
+  }
+  if (const Json::Object* members = json.as_object()) {
+    for (const auto& [name, value] : *members) find_texts(value, path.empty() ? name : path + "." + name, found);
+  }
+}
+
+// Every text that an elastic-run does not choose itself, but for the job's id.
+Snapshot with_marked_texts() {
+  Snapshot snapshot = testing::full_snapshot();
+  snapshot.node->name = snapshot.node->endpoint = snapshot.node->waits_for = "MARK";
+  Job& job = snapshot.coordinator->jobs[0];
+  job.again_because = "MARK";
+  for (Failure& failure : job.failures) failure.node = failure.text = "MARK";
+  for (Member& member : job.members) member.name = "MARK";
+  for (EndedJob& ended : snapshot.coordinator->last_ended) ended.reason = "MARK";
+  return snapshot;
+}
+
+}  // namespace
+
+TEST_CASE("without a token counts and states are seen, and of texts only those that are listed here") {
+  auto json = Json::parse(status_json(counts_only(with_marked_texts())), "status");
+  REQUIRE(json.has_value());
+  std::set<std::string> found;
+  find_texts(*json, "", found);
+  const std::set<std::string> listed = {
+      "version",
+      "node.run_id",
+      "node.state",
+      "coordinator.jobs.run_id",
+      "coordinator.jobs.phase",
+      "coordinator.jobs.failures.cause",
+      "coordinator.jobs.members.state",
+      "coordinator.last_ended.run_id",
+      "coordinator.last_ended.outcome",
+  };
+  CHECK(found == listed);
+  CHECK(json->find("counts_only")->as_bool() == true);
+  CHECK_FALSE(status_json(counts_only(testing::full_snapshot())).contains("4711"));  // a process id
+}
+
+TEST_CASE("counts stay as they are without a token") {
+  const Snapshot all = testing::full_snapshot();
+  const Snapshot counts = counts_only(all);
+  CHECK(metrics_text(counts) == metrics_text(all));
+  CHECK(counts.coordinator->jobs[0].members.size() == all.coordinator->jobs[0].members.size());
+  CHECK(counts.coordinator->jobs[0].failures[1].rank == 5);
+}
+
+TEST_CASE("no label of a metric and no line of readiness has a name or a text without a token") {
+  Snapshot marked = with_marked_texts();
+  CHECK_FALSE(metrics_text(counts_only(marked)).contains("MARK"));
+  marked.node->activity = Activity::kWaiting;
+  CHECK(readiness(marked.node).line.contains("MARK"));
+  CHECK(readiness(counts_only(marked).node).line == "waiting");
+}
+
+TEST_CASE("of a job without a secret this host sees all, and others counts, whatever they send") {
+  const Doors doors{};
+  for (const char* own : {"127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"}) CHECK(view_of(doors, "", own) == View::kAll);
+  for (const char* other : {"10.0.0.7", "fd77::2", "::ffff:10.0.0.7", "", "128.0.0.1"}) {
+    CAPTURE(other);
+    CHECK(view_of(doors, "", other) == View::kCounts);
+    CHECK(view_of(doors, "Bearer x", other) == View::kCounts);
+  }
+}
+
+TEST_CASE("of a job with a secret all is seen by its key, counts without one, and nothing by another, from wherever") {
+  const Doors doors{.key = "k3y"};
+  for (const char* peer : {"127.0.0.1", "10.0.0.7", ""}) {
+    CHECK(view_of(doors, "Bearer k3y", peer) == View::kAll);
+    CHECK(view_of(doors, "", peer) == View::kCounts);
+    for (const char* wrong : {"Bearer", "Bearer k3", "Bearer k3y2", "Basic k3y"}) CHECK(view_of(doors, wrong, peer) == View::kRefused);
+  }
+}
+
+TEST_CASE("open doors show all to everybody") {
+  CHECK(view_of({.are_open = true}, "", "10.0.0.7") == View::kAll);
+  CHECK(view_of({.key = "k3y", .are_open = true}, "", "10.0.0.7") == View::kAll);
+}
