@@ -8,6 +8,7 @@
 #include "src/base/text.h"
 #include "src/status/status_json.h"
 #include "src/status/test_snapshot.h"
+#include "src/status/viewer.h"
 
 using namespace elastic;
 using namespace elastic::status;
@@ -105,4 +106,19 @@ TEST_CASE("what is one is told as one") {
 
 TEST_CASE("a job that runs is told to be in a round, and not that it trains") {
   for (const std::string& text : {status_page(document(), "", 0), status_line(document(), "")}) CHECK(!text.contains("goodput"));
+}
+
+TEST_CASE("a page of counts alone leaves no holes where names were, and says how to see them") {
+  const std::string page = status_page(document(counts_only(testing::full_snapshot())), "", 0);
+  CAPTURE(page);
+  for (const char* part : {"round     3 of world size 6\n", "       0  in round     2 workers  hosts the coordinator\n",
+                           "       -  standby      2 workers\n", "    round 2, 4.5 s ago: node lost, node 2\n",
+                           "    round 1, 1 m 0 s ago: worker failure, rank 5\n", "this node: running\n",
+                           "workers   rank 0; rank 1\n", "job before is over: failed\n",
+                           "\nNames and texts are left out. To see them send the job's token "}) {
+    CAPTURE(part);
+    CHECK(page.contains(part));
+  }
+  CHECK_FALSE(page.contains(" \n"));
+  CHECK_FALSE(status_page(document(), "", 0).contains("left out"));
 }

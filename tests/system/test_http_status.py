@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import struct
@@ -18,6 +19,7 @@ from test_wrong_endpoint import hangs_up, hears, peer, says
 from workers import free_port
 
 TOKEN = "kq7-Zebra-0451-horizon"
+LEFT_OUT = "Names and texts are left out."
 
 
 def end(*nodes):
@@ -111,25 +113,37 @@ def test_the_coordinators_port_tells_of_the_job_and_every_nodes_own_port_of_the_
     end(third, first)
 
 
-def test_status_and_metrics_need_the_token_and_health_does_not(job):
+def status_key(elastic_run):
+    made = elastic_run("--status-key", env={"ELASTIC_RUN_TOKEN": TOKEN})
+    assert made.returncode == 0, made
+    return made.stdout.rstrip("\n")
+
+
+def test_of_a_job_with_a_token_names_need_its_status_key_and_counts_do_not(job):
+    key = status_key(job.elastic_run)
+    assert re.fullmatch("[0-9a-f]{64}", key)
     node = job.node("--http-port=0", nnodes="1:2", env={"ELASTIC_RUN_TOKEN": TOKEN})
     own = http_port(node)
     environments(node, 1)
     wait_until_ready(own)
     for port in (own, job.port):
         for path in ("/status", "/metrics"):
-            for token in (None, "", TOKEN[:-1], TOKEN + "x", TOKEN.upper()):
+            for token in ("", key[:-1], key + "0", key.upper(), TOKEN):
                 code, text, headers = get(port, path, token=token)
                 assert code == 401 and headers["WWW-Authenticate"].startswith("Bearer"), (path, token)
-                assert "Authorization: Bearer" in text and TOKEN not in text
-            assert get(port, path, token=TOKEN)[0] == 200
+                assert "Authorization: Bearer" in text and TOKEN not in text and key not in text
+            assert get(port, path, token=key)[0] == get(port, path)[0] == 200
+        assert status(port)["counts_only"] is True and status(port)["node"]["name"] == ""
+        assert status(port, token=key)["counts_only"] is False and status(port, token=key)["node"]["name"] != ""
         assert get(port, "/healthz")[0] == get(port, "/readyz")[0] == 200
     run = job.elastic_run
-    refused = run("--status", f"127.0.0.1:{job.port}")
-    assert refused.returncode == 1 and "has a token" in refused.stderr and "ELASTIC_RUN_TOKEN" in refused.stderr
+    without = run("--status", f"127.0.0.1:{job.port}")
+    assert without.returncode == 0 and "job job: running" in without.stdout and LEFT_OUT in without.stdout, without
+    assert socket.gethostname() not in without.stdout
     wrong = run("--status", f"127.0.0.1:{job.port}", env={"ELASTIC_RUN_TOKEN": "other"})
     assert wrong.returncode == 1 and "another token" in wrong.stderr
-    assert "job job: running" in run("--status", f"127.0.0.1:{job.port}", env={"ELASTIC_RUN_TOKEN": TOKEN}).stdout
+    shown = run("--status", f"127.0.0.1:{job.port}", env={"ELASTIC_RUN_TOKEN": TOKEN}).stdout
+    assert "job job: running" in shown and socket.gethostname() in shown and LEFT_OUT not in shown
     [result] = end(node)
     assert TOKEN not in result.stderr
 
@@ -138,9 +152,18 @@ def test_a_job_of_one_node_guards_its_port_by_the_token_too(elastic_run, script)
     node = elastic_run.start("--standalone", "--http-port=0", script("worker.py", WORKER),
                              env={"ELASTIC_RUN_TOKEN": TOKEN})
     port = http_port(node)
-    assert get(port, "/status")[0] == 401
-    assert get(port, "/status", token=TOKEN)[0] == 200
+    assert get(port, "/status", token=TOKEN)[0] == 401
+    assert status(port)["counts_only"] is True
+    assert status(port, token=status_key(elastic_run))["counts_only"] is False
     end(node)
+
+
+def test_a_status_key_is_made_where_there_is_a_token_alone(elastic_run, tmp_path):
+    (tmp_path / "token").write_text(TOKEN + "\n")
+    by_file = elastic_run("--status-key", f"--rdzv-conf=token_file={tmp_path / 'token'}")
+    assert by_file.stdout == status_key(elastic_run) + "\n" and by_file.stderr == ""
+    without = elastic_run("--status-key")
+    assert without.returncode == 2 and "there is no token" in without.stderr and without.stdout == ""
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import yaml
 from kubeflow_schemas import SCHEMAS
 
 MANIFESTS = pathlib.Path(__file__).parents[2] / "examples" / "kubernetes"
+TOKEN_FILE = "token_file=/etc/elastic-run/token"
 VERSION = kubernetes_validate.latest_version()
 
 
@@ -70,7 +71,23 @@ def test_the_command_lines_of_manifests_are_such_as_elastic_run_takes(document, 
         assert program.removeprefix("/") == "elastic-run"
         if "--coordinator-only" in arguments:
             continue  # it serves for ever; test_container.py runs it
-        arguments = [argument.replace("=gpu", "=2") for argument in arguments]
+        (tmp_path / "token").write_text("s3cret\n")
+        arguments = [argument.replace("=gpu", "=2").replace(TOKEN_FILE, f"token_file={tmp_path}/token")
+                     for argument in arguments]
         result = elastic_run("--dry-run", *arguments)
         assert result.returncode == 0, result
         assert "no effect" not in result.stderr
+
+
+def test_a_token_lies_in_a_secret_that_is_mounted_for_its_pods_alone():
+    """Where a command line names a token's file: and all pods of that manifest do, or they would not know each other."""
+    documents = yaml.safe_load_all((MANIFESTS / "elastic.yaml").read_text())
+    pods = [template["spec"] for document in documents for template in templates(document)]
+    assert len(pods) == 2
+    for pod in pods:
+        [container] = pod["containers"]
+        assert f"--rdzv-conf={TOKEN_FILE}" in container["command"]
+        [mount] = [each for each in container["volumeMounts"] if each["mountPath"] == "/etc/elastic-run"]
+        [volume] = [each for each in pod["volumes"] if each["name"] == mount["name"]]
+        assert mount["readOnly"] is True
+        assert volume["secret"] == {"secretName": "train-token", "defaultMode": 0o400}

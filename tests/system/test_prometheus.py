@@ -160,15 +160,17 @@ def test_a_prometheus_scrapes_two_nodes_and_computes_the_time_in_a_round(two_nod
     prometheus.end()
 
 
-def test_a_prometheus_with_the_token_scrapes_a_guarded_node(job, elastic_run, tmp_path):
+def test_a_prometheus_with_the_status_key_scrapes_a_guarded_node(job, elastic_run, tmp_path):
     needs("prometheus")
     token = tmp_path / "token"
     token.write_text("s3cret\n")
+    key = tmp_path / "status.key"
+    key.write_text(elastic_run("--status-key", f"--rdzv-conf=token_file={token}").stdout)
     node = job.node("--http-port=0", nnodes="1:2", conf=f"token_file={token}")
     port = http_port(node)
     environments(node, 1)
-    assert get(port, "/metrics")[0] == 401
-    prometheus = Prometheus(elastic_run, [port], token_file=token)
+    assert get(port, "/metrics", token="s3cret")[0] == 401
+    prometheus = Prometheus(elastic_run, [port], token_file=key)
     wait_until(lambda: list(prometheus.ask("up").values()) == [1.0], timeout=60, what="the node to be scraped")
     prometheus.end()
     node.send_signal(signal.SIGTERM)
