@@ -201,6 +201,18 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .metavar = "NAME",
      .help = "name of the workers' role",
      .more = "Workers see it as ROLE_NAME."},
+    {.id = FlagId::kWrap,
+     .name = "wrap",
+     .family = kOurs,
+     .group = kWorkers,
+     .repeats = true,
+     .metavar = "RANKS:COMMAND",
+     .help = "put COMMAND before the workers of these ranks",
+     .more = "For profilers and debuggers: --wrap='0:nsys profile -o report-%r' runs the worker of rank 0 as an argument of nsys. "
+             "RANKS are global ranks between commas, with ranges (0,8-15), or all. COMMAND is split as a shell does, and "
+             "nothing is expanded but %r (rank), %l (local rank), %n (node rank), %a (restarts before), %j (job id) and %%. "
+             "May be given several times; the first that names a rank holds. The worker is then COMMAND with all that "
+             "it starts: its exit status is COMMAND's. PET_WRAP has a rule a line."},
     {.id = FlagId::kVirtualLocalRank,
      .name = "virtual-local-rank",
      .group = kWorkers,

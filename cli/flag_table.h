@@ -36,6 +36,7 @@ enum class FlagId : unsigned char {
   kNoPython,
   kRunPath,
   kRole,
+  kWrap,
   kVirtualLocalRank,
   kNumaBinding,
   kNumaAffinity,
@@ -145,6 +146,7 @@ struct Flag {
   FlagGroup group = FlagGroup::kAbout;
   FlagKind kind = FlagKind::kText;
   FlagState state = FlagState::kWorks;
+  bool repeats = false;                             // each one adds a line to the value
   bool has_variable = true;                         // PET_<DEST> is read
   std::optional<std::string_view> by_default = {};  // the value as text; none: unset
   std::string_view metavar = {};                    // "N|MIN:MAX"; empty where none is needed

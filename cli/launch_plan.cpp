@@ -7,6 +7,7 @@
 #include "cli/meeting_plan.h"
 #include "cli/output_plan.h"
 #include "cli/program.h"
+#include "cli/wrap_rules.h"
 #include "src/base/environment.h"
 #include "src/base/limits.h"
 #include "src/base/program_name.h"
@@ -58,6 +59,7 @@ class Planner {
   Status plan_nodes();
   Status plan_workers();
   Status plan_program();
+  Status plan_wrap();
   Status plan_meeting();
   Status check_http_port(std::uint16_t port) const;
   Status plan_http_port();
@@ -275,6 +277,16 @@ Status Planner::plan_program() {
   plan_.settings.program = std::move(program->path);
   plan_.settings.worker.arguments = std::move(program->arguments);
   plan_.settings.title = std::move(program->title);
+  return plan_wrap();
+}
+
+Status Planner::plan_wrap() {
+  const std::string& text = flags_.text(FlagId::kWrap);
+  if (text.empty()) return {};
+  auto rules = read_wrap_rules(text, flags_.input(FlagId::kWrap), environment_, host_);
+  if (!rules) return std::unexpected(std::move(rules.error()));
+  for (const std::string& line : split(text, '\n')) entry("wrap", printable(line, 4096), flags_.origin_text(FlagId::kWrap));
+  plan_.settings.wrap = std::move(*rules);
   return {};
 }
 

@@ -70,6 +70,10 @@ Status store_token(ParsedFlags& flags, FlagToken& token) {
     ELASTIC_CHECK(flag.kind == FlagKind::kOptionalChoice);
     token.value = words_of(flag).front();
   }
+  const FlagValue& before = flags[flag.id];
+  if (flag.repeats && before.origin == Origin::kCommandLine && before.text) {
+    return store(flags, flag, *before.text + "\n" + *token.value, std::move(where));
+  }
   return store(flags, flag, *token.value, std::move(where));
 }
 

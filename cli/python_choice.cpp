@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/command_words.h"
 #include "cli/path_search.h"
 #include "src/base/program_name.h"
 #include "src/base/text.h"
@@ -20,31 +21,6 @@ std::string folder_of(const std::string& path) { return path.substr(0, path.rfin
 std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 // --- PYTHON_EXEC ---------------------------------------------------------------------------------
-
-// The words of a command line, with quotes and backslashes as a shell reads them; nothing where a quote is not closed.
-std::optional<std::vector<std::string>> words_of_command(std::string_view text) {
-  std::vector<std::string> words;
-  bool in_word = false;
-  char quote = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quote == 0 && std::string_view(" \t\n").find(c) != std::string_view::npos) {
-      in_word = false;
-      continue;
-    }
-    if (!std::exchange(in_word, true)) words.emplace_back();
-    if (c == quote) {
-      quote = 0;
-    } else if (quote == 0 && (c == '\'' || c == '"')) {
-      quote = c;
-    } else if (c == '\\' && quote != '\'' && i + 1 < text.size()) {
-      words.back() += text[++i];
-    } else {
-      words.back() += c;
-    }
-  }
-  return quote == 0 ? std::optional(words) : std::nullopt;
-}
 
 std::optional<std::string> program_named(const Environment& environment, const HostView& host,
                                          const std::string& name) {

@@ -518,7 +518,15 @@ void AgentRunner::begin_round(const agent::StartWorkers& order) {
   reporter_.round_began(order.round);
 }
 
+// The world's size is known now; said once, by one node.
+void AgentRunner::warn_of_ranks_that_are_not_there(const agent::StartWorkers& order) {
+  const auto rank = rank_outside(settings_.wrap, order.round.place.world_size);
+  if (!rank || order.round.place.node_rank != 0 || std::exchange(warned_of_wrap_, true)) return;
+  log::warning("wrap", format("--wrap names rank {}; the world has {} ranks, from 0 on", *rank, order.round.place.world_size));
+}
+
 void AgentRunner::start_workers(const agent::StartWorkers& order) {
+  warn_of_ranks_that_are_not_there(order);
   if (settings_.workers_end_together) {
     const Status made = workers_.let_wait_for_each_other(settings_.node.local_world_size);
     if (!made) return happened(agent::WorkerNotStarted{0, made.error().text()});
@@ -545,10 +553,22 @@ Result<pid_t> AgentRunner::start_worker(const agent::StartWorkers& order, int lo
   if (!inherited_environment_) {
     inherited_environment_ = without_variables(settings_.worker.environment, *variables);
   }
-  const auto ends = output_.open_worker(local_rank, order.round.place.base_rank + local_rank);
+  const int rank = order.round.place.base_rank + local_rank;
+  const auto ends = output_.open_worker(local_rank, rank);
   if (!ends) return std::unexpected(ends.error());
-  const auto pid = workers_.start(local_rank, {.path = settings_.program,
-                                               .arguments = worker_arguments(settings_.worker, local_rank),
+  std::string program = settings_.program;
+  std::vector<std::string> arguments = worker_arguments(settings_.worker, local_rank);
+  if (const WrapRule* rule = rule_of(settings_.wrap, rank)) {
+    const WrappedWorker worker{.rank = rank,
+                               .local_rank = local_rank,
+                               .node_rank = order.round.place.node_rank,
+                               .restart_count = order.round.restart_count,
+                               .job = settings_.worker.run_id};
+    arguments = wrapped_arguments(*rule, worker, program, arguments);
+    program = rule->program;
+  }
+  const auto pid = workers_.start(local_rank, {.path = program,
+                                               .arguments = std::move(arguments),
                                                .environment = *inherited_environment_,
                                                .variables = as_environment(*variables),
                                                .standard_output = ends->out,

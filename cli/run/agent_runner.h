@@ -107,6 +107,7 @@ class AgentRunner {
   // Starts them when the GPUs that the check has tested are free again, or at once.
   void start_on_free_gpus(const agent::StartWorkers& order);
   void begin_round(const agent::StartWorkers& order);
+  void warn_of_ranks_that_are_not_there(const agent::StartWorkers& order);
   void start_workers(const agent::StartWorkers& order);
   Result<pid_t> start_worker(const agent::StartWorkers& order, int local_rank);
 
@@ -138,6 +139,7 @@ class AgentRunner {
   std::optional<std::vector<StderrOfWorker>> stderrs_;  // taken already
   std::deque<agent::AgentEvent> events_;
   bool deciding_ = false;
+  bool warned_of_wrap_ = false;
   std::int64_t workers_started_ = 0;
   std::int64_t workers_failed_ = 0;  // by themselves
   store::StoreHost store_;

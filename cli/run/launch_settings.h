@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/run/worker_environment.h"
+#include "cli/run/wrap.h"
 #include "rendezvous/agent/lifecycle.h"
 #include "rendezvous/store/store_settings.h"
 #include "rendezvous/transport/meeting_settings.h"
@@ -42,6 +43,7 @@ struct LocalTasksSettings {
 struct LaunchSettings {
   agent::NodeSettings node;
   WorkerTemplate worker;
+  std::vector<WrapRule> wrap;  // commands that stand before that of workers
   std::string program;  // the file that every worker executes, already looked up
   bool workers_end_together = false;  // it waits, when it is done, until all of the node are (process::EndGate)
   std::string title;    // what torchrun's failure summary calls the job: the script as typed

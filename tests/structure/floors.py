@@ -42,7 +42,7 @@ PURE = [
     "rendezvous/store/codec", "rendezvous/store/keyspace", "rendezvous/store/requests",
     "cli/flag_table", "cli/argv_normalizer", "cli/parse", "cli/flag_checks", "cli/rdzv_conf",
     "cli/launch_plan", "cli/path_search", "cli/program", "cli/python_choice", "cli/detect",
-    "cli/run/worker_environment",
+    "cli/run/worker_environment", "cli/run/wrap", "cli/wrap_rules", "cli/command_words",
     "health/judge",
     "health/messages",
     "health/host/facts", "health/host/thresholds", "health/host/judge_host", "health/host/hook",

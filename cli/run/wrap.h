@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+// --wrap: a command that stands before the worker's own on chosen ranks.
+namespace elastic::run {
+
+struct WrapRule {
+  struct Ranks {
+    int first = 0;
+    int last = 0;  // included
+  };
+  std::vector<Ranks> ranks = {};  // global ranks; empty: all
+  std::string program = {};       // the file that is executed
+  std::vector<std::string> arguments = {};  // argv[0] first; %r and so on are not replaced yet
+};
+
+// The worker that is wrapped.
+struct WrappedWorker {
+  int rank = 0;
+  int local_rank = 0;
+  int node_rank = 0;
+  int restart_count = 0;
+  std::string job = {};
+};
+
+// The first rule that names the rank; null: none does.
+const WrapRule* rule_of(std::span<const WrapRule> rules, int rank);
+
+// The rule's argv with %r (rank), %l (local rank), %n (node rank), %a (restart count), %j (job id) and %% replaced, and
+// behind it the worker's own command: its file and its arguments without argv[0].
+std::vector<std::string> wrapped_arguments(const WrapRule& rule, const WrappedWorker& worker, const std::string& program,
+                                           const std::vector<std::string>& arguments);
+
+// The first rank that a rule names and a world of that size does not have.
+std::optional<int> rank_outside(std::span<const WrapRule> rules, int world_size);
+
+}  // namespace elastic::run

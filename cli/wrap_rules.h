@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/launch_plan.h"
+#include "cli/run/wrap.h"
+#include "src/base/environment.h"
+#include "src/base/result.h"
+
+namespace elastic::cli {
+
+// What --wrap says, a rule a line: RANKS:COMMAND. RANKS is "all" or ranks and ranges between commas ("0,8-15"). `input`
+// names the flag in errors. Fails for what is no such rule, and for a command that is not there or may not be executed.
+Result<std::vector<run::WrapRule>> read_wrap_rules(std::string_view text, const std::string& input,
+                                                   const Environment& environment, const HostView& host);
+
+}  // namespace elastic::cli
