@@ -181,7 +181,7 @@ class Normalizer {
   // An unknown option is reported only at the end: a --help behind it comes first, as with
   // argparse.
   Status take_option(const std::string& token, const Reading& reading) {
-    ++next_;
+    first_ = next_++;
     if (reading.kind == Reading::Kind::kAmbiguous) {
       return std::unexpected(ambiguous_option(token, reading.candidates));
     }
@@ -248,7 +248,7 @@ class Normalizer {
   }
 
   void add(const Flag& flag, std::optional<std::string> value, std::string typed) {
-    line_.flags.push_back({flag.id, std::move(value), printable(typed)});
+    line_.flags.push_back({flag.id, std::move(value), printable(typed), first_, next_ - first_});
     ended_ = ended_ || flag.id == FlagId::kHelp || flag.id == FlagId::kVersion ||
              flag.id == FlagId::kPrintCompletion;
   }
@@ -265,6 +265,7 @@ class Normalizer {
 
   std::span<const std::string> arguments_;
   std::size_t next_ = 0;
+  std::size_t first_ = 0;  // of the option that is read
   bool ended_ = false;  // --help and its like: what follows is not looked at
   std::optional<Error> unknown_;
   CanonicalLine line_;

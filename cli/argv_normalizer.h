@@ -15,6 +15,8 @@ struct FlagToken {
   FlagId flag;
   std::optional<std::string> value;  // none for switches
   std::string typed;                 // for messages, quoted for a shell: "--max-r 3"
+  std::size_t first = 0;             // the first of the arguments that it was made of
+  std::size_t count = 1;             // how many these are; letters that stand together share one
 };
 
 struct CanonicalLine {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/completion.h"
+#include "cli/delegate.h"
 #include "cli/detect/detect.h"
 #include "cli/dry_run.h"
 #include "cli/flag_checks.h"
@@ -155,6 +156,15 @@ void let_background_write() {
   sigprocmask(SIG_BLOCK, &set, nullptr);
 }
 
+// Becomes torchrun, before anything is started.
+int hand_over_to_torchrun(const cli::Delegation& delegation, const process::InheritedState& inherited) {
+  if (delegation.only_told) return print(delegation.command_line() + "\n");
+  for (const std::string& warning : delegation.warnings) log::warning("delegate", warning);
+  log::answer("delegate", format("delegating to torchrun: {}", delegation.command_line()));
+  const std::vector<std::string>& command = delegation.command;
+  return refuse(process::become_program(command.front(), command, delegation.environment, inherited));
+}
+
 // Whoever may read /proc/PID/environ shall not find the job's secret there.
 void hide_secret() {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -184,6 +194,10 @@ int main(int argc, char** argv) {
   if (!arguments.empty() && arguments[0] == health::kProbeArgument) {
     return health::run_probe_process(arguments, environment);
   }
+
+  const auto delegation = cli::delegate(arguments, environment, cli::ThisHost());
+  if (!delegation) return refuse_job(delegation.error(), environment);
+  if (*delegation) return hand_over_to_torchrun(**delegation, inherited);
 
   const auto flags = cli::parse_command_line(
       arguments, [&](const std::string& name) { return elastic::lookup(environment, name); });

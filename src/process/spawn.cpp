@@ -160,13 +160,13 @@ Result<std::optional<HandOver>> hand_over(const Command& command) {
   return way;
 }
 
-std::unexpected<Error> cannot_execute(const Command& command, int error_number) {
+std::unexpected<Error> cannot_execute(const std::string& path, int error_number) {
   std::string remedy;
   if (error_number == ENOEXEC) remedy = "give it a #! line or build it for this machine";
   if (error_number == ENOENT) remedy = "install what its #! line names, or the loader that it was built for";
   if (error_number == EACCES) remedy = "check its permissions (chmod +x)";
   if (error_number == E2BIG) remedy = "shorten the arguments or the environment";
-  return fail_errno(format("cannot execute {}", printable(command.path)), error_number, remedy);
+  return fail_errno(format("cannot execute {}", printable(path)), error_number, remedy);
 }
 
 }  // namespace
@@ -234,9 +234,18 @@ Result<pid_t> spawn(const Command& command, const SpawnContext& context) {
   if (child_error != 0) {
     while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }
-    return cannot_execute(command, child_error);
+    return cannot_execute(command.path, child_error);
   }
   return pid_t{pid};
+}
+
+Error become_program(const std::string& path, std::span<const std::string> arguments,
+                     std::span<const std::string> environment, const InheritedState& inherited) {
+  const std::vector<char*> argv = pointers(arguments);
+  const std::vector<char*> envp = pointers(environment);
+  sigprocmask(SIG_SETMASK, &inherited.signal_mask, nullptr);
+  execve(path.c_str(), argv.data(), envp.data());
+  return cannot_execute(path, errno).error();
 }
 
 }  // namespace elastic::process

@@ -59,4 +59,9 @@ struct SpawnContext {
 // or executed.
 Result<pid_t> spawn(const Command& command, const SpawnContext& context);
 
+// Becomes the program of that file, with the inherited signal mask given back; nothing else may have been changed.
+// Returns only where it cannot be executed, and says why. `arguments`: argv.
+Error become_program(const std::string& path, std::span<const std::string> arguments,
+                     std::span<const std::string> environment, const InheritedState& inherited);
+
 }  // namespace elastic::process

@@ -1,0 +1,96 @@
+#include "cli/delegate.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/argv_normalizer.h"
+#include "cli/python_choice.h"
+#include "src/base/text.h"
+
+namespace elastic::cli {
+namespace {
+
+constexpr const char* kTorchrun = "torchrun";
+
+// What is no job, and what torchrun has nothing for: dropping such an option would start one.
+bool is_no_job(FlagId flag) {
+  switch (flag) {
+    case FlagId::kVersion:
+    case FlagId::kPrintCompletion:
+    case FlagId::kStoreOnly:
+    case FlagId::kCoordinatorOnly:
+    case FlagId::kReport:
+    case FlagId::kReplay:
+    case FlagId::kStatus:
+    case FlagId::kCheckOnly: return true;
+    default: return false;
+  }
+}
+
+// The arguments without the options that torchrun does not have.
+std::vector<std::string> for_torchrun(std::span<const std::string> arguments, const CanonicalLine& line,
+                                      std::vector<std::string>& warnings) {
+  std::vector<bool> dropped(arguments.size(), false);
+  for (const FlagToken& token : line.flags) {
+    if (flag_of(token.flag).family == Family::kTorchrun || token.flag == FlagId::kDryRun) continue;
+    warnings.push_back(format("{}: torchrun has no such option; it is left out", token.typed));
+  }
+  // No option of a letter is another launcher's, so that what is dropped shares its arguments with nothing.
+  for (const FlagToken& token : line.flags) {
+    if (flag_of(token.flag).family == Family::kTorchrun) continue;
+    std::fill_n(dropped.begin() + static_cast<std::ptrdiff_t>(token.first), token.count, true);
+  }
+  std::vector<std::string> kept;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!dropped[i]) kept.push_back(arguments[i]);
+  }
+  return kept;
+}
+
+void name_variables(const Environment& environment, std::vector<std::string>& warnings) {
+  for (const Flag& flag : flag_table()) {
+    if (flag.family == Family::kTorchrun || !flag.has_variable) continue;
+    const auto value = elastic::lookup(environment, variable_of(flag));
+    if (!value) continue;
+    warnings.push_back(format("{}={}: torchrun does not read it", variable_of(flag), printable(*value)));
+  }
+}
+
+}  // namespace
+
+std::string Delegation::command_line() const {
+  std::vector<std::string> quoted;
+  for (const std::string& word : command) quoted.push_back(shell_quote(word));
+  return join(quoted, " ");
+}
+
+Result<std::optional<Delegation>> delegate(std::span<const std::string> arguments, const Environment& environment,
+                                           const HostView& host) {
+  const std::string wanted = elastic::lookup(environment, "ELASTIC_RUN_DELEGATE").value_or("");
+  if (wanted.empty()) return std::nullopt;
+  if (wanted != kTorchrun) {
+    return fail(format("ELASTIC_RUN_DELEGATE={}", printable(wanted)), "not a launcher to delegate to",
+                "set it to torchrun, or unset it");
+  }
+  Delegation delegation;
+  std::vector<std::string> kept(arguments.begin(), arguments.end());
+  if (const auto line = normalize_arguments(arguments)) {
+    if (std::ranges::any_of(line->flags, [](const FlagToken& token) { return is_no_job(token.flag); })) return std::nullopt;
+    delegation.only_told = std::ranges::count(line->flags, FlagId::kDryRun, &FlagToken::flag) > 0;
+    kept = for_torchrun(arguments, *line, delegation.warnings);
+  }
+  name_variables(environment, delegation.warnings);
+  auto python = choose_python(environment, host);
+  if (!python) return std::unexpected(std::move(python.error()));
+  for (std::string& warning : python->warnings) delegation.warnings.push_back(std::move(warning));
+  delegation.command = std::move(python->command);
+  delegation.command.insert(delegation.command.end(), {"-m", "torch.distributed.run"});
+  delegation.command.insert(delegation.command.end(), kept.begin(), kept.end());
+  // Which torchrun would hand on to its workers.
+  delegation.environment = environment;
+  std::erase_if(delegation.environment,
+                [](const std::string& text) { return text.starts_with(format("{}=", run::kSecretVariable)); });
+  return delegation;
+}
+
+}  // namespace elastic::cli
