@@ -174,9 +174,8 @@ FAILS_OF_IT = """
     if [ $RANK = 1 ]; then
         leave "E: the cause" 1795279603
         [ "$1" = killed ] || trap 'exit 4' TERM
-        echo > ready
-        [ "$1" = killed ] && exec sleep 100
-        sleep 100 & wait
+        [ "$1" = killed ] && { echo > ready; exec sleep 100; }
+        sh -c 'echo > ready; exec sleep 100' & wait  # who says so has no trap of its parent's any more
     fi
     read line < ready
     leave "E: the connection was closed" 1795279605
