@@ -85,6 +85,14 @@ def test_srun_over_three_nodes_without_any_flag_trains_with_pytorch(slurm, scrip
     assert told == [("0", "3", "node1", "6.0"), ("1", "3", "node2", "6.0"), ("2", "3", "node3", "6.0")], result
 
 
+def test_the_nodes_of_a_step_prove_themselves_by_the_clusters_own_munge(slurm, cluster, worker):
+    conf = f"--rdzv-conf=slurm_auth=munge,munge_socket={cluster.directory}/munge.socket"
+    result = slurm.srun("-N2", "elastic-run", conf, "--log-level=INFO", worker, "leave").wait()
+    assert result.returncode == 0, result
+    assert sorted(each["SLURMD_NODENAME"] for each in environments(result.stdout)) == ["node1", "node2"]
+    assert result.stderr.count("munge answers") == 2, result
+
+
 def test_gpus_of_the_step_give_the_workers_of_each_node(slurm, worker):
     result = slurm.srun("-N2", "--gpus-per-node=2", "elastic-run", worker, "leave").wait()
     assert result.returncode == 0, result
