@@ -12,19 +12,15 @@ namespace {
 
 constexpr const char* kTorchrun = "torchrun";
 
-// What is no job, and what torchrun has nothing for: dropping such an option would start one.
-bool is_no_job(FlagId flag) {
-  switch (flag) {
-    case FlagId::kVersion:
-    case FlagId::kPrintCompletion:
-    case FlagId::kStoreOnly:
-    case FlagId::kCoordinatorOnly:
-    case FlagId::kReport:
-    case FlagId::kReplay:
-    case FlagId::kStatus:
-    case FlagId::kCheckOnly: return true;
-    default: return false;
-  }
+// Whether the command line or a variable asks for what is no job: to drop that would start one.
+bool asks_for_no_job(const CanonicalLine& line, const Environment& environment) {
+  const auto stands_there = [&](const Flag& flag) {
+    return std::ranges::any_of(line.flags, [&](const FlagToken& token) { return token.flag == flag.id; });
+  };
+  return std::ranges::any_of(flag_table(), [&](const Flag& flag) {
+    if (!flag.replaces_job) return false;
+    return stands_there(flag) || (flag.has_variable && elastic::lookup(environment, variable_of(flag)).value_or("0") != "0");
+  });
 }
 
 // The arguments without the options that torchrun does not have.
@@ -75,7 +71,7 @@ Result<std::optional<Delegation>> delegate(std::span<const std::string> argument
   Delegation delegation;
   std::vector<std::string> kept(arguments.begin(), arguments.end());
   if (const auto line = normalize_arguments(arguments)) {
-    if (std::ranges::any_of(line->flags, [](const FlagToken& token) { return is_no_job(token.flag); })) return std::nullopt;
+    if (asks_for_no_job(*line, environment)) return std::nullopt;
     delegation.only_told = std::ranges::count(line->flags, FlagId::kDryRun, &FlagToken::flag) > 0;
     kept = for_torchrun(arguments, *line, delegation.warnings);
   }

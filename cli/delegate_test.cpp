@@ -56,11 +56,16 @@ TEST_CASE("a command line that cannot be read here is torchrun's to judge") {
 
 TEST_CASE("what starts no job is not delegated, and a dry run only says what would be executed") {
   Trial trial;
-  for (const char* option : {"--version", "--status=h", "--report=d", "--replay=f", "--store-only", "--coordinator-only",
-                             "--check-only", "--print-completion=bash"}) {
+  for (const char* option : {"--version", "--status=h", "--status-key", "--report=d", "--replay=f", "--store-only",
+                             "--coordinator-only", "--check-only", "--print-completion=bash"}) {
     CAPTURE(option);
     CHECK_FALSE(trial.of({option}).has_value());
   }
+  Trial by_variable;
+  by_variable.environment.emplace_back("PET_CHECK_ONLY=1");
+  CHECK_FALSE(by_variable.of({"a.py"}).has_value());
+  by_variable.environment.back() = "PET_CHECK_ONLY=0";
+  CHECK(by_variable.of({"a.py"}).has_value());
   const auto dry = trial.of({"--dry-run=json", "a b.py"});
   CHECK(dry->only_told);
   CHECK(dry->command_line() == "/usr/bin/python3 -m torch.distributed.run 'a b.py'");

@@ -46,6 +46,13 @@ std::vector<Variable> variables_of(const LaunchPlan& plan, int local_rank) {
   return *variables;
 }
 
+// With what --wrap puts before it, where the worker's rank is known beforehand.
+run::WorkerCommand command_of(const run::LaunchSettings& settings, int local_rank) {
+  run::WorkerCommand own{settings.program, run::worker_arguments(settings.worker, local_rank)};
+  if (!settings.meeting.alone) return own;
+  return run::wrapped(settings.wrap, {.rank = local_rank, .local_rank = local_rank, .job = settings.worker.run_id}, std::move(own));
+}
+
 std::string command_text(const std::vector<std::string>& arguments) {
   std::vector<std::string> quoted;
   for (const std::string& argument : arguments) quoted.push_back(shell_quote(argument));
@@ -68,7 +75,7 @@ std::string dry_run_text(const LaunchPlan& plan) {
   const int workers = plan.settings.node.local_world_size;
   for (int rank = 0; rank < workers; ++rank) {
     out += format("\nlocal rank {}: {}\n", rank,
-                  command_text(run::worker_arguments(plan.settings.worker, rank)));
+                  command_text(command_of(plan.settings, rank).arguments));
     for (const auto& [name, value] : variables_of(plan, rank)) {
       out += format("  {}={}\n", name, printable(value, 4096));
     }
@@ -90,15 +97,14 @@ std::string dry_run_json(const LaunchPlan& plan, const ParsedFlags& flags) {
   }
   Json workers = Json::array();
   for (int rank = 0; rank < plan.settings.node.local_world_size; ++rank) {
+    run::WorkerCommand worker = command_of(plan.settings, rank);
     Json command = Json::array();
-    for (std::string& argument : run::worker_arguments(plan.settings.worker, rank)) {
-      command.push(std::move(argument));
-    }
+    for (std::string& argument : worker.arguments) command.push(std::move(argument));
     Json environment = Json::object();
     for (const auto& [name, value] : variables_of(plan, rank)) environment.set(name, value);
     workers.push(Json::object()
                      .set("local_rank", rank)
-                     .set("program", plan.settings.program)
+                     .set("program", std::move(worker.program))
                      .set("command", std::move(command))
                      .set("environment", std::move(environment)));
   }

@@ -147,6 +147,7 @@ struct Flag {
   FlagKind kind = FlagKind::kText;
   FlagState state = FlagState::kWorks;
   bool repeats = false;                             // each one adds a line to the value
+  bool replaces_job = false;                        // asks for something else, which torchrun has not
   bool has_variable = true;                         // PET_<DEST> is read
   std::optional<std::string_view> by_default = {};  // the value as text; none: unset
   std::string_view metavar = {};                    // "N|MIN:MAX"; empty where none is needed

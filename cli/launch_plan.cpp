@@ -49,7 +49,7 @@ class Planner {
                             &Planner::plan_environment}) {
       if (const Status done = (this->*part)(); !done) return std::unexpected(done.error());
     }
-    tell_meeting_of_node();
+    tell_meeting_of_node(plan_.settings);
     return std::move(plan_);
   }
 
@@ -59,11 +59,9 @@ class Planner {
   Status plan_nodes();
   Status plan_workers();
   Status plan_program();
-  Status plan_wrap();
   Status plan_meeting();
   Status check_http_port(std::uint16_t port) const;
   Status plan_http_port();
-  void tell_meeting_of_node();
   Status plan_stop();
   bool leaves_background() const { return flags_.on(FlagId::kLeaveBackground); }
   Status plan_check();
@@ -277,17 +275,7 @@ Status Planner::plan_program() {
   plan_.settings.program = std::move(program->path);
   plan_.settings.worker.arguments = std::move(program->arguments);
   plan_.settings.title = std::move(program->title);
-  return plan_wrap();
-}
-
-Status Planner::plan_wrap() {
-  const std::string& text = flags_.text(FlagId::kWrap);
-  if (text.empty()) return {};
-  auto rules = read_wrap_rules(text, flags_.input(FlagId::kWrap), environment_, host_);
-  if (!rules) return std::unexpected(std::move(rules.error()));
-  for (const std::string& line : split(text, '\n')) entry("wrap", printable(line, 4096), flags_.origin_text(FlagId::kWrap));
-  plan_.settings.wrap = std::move(*rules);
-  return {};
+  return plan_wrap(flags_, environment_, host_, plan_);
 }
 
 std::string Planner::run_id(bool standalone, std::string& origin) {
@@ -356,16 +344,6 @@ Status Planner::check_http_port(std::uint16_t port) const {
   return fail(flags_.input(FlagId::kHttpPort),
               is_endpoint ? "it is the port of the rendezvous" : "it is the port of the workers' store",
               "choose another, or 0 for a free one");
-}
-
-// What deciding where the coordinator is needs to know of the job and of this node.
-void Planner::tell_meeting_of_node() {
-  const agent::NodeSettings& node = plan_.settings.node;
-  transport::MeetingSettings& meeting = plan_.settings.meeting;
-  meeting.job = plan_.settings.worker.run_id;
-  meeting.node_rank = node.node_rank;
-  meeting.node_address = node.address;
-  meeting.max_nodes = node.terms.max_nodes;
 }
 
 Status Planner::plan_http_port() {

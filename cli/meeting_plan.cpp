@@ -391,6 +391,14 @@ Status plan_many_nodes(const ParsedFlags& flags, const CheckedFlags& checked, co
   return MeetingPlanner(flags, checked, environment, host, detected, plan).plan();
 }
 
+void tell_meeting_of_node(run::LaunchSettings& settings) {
+  transport::MeetingSettings& meeting = settings.meeting;
+  meeting.job = settings.worker.run_id;
+  meeting.node_rank = settings.node.node_rank;
+  meeting.node_address = settings.node.address;
+  meeting.max_nodes = settings.node.terms.max_nodes;
+}
+
 Result<transport::MeetingSettings> plan_coordinator_only(const ParsedFlags& flags, const Environment& environment,
                                                        const HostView& host) {
   if (Status alone = check_coordinator_only(flags); !alone) return std::unexpected(std::move(alone.error()));

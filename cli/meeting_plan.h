@@ -19,7 +19,10 @@ namespace elastic::cli {
 Status plan_many_nodes(const ParsedFlags& flags, const CheckedFlags& checked, const Environment& environment,
                        const HostView& host, const detect::Detected& detected, LaunchPlan& plan);
 
-// The same for --coordinator-only: where to listen, with which secret and patience.
+// Tells the meeting what deciding where the coordinator is needs to know of the job and of this node; these stand already.
+void tell_meeting_of_node(run::LaunchSettings& settings);
+
+// As plan_many_nodes, for --coordinator-only: where to listen, with which secret and patience.
 Result<transport::MeetingSettings> plan_coordinator_only(const ParsedFlags& flags, const Environment& environment,
                                                        const HostView& host);
 

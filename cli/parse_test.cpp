@@ -154,3 +154,17 @@ TEST_CASE("one warning names every flag that is set and has no effect yet") {
   CHECK(!no_effect_warning(*parse({"--precheck=2", "--comm-perf-test", "t"})).has_value());
   CHECK(!no_effect_warning(*parse({"--event-log-handler=console", "t"})).has_value());
 }
+
+TEST_CASE("the flags that ask for something else than a job are marked in the table, and no others") {
+  for (const Flag& flag : flag_table()) {
+    if (flag.id == FlagId::kHelp || flag.state == FlagState::kRefused) continue;
+    const std::string value = flag.words.empty() ? "1" : words_of(flag).front();
+    std::vector<std::string> line{flag.kind == FlagKind::kSwitch ? long_spelling(flag) : long_spelling(flag) + "=" + value};
+    if (!flag.replaces_job) line.emplace_back("a.py");
+    CAPTURE(line.front());
+    const auto flags = parse_command_line(line, [](const std::string&) { return std::nullopt; });
+    REQUIRE_MESSAGE(flags.has_value(), (flags ? "" : flags.error().text()));
+    const bool is_job = flags->request == Request::kRun && !flags->on(FlagId::kCheckOnly);
+    CHECK(is_job != flag.replaces_job);
+  }
+}

@@ -70,4 +70,16 @@ Result<std::vector<run::WrapRule>> read_wrap_rules(std::string_view text, const 
   return rules;
 }
 
+Status plan_wrap(const ParsedFlags& flags, const Environment& environment, const HostView& host, LaunchPlan& plan) {
+  const std::string& text = flags.text(FlagId::kWrap);
+  if (text.empty()) return {};
+  auto rules = read_wrap_rules(text, flags.input(FlagId::kWrap), environment, host);
+  if (!rules) return std::unexpected(std::move(rules.error()));
+  for (const std::string& line : split(text, '\n')) {
+    plan.entries.push_back({"wrap", printable(line, 4096), flags.origin_text(FlagId::kWrap)});
+  }
+  plan.settings.wrap = std::move(*rules);
+  return {};
+}
+
 }  // namespace elastic::cli

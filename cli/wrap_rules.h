@@ -16,4 +16,7 @@ namespace elastic::cli {
 Result<std::vector<run::WrapRule>> read_wrap_rules(std::string_view text, const std::string& input,
                                                    const Environment& environment, const HostView& host);
 
+// --wrap, read and written into the plan.
+Status plan_wrap(const ParsedFlags& flags, const Environment& environment, const HostView& host, LaunchPlan& plan);
+
 }  // namespace elastic::cli

@@ -556,19 +556,15 @@ Result<pid_t> AgentRunner::start_worker(const agent::StartWorkers& order, int lo
   const int rank = order.round.place.base_rank + local_rank;
   const auto ends = output_.open_worker(local_rank, rank);
   if (!ends) return std::unexpected(ends.error());
-  std::string program = settings_.program;
-  std::vector<std::string> arguments = worker_arguments(settings_.worker, local_rank);
-  if (const WrapRule* rule = rule_of(settings_.wrap, rank)) {
-    const WrappedWorker worker{.rank = rank,
-                               .local_rank = local_rank,
-                               .node_rank = order.round.place.node_rank,
-                               .restart_count = order.round.restart_count,
-                               .job = settings_.worker.run_id};
-    arguments = wrapped_arguments(*rule, worker, program, arguments);
-    program = rule->program;
-  }
-  const auto pid = workers_.start(local_rank, {.path = program,
-                                               .arguments = std::move(arguments),
+  WorkerCommand command = wrapped(settings_.wrap,
+                                  {.rank = rank,
+                                   .local_rank = local_rank,
+                                   .node_rank = order.round.place.node_rank,
+                                   .restart_count = order.round.restart_count,
+                                   .job = settings_.worker.run_id},
+                                  {settings_.program, worker_arguments(settings_.worker, local_rank)});
+  const auto pid = workers_.start(local_rank, {.path = command.program,
+                                               .arguments = std::move(command.arguments),
                                                .environment = *inherited_environment_,
                                                .variables = as_environment(*variables),
                                                .standard_output = ends->out,

@@ -1,6 +1,8 @@
 #include "cli/run/wrap.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "src/base/text.h"
 
@@ -27,8 +29,7 @@ std::string expand(const std::string& text, const WrappedWorker& worker) {
   return out;
 }
 
-}  // namespace
-
+// Null: none.
 const WrapRule* rule_of(std::span<const WrapRule> rules, int rank) {
   const auto names = [rank](const WrapRule& rule) {
     return rule.ranks.empty() || std::ranges::any_of(rule.ranks, [rank](const WrapRule::Ranks& range) {
@@ -39,13 +40,18 @@ const WrapRule* rule_of(std::span<const WrapRule> rules, int rank) {
   return found == rules.end() ? nullptr : &*found;
 }
 
-std::vector<std::string> wrapped_arguments(const WrapRule& rule, const WrappedWorker& worker, const std::string& program,
-                                           const std::vector<std::string>& arguments) {
-  std::vector<std::string> out;
-  out.reserve(rule.arguments.size() + arguments.size());
-  for (const std::string& argument : rule.arguments) out.push_back(expand(argument, worker));
-  out.push_back(program);
-  if (!arguments.empty()) out.insert(out.end(), arguments.begin() + 1, arguments.end());
+}  // namespace
+
+WorkerCommand wrapped(std::span<const WrapRule> rules, const WrappedWorker& worker, WorkerCommand own) {
+  const WrapRule* rule = rule_of(rules, worker.rank);
+  if (rule == nullptr) return own;
+  WorkerCommand out{.program = rule->program, .arguments = {}};
+  out.arguments.reserve(rule->arguments.size() + own.arguments.size());
+  for (const std::string& argument : rule->arguments) out.arguments.push_back(expand(argument, worker));
+  out.arguments.push_back(std::move(own.program));
+  if (!own.arguments.empty()) {
+    std::move(own.arguments.begin() + 1, own.arguments.end(), std::back_inserter(out.arguments));
+  }
   return out;
 }
 

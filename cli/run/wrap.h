@@ -27,13 +27,15 @@ struct WrappedWorker {
   std::string job = {};
 };
 
-// The first rule that names the rank; null: none does.
-const WrapRule* rule_of(std::span<const WrapRule> rules, int rank);
+struct WorkerCommand {
+  std::string program = {};                 // the file that is executed
+  std::vector<std::string> arguments = {};  // argv[0] first
+};
 
-// The rule's argv with %r (rank), %l (local rank), %n (node rank), %a (restart count), %j (job id) and %% replaced, and
-// behind it the worker's own command: its file and its arguments without argv[0].
-std::vector<std::string> wrapped_arguments(const WrapRule& rule, const WrappedWorker& worker, const std::string& program,
-                                           const std::vector<std::string>& arguments);
+// The worker's command under the first rule that names its rank, as it is where none does: the rule's argv with %r (rank),
+// %l (local rank), %n (node rank), %a (restart count), %j (job id) and %% replaced, and behind it the worker's file and
+// its arguments without argv[0].
+WorkerCommand wrapped(std::span<const WrapRule> rules, const WrappedWorker& worker, WorkerCommand own);
 
 // The first rank that a rule names and a world of that size does not have.
 std::optional<int> rank_outside(std::span<const WrapRule> rules, int world_size);

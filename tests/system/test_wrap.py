@@ -1,5 +1,7 @@
 """--wrap: a command before the workers of chosen ranks."""
 
+import re
+
 import pytest
 
 SHOW = r"""
@@ -52,6 +54,8 @@ def test_the_plan_shows_it(elastic_run, script):
     done = elastic_run("--dry-run", "--nproc-per-node=2", "--wrap=0:env WRAPPED=%r", str(script))
     assert done.returncode == 0
     assert "0:env WRAPPED=%r" in done.stdout
+    assert re.search(r"^local rank 0: env WRAPPED=0 /\S+ -u ", done.stdout, re.MULTILINE), done.stdout
+    assert re.search(r"^local rank 1: /?\S*python\S* -u ", done.stdout, re.MULTILINE), done.stdout
 
 
 @pytest.mark.parametrize("rule,reason", [("env", "no colon"), ("0:", "no command"), ("zero:env", "names no ranks"),
