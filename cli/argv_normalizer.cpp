@@ -38,9 +38,8 @@ bool begins(std::string_view text, const Flag& flag) {
 
 const Flag* flag_by_letter(char letter) {
   const auto table = flag_table();
-  const auto found = std::find_if(table.begin(), table.end(), [&](const Flag& flag) {
-    return letter != 0 && flag.letter == letter;
-  });
+  const auto found =
+      std::find_if(table.begin(), table.end(), [&](const Flag& flag) { return letter != 0 && flag.letter == letter; });
   return found == table.end() ? nullptr : &*found;
 }
 
@@ -80,8 +79,7 @@ Reading read_token(std::string_view token) {
   const std::size_t equals = token.find('=');
   Reading reading{.kind = Reading::Kind::kUnknown};
   if (token[1] == '-') {
-    reading =
-        read_long_name(token.substr(2, equals == std::string_view::npos ? equals : equals - 2));
+    reading = read_long_name(token.substr(2, equals == std::string_view::npos ? equals : equals - 2));
     if (equals != std::string_view::npos) reading.attached = token.substr(equals + 1);
   } else if (const Flag* flag = flag_by_letter(token[1])) {
     reading = {.kind = Reading::Kind::kOption, .flag = flag, .is_letter = true};
@@ -213,8 +211,7 @@ class Normalizer {
       if (rest->front() == '=') return std::unexpected(unwanted_value(token, *flag));
       flag = flag_by_letter(rest->front());
       if (flag == nullptr) {
-        return fail(printable(token),
-                    format("there is no option -{}", printable(rest->substr(0, 1))),
+        return fail(printable(token), format("there is no option -{}", printable(rest->substr(0, 1))),
                     "a long option begins with two dashes");
       }
       rest->remove_prefix(1);
@@ -232,15 +229,14 @@ class Normalizer {
   }
 
   Status take_next_as_value(const Flag& flag, const std::string& token) {
-    const std::string remedy = format("write {}={}, also where the value begins with a dash",
-                                      long_spelling(flag), flag.metavar);
+    const std::string remedy =
+        format("write {}={}, also where the value begins with a dash", long_spelling(flag), flag.metavar);
     if (next_ == arguments_.size()) {
       return fail(printable(token), "a value is missing, the command line ends here", remedy);
     }
     const std::string& value = arguments_[next_];  // "--" begins every option: no value either
     if (read_token(value).kind != Reading::Kind::kPositional) {
-      return fail(printable(token),
-                  format("a value is missing, {} looks like an option", printable(value)), remedy);
+      return fail(printable(token), format("a value is missing, {} looks like an option", printable(value)), remedy);
     }
     ++next_;
     add(flag, value, shell_quote(token) + " " + shell_quote(value));
@@ -249,8 +245,7 @@ class Normalizer {
 
   void add(const Flag& flag, std::optional<std::string> value, std::string typed) {
     line_.flags.push_back({flag.id, std::move(value), printable(typed), first_, next_ - first_});
-    ended_ = ended_ || flag.id == FlagId::kHelp || flag.id == FlagId::kVersion ||
-             flag.id == FlagId::kPrintCompletion;
+    ended_ = ended_ || flag.id == FlagId::kHelp || flag.id == FlagId::kVersion || flag.id == FlagId::kPrintCompletion;
   }
 
   // The first "--" of a command line is argparse's own, wherever it stands up to the one place
@@ -266,7 +261,7 @@ class Normalizer {
   std::span<const std::string> arguments_;
   std::size_t next_ = 0;
   std::size_t first_ = 0;  // of the option that is read
-  bool ended_ = false;  // --help and its like: what follows is not looked at
+  bool ended_ = false;     // --help and its like: what follows is not looked at
   std::optional<Error> unknown_;
   CanonicalLine line_;
 };

@@ -19,13 +19,10 @@ std::string read(const Words& arguments) {
   for (const FlagToken& token : line->flags) {
     flags.push_back(dest_of(flag_of(token.flag)) + (token.value ? "=" + *token.value : ""));
   }
-  return join(flags, " ") + " | " + line->script.value_or("(none)") + " | " +
-         join(line->script_arguments, " ");
+  return join(flags, " ") + " | " + line->script.value_or("(none)") + " | " + join(line->script_arguments, " ");
 }
 
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -44,8 +41,7 @@ TEST_CASE("dashes and underscores are two spellings, a mixture is none") {
   CHECK(contains(read({"--nproc-per_node=2", "t"}), "did you mean --nproc-per-node?"));
 }
 
-TEST_CASE(
-    "short options take their value joined, apart or behind an equals sign, and may be grouped") {
+TEST_CASE("short options take their value joined, apart or behind an equals sign, and may be grouped") {
   CHECK(read({"-r3", "t"}) == "redirects=3 | t | ");
   CHECK(read({"-r", "3", "t"}) == "redirects=3 | t | ");
   CHECK(read({"-r=3", "t"}) == "redirects=3 | t | ");
@@ -60,16 +56,13 @@ TEST_CASE(
   CHECK(contains(read({"-m=1", "t"}), "--module is a switch"));
 }
 
-TEST_CASE(
-    "everything behind the script goes to the script, also what argparse would call ambiguous") {
-  CHECK(read({"t.py", "--nnodes", "3", "-x", "--r=16", "--d", "-m"}) ==
-        " | t.py | --nnodes 3 -x --r=16 --d -m");
+TEST_CASE("everything behind the script goes to the script, also what argparse would call ambiguous") {
+  CHECK(read({"t.py", "--nnodes", "3", "-x", "--r=16", "--d", "-m"}) == " | t.py | --nnodes 3 -x --r=16 --d -m");
   CHECK(read({"--standalone", "1", "t.py"}) == "standalone | 1 | t.py");
   CHECK(read({"t.py", "--help"}) == " | t.py | --help");
 }
 
-TEST_CASE(
-    "the first double dash is dropped before the script or directly behind it, others are kept") {
+TEST_CASE("the first double dash is dropped before the script or directly behind it, others are kept") {
   CHECK(read({"--", "t.py", "--foo"}) == " | t.py | --foo");
   CHECK(read({"--", "--foo", "t.py"}) == " | --foo | t.py");
   CHECK(read({"t.py", "--", "--foo"}) == " | t.py | --foo");
@@ -110,25 +103,21 @@ TEST_CASE("a beginning that fits one option will do") {
   CHECK(read({"--nproc_p=2", "t"}) == "nproc_per_node=2 | t | ");
 }
 
-TEST_CASE(
-    "a beginning is looked up in torchrun's options first, then in dlrover-run's, then in ours") {
+TEST_CASE("a beginning is looked up in torchrun's options first, then in dlrover-run's, then in ours") {
   CHECK(read({"--node=1", "t"}) == "node_rank=1 | t | ");    // not --node_unit
   CHECK(read({"--v", "t"}) == "virtual_local_rank | t | ");  // not --version
   CHECK(read({"--acc=ascend-npu", "t"}) == "accelerator=ascend-npu | t | ");
   CHECK(read({"--dr", "t"}) == "dry_run | t | ");
-  CHECK(contains(read({"--d", "t"}),
-                 "may be --duplicate-stdout-filters, --duplicate-stderr-filters, --dry-run"));
+  CHECK(contains(read({"--d", "t"}), "may be --duplicate-stdout-filters, --duplicate-stderr-filters, --dry-run"));
 }
 
 TEST_CASE("an ambiguous beginning is an error that lists what it may be") {
   const std::string error = read({"--rdzv=x", "t"});
-  CHECK(contains(error,
-                 "--rdzv=x: this may be --rdzv-backend, --rdzv-endpoint, --rdzv-id, --rdzv-conf"));
+  CHECK(contains(error, "--rdzv=x: this may be --rdzv-backend, --rdzv-endpoint, --rdzv-id, --rdzv-conf"));
   CHECK(contains(read({"--=3", "t"}), "..."));
 }
 
-TEST_CASE(
-    "an unknown option is an error that names the nearest one and the place of the script's own") {
+TEST_CASE("an unknown option is an error that names the nearest one and the place of the script's own") {
   CHECK(read({"--nodes=2", "t"}) ==
         "error: --nodes=2: there is no such option; did you mean --nnodes? "
         "(options of the script go after its name)");

@@ -91,8 +91,7 @@ std::string bash_script() {
     if (takes_value(flag)) value_flags.push_back(join(spellings, "|"));
     if (names_directory(flag)) directory_flags.push_back(join(spellings, "|"));
     if (!flag.words.empty()) {
-      known_values +=
-          format("    {}) known='{}' ;;\n", join(spellings, "|"), join(words_of(flag), " "));
+      known_values += format("    {}) known='{}' ;;\n", join(spellings, "|"), join(words_of(flag), " "));
     }
   }
   std::string script = fill(kBash, "OPTIONS", join(options, " "));
@@ -198,8 +197,7 @@ std::string fish_script() {
   std::vector<std::string> value_flags;
   std::string specifications;
   for (const Flag& flag : flag_table()) {
-    std::string line =
-        format("complete -c elastic-run -n __elastic_run_before_script -l {}", flag.name);
+    std::string line = format("complete -c elastic-run -n __elastic_run_before_script -l {}", flag.name);
     if (flag.letter != 0) line += format(" -s {}", flag.letter);
     if (takes_value(flag)) {
       line += " -x";

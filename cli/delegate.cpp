@@ -19,7 +19,8 @@ bool asks_for_no_job(const CanonicalLine& line, const Environment& environment) 
   };
   return std::ranges::any_of(flag_table(), [&](const Flag& flag) {
     if (!flag.replaces_job) return false;
-    return stands_there(flag) || (flag.has_variable && elastic::lookup(environment, variable_of(flag)).value_or("0") != "0");
+    return stands_there(flag) ||
+           (flag.has_variable && elastic::lookup(environment, variable_of(flag)).value_or("0") != "0");
   });
 }
 

@@ -13,10 +13,10 @@ namespace elastic::cli {
 
 // The way back: torchrun in the place of this launcher.
 struct Delegation {
-  std::vector<std::string> command;    // argv; the first is the file to execute
-  Environment environment;             // what torchrun gets
-  std::vector<std::string> warnings;   // of what torchrun does not have
-  bool only_told = false;              // --dry-run: the command is printed, and not executed
+  std::vector<std::string> command;   // argv; the first is the file to execute
+  Environment environment;            // what torchrun gets
+  std::vector<std::string> warnings;  // of what torchrun does not have
+  bool only_told = false;             // --dry-run: the command is printed, and not executed
 
   // As a shell reads it.
   std::string command_line() const;

@@ -78,8 +78,7 @@ TEST_CASE("a wrapper in PYTHON_EXEC runs torchrun, too, which does not get the j
   trial.environment.emplace_back("PYTHON_EXEC=apptainer exec image python");
   trial.environment.emplace_back("ELASTIC_RUN_TOKEN=secret");
   const auto made = trial.of({"a.py"});
-  CHECK(made->command ==
-        Words{"/usr/bin/apptainer", "exec", "image", "python", "-m", "torch.distributed.run", "a.py"});
+  CHECK(made->command == Words{"/usr/bin/apptainer", "exec", "image", "python", "-m", "torch.distributed.run", "a.py"});
   CHECK_FALSE(elastic::lookup(made->environment, "ELASTIC_RUN_TOKEN").has_value());
   CHECK(elastic::lookup(made->environment, "ELASTIC_RUN_DELEGATE") == "torchrun");
 }

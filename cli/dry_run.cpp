@@ -18,8 +18,8 @@ constexpr const char* kRunDirectory = "<run directory>";
 constexpr const char* kRankZero = "<the address of node rank 0>";
 constexpr const char* kRound = "<by the round>";
 // What a node of many does not know beforehand.
-constexpr std::array<std::string_view, 6> kOfTheRound = {"RANK",          "GROUP_RANK",      "ROLE_RANK",
-                                                         "WORLD_SIZE",    "ROLE_WORLD_SIZE", "GROUP_WORLD_SIZE"};
+constexpr std::array<std::string_view, 6> kOfTheRound = {"RANK",       "GROUP_RANK",      "ROLE_RANK",
+                                                         "WORLD_SIZE", "ROLE_WORLD_SIZE", "GROUP_WORLD_SIZE"};
 
 std::vector<Variable> variables_of(const LaunchPlan& plan, int local_rank) {
   const run::LaunchSettings& settings = plan.settings;
@@ -50,7 +50,8 @@ std::vector<Variable> variables_of(const LaunchPlan& plan, int local_rank) {
 run::WorkerCommand command_of(const run::LaunchSettings& settings, int local_rank) {
   run::WorkerCommand own{settings.program, run::worker_arguments(settings.worker, local_rank)};
   if (!settings.meeting.alone) return own;
-  return run::wrapped(settings.wrap, {.rank = local_rank, .local_rank = local_rank, .job = settings.worker.run_id}, std::move(own));
+  return run::wrapped(settings.wrap, {.rank = local_rank, .local_rank = local_rank, .job = settings.worker.run_id},
+                      std::move(own));
 }
 
 std::string command_text(const std::vector<std::string>& arguments) {
@@ -74,8 +75,7 @@ std::string dry_run_text(const LaunchPlan& plan) {
   }
   const int workers = plan.settings.node.local_world_size;
   for (int rank = 0; rank < workers; ++rank) {
-    out += format("\nlocal rank {}: {}\n", rank,
-                  command_text(command_of(plan.settings, rank).arguments));
+    out += format("\nlocal rank {}: {}\n", rank, command_text(command_of(plan.settings, rank).arguments));
     for (const auto& [name, value] : variables_of(plan, rank)) {
       out += format("  {}={}\n", name, printable(value, 4096));
     }
@@ -91,9 +91,9 @@ std::string dry_run_json(const LaunchPlan& plan, const ParsedFlags& flags) {
   Json values = Json::object();
   for (const Flag& flag : flag_table()) {
     const FlagValue& value = flags[flag.id];
-    values.set(dest_of(flag), Json::object()
-                                  .set("value", value.text ? Json(*value.text) : Json())
-                                  .set("origin", flags.origin_text(flag.id)));
+    values.set(
+        dest_of(flag),
+        Json::object().set("value", value.text ? Json(*value.text) : Json()).set("origin", flags.origin_text(flag.id)));
   }
   Json workers = Json::array();
   for (int rank = 0; rank < plan.settings.node.local_world_size; ++rank) {

@@ -19,8 +19,7 @@ constexpr std::int64_t kMaxNodes = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kMaxPort = 65535;
 constexpr std::int64_t kDefaultMasterPort = 29500;
 constexpr unsigned kBothStreams = 3;
-constexpr std::string_view kPlugIns =
-    "others are plug-ins in Python, which a program without Python cannot load";
+constexpr std::string_view kPlugIns = "others are plug-ins in Python, which a program without Python cannot load";
 
 std::unexpected<Error> bad(std::string_view input, std::string reason, std::string remedy) {
   return fail(std::string(input), std::move(reason), std::move(remedy));
@@ -29,8 +28,8 @@ std::unexpected<Error> bad(std::string_view input, std::string reason, std::stri
 // Python's ^[\w\.:-]+$ for ASCII.
 bool is_host(std::string_view host) {
   return !host.empty() && std::all_of(host.begin(), host.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '.' || c == ':' || c == '-';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+           c == ':' || c == '-';
   });
 }
 
@@ -58,8 +57,7 @@ Result<NodeRange> check_nnodes(std::string_view value, std::string_view input) {
 
 Result<WorkersPerNode> check_nproc_per_node(std::string_view value, std::string_view input) {
   using Kind = WorkersPerNode::Kind;
-  const std::string remedy =
-      format("give a number from 1 to {}, or auto, cpu or gpu", limits::kMaxWorkersPerNode);
+  const std::string remedy = format("give a number from 1 to {}, or auto, cpu or gpu", limits::kMaxWorkersPerNode);
   if (const auto number = parse_int(value)) {
     if (*number < 1) return bad(input, "a node needs at least one worker", remedy);
     if (*number > limits::kMaxWorkersPerNode) {
@@ -88,10 +86,10 @@ Result<Backend> check_rdzv_backend(std::string_view value, std::string_view inpu
 
 Result<Endpoint> check_endpoint(std::string_view value, std::string_view input) {
   const std::string_view text = trim(value);
-  const std::string remedy = text.contains('/')
-                                 ? "write HOST:PORT, such as node0:29400; nodes that meet by a file need store_type=file "
-                                   "in --rdzv-conf"
-                                 : "write HOST:PORT, or [ADDRESS]:PORT for IPv6, such as node0:29400";
+  const std::string remedy =
+      text.contains('/') ? "write HOST:PORT, such as node0:29400; nodes that meet by a file need store_type=file "
+                           "in --rdzv-conf"
+                         : "write HOST:PORT, or [ADDRESS]:PORT for IPv6, such as node0:29400";
   if (text.empty()) return Endpoint{.host = "localhost", .port = {}};
   Endpoint endpoint;
   std::string_view host = text;
@@ -100,12 +98,11 @@ Result<Endpoint> check_endpoint(std::string_view value, std::string_view input) 
   if (!only_address && colon != std::string_view::npos) {
     host = text.substr(0, colon);
     const std::string_view digits = text.substr(colon + 1);
-    const bool is_number = !digits.empty() && digits.size() <= 5 &&
-                           digits.find_first_not_of("0123456789") == std::string_view::npos;
+    const bool is_number =
+        !digits.empty() && digits.size() <= 5 && digits.find_first_not_of("0123456789") == std::string_view::npos;
     const auto port = is_number ? parse_int(digits) : std::nullopt;
     if (!port || *port > kMaxPort) {
-      return bad(input, format("the port {} is not a number from 0 to 65535", printable(digits)),
-                 remedy);
+      return bad(input, format("the port {} is not a number from 0 to 65535", printable(digits)), remedy);
     }
     endpoint.port = static_cast<std::uint16_t>(*port);
     if (host.ends_with(':') && !host.ends_with("::")) {
@@ -117,8 +114,7 @@ Result<Endpoint> check_endpoint(std::string_view value, std::string_view input) 
   }
   if (!is_host(host)) {
     return bad(input,
-               format("{} is neither a name nor an IP address",
-                      host.empty() ? "the empty host" : printable(host)),
+               format("{} is neither a name nor an IP address", host.empty() ? "the empty host" : printable(host)),
                remedy);
   }
   endpoint.host = host;
@@ -126,8 +122,7 @@ Result<Endpoint> check_endpoint(std::string_view value, std::string_view input) 
 }
 
 Result<StreamMap> check_stream_map(std::string_view value, std::string_view input) {
-  const std::string remedy =
-      "write 0, 1 (stdout), 2 (stderr) or 3 (both) for all ranks, or a list such as 0:3,1:1";
+  const std::string remedy = "write 0, 1 (stdout), 2 (stderr) or 3 (both) for all ranks, or a list such as 0:3,1:1";
   StreamMap map;
   if (const auto streams = parse_streams(value)) {
     map.all = *streams;
@@ -136,12 +131,10 @@ Result<StreamMap> check_stream_map(std::string_view value, std::string_view inpu
   for (const std::string& part : split(value, ',')) {
     const std::size_t colon = part.find(':');
     const std::string rank_text = part.substr(0, colon);
-    const bool digits =
-        !rank_text.empty() && rank_text.find_first_not_of("0123456789") == std::string::npos;
+    const bool digits = !rank_text.empty() && rank_text.find_first_not_of("0123456789") == std::string::npos;
     const auto rank = digits ? parse_int(rank_text) : std::nullopt;
-    const auto streams = colon == std::string::npos
-                             ? std::nullopt
-                             : parse_streams(std::string_view(part).substr(colon + 1));
+    const auto streams =
+        colon == std::string::npos ? std::nullopt : parse_streams(std::string_view(part).substr(colon + 1));
     if (!rank || !streams || *rank >= limits::kMaxWorkersPerNode) {
       return bad(input, format("'{}' is not LOCAL_RANK:STREAMS", printable(part)), remedy);
     }
@@ -155,8 +148,7 @@ unsigned StreamMap::of(std::int64_t local_rank) const {
   return (found == by_rank.end() ? all : found->second) & kBothStreams;
 }
 
-Result<std::optional<std::set<std::int64_t>>> check_local_ranks_filter(std::string_view value,
-                                                                       std::string_view input) {
+Result<std::optional<std::set<std::int64_t>>> check_local_ranks_filter(std::string_view value, std::string_view input) {
   if (value.empty()) return std::nullopt;
   std::set<std::int64_t> ranks;
   for (const std::string& part : split(value, ',')) {
@@ -182,8 +174,7 @@ Result<SignalList> check_signals_to_handle(std::string_view value, std::string_v
       continue;
     }
     if (*number == signal_number("SIGKILL") || *number == signal_number("SIGSTOP")) {
-      return bad(input, format("no program can handle {}", signal_name(*number)),
-                 "leave it out of the list");
+      return bad(input, format("no program can handle {}", signal_name(*number)), "leave it out of the list");
     }
     // The first is the end of a child, the next four are what a terminal and a shell do with jobs, then the
     // terminal's size, and a reader that has gone.
@@ -209,8 +200,8 @@ Result<std::vector<int>> check_signals(std::string_view value, std::string_view 
 
 Result<std::uint64_t> check_log_max_bytes(std::string_view value, std::string_view input) {
   constexpr std::string_view kUnits = "kmgt";
-  const std::string remedy = format("give a size such as 100M or 1G, of at least {}K, or 0 for no bound",
-                                    limits::kLeastLogMaxBytes / 1024);
+  const std::string remedy =
+      format("give a size such as 100M or 1G, of at least {}K, or 0 for no bound", limits::kLeastLogMaxBytes / 1024);
   const std::string text = lower(trim(value));
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const auto number = digits == 0 ? std::nullopt : parse_int(text.substr(0, digits));
@@ -251,16 +242,14 @@ Status check_range(const ParsedFlags& flags, FlagId id, std::int64_t least, std:
   if (!flags.is_set(id)) return {};
   const std::int64_t value = flags.integer(id);
   if (value >= least && value <= most) return {};
-  return bad(flags.input(id), format("{} is out of range", value),
-             format("give a number from {} to {}", least, most));
+  return bad(flags.input(id), format("{} is out of range", value), format("give a number from {} to {}", least, most));
 }
 
 Status check_event_log_handler(const ParsedFlags& flags) {
   const std::string& name = flags.text(FlagId::kEventLogHandler);
   if (name == "null" || name == "dynamic_rendezvous" || name == "console") return {};
   return bad(flags.input(FlagId::kEventLogHandler),
-             format("handlers are null, dynamic_rendezvous and console; {}", kPlugIns),
-             "leave it out or use null");
+             format("handlers are null, dynamic_rendezvous and console; {}", kPlugIns), "leave it out or use null");
 }
 
 Status check_numbers(const ParsedFlags& flags) {
@@ -273,7 +262,8 @@ Status check_numbers(const ParsedFlags& flags) {
                "name a run's directory with --report");
   }
   if (flags.is_given(FlagId::kWatch)) {
-    return bad(flags.input(FlagId::kWatch), "it is for the page that --status prints", "name an endpoint with --status");
+    return bad(flags.input(FlagId::kWatch), "it is for the page that --status prints",
+               "name an endpoint with --status");
   }
   struct Range {
     FlagId id;
@@ -303,8 +293,7 @@ Status check_numbers(const ParsedFlags& flags) {
 
 // Runs a check on a flag's text and keeps what it finds.
 template <class T>
-Status keep(T& target, const ParsedFlags& flags, FlagId id,
-            Result<T> (*check)(std::string_view, std::string_view)) {
+Status keep(T& target, const ParsedFlags& flags, FlagId id, Result<T> (*check)(std::string_view, std::string_view)) {
   Result<T> result = check(flags.text(id), flags.input(id));
   if (!result) return std::unexpected(std::move(result.error()));
   target = std::move(*result);
@@ -333,8 +322,7 @@ Status check_static(CheckedFlags& checked, const ParsedFlags& flags) {
     auto endpoint = check_endpoint(address, flags.input(FlagId::kMasterAddr));
     if (!endpoint) return std::unexpected(std::move(endpoint.error()));
     checked.endpoint = std::move(*endpoint);
-  } else if (Status status = keep(checked.endpoint, flags, FlagId::kRdzvEndpoint, check_endpoint);
-             !status) {
+  } else if (Status status = keep(checked.endpoint, flags, FlagId::kRdzvEndpoint, check_endpoint); !status) {
     return status;
   }
   if (!checked.endpoint.port) {
@@ -342,16 +330,14 @@ Status check_static(CheckedFlags& checked, const ParsedFlags& flags) {
                format("write {}:{}", checked.endpoint.host, kDefaultMasterPort));
   }
   if (*checked.endpoint.port == 0) {
-    return bad(flags.input(port_flag),
-               "the other nodes and the workers must know the port beforehand",
+    return bad(flags.input(port_flag), "the other nodes and the workers must know the port beforehand",
                "give a port from 1 to 65535, or leave it out on one node to get a free one");
   }
   // With --auto-config the number of nodes is not settled yet.
   if (checked.node_rank < checked.nodes.max || flags.on(FlagId::kAutoConfig)) return {};
-  return bad(
-      flags.input(FlagId::kNodeRank),
-      format("node ranks of a job of {} nodes end at {}", checked.nodes.max, checked.nodes.max - 1),
-      "give each node its own rank, or more nodes by --nnodes");
+  return bad(flags.input(FlagId::kNodeRank),
+             format("node ranks of a job of {} nodes end at {}", checked.nodes.max, checked.nodes.max - 1),
+             "give each node its own rank, or more nodes by --nnodes");
 }
 
 // Which rules are in force follows run.py: --standalone first, then its plain single-node case.
@@ -361,7 +347,8 @@ Status check_rendezvous(CheckedFlags& checked, const ParsedFlags& flags) {
     return {};
   }
   if (const std::size_t bytes = flags.text(FlagId::kRdzvId).size(); bytes > limits::kAgentNameBytes) {
-    return bad(flags.input(FlagId::kRdzvId), format("the job's id has {} bytes, more than nodes can tell each other", bytes),
+    return bad(flags.input(FlagId::kRdzvId),
+               format("the job's id has {} bytes, more than nodes can tell each other", bytes),
                format("use one of at most {} bytes", limits::kAgentNameBytes));
   }
   Backend backend = Backend::kStatic;
@@ -374,8 +361,7 @@ Status check_rendezvous(CheckedFlags& checked, const ParsedFlags& flags) {
     if (store_type && *store_type == "file") return {};  // the endpoint is a path
     return keep(checked.endpoint, flags, FlagId::kRdzvEndpoint, check_endpoint);
   }
-  if (flags.text(FlagId::kRdzvEndpoint).empty() && !flags.is_set(FlagId::kMasterPort) &&
-      checked.nodes.max == 1) {
+  if (flags.text(FlagId::kRdzvEndpoint).empty() && !flags.is_set(FlagId::kMasterPort) && checked.nodes.max == 1) {
     checked.meeting = Meeting::kImplicitStandalone;
     return {};
   }
@@ -409,14 +395,16 @@ Status check_on_event(std::set<std::string>& kinds, const ParsedFlags& flags) {
   for (const std::string& kind : split(flags.text(FlagId::kOnEventKinds), ',')) {
     const std::string name(trim(kind));
     if (std::ranges::find(known, std::string_view(name)) == std::end(known)) {
-      return bad(flags.input(FlagId::kOnEventKinds), format("\"{}\" is no event for which a command can be run", printable(name)),
+      return bad(flags.input(FlagId::kOnEventKinds),
+                 format("\"{}\" is no event for which a command can be run", printable(name)),
                  "name any of node_lost, node_unfit, node_kept_out and job_ends, with commas between");
     }
     kinds.insert(name);
   }
   const bool has_command = !flags.text(FlagId::kOnEvent).empty();
   if (has_command || flags[FlagId::kOnEventKinds].origin != Origin::kCommandLine) return {};
-  return bad(flags.input(FlagId::kOnEventKinds), "it says for which events --on-event is run", "give --on-event=CMD, too");
+  return bad(flags.input(FlagId::kOnEventKinds), "it says for which events --on-event is run",
+             "give --on-event=CMD, too");
 }
 
 // An option in whose place of a job something else is done, with those that go with it.
@@ -469,9 +457,9 @@ Result<std::uint16_t> check_store_only(const ParsedFlags& flags) {
 }
 
 Status check_coordinator_only(const ParsedFlags& flags) {
-  return check_alone(flags, FlagId::kCoordinatorOnly,
-                     {FlagId::kRdzvEndpoint, FlagId::kRdzvBackend, FlagId::kRdzvConf, FlagId::kRdzvId,
-                      FlagId::kStatusOpen});
+  return check_alone(
+      flags, FlagId::kCoordinatorOnly,
+      {FlagId::kRdzvEndpoint, FlagId::kRdzvBackend, FlagId::kRdzvConf, FlagId::kRdzvId, FlagId::kStatusOpen});
 }
 
 Result<CheckedFlags> check_flags(const ParsedFlags& flags) {
@@ -496,15 +484,14 @@ Result<CheckedFlags> check_flags(const ParsedFlags& flags) {
   if (status) status = keep(checked.forward_signals, flags, FlagId::kForwardSignals, check_signals);
   for (const int signal : checked.forward_signals) {
     if (!status || std::ranges::find(checked.signals, signal) == checked.signals.end()) continue;
-    status = bad(flags.input(FlagId::kForwardSignals),
-                 format("{} ends the job by --signals-to-handle", signal_name(signal)),
-                 "name it in one of the two lists only");
+    status =
+        bad(flags.input(FlagId::kForwardSignals), format("{} ends the job by --signals-to-handle", signal_name(signal)),
+            "name it in one of the two lists only");
   }
   if (status) status = keep(checked.redirects, flags, FlagId::kRedirects, check_stream_map);
   if (status) status = keep(checked.tee, flags, FlagId::kTee, check_stream_map);
   if (status) {
-    status = keep(checked.local_ranks_filter, flags, FlagId::kLocalRanksFilter,
-                  check_local_ranks_filter);
+    status = keep(checked.local_ranks_filter, flags, FlagId::kLocalRanksFilter, check_local_ranks_filter);
   }
   if (status) status = keep(checked.log_max_bytes, flags, FlagId::kLogMaxBytes, check_log_max_bytes);
   if (status) status = check_filters(flags);

@@ -75,8 +75,7 @@ struct StreamMap {
 Result<StreamMap> check_stream_map(std::string_view value, std::string_view input);
 
 // --local-ranks-filter: nothing for the empty value (all ranks).
-Result<std::optional<std::set<std::int64_t>>> check_local_ranks_filter(std::string_view value,
-                                                                       std::string_view input);
+Result<std::optional<std::set<std::int64_t>>> check_local_ranks_filter(std::string_view value, std::string_view input);
 
 // --signals-to-handle: signal numbers in the order given, each once. Empty for an empty value.
 struct SignalList {
@@ -131,7 +130,7 @@ struct CheckedFlags {
   std::optional<std::int64_t> shutdown_timeout_seconds;  // none: not given by flag or PET variable
   std::vector<int> signals;
   std::vector<std::string> unknown_signals;  // in --signals-to-handle: passed over, as torchrun does
-  std::vector<int> forward_signals;  // none of them in `signals`
+  std::vector<int> forward_signals;          // none of them in `signals`
   StreamMap redirects;
   StreamMap tee;
   std::uint64_t log_max_bytes = 0;  // 0: no bound

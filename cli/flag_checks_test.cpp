@@ -43,8 +43,7 @@ TEST_CASE("the number of nodes is N or MIN:MAX") {
   CHECK(check({"--nnodes=2:4"})->nodes.min == 2);
   CHECK(check({"--nnodes=2:4"})->nodes.max == 4);
   CHECK(check({"--nnodes= 1 : 2 "})->nodes.max == 2);
-  for (const char* bad :
-       {"", "0", "-1", "a", "1:", ":2", "1:2:3", "0:2", "3:2", "1.5", "1:9999999999"}) {
+  for (const char* bad : {"", "0", "-1", "a", "1:", ":2", "1:2:3", "0:2", "3:2", "1.5", "1:9999999999"}) {
     CAPTURE(bad);
     CHECK(complains({std::string("--nnodes=") + bad}, "--nnodes="));
   }
@@ -76,8 +75,7 @@ TEST_CASE("how nodes meet follows torchrun: standalone, plain single node, stati
   CHECK(check({})->meeting == Meeting::kImplicitStandalone);
   CHECK(check({"--rdzv-id=x", "--node-rank=0"})->meeting == Meeting::kImplicitStandalone);
   CHECK(check({"--standalone"})->meeting == Meeting::kStandalone);
-  CHECK(check({"--standalone", "--rdzv-backend=mine", "--rdzv-endpoint=:"})->meeting ==
-        Meeting::kStandalone);
+  CHECK(check({"--standalone", "--rdzv-backend=mine", "--rdzv-endpoint=:"})->meeting == Meeting::kStandalone);
   CHECK(check({"--master-port=29501"})->meeting == Meeting::kStatic);
   CHECK(check({"--rdzv-endpoint=h:1"})->meeting == Meeting::kStatic);
   CHECK(check({"--nnodes=1:2"})->meeting == Meeting::kStatic);
@@ -109,8 +107,7 @@ TEST_CASE("an endpoint is a host with or without a port, an IPv6 address in brac
   CHECK(endpoint("[fe80::1]:0").port == 0);
   CHECK(endpoint("2001:db8::1:29400").host == "2001:db8::1");  // as torchrun reads it
   CHECK(endpoint("").host == "localhost");
-  for (const char* bad :
-       {"h:", "h:x", "h:65536", "h:123456", "h:-1", ":1", "a b:1", "[]:1", "h/:1", "::1"}) {
+  for (const char* bad : {"h:", "h:x", "h:65536", "h:123456", "h:-1", ":1", "a b:1", "[]:1", "h/:1", "::1"}) {
     CAPTURE(bad);
     CHECK(!check_endpoint(bad, "e").has_value());
   }
@@ -119,8 +116,7 @@ TEST_CASE("an endpoint is a host with or without a port, an IPv6 address in brac
 
 TEST_CASE("with a file as store the endpoint of c10d is a path") {
   CHECK(check({"--rdzv-backend=c10d", "--rdzv-endpoint=/shared/a b"}).has_value() == false);
-  CHECK(check({"--rdzv-backend=c10d", "--rdzv-endpoint=/shared/a b", "--rdzv-conf=store_type=file"})
-            .has_value());
+  CHECK(check({"--rdzv-backend=c10d", "--rdzv-endpoint=/shared/a b", "--rdzv-conf=store_type=file"}).has_value());
 }
 
 TEST_CASE("a job's id that is longer than nodes can tell each other is refused, wherever it is used") {
@@ -134,8 +130,9 @@ TEST_CASE("a job's id that is longer than nodes can tell each other is refused, 
     const std::string text = refused.error().text();
     CHECK(text.starts_with("--rdzv-id=xxx"));
     CHECK(text.size() < 500);
-    CHECK(text.ends_with(": the job's id has 1025 bytes, more than nodes can tell each other; "
-                         "use one of at most 1024 bytes"));
+    CHECK(
+        text.ends_with(": the job's id has 1025 bytes, more than nodes can tell each other; "
+                       "use one of at most 1024 bytes"));
   }
 }
 
@@ -168,8 +165,7 @@ TEST_CASE("a map of streams is one digit for all ranks or a list by local rank o
   CHECK(map.of(0) == 3);
   CHECK(map.of(12) == 1);
   CHECK(map.of(1) == 0);
-  for (const char* bad :
-       {"", "4", "-1", "10", "0:4", "0:1,", "a:1", ":1", "0:", "-1:1", "0:1;1:2"}) {
+  for (const char* bad : {"", "4", "-1", "10", "0:4", "0:1,", "a:1", ":1", "0:", "-1:1", "0:1;1:2"}) {
     CAPTURE(bad);
     CHECK(!check_stream_map(bad, "r").has_value());
   }
@@ -195,8 +191,7 @@ TEST_CASE("filters copy to a file, which there must be") {
 
 TEST_CASE("signals are known by name, and those that nobody can handle are refused") {
   CHECK(check({})->signals == std::vector<int>{15, 2, 1, 3});
-  CHECK(check({"--signals-to-handle= SIGUSR1,SIGTERM,SIGUSR1"})->signals ==
-        std::vector<int>{10, 15});
+  CHECK(check({"--signals-to-handle= SIGUSR1,SIGTERM,SIGUSR1"})->signals == std::vector<int>{10, 15});
   CHECK(check({"--signals-to-handle="})->signals.empty());
   CHECK(complains({"--signals-to-handle=SIGKILL"}, "no program can handle SIGKILL"));
   CHECK(complains({"--signals-to-handle=SIGSTOP"}, "no program can handle SIGSTOP"));
@@ -217,8 +212,7 @@ TEST_CASE("a name in --signals-to-handle that no signal has is passed over") {
 TEST_CASE("run-path wins over module and no-python, which exclude each other") {
   CHECK(check({"-m"})->module);
   CHECK(check({"--no-python"})->no_python);
-  CHECK(complains({"-m", "--no-python"},
-                  "-m and --no-python: a module cannot be run without Python"));
+  CHECK(complains({"-m", "--no-python"}, "-m and --no-python: a module cannot be run without Python"));
   const auto checked = check({"-m", "--no-python", "--run-path"});
   REQUIRE(checked.has_value());
   CHECK(checked->run_path);

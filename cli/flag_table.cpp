@@ -29,8 +29,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "1:1",
      .metavar = "N|MIN:MAX",
      .help = "nodes of the job",
-     .more = "With a number the job has exactly that many nodes; with a range it starts as soon "
-             "as MIN are there and no more have come in time, and takes up to MAX. The same on all nodes."},
+     .more = "With a number the job has exactly that many nodes; with a range it starts as soon as MIN are there and "
+             "no more have come in time, and takes up to MAX. The same on all nodes."},
     {.id = FlagId::kNprocPerNode,
      .name = "nproc-per-node",
      .group = kJobSize,
@@ -38,10 +38,10 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .metavar = "N",
      .words = "auto|cpu|gpu",
      .help = "workers on this node, or: auto, cpu, gpu",
-     .more = "The word cpu stands for the number of CPUs that elastic-run may run on and that the limits of its "
-             "cgroups (a container's) leave whole, at least 1, gpu for "
-             "the number of NVIDIA GPUs that CUDA_VISIBLE_DEVICES leaves visible (found without "
-             "loading a library), auto for gpu where there is one, else for cpu."},
+     .more =
+         "The word cpu stands for the number of CPUs that elastic-run may run on and that the limits of its cgroups (a "
+         "container's) leave whole, at least 1, gpu for the number of NVIDIA GPUs that CUDA_VISIBLE_DEVICES leaves "
+         "visible (found without loading a library), auto for gpu where there is one, else for cpu."},
     {.id = FlagId::kAutoConfig,
      .name = "auto-config",
      .family = kDlrover,
@@ -49,9 +49,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .kind = kSwitch,
      .by_default = "false",
      .help = "nodes and workers from NODE_NUM and the GPUs",
-     .more = "As dlrover-run does it: NODE_NUM in the environment is the number of nodes, the "
-             "number of GPUs, where there are any, is --nproc-per-node, and from 4 nodes on "
-             "--network-check is on."},
+     .more = "As dlrover-run does it: NODE_NUM in the environment is the number of nodes, the number of GPUs, where "
+             "there are any, is --nproc-per-node, and from 4 nodes on --network-check is on."},
     {.id = FlagId::kNodeUnit,
      .name = "node-unit",
      .family = kDlrover,
@@ -68,9 +67,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .kind = kSwitch,
      .by_default = "false",
      .help = "one node alone, on free ports of 127.0.0.1",
-     .more = "Overwrites --rdzv-backend, --rdzv-endpoint and --rdzv-id; the id is a random one. "
-             "A command line that names neither more than one node nor an endpoint nor a port is "
-             "standalone too."},
+     .more = "Overwrites --rdzv-backend, --rdzv-endpoint and --rdzv-id; the id is a random one. A command line that "
+             "names neither more than one node nor an endpoint nor a port is standalone too."},
     {.id = FlagId::kRdzvBackend,
      .name = "rdzv-backend",
      .group = kRendezvous,
@@ -78,37 +76,33 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .metavar = "NAME",
      .words = "static|c10d",
      .help = "how nodes meet: static or c10d",
-     .more = "With static, node ranks and the address of node 0 are given by --node-rank, "
-             "--master-addr and --master-port. With c10d, nodes find each other at "
-             "--rdzv-endpoint, and the one to which that address belongs hosts the coordinator; dlrover-master is "
-             "another name for it. No client for etcd is "
-             "built in, and plug-ins are written in Python, which a program without Python "
-             "cannot load: both are errors."},
+     .more = "With static, node ranks and the address of node 0 are given by --node-rank, --master-addr and "
+             "--master-port. With c10d, nodes find each other at --rdzv-endpoint, and the one to which that address "
+             "belongs hosts the coordinator; dlrover-master is another name for it. No client for etcd is built in, "
+             "and plug-ins are written in Python, which a program without Python cannot load: both are errors."},
     {.id = FlagId::kRdzvEndpoint,
      .name = "rdzv-endpoint",
      .group = kRendezvous,
      .by_default = "",
      .metavar = "HOST[:PORT]",
      .help = "where nodes meet",
-     .more = "Without it, static takes --master-addr and --master-port, and c10d localhost: then a line says where node 0 "
-             "listens and what to type on the other nodes. The port of c10d is "
-             "29400 unless it is named. An IPv6 address stands in brackets: [::1]:29400."},
+     .more = "Without it, static takes --master-addr and --master-port, and c10d localhost: then a line says where "
+             "node 0 listens and what to type on the other nodes. The port of c10d is 29400 unless it is named. An "
+             "IPv6 address stands in brackets: [::1]:29400."},
     {.id = FlagId::kRdzvId,
      .name = "rdzv-id",
      .group = kRendezvous,
      .by_default = "none",
      .metavar = "ID",
      .help = "name of the job",
-     .more = "Workers see it as TORCHELASTIC_RUN_ID; it begins the name of the run's log "
-             "directory."},
+     .more = "Workers see it as TORCHELASTIC_RUN_ID; it begins the name of the run's log directory."},
     {.id = FlagId::kRdzvConf,
      .name = "rdzv-conf",
      .group = kRendezvous,
      .by_default = "",
      .metavar = "KEY=VALUE,...",
      .help = "more settings, such as join_timeout=600",
-     .more = "Values of known keys are checked; unknown keys are ignored, as torchrun ignores "
-             "them."},
+     .more = "Values of known keys are checked; unknown keys are ignored, as torchrun ignores them."},
     {.id = FlagId::kNodeRank,
      .name = "node-rank",
      .group = kRendezvous,
@@ -116,8 +110,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "0",
      .metavar = "N",
      .help = "rank of this node",
-     .more = "With static each node needs its own. With c10d a rank above 0 is a wish that holds, as those of NODE_RANK "
-             "and WORKER_RANK do; 0 is the default and says nothing."},
+     .more = "With static each node needs its own. With c10d a rank above 0 is a wish that holds, as those of "
+             "NODE_RANK and WORKER_RANK do; 0 is the default and says nothing."},
     {.id = FlagId::kMasterAddr,
      .name = "master-addr",
      .group = kRendezvous,
@@ -130,8 +124,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .kind = kInteger,
      .metavar = "PORT",
      .help = "port of node 0, for static; 29500 if not given",
-     .more = "Given for one node it makes the job static: the port then stays the same over "
-             "restarts."},
+     .more = "Given for one node it makes the job static: the port then stays the same over restarts."},
     {.id = FlagId::kLocalAddr,
      .name = "local-addr",
      .group = kRendezvous,
@@ -160,8 +153,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .has_variable = false,
      .by_default = "false",
      .help = "serve a worker store on --port, and start nothing",
-     .more = "A store as PyTorch's TCPStore clients use it, on all addresses, for tests and for jobs that "
-             "are started by other means. It ends in order by SIGTERM or SIGINT, with status 0."},
+     .more = "A store as PyTorch's TCPStore clients use it, on all addresses, for tests and for jobs that are started "
+             "by other means. It ends in order by SIGTERM or SIGINT, with status 0."},
     {.id = FlagId::kPort,
      .name = "port",
      .family = kOurs,
@@ -193,9 +186,9 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .kind = kSwitch,
      .by_default = "false",
      .help = "run SCRIPT through Python's runpy.run_path",
-     .more = "The script then runs under PyTorch's record, so that an error file is written for "
-             "any exception. A worker whose script has ended well keeps its process until all workers of the node "
-             "are done, or one has failed. Wins over --no-python and --module."},
+     .more = "The script then runs under PyTorch's record, so that an error file is written for any exception. A "
+             "worker whose script has ended well keeps its process until all workers of the node are done, or one has "
+             "failed. Wins over --no-python and --module."},
     {.id = FlagId::kRole,
      .name = "role",
      .group = kWorkers,
@@ -210,19 +203,18 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .repeats = true,
      .metavar = "RANKS:COMMAND",
      .help = "put COMMAND before the workers of these ranks",
-     .more = "For profilers and debuggers: --wrap='0:nsys profile -o report-%r' runs the worker of rank 0 as an argument of nsys. "
-             "RANKS are global ranks between commas, with ranges (0,8-15), or all. COMMAND is split as a shell does, and "
-             "nothing is expanded but %r (rank), %l (local rank), %n (node rank), %a (restarts before), %j (job id) and %%. "
-             "May be given several times; the first that names a rank holds. The worker is then COMMAND with all that "
-             "it starts: its exit status is COMMAND's. PET_WRAP has a rule a line."},
+     .more = "For profilers and debuggers: --wrap='0:nsys profile -o report-%r' runs the worker of rank 0 as an "
+             "argument of nsys. RANKS are global ranks between commas, with ranges (0,8-15), or all. COMMAND is split "
+             "as a shell does, and nothing is expanded but %r (rank), %l (local rank), %n (node rank), %a (restarts "
+             "before), %j (job id) and %%. May be given several times; the first that names a rank holds. The worker "
+             "is then COMMAND with all that it starts: its exit status is COMMAND's. PET_WRAP has a rule a line."},
     {.id = FlagId::kVirtualLocalRank,
      .name = "virtual-local-rank",
      .group = kWorkers,
      .kind = kSwitch,
      .by_default = "false",
      .help = "LOCAL_RANK=0 for all; each worker sees one GPU",
-     .more = "CUDA_VISIBLE_DEVICES (HIP_VISIBLE_DEVICES where that is set) is narrowed to one "
-             "entry for each worker."},
+     .more = "CUDA_VISIBLE_DEVICES (HIP_VISIBLE_DEVICES where that is set) is narrowed to one entry for each worker."},
     {.id = FlagId::kNumaBinding,
      .name = "numa-binding",
      .group = kWorkers,
@@ -268,38 +260,37 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .metavar = "WHAT",
      .words = "stop|restart",
      .help = "after the same import, syntax or missing-file error twice",
-     .more = "stop: where two attempts running failed first with the same exception (type, text, file and line), further "
-             "ones would, too: the job ends with exit status 93, whatever restarts are left. Meant are ImportError, "
-             "ModuleNotFoundError, SyntaxError, IndentationError, TabError, FileNotFoundError, and a script that Python "
-             "cannot open. restart: restarts are made until --max-restarts is spent, as torchrun does. "
-             "The first node's word holds for all."},
+     .more = "stop: where two attempts running failed first with the same exception (type, text, file and line), "
+             "further ones would, too: the job ends with exit status 93, whatever restarts are left. Meant are "
+             "ImportError, ModuleNotFoundError, SyntaxError, IndentationError, TabError, FileNotFoundError, and a "
+             "script that Python cannot open. restart: restarts are made until --max-restarts is spent, as torchrun "
+             "does. The first node's word holds for all."},
     {.id = FlagId::kShutdownTimeout,
      .name = "shutdown-timeout",
      .group = kRestart,
      .kind = kInteger,
      .metavar = "SECONDS",
      .help = "time from SIGTERM to SIGKILL; 30 if not given",
-     .more = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT sets another default. It counts for every stop, "
-             "also for one that a failed worker causes."},
+     .more = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT sets another default. It counts for every stop, also for one that a "
+             "failed worker causes."},
     {.id = FlagId::kSignalsToHandle,
      .name = "signals-to-handle",
      .group = kRestart,
      .by_default = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
      .metavar = "LIST",
      .help = "signals that end the job in order",
-     .more = "SIGKILL and SIGSTOP cannot be handled, SIGCHLD, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, "
-             "SIGWINCH and SIGPIPE are needed by elastic-run itself: errors. A name that no signal has is passed over with a "
-             "warning. A signal that was ignored when "
-             "elastic-run started (nohup) stays ignored. A second SIGINT or SIGTERM, at least a second "
-             "after the first, kills all workers at once."},
+     .more = "SIGKILL and SIGSTOP cannot be handled, SIGCHLD, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, SIGWINCH and SIGPIPE "
+             "are needed by elastic-run itself: errors. A name that no signal has is passed over with a warning. A "
+             "signal that was ignored when elastic-run started (nohup) stays ignored. A second SIGINT or SIGTERM, at "
+             "least a second after the first, kills all workers at once."},
     {.id = FlagId::kForwardSignals,
      .name = "forward-signals",
      .family = kOurs,
      .group = kRestart,
      .metavar = "LIST",
      .help = "signals handed to the workers, and no more",
-     .more = "Such as USR1,USR2: every worker's process group gets the signal, and the job goes on. A "
-             "signal may not stand in --signals-to-handle too."},
+     .more = "Such as USR1,USR2: every worker's process group gets the signal, and the job goes on. A signal may not "
+             "stand in --signals-to-handle too."},
     {.id = FlagId::kStuckWorker,
      .name = "stuck-worker",
      .family = kOurs,
@@ -309,10 +300,9 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .metavar = "WHAT",
      .words = "fail|ignore",
      .help = "when a killed worker does not end",
-     .more = "A process in uninterruptible sleep (state D) or in a frozen cgroup does not end even by "
-             "SIGKILL. It is named one second after SIGKILL and given up after stuck_timeout seconds "
-             "(a key of --rdzv-conf, 5 if not given): then the job fails, or with ignore goes on "
-             "without it."},
+     .more = "A process in uninterruptible sleep (state D) or in a frozen cgroup does not end even by SIGKILL. It is "
+             "named one second after SIGKILL and given up after stuck_timeout seconds (a key of --rdzv-conf, 5 if not "
+             "given): then the job fails, or with ignore goes on without it."},
     {.id = FlagId::kLeaveBackground,
      .name = "leave-background",
      .family = kOurs,
@@ -321,9 +311,9 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "false",
      .help = "after success let workers' background processes live",
      .more = "What workers have left behind (`nohup upload &`) then goes on, as with torchrun. Without the flag it is "
-             "ended, and named in a warning. A job that fails, restarts or is stopped ends everything in any case. Workers then "
-             "have elastic-run's own stderr, as with --stderr-tail=never, unless --stderr-tail is given: the reader of a "
-             "pipe would go away with elastic-run."},
+             "ended, and named in a warning. A job that fails, restarts or is stopped ends everything in any case. "
+             "Workers then have elastic-run's own stderr, as with --stderr-tail=never, unless --stderr-tail is given: "
+             "the reader of a pipe would go away with elastic-run."},
     {.id = FlagId::kPropagateExitCode,
      .name = "propagate-exit-code",
      .family = kOurs,
@@ -331,8 +321,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .kind = kSwitch,
      .by_default = "false",
      .help = "end with the first failure's exit code, not 1",
-     .more = "128 plus the number of the signal where a signal killed it, or stopped the job; 69 on a node that the check has "
-             "left out."},
+     .more = "128 plus the number of the signal where a signal killed it, or stopped the job; 69 on a node that the "
+             "check has left out."},
 
     // --- Output and logs
     {.id = FlagId::kLogDir,
@@ -340,8 +330,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .group = kOutput,
      .metavar = "DIR",
      .help = "keep logs and error files below DIR",
-     .more = "Each run makes a directory of its own in it. Without the flag it is made in the "
-             "directory for temporary files; /dev/null means no files at all."},
+     .more = "Each run makes a directory of its own in it. Without the flag it is made in the directory for temporary "
+             "files; /dev/null means no files at all."},
     {.id = FlagId::kRedirects,
      .name = "redirects",
      .letter = 'r',
@@ -349,8 +339,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "0",
      .metavar = "MAP",
      .help = "output to log files: 0 none, 1 stdout, 2 stderr, 3 both; or by local rank, 0:3,1:2",
-     .more = "The files are stdout.log and stderr.log in the directory of each attempt and local rank. Ranks that "
-             "a list does not name are left as they are."},
+     .more = "The files are stdout.log and stderr.log in the directory of each attempt and local rank. Ranks that a "
+             "list does not name are left as they are."},
     {.id = FlagId::kTee,
      .name = "tee",
      .letter = 't',
@@ -394,11 +384,11 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "0",
      .metavar = "SIZE",
      .help = "rotate log files of workers: 100M, 1G; 0 lets them grow",
-     .more = "A file that would grow over SIZE bytes is renamed to stdout.log.1, which replaces the one before it, "
-             "so that each costs at most twice SIZE; so for stderr.log and the filtered files. Files end between "
-             "two lines; only a line of more than 64 KiB or SIZE may be cut. K, M, G and T (or KiB and so on) are "
-             "powers of 1024, KB, MB, GB and TB of 1000. What is redirected then passes through elastic-run, as "
-             "what is tee'd does."},
+     .more =
+         "A file that would grow over SIZE bytes is renamed to stdout.log.1, which replaces the one before it, so that "
+         "each costs at most twice SIZE; so for stderr.log and the filtered files. Files end between two lines; only a "
+         "line of more than 64 KiB or SIZE may be cut. K, M, G and T (or KiB and so on) are powers of 1024, KB, MB, GB "
+         "and TB of 1000. What is redirected then passes through elastic-run, as what is tee'd does."},
     {.id = FlagId::kStderrTail,
      .name = "stderr-tail",
      .family = kOurs,
@@ -408,8 +398,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .metavar = "WHEN",
      .words = "auto|never",
      .help = "keep the end of stderr for the failure report",
-     .more = "With auto each worker's stderr passes through elastic-run, by a pseudo-terminal where it is a "
-             "terminal, and the last 64 KiB are kept. With never the worker has elastic-run's own."},
+     .more = "With auto each worker's stderr passes through elastic-run, by a pseudo-terminal where it is a terminal, "
+             "and the last 64 KiB are kept. With never the worker has elastic-run's own."},
     {.id = FlagId::kLogLevel,
      .name = "log-level",
      .family = kOurs,
@@ -417,8 +407,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .metavar = "LEVEL",
      .words = "debug|info|warning|error|critical",
      .help = "what elastic-run itself says on stderr, from this level on; warning if not given",
-     .more = "In any case, or as a number of Python's logging. LOGLEVEL in the environment, as torchrun reads it, "
-             "sets another default."},
+     .more = "In any case, or as a number of Python's logging. LOGLEVEL in the environment, as torchrun reads it, sets "
+             "another default."},
     {.id = FlagId::kLogFormat,
      .name = "log-format",
      .family = kOurs,
@@ -435,18 +425,19 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .group = kOutput,
      .metavar = "FILE",
      .help = "append every event of this launcher to FILE, as lines of JSON",
-     .more = "Whatever the log level; docs/events.md lists them with their fields. Each line is one write, so that nodes "
-             "may share a file where the file system appends whole writes. A file that fails or does not answer costs "
-             "events only."},
+     .more = "Whatever the log level; docs/events.md lists them with their fields. Each line is one write, so that "
+             "nodes may share a file where the file system appends whole writes. A file that fails or does not answer "
+             "costs events only."},
     {.id = FlagId::kOnEvent,
      .name = "on-event",
      .family = kOurs,
      .group = kOutput,
      .metavar = "CMD",
      .help = "run CMD when a node is lost, unfit or kept out, and when the job ends",
-     .more = "By /bin/sh -c, once in the job for each such event, on the node that has the coordinator: give it to all "
-             "nodes. The event's line of JSON, as --events has it, is on stdin; the environment is that of the workers. "
-             "4 run at once, 64 wait, and one that takes more than 30 s is killed. What it does never changes the job."},
+     .more =
+         "By /bin/sh -c, once in the job for each such event, on the node that has the coordinator: give it to all "
+         "nodes. The event's line of JSON, as --events has it, is on stdin; the environment is that of the workers. 4 "
+         "run at once, 64 wait, and one that takes more than 30 s is killed. What it does never changes the job."},
     {.id = FlagId::kOnEventKinds,
      .name = "on-event-kinds",
      .family = kOurs,
@@ -480,8 +471,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .has_variable = false,
      .metavar = "FILE",
      .help = "record what the job's coordinator is told, for --replay",
-     .more = "FILE is made, or emptied, and written as it happens; a file that does not answer costs the recording "
-             "only."},
+     .more =
+         "FILE is made, or emptied, and written as it happens; a file that does not answer costs the recording only."},
     {.id = FlagId::kReplay,
      .name = "replay",
      .family = kOurs,
@@ -499,10 +490,10 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .kind = kInteger,
      .metavar = "PORT",
      .help = "serve status and metrics of this node by HTTP",
-     .more = "/healthz, /readyz, /status (JSON) and /metrics (Prometheus), on all addresses; 0 takes a free port and says "
-             "which. Names of hosts and texts are for those who send the job's status key or, where it has no token, ask from "
-             "the same host; others see counts and states. The coordinator's port serves the same, with all that the "
-             "coordinator knows of its jobs."},
+     .more = "/healthz, /readyz, /status (JSON) and /metrics (Prometheus), on all addresses; 0 takes a free port and "
+             "says which. Names of hosts and texts are for those who send the job's status key or, where it has no "
+             "token, ask from the same host; others see counts and states. The coordinator's port serves the same, "
+             "with all that the coordinator knows of its jobs."},
     {.id = FlagId::kStatusOpen,
      .name = "status-open",
      .family = kOurs,
@@ -510,8 +501,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .kind = kSwitch,
      .by_default = "false",
      .help = "show names and texts to all who ask for the status",
-     .more = "On the coordinator's port and --http-port: names of hosts, addresses, process ids, and what workers failed of. "
-             "Without it others than this host, or those with the job's token, see counts and states."},
+     .more = "On the coordinator's port and --http-port: names of hosts, addresses, process ids, and what workers "
+             "failed of. Without it others than this host, or those with the job's token, see counts and states."},
     {.id = FlagId::kStatus,
      .name = "status",
      .family = kOurs,
@@ -520,10 +511,10 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .has_variable = false,
      .metavar = "HOST[:PORT]",
      .help = "print who is in a job and how it goes; start nothing",
-     .more = "HOST:PORT is the job's --rdzv-endpoint, or the --http-port of a node; the port is 29400 unless it is named. "
-             "With --rdzv-id of that job alone; with --log-format=json the document of /status. With the job's token, from "
-             "ELASTIC_RUN_TOKEN or by --rdzv-conf=token_file=FILE, names and texts are shown from elsewhere, too; what is "
-             "sent is a key made of it."},
+     .more = "HOST:PORT is the job's --rdzv-endpoint, or the --http-port of a node; the port is 29400 unless it is "
+             "named. With --rdzv-id of that job alone; with --log-format=json the document of /status. With the job's "
+             "token, from ELASTIC_RUN_TOKEN or by --rdzv-conf=token_file=FILE, names and texts are shown from "
+             "elsewhere, too; what is sent is a key made of it."},
     {.id = FlagId::kWatch,
      .name = "watch",
      .family = kOurs,
@@ -553,10 +544,10 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .kind = kSwitch,
      .by_default = "false",
      .help = "test nodes and their links before workers start",
-     .more = "Each node looks at itself, then meets others in up to three stages of pairs over TCP. A faulty node "
-             "ends with exit status 1 and the reason, the others train. The first node's word holds for all. "
-             "MOCK_ERR_RANK (a local rank) lets a node's tests fail, to try what then happens; "
-             "NETWORK_CHECK_TIMEOUT is how many seconds one test may take (30)."},
+     .more = "Each node looks at itself, then meets others in up to three stages of pairs over TCP. A faulty node ends "
+             "with exit status 1 and the reason, the others train. The first node's word holds for all. MOCK_ERR_RANK "
+             "(a local rank) lets a node's tests fail, to try what then happens; NETWORK_CHECK_TIMEOUT is how many "
+             "seconds one test may take (30)."},
     {.id = FlagId::kCheckPolicy,
      .name = "check-policy",
      .family = kOurs,
@@ -566,9 +557,9 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .metavar = "WHEN",
      .words = "suspect|first|always",
      .help = "when a node is checked again",
-     .more = "With first each node is checked before its first round, and again after it was lost; with suspect "
-             "also the node whose worker has failed first; with always all nodes before each round, as "
-             "dlrover-run does it."},
+     .more =
+         "With first each node is checked before its first round, and again after it was lost; with suspect also the "
+         "node whose worker has failed first; with always all nodes before each round, as dlrover-run does it."},
     {.id = FlagId::kExcludeStraggler,
      .name = "exclude-straggler",
      .family = kDlrover,
@@ -576,8 +567,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .kind = kSwitch,
      .by_default = "false",
      .help = "leave out slow nodes, too",
-     .more = "A node that the check finds more than twice as slow as the median ends with exit status 1; "
-             "without this option it trains, and a line says that it is slow."},
+     .more = "A node that the check finds more than twice as slow as the median ends with exit status 1; without this "
+             "option it trains, and a line says that it is slow."},
     {.id = FlagId::kCommPerfTest,
      .name = "comm-perf-test",
      .family = kDlrover,
@@ -603,14 +594,16 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .group = kNodeCheck,
      .metavar = "FILE",
      .help = "with --network-check: the libnccl.so.2 to test with",
-     .more = "Where GPUs are tested. By default the one that the job's Python would load, else the loader's; which it was stands in health.json."},
+     .more = "Where GPUs are tested. By default the one that the job's Python would load, else the loader's; which it "
+             "was stands in health.json."},
     {.id = FlagId::kProbePath,
      .name = "probe-path",
      .family = kOurs,
      .group = kNodeCheck,
      .metavar = "FILE",
      .help = "with --network-check: the program that tests GPUs",
-     .more = "Where there are any, in the place of the one that lies in elastic-run; docs/gpu-probe.md says what it is asked."},
+     .more = "Where there are any, in the place of the one that lies in elastic-run; docs/gpu-probe.md says what it is "
+             "asked."},
     {.id = FlagId::kCheckOnly,
      .name = "check-only",
      .family = kOurs,
@@ -637,8 +630,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .group = kNodeCheck,
      .metavar = "CMD",
      .help = "with --network-check: a check of yours for this host",
-     .more = "By /bin/sh -c, once in each check, with the workers' environment. What it finds it writes to stdout, as a "
-             "JSON line {\"severity\": \"note\", \"warning\" or \"fatal\", \"what\": \"...\"}; an exit status but 0 "
+     .more = "By /bin/sh -c, once in each check, with the workers' environment. What it finds it writes to stdout, as "
+             "a JSON line {\"severity\": \"note\", \"warning\" or \"fatal\", \"what\": \"...\"}; an exit status but 0 "
              "without such a line is fatal, and so is one that takes more than 30 s."},
     {.id = FlagId::kCheckProbe,
      .name = "check-probe",
@@ -684,8 +677,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .metavar = "NAME",
      .words = "null|console|dynamic_rendezvous",
      .help = "console: print torchelastic's events to stderr; null, dynamic_rendezvous: nothing",
-     .more = "As with torchrun LOGLEVEL above INFO silences them; docs/events.md says what differs. Other handlers are plug-ins in Python, which a program without Python cannot load: "
-             "an error."},
+     .more = "As with torchrun LOGLEVEL above INFO silences them; docs/events.md says what differs. Other handlers are "
+             "plug-ins in Python, which a program without Python cannot load: an error."},
     {.id = FlagId::kLogsSpecs,
      .name = "logs-specs",
      .group = kCompatibility,
@@ -703,8 +696,9 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .metavar = "KIND",
      .words = "nvidia.com/gpu|cpu|ascend-npu|mthreads.com/gpu|metax-tech.com/gpu",
      .help = "with --network-check: other than nvidia.com/gpu: test no GPU",
-     .more = "NVIDIA's GPUs are tested where there are any. With cpu, which dlrover-run does not have, none is; where "
-             "ascend-npu, mthreads.com/gpu or metax-tech.com/gpu is named one line says that such devices are not tested."},
+     .more =
+         "NVIDIA's GPUs are tested where there are any. With cpu, which dlrover-run does not have, none is; where "
+         "ascend-npu, mthreads.com/gpu or metax-tech.com/gpu is named one line says that such devices are not tested."},
     {.id = FlagId::kTrainingPort,
      .name = "training-port",
      .family = kDlrover,
@@ -748,8 +742,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .has_variable = false,
      .words = "text|json",
      .help = "print what would be started, and start nothing",
-     .more = "The launch plan: every value with the place that it came from, and the command and "
-             "the environment of each worker. --dry-run=json prints it for programs."},
+     .more = "The launch plan: every value with the place that it came from, and the command and the environment of "
+             "each worker. --dry-run=json prints it for programs."},
     {.id = FlagId::kPrintCompletion,
      .name = "print-completion",
      .group = kAbout,
@@ -817,16 +811,12 @@ std::string dest_of(const Flag& flag) {
   return dest;
 }
 
-std::string variable_of(const Flag& flag) {
-  return flag.has_variable ? "PET_" + upper(dest_of(flag)) : std::string();
-}
+std::string variable_of(const Flag& flag) { return flag.has_variable ? "PET_" + upper(dest_of(flag)) : std::string(); }
 
 std::vector<std::string> words_of(const Flag& flag) {
   return flag.words.empty() ? std::vector<std::string>() : split(flag.words, '|');
 }
 
-bool takes_value(const Flag& flag) {
-  return flag.kind != FlagKind::kSwitch && flag.kind != FlagKind::kOptionalChoice;
-}
+bool takes_value(const Flag& flag) { return flag.kind != FlagKind::kSwitch && flag.kind != FlagKind::kOptionalChoice; }
 
 }  // namespace elastic::cli

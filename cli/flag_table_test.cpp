@@ -24,9 +24,9 @@ TEST_CASE("the flags that torchrun reads no variable for have none, nor have our
   for (const Flag& flag : flag_table()) {
     if (variable_of(flag).empty()) without.insert(dest_of(flag));
   }
-  CHECK(without == std::set<std::string>{"logs_specs", "numa_binding", "print_completion", "help",
-                                         "version", "dry_run", "coordinator_only", "store_only", "port", "report", "html",
-                                         "record", "replay", "status", "watch", "status_key"});
+  CHECK(without == std::set<std::string>{"logs_specs", "numa_binding", "print_completion", "help", "version", "dry_run",
+                                         "coordinator_only", "store_only", "port", "report", "html", "record", "replay",
+                                         "status", "watch", "status_key"});
 }
 
 TEST_CASE("every flag of the table is whole: help, words for choices, a metavar for a value") {

@@ -9,8 +9,7 @@
 
 namespace elastic::cli {
 
-Status plan_gpu_test(const ParsedFlags& flags, const Environment& environment, const HostView& host,
-                     LaunchPlan& plan) {
+Status plan_gpu_test(const ParsedFlags& flags, const Environment& environment, const HostView& host, LaunchPlan& plan) {
   constexpr const char* kVariable = "ELASTIC_RUN_PROBE_GPUS";
   const auto asked = elastic::lookup(environment, kVariable);
   // Those of which nobody knows whether a worker will use them may be in use, and broken, without harm.

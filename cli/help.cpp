@@ -53,8 +53,8 @@ std::string left_column(const Flag& flag) {
 
 std::string right_column(const Flag& flag) {
   std::string right(flag.help);
-  const bool tells_default = takes_value(flag) && flag.state != FlagState::kAccepted &&
-                             flag.by_default && !flag.by_default->empty();
+  const bool tells_default =
+      takes_value(flag) && flag.state != FlagState::kAccepted && flag.by_default && !flag.by_default->empty();
   return tells_default ? right + format(" [{}]", *flag.by_default) : right;
 }
 
@@ -85,8 +85,9 @@ std::string help_text() {
   text = in_our_name(text + std::string(kTail));
   // What stays under its own name: the manual's page, and the program itself.
   text = replace_all(std::move(text), "@OURS@", kOurs);
-  return replace_all(std::move(text), "@IN_PLACE@",
-                     in_place() ? format("Started as {}, this is {} {}.\n", program_name(), kOurs, ELASTIC_RUN_VERSION) : "");
+  return replace_all(
+      std::move(text), "@IN_PLACE@",
+      in_place() ? format("Started as {}, this is {} {}.\n", program_name(), kOurs, ELASTIC_RUN_VERSION) : "");
 }
 
 std::string version_text() {

@@ -45,8 +45,7 @@ TEST_CASE("the help marks the flags that have no effect yet, and only these") {
       const std::string name = long_spelling(flag);
       const std::size_t at = line.find(name);
       const std::size_t end = at + name.size();
-      const bool entry = at == 6 && (end == line.size() || line[end] == '=' || line[end] == ' ' ||
-                                     line[end] == '[');
+      const bool entry = at == 6 && (end == line.size() || line[end] == '=' || line[end] == ' ' || line[end] == '[');
       if (!entry) continue;
       CAPTURE(line);
       CHECK((line[0] == '*') == (flag.state == FlagState::kLater));

@@ -31,9 +31,7 @@ struct FakeHost : HostView {
   }
   std::vector<std::string> own_paths() const override { return own; }
   int usable_cpus() const override { return cpus; }
-  int visible_gpus(const std::optional<std::string>& visible) const override {
-    return visible == "" ? 0 : gpus;
-  }
+  int visible_gpus(const std::optional<std::string>& visible) const override { return visible == "" ? 0 : gpus; }
   Result<std::string> read_file(const std::string& path, std::size_t) const override {
     const auto found = contents.find(path);
     if (found == contents.end()) return fail(path, "no such file");

@@ -48,7 +48,8 @@ std::vector<std::string> ThisHost::own_paths() const {
     if (!failed) path = (path.parent_path() / target).lexically_normal();
   }
   if (paths.empty()) return paths;
-  if (std::string real = resolved(paths.front()); !real.empty() && real != paths.back()) paths.push_back(std::move(real));
+  if (std::string real = resolved(paths.front()); !real.empty() && real != paths.back())
+    paths.push_back(std::move(real));
   return paths;
 }
 

@@ -37,16 +37,15 @@ std::string names_of(const std::vector<int>& signals) {
 // Builds the plan part by part, in the order in which a reader wants to see it.
 class Planner {
  public:
-  Planner(const ParsedFlags& flags, CheckedFlags checked, const Environment& environment,
-          const HostView& host, const detect::Detected& detected)
+  Planner(const ParsedFlags& flags, CheckedFlags checked, const Environment& environment, const HostView& host,
+          const detect::Detected& detected)
       : flags_(flags), checked_(std::move(checked)), environment_(environment), host_(host), detected_(detected) {}
 
   Result<LaunchPlan> plan() {
-    for (const auto part : {&Planner::apply_auto_config, &Planner::plan_nodes, &Planner::plan_workers,
-                            &Planner::plan_program, &Planner::plan_meeting, &Planner::plan_http_port,
-                            &Planner::plan_stop,
-                            &Planner::plan_logs, &Planner::plan_output,
-                            &Planner::plan_environment}) {
+    for (const auto part :
+         {&Planner::apply_auto_config, &Planner::plan_nodes, &Planner::plan_workers, &Planner::plan_program,
+          &Planner::plan_meeting, &Planner::plan_http_port, &Planner::plan_stop, &Planner::plan_logs,
+          &Planner::plan_output, &Planner::plan_environment}) {
       if (const Status done = (this->*part)(); !done) return std::unexpected(done.error());
     }
     tell_meeting_of_node(plan_.settings);
@@ -73,9 +72,7 @@ class Planner {
   std::optional<std::string> temporary_directory();
   Status plan_environment();
 
-  std::optional<std::string> variable(std::string_view name) const {
-    return elastic::lookup(environment_, name);
-  }
+  std::optional<std::string> variable(std::string_view name) const { return elastic::lookup(environment_, name); }
   void entry(std::string name, std::string value, std::string origin) {
     plan_.entries.push_back({std::move(name), std::move(value), std::move(origin)});
   }
@@ -140,8 +137,9 @@ Status Planner::plan_check() {
   } else {
     // As dlrover-run, which measures only what it checks.
     if (flags_.on(FlagId::kCommPerfTest)) {
-      warn(format("{}: only a check measures, and there is none; it is ignored; add --network-check, or give --precheck=2",
-                  flags_.input(FlagId::kCommPerfTest)));
+      warn(format(
+          "{}: only a check measures, and there is none; it is ignored; add --network-check, or give --precheck=2",
+          flags_.input(FlagId::kCommPerfTest)));
     }
     return {};
   }
@@ -163,9 +161,11 @@ Status Planner::plan_check() {
   check.only = flags_.on(FlagId::kCheckOnly);
   plan_.settings.node.group = flags_.text(FlagId::kNodeGroup);
   if (plan_.settings.node.group.empty()) plan_.settings.node.group = variable("scheduling/rack-id").value_or("");
-  entry("check", format("{}{}{}", check.only ? "and nothing else" : policy,
-                        check.excludes_stragglers ? "; stragglers are left out" : "",
-                        measures ? "; an all-gather of all nodes is measured" : ""), origin);
+  entry("check",
+        format("{}{}{}", check.only ? "and nothing else" : policy,
+               check.excludes_stragglers ? "; stragglers are left out" : "",
+               measures ? "; an all-gather of all nodes is measured" : ""),
+        origin);
   for (const FlagId id : {FlagId::kHealthHook, FlagId::kCheckProbe}) {
     const std::string_view command = flags_.text(id);
     const char* name = id == FlagId::kHealthHook ? "health hook" : "check probe";
@@ -181,7 +181,8 @@ Status Planner::check_file(FlagId flag, bool is_program) const {
   const std::string& path = flags_.text(flag);
   if (path.empty()) return {};
   const HostView::PathFacts facts = host_.look_at(path);
-  const char* remedy = is_program ? "name a program, or leave the option out" : "name a libnccl.so.2, or leave the option out";
+  const char* remedy =
+      is_program ? "name a program, or leave the option out" : "name a libnccl.so.2, or leave the option out";
   if (!facts.exists) return fail(flags_.input(flag), "no such file", remedy);
   if (facts.directory) return fail(flags_.input(flag), "it is a directory", remedy);
   if (is_program && !facts.executable) return fail(flags_.input(flag), "it is not executable", "chmod +x it");
@@ -195,21 +196,22 @@ void Planner::plan_local_tasks() {
   // One node that ends with a failure may end the others, see detect::Detected.
   if (detected_.signals_the_node && checked_.nodes.max > 1) plan_.settings.parting_ms = kPartingMs;
   if (local_tasks.members < 2) return;
-  entry("of this node's tasks", local_tasks.index == 0 ? format("this one launches; {} wait for its end", local_tasks.members - 1)
-                                                   : "this one waits for the one that launches, and ends as it does",
+  entry("of this node's tasks",
+        local_tasks.index == 0 ? format("this one launches; {} wait for its end", local_tasks.members - 1)
+                               : "this one waits for the one that launches, and ends as it does",
         local_tasks.source);
 }
 
 Status Planner::plan_nodes() {
   plan_local_tasks();
   const NodeRange nodes = checked_.nodes;
-  const std::string text =
-      nodes.min == nodes.max ? format("{}", nodes.min) : format("{}:{}", nodes.min, nodes.max);
+  const std::string text = nodes.min == nodes.max ? format("{}", nodes.min) : format("{}:{}", nodes.min, nodes.max);
   if (checked_.meeting == Meeting::kStandalone && nodes.max > 1) {
     const std::string input = flags_.input(FlagId::kStandalone);
     if (nodes.min > 1) {
       return fail(nodes_origin_.starts_with("--auto") ? format("NODE_NUM={}", text) : flags_.input(FlagId::kNnodes),
-                  format("{} is for one node", input), format("leave {} out, and name a host with --rdzv-endpoint", input));
+                  format("{} is for one node", input),
+                  format("leave {} out, and name a host with --rdzv-endpoint", input));
     }
     warn(format("{}: {} is for one node; this node goes on alone", flags_.input(FlagId::kNnodes), input));
   }
@@ -222,8 +224,7 @@ Status Planner::plan_workers() {
   std::string origin = flags_.origin_text(FlagId::kNprocPerNode);
   std::int64_t count = checked_.workers.number;
   switch (checked_.workers.kind) {
-    case WorkersPerNode::Kind::kNumber:
-      break;
+    case WorkersPerNode::Kind::kNumber: break;
     case WorkersPerNode::Kind::kCpu:
       count = host_.usable_cpus();
       origin += ", usable CPUs";
@@ -294,8 +295,7 @@ std::string Planner::run_id(bool standalone, std::string& origin) {
 }
 
 Status Planner::plan_meeting() {
-  const bool standalone =
-      checked_.meeting == Meeting::kStandalone || checked_.meeting == Meeting::kImplicitStandalone;
+  const bool standalone = checked_.meeting == Meeting::kStandalone || checked_.meeting == Meeting::kImplicitStandalone;
   store::StoreSettings& store = plan_.settings.store;
   std::string origin;
   plan_.settings.worker.run_id = run_id(standalone, origin);
@@ -305,22 +305,21 @@ Status Planner::plan_meeting() {
   }
   if (checked_.meeting == Meeting::kStatic) {
     store = {StoreKind::kFixedPort, checked_.endpoint.host, checked_.endpoint.port.value_or(kNoPort)};
-    entry("worker store", format("port {} of all addresses, told to workers as {}", store.port,
-                                 printable(store.master_addr)),
+    entry("worker store",
+          format("port {} of all addresses, told to workers as {}", store.port, printable(store.master_addr)),
           flags_.is_given(FlagId::kRdzvEndpoint) ? flags_.origin_text(FlagId::kRdzvEndpoint)
                                                  : flags_.origin_text(FlagId::kMasterPort));
     return {};
   }
   for (const FlagId id : {FlagId::kMasterAddr, FlagId::kNodeRank}) {
     if (flags_.is_given(id) && flags_.text(id) != flag_of(id).by_default.value_or("")) {
-      warn(format("{} is only used with --rdzv-backend=static and a port; it is ignored",
-                  flags_.input(id)));
+      warn(format("{} is only used with --rdzv-backend=static and a port; it is ignored", flags_.input(id)));
     }
   }
   const bool by_worker = variable("TORCH_DISABLE_SHARE_RDZV_TCP_STORE") == "1";
   store.kind = by_worker ? StoreKind::kByWorker : StoreKind::kFreshLoopback;
   plan_.settings.worker.use_agent_store = !by_worker;
-  const std::string by = by_worker ? "served by rank 0 (TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1)"
+  const std::string by = by_worker    ? "served by rank 0 (TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1)"
                          : standalone ? "one node"
                                       : "--rdzv-backend=c10d, one node";
   if (const std::string& address = flags_.text(FlagId::kLocalAddr); !address.empty()) {
@@ -328,8 +327,9 @@ Status Planner::plan_meeting() {
     store.master_addr = address;
     store.of_loopback = false;
     if (!by_worker) store.kind = StoreKind::kFreshPort;
-    entry("worker store", format("a free port of all addresses, another one each round, told to workers as {}",
-                                 printable(address)), format("{}; {}", flags_.origin_text(FlagId::kLocalAddr), by));
+    entry("worker store",
+          format("a free port of all addresses, another one each round, told to workers as {}", printable(address)),
+          format("{}; {}", flags_.origin_text(FlagId::kLocalAddr), by));
     return {};
   }
   entry("worker store", "a free port of 127.0.0.1, another one each round", by);
@@ -348,7 +348,8 @@ Status Planner::check_http_port(std::uint16_t port) const {
 
 Status Planner::plan_http_port() {
   plan_.settings.meeting.status_open = flags_.on(FlagId::kStatusOpen);
-  if (flags_.on(FlagId::kStatusOpen)) entry("status", "names and texts for all who ask", flags_.origin_text(FlagId::kStatusOpen));
+  if (flags_.on(FlagId::kStatusOpen))
+    entry("status", "names and texts for all who ask", flags_.origin_text(FlagId::kStatusOpen));
   if (!flags_.is_set(FlagId::kHttpPort)) return {};
   const auto port = static_cast<std::uint16_t>(flags_.integer(FlagId::kHttpPort));
   if (const Status free = check_http_port(port); !free) return free;
@@ -391,12 +392,12 @@ Status Planner::plan_stop() {
   settings.node.shutdown_timeout_ms = seconds * 1000;
   const bool chosen = origin != "default";
   settings.node.terminated_timeout_ms = chosen ? seconds * 1000 : kTerminatedSeconds * 1000;
-  entry("stop", format("SIGTERM, after {} s SIGKILL{}", seconds,
-                       chosen ? "" : format(" ({} s after a SIGTERM from outside)", kTerminatedSeconds)),
+  entry("stop",
+        format("SIGTERM, after {} s SIGKILL{}", seconds,
+               chosen ? "" : format(" ({} s after a SIGTERM from outside)", kTerminatedSeconds)),
         origin);
   settings.node.ignore_stuck_workers = flags_.text(FlagId::kStuckWorker) == "ignore";
-  settings.node.stuck_timeout_ms =
-      checked_.rdzv_conf.integer("stuck_timeout").value_or(kStuckSeconds) * 1000;
+  settings.node.stuck_timeout_ms = checked_.rdzv_conf.integer("stuck_timeout").value_or(kStuckSeconds) * 1000;
   if (Status status = plan_check(); !status) return status;
   settings.propagate_exit_code = flags_.on(FlagId::kPropagateExitCode);
   settings.node.leave_background = leaves_background();
@@ -411,11 +412,9 @@ Status Planner::plan_stop() {
   }
   entry("signals that end the job", names_of(checked_.signals), flags_.origin_text(FlagId::kSignalsToHandle));
   if (checked_.forward_signals.empty()) return {};
-  entry("signals for the workers", names_of(checked_.forward_signals),
-        flags_.origin_text(FlagId::kForwardSignals));
+  entry("signals for the workers", names_of(checked_.forward_signals), flags_.origin_text(FlagId::kForwardSignals));
   settings.node.forward_signals.insert(checked_.forward_signals.begin(), checked_.forward_signals.end());
-  settings.signals.insert(settings.signals.end(), checked_.forward_signals.begin(),
-                          checked_.forward_signals.end());
+  settings.signals.insert(settings.signals.end(), checked_.forward_signals.begin(), checked_.forward_signals.end());
   return {};
 }
 
@@ -435,8 +434,9 @@ Status Planner::plan_logs() {
   } else {
     logs.enabled = false;
     entry("log directory", "none", "default");
-    warn("no log directory and no error files: neither /tmp, /var/tmp, /usr/tmp nor the working directory can be "
-         "written; name a place with TMPDIR or --log-dir");
+    warn(
+        "no log directory and no error files: neither /tmp, /var/tmp, /usr/tmp nor the working directory can be "
+        "written; name a place with TMPDIR or --log-dir");
   }
   return {};
 }
@@ -483,7 +483,8 @@ Status Planner::plan_output() {
   output.stderr_filters = flags_.list(FlagId::kDuplicateStderrFilters);
   output.log_max_bytes = checked_.log_max_bytes;
   // A process that is to outlive us had better not write to a pipe that ends here.
-  output.stderr_tail = flags_.text(FlagId::kStderrTail) == "auto" && (!leaves_background() || flags_.is_given(FlagId::kStderrTail));
+  output.stderr_tail =
+      flags_.text(FlagId::kStderrTail) == "auto" && (!leaves_background() || flags_.is_given(FlagId::kStderrTail));
   const std::string terminal = variable("TERM").value_or("");
   output.status_line = !terminal.empty() && terminal != "dumb" && flags_.text(FlagId::kLogFormat) == "text";
   show_output();
@@ -497,7 +498,8 @@ Status Planner::plan_output() {
 Status Planner::plan_events() {
   if (!flags_.text(FlagId::kEvents).empty()) {
     if (flags_.text(FlagId::kEvents) == plan_.settings.record_file) {
-      return fail(flags_.input(FlagId::kEvents), format("{} is the same file", flags_.input(FlagId::kRecord)), "name another");
+      return fail(flags_.input(FlagId::kEvents), format("{} is the same file", flags_.input(FlagId::kRecord)),
+                  "name another");
     }
     plan_.settings.events_file = flags_.text(FlagId::kEvents);
     entry("events", printable(plan_.settings.events_file, 4096), flags_.origin_text(FlagId::kEvents));
@@ -527,7 +529,7 @@ void Planner::show_output() {
         output.stderr_tail ? format("{} KiB of each rank, for the failure report", limits::kStderrTailBytes / 1024)
                            : "not kept",
         flags_.origin_text(leaves_background() && !flags_.is_given(FlagId::kStderrTail) ? FlagId::kLeaveBackground
-                                                                                         : FlagId::kStderrTail));
+                                                                                        : FlagId::kStderrTail));
   if (!has_files) return;
   if (std::ranges::any_of(output.ranks, [](const output::OutputFlags& flags) { return flags.tee != 0; })) {
     const bool by_flag = !flags_.text(FlagId::kLogLinePrefixTemplate).empty();
@@ -563,13 +565,14 @@ Status Planner::plan_environment() {
     warn(in_our_name("TORCHELASTIC_ENABLE_FILE_TIMER=1: elastic-run serves no file timers; timers in workers are off"));
   }
   if (worker.local_world_size > 1 && !variable("OMP_NUM_THREADS")) {
-    warn("Setting OMP_NUM_THREADS environment variable for each process to be 1 in default, to avoid "
-         "your system being overloaded, please further tune the variable for optimal performance in "
-         "your application as needed.");
+    warn(
+        "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default, to avoid "
+        "your system being overloaded, please further tune the variable for optimal performance in "
+        "your application as needed.");
   }
   for (int rank = 0; worker.virtual_local_rank && rank < worker.local_world_size; ++rank) {
-    const auto known = run::worker_variables(worker, {.local_rank = rank, .node = {}, .master_addr = {},
-                                                        .master_port = {}, .error_file = {}});
+    const auto known = run::worker_variables(
+        worker, {.local_rank = rank, .node = {}, .master_addr = {}, .master_port = {}, .error_file = {}});
     if (!known) return std::unexpected(known.error());
   }
   return {};
@@ -577,8 +580,8 @@ Status Planner::plan_environment() {
 
 }  // namespace
 
-Result<LaunchPlan> make_launch_plan(const ParsedFlags& flags, const Environment& environment,
-                                    const HostView& host, const detect::Detected& detected) {
+Result<LaunchPlan> make_launch_plan(const ParsedFlags& flags, const Environment& environment, const HostView& host,
+                                    const detect::Detected& detected) {
   auto checked = check_flags(flags);
   if (!checked) return std::unexpected(checked.error());
   return Planner(flags, std::move(*checked), environment, host, detected).plan();

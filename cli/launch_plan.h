@@ -59,7 +59,7 @@ struct LaunchPlan {
 // Settles every value from flags, environment and host. Starts nothing, changes nothing. Fails on
 // anything that would make the launch fail, with the input, the reason and the remedy. `detected`: what
 // detect::detect() has found for these flags.
-Result<LaunchPlan> make_launch_plan(const ParsedFlags& flags, const Environment& environment,
-                                    const HostView& host, const detect::Detected& detected = {});
+Result<LaunchPlan> make_launch_plan(const ParsedFlags& flags, const Environment& environment, const HostView& host,
+                                    const detect::Detected& detected = {});
 
 }  // namespace elastic::cli

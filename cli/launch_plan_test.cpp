@@ -1,9 +1,9 @@
 
-#include "cli/host_test_support.h"
 #include "cli/launch_plan.h"
+#include <doctest/doctest.h>
+#include "cli/host_test_support.h"
 #include "rendezvous/transport/meeting_settings.h"
 #include "src/base/environment.h"
-#include <doctest/doctest.h>
 
 using namespace elastic;
 using namespace elastic::cli;
@@ -20,8 +20,8 @@ struct Trial {
   }
 
   Result<LaunchPlan> plan(std::vector<std::string> arguments) const {
-    const auto flags = parse_command_line(
-        arguments, [&](const std::string& name) { return elastic::lookup(environment, name); });
+    const auto flags =
+        parse_command_line(arguments, [&](const std::string& name) { return elastic::lookup(environment, name); });
     if (!flags) return std::unexpected(flags.error());
     return make_launch_plan(*flags, environment, host);
   }
@@ -115,8 +115,10 @@ TEST_CASE("nodes of a job of many meet at the endpoint, at port 29400 unless it 
   t.environment.emplace_back("DLROVER_MASTER_ADDR=10.0.0.9:50001");
   plan = t.good({"--nnodes=2", "--rdzv-backend=c10d", "train.py"});
   CHECK(transport::endpoint_text(plan.settings.meeting) == "10.0.0.9:50001");
-  CHECK(starts(t.error({"--nnodes=2:3", "--node-unit=4", "--rdzv-backend=c10d", "train.py"}), "--node-unit=4: no multiple"));
-  CHECK(starts(t.error({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=a:0", "train.py"}), "--rdzv-endpoint=a:0"));
+  CHECK(starts(t.error({"--nnodes=2:3", "--node-unit=4", "--rdzv-backend=c10d", "train.py"}),
+               "--node-unit=4: no multiple"));
+  CHECK(
+      starts(t.error({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=a:0", "train.py"}), "--rdzv-endpoint=a:0"));
 }
 
 TEST_CASE("static nodes have the ranks that they are given, the master hosts, and the store is at its port") {
@@ -136,7 +138,8 @@ TEST_CASE("static nodes have the ranks that they are given, the master hosts, an
 TEST_CASE("static nodes wait for each other as long as join_timeout says, else timeout, else 900 s") {
   const Trial t;
   const auto waits_ms = [&](const std::string& conf) {
-    return t.good({"--nnodes=2", "--master-addr=host0", "--rdzv-conf=" + conf, "train.py"}).settings.node.rules.join_timeout_ms;
+    return t.good({"--nnodes=2", "--master-addr=host0", "--rdzv-conf=" + conf, "train.py"})
+        .settings.node.rules.join_timeout_ms;
   };
   CHECK(waits_ms("") == 900'000);
   CHECK(waits_ms("timeout=7") == 7'000);
@@ -187,12 +190,14 @@ TEST_CASE("a pod's address and its ports of the host are those by which its node
 TEST_CASE("status and metrics want a port of their own, and events a file of their own") {
   const Trial t;
   const auto c10d = [](const char* port) {
-    return std::vector<std::string>{"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=host0:4000", port, "train.py"};
+    return std::vector<std::string>{"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=host0:4000", port,
+                                    "train.py"};
   };
   CHECK(starts(t.error(c10d("--http-port=4000")), "--http-port=4000: it is the port of the rendezvous"));
   CHECK(t.good(c10d("--http-port=4001")).settings.http_port == 4001);
   CHECK(t.good(c10d("--http-port=0")).settings.http_port == 0);
-  CHECK(starts(t.error({"--master-port=4000", "--http-port=4000", "train.py"}), "--http-port=4000: it is the port of the workers' store"));
+  CHECK(starts(t.error({"--master-port=4000", "--http-port=4000", "train.py"}),
+               "--http-port=4000: it is the port of the workers' store"));
   CHECK(starts(t.error({"--events=f", "--record=f", "train.py"}), "--events=f: --record=f is the same file"));
   CHECK(t.plan({"--events=f", "--record=g", "train.py"}).has_value());
 }
@@ -200,16 +205,21 @@ TEST_CASE("status and metrics want a port of their own, and events a file of the
 TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience of its nodes") {
   const Trial t;
   const auto conf = [&](const std::string& text) {
-    return t.good({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=host0", "--rdzv-conf=" + text, "train.py"}).settings;
+    return t.good({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=host0", "--rdzv-conf=" + text, "train.py"})
+        .settings;
   };
   using ScaleUp = protocol::JobRules::ScaleUp;
   run::LaunchSettings plan = conf("");
   CHECK(plan.node.rules == protocol::JobRules{});
   CHECK(plan.meeting.loss_timeout_ms == 5'000);
-  plan = conf("last_call_timeout=7,join_timeout=8,scale_up=after=2.5,node_losses=-1,keep_out=9,job_losses=11,"
-              "replacement_grace=0,exit_barrier=12,rejoin_timeout=13,loss_timeout=14,store_port=15000,is_host=1");
-  CHECK(plan.node.rules == protocol::JobRules{.last_call_ms = 7'000, .join_timeout_ms = 8'000,
-                                              .scale_up_after_ms = 2'500, .node_losses = -1, .keep_out_ms = 9'000,
+  plan = conf(
+      "last_call_timeout=7,join_timeout=8,scale_up=after=2.5,node_losses=-1,keep_out=9,job_losses=11,"
+      "replacement_grace=0,exit_barrier=12,rejoin_timeout=13,loss_timeout=14,store_port=15000,is_host=1");
+  CHECK(plan.node.rules == protocol::JobRules{.last_call_ms = 7'000,
+                                              .join_timeout_ms = 8'000,
+                                              .scale_up_after_ms = 2'500,
+                                              .node_losses = -1,
+                                              .keep_out_ms = 9'000,
                                               .job_losses = 11});
   CHECK(plan.node.exit_barrier_ms == 12'000);
   CHECK(plan.meeting.rejoin_ms == 13'000);
@@ -225,8 +235,8 @@ TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience 
 TEST_CASE("nodes that meet by a claim look for a lost coordinator until another node can have taken it over") {
   const Trial t;
   const auto plan = [&](const std::string& text) {
-    return t.good({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=/shared/meeting", "--rdzv-conf=" + text,
-                   "train.py"});
+    return t.good(
+        {"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=/shared/meeting", "--rdzv-conf=" + text, "train.py"});
   };
   const LaunchPlan short_one = plan("store_type=file,loss_timeout=10,rejoin_timeout=3");
   CHECK(short_one.settings.meeting.rejoin_ms == 12'000);
@@ -309,7 +319,8 @@ TEST_CASE("a script that is not there is an error before the start, but not wher
   t.environment.back() = "PYTHON_EXEC=apptainer exec image python";
   const LaunchPlan plan = t.good({"none.py", "-x"});
   CHECK(plan.settings.program == "/usr/bin/apptainer");
-  CHECK(argv_of(plan) == std::vector<std::string>{"/usr/bin/apptainer", "exec", "image", "python", "-u", "none.py", "-x"});
+  CHECK(argv_of(plan) ==
+        std::vector<std::string>{"/usr/bin/apptainer", "exec", "image", "python", "-u", "none.py", "-x"});
   CHECK(plan.settings.title == "apptainer exec image python");
 }
 
@@ -354,8 +365,7 @@ TEST_CASE("the OMP rule warns only where it acts") {
 TEST_CASE("a virtual local rank without a device is refused before anything starts") {
   Trial t;
   t.environment.emplace_back("CUDA_VISIBLE_DEVICES=0,1");
-  CHECK(starts(t.error({"--virtual-local-rank", "--nproc-per-node=3", "train.py"}),
-               "CUDA_VISIBLE_DEVICES=0,1: "));
+  CHECK(starts(t.error({"--virtual-local-rank", "--nproc-per-node=3", "train.py"}), "CUDA_VISIBLE_DEVICES=0,1: "));
 }
 
 TEST_CASE("a file timer that nobody serves is kept from the workers") {
@@ -434,8 +444,10 @@ TEST_CASE("a library or a program that the check is to use has to be there") {
   const LaunchPlan plan = trial.good({"--network-check", "--nccl-lib=lib.so", "--probe-path=probe", "train.py"});
   CHECK(plan.settings.nccl_lib == "lib.so");
   CHECK(plan.settings.gpu_probe == "probe");
-  CHECK(trial.error({"--network-check", "--nccl-lib=nowhere.so", "train.py"}).contains("--nccl-lib=nowhere.so: no such file"));
-  CHECK(trial.error({"--network-check", "--probe-path=lib.so", "train.py"}).contains("--probe-path=lib.so: it is not executable"));
+  CHECK(trial.error({"--network-check", "--nccl-lib=nowhere.so", "train.py"})
+            .contains("--nccl-lib=nowhere.so: no such file"));
+  CHECK(trial.error({"--network-check", "--probe-path=lib.so", "train.py"})
+            .contains("--probe-path=lib.so: it is not executable"));
   CHECK(trial.error({"--network-check", "--probe-path=/tmp", "train.py"}).contains("it is a directory"));
 }
 
@@ -445,7 +457,9 @@ TEST_CASE("the check tests the GPUs that workers see, unless they are of another
   CHECK(trial.good({"--network-check", "train.py"}).settings.gpus == 1);  // the others are nobody's affair here
   CHECK(trial.good({"--network-check", "--nproc-per-node=3", "train.py"}).settings.gpus == 3);
   CHECK(trial.good({"--network-check", "--nproc-per-node=8", "train.py"}).settings.gpus == 4);
-  CHECK(trial.good({"--network-check", "--accelerator=nvidia.com/gpu", "--nproc-per-node=4", "train.py"}).settings.gpus == 4);
+  CHECK(
+      trial.good({"--network-check", "--accelerator=nvidia.com/gpu", "--nproc-per-node=4", "train.py"}).settings.gpus ==
+      4);
   CHECK(trial.good({"--network-check", "--accelerator=ascend-npu", "train.py"}).settings.gpus == 0);
   CHECK(trial.good({"--network-check", "--accelerator=cpu", "train.py"}).settings.gpus == 0);
   CHECK(trial.good({"--network-check", "--accelerator=cpu", "train.py"}).warnings.empty());

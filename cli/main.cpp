@@ -121,8 +121,8 @@ int replay(const cli::ParsedFlags& flags, const Environment& environment) {
   return file ? run::print_replay(*file) : refuse(file.error());
 }
 
-int run_job(cli::ParsedFlags flags, const Environment& environment,
-        const process::InheritedState& inherited, const run::ProcessTitle& title) {
+int run_job(cli::ParsedFlags flags, const Environment& environment, const process::InheritedState& inherited,
+            const run::ProcessTitle& title) {
   if (const Status set = set_up_log(flags, environment); !set) return refuse_job(set.error(), environment);
   const cli::ThisHost host;
   const auto detected = cli::detect::detect(
@@ -199,29 +199,20 @@ int main(int argc, char** argv) {
   if (!delegation) return refuse_job(delegation.error(), environment);
   if (*delegation) return hand_over_to_torchrun(**delegation, inherited);
 
-  const auto flags = cli::parse_command_line(
-      arguments, [&](const std::string& name) { return elastic::lookup(environment, name); });
+  const auto flags =
+      cli::parse_command_line(arguments, [&](const std::string& name) { return elastic::lookup(environment, name); });
   if (!flags) return refuse_job(flags.error(), environment);
   switch (flags->request) {
-    case cli::Request::kHelp:
-      return print(cli::help_text());
-    case cli::Request::kVersion:
-      return print(cli::version_text());
+    case cli::Request::kHelp: return print(cli::help_text());
+    case cli::Request::kVersion: return print(cli::version_text());
     case cli::Request::kPrintCompletion:
       return print(cli::completion_script(flags->text(cli::FlagId::kPrintCompletion)));
-    case cli::Request::kStoreOnly:
-      return serve_store(*flags, environment);
-    case cli::Request::kCoordinatorOnly:
-      return serve_coordinator(*flags, environment);
-    case cli::Request::kReport:
-      return print_report(*flags, environment);
-    case cli::Request::kReplay:
-      return replay(*flags, environment);
-    case cli::Request::kStatus:
-      return print_status(*flags, environment);
-    case cli::Request::kStatusKey:
-      return print_status_key(*flags, environment);
-    case cli::Request::kRun:
-      return run_job(*flags, environment, inherited, title_of(argc, argv));
+    case cli::Request::kStoreOnly: return serve_store(*flags, environment);
+    case cli::Request::kCoordinatorOnly: return serve_coordinator(*flags, environment);
+    case cli::Request::kReport: return print_report(*flags, environment);
+    case cli::Request::kReplay: return replay(*flags, environment);
+    case cli::Request::kStatus: return print_status(*flags, environment);
+    case cli::Request::kStatusKey: return print_status_key(*flags, environment);
+    case cli::Request::kRun: return run_job(*flags, environment, inherited, title_of(argc, argv));
   }
 }

@@ -327,11 +327,9 @@ std::string flags_without_variable() {
 
 std::string man_page() {
   const std::string title =
-      format(".TH ELASTIC\\-RUN 1 \"{}\" \"elastic\\-run {}\" \"User Commands\"\n", kDate,
-             ELASTIC_RUN_VERSION);
-  return ".\\\" Made by scripts/generate-docs from the table of flags. Do not edit.\n" + title +
-         std::string(kHead) + options() +
-         replace_all(std::string(kTail), "@WITHOUT_VARIABLE@", flags_without_variable());
+      format(".TH ELASTIC\\-RUN 1 \"{}\" \"elastic\\-run {}\" \"User Commands\"\n", kDate, ELASTIC_RUN_VERSION);
+  return ".\\\" Made by scripts/generate-docs from the table of flags. Do not edit.\n" + title + std::string(kHead) +
+         options() + replace_all(std::string(kTail), "@WITHOUT_VARIABLE@", flags_without_variable());
 }
 
 }  // namespace elastic::cli

@@ -121,9 +121,10 @@ Status MeetingPlanner::plan_terms() {
   terms.node_unit = static_cast<int>(unit.value_or(flags_.integer(FlagId::kNodeUnit)));
   const int least = (terms.min_nodes + terms.node_unit - 1) / terms.node_unit * terms.node_unit;
   if (least > terms.max_nodes) {
-    return fail(flags_.input(FlagId::kNodeUnit),
-                format("no multiple of {} lies between {} and {} nodes", terms.node_unit, terms.min_nodes, terms.max_nodes),
-                "choose --nnodes and --node-unit so that one does");
+    return fail(
+        flags_.input(FlagId::kNodeUnit),
+        format("no multiple of {} lies between {} and {} nodes", terms.node_unit, terms.min_nodes, terms.max_nodes),
+        "choose --nnodes and --node-unit so that one does");
   }
   if (terms.node_unit > 1) entry("node unit", format("{}", terms.node_unit), flags_.origin_text(FlagId::kNodeUnit));
   return {};
@@ -136,7 +137,8 @@ Status MeetingPlanner::plan_endpoint() {
   const bool by_file = meeting.place == transport::MeetingSettings::Place::kFile;
   meeting.host = checked_.endpoint.host;
   meeting.port = checked_.endpoint.port.value_or(kDefaultPort);
-  meeting.is_default = !flags_.is_known(FlagId::kRdzvEndpoint) && !(is_static() && flags_.is_known(FlagId::kMasterAddr));
+  meeting.is_default =
+      !flags_.is_known(FlagId::kRdzvEndpoint) && !(is_static() && flags_.is_known(FlagId::kMasterAddr));
   std::string origin = flags_.is_known(FlagId::kRdzvEndpoint) ? flags_.origin_text(FlagId::kRdzvEndpoint) : "default";
   if (is_static() && !flags_.is_given(FlagId::kRdzvEndpoint)) origin = flags_.origin_text(FlagId::kMasterAddr);
   if (!flags_.is_known(FlagId::kRdzvEndpoint) && !is_static()) {
@@ -240,7 +242,8 @@ Status MeetingPlanner::plan_rank() {
     if (rank || is_static() || !text || text->empty()) continue;
     const auto number = parse_int(*text);
     if (!number || *number < 0) {
-      return fail(format("{}={}", name, printable(*text)), "this is no node rank", "set it to a number from 0 on, or unset it");
+      return fail(format("{}={}", name, printable(*text)), "this is no node rank",
+                  "set it to a number from 0 on, or unset it");
     }
     rank = *number;
     input = format("{}={}", name, printable(*text));
@@ -248,8 +251,7 @@ Status MeetingPlanner::plan_rank() {
   }
   if (!rank) return {};
   if (*rank >= terms.max_nodes) {
-    return fail(input,
-                format("node ranks of a job of {} nodes end at {}", terms.max_nodes, terms.max_nodes - 1),
+    return fail(input, format("node ranks of a job of {} nodes end at {}", terms.max_nodes, terms.max_nodes - 1),
                 "give each node its own rank, or more nodes by --nnodes");
   }
   plan_.settings.node.node_rank = static_cast<int>(*rank);
@@ -267,7 +269,8 @@ Result<std::vector<std::uint16_t>> MeetingPlanner::port_choices() const {
     const auto port = parse_int(word);
     if (!port || *port < 1 || *port > 65535 || ports.size() == kMostPorts) {
       return fail(format("HOST_PORTS={}", printable(text)),
-                  ports.size() == kMostPorts ? format("more than {} ports", kMostPorts) : format("{} is no port", printable(word)),
+                  ports.size() == kMostPorts ? format("more than {} ports", kMostPorts)
+                                             : format("{} is no port", printable(word)),
                   "set it to ports from 1 to 65535 with commas between, or unset it");
     }
     ports.push_back(static_cast<std::uint16_t>(*port));
@@ -283,8 +286,10 @@ Status MeetingPlanner::plan_store() {
   plan_.settings.worker.use_agent_store = !by_worker;
   if (is_static()) {
     plan_.settings.meeting.store_at_endpoint = true;
-    store = {.kind = StoreKind::kAtEndpoint, .master_addr = plan_.settings.meeting.host,
-             .port = plan_.settings.meeting.port, .admits_all = admits_all};
+    store = {.kind = StoreKind::kAtEndpoint,
+             .master_addr = plan_.settings.meeting.host,
+             .port = plan_.settings.meeting.port,
+             .admits_all = admits_all};
     entry("worker store", format("at the endpoint, told to workers as {}", printable(store.master_addr)), "static");
     return {};
   }
@@ -343,8 +348,8 @@ void MeetingPlanner::plan_rules() {
   protocol::JobRules& rules = plan_.settings.node.rules;
   rules.last_call_ms = milliseconds("last_call_timeout", milliseconds("lastcall_timeout", rules.last_call_ms));
   // torchrun's name for it with static is another one, and stands back where both are given.
-  const std::int64_t otherwise_ms = is_static() ? milliseconds("timeout", kStaticTimeoutSeconds * kSecond)
-                                                : rules.join_timeout_ms;
+  const std::int64_t otherwise_ms =
+      is_static() ? milliseconds("timeout", kStaticTimeoutSeconds * kSecond) : rules.join_timeout_ms;
   rules.join_timeout_ms = milliseconds("join_timeout", otherwise_ms);
   rules.replacement_grace_ms = milliseconds("replacement_grace", rules.replacement_grace_ms);
   if (const std::string* text = conf.find("scale_up")) {
@@ -362,8 +367,10 @@ void MeetingPlanner::plan_rules() {
   meeting.loss_timeout_ms = loss_timeout_ms(conf);
   make_rejoining_suffice();
   const std::string origin = flags_.is_given(FlagId::kRdzvConf) ? flags_.origin_text(FlagId::kRdzvConf) : "default";
-  entry("waits", format("{} s for the minimum of nodes, then {} s for more", rules.join_timeout_ms / kSecond,
-                        rules.last_call_ms / kSecond), origin);
+  entry("waits",
+        format("{} s for the minimum of nodes, then {} s for more", rules.join_timeout_ms / kSecond,
+               rules.last_call_ms / kSecond),
+        origin);
   if (detected_.has_all_nodes && !is_static() && !conf.find("join_timeout")) {
     rules.replacement_wait_ms = 0;
     entry("wait below the minimum", "none once the first round has been: nobody else can come",
@@ -378,9 +385,10 @@ void MeetingPlanner::make_rejoining_suffice() {
   if (meeting.place == transport::MeetingSettings::Place::kEndpoint) return;
   const std::int64_t least_ms = meeting.loss_timeout_ms + protocol::LeaseTimes::kLongestPauseMs;
   if (meeting.rejoin_ms >= least_ms) return;
-  plan_.warnings.push_back(format("rejoin_timeout={} is too short for another node to take the coordinator over from "
-                                  "one that was lost: {} s are taken (loss_timeout and 2 s)",
-                                  meeting.rejoin_ms / kSecond, least_ms / kSecond));
+  plan_.warnings.push_back(
+      format("rejoin_timeout={} is too short for another node to take the coordinator over from "
+             "one that was lost: {} s are taken (loss_timeout and 2 s)",
+             meeting.rejoin_ms / kSecond, least_ms / kSecond));
   meeting.rejoin_ms = least_ms;
 }
 
@@ -400,7 +408,7 @@ void tell_meeting_of_node(run::LaunchSettings& settings) {
 }
 
 Result<transport::MeetingSettings> plan_coordinator_only(const ParsedFlags& flags, const Environment& environment,
-                                                       const HostView& host) {
+                                                         const HostView& host) {
   if (Status alone = check_coordinator_only(flags); !alone) return std::unexpected(std::move(alone.error()));
   auto conf = check_rdzv_conf(flags.text(FlagId::kRdzvConf), flags.input(FlagId::kRdzvConf));
   if (!conf) return std::unexpected(std::move(conf.error()));
@@ -413,15 +421,14 @@ Result<transport::MeetingSettings> plan_coordinator_only(const ParsedFlags& flag
   auto secret = find_secret(*conf, flags, environment, host);
   if (!secret) return std::unexpected(std::move(secret.error()));
   return transport::MeetingSettings{.alone = false,
-                                  .host = endpoint->host,
-                                  .port = endpoint->port.value_or(kDefaultPort),
-                                  .secret = std::move(secret->text),
-                                  .status_open = flags.on(FlagId::kStatusOpen),
-                                  .loss_timeout_ms = loss_timeout_ms(*conf)};
+                                    .host = endpoint->host,
+                                    .port = endpoint->port.value_or(kDefaultPort),
+                                    .secret = std::move(secret->text),
+                                    .status_open = flags.on(FlagId::kStatusOpen),
+                                    .loss_timeout_ms = loss_timeout_ms(*conf)};
 }
 
-Result<run::StatusRequest> plan_status(const ParsedFlags& flags, const Environment& environment,
-                                           const HostView& host) {
+Result<run::StatusRequest> plan_status(const ParsedFlags& flags, const Environment& environment, const HostView& host) {
   if (Status alone = check_status(flags); !alone) return std::unexpected(std::move(alone.error()));
   auto conf = check_rdzv_conf(flags.text(FlagId::kRdzvConf), flags.input(FlagId::kRdzvConf));
   if (!conf) return std::unexpected(std::move(conf.error()));
@@ -434,15 +441,14 @@ Result<run::StatusRequest> plan_status(const ParsedFlags& flags, const Environme
   if (!secret) return std::unexpected(std::move(secret.error()));
   const bool names_job = flags[FlagId::kRdzvId].origin == Origin::kCommandLine;
   return run::StatusRequest{.host = endpoint->host,
-                                .port = endpoint->port.value_or(kDefaultPort),
-                                .key = protocol::status_key(secret->text),
-                                .run_id = names_job ? flags.text(FlagId::kRdzvId) : "",
-                                .watch = flags.on(FlagId::kWatch),
-                                .json = flags.text(FlagId::kLogFormat) == "json"};
+                            .port = endpoint->port.value_or(kDefaultPort),
+                            .key = protocol::status_key(secret->text),
+                            .run_id = names_job ? flags.text(FlagId::kRdzvId) : "",
+                            .watch = flags.on(FlagId::kWatch),
+                            .json = flags.text(FlagId::kLogFormat) == "json"};
 }
 
-Result<std::string> plan_status_key(const ParsedFlags& flags, const Environment& environment,
-                                    const HostView& host) {
+Result<std::string> plan_status_key(const ParsedFlags& flags, const Environment& environment, const HostView& host) {
   if (Status alone = check_status_key(flags); !alone) return std::unexpected(std::move(alone.error()));
   auto conf = check_rdzv_conf(flags.text(FlagId::kRdzvConf), flags.input(FlagId::kRdzvConf));
   if (!conf) return std::unexpected(std::move(conf.error()));

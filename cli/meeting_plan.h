@@ -19,20 +19,19 @@ namespace elastic::cli {
 Status plan_many_nodes(const ParsedFlags& flags, const CheckedFlags& checked, const Environment& environment,
                        const HostView& host, const detect::Detected& detected, LaunchPlan& plan);
 
-// Tells the meeting what deciding where the coordinator is needs to know of the job and of this node; these stand already.
+// Tells the meeting what deciding where the coordinator is needs to know of the job and of this node; these stand
+// already.
 void tell_meeting_of_node(run::LaunchSettings& settings);
 
 // As plan_many_nodes, for --coordinator-only: where to listen, with which secret and patience.
 Result<transport::MeetingSettings> plan_coordinator_only(const ParsedFlags& flags, const Environment& environment,
-                                                       const HostView& host);
+                                                         const HostView& host);
 
 // The same for --status: whom to ask, and how to show the answer.
-Result<run::StatusRequest> plan_status(const ParsedFlags& flags, const Environment& environment,
-                                           const HostView& host);
+Result<run::StatusRequest> plan_status(const ParsedFlags& flags, const Environment& environment, const HostView& host);
 
 // What --status-key prints. Fails where there is no secret.
-Result<std::string> plan_status_key(const ParsedFlags& flags, const Environment& environment,
-                                    const HostView& host);
+Result<std::string> plan_status_key(const ParsedFlags& flags, const Environment& environment, const HostView& host);
 
 // The job's secret, by token_file or variable; empty where it has none. For a job of one node, whose status it guards.
 Result<std::string> plan_secret_alone(const ParsedFlags& flags, const CheckedFlags& checked,

@@ -15,8 +15,7 @@ TEST_CASE("where a stream goes is said in a word where all ranks are alike, and 
   CHECK(where_it_goes(ranks, kStderrBit, true) == "console");
   CHECK(where_it_goes(ranks, kStdoutBit, false) == "console");
   ranks[1].shown = ranks[2].shown = ranks[4].shown = false;
-  CHECK(where_it_goes(ranks, kStdoutBit, true) ==
-        "local ranks 0, 3, 5: log file and console; 1-2, 4: log file");
+  CHECK(where_it_goes(ranks, kStdoutBit, true) == "local ranks 0, 3, 5: log file and console; 1-2, 4: log file");
   CHECK(where_it_goes(ranks, kStderrBit, true) ==
         "local ranks 0, 3, 5: console; 1-2, 4: nowhere (--local-ranks-filter)");
   ranks[3] = {.redirects = kStderrBit};

@@ -41,8 +41,7 @@ Converted convert(const Flag& flag, const std::string& value) {
 
 std::string remedy_of(const Flag& flag, Origin origin) {
   if (origin == Origin::kEnvironment) {
-    return format("correct the variable or unset it, or give {} on the command line",
-                  long_spelling(flag));
+    return format("correct the variable or unset it, or give {} on the command line", long_spelling(flag));
   }
   return format("write {}={}", long_spelling(flag), flag.metavar);
 }
@@ -92,8 +91,7 @@ Status read_variables(ParsedFlags& flags, const EnvironmentLookup& environment) 
     const std::string name = variable_of(flag);
     const std::optional<std::string> value = environment(name);
     if (!value) continue;
-    if (Status status = store(flags, flag, *value,
-                              {.text = {}, .origin = Origin::kEnvironment, .source = name});
+    if (Status status = store(flags, flag, *value, {.text = {}, .origin = Origin::kEnvironment, .source = name});
         !status) {
       return status;
     }
@@ -152,8 +150,7 @@ std::string ParsedFlags::origin_text(FlagId id) const {
   ELASTIC_CHECK(false);
 }
 
-Result<ParsedFlags> parse_command_line(std::span<const std::string> arguments,
-                                       const EnvironmentLookup& environment) {
+Result<ParsedFlags> parse_command_line(std::span<const std::string> arguments, const EnvironmentLookup& environment) {
   Result<CanonicalLine> line = normalize_arguments(arguments);
   if (!line) return std::unexpected(std::move(line.error()));
 
@@ -176,11 +173,10 @@ Result<ParsedFlags> parse_command_line(std::span<const std::string> arguments,
     FlagId id;
     Request request;
   };
-  for (const Instead& instead : {Instead{FlagId::kStoreOnly, Request::kStoreOnly},
-                                 Instead{FlagId::kCoordinatorOnly, Request::kCoordinatorOnly},
-                                 Instead{FlagId::kReplay, Request::kReplay},
-                                 Instead{FlagId::kStatus, Request::kStatus},
-                                 Instead{FlagId::kStatusKey, Request::kStatusKey}}) {
+  for (const Instead& instead :
+       {Instead{FlagId::kStoreOnly, Request::kStoreOnly}, Instead{FlagId::kCoordinatorOnly, Request::kCoordinatorOnly},
+        Instead{FlagId::kReplay, Request::kReplay}, Instead{FlagId::kStatus, Request::kStatus},
+        Instead{FlagId::kStatusKey, Request::kStatusKey}}) {
     const Flag& flag = flag_of(instead.id);
     const bool wanted = flag.kind == FlagKind::kSwitch ? flags.on(flag.id) : flags.is_set(flag.id);
     if (!wanted) continue;
@@ -195,9 +191,8 @@ Result<ParsedFlags> parse_command_line(std::span<const std::string> arguments,
   const bool needs_none = flags.request == Request::kReport || flags.on(FlagId::kCheckOnly);
   if (!line->script && needs_none) return flags;
   if (!line->script) {
-    return fail(
-        "SCRIPT", "the command line names no script",
-        in_our_name("write elastic-run [OPTION]... SCRIPT [ARGUMENT]...; elastic-run --help explains it"));
+    return fail("SCRIPT", "the command line names no script",
+                in_our_name("write elastic-run [OPTION]... SCRIPT [ARGUMENT]...; elastic-run --help explains it"));
   }
   flags.script = std::move(*line->script);
   flags.script_arguments = std::move(line->script_arguments);

@@ -25,7 +25,18 @@ struct FlagValue {
 };
 
 // What the command line asks for. Help, version and completions come before anything else is looked at.
-enum class Request : unsigned char { kRun, kStoreOnly, kCoordinatorOnly, kReport, kReplay, kStatus, kStatusKey, kHelp, kVersion, kPrintCompletion };
+enum class Request : unsigned char {
+  kRun,
+  kStoreOnly,
+  kCoordinatorOnly,
+  kReport,
+  kReplay,
+  kStatus,
+  kStatusKey,
+  kHelp,
+  kVersion,
+  kPrintCompletion
+};
 
 // Every flag with its value and where it came from. Each value is of its flag's kind (a whole
 // number, one of the choices, ...); what a value means is checked in flag_checks.h.
@@ -69,8 +80,7 @@ using EnvironmentLookup = std::function<std::optional<std::string>(const std::st
 // Reads the arguments (without the program's name) and the PET_ variables. The command line wins
 // over a variable, a variable over the default; of a repeated flag the last one counts. Fails on
 // anything that is not of its flag's kind, on refused flags, and where the script is missing.
-Result<ParsedFlags> parse_command_line(std::span<const std::string> arguments,
-                                       const EnvironmentLookup& environment);
+Result<ParsedFlags> parse_command_line(std::span<const std::string> arguments, const EnvironmentLookup& environment);
 
 // The one warning about the flags that parse but have no effect yet and were given a value other
 // than their default; nothing if there is none.

@@ -67,10 +67,9 @@ TEST_CASE("a switch is on by the command line, or by a variable that is not 0") 
 }
 
 TEST_CASE("a variable of the wrong kind is an error that names it") {
-  CHECK(
-      error_of({"t"}, {{"PET_MAX_RESTARTS", "abc"}}) ==
-      "PET_MAX_RESTARTS=abc: the value is not a whole number; correct the variable or unset it, or "
-      "give --max-restarts on the command line");
+  CHECK(error_of({"t"}, {{"PET_MAX_RESTARTS", "abc"}}) ==
+        "PET_MAX_RESTARTS=abc: the value is not a whole number; correct the variable or unset it, or "
+        "give --max-restarts on the command line");
   CHECK(error_of({"t"}, {{"PET_MAX_RESTARTS", ""}}).starts_with("PET_MAX_RESTARTS='': "));
   CHECK(error_of({"t"}, {{"PET_STANDALONE", "yes"}}).starts_with("PET_STANDALONE=yes: "));
   CHECK(error_of({"t"}, {{"PET_STANDALONE", ""}}).starts_with("PET_STANDALONE='': "));
@@ -82,8 +81,7 @@ TEST_CASE("a wrong variable does no harm where the command line sets the flag") 
 }
 
 TEST_CASE("a flag without a variable does not read one") {
-  const Variables variables = {
-      {"PET_NUMA_BINDING", "bad"}, {"PET_LOGS_SPECS", "x"}, {"PET_HELP", "1"}};
+  const Variables variables = {{"PET_NUMA_BINDING", "bad"}, {"PET_LOGS_SPECS", "x"}, {"PET_HELP", "1"}};
   const auto flags = parse({"t"}, variables);
   REQUIRE(flags.has_value());
   CHECK(flags->request == Request::kRun);
@@ -109,8 +107,7 @@ TEST_CASE("a choice must be one of its words, on the command line and in a varia
   CHECK(error_of({"--print-completion=tcsh"}) ==
         "--print-completion=tcsh: the value must be one of bash, zsh, fish; write "
         "--print-completion=SHELL");
-  CHECK(error_of({"--dry-run=xml", "t"})
-            .starts_with("--dry-run=xml: the value must be one of text, json"));
+  CHECK(error_of({"--dry-run=xml", "t"}).starts_with("--dry-run=xml: the value must be one of text, json"));
   CHECK(parse({"--dry-run", "t"})->text(FlagId::kDryRun) == "text");
 }
 
@@ -128,9 +125,7 @@ TEST_CASE("the script must be there, unless help, version or completion is asked
   CHECK(parse({"--version"})->request == Request::kVersion);
   CHECK(parse({"--print-completion=zsh"})->request == Request::kPrintCompletion);
   CHECK(parse({"--print-completion=zsh"})->text(FlagId::kPrintCompletion) == "zsh");
-  CHECK(
-      parse({"--max-restarts=2", "-h"}, {{"PET_NNODES", ""}, {"PET_MAX_RESTARTS", "x"}})->request ==
-      Request::kHelp);
+  CHECK(parse({"--max-restarts=2", "-h"}, {{"PET_NNODES", ""}, {"PET_MAX_RESTARTS", "x"}})->request == Request::kHelp);
 }
 
 TEST_CASE("a list of filters is split at commas, and two commas are one within a part") {
@@ -139,18 +134,17 @@ TEST_CASE("a list of filters is split at commas, and two commas are one within a
   CHECK(split_filters(",") == Words{"", ""});
   CHECK(split_filters("") == Words{""});
   CHECK(split_filters(" x ,y") == Words{" x ", "y"});
-  CHECK(parse({"t"}, {{"PET_DUPLICATE_STDOUT_FILTERS", "x,y"}})
-            ->list(FlagId::kDuplicateStdoutFilters) == Words{"x", "y"});
+  CHECK(parse({"t"}, {{"PET_DUPLICATE_STDOUT_FILTERS", "x,y"}})->list(FlagId::kDuplicateStdoutFilters) ==
+        Words{"x", "y"});
 }
 
 TEST_CASE("one warning names every flag that is set and has no effect yet") {
   CHECK(!no_effect_warning(*parse({"t"})).has_value());
-  CHECK(!no_effect_warning(*parse({"-r0", "--training_port=60000", "--max-restarts=3",
-                                   "--monitor-interval=3", "t"}))
+  CHECK(!no_effect_warning(*parse({"-r0", "--training_port=60000", "--max-restarts=3", "--monitor-interval=3", "t"}))
              .has_value());
-  CHECK(
-      no_effect_warning(*parse({"--auto_tunning", "--save-at-breakpoint", "t"}, {{"PET_NUMA_AFFINITY", "1"}})) ==
-      "no effect yet: PET_NUMA_AFFINITY=true, --auto_tunning, --save-at-breakpoint (--help marks all options like these)");
+  CHECK(no_effect_warning(*parse({"--auto_tunning", "--save-at-breakpoint", "t"}, {{"PET_NUMA_AFFINITY", "1"}})) ==
+        "no effect yet: PET_NUMA_AFFINITY=true, --auto_tunning, --save-at-breakpoint (--help marks all options like "
+        "these)");
   CHECK(!no_effect_warning(*parse({"--precheck=2", "--comm-perf-test", "t"})).has_value());
   CHECK(!no_effect_warning(*parse({"--event-log-handler=console", "t"})).has_value());
 }
@@ -159,7 +153,8 @@ TEST_CASE("the flags that ask for something else than a job are marked in the ta
   for (const Flag& flag : flag_table()) {
     if (flag.id == FlagId::kHelp || flag.state == FlagState::kRefused) continue;
     const std::string value = flag.words.empty() ? "1" : words_of(flag).front();
-    std::vector<std::string> line{flag.kind == FlagKind::kSwitch ? long_spelling(flag) : long_spelling(flag) + "=" + value};
+    std::vector<std::string> line{flag.kind == FlagKind::kSwitch ? long_spelling(flag)
+                                                                 : long_spelling(flag) + "=" + value};
     if (!flag.replaces_job) line.emplace_back("a.py");
     CAPTURE(line.front());
     const auto flags = parse_command_line(line, [](const std::string&) { return std::nullopt; });

@@ -61,14 +61,13 @@ Status check_script(const HostView& host, const std::string& script) {
   return {};
 }
 
-Result<std::string> find_binary(const Environment& environment, const HostView& host,
-                                const std::string& program) {
+Result<std::string> find_binary(const Environment& environment, const HostView& host, const std::string& program) {
   const std::string input = printable(program);
   if (program.find('/') == std::string::npos) {
     if (auto path = on_path(environment, host, program)) return *path;
-    return fail(input.empty() ? "program ''" : input, "not found on PATH",
-                host.look_at(program).exists ? format("for the file here write ./{}", input)
-                                             : "give the path of the program");
+    return fail(
+        input.empty() ? "program ''" : input, "not found on PATH",
+        host.look_at(program).exists ? format("for the file here write ./{}", input) : "give the path of the program");
   }
   const HostView::PathFacts facts = host.look_at(program);
   if (!facts.exists) return fail(input, "no such file", "give the path of the program");
@@ -103,8 +102,7 @@ Result<WorkerProgram> find_worker_program(const ParsedFlags& flags, const Checke
     if (checked.module) program.arguments.emplace_back("-m");
     program.arguments.push_back(flags.script);
   }
-  program.arguments.insert(program.arguments.end(), flags.script_arguments.begin(),
-                           flags.script_arguments.end());
+  program.arguments.insert(program.arguments.end(), flags.script_arguments.begin(), flags.script_arguments.end());
   return program;
 }
 

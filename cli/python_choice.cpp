@@ -36,10 +36,10 @@ bool is_interpreter(const HostView& host, const std::string& path) {
   return !text || !text->starts_with("#!");
 }
 
-Result<Python> python_from_variable(const Environment& environment, const HostView& host,
-                                    const std::string& wanted) {
+Result<Python> python_from_variable(const Environment& environment, const HostView& host, const std::string& wanted) {
   const std::string input = format("PYTHON_EXEC={}", printable(wanted));
-  Python python{.command = {}, .origin = "environment: PYTHON_EXEC", .title = wanted, .is_wrapper = true, .warnings = {}};
+  Python python{
+      .command = {}, .origin = "environment: PYTHON_EXEC", .title = wanted, .is_wrapper = true, .warnings = {}};
   // torchrun takes all of it for one program; only what is none has words.
   auto words = std::optional(std::vector<std::string>{wanted});
   auto program = program_named(environment, host, wanted);
@@ -100,7 +100,8 @@ class Search {
 
  private:
   static Python found(std::string file, std::string origin) {
-    return {.command = {std::move(file)}, .origin = std::move(origin), .title = {}, .is_wrapper = false, .warnings = {}};
+    return {
+        .command = {std::move(file)}, .origin = std::move(origin), .title = {}, .is_wrapper = false, .warnings = {}};
   }
 
   std::optional<Python> around_us() {
@@ -111,7 +112,8 @@ class Search {
         lies_in_it_ = true;
         return found(std::move(*file), format("beside {}, in a {} environment", printable(own, 4096), *kind));
       }
-      warnings_.push_back(format("{} lies in a {} environment without a Python; looking on PATH", printable(own), *kind));
+      warnings_.push_back(
+          format("{} lies in a {} environment without a Python; looking on PATH", printable(own), *kind));
     }
     return {};
   }

@@ -19,8 +19,8 @@ struct Python {
   std::vector<std::string> warnings;  // of variables that name another Python
 };
 
-// PYTHON_EXEC; else the one of the virtual or conda environment in whose bin this program lies, as torchrun runs the one
-// it was installed with; else python3, else python on PATH; else the one beside this program. VIRTUAL_ENV and
+// PYTHON_EXEC; else the one of the virtual or conda environment in whose bin this program lies, as torchrun runs the
+// one it was installed with; else python3, else python on PATH; else the one beside this program. VIRTUAL_ENV and
 // CONDA_PREFIX choose none: activating puts the environment's bin on PATH, and one that is not there, or behind another
 // Python, was left by somebody else. Fails where there is none; with PYTHON_EXEC no other is looked for.
 Result<Python> choose_python(const Environment& environment, const HostView& host);

@@ -120,8 +120,9 @@ TEST_CASE("a variable that PATH does not bear out loses, with one warning") {
         Lines{"VIRTUAL_ENV=/venv: its bin is not on PATH; /usr/bin/python3 runs; to choose, set PYTHON_EXEC"});
   c.set("PATH", "/usr/bin:/venv/bin");
   CHECK(c.file() == "/usr/bin/python3");
-  CHECK(c.warnings() == Lines{"VIRTUAL_ENV=/venv: another Python comes before its bin on PATH; /usr/bin/python3 runs; to "
-                              "choose, set PYTHON_EXEC"});
+  CHECK(c.warnings() ==
+        Lines{"VIRTUAL_ENV=/venv: another Python comes before its bin on PATH; /usr/bin/python3 runs; to "
+              "choose, set PYTHON_EXEC"});
   c.set("VIRTUAL_ENV", "/gone");
   CHECK(c.warnings() == Lines{"VIRTUAL_ENV=/gone has no bin/python; /usr/bin/python3 runs"});
   c.set("VIRTUAL_ENV", "");

@@ -11,11 +11,22 @@
 namespace elastic::cli {
 namespace {
 
-constexpr std::string_view kRemedy =
-    "write KEY=VALUE,KEY=VALUE, such as join_timeout=600,read_timeout=60";
+constexpr std::string_view kRemedy = "write KEY=VALUE,KEY=VALUE, such as join_timeout=600,read_timeout=60";
 
 enum class KeyType {
-  kSeconds, kSecondsOrNone, kCount, kInteger, kNodes, kFraction, kPatience, kBoolean, kStoreType, kAdmitted, kScaleUp, kSlurmAuth, kText
+  kSeconds,
+  kSecondsOrNone,
+  kCount,
+  kInteger,
+  kNodes,
+  kFraction,
+  kPatience,
+  kBoolean,
+  kStoreType,
+  kAdmitted,
+  kScaleUp,
+  kSlurmAuth,
+  kText
 };
 
 struct Key {
@@ -120,37 +131,33 @@ std::string_view complaint(KeyType type, const std::string& value) {
     }
     case KeyType::kBoolean: return parse_boolean(value) ? "" : "true or false";
     case KeyType::kAdmitted: return value == "nodes" || value == "all" ? "" : "nodes or all";
-    case KeyType::kStoreType: return value == "tcp" || value == "file" || value == "tcpstore" ? "" : "tcp, file or tcpstore";
+    case KeyType::kStoreType:
+      return value == "tcp" || value == "file" || value == "tcpstore" ? "" : "tcp, file or tcpstore";
   }
   return {};
 }
 
 // torchrun's own documents show the whole text in quotes within quotes.
 std::string_view without_quotes(std::string_view text) {
-  if (text.size() >= 2 && text.front() == text.back() &&
-      (text.front() == '\'' || text.front() == '"')) {
+  if (text.size() >= 2 && text.front() == text.back() && (text.front() == '\'' || text.front() == '"')) {
     return trim(text.substr(1, text.size() - 2));
   }
   return text;
 }
 
-Status check_entry(RdzvConf& conf, const std::string& key, const std::string& value,
-                   std::string_view input) {
+Status check_entry(RdzvConf& conf, const std::string& key, const std::string& value, std::string_view input) {
   for (const Reserved& reserved : kReserved) {
     if (key != reserved.name) continue;
-    return fail(std::string(input), format("{} is not set here", key),
-                format("use {}", reserved.flag));
+    return fail(std::string(input), format("{} is not set here", key), format("use {}", reserved.flag));
   }
-  const auto known =
-      std::find_if(kKeys.begin(), kKeys.end(), [&](const Key& each) { return each.name == key; });
+  const auto known = std::find_if(kKeys.begin(), kKeys.end(), [&](const Key& each) { return each.name == key; });
   if (known == kKeys.end()) {
     conf.unknown_keys.push_back(key);
     return {};
   }
   const std::string_view expected = complaint(known->type, value);
   if (expected.empty()) return {};
-  return fail(std::string(input),
-              format("{} must be {}, not '{}'", key, expected, printable(value)),
+  return fail(std::string(input), format("{} must be {}, not '{}'", key, expected, printable(value)),
               std::string(kRemedy));
 }
 
@@ -176,15 +183,12 @@ Result<RdzvConf> check_rdzv_conf(std::string_view value, std::string_view input)
   for (const std::string& part : split(text, ',')) {
     const std::size_t equals = part.find('=');
     const std::string key(trim(part.substr(0, equals)));
-    const std::string item(
-        equals == std::string::npos ? "" : trim(std::string_view(part).substr(equals + 1)));
+    const std::string item(equals == std::string::npos ? "" : trim(std::string_view(part).substr(equals + 1)));
     if (key.empty()) {
-      return fail(std::string(input), format("'{}' names no key", printable(part)),
-                  std::string(kRemedy));
+      return fail(std::string(input), format("'{}' names no key", printable(part)), std::string(kRemedy));
     }
     if (item.empty()) {
-      return fail(std::string(input), format("{} has no value", printable(key)),
-                  std::string(kRemedy));
+      return fail(std::string(input), format("{} has no value", printable(key)), std::string(kRemedy));
     }
     if (Status status = check_entry(conf, key, item, input); !status) {
       return std::unexpected(std::move(status.error()));
@@ -196,8 +200,8 @@ Result<RdzvConf> check_rdzv_conf(std::string_view value, std::string_view input)
 }
 
 const std::string* RdzvConf::find(std::string_view key) const {
-  const auto found = std::find_if(entries.begin(), entries.end(),
-                                  [&](const auto& entry) { return entry.first == key; });
+  const auto found =
+      std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.first == key; });
   return found == entries.end() ? nullptr : &found->second;
 }
 

@@ -37,8 +37,8 @@ TEST_CASE("a value may hold an equals sign, and of a repeated key the last one c
 }
 
 TEST_CASE("quotes around the whole text, as PyTorch's own documents show them, are dropped") {
-  for (const char* text : {"'join_timeout=5,last_call_timeout=1,timeout=5'",
-                           "\"join_timeout=5,last_call_timeout=1,timeout=5\""}) {
+  for (const char* text :
+       {"'join_timeout=5,last_call_timeout=1,timeout=5'", "\"join_timeout=5,last_call_timeout=1,timeout=5\""}) {
     CAPTURE(text);
     CHECK(conf(text).integer("join_timeout") == 5);
     CHECK(conf(text).integer("timeout") == 5);
@@ -67,17 +67,16 @@ TEST_CASE("a key that a flag sets is an error that names the flag") {
 }
 
 TEST_CASE("the value of a known key has its type and range") {
-  for (const char* bad : {"join_timeout=0", "join_timeout=1.5", "timeout=x", "read_timeout=-1",
-                          "keep_alive_interval=x", "is_host=maybe", "store_type=etcd",
-                          "cas_backoff_max_seconds=-1", "cas_backoff_max_seconds=inf",
-                          "node_unit=0", "pend_timeout=0", "last_call_timeout=99999999999"}) {
+  for (const char* bad :
+       {"join_timeout=0", "join_timeout=1.5", "timeout=x", "read_timeout=-1", "keep_alive_interval=x", "is_host=maybe",
+        "store_type=etcd", "cas_backoff_max_seconds=-1", "cas_backoff_max_seconds=inf", "node_unit=0", "pend_timeout=0",
+        "last_call_timeout=99999999999"}) {
     CAPTURE(bad);
     CHECK(error_of(bad).find(" must be ") != std::string::npos);
   }
   CHECK(error_of("is_host=maybe").starts_with("INPUT: is_host must be true or false, not 'maybe'"));
-  for (const char* good :
-       {"keep_alive_interval=0", "is_host=F", "is_host=1", "store_type=file", "pend_timeout=inf",
-        "pend_timeout=0.5", "lastcall_timeout=60", "rank=1"}) {
+  for (const char* good : {"keep_alive_interval=0", "is_host=F", "is_host=1", "store_type=file", "pend_timeout=inf",
+                           "pend_timeout=0.5", "lastcall_timeout=60", "rank=1"}) {
     CAPTURE(good);
     CHECK(error_of(good) == "no error");
   }

@@ -25,9 +25,8 @@ std::string row(const Flag& flag) {
   if (flag.kind == FlagKind::kOptionalChoice) option += format("[={}]", flag.words);
   option = code(option);
   if (flag.letter != 0) option = code(format("-{}", flag.letter)) + ", " + option;
-  return format("| {} | {} | {} | {} | {} |\n", option, code(shown_default(flag)),
-                code(variable_of(flag)), state_name(flag.state),
-                cell(join(sentences_about(flag), " ")));
+  return format("| {} | {} | {} | {} | {} |\n", option, code(shown_default(flag)), code(variable_of(flag)),
+                state_name(flag.state), cell(join(sentences_about(flag), " ")));
 }
 
 }  // namespace

@@ -45,8 +45,8 @@ Result<run::WrapRule> read_rule(const std::string& line, const std::string& inpu
   if (words->empty()) return fail(input, "no command stands behind the colon", kForm);
   const std::string& name = words->front();
   const bool is_path = name.contains('/');
-  const auto program = is_path ? (can_execute(host, name) ? std::optional(name) : std::nullopt)
-                               : on_path(environment, host, name);
+  const auto program =
+      is_path ? (can_execute(host, name) ? std::optional(name) : std::nullopt) : on_path(environment, host, name);
   if (!program) {
     return fail(input, format("{}: {}", printable(name), is_path ? "no executable file" : "not found on PATH"),
                 "install it on this node, or leave --wrap out");

@@ -39,6 +39,7 @@ packages_for_tests=(
   iproute2              # ip and ss, for network namespaces
   strace                # shows that a dry run starts nothing
   shellcheck            # reads these scripts
+  clang-format-14       # holds the layout of the sources
   lintian               # reads the .deb
   debootstrap           # makes the bare system on which the packages are installed
   busybox-static musl musl-tools  # systems without glibc, and workers for them

@@ -25,12 +25,14 @@ bool is_one_node(const ParsedFlags& flags) {
 }
 
 // A worker of another launcher has all variables of its node, and is no node of that job. Of steps of Slurm that
-// elastic-run has launched the ids are known: a job that is submitted from within a worker has that one's by inheritance.
+// elastic-run has launched the ids are known: a job that is submitted from within a worker has that one's by
+// inheritance.
 bool is_worker(const EnvironmentLookup& environment, const Result<Detected>& found) {
   const auto id = environment(kRunId);
   if (!id) return false;
   if (!found || !id->starts_with(kSlurmRunId)) return true;
-  return std::ranges::any_of(found->defaults, [&](const Default& one) { return one.flag == FlagId::kRdzvId && one.value == *id; });
+  return std::ranges::any_of(found->defaults,
+                             [&](const Default& one) { return one.flag == FlagId::kRdzvId && one.value == *id; });
 }
 
 // Who signals every process of the node, with the signals that are the user's own, must not end elastic-run by it.
@@ -73,8 +75,10 @@ Result<Detected> detect(ParsedFlags& flags, const EnvironmentLookup& environment
   if (is_worker(environment, found)) {
     Detected nothing;
     if (!found || !found->defaults.empty()) {
-      nothing.notes.push_back(format("{}={}: this is a worker of another launcher, so nothing is taken from what its node "
-                                     "knows; unset it if it is not", kRunId, printable(*environment(kRunId))));
+      nothing.notes.push_back(
+          format("{}={}: this is a worker of another launcher, so nothing is taken from what its node "
+                 "knows; unset it if it is not",
+                 kRunId, printable(*environment(kRunId))));
     }
     return nothing;
   }

@@ -25,9 +25,9 @@ struct Default {
 
 // Several elastic-runs that were started on this node for one of them to launch.
 struct LocalTasks {
-  std::string name = {};  // the same for all of them, and for no others of this host; may stand in a socket's name
-  int index = 0;         // 0 launches; the others wait for its end and take over its exit status
-  int members = 1;       // this one included
+  std::string name = {};    // the same for all of them, and for no others of this host; may stand in a socket's name
+  int index = 0;            // 0 launches; the others wait for its end and take over its exit status
+  int members = 1;          // this one included
   std::string source = {};  // "Slurm: SLURM_LOCALID=0, SLURM_STEP_TASKS_PER_NODE=4(x3)"
 };
 
@@ -38,12 +38,12 @@ struct Detected {
   std::vector<std::string> warnings = {};  // whole lines
   // Of the endpoint among the defaults:
   std::vector<std::uint16_t> ports = {};  // all at which the coordinator may be, in the order in which they are tried;
-                                     // the first one is the endpoint's
+                                          // the first one is the endpoint's
   std::optional<bool> is_host = {};       // whether this node hosts the coordinator
   std::string is_host_source = {};        // why, as a clause
-  std::string step = {};  // of Slurm: "slurm-1234.0"; empty: none
+  std::string step = {};                  // of Slurm: "slurm-1234.0"; empty: none
   LocalTasks local_tasks = {};
-  bool has_all_nodes = false;  // all that can ever come have been started: a lost one is not replaced
+  bool has_all_nodes = false;     // all that can ever come have been started: a lost one is not replaced
   bool signals_the_node = false;  // who ends or warns the job may signal every process of it, workers included
 };
 

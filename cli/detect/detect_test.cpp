@@ -19,8 +19,9 @@ struct Outcome {
 };
 
 Outcome parse_and_look(Words arguments, const Variables& more = {}) {
-  Variables variables = {{"SLURM_JOB_ID", "1234"},      {"SLURM_STEP_ID", "2"},       {"SLURM_STEP_NUM_NODES", "3"},
-                         {"SLURM_STEP_NODELIST", "a[1-3]"}, {"SLURM_NODEID", "1"},    {"SLURM_LOCALID", "1"},
+  Variables variables = {{"SLURM_JOB_ID", "1234"},      {"SLURM_STEP_ID", "2"},
+                         {"SLURM_STEP_NUM_NODES", "3"}, {"SLURM_STEP_NODELIST", "a[1-3]"},
+                         {"SLURM_NODEID", "1"},         {"SLURM_LOCALID", "1"},
                          {"SLURM_GPUS_ON_NODE", "8"},   {"SLURM_STEP_TASKS_PER_NODE", "2(x3)"}};
   for (const auto& [name, value] : more) variables[name] = value;
   const auto lookup = [&](const std::string& name) {
@@ -82,8 +83,13 @@ TEST_CASE("a flag that is given wins by itself, on the command line and by its v
 }
 
 TEST_CASE("beside a rendezvous of the user's own nothing is taken, and each elastic-run launches") {
-  const std::vector<Words> own = {{"--rdzv-endpoint=h:1"}, {"--standalone"}, {"--master-addr=h"}, {"--master-port=1"},
-                                  {"--rdzv-backend=static"}, {"--nnodes=1"}, {"--nnodes=1:1"},
+  const std::vector<Words> own = {{"--rdzv-endpoint=h:1"},
+                                  {"--standalone"},
+                                  {"--master-addr=h"},
+                                  {"--master-port=1"},
+                                  {"--rdzv-backend=static"},
+                                  {"--nnodes=1"},
+                                  {"--nnodes=1:1"},
                                   {"--nnodes=3", "--node_rank=1", "--rdzv_endpoint=a1:29500", "--rdzv_backend=c10d"},
                                   {"--rdzv-conf=store_type=file", "--nnodes=2"}};
   for (const Words& arguments : own) {

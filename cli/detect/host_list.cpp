@@ -41,7 +41,8 @@ std::expected<Range, Problem> range_of(std::string_view text) {
   const std::string_view last = dash == std::string_view::npos ? first : text.substr(dash + 1);
   const auto from = number_of(first);
   const auto to = number_of(last);
-  if (!from || !to) return std::unexpected(Problem{format("\"{}\" is neither a number nor a range of numbers", printable(text))});
+  if (!from || !to)
+    return std::unexpected(Problem{format("\"{}\" is neither a number nor a range of numbers", printable(text))});
   if (*to < *from) return std::unexpected(Problem{format("the range \"{}\" runs backwards", printable(text))});
   return Range{*from, *to, first.size()};
 }
@@ -49,7 +50,8 @@ std::expected<Range, Problem> range_of(std::string_view text) {
 std::string padded(std::uint64_t number, std::size_t digits) { return format("{:0{}}", number, digits); }
 
 // Each name so far continued by each number of the brackets' inside.
-std::expected<std::vector<std::string>, Problem> continued(const std::vector<std::string>& names, std::string_view inside) {
+std::expected<std::vector<std::string>, Problem> continued(const std::vector<std::string>& names,
+                                                           std::string_view inside) {
   std::vector<std::string> out;
   std::vector<Range> ranges;
   for (const std::string& part : split(inside, ',')) {
@@ -130,8 +132,9 @@ std::expected<std::vector<std::string>, Problem> expand(std::string_view text) {
 Result<std::vector<std::string>> expand_host_list(std::string_view text, std::string_view input) {
   auto hosts = expand(text);
   if (hosts) return std::move(*hosts);
-  return fail(format("{}={}", input, printable(text)), format("this is no list of hosts: {}", hosts.error().reason),
-              "`scontrol show hostnames` shows how Slurm reads it; name host and port with --rdzv-endpoint to do without");
+  return fail(
+      format("{}={}", input, printable(text)), format("this is no list of hosts: {}", hosts.error().reason),
+      "`scontrol show hostnames` shows how Slurm reads it; name host and port with --rdzv-endpoint to do without");
 }
 
 }  // namespace elastic::cli::detect

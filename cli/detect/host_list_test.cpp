@@ -24,8 +24,9 @@ TEST_CASE("a list of hosts is expanded in its order, in every form in which Slur
   CHECK(hosts_of("a[1-3,5],b[01-03]-x[1,2]") == "a1 a2 a3 a5 b01-x1 b01-x2 b02-x1 b02-x2 b03-x1 b03-x2");
   CHECK(hosts_of("[1-2]") == "1 2");
   CHECK(hosts_of("gpu-[7]-ib.example.org,login") == "gpu-7-ib.example.org login");
-  CHECK(hosts_of("rack[0-1]node[0-1]cpu[0-1]") == "rack0node0cpu0 rack0node0cpu1 rack0node1cpu0 rack0node1cpu1 "
-                                                  "rack1node0cpu0 rack1node0cpu1 rack1node1cpu0 rack1node1cpu1");
+  CHECK(hosts_of("rack[0-1]node[0-1]cpu[0-1]") ==
+        "rack0node0cpu0 rack0node0cpu1 rack0node1cpu0 rack0node1cpu1 "
+        "rack1node0cpu0 rack1node0cpu1 rack1node1cpu0 rack1node1cpu1");
   CHECK(hosts_of("b[3,1]") == "b3 b1");
 }
 

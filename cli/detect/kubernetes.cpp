@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "cli/flag_checks.h"
+#include "src/base/hosts_file.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"
-#include "src/base/hosts_file.h"
 
 namespace elastic::cli::detect {
 namespace {
@@ -39,7 +39,8 @@ class PodReader {
   }
   Result<std::int64_t> number(const char* name, std::int64_t least, std::int64_t most) const;
   void take(FlagId flag, std::string value, const char* name) {
-    found_.defaults.push_back({flag, std::move(value), format("{}: {}={}", kKubernetes, name, printable(*variable(name)))});
+    found_.defaults.push_back(
+        {flag, std::move(value), format("{}: {}={}", kKubernetes, name, printable(*variable(name)))});
   }
 
   const ParsedFlags& flags_;
@@ -71,17 +72,19 @@ Result<Detected> PodReader::read_indexed_job() {
   const bool is_called_so = name.ends_with(ending) && full.starts_with(name + ".");
   if (!meets_others()) {
     if (is_called_so && !flags_.is_given(FlagId::kNnodes)) {
-      found_.notes.push_back(format("{}={}: this is a pod of an Indexed Job, but nothing says of how many, so it trains alone; "
-                                    "set PET_NNODES to the Job's completions if its pods are to train together",
-                                    kIndex, *index));
+      found_.notes.push_back(
+          format("{}={}: this is a pod of an Indexed Job, but nothing says of how many, so it trains alone; "
+                 "set PET_NNODES to the Job's completions if its pods are to train together",
+                 kIndex, *index));
     }
     return std::move(found_);
   }
   if (!is_called_so) {
-    return fail(format("{}={}", kIndex, *index),
-                format("this pod ({}) has no name by which the others of its Job find it", printable(name)),
-                "give the pods a subdomain, the name of a headless service, and no hostNetwork; or name a place to meet "
-                "with --rdzv-endpoint (docs/kubernetes.md)");
+    return fail(
+        format("{}={}", kIndex, *index),
+        format("this pod ({}) has no name by which the others of its Job find it", printable(name)),
+        "give the pods a subdomain, the name of a headless service, and no hostNetwork; or name a place to meet "
+        "with --rdzv-endpoint (docs/kubernetes.md)");
   }
   const std::string job = name.substr(0, name.size() - ending.size());
   take(FlagId::kRdzvBackend, "c10d", kIndex);
@@ -120,7 +123,8 @@ Result<Detected> PodReader::read_operators_pod() {
 
 }  // namespace
 
-Result<Detected> detect_kubernetes(const ParsedFlags& flags, const EnvironmentLookup& environment, const FileLookup& file) {
+Result<Detected> detect_kubernetes(const ParsedFlags& flags, const EnvironmentLookup& environment,
+                                   const FileLookup& file) {
   return PodReader(flags, environment, file).read();
 }
 

@@ -29,7 +29,8 @@ struct Pod {
     arguments.emplace_back("train.py");
     const auto flags = parse_command_line(arguments, lookup);
     REQUIRE(flags.has_value());
-    return detect_kubernetes(*flags, lookup, [this](const std::string& path) { return path == "/etc/hosts" ? hosts : ""; });
+    return detect_kubernetes(*flags, lookup,
+                             [this](const std::string& path) { return path == "/etc/hosts" ? hosts : ""; });
   }
   // "--flag=value (source)" of each default.
   std::vector<std::string> defaults(std::vector<std::string> arguments = {}) const {
@@ -44,8 +45,11 @@ struct Pod {
 };
 
 const Pod kIndexed = {{{"JOB_COMPLETION_INDEX", "3"}, {"HOSTNAME", "train-3"}, {"PET_NNODES", "4"}}};
-const Pod kOperators = {{{"KUBERNETES_SERVICE_HOST", "10.96.0.1"}, {"RANK", "1"}, {"WORLD_SIZE", "2"},
-                         {"MASTER_ADDR", "train-master-0"}, {"MASTER_PORT", "23456"}}};
+const Pod kOperators = {{{"KUBERNETES_SERVICE_HOST", "10.96.0.1"},
+                         {"RANK", "1"},
+                         {"WORLD_SIZE", "2"},
+                         {"MASTER_ADDR", "train-master-0"},
+                         {"MASTER_PORT", "23456"}}};
 
 }  // namespace
 
@@ -54,11 +58,11 @@ TEST_CASE("a pod of an Indexed Job has its index as its rank, and meets the othe
         std::vector<std::string>{
             "--rdzv-backend=c10d (Kubernetes: JOB_COMPLETION_INDEX=3)",
             "--rdzv-endpoint=train-0.train.default.svc.cluster.local:29400 (Kubernetes: HOSTNAME=train-3)",
-            "--rdzv-id=train (Kubernetes: HOSTNAME=train-3)",
-            "--node-rank=3 (Kubernetes: JOB_COMPLETION_INDEX=3)"});
+            "--rdzv-id=train (Kubernetes: HOSTNAME=train-3)", "--node-rank=3 (Kubernetes: JOB_COMPLETION_INDEX=3)"});
 }
 
-TEST_CASE("a pod of an Indexed Job that is not told of how many trains alone, and says so where it has a name for others") {
+TEST_CASE(
+    "a pod of an Indexed Job that is not told of how many trains alone, and says so where it has a name for others") {
   Pod pod = kIndexed;
   pod.variables.erase("PET_NNODES");
   auto found = pod.read();
@@ -94,11 +98,11 @@ TEST_CASE("pods of an Indexed Job without names for each other cannot meet, and 
 }
 
 TEST_CASE("RANK, WORLD_SIZE and MASTER_ADDR of a pod, as Kubeflow's operator sets them, are those of nodes") {
-  CHECK(kOperators.defaults() == std::vector<std::string>{
-                                     "--nnodes=2 (Kubernetes: WORLD_SIZE=2)",
-                                     "--rdzv-backend=c10d (Kubernetes: MASTER_ADDR=train-master-0)",
-                                     "--rdzv-endpoint=train-master-0:23456 (Kubernetes: MASTER_ADDR=train-master-0)",
-                                     "--node-rank=1 (Kubernetes: RANK=1)"});
+  CHECK(kOperators.defaults() ==
+        std::vector<std::string>{"--nnodes=2 (Kubernetes: WORLD_SIZE=2)",
+                                 "--rdzv-backend=c10d (Kubernetes: MASTER_ADDR=train-master-0)",
+                                 "--rdzv-endpoint=train-master-0:23456 (Kubernetes: MASTER_ADDR=train-master-0)",
+                                 "--node-rank=1 (Kubernetes: RANK=1)"});
   Pod pod = kOperators;
   pod.variables["MASTER_ADDR"] = "fd00::1";
   CHECK(pod.defaults()[2].starts_with("--rdzv-endpoint=[fd00::1]:23456 "));
@@ -118,8 +122,7 @@ TEST_CASE("the same variables of a worker, outside of a pod, or beside PET_NNODE
 }
 
 TEST_CASE("what a pod's variables cannot mean is refused by name") {
-  const std::map<std::string, std::string> bad = {
-      {"RANK", "2"}, {"WORLD_SIZE", "0"}, {"MASTER_PORT", "70000"}};
+  const std::map<std::string, std::string> bad = {{"RANK", "2"}, {"WORLD_SIZE", "0"}, {"MASTER_PORT", "70000"}};
   for (const auto& [name, value] : bad) {
     Pod pod = kOperators;
     pod.variables[name] = value;

@@ -21,9 +21,9 @@ struct Step {
   std::int64_t job = 0;
   std::int64_t step = 0;
   std::int64_t nodes = 1;
-  std::int64_t node = 0;        // of this task, from 0 on
-  std::int64_t local_task = 0;  // the same among the tasks of the node
-  std::int64_t local_tasks = 1; // on this node
+  std::int64_t node = 0;         // of this task, from 0 on
+  std::int64_t local_task = 0;   // the same among the tasks of the node
+  std::int64_t local_tasks = 1;  // on this node
 };
 
 class SlurmReader {
@@ -50,7 +50,9 @@ class SlurmReader {
   void take(FlagId flag, std::string value, std::string source) {
     found_.defaults.push_back({flag, std::move(value), format("{}: {}", kSlurm, source)});
   }
-  static std::string told(const char* name, const std::string& value) { return format("{}={}", name, printable(value)); }
+  static std::string told(const char* name, const std::string& value) {
+    return format("{}={}", name, printable(value));
+  }
 
   const EnvironmentLookup& environment_;
   Detected found_{.system = kSlurm};
@@ -76,7 +78,8 @@ Result<std::int64_t> SlurmReader::read_local_tasks(const Step& step) const {
     const auto tasks = parse_int(part.substr(0, open));
     const auto times = repeats ? parse_int(part.substr(open + 2, part.size() - open - 3)) : 1;
     const bool is_bad = (open != std::string::npos) != repeats;
-    if (is_bad || !tasks || !times || *tasks < 0 || *tasks > limits::kMaxWorkersPerNode || *times < 1 || *times > static_cast<std::int64_t>(limits::kHostListHosts)) {
+    if (is_bad || !tasks || !times || *tasks < 0 || *tasks > limits::kMaxWorkersPerNode || *times < 1 ||
+        *times > static_cast<std::int64_t>(limits::kHostListHosts)) {
       return fail(told(kName, *text), "this does not say how many tasks the nodes have", kByHand);
     }
     node += *times;
@@ -94,18 +97,18 @@ Result<Step> SlurmReader::read_step() const {
     std::int64_t least;
     std::int64_t most;
   };
-  for (const Field& field : {Field{"SLURM_JOB_ID", &Step::job, 1, kFirstSpecialStep - 1},
-                             Field{"SLURM_STEP_ID", &Step::step, 0, kFirstSpecialStep - 1},
-                             Field{"SLURM_STEP_NUM_NODES", &Step::nodes, 1, kMost},
-                             Field{"SLURM_NODEID", &Step::node, 0, kMost - 1},
-                             Field{"SLURM_LOCALID", &Step::local_task, 0, limits::kMaxWorkersPerNode - 1}}) {
+  for (const Field& field :
+       {Field{"SLURM_JOB_ID", &Step::job, 1, kFirstSpecialStep - 1},
+        Field{"SLURM_STEP_ID", &Step::step, 0, kFirstSpecialStep - 1},
+        Field{"SLURM_STEP_NUM_NODES", &Step::nodes, 1, kMost}, Field{"SLURM_NODEID", &Step::node, 0, kMost - 1},
+        Field{"SLURM_LOCALID", &Step::local_task, 0, limits::kMaxWorkersPerNode - 1}}) {
     const auto value = number(field.name, field.least, field.most);
     if (!value) return std::unexpected(value.error());
     step.*field.field = *value;
   }
   if (step.node >= step.nodes) {
-    return fail(format("SLURM_NODEID={}", step.node), format("nodes of a step of {} end at {}", step.nodes, step.nodes - 1),
-                kByHand);
+    return fail(format("SLURM_NODEID={}", step.node),
+                format("nodes of a step of {} end at {}", step.nodes, step.nodes - 1), kByHand);
   }
   const auto tasks = read_local_tasks(step);
   if (!tasks) return std::unexpected(tasks.error());
@@ -143,7 +146,8 @@ Status SlurmReader::take_nodes(const Step& step) {
   const auto hosts = expand_host_list(*list, kList);
   if (!hosts) return std::unexpected(hosts.error());
   if (hosts->size() != static_cast<std::size_t>(step.nodes)) {
-    return fail(told(kList, *list), format("it names {} hosts, and SLURM_STEP_NUM_NODES={}", hosts->size(), step.nodes), kByHand);
+    return fail(told(kList, *list), format("it names {} hosts, and SLURM_STEP_NUM_NODES={}", hosts->size(), step.nodes),
+                kByHand);
   }
   const auto ports = ports_of_step(static_cast<std::uint64_t>(step.job), static_cast<std::uint64_t>(step.step));
   found_.ports.assign(ports.begin(), ports.end());
@@ -157,9 +161,7 @@ Status SlurmReader::take_nodes(const Step& step) {
 }
 
 // Devices that a list of CUDA names.
-std::int64_t count_of(const std::string& devices) {
-  return static_cast<std::int64_t>(split(devices, ',').size());
-}
+std::int64_t count_of(const std::string& devices) { return static_cast<std::int64_t>(split(devices, ',').size()); }
 
 Status SlurmReader::take_workers(const Step& step) {
   constexpr auto kMost = limits::kMaxWorkersPerNode;
@@ -178,10 +180,11 @@ Status SlurmReader::take_workers(const Step& step) {
   // Where each task was bound to a GPU of its own, the one that launches has no more than that.
   const auto visible = variable("CUDA_VISIBLE_DEVICES");
   if (visible && step.local_tasks > 1 && count_of(*visible) < gpus) {
-    found_.warnings.push_back(format(
-        "Slurm has bound the tasks of this node to GPUs: of {} this one sees CUDA_VISIBLE_DEVICES={}, and so do its workers; "
-        "for all of them, start one task on each node: srun --ntasks-per-node=1 --gpus-per-node={}",
-        gpus, printable(*visible), gpus));
+    found_.warnings.push_back(
+        format("Slurm has bound the tasks of this node to GPUs: of {} this one sees CUDA_VISIBLE_DEVICES={}, and so do "
+               "its workers; "
+               "for all of them, start one task on each node: srun --ntasks-per-node=1 --gpus-per-node={}",
+               gpus, printable(*visible), gpus));
     gpus = count_of(*visible);
     source = told("CUDA_VISIBLE_DEVICES", *visible);
   }
@@ -195,15 +198,18 @@ Result<Detected> SlurmReader::read() {
   const auto step_text = variable("SLURM_STEP_ID");
   const auto step_number = step_text ? parse_int(*step_text) : std::nullopt;
   if (!step_text || (step_number && *step_number >= kFirstSpecialStep)) {
-    found_.notes.push_back(format("Slurm job {}: this is its batch script or a shell of salloc, not a step, so nothing is taken "
-                                  "from SLURM_*; `srun {} ...` launches on all of its nodes", printable(*job), program_name()));
+    found_.notes.push_back(
+        format("Slurm job {}: this is its batch script or a shell of salloc, not a step, so nothing is taken "
+               "from SLURM_*; `srun {} ...` launches on all of its nodes",
+               printable(*job), program_name()));
     return std::move(found_);
   }
   found_.signals_the_node = true;
   if (const auto size = variable("SLURM_HET_SIZE")) {
-    return fail(format("Slurm job {}, SLURM_HET_SIZE={}", printable(*job), printable(*size)),
-                "it is a heterogeneous job, whose parts do not know each other's nodes",
-                "submit one job of one kind of nodes, or name a place to meet with --nnodes and --rdzv-endpoint=HOST:PORT");
+    return fail(
+        format("Slurm job {}, SLURM_HET_SIZE={}", printable(*job), printable(*size)),
+        "it is a heterogeneous job, whose parts do not know each other's nodes",
+        "submit one job of one kind of nodes, or name a place to meet with --nnodes and --rdzv-endpoint=HOST:PORT");
   }
   const auto step = read_step();
   if (!step) return std::unexpected(step.error());
@@ -212,10 +218,10 @@ Result<Detected> SlurmReader::read() {
   take_name(*step);
   found_.step = name_of(*step);
   found_.local_tasks = {.name = format("{}-node{}", name_of(*step), step->node),
-                    .index = static_cast<int>(step->local_task),
-                    .members = static_cast<int>(step->local_tasks),
-                    .source = format("{}: SLURM_LOCALID={}, SLURM_STEP_TASKS_PER_NODE={}", kSlurm, step->local_task,
-                                     printable(variable("SLURM_STEP_TASKS_PER_NODE").value_or("")))};
+                        .index = static_cast<int>(step->local_task),
+                        .members = static_cast<int>(step->local_tasks),
+                        .source = format("{}: SLURM_LOCALID={}, SLURM_STEP_TASKS_PER_NODE={}", kSlurm, step->local_task,
+                                         printable(variable("SLURM_STEP_TASKS_PER_NODE").value_or("")))};
   return std::move(found_);
 }
 
@@ -226,7 +232,8 @@ Result<Detected> SlurmReader::read() {
 std::array<std::uint16_t, kPortsPerStep> ports_of_step(std::uint64_t job, std::uint64_t step) {
   std::array<std::uint16_t, kPortsPerStep> ports{};
   for (std::size_t i = 0; i < ports.size(); ++i) {
-    ports.at(i) = static_cast<std::uint16_t>(kFirstSlurmPort + (job * 37 + step + i * (kSlurmPorts / kPortsPerStep)) % kSlurmPorts);
+    ports.at(i) = static_cast<std::uint16_t>(kFirstSlurmPort +
+                                             (job * 37 + step + i * (kSlurmPorts / kPortsPerStep)) % kSlurmPorts);
   }
   return ports;
 }

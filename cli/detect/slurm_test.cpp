@@ -15,11 +15,11 @@ using Variables = std::map<std::string, std::string>;
 
 // A task of a step of three nodes, as srun starts it.
 Variables step(const Variables& changed = {}) {
-  Variables all = {{"SLURM_JOB_ID", "1234"},       {"SLURM_STEP_ID", "2"},
-                   {"SLURM_NNODES", "8"},          {"SLURM_NODELIST", "wrong[1-8]"},
-                   {"SLURM_STEP_NUM_NODES", "3"},  {"SLURM_STEP_NODELIST", "gpu[04-05,11]"},
-                   {"SLURM_STEP_NUM_TASKS", "3"},  {"SLURM_STEP_TASKS_PER_NODE", "1(x3)"},
-                   {"SLURM_NODEID", "1"},          {"SLURM_LOCALID", "0"},
+  Variables all = {{"SLURM_JOB_ID", "1234"},      {"SLURM_STEP_ID", "2"},
+                   {"SLURM_NNODES", "8"},         {"SLURM_NODELIST", "wrong[1-8]"},
+                   {"SLURM_STEP_NUM_NODES", "3"}, {"SLURM_STEP_NODELIST", "gpu[04-05,11]"},
+                   {"SLURM_STEP_NUM_TASKS", "3"}, {"SLURM_STEP_TASKS_PER_NODE", "1(x3)"},
+                   {"SLURM_NODEID", "1"},         {"SLURM_LOCALID", "0"},
                    {"SLURM_PROCID", "1"}};
   for (const auto& [name, value] : changed) {
     all[name] = value;
@@ -79,7 +79,8 @@ TEST_CASE("no task of an array, and no later life of a requeued job, has the id 
   }
   CHECK(ids.size() == 6);
   CHECK(said_of(FlagId::kRdzvId, step({{"SLURM_RESTART_COUNT", "0"}})).starts_with("slurm-1234.2 ("));
-  CHECK(said_of(FlagId::kRdzvId, step({{"SLURM_ARRAY_JOB_ID", "1233"}, {"SLURM_ARRAY_TASK_ID", "5"}, {"SLURM_RESTART_COUNT", "2"}})) ==
+  CHECK(said_of(FlagId::kRdzvId,
+                step({{"SLURM_ARRAY_JOB_ID", "1233"}, {"SLURM_ARRAY_TASK_ID", "5"}, {"SLURM_RESTART_COUNT", "2"}})) ==
         "slurm-1234.2-1233_5-restart2 (Slurm: SLURM_JOB_ID=1234 SLURM_STEP_ID=2 SLURM_ARRAY_JOB_ID=1233 "
         "SLURM_ARRAY_TASK_ID=5 SLURM_RESTART_COUNT=2)");
 }
@@ -104,15 +105,19 @@ TEST_CASE("GPUs of the step on this node make workers") {
   CHECK(said_of(FlagId::kNprocPerNode, step({{"SLURM_GPUS_ON_NODE", "4"}, {"SLURM_STEP_GPUS", "0,1"}})) ==
         "4 (Slurm: SLURM_GPUS_ON_NODE=4)");
   CHECK(said_of(FlagId::kNprocPerNode, step({{"SLURM_GPUS_ON_NODE", "0"}})) == "none");
-  CHECK(said_of(FlagId::kNprocPerNode, step({{"SLURM_GPUS_ON_NODE", "x"}})).starts_with("SLURM_GPUS_ON_NODE=x: this is no number"));
+  CHECK(said_of(FlagId::kNprocPerNode, step({{"SLURM_GPUS_ON_NODE", "x"}}))
+            .starts_with("SLURM_GPUS_ON_NODE=x: this is no number"));
 }
 
-TEST_CASE("where tasks are bound to GPUs, workers are as many as the one that launches can see, and a warning says so") {
-  const Variables bound = step({{"SLURM_GPUS_ON_NODE", "8"}, {"SLURM_STEP_TASKS_PER_NODE", "8(x3)"}, {"CUDA_VISIBLE_DEVICES", "0"}});
+TEST_CASE(
+    "where tasks are bound to GPUs, workers are as many as the one that launches can see, and a warning says so") {
+  const Variables bound =
+      step({{"SLURM_GPUS_ON_NODE", "8"}, {"SLURM_STEP_TASKS_PER_NODE", "8(x3)"}, {"CUDA_VISIBLE_DEVICES", "0"}});
   CHECK(said_of(FlagId::kNprocPerNode, bound) == "1 (Slurm: CUDA_VISIBLE_DEVICES=0)");
   REQUIRE(look(bound)->warnings.size() == 1);
   CHECK(look(bound)->warnings.front().contains("--ntasks-per-node=1 --gpus-per-node=8"));
-  const Variables shared = step({{"SLURM_GPUS_ON_NODE", "2"}, {"SLURM_STEP_TASKS_PER_NODE", "8(x3)"}, {"CUDA_VISIBLE_DEVICES", "0,1"}});
+  const Variables shared =
+      step({{"SLURM_GPUS_ON_NODE", "2"}, {"SLURM_STEP_TASKS_PER_NODE", "8(x3)"}, {"CUDA_VISIBLE_DEVICES", "0,1"}});
   CHECK(said_of(FlagId::kNprocPerNode, shared).starts_with("2 "));
   CHECK(look(shared)->warnings.empty());
 }
@@ -139,7 +144,8 @@ TEST_CASE("in a batch script and in salloc's shell nothing is taken, and a line 
     CHECK(found->defaults.empty());
     CHECK_FALSE(found->signals_the_node);
     REQUIRE(found->notes.size() == 1);
-    CHECK(found->notes.front().starts_with("Slurm job 1234: this is its batch script or a shell of salloc, not a step"));
+    CHECK(
+        found->notes.front().starts_with("Slurm job 1234: this is its batch script or a shell of salloc, not a step"));
   }
 }
 
@@ -152,14 +158,16 @@ TEST_CASE("without Slurm there is nothing, and nothing is said") {
 
 TEST_CASE("a heterogeneous job is refused with the reason") {
   CHECK(error_of(step({{"SLURM_HET_SIZE", "2"}})) ==
-        "Slurm job 1234, SLURM_HET_SIZE=2: it is a heterogeneous job, whose parts do not know each other's nodes; submit one job "
+        "Slurm job 1234, SLURM_HET_SIZE=2: it is a heterogeneous job, whose parts do not know each other's nodes; "
+        "submit one job "
         "of one kind of nodes, or name a place to meet with --nnodes and --rdzv-endpoint=HOST:PORT");
 }
 
 TEST_CASE("a step that says something impossible is refused by the variable's name") {
   CHECK(error_of(step({{"SLURM_NODEID", "3"}})).starts_with("SLURM_NODEID=3: nodes of a step of 3 end at 2"));
   CHECK(error_of(step({{"SLURM_NODEID", "unset"}})).starts_with("SLURM_NODEID: it is not set"));
-  CHECK(error_of(step({{"SLURM_STEP_NUM_NODES", "0"}})).starts_with("SLURM_STEP_NUM_NODES=0: this is no number from 1"));
+  CHECK(
+      error_of(step({{"SLURM_STEP_NUM_NODES", "0"}})).starts_with("SLURM_STEP_NUM_NODES=0: this is no number from 1"));
   CHECK(error_of(step({{"SLURM_STEP_ID", "x"}})).starts_with("SLURM_STEP_ID=x: this is no number"));
   CHECK(error_of(step({{"SLURM_STEP_NODELIST", "a,b"}})).starts_with("SLURM_STEP_NODELIST=a,b: it names 2 hosts"));
   CHECK(error_of(step({{"SLURM_STEP_NODELIST", ""}})).starts_with("SLURM_STEP_NODELIST: it is not set"));

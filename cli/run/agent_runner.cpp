@@ -44,7 +44,7 @@ Mind make_mind(const LaunchSettings& settings, bool logs) {
   node.addresses = join(net::own_addresses(), " ");
   if (node.addresses.size() > limits::kAgentAddressesBytes) node.addresses.clear();  // then everybody is admitted
   if (node.address.empty()) node.address = net::full_host_name();
-  node.hosts_coordinator = false;    // until the connection says so
+  node.hosts_coordinator = false;  // until the connection says so
   const bool by_claim = settings.meeting.place != transport::MeetingSettings::Place::kEndpoint;
   node.coordinator_may_move = by_claim;
   agent::LinkSettings link{.job = settings.worker.run_id,
@@ -153,7 +153,10 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
   connection_ = std::make_unique<transport::CoordinatorConnection>(
       loop, settings.meeting,
       transport::CoordinatorConnection::Handlers{
-          .on_connected = [this](bool local) { happened(agent::LinkConnected{transport::random_nonce(), local, connection_->secret()}); },
+          .on_connected =
+              [this](bool local) {
+                happened(agent::LinkConnected{transport::random_nonce(), local, connection_->secret()});
+              },
           .on_broken = [this](std::string why) { happened(agent::LinkBroken{std::move(why)}); },
           .on_received =
               [this](std::span<const std::uint8_t> bytes) {
@@ -199,7 +202,8 @@ void AgentRunner::decide(const agent::AgentEvent& event, std::int64_t now_ms) {
     for (const agent::AgentEffect& effect : agent->on_event(event, now_ms)) carry_out(effect);
     return;
   }
-  for (const agent::Effect& effect : std::get<agent::Lifecycle>(agent_).on_event(std::get<agent::Event>(event), now_ms)) {
+  for (const agent::Effect& effect :
+       std::get<agent::Lifecycle>(agent_).on_event(std::get<agent::Event>(event), now_ms)) {
     hear(effect);
     carry_out(effect);
   }
@@ -219,9 +223,7 @@ void AgentRunner::carry_out(const agent::AgentEffect& effect) {
                  },
                  [&](const agent::Link::Disconnect&) { connection_->disconnect(); },
                  [&](const agent::Link::Write& e) { connection_->write(e.bytes); },
-                 [&](const agent::Link::Deliver& e) {
-                   hear(agent::Event(agent::FromCoordinator{e.message}));
-                 },
+                 [&](const agent::Link::Deliver& e) { hear(agent::Event(agent::FromCoordinator{e.message})); },
                  [&](const agent::Link::Log& e) {
                    link_problem_ = e.text;
                    log::info("coordinator_link", e.text);
@@ -319,69 +321,66 @@ void AgentRunner::renew_guardians_lease() {
 void AgentRunner::renew_farewell() {
   const auto* agent = std::get_if<agent::Agent>(&agent_);
   if (agent == nullptr || !farewell_ || !agent->link().attached()) return;
-  Farewell word{.round = farewell_->round,
-                .incarnation = agent->link().own_incarnation(),
-                .term = agent->link().term()};
+  Farewell word{
+      .round = farewell_->round, .incarnation = agent->link().own_incarnation(), .term = agent->link().term()};
   if (!connection_->is_at_home()) {
     word.address = connection_->reached_at();
     word.port = connection_->reached_port();
   }
   if (word == std::exchange(farewell_, word)) return;
-  const protocol::Introduction introduction{settings_.worker.run_id, agent->link().agent(), word.incarnation, word.term};
+  const protocol::Introduction introduction{settings_.worker.run_id, agent->link().agent(), word.incarnation,
+                                            word.term};
   guardian_.set_farewell(word.address, word.port,
-                          protocol::node_is_empty_frame(introduction, word.round, agent->link().secret()));
+                         protocol::node_is_empty_frame(introduction, word.round, agent->link().secret()));
 }
 
 void AgentRunner::carry_out(const agent::Effect& effect) {
-  std::visit(Overloaded{
-                 [&](const agent::ToCoordinator& e) { handlers_.to_coordinator(e.message); },
-                 [&](const agent::CheckNode& e) { check_.carry_out(e); },
-                 [&](const agent::OpenStore& e) { open_store(e.admits); },
-                 [&](const agent::CloseStore&) {
-                   awaits_gpus_.reset();
-                   check_.stop();
-                   guardian_.send({process::GuardianMessage::Kind::kRoundOver, 0});
-                   if (farewell_) guardian_.set_farewell({}, 0, {});
-                   farewell_.reset();
-                   reporter_.round_ended(lifecycle().failures());
-                   store_.close();
-                   output_.end_round();
-                 },
-                 [&](const agent::StartWorkers& e) { start_on_free_gpus(e); },
-                 [&](const agent::OpenLogs& e) {
-                   output_.open_round(e.round, e.restart_count);
-                 },
-                 [&](const agent::PrepareLogs&) { output_.prepare_round(); },
-                 [&](const agent::GiveUpLogs&) { output_.give_up_logs(); },
-                 [&](const agent::SignalWorkers& e) {
-                   awaits_gpus_.reset();
-                   signal_workers(e);
-                 },
-                 [&](const agent::AwaitAllGone&) {
-                   awaits_gpus_.reset();
-                   workers_.expect_all_gone();
-                 },
-                 [&](const agent::NameSurvivors&) { name_survivors(); },
-                 [&](const agent::FindBackground&) { find_background(); },
-                 [&](const agent::LeaveBackground&) {
-                   workers_.abandon();
-                   guardian_.leave_background();
-                 },
-                 [&](const agent::AbandonWorkers&) { workers_.abandon(); },
-                 [&](const agent::Paused&) {
-                   output_.hide_status();  // the terminal will be the shell's
-                   guardian_.send({process::GuardianMessage::Kind::kPaused, 0});
-                 },
-                 [&](const agent::StartTimer& e) {
-                   timer_.start(e.delay_ms, [this] { happened(agent::TimerFired{}); });
-                 },
-                 [&](const agent::StopTimer&) { timer_.stop(); },
-                 [&](const agent::Warn&) {},  // told already
-                 [&](const agent::GatherDetails&) { gather_details(); },
-                 [&](const agent::FindCrash& e) { find_crash(e.round); },
-                 [&](const agent::Finish& e) { handlers_.finished(e.verdict, e.details); },
-             },
-             effect);
+  std::visit(
+      Overloaded{
+          [&](const agent::ToCoordinator& e) { handlers_.to_coordinator(e.message); },
+          [&](const agent::CheckNode& e) { check_.carry_out(e); },
+          [&](const agent::OpenStore& e) { open_store(e.admits); },
+          [&](const agent::CloseStore&) {
+            awaits_gpus_.reset();
+            check_.stop();
+            guardian_.send({process::GuardianMessage::Kind::kRoundOver, 0});
+            if (farewell_) guardian_.set_farewell({}, 0, {});
+            farewell_.reset();
+            reporter_.round_ended(lifecycle().failures());
+            store_.close();
+            output_.end_round();
+          },
+          [&](const agent::StartWorkers& e) { start_on_free_gpus(e); },
+          [&](const agent::OpenLogs& e) { output_.open_round(e.round, e.restart_count); },
+          [&](const agent::PrepareLogs&) { output_.prepare_round(); },
+          [&](const agent::GiveUpLogs&) { output_.give_up_logs(); },
+          [&](const agent::SignalWorkers& e) {
+            awaits_gpus_.reset();
+            signal_workers(e);
+          },
+          [&](const agent::AwaitAllGone&) {
+            awaits_gpus_.reset();
+            workers_.expect_all_gone();
+          },
+          [&](const agent::NameSurvivors&) { name_survivors(); },
+          [&](const agent::FindBackground&) { find_background(); },
+          [&](const agent::LeaveBackground&) {
+            workers_.abandon();
+            guardian_.leave_background();
+          },
+          [&](const agent::AbandonWorkers&) { workers_.abandon(); },
+          [&](const agent::Paused&) {
+            output_.hide_status();  // the terminal will be the shell's
+            guardian_.send({process::GuardianMessage::Kind::kPaused, 0});
+          },
+          [&](const agent::StartTimer& e) { timer_.start(e.delay_ms, [this] { happened(agent::TimerFired{}); }); },
+          [&](const agent::StopTimer&) { timer_.stop(); },
+          [&](const agent::Warn&) {},  // told already
+          [&](const agent::GatherDetails&) { gather_details(); },
+          [&](const agent::FindCrash& e) { find_crash(e.round); },
+          [&](const agent::Finish& e) { handlers_.finished(e.verdict, e.details); },
+      },
+      effect);
 }
 
 bool AgentRunner::ends_job(int signal) const {
@@ -522,7 +521,8 @@ void AgentRunner::begin_round(const agent::StartWorkers& order) {
 void AgentRunner::warn_of_ranks_that_are_not_there(const agent::StartWorkers& order) {
   const auto rank = rank_outside(settings_.wrap, order.round.place.world_size);
   if (!rank || order.round.place.node_rank != 0 || std::exchange(warned_of_wrap_, true)) return;
-  log::warning("wrap", format("--wrap names rank {}; the world has {} ranks, from 0 on", *rank, order.round.place.world_size));
+  log::warning("wrap",
+               format("--wrap names rank {}; the world has {} ranks, from 0 on", *rank, order.round.place.world_size));
 }
 
 void AgentRunner::start_workers(const agent::StartWorkers& order) {

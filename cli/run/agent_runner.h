@@ -70,8 +70,8 @@ class AgentRunner {
   std::vector<StderrOfWorker> take_stderrs() { return stderrs_ ? std::move(*stderrs_) : output_.take_stderrs(); }
   // Shows what workers have written and is not shown yet.
   void flush_output() { output_.flush(); }
-  // Prints torchelastic's last events, where they are wanted. `error_files`: what stood in those of this node's workers, by
-  // local rank.
+  // Prints torchelastic's last events, where they are wanted. `error_files`: what stood in those of this node's
+  // workers, by local rank.
   void tell_torch(const protocol::Verdict& verdict, const std::vector<std::string>& error_files) const;
   // Tells the guardian to end with this status without waiting for long for the launcher, which hangs.
   void leave(int status) { guardian_.send({process::GuardianMessage::Kind::kLeaving, status}); }
@@ -116,8 +116,8 @@ class AgentRunner {
   Handlers handlers_;
   std::function<void()> on_signal_;
   bool guardian_is_lost_ = false;
-  std::variant<agent::Lifecycle, agent::Agent> agent_;  // of a job of one node, of many
-  std::unique_ptr<transport::CoordinatorConnection> connection_;                // of many
+  std::variant<agent::Lifecycle, agent::Agent> agent_;            // of a job of one node, of many
+  std::unique_ptr<transport::CoordinatorConnection> connection_;  // of many
   net::Timer link_timer_;
   std::optional<std::int64_t> guardians_lease_ms_;
   // Of the round whose workers run, and to whom it is to be said that they are gone.
@@ -134,8 +134,8 @@ class AgentRunner {
   net::SideThread& files_;
   std::shared_ptr<output::RunDirectory> logs_;  // null: nothing is kept
   agent::Narrator narrator_;
-  std::optional<agent::TorchEvents> torch_events_;  // where they are wanted
-  std::optional<Environment> inherited_environment_;  // what all workers get of the launcher's
+  std::optional<agent::TorchEvents> torch_events_;      // where they are wanted
+  std::optional<Environment> inherited_environment_;    // what all workers get of the launcher's
   std::optional<std::vector<StderrOfWorker>> stderrs_;  // taken already
   std::deque<agent::AgentEvent> events_;
   bool deciding_ = false;
@@ -150,7 +150,7 @@ class AgentRunner {
   agent::SharedSignals shared_signals_;
   net::Timer signals_timer_;
   net::Timer gpus_timer_;
-  std::optional<agent::StartWorkers> awaits_gpus_;  // whose workers start when the check's probe has ended
+  std::optional<agent::StartWorkers> awaits_gpus_;      // whose workers start when the check's probe has ended
   std::unique_ptr<process::SignalSource> own_signals_;  // those that the launcher itself gets
   process::GuardianLink guardian_;
   process::WorkerTree workers_;

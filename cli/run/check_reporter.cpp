@@ -30,7 +30,8 @@ health::HealthReport report_of(const std::string& job, const coordinator::CheckJ
   report.wall_ms = process::wall_clock_ms();
   report.phase_ms.assign(check.phase_ms.begin(), check.phase_ms.end());
   for (const coordinator::CheckPlan::Unfit& unfit : check.unfit) {
-    const bool trains = unfit.kind == Kind::kLink || (unfit.kind == Kind::kStraggler && !check.rules.excludes_stragglers);
+    const bool trains =
+        unfit.kind == Kind::kLink || (unfit.kind == Kind::kStraggler && !check.rules.excludes_stragglers);
     if (!trains && !check.rules.only) report.nodes.at(static_cast<std::size_t>(unfit.node_rank)).left_out = true;
   }
   return report;
@@ -113,9 +114,12 @@ health::HealthReport CheckReporter::judged(const std::string& job, const coordin
 
 void CheckReporter::write(const std::string& path, std::string text) {
   const auto problem = std::make_shared<std::string>();
-  files_->post(path, [path, problem, text = std::move(text)] { *problem = write_file(path, text); }, [path, problem] {
-    if (!problem->empty()) log::warning("health_report", format("{} cannot be written: {}", printable(path), *problem));
-  });
+  files_->post(
+      path, [path, problem, text = std::move(text)] { *problem = write_file(path, text); },
+      [path, problem] {
+        if (!problem->empty())
+          log::warning("health_report", format("{} cannot be written: {}", printable(path), *problem));
+      });
 }
 
 }  // namespace elastic::run

@@ -10,9 +10,9 @@
 
 namespace elastic::run {
 
-// Tells what the check of a round has found, on the node that has the coordinator: on the screen in one line, with a table
-// if anything is not as it should be, in the log with the lines of DLRover, and in the file health.json in the log
-// directory, where the user has named one or a node is not fit.
+// Tells what the check of a round has found, on the node that has the coordinator: on the screen in one line, with a
+// table if anything is not as it should be, in the log with the lines of DLRover, and in the file health.json in the
+// log directory, where the user has named one or a node is not fit.
 class CheckReporter {
  public:
   // Without `logs` there is no file. `files` is the thread for all that touches them.

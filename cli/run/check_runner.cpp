@@ -25,8 +25,11 @@ constexpr std::uint32_t kSelfPhase = 0;
 }  // namespace
 
 CheckRunner::CheckRunner(net::Loop& loop, const LaunchSettings& settings, Handlers handlers)
-    : loop_(loop), settings_(settings), handlers_(std::move(handlers)),
-      began_us_(process::clock_ms(CLOCK_MONOTONIC_RAW) * 1000), deadline_(loop) {}
+    : loop_(loop),
+      settings_(settings),
+      handlers_(std::move(handlers)),
+      began_us_(process::clock_ms(CLOCK_MONOTONIC_RAW) * 1000),
+      deadline_(loop) {}
 
 health::ProbeTask CheckRunner::probe_task() const {
   return {.local_world_size = settings_.node.local_world_size,
@@ -86,7 +89,8 @@ void CheckRunner::ask(const agent::CheckNode& order) {
   const std::string line = order.order + "\n";
   const auto sent = ::send(channel_.get(), line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent != static_cast<ssize_t>(line.size())) return failed("its check process takes no orders");
-  deadline_.start(limit_ms, [this, limit_ms] { failed(format("its check process did not answer within {} s", limit_ms / 1000)); });
+  deadline_.start(
+      limit_ms, [this, limit_ms] { failed(format("its check process did not answer within {} s", limit_ms / 1000)); });
 }
 
 void CheckRunner::read() {

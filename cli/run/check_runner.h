@@ -18,8 +18,8 @@
 
 namespace elastic::run {
 
-// Answers the check's orders to this node by a probe: this program once more, as a process that lives through all phases
-// of a round's check and is killed where it does not answer in time. However it ends, each order is answered.
+// Answers the check's orders to this node by a probe: this program once more, as a process that lives through all
+// phases of a round's check and is killed where it does not answer in time. However it ends, each order is answered.
 class CheckRunner {
  public:
   struct Handlers {
@@ -52,7 +52,7 @@ class CheckRunner {
   const LaunchSettings& settings_;
   Handlers handlers_;
   std::int64_t began_us_;  // when the job began on this node, CLOCK_MONOTONIC_RAW
-  UniqueFd channel_;  // to the probe; none: there is no probe
+  UniqueFd channel_;       // to the probe; none: there is no probe
   std::optional<net::ReadWatch> watch_;
   net::Timer deadline_;
   std::string line_;  // that is being read

@@ -17,7 +17,9 @@ namespace {
 // A runner whose probe is played by the test, over the other end of its channel.
 struct Played {
   Played() { ask(0, "{}"); }
-  void ask(std::uint32_t phase, std::string order) { runner.carry_out({.round = 3, .phase = phase, .order = std::move(order)}); }
+  void ask(std::uint32_t phase, std::string order) {
+    runner.carry_out({.round = 3, .phase = phase, .order = std::move(order)});
+  }
   std::string heard() {
     std::string line;
     for (char byte = 0; recv(probe.get(), &byte, 1, 0) == 1 && byte != '\n';) line += byte;
@@ -37,7 +39,8 @@ struct Played {
   UniqueFd probe = {};
   std::string answer = {};
   bool is_running = false;
-  CheckRunner runner{loop, settings,
+  CheckRunner runner{loop,
+                     settings,
                      {.on_checked =
                           [this](agent::NodeChecked checked) {
                             CHECK(checked.round == 3);

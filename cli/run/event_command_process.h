@@ -8,9 +8,9 @@
 #include "src/base/unique_fd.h"
 #include "src/process/spawn.h"
 
-// The process beside the launcher that runs the commands of --on-event. It is no child of the launcher, which ends whatever
-// it has started at the end of each round, but one of the guardian, which ends it with all else. The launcher and it
-// talk in packets.
+// The process beside the launcher that runs the commands of --on-event. It is no child of the launcher, which ends
+// whatever it has started at the end of each round, but one of the guardian, which ends it with all else. The launcher
+// and it talk in packets.
 namespace elastic::run {
 
 inline constexpr const char* kEventProcessName = "elastic_events";
@@ -29,8 +29,8 @@ struct EventReport {
 };
 
 // Starts it, for /bin/sh -c `command`; returns the launcher's end of the channel. To be called in the launcher while it
-// has one thread and no child. When the channel is closed there, all commands are killed with whatever they have started,
-// and the process ends.
+// has one thread and no child. When the channel is closed there, all commands are killed with whatever they have
+// started, and the process ends.
 Result<UniqueFd> start_event_process(const std::string& command, const Environment& environment,
                                      const process::InheritedState& inherited);
 

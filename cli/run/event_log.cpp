@@ -12,14 +12,10 @@ namespace elastic::run {
 void tell(const agent::LogEvent& happening) {
   using Level = agent::LogEvent::Level;
   switch (happening.level) {
-    case Level::kDebug:
-      return log::tell(log::Level::kDebug, happening.event, happening.text, happening.fields);
-    case Level::kInfo:
-      return log::tell(log::Level::kInfo, happening.event, happening.text, happening.fields);
-    case Level::kWarning:
-      return log::tell(log::Level::kWarning, happening.event, happening.text, happening.fields);
-    case Level::kAlways:
-      return log::tell_always(happening.event, happening.text, happening.fields);
+    case Level::kDebug: return log::tell(log::Level::kDebug, happening.event, happening.text, happening.fields);
+    case Level::kInfo: return log::tell(log::Level::kInfo, happening.event, happening.text, happening.fields);
+    case Level::kWarning: return log::tell(log::Level::kWarning, happening.event, happening.text, happening.fields);
+    case Level::kAlways: return log::tell_always(happening.event, happening.text, happening.fields);
   }
 }
 

@@ -9,8 +9,8 @@
 
 namespace elastic::run {
 
-// Every event of the launcher's log, whatever its level, as a line of JSON (docs/events.md): for the file of --events, and
-// for whoever else listens.
+// Every event of the launcher's log, whatever its level, as a line of JSON (docs/events.md): for the file of --events,
+// and for whoever else listens.
 class EventStream {
  public:
   using Listener = std::function<void(std::string_view event, const std::string& line)>;

@@ -23,10 +23,10 @@ EventsFile::EventsFile(const std::string& path, agent::EventLines::Launch launch
                       Json::object().set("count", static_cast<std::int64_t>(count)), event_moment());
   };
   file_ = std::make_unique<output::SideFile>(
-      path, output::SideFile::Options{.appends = true, .waiting_bytes = limits::kEventsWaitingBytes, .loss_line = loss_line});
+      path,
+      output::SideFile::Options{.appends = true, .waiting_bytes = limits::kEventsWaitingBytes, .loss_line = loss_line});
   switch (file_->open()) {
-    case output::SideFile::Opened::kOpen:
-      break;
+    case output::SideFile::Opened::kOpen: break;
     case output::SideFile::Opened::kHangs:
       warn("it does not answer");  // what happens waits for it
       break;

@@ -23,8 +23,8 @@ class EventsFile {
   bool is_open() const { return file_ != nullptr; }
   // A line with its end. Only of a file that is open.
   void append(const std::string& line);
-  // Waits for what is left to be written, as long as that gets on. False if the thread hangs: it keeps this process from
-  // ending.
+  // Waits for what is left to be written, as long as that gets on. False if the thread hangs: it keeps this process
+  // from ending.
   bool finish();
 
  private:

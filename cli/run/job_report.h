@@ -53,7 +53,7 @@ class JobReporter {
 
   const LaunchSettings& settings_;
   std::string host_;
-  int node_rank_ = -1;  // of the last round
+  int node_rank_ = -1;                       // of the last round
   std::vector<report::RoundReport> rounds_;  // the last ones
   std::optional<process::OomCounter> oom_counter_;
   std::optional<process::KernelLog> kernel_log_;

@@ -54,7 +54,8 @@ constexpr std::int64_t kCloseLogsMs = 1200;
 constexpr std::int64_t kWithdrawMs = 1000;
 // From the end of our job until the user is told that other jobs still need our coordinator.
 constexpr std::int64_t kOthersMs = 1000;
-// From the last worker's end on other nodes until they have heard the verdict of a job that ends with our outer process.
+// From the last worker's end on other nodes until they have heard the verdict of a job that ends with our outer
+// process.
 constexpr std::int64_t kVerdictMs = 2000;
 
 void rename_launcher(const ProcessTitle& title) {
@@ -76,7 +77,8 @@ int descriptors_for(const LaunchSettings& settings) {
   }
   const bool filters = !settings.output.stdout_filters.empty() || !settings.output.stderr_filters.empty();
   const bool rotates = settings.output.log_max_bytes > 0;
-  if (settings.meeting.place != transport::MeetingSettings::Place::kEndpoint) count += 3;  // its thread's event, and two files
+  if (settings.meeting.place != transport::MeetingSettings::Place::kEndpoint)
+    count += 3;  // its thread's event, and two files
   // Those that are served, and as many that are told so and closed.
   if (settings.http_port) count += 1 + 2 * static_cast<int>(limits::kHttpConnections);
   // The file, and the event of its thread.
@@ -140,8 +142,9 @@ bool finish(net::SideThread& files) {
 // A log directory that hangs leaves the report as it is. Returns what stood in the workers' error files, by local rank,
 // where that is wanted.
 std::vector<std::string> complete_report(report::JobReport& report, std::vector<StderrOfWorker> stderrs,
-                     const std::shared_ptr<output::RunDirectory>& logs, const output::Attempt& attempt,
-                     const ReportFiles& written, net::SideThread& files, bool wants_error_files) {
+                                         const std::shared_ptr<output::RunDirectory>& logs,
+                                         const output::Attempt& attempt, const ReportFiles& written,
+                                         net::SideThread& files, bool wants_error_files) {
   struct Work {
     report::JobReport report;
     std::vector<StderrOfWorker> stderrs;
@@ -187,13 +190,13 @@ End run_alone(net::Loop& loop, const LaunchSettings& settings, RecordingFile* re
     status.checked(settings.worker.run_id, reporter.judged(settings.worker.run_id, check));
   });
   status.set_coordinator([&] { return coordinator.status(settings.worker.run_id); });
-  AgentRunner& agent = make_agent(
-      {.to_coordinator = [&](protocol::AgentMessage message) { coordinator.from_agent(message); },
-       .finished =
-           [&](protocol::Verdict verdict, std::string details) {
-             end = {std::move(verdict), std::move(details)};
-             loop.stop();
-           }});
+  AgentRunner& agent =
+      make_agent({.to_coordinator = [&](protocol::AgentMessage message) { coordinator.from_agent(message); },
+                  .finished =
+                      [&](protocol::Verdict verdict, std::string details) {
+                        end = {std::move(verdict), std::move(details)};
+                        loop.stop();
+                      }});
   coordinator.set_agent([&](protocol::CoordinatorMessage message) { agent.from_coordinator(std::move(message)); });
   status.set_node([&agent] { return agent.status(); });
   agent.begin();
@@ -214,8 +217,8 @@ void serve_the_others(net::Loop& loop, AgentRunner& agent, std::int64_t stop_ms)
   patience.start(kOthersMs, [&] {
     if (server.jobs() == 0) return;
     log::answer("serves_others",
-                format("this node's part is over; it serves {} job{} of its endpoint until {} over",
-                       server.jobs(), server.jobs() == 1 ? "" : "s", server.jobs() == 1 ? "that is" : "they are"),
+                format("this node's part is over; it serves {} job{} of its endpoint until {} over", server.jobs(),
+                       server.jobs() == 1 ? "" : "s", server.jobs() == 1 ? "that is" : "they are"),
                 {{"jobs", static_cast<std::int64_t>(server.jobs())}});
   });
   server.on_idle([&] { loop.stop(); });
@@ -267,27 +270,25 @@ void let_commands_finish(net::Loop& loop, AgentRunner& agent, OnEvent& on_event)
 End run_with_others(net::Loop& loop, const LaunchSettings& settings, RecordingFile* recording, CheckReporter& reporter,
                     StatusHost& status, const std::function<AgentRunner&(AgentRunner::Handlers)>& make_agent) {
   End end;
-  AgentRunner& agent = make_agent({.to_coordinator = {},
-                                   .on_hosting =
-                                       [&](transport::CoordinatorServer& server) {
-                                         server.on_judged([&](const std::string& job, const coordinator::CheckJudged& check) {
-                                           if (job == settings.worker.run_id) status.checked(job, reporter.judged(job, check));
-                                         });
-                                         status.set_coordinator([&server] { return server.status(); });
-                                         server.on_http([&status](std::unique_ptr<net::Stream> stream,
-                                                                  std::span<const std::uint8_t> bytes) {
-                                           status.adopt(std::move(stream), bytes);
-                                         });
-                                         if (recording == nullptr) return;
-                                         server.record(settings.worker.run_id, [recording](std::string_view line) {
-                                           recording->append(line);
-                                         });
-                                       },
-                                   .finished =
-                                       [&](protocol::Verdict verdict, std::string details) {
-                                         end = {std::move(verdict), std::move(details)};
-                                         loop.stop();
-                                       }});
+  AgentRunner& agent = make_agent(
+      {.to_coordinator = {},
+       .on_hosting =
+           [&](transport::CoordinatorServer& server) {
+             server.on_judged([&](const std::string& job, const coordinator::CheckJudged& check) {
+               if (job == settings.worker.run_id) status.checked(job, reporter.judged(job, check));
+             });
+             status.set_coordinator([&server] { return server.status(); });
+             server.on_http([&status](std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes) {
+               status.adopt(std::move(stream), bytes);
+             });
+             if (recording == nullptr) return;
+             server.record(settings.worker.run_id, [recording](std::string_view line) { recording->append(line); });
+           },
+       .finished =
+           [&](protocol::Verdict verdict, std::string details) {
+             end = {std::move(verdict), std::move(details)};
+             loop.stop();
+           }});
   status.set_node([&agent] { return agent.status(); });
   agent.begin();
   loop.run();
@@ -352,8 +353,9 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
   };
   CheckReporter reporter(files, logs, settings.health_report);
   on_event.begin(loop);
-  const End end = settings.meeting.alone ? run_alone(loop, settings, recording, reporter, status_host, make_agent)
-                                         : run_with_others(loop, settings, recording, reporter, status_host, make_agent);
+  const End end = settings.meeting.alone
+                      ? run_alone(loop, settings, recording, reporter, status_host, make_agent)
+                      : run_with_others(loop, settings, recording, reporter, status_host, make_agent);
   const protocol::Verdict& verdict = end.verdict;
   AgentRunner& agent = *made;
   report::JobReport report{.outcome = report::JobReport::Outcome::kSucceeded};
@@ -407,7 +409,8 @@ std::optional<process::LocalTasksHost> gather_local_tasks(const LocalTasksSettin
 
 int wait_for_launcher(const LocalTasksSettings& settings) {
   const auto status = process::wait_for_local_tasks(local_task_place(settings), [&] {
-    log::info("waits", format("task {} of this node waits for task 0, which launches, and ends as it does", settings.index));
+    log::info("waits",
+              format("task {} of this node waits for task 0, which launches, and ends as it does", settings.index));
   });
   if (status) return *status;
   log::critical("no_launcher", status.error().text());
@@ -420,8 +423,7 @@ void tell_refusal(const Error& error, const std::string& parent_error_file) {
   if (!problem.empty()) log::warning("report_incomplete", problem);
 }
 
-int launch(const LaunchSettings& settings, const process::InheritedState& inherited,
-           const ProcessTitle& title) {
+int launch(const LaunchSettings& settings, const process::InheritedState& inherited, const ProcessTitle& title) {
   const std::string input = format("--nproc-per-node={}", settings.node.local_world_size);
   if (const Status prepared = process::prepare_process(input, descriptors_for(settings)); !prepared) {
     tell_refusal(prepared.error(), settings.parent_error_file);
@@ -456,9 +458,10 @@ int launch(const LaunchSettings& settings, const process::InheritedState& inheri
   if (on_event.is_wanted()) {
     listener = [&on_event](std::string_view event, const std::string& line) { on_event.heard(event, line); };
   }
-  EventStream events(settings.events_file,
-                     {.job = settings.worker.run_id, .host = has_events ? net::full_host_name() : "", .launcher = getpid()},
-                     std::move(listener));
+  EventStream events(
+      settings.events_file,
+      {.job = settings.worker.run_id, .host = has_events ? net::full_host_name() : "", .launcher = getpid()},
+      std::move(listener));
   net::SideThread files;
   const auto logs = open_logs(settings.logs, settings.worker.run_id, files);
   if (!logs) {

@@ -20,10 +20,10 @@ struct ProcessTitle {
 // well, 1 the job failed or was stopped, kDoNotRequeue it failed and would again, 2 the log directory, recording or
 // --http-port that the user named cannot be used.
 // `inherited` is what InheritedState::capture() saw at the start of the process.
-int launch(const LaunchSettings& settings, const process::InheritedState& inherited,
-           const ProcessTitle& title);
+int launch(const LaunchSettings& settings, const process::InheritedState& inherited, const ProcessTitle& title);
 
-// Says why a job is not begun: on stderr, and to who started this process in its TORCHELASTIC_ERROR_FILE (empty: nobody).
+// Says why a job is not begun: on stderr, and to who started this process in its TORCHELASTIC_ERROR_FILE (empty:
+// nobody).
 void tell_refusal(const Error& error, const std::string& parent_error_file);
 
 // For an elastic-run that leaves the launching to another one of this node: waits for its end. Returns its exit status,

@@ -44,9 +44,8 @@ void LogHost::prepare(int workers) {
 
 void LogHost::give_up() {
   if (!directory_) return;
-  log::warning("no_log_directory",
-               format("{} does not answer; going on without log directory and error files",
-                      printable(thread_.stuck_for(0).value_or(directory_->path()))));
+  log::warning("no_log_directory", format("{} does not answer; going on without log directory and error files",
+                                          printable(thread_.stuck_for(0).value_or(directory_->path()))));
   directory_.reset();
 }
 

@@ -22,8 +22,7 @@ class LogHost {
   };
 
   // `directory` may be null: then nothing is kept. The thread outlives the host.
-  LogHost(net::Loop& loop, net::SideThread& thread, std::shared_ptr<output::RunDirectory> directory,
-          Handlers handlers);
+  LogHost(net::Loop& loop, net::SideThread& thread, std::shared_ptr<output::RunDirectory> directory, Handlers handlers);
 
   // Makes the directories and files of a round's workers. on_failed only for the first one, where the user
   // has named the place; elsewhere it is no reason not to train.

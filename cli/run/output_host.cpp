@@ -132,10 +132,9 @@ void OutputHost::opened(protocol::RoundNumber round, output::RoundFiles files) {
 Result<output::WorkerEnds> OutputHost::open_worker(int local_rank, int rank) {
   output::WorkerOutput output{
       .plan = output::plan_streams(flags_of(local_rank), ours_),
-      .prefix = output::line_prefix(settings_.output.prefix_template, {.role_name = settings_.worker.role,
-                                                                        .rank = rank,
-                                                                        .local_rank = local_rank,
-                                                                        .hostname = hostname_}),
+      .prefix = output::line_prefix(
+          settings_.output.prefix_template,
+          {.role_name = settings_.worker.role, .rank = rank, .local_rank = local_rank, .hostname = hostname_}),
       .out_file = {},
       .err_file = {},
       .out_path = logs_.rank_file(local_rank, "stdout.log"),
@@ -158,7 +157,9 @@ std::vector<StderrOfWorker> OutputHost::take_stderrs() {
     switch (tail_sources_[i]) {
       case output::TailSource::kKept: all[i].kept = pump_.take_tail(local_rank); break;
       case output::TailSource::kFile: all[i].file = logs_.rank_file(local_rank, "stderr.log"); break;
-      case output::TailSource::kNone: all[i].none_because = settings_.node.leave_background ? "--leave-background" : "--stderr-tail=never"; break;
+      case output::TailSource::kNone:
+        all[i].none_because = settings_.node.leave_background ? "--leave-background" : "--stderr-tail=never";
+        break;
       case output::TailSource::kUnavailable:
         all[i].none_because = "it is a terminal, and no pseudo-terminal could be made (/dev/ptmx)";
         break;

@@ -12,11 +12,8 @@ RecordingFile::RecordingFile(const std::string& path)
 Result<std::unique_ptr<RecordingFile>> RecordingFile::open(const std::string& path) {
   std::unique_ptr<RecordingFile> made(new RecordingFile(path));
   switch (made->file_.open()) {
-    case output::SideFile::Opened::kOpen:
-      break;
-    case output::SideFile::Opened::kHangs:
-      made->give_up("it does not answer");
-      break;
+    case output::SideFile::Opened::kOpen: break;
+    case output::SideFile::Opened::kHangs: made->give_up("it does not answer"); break;
     case output::SideFile::Opened::kFailed:
       return fail_errno(format("--record={}", printable(path)), made->file_.error(), "name a file that can be written");
   }
@@ -26,8 +23,7 @@ Result<std::unique_ptr<RecordingFile>> RecordingFile::open(const std::string& pa
 void RecordingFile::give_up(const std::string& reason) {
   if (given_up_) return;
   given_up_ = true;
-  log::warning("no_recording",
-               format("--record={}: {}; going on without the recording", printable(path_), reason));
+  log::warning("no_recording", format("--record={}: {}; going on without the recording", printable(path_), reason));
 }
 
 void RecordingFile::append(std::string_view lines) {

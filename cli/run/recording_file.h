@@ -9,7 +9,8 @@
 
 namespace elastic::run {
 
-// A file to which a recording is written as it happens, beside the loop. Whatever goes wrong with it costs the recording only, and one warning.
+// A file to which a recording is written as it happens, beside the loop. Whatever goes wrong with it costs the
+// recording only, and one warning.
 class RecordingFile {
  public:
   // Makes the file, or empties it. Fails where that is refused; a place that does not answer in time is given up.

@@ -79,8 +79,9 @@ int refuse_stdout(int error) { return refuse(Error{"stdout", errno_text(error), 
 
 // Signs of life and times of which nothing came, in one line.
 std::string text_of_quiet(std::int64_t count) {
-  return count == 0 ? "" : format("    ({} of which nothing came)\n", count == 1 ? "1 sign of life or time" :
-                                  format("{} signs of life or times", count));
+  return count == 0 ? ""
+                    : format("    ({} of which nothing came)\n",
+                             count == 1 ? "1 sign of life or time" : format("{} signs of life or times", count));
 }
 
 int print_steps(coordinator::Replay& replay, Lines& lines, const std::string& name) {

@@ -30,13 +30,15 @@ StatusHost::StatusHost(net::Loop& loop, status::Doors doors)
     : loop_(loop),
       doors_(std::move(doors)),
       began_ms_(loop.now_ms()),
-      server_(loop, [this](const net::http::Request& request, const std::string& peer) { return answer(request, peer); }) {}
+      server_(loop,
+              [this](const net::http::Request& request, const std::string& peer) { return answer(request, peer); }) {}
 
 void StatusHost::checked(const std::string& job, const health::HealthReport& report) {
   if (coordinator_) {
     const auto jobs = coordinator_().jobs;
     std::erase_if(checks_, [&](const auto& entry) {
-      return entry.first != job && std::ranges::none_of(jobs, [&](const status::Job& one) { return one.id == entry.first; });
+      return entry.first != job &&
+             std::ranges::none_of(jobs, [&](const status::Job& one) { return one.id == entry.first; });
     });
   }
   if (!checks_.contains(job) && checks_.size() >= limits::kJobsServed) checks_.erase(checks_.begin());

@@ -58,17 +58,18 @@ class Question {
  private:
   void try_next() {
     if (addresses_.empty()) {
-      return fail_with(problem_, "is a job with that endpoint running? name its --rdzv-endpoint, or a node's --http-port");
+      return fail_with(problem_,
+                       "is a job with that endpoint running? name its --rdzv-endpoint, or a node's --http-port");
     }
     const std::string address = std::move(addresses_.back());
     addresses_.pop_back();
-    connector_ = std::make_unique<net::Connector>(
-        loop_, address, request_.port, kConnectMs, [this](Result<std::unique_ptr<net::Stream>> stream) {
-          const std::unique_ptr<net::Connector> done = std::move(connector_);
-          if (stream) return ask(std::move(*stream));
-          problem_ = stream.error().reason;
-          try_next();
-        });
+    connector_ = std::make_unique<net::Connector>(loop_, address, request_.port, kConnectMs,
+                                                  [this](Result<std::unique_ptr<net::Stream>> stream) {
+                                                    const std::unique_ptr<net::Connector> done = std::move(connector_);
+                                                    if (stream) return ask(std::move(*stream));
+                                                    problem_ = stream.error().reason;
+                                                    try_next();
+                                                  });
   }
 
   void ask(std::unique_ptr<net::Stream> stream) {
@@ -86,7 +87,8 @@ class Question {
     if (!std::exchange(has_spoken_, true)) {
       const auto stranger = recognised(text);
       if (stranger != Stranger::kHttpAnswer && stranger != Stranger::kHttp) {
-        return fail_with(stranger ? format("it speaks {}", name_of(*stranger)) : "it does not speak HTTP (" + first_bytes_text(text) + ")",
+        return fail_with(stranger ? format("it speaks {}", name_of(*stranger))
+                                  : "it does not speak HTTP (" + first_bytes_text(text) + ")",
                          kNotOurs);
       }
     }
@@ -107,7 +109,8 @@ class Question {
                        "set ELASTIC_RUN_TOKEN, or give --rdzv-conf=token_file=FILE, as its nodes do");
     }
     if (reader_.status() != 200) {
-      return fail_with(format("it answers {}: {}", reader_.status(), printable(trim(reader_.body()))), "try again later");
+      return fail_with(format("it answers {}: {}", reader_.status(), printable(trim(reader_.body()))),
+                       "try again later");
     }
     constexpr std::size_t kMostLevels = 20;
     constexpr std::size_t kMostMembers = 1000;
@@ -189,7 +192,8 @@ class Watcher {
 
  private:
   void ask() {
-    question_ = std::make_unique<Question>(loop_, request_, [this](Result<Json> answer) { answered(std::move(answer)); });
+    question_ =
+        std::make_unique<Question>(loop_, request_, [this](Result<Json> answer) { answered(std::move(answer)); });
   }
 
   void answered(Result<Json> answer) {

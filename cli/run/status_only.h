@@ -7,7 +7,7 @@ namespace elastic::run {
 
 // Whom to ask for a status, and how to show it.
 struct StatusRequest {
-  std::string host;         // a name or a numeric address
+  std::string host;  // a name or a numeric address
   std::uint16_t port = 0;
   std::string key = {};     // made of the job's secret; empty: none is sent
   std::string run_id = {};  // of the job to show; empty: all of them

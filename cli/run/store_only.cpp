@@ -26,7 +26,8 @@ int serve_store(std::uint16_t port) {
   }
   const process::SignalSource signals(loop, {SIGTERM, SIGINT, SIGHUP, SIGQUIT},
                                       [&](const process::ReceivedSignal&) { loop.stop(); });
-  log::answer("store_listens", format("the worker store listens on port {}", endpoint->port), {{"port", endpoint->port}});
+  log::answer("store_listens", format("the worker store listens on port {}", endpoint->port),
+              {{"port", endpoint->port}});
   loop.run();
   return 0;
 }

@@ -23,10 +23,8 @@ Result<VirtualDevice> virtual_device(const Environment& environment, int local_r
   if (!list) return VirtualDevice{format("{}", local_rank), false};
   const std::vector<std::string> entries = split(*list, ',');
   if (static_cast<std::size_t>(local_rank) >= entries.size()) {
-    return fail(format("{}={}", from_hip ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES",
-                       printable(*list)),
-                format("--virtual-local-rank needs a device for each worker, and local rank {} has none",
-                       local_rank),
+    return fail(format("{}={}", from_hip ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES", printable(*list)),
+                format("--virtual-local-rank needs a device for each worker, and local rank {} has none", local_rank),
                 "list more devices or lower --nproc-per-node");
   }
   return VirtualDevice{std::string(trim(entries[static_cast<std::size_t>(local_rank)])), from_hip};

@@ -13,8 +13,8 @@ struct WrapRule {
     int first = 0;
     int last = 0;  // included
   };
-  std::vector<Ranks> ranks = {};  // global ranks; empty: all
-  std::string program = {};       // the file that is executed
+  std::vector<Ranks> ranks = {};            // global ranks; empty: all
+  std::string program = {};                 // the file that is executed
   std::vector<std::string> arguments = {};  // argv[0] first; %r and so on are not replaced yet
 };
 
@@ -32,9 +32,9 @@ struct WorkerCommand {
   std::vector<std::string> arguments = {};  // argv[0] first
 };
 
-// The worker's command under the first rule that names its rank, as it is where none does: the rule's argv with %r (rank),
-// %l (local rank), %n (node rank), %a (restart count), %j (job id) and %% replaced, and behind it the worker's file and
-// its arguments without argv[0].
+// The worker's command under the first rule that names its rank, as it is where none does: the rule's argv with %r
+// (rank), %l (local rank), %n (node rank), %a (restart count), %j (job id) and %% replaced, and behind it the worker's
+// file and its arguments without argv[0].
 WorkerCommand wrapped(std::span<const WrapRule> rules, const WrappedWorker& worker, WorkerCommand own);
 
 // The first rank that a rule names and a world of that size does not have.

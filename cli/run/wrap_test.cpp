@@ -6,7 +6,8 @@ using namespace elastic::run;
 using Words = std::vector<std::string>;
 
 TEST_CASE("the first rule that names a rank wraps it; one without ranks names all") {
-  const std::vector<WrapRule> rules = {{.ranks = {{0, 0}, {4, 6}}, .program = "a"}, {.ranks = {{6, 7}}, .program = "b"}};
+  const std::vector<WrapRule> rules = {{.ranks = {{0, 0}, {4, 6}}, .program = "a"},
+                                       {.ranks = {{6, 7}}, .program = "b"}};
   const auto program_of = [](const std::vector<WrapRule>& all, int rank) {
     return wrapped(all, {.rank = rank}, {.program = "own", .arguments = {"own"}}).program;
   };

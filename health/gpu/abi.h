@@ -43,32 +43,32 @@ enum {
   kCudaStreamNonBlocking = 1,
 };
 
-#define CUDA_NEEDED(X)                                                     \
-  X(CudaResult, cuInit, (unsigned flags))                                  \
-  X(CudaResult, cuDriverGetVersion, (int* version))                        \
-  X(CudaResult, cuGetErrorName, (CudaResult error, const char** name))     \
-  X(CudaResult, cuDeviceGetCount, (int* count))                            \
-  X(CudaResult, cuDeviceGet, (CudaDevice * device, int ordinal))           \
-  X(CudaResult, cuDeviceGetName, (char* name, int length, CudaDevice device)) \
-  X(CudaResult, cuDeviceGetUuid, (CudaUuid * uuid, CudaDevice device))     \
-  X(CudaResult, cuDeviceGetPCIBusId, (char* id, int length, CudaDevice device)) \
-  X(CudaResult, cuDeviceTotalMem_v2, (size_t * bytes, CudaDevice device))  \
-  X(CudaResult, cuDevicePrimaryCtxRetain, (CudaContext * context, CudaDevice device)) \
-  X(CudaResult, cuCtxSetCurrent, (CudaContext context))                    \
-  X(CudaResult, cuMemAlloc_v2, (CudaPointer * pointer, size_t bytes))      \
-  X(CudaResult, cuMemFree_v2, (CudaPointer pointer))                       \
-  X(CudaResult, cuMemAllocHost_v2, (void** pointer, size_t bytes))         \
-  X(CudaResult, cuMemFreeHost, (void* pointer))                            \
+#define CUDA_NEEDED(X)                                                                                     \
+  X(CudaResult, cuInit, (unsigned flags))                                                                  \
+  X(CudaResult, cuDriverGetVersion, (int* version))                                                        \
+  X(CudaResult, cuGetErrorName, (CudaResult error, const char** name))                                     \
+  X(CudaResult, cuDeviceGetCount, (int* count))                                                            \
+  X(CudaResult, cuDeviceGet, (CudaDevice * device, int ordinal))                                           \
+  X(CudaResult, cuDeviceGetName, (char* name, int length, CudaDevice device))                              \
+  X(CudaResult, cuDeviceGetUuid, (CudaUuid * uuid, CudaDevice device))                                     \
+  X(CudaResult, cuDeviceGetPCIBusId, (char* id, int length, CudaDevice device))                            \
+  X(CudaResult, cuDeviceTotalMem_v2, (size_t * bytes, CudaDevice device))                                  \
+  X(CudaResult, cuDevicePrimaryCtxRetain, (CudaContext * context, CudaDevice device))                      \
+  X(CudaResult, cuCtxSetCurrent, (CudaContext context))                                                    \
+  X(CudaResult, cuMemAlloc_v2, (CudaPointer * pointer, size_t bytes))                                      \
+  X(CudaResult, cuMemFree_v2, (CudaPointer pointer))                                                       \
+  X(CudaResult, cuMemAllocHost_v2, (void** pointer, size_t bytes))                                         \
+  X(CudaResult, cuMemFreeHost, (void* pointer))                                                            \
   X(CudaResult, cuMemcpyHtoDAsync_v2, (CudaPointer to, const void* from, size_t bytes, CudaStream stream)) \
-  X(CudaResult, cuMemcpyDtoHAsync_v2, (void* to, CudaPointer from, size_t bytes, CudaStream stream)) \
+  X(CudaResult, cuMemcpyDtoHAsync_v2, (void* to, CudaPointer from, size_t bytes, CudaStream stream))       \
   X(CudaResult, cuMemcpyDtoDAsync_v2, (CudaPointer to, CudaPointer from, size_t bytes, CudaStream stream)) \
-  X(CudaResult, cuMemsetD8Async, (CudaPointer to, unsigned char byte, size_t bytes, CudaStream stream)) \
-  X(CudaResult, cuStreamCreate, (CudaStream * stream, unsigned flags))     \
-  X(CudaResult, cuStreamSynchronize, (CudaStream stream))                  \
-  X(CudaResult, cuEventCreate, (CudaEvent * event, unsigned flags))        \
-  X(CudaResult, cuEventDestroy_v2, (CudaEvent event))                      \
-  X(CudaResult, cuEventRecord, (CudaEvent event, CudaStream stream))       \
-  X(CudaResult, cuEventQuery, (CudaEvent event))                           \
+  X(CudaResult, cuMemsetD8Async, (CudaPointer to, unsigned char byte, size_t bytes, CudaStream stream))    \
+  X(CudaResult, cuStreamCreate, (CudaStream * stream, unsigned flags))                                     \
+  X(CudaResult, cuStreamSynchronize, (CudaStream stream))                                                  \
+  X(CudaResult, cuEventCreate, (CudaEvent * event, unsigned flags))                                        \
+  X(CudaResult, cuEventDestroy_v2, (CudaEvent event))                                                      \
+  X(CudaResult, cuEventRecord, (CudaEvent event, CudaStream stream))                                       \
+  X(CudaResult, cuEventQuery, (CudaEvent event))                                                           \
   X(CudaResult, cuEventElapsedTime, (float* milliseconds, CudaEvent start, CudaEvent end))
 
 typedef struct CudaApi {
@@ -111,21 +111,21 @@ enum {
 #define NCCL_CONFIG_VERSION 21400U
 #define NCCL_UNSET INT32_MIN
 
-#define NCCL_NEEDED(X)                                                     \
-  X(NcclResult, ncclGetVersion, (int* version))                            \
-  X(NcclResult, ncclGetUniqueId, (NcclId * id))                            \
-  X(NcclResult, ncclCommInitRank, (NcclComm * comm, int ranks, NcclId id, int rank)) \
-  X(NcclResult, ncclAllGather,                                             \
+#define NCCL_NEEDED(X)                                                                           \
+  X(NcclResult, ncclGetVersion, (int* version))                                                  \
+  X(NcclResult, ncclGetUniqueId, (NcclId * id))                                                  \
+  X(NcclResult, ncclCommInitRank, (NcclComm * comm, int ranks, NcclId id, int rank))             \
+  X(NcclResult, ncclAllGather,                                                                   \
     (const void* send, void* receive, size_t count, int type, NcclComm comm, CudaStream stream)) \
-  X(NcclResult, ncclCommGetAsyncError, (NcclComm comm, NcclResult * error)) \
-  X(NcclResult, ncclCommAbort, (NcclComm comm))                            \
-  X(NcclResult, ncclCommDestroy, (NcclComm comm))                          \
+  X(NcclResult, ncclCommGetAsyncError, (NcclComm comm, NcclResult * error))                      \
+  X(NcclResult, ncclCommAbort, (NcclComm comm))                                                  \
+  X(NcclResult, ncclCommDestroy, (NcclComm comm))                                                \
   X(const char*, ncclGetErrorString, (NcclResult error))
 
 #define NCCL_OPTIONAL(X)                                                   \
   X(NcclResult, ncclCommInitRankConfig, /* 2.14 */                         \
     (NcclComm * comm, int ranks, NcclId id, int rank, NcclConfig* config)) \
-  X(NcclResult, ncclCommFinalize, (NcclComm comm)) /* 2.14 */              \
+  X(NcclResult, ncclCommFinalize, (NcclComm comm))  /* 2.14 */             \
   X(const char*, ncclGetLastError, (NcclComm comm)) /* 2.13 */
 
 typedef struct NcclApi {
@@ -161,25 +161,25 @@ enum {
   kLtMaxWorkspaceBytes = 1,  // an attribute of a preference
 };
 
-#define LT_NEEDED(X)                                                       \
-  X(size_t, cublasLtGetVersion, (void))                                    \
-  X(LtStatus, cublasLtCreate, (LtHandle * handle))                         \
-  X(LtStatus, cublasLtDestroy, (LtHandle handle))                          \
-  X(LtStatus, cublasLtMatmulDescCreate, (LtProduct * product, int compute_type, int scale_type)) \
-  X(LtStatus, cublasLtMatmulDescDestroy, (LtProduct product))              \
-  X(LtStatus, cublasLtMatrixLayoutCreate,                                  \
-    (LtLayout * layout, int type, uint64_t rows, uint64_t columns, int64_t leading)) \
-  X(LtStatus, cublasLtMatrixLayoutDestroy, (LtLayout layout))              \
-  X(LtStatus, cublasLtMatmulPreferenceCreate, (LtPreference * preference)) \
-  X(LtStatus, cublasLtMatmulPreferenceSetAttribute,                        \
-    (LtPreference preference, int attribute, const void* value, size_t bytes)) \
-  X(LtStatus, cublasLtMatmulPreferenceDestroy, (LtPreference preference))  \
-  X(LtStatus, cublasLtMatmulAlgoGetHeuristic,                              \
+#define LT_NEEDED(X)                                                                                              \
+  X(size_t, cublasLtGetVersion, (void))                                                                           \
+  X(LtStatus, cublasLtCreate, (LtHandle * handle))                                                                \
+  X(LtStatus, cublasLtDestroy, (LtHandle handle))                                                                 \
+  X(LtStatus, cublasLtMatmulDescCreate, (LtProduct * product, int compute_type, int scale_type))                  \
+  X(LtStatus, cublasLtMatmulDescDestroy, (LtProduct product))                                                     \
+  X(LtStatus, cublasLtMatrixLayoutCreate,                                                                         \
+    (LtLayout * layout, int type, uint64_t rows, uint64_t columns, int64_t leading))                              \
+  X(LtStatus, cublasLtMatrixLayoutDestroy, (LtLayout layout))                                                     \
+  X(LtStatus, cublasLtMatmulPreferenceCreate, (LtPreference * preference))                                        \
+  X(LtStatus, cublasLtMatmulPreferenceSetAttribute,                                                               \
+    (LtPreference preference, int attribute, const void* value, size_t bytes))                                    \
+  X(LtStatus, cublasLtMatmulPreferenceDestroy, (LtPreference preference))                                         \
+  X(LtStatus, cublasLtMatmulAlgoGetHeuristic,                                                                     \
     (LtHandle handle, LtProduct product, LtLayout a, LtLayout b, LtLayout c, LtLayout d, LtPreference preference, \
-     int wanted, LtHeuristic* found, int* count))                          \
-  X(LtStatus, cublasLtMatmul,                                              \
-    (LtHandle handle, LtProduct product, const void* alpha, const void* a, LtLayout a_layout, const void* b, \
-     LtLayout b_layout, const void* beta, const void* c, LtLayout c_layout, void* d, LtLayout d_layout, \
+     int wanted, LtHeuristic* found, int* count))                                                                 \
+  X(LtStatus, cublasLtMatmul,                                                                                     \
+    (LtHandle handle, LtProduct product, const void* alpha, const void* a, LtLayout a_layout, const void* b,      \
+     LtLayout b_layout, const void* beta, const void* c, LtLayout c_layout, void* d, LtLayout d_layout,           \
      const LtAlgorithm* algorithm, void* workspace, size_t workspace_bytes, CudaStream stream))
 
 #define LT_OPTIONAL(X) X(const char*, cublasLtGetStatusName, (LtStatus status)) /* 11.4 */
@@ -263,8 +263,8 @@ enum {
   kNvmlVolatile = 0,        // nvmlEccCounterType_t: since the driver was loaded
   kNvmlTemperatureGpu = 0,  // nvmlTemperatureSensors_t
   kNvmlMaxLinks = 18,
-  kNvmlLinkErrorKinds = 4,        // replay, recovery, CRC of flits, CRC of data
-  kNvmlFieldRecoveryAction = 230, // of drivers from 570 on
+  kNvmlLinkErrorKinds = 4,         // replay, recovery, CRC of flits, CRC of data
+  kNvmlFieldRecoveryAction = 230,  // of drivers from 570 on
   kNvmlTypeUnsigned = 1,
   kNvmlRecoveryNone = 0,
   kNvmlRecoveryReset = 1,
@@ -279,37 +279,37 @@ enum {
 #define NVML_MEMORY_V2 (40U | 2U << 24)
 #define NVML_UNKNOWN_BYTES (~0ULL)
 
-#define NVML_NEEDED(X)                                                     \
-  X(NvmlResult, nvmlInit_v2, (void))                                       \
-  X(const char*, nvmlErrorString, (NvmlResult result))                     \
-  X(NvmlResult, nvmlDeviceGetCount_v2, (unsigned* count))                  \
+#define NVML_NEEDED(X)                                    \
+  X(NvmlResult, nvmlInit_v2, (void))                      \
+  X(const char*, nvmlErrorString, (NvmlResult result))    \
+  X(NvmlResult, nvmlDeviceGetCount_v2, (unsigned* count)) \
   X(NvmlResult, nvmlDeviceGetHandleByIndex_v2, (unsigned index, NvmlDevice* device))
 
-#define NVML_OPTIONAL(X)                                                   \
-  X(NvmlResult, nvmlSystemGetDriverVersion, (char* version, unsigned length)) \
-  X(NvmlResult, nvmlSystemGetProcessName, (unsigned pid, char* name, unsigned length)) \
-  X(NvmlResult, nvmlDeviceGetName, (NvmlDevice device, char* name, unsigned length)) \
-  X(NvmlResult, nvmlDeviceGetUUID, (NvmlDevice device, char* uuid, unsigned length)) \
-  X(NvmlResult, nvmlDeviceGetPciInfo_v3, (NvmlDevice device, NvmlPci* pci)) \
-  X(NvmlResult, nvmlDeviceGetTotalEccErrors,                               \
-    (NvmlDevice device, int error_type, int counter_type, unsigned long long* count)) \
-  X(NvmlResult, nvmlDeviceGetRemappedRows,                                 \
-    (NvmlDevice device, unsigned* correctable, unsigned* uncorrectable, unsigned* pending, unsigned* failed)) \
-  X(NvmlResult, nvmlDeviceGetMemoryInfo, (NvmlDevice device, NvmlMemory* memory)) \
-  X(NvmlResult, nvmlDeviceGetMemoryInfo_v2, (NvmlDevice device, NvmlMemory2* memory)) \
+#define NVML_OPTIONAL(X)                                                                                           \
+  X(NvmlResult, nvmlSystemGetDriverVersion, (char* version, unsigned length))                                      \
+  X(NvmlResult, nvmlSystemGetProcessName, (unsigned pid, char* name, unsigned length))                             \
+  X(NvmlResult, nvmlDeviceGetName, (NvmlDevice device, char* name, unsigned length))                               \
+  X(NvmlResult, nvmlDeviceGetUUID, (NvmlDevice device, char* uuid, unsigned length))                               \
+  X(NvmlResult, nvmlDeviceGetPciInfo_v3, (NvmlDevice device, NvmlPci * pci))                                       \
+  X(NvmlResult, nvmlDeviceGetTotalEccErrors,                                                                       \
+    (NvmlDevice device, int error_type, int counter_type, unsigned long long* count))                              \
+  X(NvmlResult, nvmlDeviceGetRemappedRows,                                                                         \
+    (NvmlDevice device, unsigned* correctable, unsigned* uncorrectable, unsigned* pending, unsigned* failed))      \
+  X(NvmlResult, nvmlDeviceGetMemoryInfo, (NvmlDevice device, NvmlMemory * memory))                                 \
+  X(NvmlResult, nvmlDeviceGetMemoryInfo_v2, (NvmlDevice device, NvmlMemory2 * memory))                             \
   X(NvmlResult, nvmlDeviceGetComputeRunningProcesses_v3, (NvmlDevice device, unsigned* count, NvmlProcess* found)) \
-  X(NvmlResult, nvmlDeviceGetCurrPcieLinkWidth, (NvmlDevice device, unsigned* width)) \
-  X(NvmlResult, nvmlDeviceGetMaxPcieLinkWidth, (NvmlDevice device, unsigned* width)) \
-  X(NvmlResult, nvmlDeviceGetCurrPcieLinkGeneration, (NvmlDevice device, unsigned* generation)) \
-  X(NvmlResult, nvmlDeviceGetMaxPcieLinkGeneration, (NvmlDevice device, unsigned* generation)) \
-  X(NvmlResult, nvmlDeviceGetNvLinkState, (NvmlDevice device, unsigned link, int* is_active)) \
-  X(NvmlResult, nvmlDeviceGetNvLinkErrorCounter,                           \
-    (NvmlDevice device, unsigned link, int kind, unsigned long long* count)) \
-  X(NvmlResult, nvmlDeviceGetCurrentClocksThrottleReasons, (NvmlDevice device, unsigned long long* reasons)) \
-  X(NvmlResult, nvmlDeviceGetPersistenceMode, (NvmlDevice device, int* is_on)) \
-  X(NvmlResult, nvmlDeviceGetMigMode, (NvmlDevice device, unsigned* current, unsigned* pending)) \
-  X(NvmlResult, nvmlDeviceGetGpuFabricInfo, (NvmlDevice device, NvmlFabric* fabric)) \
-  X(NvmlResult, nvmlDeviceGetTemperature, (NvmlDevice device, int sensor, unsigned* celsius)) \
+  X(NvmlResult, nvmlDeviceGetCurrPcieLinkWidth, (NvmlDevice device, unsigned* width))                              \
+  X(NvmlResult, nvmlDeviceGetMaxPcieLinkWidth, (NvmlDevice device, unsigned* width))                               \
+  X(NvmlResult, nvmlDeviceGetCurrPcieLinkGeneration, (NvmlDevice device, unsigned* generation))                    \
+  X(NvmlResult, nvmlDeviceGetMaxPcieLinkGeneration, (NvmlDevice device, unsigned* generation))                     \
+  X(NvmlResult, nvmlDeviceGetNvLinkState, (NvmlDevice device, unsigned link, int* is_active))                      \
+  X(NvmlResult, nvmlDeviceGetNvLinkErrorCounter,                                                                   \
+    (NvmlDevice device, unsigned link, int kind, unsigned long long* count))                                       \
+  X(NvmlResult, nvmlDeviceGetCurrentClocksThrottleReasons, (NvmlDevice device, unsigned long long* reasons))       \
+  X(NvmlResult, nvmlDeviceGetPersistenceMode, (NvmlDevice device, int* is_on))                                     \
+  X(NvmlResult, nvmlDeviceGetMigMode, (NvmlDevice device, unsigned* current, unsigned* pending))                   \
+  X(NvmlResult, nvmlDeviceGetGpuFabricInfo, (NvmlDevice device, NvmlFabric * fabric))                              \
+  X(NvmlResult, nvmlDeviceGetTemperature, (NvmlDevice device, int sensor, unsigned* celsius))                      \
   X(NvmlResult, nvmlDeviceGetFieldValues, (NvmlDevice device, int count, NvmlField* values))
 
 typedef struct NvmlApi {

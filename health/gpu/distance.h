@@ -32,7 +32,8 @@ struct GpuPlace {
 // None of a GPU whose place is not known; of ports that are as near the first.
 std::vector<NearestPort> nearest_ports(const std::vector<GpuPlace>& gpus, const std::vector<InfinibandPort>& ports);
 
-// GPUs that are farther from their nearest port than most of the node are from theirs, by the table in gpu_thresholds.h.
+// GPUs that are farther from their nearest port than most of the node are from theirs, by the table in
+// gpu_thresholds.h.
 std::vector<Finding> judge_distances(const std::vector<NearestPort>& nearest);
 
 }  // namespace elastic::health

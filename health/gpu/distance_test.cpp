@@ -36,7 +36,8 @@ InfinibandPort port(const std::string& device, const PciPath& pci, const std::st
 std::vector<NearestPort> nearest_of(const std::vector<std::string>& distances) {
   std::vector<NearestPort> nearest;
   for (const std::string& each : distances) {
-    nearest.push_back({.gpu = "0000:1" + std::to_string(nearest.size()) + ":00.0", .distance = each, .port = "mlx5_0 port 1"});
+    nearest.push_back(
+        {.gpu = "0000:1" + std::to_string(nearest.size()) + ":00.0", .distance = each, .port = "mlx5_0 port 1"});
   }
   return nearest;
 }
@@ -63,11 +64,13 @@ TEST_CASE("each GPU has its nearest active port, of InfiniBand where any is") {
   const PciPath far = at("pci0000:80/80:01.0/81:00.0", 1);
   const std::vector<GpuPlace> gpus = {{"0000:1a:00.0", kGpu}, {"0000:55:00.0", {}}};
   const NearestPort near{.gpu = "0000:1a:00.0", .distance = "PIX", .port = "mlx5_1 port 1"};
-  CHECK(nearest_ports(gpus, {port("mlx5_0", far), port("mlx5_1", beside), port("mlx5_2", beside)}) == std::vector{near});
+  CHECK(nearest_ports(gpus, {port("mlx5_0", far), port("mlx5_1", beside), port("mlx5_2", beside)}) ==
+        std::vector{near});
   const NearestPort other{.gpu = "0000:1a:00.0", .distance = "SYS", .port = "mlx5_0 port 1"};
   CHECK(nearest_ports(gpus, {port("mlx5_0", far), port("mlx5_1", beside, "DOWN")}) == std::vector{other});
   CHECK(nearest_ports(gpus, {port("mlx5_0", far), port("mlx5_1", beside, "ACTIVE", "Ethernet")}) == std::vector{other});
-  CHECK(nearest_ports(gpus, {port("mlx5_0", far, "INIT"), port("mlx5_1", beside, "ACTIVE", "Ethernet")}) == std::vector{near});
+  CHECK(nearest_ports(gpus, {port("mlx5_0", far, "INIT"), port("mlx5_1", beside, "ACTIVE", "Ethernet")}) ==
+        std::vector{near});
   CHECK(nearest_ports(gpus, {port("rxe0", {})}).empty());
   CHECK(nearest_ports(gpus, {}).empty());
 }
@@ -80,12 +83,14 @@ TEST_CASE("a GPU that is farther from its port than most is told: a warning acro
   const auto findings = judge_distances(nearest_of({"PIX", "SYS", "PXB", "NODE", "PIX", "PIX", "SYS"}));
   REQUIRE(findings.size() == 2);
   CHECK(findings[0].severity == Severity::kWarning);
-  CHECK(findings[0].what == "the nearest active port is at another NUMA node (mlx5_0 port 1, SYS), while 4 of the node's 7 "
-                            "GPUs have one behind the same switches");
+  CHECK(findings[0].what ==
+        "the nearest active port is at another NUMA node (mlx5_0 port 1, SYS), while 4 of the node's 7 "
+        "GPUs have one behind the same switches");
   CHECK(findings[0].where == "GPUs 0000:11:00.0, 0000:16:00.0");
   CHECK(findings[0].remedy == threshold(GpuRule::kNicAcross).remedy);
   CHECK(findings[1].severity == Severity::kNote);
-  CHECK(findings[1].what == "the nearest active port is behind the host bridge (mlx5_0 port 1, NODE), while 4 of the node's "
-                            "7 GPUs have one behind the same switches");
+  CHECK(findings[1].what ==
+        "the nearest active port is behind the host bridge (mlx5_0 port 1, NODE), while 4 of the node's "
+        "7 GPUs have one behind the same switches");
   CHECK(findings[1].where == "GPU 0000:13:00.0");
 }

@@ -80,8 +80,10 @@ void compare(const std::vector<NodeGpus>& nodes, const Compared& compared, std::
     const std::string& value = node.versions.*compared.value;
     if (value.empty() || value == common) continue;
     const std::string where = compared.path == nullptr ? "" : printable(node.versions.*compared.path);
-    findings.push_back({node.node, finding_of(threshold(compared.rule), format("its {} is {}, while {}", compared.what,
-                                                                    printable(value), others.at(value)), where)});
+    findings.push_back(
+        {node.node,
+         finding_of(threshold(compared.rule),
+                    format("its {} is {}, while {}", compared.what, printable(value), others.at(value)), where)});
   }
 }
 

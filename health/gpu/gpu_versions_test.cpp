@@ -13,8 +13,7 @@ namespace {
 std::vector<NodeGpus> nodes_with(std::string GpuVersions::*member, const std::vector<std::string>& values) {
   std::vector<NodeGpus> nodes;
   for (const std::string& value : values) {
-    NodeGpus node{.node = static_cast<int>(nodes.size()),
-                  .versions = {.gpus = 8, .nccl_path = "/p/libnccl.so.2"}};
+    NodeGpus node{.node = static_cast<int>(nodes.size()), .versions = {.gpus = 8, .nccl_path = "/p/libnccl.so.2"}};
     node.versions.*member = value;
     nodes.push_back(std::move(node));
   }
@@ -24,14 +23,13 @@ std::vector<NodeGpus> nodes_with(std::string GpuVersions::*member, const std::ve
 }  // namespace
 
 TEST_CASE("what a node has is what the first of its probes knows") {
-  const GpuVersions versions = versions_of(
-      {GpuOpened{.nccl_why = "none"},
-       GpuOpened{.name = "NVIDIA H100",
-                 .driver_version = "580.65.06",
-                 .cuda_version = 13000,
-                 .nccl = GpuLibrary{"/p/libnccl.so.2", 22809},
-                 .cublaslt = GpuLibrary{"/p/libcublasLt.so.13", 130100}},
-       GpuOpened{.name = "other", .nccl = GpuLibrary{"/q/libnccl.so.2", 1}}});
+  const GpuVersions versions = versions_of({GpuOpened{.nccl_why = "none"},
+                                            GpuOpened{.name = "NVIDIA H100",
+                                                      .driver_version = "580.65.06",
+                                                      .cuda_version = 13000,
+                                                      .nccl = GpuLibrary{"/p/libnccl.so.2", 22809},
+                                                      .cublaslt = GpuLibrary{"/p/libcublasLt.so.13", 130100}},
+                                            GpuOpened{.name = "other", .nccl = GpuLibrary{"/q/libnccl.so.2", 1}}});
   CHECK(versions == GpuVersions{.gpus = 3,
                                 .model = "NVIDIA H100",
                                 .driver = "580.65.06",
@@ -48,7 +46,8 @@ TEST_CASE("a node that differs from most is told, and by what") {
   REQUIRE(nccl.size() == 1);
   CHECK(nccl[0].node == 1);
   CHECK(nccl[0].finding == Finding{Severity::kWarning, "its NCCL is 2.27.3, while 2 of 3 nodes have 2.28.9",
-                                   "/p/libnccl.so.2", std::string(threshold(GpuRule::kNodesNccl).remedy), "nodes-nccl"});
+                                   "/p/libnccl.so.2", std::string(threshold(GpuRule::kNodesNccl).remedy),
+                                   "nodes-nccl"});
   const std::pair<std::string GpuVersions::*, const char*> others[] = {
       {&GpuVersions::model, "its GPU is b, while 2 of 3 nodes have a"},
       {&GpuVersions::driver, "its NVIDIA driver is b, while 2 of 3 nodes have a"},

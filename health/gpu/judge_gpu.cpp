@@ -130,7 +130,8 @@ std::string text_of_holders(std::vector<GpuHolder> holders) {
 
 bool has_much_in_use(const GpuFacts& gpu) {
   if (gpu.mig == true || !gpu.memory_used_bytes || gpu.memory_bytes.value_or(0) == 0) return false;
-  return 100 * static_cast<double>(*gpu.memory_used_bytes) / static_cast<double>(*gpu.memory_bytes) >= limit(GpuRule::kMemoryUsed);
+  return 100 * static_cast<double>(*gpu.memory_used_bytes) / static_cast<double>(*gpu.memory_bytes) >=
+         limit(GpuRule::kMemoryUsed);
 }
 
 // Memory of Grace-Hopper's and Grace-Blackwell's GPUs is that of the operating system, too, which has pages of its own
@@ -145,8 +146,8 @@ class GpuJudge {
  public:
   GpuJudge(const std::vector<GpuFacts>& before, const std::vector<GpuFacts>& after, const GpuNeeds& needs)
       : before_(before), after_(after), needs_(needs) {
-    // A GPU that NVML cannot reach has no name by which it could be told from those of the workers: it is one of them only
-    // where one of these is missed.
+    // A GPU that NVML cannot reach has no name by which it could be told from those of the workers: it is one of them
+    // only where one of these is missed.
     const bool all_are_there = !needs.used.empty() && std::ranges::all_of(needs.used, [&](const GpuIdentity& used) {
       return std::ranges::any_of(after, [&](const GpuFacts& gpu) {
         return has_identity(gpu) && is_used({.used = {used}}, gpu.uuid, gpu.bus_id);
@@ -193,9 +194,8 @@ class GpuJudge {
 
   // What is said of several GPUs in the same words is said once.
   void tell(GpuRule rule, const std::string& what, const GpuFacts& gpu) {
-    const auto same = std::ranges::find_if(told_, [&](const Told& told) {
-      return told.rule == rule && told.what == what && !told.gpus.empty();
-    });
+    const auto same = std::ranges::find_if(
+        told_, [&](const Told& told) { return told.rule == rule && told.what == what && !told.gpus.empty(); });
     if (same == told_.end()) {
       told_.push_back({rule, what, {&gpu}, {}});
     } else {
@@ -221,8 +221,10 @@ class GpuJudge {
   void judge_state(const GpuFacts& gpu) {
     if (gpu.needs_reset == true) tell(GpuRule::kNeedsReset, "it needs a reset", gpu);
     if (gpu.ecc_uncorrectable && static_cast<double>(*gpu.ecc_uncorrectable) >= limit(GpuRule::kEcc)) {
-      tell(GpuRule::kEcc, format("{} uncorrectable ECC error{} since the last reset, wanted 0", *gpu.ecc_uncorrectable,
-                                 *gpu.ecc_uncorrectable == 1 ? "" : "s"), gpu);
+      tell(GpuRule::kEcc,
+           format("{} uncorrectable ECC error{} since the last reset, wanted 0", *gpu.ecc_uncorrectable,
+                  *gpu.ecc_uncorrectable == 1 ? "" : "s"),
+           gpu);
     }
     if (gpu.remap_failed == true) tell(GpuRule::kRemapFailed, "a row of its memory could not be remapped", gpu);
     if (gpu.remap_pending == true) {
@@ -240,20 +242,22 @@ class GpuJudge {
     const double wanted = limit(GpuRule::kMemoryUsed);
     tell(GpuRule::kMemoryUsed,
          format("{} of {} of its memory are in use ({} %), {}; wanted less than {:.0f} %", bytes_text(used),
-                bytes_text(all), short_number(100 * used / all), text_of_holders(first.holders), wanted), gpu);
+                bytes_text(all), short_number(100 * used / all), text_of_holders(first.holders), wanted),
+         gpu);
   }
 
   // An idle GPU lowers its generation to save power, but not its width.
   void judge_pcie(const GpuFacts& gpu) {
     if (gpu.pcie_width && gpu.pcie_max_width && *gpu.pcie_width > 0 && *gpu.pcie_width < *gpu.pcie_max_width) {
       tell(GpuRule::kPcieWidth,
-           format("it is connected by {} lane{} of PCIe, wanted {}", *gpu.pcie_width,
-                  *gpu.pcie_width == 1 ? "" : "s", *gpu.pcie_max_width), gpu);
+           format("it is connected by {} lane{} of PCIe, wanted {}", *gpu.pcie_width, *gpu.pcie_width == 1 ? "" : "s",
+                  *gpu.pcie_max_width),
+           gpu);
     }
     if (!needs_.after_work || !gpu.pcie_gen || !gpu.pcie_max_gen) return;
     if (*gpu.pcie_gen > 0 && *gpu.pcie_gen < *gpu.pcie_max_gen) {
-      tell(GpuRule::kPcieGeneration, format("right after work it had generation {} of PCIe, wanted {}", *gpu.pcie_gen,
-                                            *gpu.pcie_max_gen), gpu);
+      tell(GpuRule::kPcieGeneration,
+           format("right after work it had generation {} of PCIe, wanted {}", *gpu.pcie_gen, *gpu.pcie_max_gen), gpu);
     }
   }
 
@@ -265,8 +269,10 @@ class GpuJudge {
       if (other.name == gpu.name && links_up(other) > links_up(*best)) best = &other;
     }
     if (known > 0 && up < links_up(*best)) {
-      tell(GpuRule::kNvlinkDown, format("{} of its {} NVLinks are up, while GPU {}, of the same model, has {}", up,
-                                        known, best->index, links_up(*best)), gpu);
+      tell(GpuRule::kNvlinkDown,
+           format("{} of its {} NVLinks are up, while GPU {}, of the same model, has {}", up, known, best->index,
+                  links_up(*best)),
+           gpu);
     } else if (up > 0 && up < known) {
       tell(GpuRule::kNvlinkSomeDown, format("{} of its {} NVLinks are up", up, known), gpu);
     }
@@ -307,8 +313,10 @@ class GpuJudge {
     const bool is_hot = (reasons & (kSwThermalSlowdown | kHwThermalSlowdown)) != 0;
     const bool is_braked = (reasons & kHwPowerBrakeSlowdown) != 0;
     if (is_hot) {
-      tell(GpuRule::kHot, "heat holds its clocks back" +
-                              (gpu.temperature_c ? format(", at {} °C", *gpu.temperature_c) : std::string()), gpu);
+      tell(
+          GpuRule::kHot,
+          "heat holds its clocks back" + (gpu.temperature_c ? format(", at {} °C", *gpu.temperature_c) : std::string()),
+          gpu);
     }
     if (is_braked) tell(GpuRule::kPowerBrake, "the host's power brake holds its clocks back", gpu);
     if (!is_hot && !is_braked && (reasons & kHwSlowdown) != 0) {
@@ -326,7 +334,8 @@ class GpuJudge {
     if (state == kFabricNotStarted || state == kFabricInProgress) {
       tell(GpuRule::kFabricWaiting,
            format("its registration with the NVLink fabric {}",
-                  state == kFabricNotStarted ? "has not begun" : "is still going on"), gpu);
+                  state == kFabricNotStarted ? "has not begun" : "is still going on"),
+           gpu);
     }
     if (state == kFabricCompleted && gpu.fabric_status.value_or(0) != 0) {
       tell(GpuRule::kFabricFailed,
@@ -339,7 +348,8 @@ class GpuJudge {
     if (visible == 0 || visible >= limit(GpuRule::kFewGpus) * needs_.nproc) return;
     told_.push_back({GpuRule::kFewGpus,
                      format("workers see {} GPU{}, wanted {} for {} workers", visible, visible == 1 ? "" : "s",
-                            short_number(limit(GpuRule::kFewGpus) * needs_.nproc), needs_.nproc), {},
+                            short_number(limit(GpuRule::kFewGpus) * needs_.nproc), needs_.nproc),
+                     {},
                      "CUDA_VISIBLE_DEVICES"});
   }
 

@@ -27,8 +27,8 @@ struct GpuNeeds {
 };
 
 // `before` the check, before anything of ours has taken memory, and `after` it; the first is empty, or the same as the
-// second, where GPUs were looked at once. Memory is judged as it was before, what counts up is told if it rose, all else
-// as it is after. GPUs of the host that the workers will not use are nobody's affair here.
+// second, where GPUs were looked at once. Memory is judged as it was before, what counts up is told if it rose, all
+// else as it is after. GPUs of the host that the workers will not use are nobody's affair here.
 std::vector<Finding> judge_gpus(const std::vector<GpuFacts>& before, const std::vector<GpuFacts>& after,
                                 const GpuNeeds& needs);
 
@@ -36,8 +36,8 @@ std::vector<Finding> judge_gpus(const std::vector<GpuFacts>& before, const std::
 // ended may give it back yet.
 bool has_memory_of_nobody(const std::vector<GpuFacts>& gpus);
 
-// Of lines of the kernel log: `recent` ones, from since the job began on this node, and those from `earlier`, after which
-// GPUs may have been reset. Each Xid of each GPU is told once. Xids that are a program's own fault are not told.
+// Of lines of the kernel log: `recent` ones, from since the job began on this node, and those from `earlier`, after
+// which GPUs may have been reset. Each Xid of each GPU is told once. Xids that are a program's own fault are not told.
 std::vector<Finding> xid_findings(std::string_view earlier, std::string_view recent, const GpuNeeds& needs);
 
 }  // namespace elastic::health

@@ -184,8 +184,7 @@ TEST_CASE("lanes of PCIe are judged at any time, its generation only right after
 
 TEST_CASE("a GPU with fewer NVLinks up than another of its model is told, where all lack some it is a note") {
   const auto down = [](GpuFacts& gpu) { gpu.nvlinks[2].up = false; };
-  check_only(changed(down), GpuRule::kNvlinkDown,
-             "2 of its 3 NVLinks are up, while GPU 0, of the same model, has 3");
+  check_only(changed(down), GpuRule::kNvlinkDown, "2 of its 3 NVLinks are up, while GPU 0, of the same model, has 3");
   CHECK(threshold(GpuRule::kNvlinkDown).severity == Severity::kWarning);
   CHECK(changed([](GpuFacts& gpu) { gpu.nvlinks.clear(); }).empty());
   CHECK(changed([](GpuFacts& gpu) {
@@ -268,10 +267,12 @@ TEST_CASE("fewer GPUs than workers are told, where there are any") {
 TEST_CASE("GPUs of different models or drivers in a node are told") {
   check_only(changed([](GpuFacts& gpu) { gpu.name = "NVIDIA A100"; }), GpuRule::kModels,
              "the node's GPUs are of different models: GPU 1 (00000000:1B:00.0): NVIDIA A100; GPU 0 "
-             "(00000000:0B:00.0): NVIDIA H100", "nvidia-smi");
+             "(00000000:0B:00.0): NVIDIA H100",
+             "nvidia-smi");
   check_only(changed([](GpuFacts& gpu) { gpu.driver_version = "1"; }), GpuRule::kDrivers,
              "the node's GPUs have different drivers: GPU 1 (00000000:1B:00.0): 1; GPU 0 (00000000:0B:00.0): "
-             "580.65.06", "nvidia-smi");
+             "580.65.06",
+             "nvidia-smi");
 }
 
 TEST_CASE("only GPUs that the workers will use are judged, by whichever of their names is known") {

@@ -5,7 +5,7 @@
 namespace elastic::health {
 namespace {
 
-constexpr int kCalls = 256;                       // of read_new(): 16,384 events at most
+constexpr int kCalls = 256;                      // of read_new(): 16,384 events at most
 constexpr std::size_t kMostBytes = 1024 * 1024;  // of either part; of more the older half goes
 
 void add_line(std::string& log, const std::string& line) {

@@ -20,8 +20,8 @@ class KernelXids {
  public:
   KernelXids(std::string root, std::int64_t began_us) : root_(std::move(root)), began_us_(began_us) {}
 
-  // At first all that the kernel still has, later what has come since. Empty where the log is not ours to read, as in most
-  // containers.
+  // At first all that the kernel still has, later what has come since. Empty where the log is not ours to read, as in
+  // most containers.
   XidLog read_new();
 
  private:

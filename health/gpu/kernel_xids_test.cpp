@@ -29,8 +29,9 @@ TEST_CASE("Xids of the kernel log are read in two parts: from before the job beg
   const FakeRoot root;
   const std::string old = "NVRM: Xid (PCI:0000:3b:00): 63, x";
   const std::string recent = "NVRM: Xid (PCI:0000:3b:00): 79, y";
-  root.log("3,1,99,-;" + old + "\n6,2,100,-;usb 1-1: new device\n3,3,100,-;" + recent +
-           "\n3,4,101,-;Out of memory: Killed process 7 (x)\n12,5,102,-;NVRM: Xid (PCI:0000:3b:00): 48, of a process\n");
+  root.log(
+      "3,1,99,-;" + old + "\n6,2,100,-;usb 1-1: new device\n3,3,100,-;" + recent +
+      "\n3,4,101,-;Out of memory: Killed process 7 (x)\n12,5,102,-;NVRM: Xid (PCI:0000:3b:00): 48, of a process\n");
   KernelXids xids(root.path, 100);
   const XidLog found = xids.read_new();
   CHECK(found.earlier == old + "\n");

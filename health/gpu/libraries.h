@@ -36,10 +36,11 @@ struct LibrarySearch {
 //    of the lib beside its bin;
 // 3. the plain name, for the loader's path;
 // 4. known places.
-// Of 2 and 4 what is a file. An interpreter's packages are those that it would import from: of the prefix of its path as
-// it was given, since that is what Python goes by; in a virtual environment (pyvenv.cfg beside it or one above) those
-// alone, unless it includes the system's, which are then those of its `home`; outside of one also those of the prefix
-// that its links lead to. Before them come PYTHONPATH's directories and, where the system's count, the user's. CUDA's driver and NVML come with the driver, so 2 is not for them.
+// Of 2 and 4 what is a file. An interpreter's packages are those that it would import from: of the prefix of its path
+// as it was given, since that is what Python goes by; in a virtual environment (pyvenv.cfg beside it or one above)
+// those alone, unless it includes the system's, which are then those of its `home`; outside of one also those of the
+// prefix that its links lead to. Before them come PYTHONPATH's directories and, where the system's count, the user's.
+// CUDA's driver and NVML come with the driver, so 2 is not for them.
 LibraryCandidates library_candidates(const LibrarySearch& search, const LibraryFiles& files);
 
 }  // namespace elastic::health

@@ -77,10 +77,10 @@ TEST_CASE("the packages of the interpreter come first, in the layouts of CUDA 12
              packages + "cublas/lib/libcublasLt.so.x", packages + "cu13/lib/libcublasLt.so.13",
              packages + "cu12/lib/libnccl.so.2", packages + "cu13/lib/libcuda.so.1"});
   const LibraryCandidates found = library_candidates({.python = "/env/bin/python3.11"}, files);
-  CHECK(found.nccl ==
-        Paths{packages + "nccl/lib/libnccl.so.2", packages + "cu12/lib/libnccl.so.2", "libnccl.so.2"});
+  CHECK(found.nccl == Paths{packages + "nccl/lib/libnccl.so.2", packages + "cu12/lib/libnccl.so.2", "libnccl.so.2"});
   CHECK(found.cublaslt == with({packages + "cublas/lib/libcublasLt.so.12", packages + "cublas/lib/libcublasLt.so.9",
-                                packages + "cu13/lib/libcublasLt.so.13"}, kLoadersCublaslt));
+                                packages + "cu13/lib/libcublasLt.so.13"},
+                               kLoadersCublaslt));
   CHECK(found.cuda == Paths{"libcuda.so.1"});
 }
 
@@ -139,9 +139,9 @@ TEST_CASE("an environment's own lib, then the loader, then conda, the system and
       library_candidates({.python = "/env/bin/python3.11", .conda_prefix = "/conda"}, files);
   CHECK(found.nccl == Paths{"/env/lib/libnccl.so.2", "libnccl.so.2", "/conda/lib/libnccl.so.2",
                             "/usr/lib/x86_64-linux-gnu/libnccl.so.2", "/usr/local/cuda/lib64/libnccl.so.2"});
-  CHECK(found.cublaslt == with(kLoadersCublaslt, {"/conda/lib/libcublasLt.so.12",
-                                                  "/usr/local/cuda-13.0/lib64/libcublasLt.so.13",
-                                                  "/usr/local/cuda-9.2/lib64/libcublasLt.so.9"}));
+  CHECK(found.cublaslt ==
+        with(kLoadersCublaslt, {"/conda/lib/libcublasLt.so.12", "/usr/local/cuda-13.0/lib64/libcublasLt.so.13",
+                                "/usr/local/cuda-9.2/lib64/libcublasLt.so.9"}));
   CHECK(found.cuda == Paths{"libcuda.so.1", "/usr/lib/x86_64-linux-gnu/libcuda.so.1"});
   CHECK(found.nvml == Paths{"libnvidia-ml.so.1", "/usr/local/nvidia/lib64/libnvidia-ml.so.1"});
 }
@@ -171,16 +171,18 @@ TEST_CASE("each candidate is named once, and all of them fit into a line for the
         Paths{"/conda/lib/libnccl.so.2", "libnccl.so.2"});
 }
 
-TEST_CASE("PYTHONPATH comes before the user's own packages and these before the interpreter's, as Python imports them") {
+TEST_CASE(
+    "PYTHONPATH comes before the user's own packages and these before the interpreter's, as Python imports them") {
   const std::string nccl = "/nvidia/nccl/lib/libnccl.so.2";
   FakeFiles files;
-  files.add({"/extra" + nccl, "/home/me/.local/lib/python3.11/site-packages" + nccl, "/usr/lib/python3.11/site-packages" + nccl,
-             "/home/me/.local/lib/python3.12/site-packages" + nccl, "relative" + nccl});
+  files.add({"/extra" + nccl, "/home/me/.local/lib/python3.11/site-packages" + nccl,
+             "/usr/lib/python3.11/site-packages" + nccl, "/home/me/.local/lib/python3.12/site-packages" + nccl,
+             "relative" + nccl});
   const LibrarySearch search{
       .python = "/usr/bin/python3.11", .python_path = "relative::/extra:/nowhere", .user_base = "/home/me/.local"};
-  CHECK(library_candidates(search, files).nccl ==
-        Paths{"/extra" + nccl, "/home/me/.local/lib/python3.11/site-packages" + nccl,
-              "/usr/lib/python3.11/site-packages" + nccl, "libnccl.so.2"});
+  CHECK(library_candidates(search, files).nccl == Paths{"/extra" + nccl,
+                                                        "/home/me/.local/lib/python3.11/site-packages" + nccl,
+                                                        "/usr/lib/python3.11/site-packages" + nccl, "libnccl.so.2"});
   LibrarySearch without = search;
   without.user_base = "";
   CHECK(library_candidates(without, files).nccl ==

@@ -42,7 +42,8 @@ struct GpuCompute {};
 // {"do": "id"}: a unique id for a communicator of NCCL.
 struct GpuMakeId {};
 
-// An all-gather over NCCL: {"do": "gather", "id": "...", "rank": 0, "world": 2, "bytes": 67108864, "deadline_ms": 30000}.
+// An all-gather over NCCL: {"do": "gather", "id": "...", "rank": 0, "world": 2, "bytes": 67108864, "deadline_ms":
+// 30000}.
 struct GpuGather {
   std::string id = {};  // as a probe has answered it
   int rank = 0;
@@ -96,9 +97,9 @@ struct GpuOpened {
   std::string bus_id = {};
   std::uint64_t memory_bytes = 0;
   std::string driver_version = {};
-  int cuda_version = 0;                        // that the driver can: 1000 * major + 10 * minor; 0: not known
+  int cuda_version = 0;  // that the driver can: 1000 * major + 10 * minor; 0: not known
   std::optional<GpuLibrary> nccl = {};
-  std::string nccl_why = {};                   // why there is none
+  std::string nccl_why = {};  // why there is none
   std::optional<GpuLibrary> cublaslt = {};
   std::string cublaslt_why = {};
   bool operator==(const GpuOpened&) const = default;
@@ -153,7 +154,7 @@ struct GpuFacts {
   std::string bus_id = {};
   std::string name = {};  // of the model
   std::string driver_version = {};
-  std::optional<bool> lost = {};         // it does not answer its driver any more
+  std::optional<bool> lost = {};  // it does not answer its driver any more
   std::optional<bool> needs_reset = {};
   std::optional<std::uint64_t> ecc_uncorrectable = {};  // errors since the last reset
   std::optional<bool> remap_pending = {};

@@ -23,9 +23,8 @@ TEST_CASE("a probe is asked in lines of JSON") {
                                    .nccl = {"/p/libnccl.so.2", "libnccl.so.2"},
                                    .cublaslt = {"libcublasLt.so.13"},
                                    .nvml = {}}};
-  CHECK(text_of(open) ==
-        R"({"do":"open","device":3,"cuda":["libcuda.so.1"],"nccl":["/p/libnccl.so.2","libnccl.so.2"],)"
-        R"("cublaslt":["libcublasLt.so.13"],"nvml":[]})");
+  CHECK(text_of(open) == R"({"do":"open","device":3,"cuda":["libcuda.so.1"],"nccl":["/p/libnccl.so.2","libnccl.so.2"],)"
+                         R"("cublaslt":["libcublasLt.so.13"],"nvml":[]})");
   CHECK(text_of(GpuCompute{}) == R"({"do":"compute"})");
   CHECK(text_of(GpuMakeId{}) == R"({"do":"id"})");
   CHECK(text_of(GpuGather{.id = "ab", .rank = 1, .world = 2, .bytes = 67108864, .deadline_ms = 30000}) ==
@@ -50,13 +49,15 @@ TEST_CASE("what a GPU's probe has opened is read, what it does not know is left 
                               .cublaslt = {},
                               .cublaslt_why = "there is none"});
   CHECK(**read_gpu_opened(R"({"ok":true})") == GpuOpened{});
-  const auto odd = read_gpu_opened(R"({"ok":true,"name":7,"memory_bytes":-1,"cuda_version":1e99,"nccl":[],"cublaslt":{}})");
+  const auto odd =
+      read_gpu_opened(R"({"ok":true,"name":7,"memory_bytes":-1,"cuda_version":1e99,"nccl":[],"cublaslt":{}})");
   CHECK(**odd == GpuOpened{.cublaslt = GpuLibrary{}});
 }
 
 TEST_CASE("figures of a GPU are read; a time that is none makes an all-gather unreadable") {
-  const auto computed = read_gpu_computed(
-      R"({"ok":true,"product_ms":1.5,"tflops":700,"memory_gbps":null,"host_to_device_gbps":-1,"compute_why":"no copy"})");
+  const auto computed =
+      read_gpu_computed(R"({"ok":true,"product_ms":1.5,"tflops":700,"memory_gbps":null,"host_to_device_gbps":-1,)"
+                        R"("compute_why":"no copy"})");
   CHECK(**computed == GpuComputed{.product_ms = 1.5, .tflops = 700, .compute_why = "no copy"});
   CHECK(**read_gpu_computed(R"({"ok":true,"memory_gbps":1,"host_to_device_gbps":2,"device_to_host_gbps":3})") ==
         GpuComputed{.memory_gbps = 1, .host_to_device_gbps = 2, .device_to_host_gbps = 3});
@@ -125,7 +126,8 @@ TEST_CASE("what is unavailable is not what failed, and both have a reason") {
   const std::string wrong = R"({"ok":false,"failed":"the product is wrong"})";
   CHECK(refuses(read_gpu_computed(wrong), failed("the product is wrong")));
   CHECK(refuses(read_gpu_id(wrong), failed("the product is wrong")));
-  CHECK(refuses(read_gpu_computed(R"({"failed":"it is wrong","defect":true})"), {Refusal::Kind::kDefect, "it is wrong"}));
+  CHECK(
+      refuses(read_gpu_computed(R"({"failed":"it is wrong","defect":true})"), {Refusal::Kind::kDefect, "it is wrong"}));
   CHECK(refuses(read_gpu_computed(R"({"failed":"no","defect":1})"), failed("no")));
   CHECK(refuses(read_gpu_gathered(R"({"failed":""})"), failed("the probe does not say why")));
 }

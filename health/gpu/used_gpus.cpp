@@ -21,7 +21,8 @@ bool are_of_one_model(const std::vector<GpuFacts>& shown) {
 const GpuFacts* gpu_of(std::string_view entry, const std::vector<GpuFacts>& shown) {
   const auto number = parse_int(entry);
   const auto found = std::ranges::find_if(shown, [&](const GpuFacts& gpu) {
-    return number ? are_of_one_model(shown) && gpu.index == *number : entry.starts_with("GPU-") && gpu.uuid.starts_with(entry);
+    return number ? are_of_one_model(shown) && gpu.index == *number
+                  : entry.starts_with("GPU-") && gpu.uuid.starts_with(entry);
   });
   return found == shown.end() ? nullptr : &*found;
 }

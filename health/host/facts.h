@@ -37,7 +37,7 @@ struct NetworkInterface {
 // Where a PCI device hangs: the host bridge, the bridges below it and the device itself, as sysfs names them
 // ("pci0000:17", "0000:17:01.0", "0000:18:00.0").
 struct PciPath {
-  std::vector<std::string> nodes = {};    // none: not known
+  std::vector<std::string> nodes = {};  // none: not known
   std::optional<int> numa_node = {};
 };
 

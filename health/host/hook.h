@@ -24,7 +24,7 @@ inline constexpr std::size_t kHookTextBytes = 400;
 struct HookEnd {
   ExitStatus status = {};
   std::optional<std::int64_t> timed_out_after_s = {};  // it was ended then, and `status` says nothing
-  std::string why_not_started = {};                         // empty: it was started
+  std::string why_not_started = {};                    // empty: it was started
 };
 
 // The last line of its output that is a JSON object, {"severity": "note", "warning" or "fatal", "what": "...", "where":

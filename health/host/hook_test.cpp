@@ -55,7 +55,8 @@ TEST_CASE("a hook that was killed or took too long is fatal, with and without fi
 
 TEST_CASE("a hook that could not be started is fatal") {
   CHECK(hook_findings("check.sh", {.why_not_started = "no process is left"}, "") ==
-        Findings{{Severity::kFatal, "the health hook check.sh was not started: no process is left", "check.sh", kRemedy}});
+        Findings{
+            {Severity::kFatal, "the health hook check.sh was not started: no process is left", "check.sh", kRemedy}});
 }
 
 TEST_CASE("a severity that is none of ours is a warning that says so, and a finding without words is one") {

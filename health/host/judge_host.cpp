@@ -77,14 +77,18 @@ class HostJudge {
     const double wanted_free = limit(HostRule::kShmLow) * kMib * needs_.nproc;
     const std::string left = format("{} free of {}", bytes_text(free), bytes_text(total));
     if (total < wanted) {
-      tell(HostRule::kShmSize, format("/dev/shm is small: {}, wanted {} for {}", bytes_text(total), bytes_text(wanted),
-                                      workers_text(needs_.nproc)), kWhere);
+      tell(HostRule::kShmSize,
+           format("/dev/shm is small: {}, wanted {} for {}", bytes_text(total), bytes_text(wanted),
+                  workers_text(needs_.nproc)),
+           kWhere);
     }
     if (free < limit(HostRule::kShmFull) * kMib) {
       tell(HostRule::kShmFull, format("/dev/shm is full: {}", left), kWhere);
     } else if (free < wanted_free && total >= wanted) {
-      tell(HostRule::kShmLow, format("/dev/shm is nearly full: {}, wanted {} for {}", left, bytes_text(wanted_free),
-                                     workers_text(needs_.nproc)), kWhere);
+      tell(HostRule::kShmLow,
+           format("/dev/shm is nearly full: {}, wanted {} for {}", left, bytes_text(wanted_free),
+                  workers_text(needs_.nproc)),
+           kWhere);
     }
   }
 
@@ -93,8 +97,10 @@ class HostJudge {
     const double wanted = limit(HostRule::kLockedMemory) * kMib;
     const bool is_bound = !now_.infiniband_ports.empty() && !now_.may_lock_all.value_or(false);
     if (locked && is_bound && static_cast<double>(*locked) < wanted) {
-      tell(HostRule::kLockedMemory, format("workers may lock {} of memory, wanted {} for InfiniBand",
-                                           bytes_text(static_cast<double>(*locked)), bytes_text(wanted)), "ulimit -l");
+      tell(HostRule::kLockedMemory,
+           format("workers may lock {} of memory, wanted {} for InfiniBand", bytes_text(static_cast<double>(*locked)),
+                  bytes_text(wanted)),
+           "ulimit -l");
     }
     if (files && static_cast<double>(*files) < limit(HostRule::kOpenFiles)) {
       tell(HostRule::kOpenFiles,
@@ -141,15 +147,17 @@ class HostJudge {
     if (share > limit(HostRule::kSwap) && used > kSwappedOutGib * kGib) {
       tell(HostRule::kSwap,
            format("much memory is swapped out: {} of {} ({} %), wanted at most {:.0f} %", bytes_text(used),
-                  bytes_text(total), short_number(share), limit(HostRule::kSwap)), "/proc/swaps");
+                  bytes_text(total), short_number(share), limit(HostRule::kSwap)),
+           "/proc/swaps");
     }
   }
 
   void judge_cpus() {
     if (now_.quota_cpus && *now_.quota_cpus < limit(HostRule::kCpuQuota) * needs_.nproc) {
-      tell(HostRule::kCpuQuota, format("the cgroup may use {:.3g} CPUs, wanted {} for {}", *now_.quota_cpus,
-                                       short_number(limit(HostRule::kCpuQuota) * needs_.nproc),
-                                       workers_text(needs_.nproc)), "CPU limit of the cgroup");
+      tell(HostRule::kCpuQuota,
+           format("the cgroup may use {:.3g} CPUs, wanted {} for {}", *now_.quota_cpus,
+                  short_number(limit(HostRule::kCpuQuota) * needs_.nproc), workers_text(needs_.nproc)),
+           "CPU limit of the cgroup");
     }
     if (!now_.usable_cpus) return;
     const bool is_bound = now_.online_cpus && *now_.usable_cpus < *now_.online_cpus;
@@ -166,15 +174,18 @@ class HostJudge {
   void judge_rises() {
     const auto throttled_ms = static_cast<double>(rise(before_.throttled_us, now_.throttled_us)) / 1000;
     if (throttled_ms >= limit(HostRule::kCpuThrottled)) {
-      tell(HostRule::kCpuThrottled,
-           format("CPUs were held back by the cgroup's limit for {:.0f} ms, in {} periods, during the check; "
-                  "wanted less than {:.0f} ms", throttled_ms, rise(before_.throttled_periods, now_.throttled_periods),
-                  limit(HostRule::kCpuThrottled)), "cpu.stat of the cgroup");
+      tell(
+          HostRule::kCpuThrottled,
+          format("CPUs were held back by the cgroup's limit for {:.0f} ms, in {} periods, during the check; "
+                 "wanted less than {:.0f} ms",
+                 throttled_ms, rise(before_.throttled_periods, now_.throttled_periods), limit(HostRule::kCpuThrottled)),
+          "cpu.stat of the cgroup");
     }
     const std::uint64_t heat = rise(before_.heat_throttles, now_.heat_throttles);
     if (static_cast<double>(heat) >= limit(HostRule::kCpuHot)) {
-      tell(HostRule::kCpuHot, format("cores were slowed down by heat {} time{} during the check, wanted 0", heat,
-                                     heat == 1 ? "" : "s"), "/sys/devices/system/cpu");
+      tell(HostRule::kCpuHot,
+           format("cores were slowed down by heat {} time{} during the check, wanted 0", heat, heat == 1 ? "" : "s"),
+           "/sys/devices/system/cpu");
     }
   }
 
@@ -212,8 +223,8 @@ class HostJudge {
       const NetworkInterface* then = earlier(interface->name);
       const std::uint64_t errors = then == nullptr ? 0 : rise(then->errors, interface->errors);
       if (static_cast<double>(errors) >= limit(HostRule::kLinkErrors)) {
-        tell(HostRule::kLinkErrors, format("{} counted {} error{} during the check, wanted 0", where, errors,
-                                           errors == 1 ? "" : "s"), where);
+        tell(HostRule::kLinkErrors,
+             format("{} counted {} error{} during the check, wanted 0", where, errors, errors == 1 ? "" : "s"), where);
       }
     }
   }
@@ -230,16 +241,20 @@ class HostJudge {
       if (of_kind == nullptr || *other.speed_mbps > *of_kind->speed_mbps) of_kind = &other;
     }
     const auto is_slower = [&](const NetworkInterface* other, HostRule rule) {
-      return other != nullptr && static_cast<double>(*other->speed_mbps) >=
-                                     limit(rule) * static_cast<double>(*interface.speed_mbps);
+      return other != nullptr &&
+             static_cast<double>(*other->speed_mbps) >= limit(rule) * static_cast<double>(*interface.speed_mbps);
     };
     const std::string where = printable(interface.name);
     if (is_slower(of_kind, HostRule::kLinkSlow)) {
-      tell(HostRule::kLinkSlow, format("{} has {} Mbit/s, while {}, of the same kind, has {}", where,
-                                       *interface.speed_mbps, printable(of_kind->name), *of_kind->speed_mbps), where);
+      tell(HostRule::kLinkSlow,
+           format("{} has {} Mbit/s, while {}, of the same kind, has {}", where, *interface.speed_mbps,
+                  printable(of_kind->name), *of_kind->speed_mbps),
+           where);
     } else if (!needs_.interfaces.empty() && is_slower(of_all, HostRule::kLinkOther)) {
-      tell(HostRule::kLinkOther, format("{} has {} Mbit/s, while {} has {}", where, *interface.speed_mbps,
-                                        printable(of_all->name), *of_all->speed_mbps), where);
+      tell(HostRule::kLinkOther,
+           format("{} has {} Mbit/s, while {} has {}", where, *interface.speed_mbps, printable(of_all->name),
+                  *of_all->speed_mbps),
+           where);
     }
   }
 
@@ -258,12 +273,13 @@ class HostJudge {
       });
       const bool is_off = port.phys_state == "Disabled";  // somebody wants it so
       const bool is_lost = was_active(port);
-      const HostRule rule =
-          is_lost || (others_are && !is_off) ? HostRule::kPortInactive : HostRule::kPortsAllInactive;
+      const HostRule rule = is_lost || (others_are && !is_off) ? HostRule::kPortInactive : HostRule::kPortsAllInactive;
       tell(rule,
            format("port {} of {} is {}{}, wanted ACTIVE{}", port.port, printable(port.device), printable(port.state),
                   port.phys_state.empty() ? "" : format(" ({})", printable(port.phys_state)),
-                  is_lost ? " as before the check" : others_are ? " as others are" : ""),
+                  is_lost      ? " as before the check"
+                  : others_are ? " as others are"
+                               : ""),
            place_of(port));
     }
   }
@@ -286,7 +302,8 @@ class HostJudge {
       const bool lacks_lanes = own.lanes && wanted.lanes && *own.lanes < *wanted.lanes;
       tell(lacks_lanes ? HostRule::kPortLanes : HostRule::kPortRate,
            format("port {} of {} has {}, while {} of {} of its kind have {}", port.port, printable(port.device),
-                  printable(port.rate), usual->second, all, printable(usual->first)), place_of(port));
+                  printable(port.rate), usual->second, all, printable(usual->first)),
+           place_of(port));
     }
   }
 
@@ -330,8 +347,10 @@ double middle_of(const std::map<int, double>& clocks) {
 
 Finding clock_finding(double away_ms, const std::string& of_whom) {
   const HostThreshold& row = threshold(HostRule::kClock);
-  return finding_of(row, format("its wall clock is {:.1f} s {} {}, wanted at most {:.1f} s", std::abs(away_ms) / 1000,
-                                away_ms > 0 ? "ahead of" : "behind", of_whom, row.limit / 1000), "wall clock");
+  return finding_of(row,
+                    format("its wall clock is {:.1f} s {} {}, wanted at most {:.1f} s", std::abs(away_ms) / 1000,
+                           away_ms > 0 ? "ahead of" : "behind", of_whom, row.limit / 1000),
+                    "wall clock");
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace elastic::health {
 
 // What is to run on the host.
 struct HostNeeds {
-  int nproc = 1;                         // workers, at least 1
+  int nproc = 1;                             // workers, at least 1
   std::vector<std::string> interfaces = {};  // that have the addresses which the node uses; none: all physical ones
   std::string log_directory = {};
 };

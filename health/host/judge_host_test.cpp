@@ -150,14 +150,17 @@ TEST_CASE("a twentieth of the memory has to be available, on the host and in the
     return changed([=](HostFacts& host) { host.memory = Room{1000 * kMib, free}; });
   };
   CHECK(memory(50 * kMib).empty());
-  check_only(memory(45 * kMib), HostRule::kMemoryLow,
-             "memory is low: 45 MiB of 1000 MiB available (4.5 %), wanted 5 %", "/proc/meminfo");
+  check_only(memory(45 * kMib), HostRule::kMemoryLow, "memory is low: 45 MiB of 1000 MiB available (4.5 %), wanted 5 %",
+             "/proc/meminfo");
   CHECK(memory(10 * kMib).front().severity == Severity::kWarning);
   check_only(memory(5 * kMib), HostRule::kMemoryOut,
              "memory is exhausted: 5 MiB of 1000 MiB available (0.5 %), wanted 5 %", "/proc/meminfo");
   CHECK(memory(10 * kMib - 1).front().severity == Severity::kFatal);
   CHECK(changed([](HostFacts& host) { host.cgroup_memory = Room{100 * kMib, 5 * kMib}; }).empty());
-  check_only(changed([](HostFacts& host) { host.cgroup_memory = Room{100 * kMib, 4 * kMib}; }), HostRule::kMemoryLow,
+  check_only(changed([](HostFacts& host) {
+               host.cgroup_memory = Room{100 * kMib, 4 * kMib};
+             }),
+             HostRule::kMemoryLow,
              "the memory that the cgroup allows is low: 4 MiB of 100 MiB available (4 %), wanted 5 %",
              "memory limit of the cgroup");
 }
@@ -278,7 +281,9 @@ TEST_CASE("a link is held to others that have a link, and to no virtual one") {
   CHECK(slow_beside([](HostFacts&) {}).size() == 1);
   CHECK(slow_beside([](HostFacts& host) { interface(host, "eth0").is_virtual = true; }).empty());
   CHECK(slow_beside([](HostFacts& host) { interface(host, "eth0").is_up.reset(); }).empty());
-  CHECK(slow_beside([](HostFacts& host) { for (auto& each : host.interfaces) each.kind.clear(); }).empty());
+  CHECK(slow_beside([](HostFacts& host) {
+          for (auto& each : host.interfaces) each.kind.clear();
+        }).empty());
 }
 
 TEST_CASE("errors of a used interface are told if they rose during the check") {
@@ -376,8 +381,7 @@ TEST_CASE("of two nodes whose clocks differ both are told, and groups that never
   CHECK(two[0].finding.what ==
         "its wall clock is 1.5 s ahead of that of node 1, or that is wrong, wanted at most 1.0 s");
   CHECK(two[1].node == 1);
-  CHECK(two[1].finding.what ==
-        "its wall clock is 1.5 s behind that of node 0, or that is wrong, wanted at most 1.0 s");
+  CHECK(two[1].finding.what == "its wall clock is 1.5 s behind that of node 0, or that is wrong, wanted at most 1.0 s");
 }
 
 TEST_CASE("offsets that no clock can have, or of a node to itself, count for nothing") {

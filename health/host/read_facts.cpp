@@ -21,8 +21,8 @@ using process::own_cgroup_levels;
 using process::path_in;
 
 constexpr std::size_t kMostCpus = kSystemEntries;  // that a kernel is built for
-constexpr int kLoopbackType = 772;      // ARPHRD_LOOPBACK
-constexpr int kIpcLock = 14;            // CAP_IPC_LOCK
+constexpr int kLoopbackType = 772;                 // ARPHRD_LOOPBACK
+constexpr int kIpcLock = 14;                       // CAP_IPC_LOCK
 
 // Of the line that begins with the key, the rest; empty if there is none.
 std::string_view line_of(std::string_view text, std::string_view key) {

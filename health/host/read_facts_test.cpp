@@ -76,9 +76,9 @@ TEST_CASE("of a host that shows nothing nothing is known") {
 }
 
 TEST_CASE("what makes no sense is not known: of no kind, too large, cut off, a directory, a pipe") {
-  for (const std::string text : {"", "\n", "x", "-1", "18446744073709551616", "MemTotal:", "0::", "4: ",
-                                 "99999999999999-1", "0-", "0-99999999", "1,,2", "3-1,0-9",
-                                 "0-9223372036854775807,0-9223372036854775807", "\xff\xfe\n"}) {
+  for (const std::string text :
+       {"", "\n", "x", "-1", "18446744073709551616", "MemTotal:", "0::", "4: ", "99999999999999-1", "0-", "0-99999999",
+        "1,,2", "3-1,0-9", "0-9223372036854775807,0-9223372036854775807", "\xff\xfe\n"}) {
     CAPTURE(text);
     const FakeRoot root;
     add_cgroup_v2(root);

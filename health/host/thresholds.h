@@ -95,12 +95,13 @@ inline constexpr std::array kHostThresholds = {
     HostThreshold{HostRule::kPortsAllInactive, "ib-ports",
                   "an InfiniBand port not ACTIVE and none else, or switched off", 0, "", Severity::kNote,
                   "if InfiniBand is to be used: ibstat; INIT means that no subnet manager runs"},
-    HostThreshold{HostRule::kPortLanes, "ib-lanes",
-                  "an active InfiniBand port with fewer lanes than most of its kind", 0, "", Severity::kWarning,
+    HostThreshold{HostRule::kPortLanes, "ib-lanes", "an active InfiniBand port with fewer lanes than most of its kind",
+                  0, "", Severity::kWarning,
                   "a lane has failed: reseat the cable, then another one: iblinkinfo, mlxlink -d DEVICE"},
-    HostThreshold{HostRule::kPortRate, "ib-rate", "an active InfiniBand port slower than most of its kind", 0, "",
-                  Severity::kNote,
-                  "if it is to be as fast: look at cable, module and switch port: ibstat, iblinkinfo, mlxlink -d DEVICE"},
+    HostThreshold{
+        HostRule::kPortRate, "ib-rate", "an active InfiniBand port slower than most of its kind", 0, "",
+        Severity::kNote,
+        "if it is to be as fast: look at cable, module and switch port: ibstat, iblinkinfo, mlxlink -d DEVICE"},
     HostThreshold{HostRule::kClock, "clock", "wall clock away from the other nodes' by more than", 1000, "ms",
                   Severity::kWarning, "let the clock be set: systemctl enable --now chronyd; chronyc tracking"},
 };

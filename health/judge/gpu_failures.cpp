@@ -10,9 +10,8 @@ std::optional<int> step_that_failed_everywhere(const std::vector<GpuStanding>& n
   const auto counts = [](const GpuStanding& node) { return !node.says_nothing; };
   const auto first = std::ranges::find_if(nodes, counts);
   if (first == nodes.end() || !first->failed_in || std::ranges::count_if(nodes, counts) < kLeastNodes) return {};
-  const bool all = std::ranges::all_of(nodes, [&](const GpuStanding& node) {
-    return !counts(node) || node.failed_in == first->failed_in;
-  });
+  const bool all = std::ranges::all_of(
+      nodes, [&](const GpuStanding& node) { return !counts(node) || node.failed_in == first->failed_in; });
   return all ? first->failed_in : std::nullopt;
 }
 

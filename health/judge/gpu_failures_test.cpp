@@ -36,8 +36,7 @@ TEST_CASE("of one node alone nobody knows whether its GPU test is at fault") {
 TEST_CASE("nodes with other faults say nothing of the GPU test of the others") {
   const GpuStanding gathers = failed(kGather);
   CHECK(step_that_failed_everywhere({kUnfit, gathers, gathers}) == kGather);
-  CHECK(step_that_failed_everywhere({gathers, {.says_nothing = true, .failed_in = kOpen}, gathers}) ==
-        kGather);
+  CHECK(step_that_failed_everywhere({gathers, {.says_nothing = true, .failed_in = kOpen}, gathers}) == kGather);
   CHECK(!step_that_failed_everywhere({kUnfit, gathers}));
   CHECK(!step_that_failed_everywhere({kUnfit, kUnfit}));
 }

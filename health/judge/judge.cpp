@@ -49,7 +49,8 @@ double limit(const std::optional<double>& usual, double factor, double floor_ms)
 }
 
 bool has_link(const std::vector<PairTest>& links, const PairTest& test) {
-  return std::ranges::any_of(links, [&](const PairTest& link) { return link.low == test.low && link.high == test.high; });
+  return std::ranges::any_of(links,
+                             [&](const PairTest& link) { return link.low == test.low && link.high == test.high; });
 }
 
 void add_why(NodeVerdict& verdict, const std::string& why) { verdict.why += (verdict.why.empty() ? "" : "; ") + why; }
@@ -96,14 +97,17 @@ void judge_compute(const std::vector<NodeFigures>& nodes, const JudgeSettings& s
 // When a test between fit nodes is slow: ways between racks are held to each other.
 class Pace {
  public:
-  Pace(const std::vector<PairTest>& tests, const JudgeSettings& settings, const Judgement& judged) : settings_(settings) {
+  Pace(const std::vector<PairTest>& tests, const JudgeSettings& settings, const Judgement& judged)
+      : settings_(settings) {
     const auto is_fit = [&](int node) { return judged.nodes[at(node)].fitness == Fitness::kFit; };
     std::vector<PairTest> inside;
     std::vector<double> across_ms;
     for (const PairTest& test : tests) {
       if (!test.passed || !is_fit(test.low) || !is_fit(test.high)) continue;
-      if (test.crosses) across_ms.push_back(test.time_ms);
-      else inside.push_back(test);
+      if (test.crosses)
+        across_ms.push_back(test.time_ms);
+      else
+        inside.push_back(test);
     }
     inside_ms_ = median(known(best_times(judged.nodes.size(), inside)));
     across_ms_ = median(std::move(across_ms));
@@ -157,7 +161,8 @@ void judge_exchange(const std::vector<PairTest>& tests, const JudgeSettings& set
       ++explains[test.low];
       ++explains[test.high];
     }
-    const auto more = std::ranges::find_if(slow, [&](const PairTest& test) { return explains[test.low] != explains[test.high]; });
+    const auto more =
+        std::ranges::find_if(slow, [&](const PairTest& test) { return explains[test.low] != explains[test.high]; });
     if (more == slow.end()) break;
     blame(explains[more->low] > explains[more->high] ? more->low : more->high);
   }

@@ -23,7 +23,9 @@ struct Cluster {
     const bool fails = faulty.contains(low) || faulty.contains(high) || bad_links.contains({low, high});
     const bool crosses = !are_near(racks, low, high);
     if (fails) return {.low = low, .high = high, .crosses = crosses};
-    const auto time_of = [&](int node) { return exchange_ms.empty() ? 5 : exchange_ms[static_cast<std::size_t>(node)]; };
+    const auto time_of = [&](int node) {
+      return exchange_ms.empty() ? 5 : exchange_ms[static_cast<std::size_t>(node)];
+    };
     const double ms = std::max(time_of(low), time_of(high)) * (crosses ? 10 : 1);
     return {.low = low, .high = high, .passed = true, .time_ms = ms, .crosses = crosses};
   }
@@ -198,7 +200,8 @@ TEST_CASE("a slow way between nodes that are fast with others is a link; of two 
 TEST_CASE("a link that was slow once and fast another time is told to nobody") {
   const std::vector<PairTest> tests = {{0, 1, true, 9}, {0, 1, true, 3}};
   CHECK(judge(std::vector<NodeFigures>(2), tests).slow_links.empty());
-  const std::vector<PairTest> slow = {{0, 1, true, 3}, {2, 3, true, 3}, {0, 2, true, 3}, {1, 3, true, 9}, {1, 3, true, 9}};
+  const std::vector<PairTest> slow = {
+      {0, 1, true, 3}, {2, 3, true, 3}, {0, 2, true, 3}, {1, 3, true, 9}, {1, 3, true, 9}};
   CHECK(judge(std::vector<NodeFigures>(4), slow).slow_links.size() == 1);
 }
 
@@ -218,8 +221,8 @@ TEST_CASE("ways between racks are held to each other: slower by nature they make
   CHECK(cut.judgement.bad_links[0].high == 7);
 }
 
-// The promise: if at least half of the first stage's pairs pass and no healthy node meets a bad link in two stages, every
-// faulty node and no healthy one is named. Every other cluster is in racks.
+// The promise: if at least half of the first stage's pairs pass and no healthy node meets a bad link in two stages,
+// every faulty node and no healthy one is named. Every other cluster is in racks.
 TEST_CASE("in 1,000 clusters of 2 to 512 nodes every faulty node and no other is named, where that is promised") {
   elastic::TestRandom random(20261);
   const auto number = [&](int least, int most) {
@@ -239,7 +242,8 @@ TEST_CASE("in 1,000 clusters of 2 to 512 nodes every faulty node and no other is
       const int one = number(0, cluster.nodes - 2);
       cluster.bad_links.insert({one, number(one + 1, cluster.nodes - 1)});
     }
-    for (int i = 0; i < cluster.nodes; ++i) cluster.exchange_ms.push_back(number(0, 9) == 0 ? 50 : 5 + number(0, 100) / 100.0);
+    for (int i = 0; i < cluster.nodes; ++i)
+      cluster.exchange_ms.push_back(number(0, 9) == 0 ? 50 : 5 + number(0, 100) / 100.0);
     const Checked checked(cluster);
     const auto passed = std::ranges::count(checked.stages[0], true, &PairTest::passed);
     std::vector<int> met(static_cast<std::size_t>(cluster.nodes));  // stages with a bad link
@@ -257,11 +261,13 @@ TEST_CASE("in 1,000 clusters of 2 to 512 nodes every faulty node and no other is
     if (!is_promised) continue;
     ++promised;
     const Ints named = checked.all(Fitness::kFaulty);
-    for (const int node : checked.stragglers()) slow_alarms += cluster.exchange_ms[static_cast<std::size_t>(node)] > 10 ? 0 : 1;
+    for (const int node : checked.stragglers())
+      slow_alarms += cluster.exchange_ms[static_cast<std::size_t>(node)] > 10 ? 0 : 1;
     for (const int node : cluster.faulty) missed += named.contains(node) ? 0 : 1;
     for (const int node : named) false_alarms += cluster.faulty.contains(node) ? 0 : 1;
   }
-  MESSAGE(promised, " clusters in which it is promised, ", missed, " faulty nodes missed, ", false_alarms, " false alarms, ", slow_alarms, " of slowness");
+  MESSAGE(promised, " clusters in which it is promised, ", missed, " faulty nodes missed, ", false_alarms,
+          " false alarms, ", slow_alarms, " of slowness");
   CHECK(promised > 300);
   CHECK(missed == 0);
   CHECK(false_alarms == 0);

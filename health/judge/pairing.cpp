@@ -31,13 +31,15 @@ Sorted sorted(const std::vector<StageFacts>& facts, double usual_ms = std::numer
   return out;
 }
 
-// Each suspect with a good node, one that it has not met if there is one, best of its rack. Both are taken out of `nodes`.
+// Each suspect with a good node, one that it has not met if there is one, best of its rack. Both are taken out of
+// `nodes`.
 std::vector<Group> match_suspects(Sorted& nodes, const std::vector<PairTest>& before, const Racks& racks) {
   std::vector<Group> groups;
   std::vector<int> left;
   for (const int suspect : nodes.suspects) {
     const auto is_new = [&](int node) { return !have_met(before, node, suspect); };
-    auto partner = std::ranges::find_if(nodes.good, [&](int node) { return are_near(racks, node, suspect) && is_new(node); });
+    auto partner =
+        std::ranges::find_if(nodes.good, [&](int node) { return are_near(racks, node, suspect) && is_new(node); });
     if (partner == nodes.good.end()) partner = std::ranges::find_if(nodes.good, is_new);
     if (partner == nodes.good.end()) partner = nodes.good.begin();
     if (partner == nodes.good.end()) {
@@ -131,7 +133,8 @@ bool are_near(const Racks& racks, int one, int other) {
 
 std::vector<Group> neighbours(int nodes, const Racks& racks) {
   std::map<int, std::vector<int>> members;
-  for (int node = 0; node < nodes; ++node) members[racks.empty() ? 0 : racks.at(static_cast<std::size_t>(node))].push_back(node);
+  for (int node = 0; node < nodes; ++node)
+    members[racks.empty() ? 0 : racks.at(static_cast<std::size_t>(node))].push_back(node);
   std::vector<Group> groups;
   std::vector<int> alone;
   for (const auto& [rack, of_rack] : members) {

@@ -45,7 +45,8 @@ TEST_CASE("a pair has one test, and of three each pair has one") {
   CHECK(tests_of({4, 2, 3}) == std::vector<std::pair<int, int>>{{2, 4}, {3, 4}, {2, 3}});
 }
 
-TEST_CASE("then the fastest meets the slowest; equal ones keep their order, of an odd number the middle one joins the last") {
+TEST_CASE(
+    "then the fastest meets the slowest; equal ones keep their order, of an odd number the middle one joins the last") {
   // DLRover's cases N3, N4 and that of its documents.
   CHECK(second_stage(passed({5, 5, 5, 5, 15, 15}), {}) == Groups{{0, 5}, {1, 4}, {2, 3}});
   CHECK(second_stage(passed({15, 15, 5, 5, 5}), {}) == Groups{{2, 1}, {3, 0, 4}});
@@ -121,7 +122,8 @@ TEST_CASE("who did badly in both stages meets a good and fast third node; nobody
   CHECK(third_stage(std::vector<StageFacts>(4), {}, 2).empty());
 }
 
-// DLRover's cases N7 to N12 have groups of more than two nodes, one for each position in a rack: here nodes meet in pairs.
+// DLRover's cases N7 to N12 have groups of more than two nodes, one for each position in a rack: here nodes meet in
+// pairs.
 TEST_CASE("in racks neighbours meet inside, then nodes of different racks; DLRover's N7, N10 and N12") {
   const Racks two = {0, 0, 0, 0, 1, 1, 1, 1};
   // N7: the same first stage; then DLRover pairs position by position, {0,4} to {3,7}, here fastest meets slowest.

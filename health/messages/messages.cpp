@@ -120,8 +120,7 @@ PairOrder pair_order_in(const Json& json) {
                    .key = text_in(json, "key"),
                    .after = static_cast<int>(integer_in(json, "after", 0, INT16_MAX).value_or(0)),
                    .master_port = port_in(json, "master_port"),
-                   .local_world_size =
-                       static_cast<int>(integer_in(json, "local_world_size", 1, INT16_MAX).value_or(1)),
+                   .local_world_size = static_cast<int>(integer_in(json, "local_world_size", 1, INT16_MAX).value_or(1)),
                    .gpus = gpus_in(json, "gpus")};
 }
 
@@ -159,7 +158,8 @@ Json json_of(const Finding& finding) {
 std::optional<Finding> finding_in(const Json& json) {
   const auto severity = read_severity(text_in(json, "severity"));
   if (!severity) return {};
-  return Finding{*severity, text_in(json, "what"), text_in(json, "where"), text_in(json, "remedy"), text_in(json, "name")};
+  return Finding{*severity, text_in(json, "what"), text_in(json, "where"), text_in(json, "remedy"),
+                 text_in(json, "name")};
 }
 
 void set_findings(Json& json, const std::vector<Finding>& findings) {
@@ -305,7 +305,8 @@ std::string text_of(const SelfResult& result) {
   if (result.gpu) json.set("gpu", json_of(*result.gpu));
   if (result.gpu_figures) json.set("gpu_figures", json_of(*result.gpu_figures));
   if (const auto& failure = result.gpu_failure) {
-    json.set("gpu_failure", std::move(Json::object().set("step", gpu_step_name(failure->step)).set("why", failure->why)));
+    json.set("gpu_failure",
+             std::move(Json::object().set("step", gpu_step_name(failure->step)).set("why", failure->why)));
   }
   return json.dump();
 }
@@ -323,7 +324,8 @@ std::string text_of(const PairResults& results) {
     set_number(json, "gpu_ms", result.gpu_ms);
     if (result.gpu_ms) json.set("gpu_ranks", result.gpu_ranks).set("gpu_bytes", result.gpu_bytes);
     set_number(json, "gpu_latency_us", result.gpu_latency_us);
-    if (result.gpu_failure) json.set("gpu_failed", result.gpu_failure->why).set("gpu_defect", result.gpu_failure->is_defect);
+    if (result.gpu_failure)
+      json.set("gpu_failed", result.gpu_failure->why).set("gpu_defect", result.gpu_failure->is_defect);
     if (!result.ms) json.set("failed", result.why_not);
   });
   Json json = Json::object();

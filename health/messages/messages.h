@@ -26,7 +26,7 @@ struct Finding {
   std::string what;        // "/dev/shm is small: 64 MiB"
   std::string where = {};  // a path, an interface
   std::string remedy = {};
-  std::string name = {};   // of the rule in docs/health.md: "gpu-memory"; empty: of none
+  std::string name = {};  // of the rule in docs/health.md: "gpu-memory"; empty: of none
   bool operator==(const Finding&) const = default;
 };
 
@@ -59,13 +59,13 @@ struct GpuVersions {
 
 // What the GPUs of a node have done by themselves: of several the slowest one's.
 struct GpuFigures {
-  std::optional<double> product_ms = {};           // of one matrix product
-  std::optional<double> tflops = {};               // 10^12 operations/s in it
-  std::optional<double> memory_gbps = {};          // 10^9 bytes/s, read and written, of a copy on the GPU
+  std::optional<double> product_ms = {};   // of one matrix product
+  std::optional<double> tflops = {};       // 10^12 operations/s in it
+  std::optional<double> memory_gbps = {};  // 10^9 bytes/s, read and written, of a copy on the GPU
   std::optional<double> host_to_device_gbps = {};
   std::optional<double> device_to_host_gbps = {};
-  std::optional<double> node_ms = {};              // of an all-gather of the node's GPUs; none where there is one GPU
-  int gathers = 0;                                 // so many GPUs can take part in an all-gather
+  std::optional<double> node_ms = {};  // of an all-gather of the node's GPUs; none where there is one GPU
+  int gathers = 0;                     // so many GPUs can take part in an all-gather
   bool operator==(const GpuFigures&) const = default;
 };
 
@@ -85,16 +85,16 @@ struct GpuFailure {
 // "what": "...", "where": "...", "remedy": "..."}]}, with "unfit": "why" where it cannot train, and "gpu": {"gpus": 8,
 // "model": "...", "driver": "580.65.06", "cuda": "13.0", "nccl": "2.28.9", "nccl_path": "...", "cublaslt": "13.0.0",
 // "cublaslt_path": "...", "nearest_ports": [{"gpu": "0000:1b:00.0", "distance": "PIX", "port": "mlx5_0 port 1"}]} and
-// "gpu_figures": {"product_ms": 1.1, "tflops": 700, "memory_gbps": 2900, "host_to_device_gbps": 55, "device_to_host_gbps": 54,
-// "node_ms": 1.2, "gathers": 8} where it has tested GPUs, and "gpu_failure": {"step": "compute", "why": "..."} where these
-// did not do their part.
+// "gpu_figures": {"product_ms": 1.1, "tflops": 700, "memory_gbps": 2900, "host_to_device_gbps": 55,
+// "device_to_host_gbps": 54, "node_ms": 1.2, "gathers": 8} where it has tested GPUs, and "gpu_failure": {"step":
+// "compute", "why": "..."} where these did not do their part.
 struct SelfResult {
   std::uint16_t port = 0;
   std::string key = {};                    // by which the probe at the port knows who has been told of it
   std::optional<double> compute_ms = {};   // of a matrix product
   std::optional<double> memory_gbps = {};  // 10^9 bytes/s, read and written
   std::vector<Finding> findings = {};
-  std::string unfit = {};                  // as a clause
+  std::string unfit = {};  // as a clause
   // With --check-probe: a free port, for the MASTER_PORT of the tests that it leads; 0: it makes the tests itself.
   std::uint16_t master_port = 0;
   std::optional<GpuVersions> gpu = {};
@@ -110,7 +110,7 @@ struct PairOrder {
   std::vector<std::string> at = {};  // numeric addresses of the other
   std::uint16_t port = 0;
   std::string key = {};
-  int after = 0;                     // so many tests of this phase may come before it on either node
+  int after = 0;  // so many tests of this phase may come before it on either node
   // Of the other: SelfResult::master_port, and with it how many workers it has. Not said where there is no such port.
   std::uint16_t master_port = 0;
   int local_world_size = 1;
@@ -149,23 +149,23 @@ struct PairResult {
 };
 
 // What a node answers to its orders: {"tests": [{"with": 3, "ms": 5.1, "latency_us": 40, "clock_ms": 0.3}]}, with
-// "gpu_ms": 1.2, "gpu_ranks": 16, "gpu_bytes": 67108864, "gpu_latency_us": 20.1 where GPUs were tested, or "gpu_failed":
-// "why" and perhaps "gpu_defect": true, or {"with": 3, "failed": "the connection is not answered"}; with "findings" as
-// above, where there are new ones.
+// "gpu_ms": 1.2, "gpu_ranks": 16, "gpu_bytes": 67108864, "gpu_latency_us": 20.1 where GPUs were tested, or
+// "gpu_failed": "why" and perhaps "gpu_defect": true, or {"with": 3, "failed": "the connection is not answered"}; with
+// "findings" as above, where there are new ones.
 struct PairResults {
   std::vector<PairResult> tests = {};
   std::vector<Finding> findings = {};  // that it has not told before
   bool operator==(const PairResults&) const = default;
 };
 
-// A node's place in a ring of nodes, by rank: {"rank": 2, "ring": {"place": 1, "members": 3, "previous": {"with": 1, ...},
-// "next": {"with": 5, ...}}}, in which the neighbours are described as in PairOrders.
+// A node's place in a ring of nodes, by rank: {"rank": 2, "ring": {"place": 1, "members": 3, "previous": {"with": 1,
+// ...}, "next": {"with": 5, ...}}}, in which the neighbours are described as in PairOrders.
 struct RingOrder {
-  int rank = 0;             // its own node rank
-  int place = 0;            // from 0
-  int members = 2;          // at least
+  int rank = 0;     // its own node rank
+  int place = 0;    // from 0
+  int members = 2;  // at least
   PairOrder previous = {};
-  PairOrder next = {};      // of two members the same node as `previous`
+  PairOrder next = {};  // of two members the same node as `previous`
   bool operator==(const RingOrder&) const = default;
 };
 
@@ -174,7 +174,7 @@ struct RingOrder {
 struct RingResult {
   std::optional<double> ms = {};  // of one all-gather, above 0; none: it failed
   std::string why_not = {};
-  bool for_others = false;        // it failed since another node did not do its part, which says more of it
+  bool for_others = false;  // it failed since another node did not do its part, which says more of it
   bool operator==(const RingResult&) const = default;
 };
 

@@ -35,14 +35,21 @@ TEST_CASE("orders and results of a check are read as they were written; what is 
   CHECK(read_self_result(text_of(SelfResult{})) == SelfResult{});
   const PairOrders orders = {
       .rank = 2,
-      .tests = {{.with = 3, .name = "node3", .at = {"10.0.0.4", "fd77::1"}, .port = 4000, .key = "ab", .after = 2, .gpus = 8},
-                {.with = 0, .master_port = 4713, .local_world_size = 8}}};
+      .tests = {
+          {.with = 3, .name = "node3", .at = {"10.0.0.4", "fd77::1"}, .port = 4000, .key = "ab", .after = 2, .gpus = 8},
+          {.with = 0, .master_port = 4713, .local_world_size = 8}}};
   CHECK(read_pair_orders(text_of(orders)) == orders);
   CHECK(read_pair_orders(text_of(PairOrders{})) == PairOrders{});
   CHECK(!read_pair_orders(R"({"tests":[]})"));
   CHECK(!read_pair_orders(R"({"rank":-1,"tests":[]})"));
-  const PairResults results = {.tests = {{.with = 3, .ms = 4.5, .latency_us = 40, .clock_ms = -0.25,
-                                         .gpu_ms = 1.5, .gpu_ranks = 16, .gpu_bytes = 1 << 26, .gpu_latency_us = 20.5},
+  const PairResults results = {.tests = {{.with = 3,
+                                          .ms = 4.5,
+                                          .latency_us = 40,
+                                          .clock_ms = -0.25,
+                                          .gpu_ms = 1.5,
+                                          .gpu_ranks = 16,
+                                          .gpu_bytes = 1 << 26,
+                                          .gpu_latency_us = 20.5},
                                          {.with = 2, .ms = 4.5, .gpu_failure = GatherFailure{"boom", true}},
                                          {.with = 4, .ms = 4.5, .gpu_failure = GatherFailure{}},
                                          {.with = 1, .why_not = "no answer in 5 s"}},
@@ -76,7 +83,8 @@ TEST_CASE("orders and results of a check are read as they were written; what is 
   CHECK(!read_ring_order(text_of(orders)));
   CHECK(!read_ring_result(R"({"all_gather":{"ms":0}})")->ms);
   for (const char* text : {"", "{", "[]", "1", "{\"tests\":1}", "{\"tests\":[1]}", "{\"tests\":[{\"with\":-1}]}",
-                           "{\"tests\":[[[[[[]]]]]]}", "{\"port\":70000}", "{\"all_gather\":1}", "{\"rank\":0,\"ring\":{}}", "{\"port\":\"1\"}"}) {
+                           "{\"tests\":[[[[[[]]]]]]}", "{\"port\":70000}", "{\"all_gather\":1}",
+                           "{\"rank\":0,\"ring\":{}}", "{\"port\":\"1\"}"}) {
     CAPTURE(text);
     CHECK(!read_self_result(text));
     CHECK(!read_pair_orders(text));
@@ -94,6 +102,7 @@ TEST_CASE("a finding of no known severity, and a negative time, are left out") {
 }
 
 TEST_CASE("of the other's external probe nothing is said where it has none") {
-  CHECK(text_of(PairOrders{.rank = 1, .tests = {{.with = 0, .local_world_size = 8}}}).find("world") == std::string::npos);
+  CHECK(text_of(PairOrders{.rank = 1, .tests = {{.with = 0, .local_world_size = 8}}}).find("world") ==
+        std::string::npos);
   CHECK(text_of(SelfResult{}) == R"({"port":0,"key":""})");
 }

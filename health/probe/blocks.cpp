@@ -34,7 +34,9 @@ std::size_t wrong_bytes(const Block& block, int rank, int repetition) {
 std::expected<void, TransferFailure> transfer(int to, std::span<const std::byte> out, int from, std::span<std::byte> in,
                                               const Deadline& deadline) {
   using Where = TransferFailure::Where;
-  const auto fails = [](Where where, std::string why) { return std::unexpected(TransferFailure{where, std::move(why)}); };
+  const auto fails = [](Where where, std::string why) {
+    return std::unexpected(TransferFailure{where, std::move(why)});
+  };
   const auto may_go_on = [] { return errno == EAGAIN || errno == EINTR; };
   while (!out.empty() || !in.empty()) {
     if (deadline.has_passed()) return fails(Where::kDeadline, {});

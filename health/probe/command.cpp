@@ -115,8 +115,8 @@ std::string_view name_of(std::string_view variable) { return variable.substr(0, 
 std::vector<std::string> without(std::span<const std::string> environment, const std::vector<std::string>& variables) {
   std::vector<std::string> left;
   for (const std::string& variable : environment) {
-    const bool is_replaced = std::ranges::any_of(
-        variables, [&](const std::string& other) { return name_of(other) == name_of(variable); });
+    const bool is_replaced =
+        std::ranges::any_of(variables, [&](const std::string& other) { return name_of(other) == name_of(variable); });
     if (!is_replaced) left.push_back(variable);
   }
   return left;
@@ -226,14 +226,15 @@ class Run {
   CommandRules rules_;
   ChildSignals signals_;
   Output output_;
-  std::vector<CommandEnd> ends_;  // kNotStarted while it runs
-  std::vector<pid_t> pids_;       // of the shells that run; 0: none
+  std::vector<CommandEnd> ends_;      // kNotStarted while it runs
+  std::vector<pid_t> pids_;           // of the shells that run; 0: none
   std::optional<Deadline> patience_;  // all are to end, and what does not by then is given up
 };
 
 }  // namespace
 
-CommandsEnd run_commands(const std::vector<ShellCommand>& commands, const CommandRules& rules, const Deadline& deadline) {
+CommandsEnd run_commands(const std::vector<ShellCommand>& commands, const CommandRules& rules,
+                         const Deadline& deadline) {
   return Run(commands, rules).finish(deadline);
 }
 

@@ -22,8 +22,9 @@ struct ShellCommand {
 
 struct CommandRules {
   std::span<const std::string> environment = {};
-  std::size_t output_bytes = 0;  // how much of the end of their stdout is kept; 0: it goes to our stderr, as theirs does
-  bool keeps_stderr = false;     // of their stderr as well, in one with it
+  std::size_t output_bytes =
+      0;                      // how much of the end of their stdout is kept; 0: it goes to our stderr, as theirs does
+  bool keeps_stderr = false;  // of their stderr as well, in one with it
   std::optional<process::InheritedState> inherited = {};  // what they are given back; none: what this process has now
   // Whether the others are to go on when one has ended. None: they are.
   std::function<bool(std::size_t command)> goes_on = {};
@@ -35,7 +36,7 @@ struct CommandRules {
 struct CommandEnd {
   enum class How { kByItself, kAtDeadline, kStopped, kNotStarted };
   How how = How::kNotStarted;
-  ExitStatus status = {};          // of one that has ended by itself
+  ExitStatus status = {};  // of one that has ended by itself
   std::string why_not_started = {};
 };
 
@@ -45,9 +46,10 @@ struct CommandsEnd {
 };
 
 // Starts all at once, each in a session of its own, and waits until their shells have ended. At the deadline, or when
-// they are not to go on, those left are ended by SIGKILL; whatever they have started is in any case, daemons too, before
-// this returns (what cannot be killed is waited for 2 s). For a process of one thread without other children: it
+// they are not to go on, those left are ended by SIGKILL; whatever they have started is in any case, daemons too,
+// before this returns (what cannot be killed is waited for 2 s). For a process of one thread without other children: it
 // becomes a subreaper and reaps every child.
-CommandsEnd run_commands(const std::vector<ShellCommand>& commands, const CommandRules& rules, const Deadline& deadline);
+CommandsEnd run_commands(const std::vector<ShellCommand>& commands, const CommandRules& rules,
+                         const Deadline& deadline);
 
 }  // namespace elastic::health

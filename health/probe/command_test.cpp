@@ -41,7 +41,8 @@ bool nobody_is_left() { return waitpid(-1, nullptr, WNOHANG) == -1 && errno == E
 }  // namespace
 
 TEST_CASE("a command's exit status, signal and output are told, and it has the environment with its own variables") {
-  const CommandsEnd end = run({{.text = "echo $COLOUR $SIZE; grep -zc ^SIZE= /proc/$$/environ; exit 3", .variables = {"SIZE=small"}}});
+  const CommandsEnd end =
+      run({{.text = "echo $COLOUR $SIZE; grep -zc ^SIZE= /proc/$$/environ; exit 3", .variables = {"SIZE=small"}}});
   REQUIRE(end.commands.size() == 1);
   CHECK(end.commands[0].how == How::kByItself);
   CHECK(end.commands[0].status == ExitStatus{.code = 3});
@@ -66,14 +67,15 @@ TEST_CASE("commands run at the same time") {
 }
 
 TEST_CASE("at the deadline commands are killed with all that they have started") {
-  const CommandsEnd end = run({{.text = "trap '' TERM INT; setsid sleep 1000 & wait"}, {.text = "sleep 1000"}}, {}, 100);
+  const CommandsEnd end =
+      run({{.text = "trap '' TERM INT; setsid sleep 1000 & wait"}, {.text = "sleep 1000"}}, {}, 100);
   for (const CommandEnd& command : end.commands) CHECK(command.how == How::kAtDeadline);
   CHECK(nobody_is_left());
 }
 
 TEST_CASE("what a command leaves behind is ended before it is told, daemons too") {
-  for (const char* text : {"sleep 1000 & echo $!",
-                           "(setsid sh -c 'echo $$; exec sleep 1000' &) | { read pid; echo $pid; }"}) {
+  for (const char* text :
+       {"sleep 1000 & echo $!", "(setsid sh -c 'echo $$; exec sleep 1000' &) | { read pid; echo $pid; }"}) {
     CAPTURE(text);
     const CommandsEnd end = run({{.text = text}});
     CHECK(end.commands[0].status.success());
@@ -84,11 +86,11 @@ TEST_CASE("what a command leaves behind is ended before it is told, daemons too"
 
 TEST_CASE("one that ends may stop the others") {
   std::vector<std::size_t> asked;
-  const CommandsEnd end = run({{.text = "sleep 1000"}, {.text = "exit 1"}, {.text = "sleep 1000"}},
-                              {.goes_on = [&](std::size_t command) {
-                                asked.push_back(command);
-                                return false;
-                              }});
+  const CommandsEnd end =
+      run({{.text = "sleep 1000"}, {.text = "exit 1"}, {.text = "sleep 1000"}}, {.goes_on = [&](std::size_t command) {
+            asked.push_back(command);
+            return false;
+          }});
   CHECK(asked == std::vector<std::size_t>{1});
   CHECK(end.commands[0].how == How::kStopped);
   CHECK(end.commands[1].how == How::kByItself);

@@ -15,8 +15,8 @@
 namespace elastic::health {
 namespace {
 
-constexpr int kProducts = 40;          // that are measured; of a quarter of a millisecond each
-constexpr double kProductsCounted = 8; // a number that reads well beside the judge's floor of 1 ms
+constexpr int kProducts = 40;           // that are measured; of a quarter of a millisecond each
+constexpr double kProductsCounted = 8;  // a number that reads well beside the judge's floor of 1 ms
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
 double ms_since(std::chrono::steady_clock::time_point start) {
@@ -25,7 +25,7 @@ double ms_since(std::chrono::steady_clock::time_point start) {
 
 struct Matrices {
   Matrix left, right, out;
-  std::array<int, kMatrixSize * kMatrixSize> expected = {};
+  std::array<int, kMatrixSize* kMatrixSize> expected = {};
 
   // Small whole numbers, so that each sum of products is exact, whatever the order of its terms.
   Matrices() {

@@ -76,9 +76,8 @@ PairOrder order_to(int rank, const Listener& listener, std::vector<std::string> 
 
 // A probe of that rank that connects while the test goes on.
 std::future<Attempt<UniqueFd>> connecting(int rank, PairOrder order) {
-  return std::async(std::launch::async, [rank, order = std::move(order)] {
-    return connect_to_peer(rank, order, kLong, Deadline(kLong));
-  });
+  return std::async(std::launch::async,
+                    [rank, order = std::move(order)] { return connect_to_peer(rank, order, kLong, Deadline(kLong)); });
 }
 
 // Both are ends of one connection.

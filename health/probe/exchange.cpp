@@ -34,8 +34,13 @@ double ms_since(Steady::time_point start) {
 class Exchange {
  public:
   Exchange(int socket, int rank, int peer, const ExchangeSettings& settings, const Deadline& deadline)
-      : socket_(socket), rank_(rank), peer_(peer), settings_(settings), deadline_(deadline),
-        out_(settings.bytes / sizeof(std::uint64_t)), in_(out_.size()) {}
+      : socket_(socket),
+        rank_(rank),
+        peer_(peer),
+        settings_(settings),
+        deadline_(deadline),
+        out_(settings.bytes / sizeof(std::uint64_t)),
+        in_(out_.size()) {}
 
   Attempt<ExchangeFigures> run() {
     const bool leads = rank_ < peer_;

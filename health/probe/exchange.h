@@ -19,9 +19,9 @@ namespace elastic::health {
 // The same at both ends. Of as many bytes in all, more and smaller blocks have the steadier median on a crowded
 // machine: with 64 probes on 2 cores, 5 blocks of 4 MiB let good pairs look like stragglers.
 struct ExchangeSettings {
-  std::size_t bytes = kExchangeBytes;        // of a block, a multiple of 8
-  int repetitions = 11;                      // that count, after one that warms up
-  std::int64_t enough_ms = 2000;             // after so long one that counts is enough
+  std::size_t bytes = kExchangeBytes;  // of a block, a multiple of 8
+  int repetitions = 11;                // that count, after one that warms up
+  std::int64_t enough_ms = 2000;       // after so long one that counts is enough
 };
 
 struct ExchangeFigures {

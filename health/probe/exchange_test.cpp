@@ -185,8 +185,8 @@ TEST_CASE("where the other end is gone, before or in a block, the test fails at 
     Network network([=](bool, std::size_t offset, char&) { return offset == at ? Fate::kCut : Fate::kPass; });
     for (const auto& end : network.run(kSmall)) {
       REQUIRE(!end);
-      const bool is_named = end.error() == "it closed the connection during the test" ||
-                            end.error() == "the connection was reset";
+      const bool is_named =
+          end.error() == "it closed the connection during the test" || end.error() == "the connection was reset";
       CHECK_MESSAGE(is_named, end.error());
     }
   }

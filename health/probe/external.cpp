@@ -81,13 +81,13 @@ std::vector<ShellCommand> commands_of(const ExternalProbe& probe, bool leads, co
   std::vector<ShellCommand> commands;
   for (int local_rank = 0; local_rank < own; ++local_rank) {
     const int rank = (leads ? 0 : order.local_world_size) + local_rank;
-    commands.push_back({.text = probe.command,
-                        .variables = {format("RANK={}", rank), format("LOCAL_RANK={}", local_rank),
-                                      format("WORLD_SIZE={}", world), format("LOCAL_WORLD_SIZE={}", own),
-                                      format("GROUP_RANK={}", leads ? 0 : 1), "GROUP_WORLD_SIZE=2",
-                                      format("MASTER_ADDR={}", address), format("MASTER_PORT={}", port),
-                                      // Rank 0 is to serve the store, also where we are an agent's worker ourselves.
-                                      "TORCHELASTIC_USE_AGENT_STORE=False"}});
+    commands.push_back(
+        {.text = probe.command,
+         .variables = {format("RANK={}", rank), format("LOCAL_RANK={}", local_rank), format("WORLD_SIZE={}", world),
+                       format("LOCAL_WORLD_SIZE={}", own), format("GROUP_RANK={}", leads ? 0 : 1), "GROUP_WORLD_SIZE=2",
+                       format("MASTER_ADDR={}", address), format("MASTER_PORT={}", port),
+                       // Rank 0 is to serve the store, also where we are an agent's worker ourselves.
+                       "TORCHELASTIC_USE_AGENT_STORE=False"}});
   }
   return commands;
 }
@@ -160,8 +160,8 @@ void MasterPort::take_back() {
   holder_ = std::move(socket);
 }
 
-Attempt<double> run_external(const ExternalProbe& probe, int socket, int rank, const PairOrder& order, MasterPort& own_port,
-                             const Deadline& deadline) {
+Attempt<double> run_external(const ExternalProbe& probe, int socket, int rank, const PairOrder& order,
+                             MasterPort& own_port, const Deadline& deadline) {
   if (std::string why = clear_results(probe); !why.empty()) return std::unexpected(std::move(why));
   const bool leads = rank < order.with;
   enum class Failed { kNeither, kOwn, kOther } first = Failed::kNeither;
@@ -169,18 +169,18 @@ Attempt<double> run_external(const ExternalProbe& probe, int socket, int rank, c
     if (!is_well && first == Failed::kNeither) first = whose;
     return is_well;
   };
-  const CommandRules rules{
-      .environment = probe.environment,
-      .goes_on =
-          [&](std::size_t rank_of_it) {
-            return goes_on(time_in(file_of(probe, static_cast<int>(rank_of_it))).has_value(), Failed::kOwn);
-          },
-      .news = socket,
-      .goes_on_after_news = [&] { return goes_on(other_is_well(socket), Failed::kOther); }};
+  const CommandRules rules{.environment = probe.environment,
+                           .goes_on =
+                               [&](std::size_t rank_of_it) {
+                                 return goes_on(time_in(file_of(probe, static_cast<int>(rank_of_it))).has_value(),
+                                                Failed::kOwn);
+                               },
+                           .news = socket,
+                           .goes_on_after_news = [&] { return goes_on(other_is_well(socket), Failed::kOther); }};
   if (leads) own_port.lend();
-  const CommandsEnd end =
-      run_commands(commands_of(probe, leads, order, master_address(socket, leads), leads ? own_port.number() : order.master_port),
-                   rules, deadline);
+  const CommandsEnd end = run_commands(
+      commands_of(probe, leads, order, master_address(socket, leads), leads ? own_port.number() : order.master_port),
+      rules, deadline);
   if (leads) own_port.take_back();
   const Times times = read_times(probe, end.commands, deadline);
   (void)clear_results(probe);

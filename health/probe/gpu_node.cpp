@@ -22,10 +22,12 @@ constexpr std::int64_t kAbortMs = 3000;
 
 // An answer that is read, or why there is none.
 template <class Value>
-GpuReply<Value> reply_of(const Attempt<std::string>& answer, std::optional<GpuReply<Value>> (*read)(const std::string&)) {
+GpuReply<Value> reply_of(const Attempt<std::string>& answer,
+                         std::optional<GpuReply<Value>> (*read)(const std::string&)) {
   if (!answer) return std::unexpected(Refusal{.why = answer.error()});
   auto reply = read(*answer);
-  if (!reply) return std::unexpected(Refusal{.why = "its probe's answer cannot be read: " + printable(answer->substr(0, 80))});
+  if (!reply)
+    return std::unexpected(Refusal{.why = "its probe's answer cannot be read: " + printable(answer->substr(0, 80))});
   return std::move(*reply);
 }
 
@@ -48,7 +50,8 @@ GatherFailure failure_of(std::size_t gpu, const Refusal& refusal) {
 // Of "NAME=value"s; nothing where it is not set.
 std::optional<std::string> variable_of(const std::vector<std::string>& environment, std::string_view name) {
   for (const std::string& entry : environment) {
-    if (entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '=') return entry.substr(name.size() + 1);
+    if (entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '=')
+      return entry.substr(name.size() + 1);
   }
   return {};
 }
@@ -225,9 +228,10 @@ bool GpuNode::open(GpuLook& out) {
     if (!one.nccl || one.nccl->version != nccl_version_) nccl_version_ = 0;
   }
   if (nccl_version_ == 0) {
-    out.findings.push_back({.what = "NCCL is not tested: " + (opened_.front().nccl_why.empty() ? "not all GPUs have the same"
-                                                                                              : opened_.front().nccl_why),
-                            .remedy = "name the library that the job uses with --nccl-lib"});
+    out.findings.push_back(
+        {.what = "NCCL is not tested: " +
+                 (opened_.front().nccl_why.empty() ? "not all GPUs have the same" : opened_.front().nccl_why),
+         .remedy = "name the library that the job uses with --nccl-lib"});
   }
   return true;
 }
@@ -260,8 +264,10 @@ void GpuNode::judge_facts(const GpuReply<std::vector<GpuFacts>>& before, GpuLook
   if (before && have_worked) {
     auto now = ask_facts(Deadline(settings_.facts_ms));
     needs.after_work = now.has_value();
-    if (now) after = std::move(*now);
-    else out.findings.push_back({.what = "what NVML knows of the GPUs after work is not known: " + now.error().why});
+    if (now)
+      after = std::move(*now);
+    else
+      out.findings.push_back({.what = "what NVML knows of the GPUs after work is not known: " + now.error().why});
   }
   const std::size_t others = out.findings.size();
   for (Finding& finding : judge_gpus(shown, after, needs)) out.findings.push_back(std::move(finding));
@@ -301,8 +307,10 @@ void GpuNode::compute(GpuLook& out) {
   for (std::size_t gpu = 0; gpu < answers.size(); ++gpu) {
     const auto reply = reply_of(answers[gpu], read_gpu_computed);
     if (!reply) {
-      if (reply.error().kind == Refusal::Kind::kUnavailable) why_not = of_gpu(gpu, reply.error().why);
-      else note_failure(out, GpuStep::kCompute, failure_of(gpu, reply.error()));
+      if (reply.error().kind == Refusal::Kind::kUnavailable)
+        why_not = of_gpu(gpu, reply.error().why);
+      else
+        note_failure(out, GpuStep::kCompute, failure_of(gpu, reply.error()));
       continue;
     }
     take(figures.product_ms, reply->product_ms, most);
@@ -374,7 +382,8 @@ std::expected<void, GatherFailure> GpuNode::revive(const Deadline& deadline) {
 //
 //   id HEX, or no REASON
 //   ms MILLISECONDS, or no REASON
-std::expected<GpuPairFigures, GatherFailure> GpuNode::meet(int socket, bool leads, int others, const Deadline& deadline) {
+std::expected<GpuPairFigures, GatherFailure> GpuNode::meet(int socket, bool leads, int others,
+                                                           const Deadline& deadline) {
   if (!probes_) return std::unexpected(GatherFailure{.why = "its GPUs are not tested"});
   OtherNode other(socket, deadline);
   const Place place{.first = leads ? 0 : others, .world = static_cast<int>(opened_.size()) + others};

@@ -21,21 +21,22 @@
 namespace elastic::health {
 
 struct GpuSettings {
-  int gpus = 0;              // that the workers see; 0: none are tested
+  int gpus = 0;  // that the workers see; 0: none are tested
   int workers = 1;
   std::string program = {};  // --probe-path; empty: the one that lies in elastic-run
   LibraryCandidates libraries = {};
   std::vector<std::string> environment = {};
-  std::string temporary = "/tmp";         // where the program may lie as a file
+  std::string temporary = "/tmp";  // where the program may lie as a file
   // In which libraries must be loaded and GPUs taken: long, since a driver without persistence mode wakes them first.
   std::int64_t open_ms = 60'000;
-  // For what NVML knows before the work: without persistence mode the driver starts all GPUs for it, one after the other.
+  // For what NVML knows before the work: without persistence mode the driver starts all GPUs for it, one after the
+  // other.
   std::int64_t first_facts_ms = 60'000;
-  std::int64_t facts_ms = 10'000;         // and after it
-  std::int64_t compute_ms = 60'000;       // for products and copies, and the libraries' way from a slow disk
-  std::string root = {};                  // below which sysfs and the kernel log are looked for: "" but for tests
-  std::int64_t began_us = 0;              // when the job began on this node, CLOCK_MONOTONIC_RAW
-  std::int64_t gather_ms = 60'000;        // for the all-gather of the node's own GPUs
+  std::int64_t facts_ms = 10'000;            // and after it
+  std::int64_t compute_ms = 60'000;          // for products and copies, and the libraries' way from a slow disk
+  std::string root = {};                     // below which sysfs and the kernel log are looked for: "" but for tests
+  std::int64_t began_us = 0;                 // when the job began on this node, CLOCK_MONOTONIC_RAW
+  std::int64_t gather_ms = 60'000;           // for the all-gather of the node's own GPUs
   std::int64_t gather_bytes = kGatherBytes;  // of each GPU
 };
 
@@ -44,8 +45,8 @@ std::int64_t longest_look_ms(const GpuSettings& settings);
 
 // What phase 0 has found.
 struct GpuLook {
-  std::string unavailable = {};  // why GPUs are not tested, as a clause; empty: they are
-  std::string unfit = {};        // why the node cannot train, as a clause: what is a GPU's own fault
+  std::string unavailable = {};            // why GPUs are not tested, as a clause; empty: they are
+  std::string unfit = {};                  // why the node cannot train, as a clause: what is a GPU's own fault
   std::optional<GpuFailure> failure = {};  // the first step that failed otherwise
   std::optional<GpuVersions> versions = {};
   std::optional<GpuFigures> figures = {};
@@ -72,8 +73,8 @@ class GpuNode {
   std::vector<Finding> look_again();
 
   // The test with the node at the other end of `socket`, a stream of nobody else's, of which one leads; the other has
-  // `others` GPUs, of the same NCCL. To be called where look() has told that ours can gather. Fails as soon as one GPU of
-  // either node has failed: with an empty reason where it was the other node's, which knows why.
+  // `others` GPUs, of the same NCCL. To be called where look() has told that ours can gather. Fails as soon as one GPU
+  // of either node has failed: with an empty reason where it was the other node's, which knows why.
   std::expected<GpuPairFigures, GatherFailure> meet(int socket, bool leads, int others, const Deadline& deadline);
 
  private:
@@ -103,11 +104,11 @@ class GpuNode {
 
   GpuSettings settings_;
   std::optional<ProbeImage> image_;
-  std::optional<GpuProbes> probes_;  // none: GPUs are not tested
-  std::vector<GpuOpened> opened_;    // by GPU
+  std::optional<GpuProbes> probes_;                     // none: GPUs are not tested
+  std::vector<GpuOpened> opened_;                       // by GPU
   std::vector<std::optional<GpuIdentity>> identities_;  // by GPU; none of one that could not be opened
-  int nccl_version_ = 0;             // 0: NCCL is not there
-  std::optional<GpuNeeds> needs_;    // none: GPUs are not judged
+  int nccl_version_ = 0;                                // 0: NCCL is not there
+  std::optional<GpuNeeds> needs_;                       // none: GPUs are not judged
   KernelXids xids_;
   std::set<std::tuple<Severity, std::string, std::string>> told_xids_;  // where, "Xid 79"
 };

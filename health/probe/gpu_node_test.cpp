@@ -21,21 +21,28 @@ namespace {
 // So long that a test which needs it is never done.
 constexpr std::int64_t kEverMs = 3'600'000;
 
-// A program in the place of the probe, which does as `on_gather` says: a shell's words, with the request's line in $line and
-// in $gathers how many there were before. `wait` in it answers nothing until the channel closes.
+// A program in the place of the probe, which does as `on_gather` says: a shell's words, with the request's line in
+// $line and in $gathers how many there were before. `wait` in it answers nothing until the channel closes.
 class Program {
  public:
-  explicit Program(const std::string& on_gather, const std::string& on_compute = R"(say '{"ok":true,"product_ms":1.5}')") {
+  explicit Program(const std::string& on_gather,
+                   const std::string& on_compute = R"(say '{"ok":true,"product_ms":1.5}')") {
     const int file = mkstemp(path_.data());
     REQUIRE(file >= 0);
     const std::string id(256, 'a');
-    const std::string text = "#!/bin/sh\ngathers=0\nsay() { printf '%s\\n' \"$1\"; }\nwait() { read -r nothing <&1; exit 0; }\n"
-                             "while read -r line <&1; do case $line in\n"
-                             "*'\"do\":\"open\"'*) say '{\"ok\":true,\"uuid\":\"u\",\"nccl\":{\"path\":\"p\",\"version\":22809}}' ;;\n"
-                             "*'\"do\":\"facts\"'*) say '{\"unavailable\":\"none\"}' ;;\n"
-                             "*'\"do\":\"id\"'*) say '{\"ok\":true,\"id\":\"" + id + "\"}' ;;\n"
-                             "*'\"do\":\"compute\"'*) " + on_compute + " ;;\n"
-                             "*) " + on_gather + "\n gathers=$((gathers + 1)) ;;\nesac; done\n";
+    const std::string text =
+        "#!/bin/sh\ngathers=0\nsay() { printf '%s\\n' \"$1\"; }\nwait() { read -r nothing <&1; exit 0; }\n"
+        "while read -r line <&1; do case $line in\n"
+        "*'\"do\":\"open\"'*) say '{\"ok\":true,\"uuid\":\"u\",\"nccl\":{\"path\":\"p\",\"version\":22809}}' ;;\n"
+        "*'\"do\":\"facts\"'*) say '{\"unavailable\":\"none\"}' ;;\n"
+        "*'\"do\":\"id\"'*) say '{\"ok\":true,\"id\":\"" +
+        id +
+        "\"}' ;;\n"
+        "*'\"do\":\"compute\"'*) " +
+        on_compute +
+        " ;;\n"
+        "*) " +
+        on_gather + "\n gathers=$((gathers + 1)) ;;\nesac; done\n";
     REQUIRE(write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
     fchmod(file, 0700);
     close(file);
@@ -46,8 +53,13 @@ class Program {
 
   const std::string& path() const { return path_; }
   GpuSettings settings(int gpus) const {
-    return {.gpus = gpus, .program = path_, .environment = {"PATH=/usr/bin:/bin"}, .open_ms = kEverMs, .facts_ms = kEverMs,
-            .compute_ms = kEverMs, .gather_ms = kEverMs};
+    return {.gpus = gpus,
+            .program = path_,
+            .environment = {"PATH=/usr/bin:/bin"},
+            .open_ms = kEverMs,
+            .facts_ms = kEverMs,
+            .compute_ms = kEverMs,
+            .gather_ms = kEverMs};
   }
 
  private:
@@ -59,7 +71,8 @@ const std::string kFails = R"(say '{"failed":"boom"}')";
 
 // Two nodes of one GPU each, and a connection between them.
 struct Two {
-  Two(const Program& leader, const Program& follower) : nodes{GpuNode(leader.settings(1)), GpuNode(follower.settings(1))} {
+  Two(const Program& leader, const Program& follower)
+      : nodes{GpuNode(leader.settings(1)), GpuNode(follower.settings(1))} {
     for (GpuNode& node : nodes) REQUIRE(node.look().unavailable == "");
   }
   using Result = std::expected<GpuPairFigures, GatherFailure>;

@@ -89,7 +89,8 @@ Attempt<GpuProbes> GpuProbes::start(int count, const ProbeImage& image, std::spa
   return started;
 }
 
-Attempt<std::vector<std::size_t>> GpuProbes::restart(const ProbeImage& image, std::span<const std::string> environment) {
+Attempt<std::vector<std::size_t>> GpuProbes::restart(const ProbeImage& image,
+                                                     std::span<const std::string> environment) {
   std::vector<std::size_t> restarted;
   for (std::size_t i = 0; i < probes_.size(); ++i) {
     if (probes_[i].pid != 0) continue;
@@ -127,9 +128,12 @@ class GpuProbes::Asking {
   Asking(GpuProbes& all, const std::vector<std::string>& lines, Patience* patience)
       : all_(all), patience_(patience), unsent_(all.probes_.size()), answers_(all.probes_.size()) {
     for (std::size_t i = 0; i < answers_.size(); ++i) {
-      if (lines[i].empty()) answers_[i] = std::unexpected("it was not asked");
-      else if (!probe(i).channel) settle(i, std::unexpected(probe(i).why_gone));
-      else unsent_[i] = lines[i] + "\n";
+      if (lines[i].empty())
+        answers_[i] = std::unexpected("it was not asked");
+      else if (!probe(i).channel)
+        settle(i, std::unexpected(probe(i).why_gone));
+      else
+        unsent_[i] = lines[i] + "\n";
     }
   }
 
@@ -221,9 +225,12 @@ std::vector<Attempt<std::string>> GpuProbes::ask(const std::vector<std::string>&
                                                  Patience* patience) {
   Asking asking(*this, lines, patience);
   while (!asking.is_done()) {
-    if (asking.is_over()) asking.give_up_all("its probe was ended, since others had failed");
-    else if (deadline.has_passed()) asking.give_up_all(format("its probe did not answer within {}", deadline.span()));
-    else asking.wait(deadline.left_ms());
+    if (asking.is_over())
+      asking.give_up_all("its probe was ended, since others had failed");
+    else if (deadline.has_passed())
+      asking.give_up_all(format("its probe did not answer within {}", deadline.span()));
+    else
+      asking.wait(deadline.left_ms());
   }
   return std::move(asking).answers();
 }

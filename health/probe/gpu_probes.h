@@ -13,7 +13,8 @@
 #include "src/base/unique_fd.h"
 #include "src/process/spawn.h"
 
-// The probes of a node's GPUs, one process each, which live through all phases of a check. docs/gpu-probe.md has what is said.
+// The probes of a node's GPUs, one process each, which live through all phases of a check. docs/gpu-probe.md has what
+// is said.
 namespace elastic::health {
 
 // The program that a probe executes, in memory or, where that is forbidden, in a file that is removed again.

@@ -41,8 +41,10 @@ bool Lines::has_news() {
     if (unread_.find('\n') != std::string::npos || unread_.size() > most_bytes_) return true;
     char bytes[4096];
     const ssize_t got = recv(socket_, bytes, sizeof bytes, MSG_DONTWAIT);
-    if (got > 0) unread_.append(bytes, static_cast<std::size_t>(got));
-    else if (got == 0 || errno != EINTR) return got == 0 || errno != EAGAIN;
+    if (got > 0)
+      unread_.append(bytes, static_cast<std::size_t>(got));
+    else if (got == 0 || errno != EINTR)
+      return got == 0 || errno != EAGAIN;
   }
 }
 

@@ -14,8 +14,8 @@ class Lines {
   // A line that comes has at most `most_bytes`; of one that is written more are cut off.
   Lines(int socket, std::size_t most_bytes) : socket_(socket), most_bytes_(most_bytes) {}
 
-  // Without its end. False, or nothing, once there is no more to be had, or by the deadline, if there is one: why() says
-  // what has happened.
+  // Without its end. False, or nothing, once there is no more to be had, or by the deadline, if there is one: why()
+  // says what has happened.
   bool write(const std::string& line, const Deadline* deadline = nullptr);
   std::optional<std::string> read(const Deadline* deadline = nullptr);
   // Takes what has come, without waiting: whether read() will not wait either, for there is a line, or none will come.

@@ -59,7 +59,8 @@ SelfResult self_result(Means& means, const ProbeSettings& settings) {
   compute();
   self.memory_gbps = note(measure_memory());
   compute();
-  if (is_external(settings) && self.master_port == 0 && self.unfit.empty()) self.unfit = "no port is free for the external probe";
+  if (is_external(settings) && self.master_port == 0 && self.unfit.empty())
+    self.unfit = "no port is free for the external probe";
   if (settings.look_at_host) self.findings = settings.look_at_host();
   compute();
   const auto fatal = std::ranges::find(self.findings, Severity::kFatal, &Finding::severity);
@@ -71,7 +72,8 @@ SelfResult self_result(Means& means, const ProbeSettings& settings) {
 // By which a test is made: the same at both ends.
 std::string mismatch(const PairOrder& order, const ProbeSettings& settings) {
   if ((order.master_port != 0) == is_external(settings)) return {};
-  return is_external(settings) ? "the other node has no --check-probe" : "the other node has a --check-probe, and this one none";
+  return is_external(settings) ? "the other node has no --check-probe"
+                               : "the other node has a --check-probe, and this one none";
 }
 
 Attempt<UniqueFd> connection_with(Listener& listener, int rank, const PairOrder& order, const ProbeSettings& settings) {

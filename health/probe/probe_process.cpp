@@ -45,9 +45,8 @@ class HostLook {
       : task_(task), environment_(environment), before_(facts()) {}
 
   std::vector<health::Finding> look() {
-    const health::HostNeeds needs{.nproc = task_.local_world_size,
-                                  .interfaces = task_.interfaces,
-                                  .log_directory = task_.log_directory};
+    const health::HostNeeds needs{
+        .nproc = task_.local_world_size, .interfaces = task_.interfaces, .log_directory = task_.log_directory};
     std::vector<health::Finding> found = told_.new_ones(health::judge_host(before_, facts(), needs));
     if (!std::exchange(hook_has_run_, true) && !task_.hook.empty()) {
       for (health::Finding& finding : run_hook()) found.push_back(std::move(finding));
@@ -115,24 +114,28 @@ std::optional<std::int64_t> limit_ms_in(const Environment& environment) {
 }  // namespace
 
 std::vector<std::string> probe_arguments(const ProbeTask& task) {
-  return {kProbeArgument, format("{}", task.local_world_size), task.log_directory, task.hook, task.external,
-          join(task.interfaces, " "), format("{}", task.gpus), task.nccl_lib, task.gpu_program, task.python, task.temporary, format("{}", task.began_us)};
+  return {kProbeArgument,          format("{}", task.local_world_size),
+          task.log_directory,      task.hook,
+          task.external,           join(task.interfaces, " "),
+          format("{}", task.gpus), task.nccl_lib,
+          task.gpu_program,        task.python,
+          task.temporary,          format("{}", task.began_us)};
 }
 
 std::optional<ProbeTask> read_probe_arguments(const std::vector<std::string>& arguments) {
   if (arguments.size() != 12 || arguments[0] != kProbeArgument) return {};
-  ProbeTask task{.local_world_size =
-                     static_cast<int>(std::clamp<std::int64_t>(parse_int(arguments[1]).value_or(1), 1, INT32_MAX)),
-                 .log_directory = arguments[2],
-                 .hook = arguments[3],
-                 .external = arguments[4],
-                 .interfaces = {},
-                 .gpus = static_cast<int>(std::clamp<std::int64_t>(parse_int(arguments[6]).value_or(0), 0, health::kMostGpus)),
-                 .nccl_lib = arguments[7],
-                 .gpu_program = arguments[8],
-                 .python = arguments[9],
-                 .temporary = arguments[10],
-                 .began_us = parse_int(arguments[11]).value_or(0)};
+  ProbeTask task{
+      .local_world_size = static_cast<int>(std::clamp<std::int64_t>(parse_int(arguments[1]).value_or(1), 1, INT32_MAX)),
+      .log_directory = arguments[2],
+      .hook = arguments[3],
+      .external = arguments[4],
+      .interfaces = {},
+      .gpus = static_cast<int>(std::clamp<std::int64_t>(parse_int(arguments[6]).value_or(0), 0, health::kMostGpus)),
+      .nccl_lib = arguments[7],
+      .gpu_program = arguments[8],
+      .python = arguments[9],
+      .temporary = arguments[10],
+      .began_us = parse_int(arguments[11]).value_or(0)};
   if (!arguments[5].empty()) task.interfaces = split(arguments[5], ' ');
   return task;
 }
@@ -141,34 +144,38 @@ health::ProbeSettings probe_settings(const Environment& environment, const Probe
   constexpr std::int64_t kExternalMs = 180'000;  // as DLRover's own
   health::ProbeSettings settings;
   if (!task.external.empty()) {
-    settings.external = {.command = task.external,
-                         .environment = environment,
-                         .directory = elastic::lookup(environment, kProbeVariables[2]).value_or(health::kExternalDirectory),
-                         .local_world_size = task.local_world_size};
+    settings.external = {
+        .command = task.external,
+        .environment = environment,
+        .directory = elastic::lookup(environment, kProbeVariables[2]).value_or(health::kExternalDirectory),
+        .local_world_size = task.local_world_size};
     settings.test_ms = kExternalMs;
   }
   settings.test_ms = limit_ms_in(environment).value_or(settings.test_ms);
   if (!task.external.empty()) settings.busy_ms = settings.test_ms;
-  settings.gpu = {.gpus = task.gpus,
-                  .workers = task.local_world_size,
-                  .program = task.gpu_program,
-                  .libraries = {},
-                  .environment = environment,
-                  .temporary = task.temporary,
-                  .root = root_of(environment),
-                  .began_us = task.began_us,
-                  .gather_bytes = std::clamp<std::int64_t>(number_in(environment, kProbeVariables[3]).value_or(health::kGatherBytes),
-                                                           8, health::kGatherBytes)};
+  settings.gpu = {
+      .gpus = task.gpus,
+      .workers = task.local_world_size,
+      .program = task.gpu_program,
+      .libraries = {},
+      .environment = environment,
+      .temporary = task.temporary,
+      .root = root_of(environment),
+      .began_us = task.began_us,
+      .gather_bytes = std::clamp<std::int64_t>(
+          number_in(environment, kProbeVariables[3]).value_or(health::kGatherBytes), 8, health::kGatherBytes)};
   if (settings.gpu.gpus > 0) {
     // What the user says holds for each step; what NVML knows it has at once, or never.
     const auto limit_ms = limit_ms_in(environment);
-    for (std::int64_t* step_ms : {&settings.gpu.open_ms, &settings.gpu.first_facts_ms, &settings.gpu.compute_ms, &settings.gpu.gather_ms}) {
+    for (std::int64_t* step_ms :
+         {&settings.gpu.open_ms, &settings.gpu.first_facts_ms, &settings.gpu.compute_ms, &settings.gpu.gather_ms}) {
       *step_ms = limit_ms.value_or(*step_ms);
     }
     settings.gpu.facts_ms = std::min(settings.gpu.facts_ms, limit_ms.value_or(settings.gpu.facts_ms));
     settings.busy_ms += settings.gpu.gather_ms;
     // The address of another job's communicator would be taken for that of each of ours.
-    std::erase_if(settings.gpu.environment, [](const std::string& entry) { return entry.starts_with("NCCL_COMM_ID="); });
+    std::erase_if(settings.gpu.environment,
+                  [](const std::string& entry) { return entry.starts_with("NCCL_COMM_ID="); });
   }
   const auto rank = number_in(environment, kProbeVariables[1]);
   settings.mock_error = rank && *rank >= 0 && *rank < task.local_world_size;
@@ -210,7 +217,8 @@ std::int64_t tests_limit_ms(const Environment& environment, const ProbeTask& tas
 
 std::int64_t ring_limit_ms(const Environment& environment, const ProbeTask& task, const health::RingOrder& ring) {
   const health::ProbeSettings settings = probe_settings(environment, task);
-  return kGraceMs + connect_limit_ms(settings, ring.previous) + connect_limit_ms(settings, ring.next) + settings.test_ms;
+  return kGraceMs + connect_limit_ms(settings, ring.previous) + connect_limit_ms(settings, ring.next) +
+         settings.test_ms;
 }
 
 int run_probe_process(const std::vector<std::string>& arguments, const Environment& environment) {

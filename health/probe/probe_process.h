@@ -16,25 +16,25 @@ inline constexpr const char* kProbeArgument = "--health-probe";
 
 struct ProbeTask {
   int local_world_size = 1;
-  std::string log_directory = {};           // may be empty
-  std::string hook = {};                    // --health-hook; empty: none
-  std::string external = {};                // --check-probe; empty: none
+  std::string log_directory = {};            // may be empty
+  std::string hook = {};                     // --health-hook; empty: none
+  std::string external = {};                 // --check-probe; empty: none
   std::vector<std::string> interfaces = {};  // that the node uses, by name; none: not known
-  int gpus = 0;                             // to be tested, none beside an external probe
-  std::string nccl_lib = {};                // --nccl-lib; empty: not given
-  std::string gpu_program = {};             // --probe-path; empty: elastic-run's own
-  std::string python = {};                  // the workers' interpreter, if they have one
-  std::string temporary = {};               // a directory for files
-  std::int64_t began_us = 0;                // when the job began on this node, CLOCK_MONOTONIC_RAW
+  int gpus = 0;                              // to be tested, none beside an external probe
+  std::string nccl_lib = {};                 // --nccl-lib; empty: not given
+  std::string gpu_program = {};              // --probe-path; empty: elastic-run's own
+  std::string python = {};                   // the workers' interpreter, if they have one
+  std::string temporary = {};                // a directory for files
+  std::int64_t began_us = 0;                 // when the job began on this node, CLOCK_MONOTONIC_RAW
 };
 std::vector<std::string> probe_arguments(const ProbeTask& task);
 // Nothing where they are not those of a task.
 std::optional<ProbeTask> read_probe_arguments(const std::vector<std::string>& arguments);
 
-// The variables that it looks at. DLRover's: how many seconds a test or the hook may take; a local rank: the tests of the
-// node that has it are to fail, to try what follows. Ours: where an external probe leaves its results, if not where
-// DLRover's do; and for tests of how many bytes GPUs gather, and a directory that stands for "/" where procfs, sysfs and
-// /dev/kmsg are read.
+// The variables that it looks at. DLRover's: how many seconds a test or the hook may take; a local rank: the tests of
+// the node that has it are to fail, to try what follows. Ours: where an external probe leaves its results, if not where
+// DLRover's do; and for tests of how many bytes GPUs gather, and a directory that stands for "/" where procfs, sysfs
+// and /dev/kmsg are read.
 inline constexpr const char* kProbeVariables[] = {"NETWORK_CHECK_TIMEOUT", "MOCK_ERR_RANK", "ELASTIC_RUN_PROBE_DIR",
                                                   "ELASTIC_RUN_PROBE_BYTES", "ELASTIC_RUN_PROBE_ROOT"};
 health::ProbeSettings probe_settings(const Environment& environment, const ProbeTask& task);

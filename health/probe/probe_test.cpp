@@ -26,8 +26,8 @@ class Probe {
     int ends[2];
     REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
     channel_ = UniqueFd(ends[0]);
-    status_ = std::async(std::launch::async,
-                         [settings, own = UniqueFd(ends[1])] { return run_probe(own.get(), settings); });
+    status_ =
+        std::async(std::launch::async, [settings, own = UniqueFd(ends[1])] { return run_probe(own.get(), settings); });
   }
   ~Probe() { channel_ = UniqueFd(); }
 

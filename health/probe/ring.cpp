@@ -27,8 +27,13 @@ using Done = std::expected<T, RingResult>;
 class Ring {
  public:
   Ring(int previous, int next, const RingOrder& order, const RingSettings& settings, const Deadline& deadline)
-      : previous_(previous), next_(next), order_(order), settings_(settings), deadline_(deadline),
-        out_(settings.bytes / sizeof(std::uint64_t)), in_(out_.size()) {}
+      : previous_(previous),
+        next_(next),
+        order_(order),
+        settings_(settings),
+        deadline_(deadline),
+        out_(settings.bytes / sizeof(std::uint64_t)),
+        in_(out_.size()) {}
 
   Done<double> run() {
     const Deadline enough(settings_.enough_ms);

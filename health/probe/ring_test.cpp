@@ -92,9 +92,8 @@ class Members {
 
   explicit Members(int count, Rule rule = {}, int gone = -1) : gone_(gone) {
     for (int place = 0; place < count; ++place) {
-      ways_.push_back(std::make_unique<Way>([rule, place](std::size_t offset, char& byte) {
-        return rule ? rule(place, offset, byte) : Fate::kPass;
-      }));
+      ways_.push_back(std::make_unique<Way>(
+          [rule, place](std::size_t offset, char& byte) { return rule ? rule(place, offset, byte) : Fate::kPass; }));
     }
   }
   std::vector<RingResult> run(const RingSettings& settings, std::int64_t patience_ms = kLong) {
@@ -125,7 +124,8 @@ class Members {
 std::size_t offset_of(int from, int members, int repetition, int step, std::size_t byte) {
   const std::size_t words = from + 1 == members ? 1 : 2;
   const std::size_t before = static_cast<std::size_t>(members - 1) * kSmall.bytes + words;
-  return static_cast<std::size_t>(repetition) * before + words + static_cast<std::size_t>(step - 1) * kSmall.bytes + byte;
+  return static_cast<std::size_t>(repetition) * before + words + static_cast<std::size_t>(step - 1) * kSmall.bytes +
+         byte;
 }
 
 }  // namespace
@@ -142,9 +142,8 @@ TEST_CASE("in rings of 2, 3 and 5 nodes blocks larger than what a way holds go a
 
 TEST_CASE("two nodes make a ring over one connection") {
   auto [one, other] = stream();
-  auto first = std::async(std::launch::async, [&] {
-    return all_gather(one.get(), one.get(), order_of(0, 2), kSmall, Deadline(kLong));
-  });
+  auto first = std::async(std::launch::async,
+                          [&] { return all_gather(one.get(), one.get(), order_of(0, 2), kSmall, Deadline(kLong)); });
   const RingResult second = all_gather(other.get(), other.get(), order_of(1, 2), kSmall, Deadline(kLong));
   CHECK(first.get().ms.value_or(0) > 0);
   CHECK(second.ms.value_or(0) > 0);
@@ -163,7 +162,8 @@ TEST_CASE("in each all-gather every node passes on all blocks but one; there are
   }
 }
 
-TEST_CASE("one byte that is changed on any way is found: at first by who receives it, later by the last that it comes to") {
+TEST_CASE(
+    "one byte that is changed on any way is found: at first by who receives it, later by the last that it comes to") {
   constexpr int kMembers = 4;
   for (int from = 0; from < kMembers; ++from) {
     for (const int repetition : {0, 1, 3}) {
@@ -172,7 +172,8 @@ TEST_CASE("one byte that is changed on any way is found: at first by who receive
         CAPTURE(repetition);
         CAPTURE(step);
         Members members(kMembers, [=](int sender, std::size_t offset, char& byte) {
-          if (sender == from && offset == offset_of(from, kMembers, repetition, step, 777)) byte = static_cast<char>(byte ^ 4);
+          if (sender == from && offset == offset_of(from, kMembers, repetition, step, 777))
+            byte = static_cast<char>(byte ^ 4);
           return Fate::kPass;
         });
         const int finder = repetition == 0 ? (from + 1) % kMembers : (from - step + kMembers) % kMembers;
@@ -182,8 +183,8 @@ TEST_CASE("one byte that is changed on any way is found: at first by who receive
           CHECK(!result.ms);
           CHECK(result.for_others == (place != finder));
           if (place != finder) continue;
-          CHECK(result.why_not == format("1 byte of what came from node {} came out wrong",
-                                         rank_of((finder + kMembers - 1) % kMembers)));
+          CHECK(result.why_not ==
+                format("1 byte of what came from node {} came out wrong", rank_of((finder + kMembers - 1) % kMembers)));
         }
       }
     }
@@ -225,9 +226,8 @@ TEST_CASE("where a member is gone, before or in a block, all fail at once, and n
 }
 
 TEST_CASE("where a member stalls, the ring fails at its deadline, by the fault of others") {
-  Members members(3, [](int from, std::size_t offset, char&) {
-    return from == 2 && offset == 1000 ? Fate::kStall : Fate::kPass;
-  });
+  Members members(
+      3, [](int from, std::size_t offset, char&) { return from == 2 && offset == 1000 ? Fate::kStall : Fate::kPass; });
   bool is_late = false;
   for (const RingResult& result : members.run(kSmall, 150)) {
     CHECK(!result.ms);

@@ -76,7 +76,8 @@ std::vector<std::string> dlrover_lines(const HealthReport& report) {
   for (const PairHealth& pair : report.pairs) rounds = std::max(rounds, pair.stage);
   std::vector<std::string> lines;
   for (const NodeHealth& node : report.nodes) {
-    if (std::ranges::find(node.findings, "gpu-memory", &Finding::name) != node.findings.end()) lines.push_back(kGpuCheckFailedLine);
+    if (std::ranges::find(node.findings, "gpu-memory", &Finding::name) != node.findings.end())
+      lines.push_back(kGpuCheckFailedLine);
   }
   for (int round = 1; round <= rounds; ++round) {
     lines.push_back(status_line(report, round));

@@ -24,8 +24,8 @@ std::string elapsed_line(const HealthReport& report, int round);
 // undetermined; DLRover names those as well.
 std::string verdict_line(const HealthReport& report);
 
-// "The node's GPU basic check failed.": DLRover's agent writes it where 30 % or more of a GPU's memory are in use before
-// the first check, and ends; once for each such node.
+// "The node's GPU basic check failed.": DLRover's agent writes it where 30 % or more of a GPU's memory are in use
+// before the first check, and ends; once for each such node.
 inline constexpr const char* kGpuCheckFailedLine = "The node's GPU basic check failed.";
 
 // All of them: what GPUs have in use, both of the first for each round, and the verdict.

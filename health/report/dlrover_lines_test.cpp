@@ -54,7 +54,8 @@ TEST_CASE("of each node whose GPUs have too much memory in use DLRover's words a
   HealthReport report{.nodes = {{.rank = 0}, {.rank = 1}, {.rank = 2}}};
   CHECK(dlrover_lines(report).front().starts_with("Round 1"));
   report.nodes[0].findings = {{.severity = Severity::kFatal, .what = "3 errors", .name = "gpu-ecc"}};
-  for (const std::size_t node : {1U, 2U}) report.nodes[node].findings = {{.severity = Severity::kFatal, .what = "60 %", .name = "gpu-memory"}};
+  for (const std::size_t node : {1U, 2U})
+    report.nodes[node].findings = {{.severity = Severity::kFatal, .what = "60 %", .name = "gpu-memory"}};
   const std::vector<std::string> lines = dlrover_lines(report);
   CHECK(std::ranges::count(lines, "The node's GPU basic check failed.") == 2);
   CHECK(lines[2].starts_with("Round 1"));

@@ -35,7 +35,8 @@ TEST_CASE("the drain line of a node that was not checked says why") {
 }
 
 TEST_CASE("the drain line is printable ASCII on one line, of bounded length, and can stand between quotes") {
-  const std::string line = drain_line("elastic-run", {.was_checked = true, .flaw = "a \"b\"\n`c` $(d) 'e' \\ \xc3\xa4" + std::string(500, 'x')});
+  const std::string line = drain_line(
+      "elastic-run", {.was_checked = true, .flaw = "a \"b\"\n`c` $(d) 'e' \\ \xc3\xa4" + std::string(500, 'x')});
   CHECK(line.size() == kDrainLineBytes);
   CHECK(line.starts_with("elastic-run: a b c ?(d) e ? ??xxx"));
   CHECK(line.ends_with("x..."));

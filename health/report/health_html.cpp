@@ -75,7 +75,10 @@ std::string headline(const HealthReport& report) {
   const bool bad = !ranks_of(report, Standing::kFaulty).empty() || !ranks_of(report, Standing::kUndetermined).empty() ||
                    !report.bad_links.empty();
   const bool slow = !ranks_of(report, Standing::kSlow).empty() || !report.slow_links.empty();
-  std::string out = format("<p class=\"headline{}\">{}.</p>\n", bad ? " bad" : slow ? " slow" : "",
+  std::string out = format("<p class=\"headline{}\">{}.</p>\n",
+                           bad    ? " bad"
+                           : slow ? " slow"
+                                  : "",
                            html_text(sentence(report)));
   std::vector<std::string> facts = {format("job {}", html_text(shown(report.job))), format("round {}", report.round)};
   if (report.wall_ms > 0) facts.push_back(format("over at {} (UTC)", wall_time(report.wall_ms, 0)));
@@ -118,7 +121,8 @@ std::string number_header(std::string_view name) { return format("<th class=\"nu
 
 std::string gpu_headers() {
   std::string out;
-  for (const char* name : {"GPU TFLOP/s", "GPU memory GB/s", "to GPU GB/s", "from GPU GB/s", "NCCL busbw GB/s", "NCCL latency us"}) {
+  for (const char* name :
+       {"GPU TFLOP/s", "GPU memory GB/s", "to GPU GB/s", "from GPU GB/s", "NCCL busbw GB/s", "NCCL latency us"}) {
     out += number_header(name);
   }
   return out;
@@ -130,7 +134,8 @@ std::string gpu_cells(const NodeHealth& node, const NodeExchanges& gathers) {
          figure_cell(gpu.device_to_host_gbps) + figure_cell(gathers.best_busbw_gbps) + figure_cell(gathers.latency_us);
 }
 
-std::string nodes_rows(const HealthReport& report, std::span<const NodeHealth* const> nodes, const Exchanges& exchanges) {
+std::string nodes_rows(const HealthReport& report, std::span<const NodeHealth* const> nodes,
+                       const Exchanges& exchanges) {
   const bool with_gpus = has_gpus(report);
   std::string out =
       "<table>\n<tr><th>node</th><th class=\"number\">workers</th><th class=\"number\">compute ms</th>"
@@ -277,15 +282,17 @@ std::string legend() {
 
 std::string heat_map(const HealthReport& report) {
   const std::vector<int> nodes = map_nodes(report);
-  std::string out = report.by_nccl ? "<h2>All-gather over NCCL between nodes</h2>\n" : "<h2>Exchange between nodes</h2>\n";
+  std::string out =
+      report.by_nccl ? "<h2>All-gather over NCCL between nodes</h2>\n" : "<h2>Exchange between nodes</h2>\n";
   if (nodes.size() < 2) {
     return out + format("<p>{}</p>\n", report.pairs.empty() ? "No two nodes were tested with each other."
                                                             : "No pair of nodes failed or has a node that is not fit.");
   }
   if (nodes.size() < report.nodes.size()) {
-    out += format("<p>Of {} nodes the map has {}: those that are not fit or failed a test, and those that they tested "
-                  "with; the worst where they are more than {}.</p>\n",
-                  report.nodes.size(), nodes.size(), kMapNodes);
+    out += format(
+        "<p>Of {} nodes the map has {}: those that are not fit or failed a test, and those that they tested "
+        "with; the worst where they are more than {}.</p>\n",
+        report.nodes.size(), nodes.size(), kMapNodes);
   }
   Pairs pairs;
   for (const PairHealth& pair : report.pairs) pairs[{pair.low, pair.high}].push_back(&pair);
@@ -303,9 +310,10 @@ std::string heat_map(const HealthReport& report) {
   const int left = 16 + 7 * static_cast<int>(longest);
   const int top = is_small ? 44 : 26;
   out += legend();
-  out += format("<div class=\"map\"><svg viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" role=\"img\" "
-                "aria-label=\"heat map of busbw between nodes\">\n",
-                left + count * side + 2, top + count * side + 2);
+  out += format(
+      "<div class=\"map\"><svg viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" role=\"img\" "
+      "aria-label=\"heat map of busbw between nodes\">\n",
+      left + count * side + 2, top + count * side + 2);
   for (int i = 0; i < count; ++i) {
     const int rank = nodes[static_cast<std::size_t>(i)];
     const NodeHealth& node = report.nodes[static_cast<std::size_t>(rank)];
@@ -386,7 +394,8 @@ std::string findings(const HealthReport& report) {
 }
 
 constexpr std::string_view kHowToReadGpus =
-    "<li>Of a node's <b>GPUs</b> each figure is the slowest one's: a product of matrices of bfloat16 by cuBLASLt, bytes read "
+    "<li>Of a node's <b>GPUs</b> each figure is the slowest one's: a product of matrices of bfloat16 by cuBLASLt, "
+    "bytes read "
     "and written in a copy on the GPU, copies from and to page-locked memory of the host. <b>NCCL busbw</b>: of an "
     "all-gather of all GPUs of two nodes, by nccl-tests' formula for so many ranks, the best of the node's tests; "
     "<b>NCCL latency</b>: of one of 8 bytes of each, the least.</li>\n";
@@ -403,8 +412,8 @@ std::string how_to_read(const HealthReport& report) {
       "computes it for an all-gather of two ranks. A pair that was tested more than once shows its worst.</li>\n"
       "<li><b>compute</b>: one matrix product. <b>memory</b>: bytes read and written. <b>latency</b>: one byte, one "
       "way, the least of the node's tests. In the map, hover over a cell for its figures.</li>\n{4}</ul>\n",
-      settings.slow_factor, settings.compute_floor_ms, settings.exchange_floor_ms,
-      block_text(report.exchange_bytes), has_gpus(report) ? kHowToReadGpus : "");
+      settings.slow_factor, settings.compute_floor_ms, settings.exchange_floor_ms, block_text(report.exchange_bytes),
+      has_gpus(report) ? kHowToReadGpus : "");
 }
 
 }  // namespace

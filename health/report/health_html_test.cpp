@@ -124,18 +124,22 @@ TEST_CASE("a page without pairs, or of a large cluster without a fault, says so 
   CHECK(balanced(health_page({})));
 }
 
-TEST_CASE("where GPUs were tested the page has their figures beside each node's, a map of NCCL, and what they were tested with") {
+TEST_CASE(
+    "where GPUs were tested the page has their figures beside each node's, a map of NCCL, and what they were tested "
+    "with") {
   const std::string plain = health_page(example_report());
   for (const char* word : {"GPU", "NCCL"}) CHECK(!plain.contains(word));
   HealthReport report = example_gpu_report();
   std::string page = health_page(report);
   CHECK(page.contains("<th class=\"number\">GPU TFLOP/s</th><th class=\"number\">GPU memory GB/s</th>"));
-  CHECK(page.contains("<td class=\"number\">716</td><td class=\"number\">2905</td><td class=\"number\">55.1</td>"
-                      "<td class=\"number\">54.3</td><td class=\"number\">403</td><td class=\"number\">20.5</td>"));
+  CHECK(
+      page.contains("<td class=\"number\">716</td><td class=\"number\">2905</td><td class=\"number\">55.1</td>"
+                    "<td class=\"number\">54.3</td><td class=\"number\">403</td><td class=\"number\">20.5</td>"));
   CHECK(page.contains("<h2>All-gather over NCCL between nodes</h2>"));
   CHECK(page.contains("403 GB/s (100 % of the median), 2.50 ms, latency 20.5 us; over TCP "));
   CHECK(page.contains("<b>403 GB/s</b>busbw over NCCL, median"));
-  CHECK(page.contains("<li>nodes 0-5, 7: 8 x NVIDIA H100, driver 580.65.06, NCCL 2.28.9 (/p/libnccl.so.2), cuBLASLt 13.1.0"));
+  CHECK(page.contains(
+      "<li>nodes 0-5, 7: 8 x NVIDIA H100, driver 580.65.06, NCCL 2.28.9 (/p/libnccl.so.2), cuBLASLt 13.1.0"));
   CHECK(page.contains("by nccl-tests' formula"));
   CHECK(balanced(page));
   report.by_nccl = false;

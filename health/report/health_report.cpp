@@ -157,9 +157,8 @@ std::vector<const PairHealth*> worst_pairs_first(const HealthReport& report) {
   std::vector<const PairHealth*> pairs;
   for (const PairHealth& pair : report.pairs) pairs.push_back(&pair);
   const Way way = judged_way(report);
-  std::ranges::stable_sort(pairs, {}, [way](const PairHealth* pair) {
-    return std::pair(pair->passed, -test_ms(*pair, way).value_or(0));
-  });
+  std::ranges::stable_sort(
+      pairs, {}, [way](const PairHealth* pair) { return std::pair(pair->passed, -test_ms(*pair, way).value_or(0)); });
   return pairs;
 }
 
@@ -227,10 +226,11 @@ std::vector<std::string> gpu_sentences(const HealthReport& report) {
     const GpuVersions& gpu = *node.gpu;
     std::string text = format("{} x {}", gpu.gpus, gpu.model.empty() ? "GPU" : shown(gpu.model, kNameBytes));
     if (!gpu.driver.empty()) text += format(", driver {}", shown(gpu.driver, kNameBytes));
-    for (const auto& [name, version, path] : {std::tuple("NCCL", &gpu.nccl, &gpu.nccl_path),
-                                              std::tuple("cuBLASLt", &gpu.cublaslt, &gpu.cublaslt_path)}) {
-      text += version->empty() && path->empty() ? format(", no {}", name)
-                                                : format(", {} {} ({})", name, shown(*version, kNameBytes), shown(*path));
+    for (const auto& [name, version, path] :
+         {std::tuple("NCCL", &gpu.nccl, &gpu.nccl_path), std::tuple("cuBLASLt", &gpu.cublaslt, &gpu.cublaslt_path)}) {
+      text += version->empty() && path->empty()
+                  ? format(", no {}", name)
+                  : format(", {} {} ({})", name, shown(*version, kNameBytes), shown(*path));
     }
     const auto [place, is_new] = places.try_emplace(text, all.size());
     if (is_new) all.emplace_back(text, std::vector<int>());
@@ -275,16 +275,18 @@ std::string all_gather_sentence(const HealthReport& report) {
 std::vector<std::string> link_sentences(const HealthReport& report) {
   std::vector<std::string> out;
   for (const PairTest& link : report.bad_links) {
-    out.push_back(format("the link between {} and {} is bad: their exchange failed{}, though each is fit with others; "
-                         "look at the cables, switches and firewalls between them",
-                         node_text(report, link.low), node_text(report, link.high), why_failed(report, link)));
+    out.push_back(
+        format("the link between {} and {} is bad: their exchange failed{}, though each is fit with others; "
+               "look at the cables, switches and firewalls between them",
+               node_text(report, link.low), node_text(report, link.high), why_failed(report, link)));
   }
   const std::optional<double> usual = median_exchange_ms(report);
   for (const PairTest& link : report.slow_links) {
-    out.push_back(format("the link between {} and {} is slow: their {} took {} ms, usual are {}; look at the "
-                         "cables and switches between them, and at what else is sent there",
-                         node_text(report, link.low), node_text(report, link.high), report.settings.exchange,
-                         figure_text(link.time_ms), figure_text(usual)));
+    out.push_back(
+        format("the link between {} and {} is slow: their {} took {} ms, usual are {}; look at the "
+               "cables and switches between them, and at what else is sent there",
+               node_text(report, link.low), node_text(report, link.high), report.settings.exchange,
+               figure_text(link.time_ms), figure_text(usual)));
   }
   return out;
 }
@@ -293,9 +295,10 @@ std::string undetermined_sentence(const HealthReport& report) {
   const std::vector<int> ranks = ranks_of(report, Standing::kUndetermined);
   if (ranks.empty()) return {};
   const bool one = ranks.size() == 1;
-  return format("{} {} undetermined: all {} tests failed, and none was with a node that is known to be good; run "
-                "--check-only again with such a node, or with more nodes",
-                nodes_text(ranks), one ? "is" : "are", one ? "its" : "their");
+  return format(
+      "{} {} undetermined: all {} tests failed, and none was with a node that is known to be good; run "
+      "--check-only again with such a node, or with more nodes",
+      nodes_text(ranks), one ? "is" : "are", one ? "its" : "their");
 }
 
 }  // namespace elastic::health

@@ -33,34 +33,35 @@ struct PairHealth {
   int high = 0;
   int stage = 1;  // 1 to 3
   bool passed = false;
-  double ms = 0;                          // of one exchange over TCP; only if it passed
-  std::optional<double> latency_us = {};  // of one byte over TCP, one way
-  std::optional<double> clock_ms = {};    // how far the wall clock of `high` is ahead of that of `low`
-  std::optional<double> gpu_ms = {};      // of an all-gather over NCCL; none: there was none
-  int gpu_ranks = 0;                      // GPUs in it
-  std::int64_t gpu_bytes = 0;             // of each
+  double ms = 0;                              // of one exchange over TCP; only if it passed
+  std::optional<double> latency_us = {};      // of one byte over TCP, one way
+  std::optional<double> clock_ms = {};        // how far the wall clock of `high` is ahead of that of `low`
+  std::optional<double> gpu_ms = {};          // of an all-gather over NCCL; none: there was none
+  int gpu_ranks = 0;                          // GPUs in it
+  std::int64_t gpu_bytes = 0;                 // of each
   std::optional<double> gpu_latency_us = {};  // of an all-gather of a few bytes
-  std::string gpu_why_not = {};           // as a clause, if it failed; the test may have passed by what it has over TCP
-  std::string why_not = {};               // as a clause, if it failed
+  std::string gpu_why_not = {};  // as a clause, if it failed; the test may have passed by what it has over TCP
+  std::string why_not = {};      // as a clause, if it failed
 };
 
 // An all-gather of all nodes that are fit, in a ring.
 struct AllGather {
   int nodes = 0;
   std::int64_t bytes = kExchangeBytes;  // of each
-  std::optional<double> ms = {};  // above 0: the slowest node's median; none: it failed
-  std::string why_not = {};       // as a clause, if it failed, with the node that says so
+  std::optional<double> ms = {};        // above 0: the slowest node's median; none: it failed
+  std::string why_not = {};             // as a clause, if it failed, with the node that says so
 };
 
 struct HealthReport {
   std::string job = {};
   std::int64_t round = 0;
-  std::int64_t wall_ms = 0;            // Unix time at which the check was over; 0: not known
-  std::vector<double> phase_ms = {};   // of each phase, by the coordinator's clock: the nodes by themselves, then pairs, then all
+  std::int64_t wall_ms = 0;  // Unix time at which the check was over; 0: not known
+  std::vector<double> phase_ms =
+      {};  // of each phase, by the coordinator's clock: the nodes by themselves, then pairs, then all
   std::int64_t exchange_bytes = kExchangeBytes;  // of one exchange, each way; 0: not known
-  std::vector<NodeHealth> nodes = {};      // by rank, from 0
-  std::vector<PairHealth> pairs = {};      // in the order of the stages; ranks of `nodes` only
-  std::vector<PairTest> bad_links = {};    // as Judgement has them
+  std::vector<NodeHealth> nodes = {};            // by rank, from 0
+  std::vector<PairHealth> pairs = {};            // in the order of the stages; ranks of `nodes` only
+  std::vector<PairTest> bad_links = {};          // as Judgement has them
   std::vector<PairTest> slow_links = {};
   std::optional<AllGather> all_gather = {};  // none: nobody has asked for it, or fewer than two nodes are fit
   bool by_nccl = false;  // nodes were judged by NCCL's times: all pairs that passed have gathered over it
@@ -83,8 +84,8 @@ std::vector<const NodeHealth*> worst_first(const HealthReport& report);
 // The time of a test, in ms. Nothing for one that failed, or was not made over this.
 std::optional<double> test_ms(const PairHealth& pair, Way way);
 // Bytes in 10^9/s on the way between two nodes, as nccl-tests computes busbw for an all-gather of n ranks: with S bytes
-// each, algobw = n * S / t and busbw = algobw * (n - 1) / n, which is (n - 1) * S / t. Over TCP n is 2, over NCCL the GPUs
-// of both nodes. Nothing for a test that failed, or took no time, or was not made over this.
+// each, algobw = n * S / t and busbw = algobw * (n - 1) / n, which is (n - 1) * S / t. Over TCP n is 2, over NCCL the
+// GPUs of both nodes. Nothing for a test that failed, or took no time, or was not made over this.
 std::optional<double> busbw_gbps(const HealthReport& report, const PairHealth& pair, Way way);
 // Of all passed tests the middle one.
 std::optional<double> median_busbw_gbps(const HealthReport& report, Way way);

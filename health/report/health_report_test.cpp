@@ -109,8 +109,9 @@ TEST_CASE("a bad link is named with why it failed, a slow one with its time, bot
   report.slow_links = {{.low = 0, .high = 4, .passed = true, .time_ms = 41.2}};
   const std::vector<std::string> links = link_sentences(report);
   REQUIRE(links.size() == 2);
-  CHECK(links[0].starts_with("the link between node 6 (10.0.0.7) and node 7 (10.0.0.8) is bad: their exchange failed "
-                             "(the connection was reset after 1.2 MiB), though each is fit with others; look at"));
+  CHECK(
+      links[0].starts_with("the link between node 6 (10.0.0.7) and node 7 (10.0.0.8) is bad: their exchange failed "
+                           "(the connection was reset after 1.2 MiB), though each is fit with others; look at"));
   CHECK(links[1].contains("node 4 (10.0.0.5) is slow: their exchange took 41.2 ms, usual are 0.62;"));
 }
 

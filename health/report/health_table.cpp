@@ -98,11 +98,11 @@ std::string columns_of(const std::vector<Row>& rows, std::size_t width) {
   out += without_blanks_at_end(line_of("node", name_columns, {"ms", "GB/s", "GB/s", "GB/s", "us"}, "verdict") +
                                (why_beside ? "  why" : ""));
   for (const auto& [node, exchanges, gathers] : rows) {
-    std::string line = line_of(label(*node, name_columns), name_columns,
-                               {figure_text(node->compute_ms), figure_text(node->memory_gbps),
-                                figure_text(exchanges.best_busbw_gbps), figure_text(exchanges.worst_busbw_gbps),
-                                figure_text(exchanges.latency_us)},
-                               standing_name(standing_of(*node)));
+    std::string line =
+        line_of(label(*node, name_columns), name_columns,
+                {figure_text(node->compute_ms), figure_text(node->memory_gbps), figure_text(exchanges.best_busbw_gbps),
+                 figure_text(exchanges.worst_busbw_gbps), figure_text(exchanges.latency_us)},
+                standing_name(standing_of(*node)));
     const std::string why = why_text(*node);
     if (why.empty()) {
       out += without_blanks_at_end(line);

@@ -93,7 +93,9 @@ TEST_CASE("of thousands of bad nodes, links and findings the table shows the fir
 
 TEST_CASE("nothing that other machines say changes the terminal") {
   HealthReport report = example_report();
-  const std::string evil = "\x1b[2J\r\n\x07\xc2\x9b" "2J\xff";
+  const std::string evil =
+      "\x1b[2J\r\n\x07\xc2\x9b"
+      "2J\xff";
   for (NodeHealth& node : report.nodes) {
     node.name = node.verdict.why = evil;
     node.findings = {{Severity::kNote, evil, evil, evil}};
@@ -119,8 +121,9 @@ TEST_CASE("where GPUs were tested a second table has their figures, and a line w
       "0 10.0.0.1        720     2905     55.1      54.3         403     20.5\n";
   CHECK(table.contains(gpus));
   CHECK(table.starts_with(plain.substr(0, plain.find("the link between"))));
-  CHECK(table.contains("\nnodes 0-5, 7: 8 x NVIDIA H100, driver 580.65.06, NCCL 2.28.9 (/p/libnccl.so.2), cuBLASLt 13.1.0 "
-                       "(/p/libcublasLt.so.13)\nnode 6: 8 x NVIDIA H100, driver 580.65.06, NCCL 2.27.3"));
+  CHECK(table.contains(
+      "\nnodes 0-5, 7: 8 x NVIDIA H100, driver 580.65.06, NCCL 2.28.9 (/p/libnccl.so.2), cuBLASLt 13.1.0 "
+      "(/p/libcublasLt.so.13)\nnode 6: 8 x NVIDIA H100, driver 580.65.06, NCCL 2.27.3"));
   for (std::size_t width = 60; width <= 200; ++width) {
     CAPTURE(width);
     CHECK(longest_line(health_table(report, width)) <= width);

@@ -11,7 +11,10 @@ namespace elastic::health {
 // What the check says of a cluster in which everything is found once: of `nodes` (at least 8) node 3 is faulty, node 5
 // slow in the exchange, the way between 6 and 7 bad, and all have a small /dev/shm.
 inline HealthReport example_report(int nodes = 8) {
-  HealthReport report{.job = "llama-70b", .round = 2, .wall_ms = 1'795'279'603'500, .phase_ms = {412, 61.5, 70, 55.5},
+  HealthReport report{.job = "llama-70b",
+                      .round = 2,
+                      .wall_ms = 1'795'279'603'500,
+                      .phase_ms = {412, 61.5, 70, 55.5},
                       .exchange_bytes = 4'194'304};
   std::vector<NodeFigures> figures;
   for (int rank = 0; rank < nodes; ++rank) {

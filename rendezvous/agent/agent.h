@@ -14,8 +14,8 @@ namespace elastic::agent {
 
 // What happens to an agent beside what happens to its life cycle.
 struct LinkConnected {
-  protocol::Nonce nonce{};            // random
-  std::optional<bool> local = {};     // whether the coordinator is in this process, where that is known only now
+  protocol::Nonce nonce{};                 // random
+  std::optional<bool> local = {};          // whether the coordinator is in this process, where that is known only now
   std::optional<std::string> secret = {};  // of the job, where that is known only now
 };
 struct LinkBroken {
@@ -33,8 +33,8 @@ struct StartLinkTimer {
   std::int64_t delay_ms = 0;  // replaces the one that runs
 };
 // Link::Deliver is for the log only: what follows of the message stands behind it.
-using AgentEffect = std::variant<Effect, Link::Connect, Link::Disconnect, Link::Write, Link::Deliver, Link::Log,
-                                 StartLinkTimer>;
+using AgentEffect =
+    std::variant<Effect, Link::Connect, Link::Disconnect, Link::Write, Link::Deliver, Link::Log, StartLinkTimer>;
 using AgentEffects = std::vector<AgentEffect>;
 
 // One node of a job over many: its life cycle, tied to the coordinator by a link. ToCoordinator is not among
@@ -61,7 +61,7 @@ class Agent {
   Lifecycle lifecycle_;
   Link link_;
   std::uint32_t sessions_ = 0;  // opened so far
-  bool must_be_idle_ = false;  // before the next session
+  bool must_be_idle_ = false;   // before the next session
   bool ended_ = false;
   std::optional<std::int64_t> timer_at_ms_;
 };

@@ -19,12 +19,15 @@ using Activity = AgentFacts::Activity;
 
 // An agent of two workers, a coordinator that can be taken away, and all that the agent wanted done.
 struct Tied {
-  explicit Tied(NodeSettings node = {}) : agent([&] {
-    node.local_world_size = 2;
-    node.hosts_coordinator = false;
-    node.terms = {.min_nodes = 1, .max_nodes = 4, .max_restarts = 3};
-    return node;
-  }(), {.job = "j", .join_timeout_ms = 20'000}) {}
+  explicit Tied(NodeSettings node = {})
+      : agent(
+            [&] {
+              node.local_world_size = 2;
+              node.hosts_coordinator = false;
+              node.terms = {.min_nodes = 1, .max_nodes = 4, .max_restarts = 3};
+              return node;
+            }(),
+            {.job = "j", .join_timeout_ms = 20'000}) {}
 
   void on(const AgentEvent& event) {
     for (AgentEffect& effect : agent.on_event(event, now_ms)) {
@@ -123,7 +126,7 @@ struct Tied {
   std::optional<std::int64_t> timer_ms;
   bool reachable = true;
   bool hears = true;
-  bool connects = false;   // a connection is wanted
+  bool connects = false;  // a connection is wanted
   bool connected = false;
   std::vector<ByteString> pending;  // on their way to the agent
   std::vector<AgentEffect> log;

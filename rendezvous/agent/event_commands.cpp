@@ -15,7 +15,8 @@ constexpr std::size_t kLineBytes = 400;
 void say(EventCommands::Effects& out, Level level, std::string text, const std::string& of_event) {
   Json fields = Json::object();
   fields.set("of_event", of_event.empty() ? Json() : Json(of_event));
-  out.push_back(LogEvent{.level = level, .event = "event_command", .text = std::move(text), .fields = std::move(fields)});
+  out.push_back(
+      LogEvent{.level = level, .event = "event_command", .text = std::move(text), .fields = std::move(fields)});
 }
 
 // Empty: it has done what it was to do.
@@ -25,7 +26,9 @@ std::string what_is_wrong(const EventCommands::End& end) {
   return end.status.success() ? "" : end.status.text();
 }
 
-std::string plural(std::size_t count, const char* noun) { return format("{} {}{}", count, noun, count == 1 ? "" : "s"); }
+std::string plural(std::size_t count, const char* noun) {
+  return format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
 
 }  // namespace
 
@@ -57,11 +60,13 @@ EventCommands::Effects EventCommands::ended(std::uint32_t number, const End& end
   const std::string event = std::move(found->second);
   running_.erase(found);
   for (const std::string& line : split(end.output, '\n')) {
-    if (!trim(line).empty()) say(out, Level::kInfo, format("on-event {}: {}", event, printable(line, kLineBytes)), event);
+    if (!trim(line).empty())
+      say(out, Level::kInfo, format("on-event {}: {}", event, printable(line, kLineBytes)), event);
   }
   if (const std::string wrong = what_is_wrong(end); !wrong.empty()) {
     const bool is_news = warned_of_.insert(event).second;
-    say(out, is_news ? Level::kWarning : Level::kDebug, format("--on-event: the command for {} {}", event, wrong), event);
+    say(out, is_news ? Level::kWarning : Level::kDebug, format("--on-event: the command for {} {}", event, wrong),
+        event);
   }
   run_next(out);
   if (is_idle()) tell_of_dropped(out);
@@ -74,7 +79,8 @@ void EventCommands::tell_of_dropped(Effects& out) {
   if (count == 0) return;
   say(out, std::exchange(has_told_of_dropped_, true) ? Level::kInfo : Level::kWarning,
       format("--on-event: no command was run for {}, which came while {} waited", plural(count, "event"),
-             limits::kEventCommandsWaiting), "");
+             limits::kEventCommandsWaiting),
+      "");
 }
 
 EventCommands::Effects EventCommands::broken(const std::string& why) {

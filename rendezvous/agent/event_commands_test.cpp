@@ -26,7 +26,7 @@ std::vector<std::string> words(const EventCommands::Effects& effects) {
     CHECK(told.event == "event_command");
     const char* const level = told.level == LogEvent::Level::kWarning ? "warning: "
                               : told.level == LogEvent::Level::kInfo  ? "info: "
-                                                                       : "debug: ";
+                                                                      : "debug: ";
     out.push_back(level + told.text);
   }
   return out;
@@ -35,7 +35,8 @@ std::vector<std::string> words(const EventCommands::Effects& effects) {
 using Words = std::vector<std::string>;
 
 void fill(EventCommands& commands) {
-  for (std::size_t i = 0; i < limits::kEventCommands + limits::kEventCommandsWaiting; ++i) commands.heard("node_lost", "x");
+  for (std::size_t i = 0; i < limits::kEventCommands + limits::kEventCommandsWaiting; ++i)
+    commands.heard("node_lost", "x");
 }
 
 // Ends all that run and waited, in order.
@@ -102,9 +103,11 @@ TEST_CASE("the output of a command is told line by line with its event, and fit 
 TEST_CASE("a job that ends says what of its commands it does not wait for, and runs no more") {
   EventCommands commands(kKinds);
   fill(commands);
-  CHECK(words(commands.given_up()) ==
-        Words{"warning: --on-event: the job is over, and 4 commands have not ended in time: killed; no command was run for "
-              "64 more events"});
+  CHECK(
+      words(commands.given_up()) ==
+      Words{
+          "warning: --on-event: the job is over, and 4 commands have not ended in time: killed; no command was run for "
+          "64 more events"});
   CHECK(commands.is_idle());
   CHECK(words(commands.heard("job_ends", "")).empty());
   EventCommands idle(kKinds);

@@ -8,8 +8,8 @@
 
 namespace elastic::agent {
 
-// Makes the lines of --events: what is told, with the job, the node and the round in which it is told. A round begins to
-// count with the event round_prepared that tells of it.
+// Makes the lines of --events: what is told, with the job, the node and the round in which it is told. A round begins
+// to count with the event round_prepared that tells of it.
 class EventLines {
  public:
   struct Launch {

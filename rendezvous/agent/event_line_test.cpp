@@ -28,7 +28,8 @@ TEST_CASE("a line of --events says what, when and in which job, and nothing of a
         "\n");
 }
 
-TEST_CASE("from the preparation of a round on each line of --events has its number, the node's rank and the restart count") {
+TEST_CASE(
+    "from the preparation of a round on each line of --events has its number, the node's rank and the restart count") {
   EventLines lines({"night", "host-a", 77});
   const Json prepared = Json::object().set("round", 5).set("restart_count", 2).set("node_rank", 1);
   lines.line("info", "round_prepared", "", prepared, kThen);

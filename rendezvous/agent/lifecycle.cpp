@@ -75,9 +75,7 @@ Effects Lifecycle::on_event(const Event& event, std::int64_t now_ms) {
   return out;
 }
 
-void Lifecycle::on(const Begin&, std::int64_t, Effects& out) {
-  out.push_back(ToCoordinator{joins()});
-}
+void Lifecycle::on(const Begin&, std::int64_t, Effects& out) { out.push_back(ToCoordinator{joins()}); }
 
 NodeJoins Lifecycle::joins() const {
   using Activity = AgentFacts::Activity;
@@ -106,32 +104,20 @@ NodeJoins Lifecycle::joins() const {
   facts.failures = failures_;
   switch (state_) {
     case State::kIdle:
-    case State::kEnded:
-      facts.activity = Activity::kIdle;
-      break;
-    case State::kPreparing:
-      facts.activity = Activity::kPreparing;
-      break;
-    case State::kRunning:
-      facts.activity = Activity::kRunning;
-      break;
-    case State::kSucceeded:
-      facts.activity = Activity::kSucceeded;
-      break;
-    case State::kStopping:
-      facts.activity = Activity::kStopping;
-      break;
-    case State::kEnding:
-      facts.activity = nothing_left_ ? Activity::kIdle : Activity::kStopping;
-      break;
+    case State::kEnded: facts.activity = Activity::kIdle; break;
+    case State::kPreparing: facts.activity = Activity::kPreparing; break;
+    case State::kRunning: facts.activity = Activity::kRunning; break;
+    case State::kSucceeded: facts.activity = Activity::kSucceeded; break;
+    case State::kStopping: facts.activity = Activity::kStopping; break;
+    case State::kEnding: facts.activity = nothing_left_ ? Activity::kIdle : Activity::kStopping; break;
   }
   return joins;
 }
 
 bool Lifecycle::needs_lease() const {
   if (dismissed_) return false;
-  // Alone beside its coordinator, nobody can take its place, unless by taking the coordinator's; elsewhere even the only
-  // node of a job may be replaced.
+  // Alone beside its coordinator, nobody can take its place, unless by taking the coordinator's; elsewhere even the
+  // only node of a job may be replaced.
   if (settings_.hosts_coordinator && !settings_.coordinator_may_move && round_.place.node_count <= 1) return false;
   return state_ == State::kPreparing || state_ == State::kRunning || state_ == State::kStopping ||
          (state_ == State::kEnding && !nothing_left_);
@@ -144,9 +130,9 @@ void Lifecycle::on(const FromCoordinator& event, std::int64_t now_ms, Effects& o
 
 void Lifecycle::told(const PrepareRound& message, Effects& out) {
   if (state_ != State::kIdle) {
-    out.push_back(Warn{format("round {} cannot be prepared: round {} has not ended on this node", message.round,
-                              round_.round),
-                       "round_refused"});
+    out.push_back(
+        Warn{format("round {} cannot be prepared: round {} has not ended on this node", message.round, round_.round),
+             "round_refused"});
     return;
   }
   state_ = State::kPreparing;
@@ -159,10 +145,10 @@ void Lifecycle::told(const PrepareRound& message, Effects& out) {
   crash_.reset();
   left_behind_.clear();
   if (!message.reason.empty()) {
-    const std::string count = message.charged
-                                  ? format("restart {} of {}", message.restart_count, message.max_restarts)
-                                  : "not counted as a restart";
-    out.push_back(Warn{format("{}; {} all workers ({})", message.reason, has_run_ ? "restarting" : "starting", count), "restart"});
+    const std::string count = message.charged ? format("restart {} of {}", message.restart_count, message.max_restarts)
+                                              : "not counted as a restart";
+    out.push_back(Warn{format("{}; {} all workers ({})", message.reason, has_run_ ? "restarting" : "starting", count),
+                       "restart"});
   }
   run_with_store_.reset();
   logs_awaited_ = false;
@@ -228,8 +214,8 @@ void Lifecycle::on(const WorkerStarted& event, std::int64_t, Effects&) {
 }
 
 void Lifecycle::on(const WorkerNotStarted& event, std::int64_t, Effects& out) {
-  out.push_back(ToCoordinator{NodeCannotRun{
-      round_.round, format("local rank {} was not started: {}", event.local_rank, event.reason)}});
+  out.push_back(ToCoordinator{
+      NodeCannotRun{round_.round, format("local rank {} was not started: {}", event.local_rank, event.reason)}});
 }
 
 void Lifecycle::on(const WorkerExited& event, std::int64_t, Effects& out) {
@@ -294,9 +280,8 @@ void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
                               settings_.exit_barrier_ms / 1000),
                        "exit_barrier"});
     out.push_back(ToCoordinator{NodeLeaves{}});
-    verdict_ = Verdict{.outcome = Verdict::Outcome::kSucceeded,
-                       .round = round_.round,
-                       .restarts_used = round_.restart_count};
+    verdict_ =
+        Verdict{.outcome = Verdict::Outcome::kSucceeded, .round = round_.round, .restarts_used = round_.restart_count};
     dismissed_ = true;
     return end_well(out);
   }
@@ -309,8 +294,7 @@ void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
   if (state_ != State::kStopping && state_ != State::kEnding) return;
   if (lingers_ != Lingers::kNot) return gone(out);  // nothing has come
   switch (sweep_) {
-    case Sweep::kTold:
-      return kill(out);
+    case Sweep::kTold: return kill(out);
     case Sweep::kKilled:
       sweep_ = Sweep::kNamed;
       out.push_back(NameSurvivors{});
@@ -321,8 +305,8 @@ void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
       left_behind_ = survivors_.empty() ? "a worker" : survivors_;
       if (!settings_.ignore_stuck_workers && state_ == State::kStopping) {
         out.push_back(ToCoordinator{NodeCannotRun{
-            round_.round, format("{} does not end, even when killed; --stuck-worker=ignore goes on without it",
-                                 left_behind_)}});
+            round_.round,
+            format("{} does not end, even when killed; --stuck-worker=ignore goes on without it", left_behind_)}});
       }
       return gone(out);
   }
@@ -552,9 +536,10 @@ void Lifecycle::on(const LeaseOver&, std::int64_t, Effects& out) {
   if (!needs_lease()) return;
   if (mutant::is('c')) state_ = State::kIdle;
   if (state_ == State::kIdle) return;
-  out.push_back(Warn{"the coordinator has not been heard for longer than the lease: the workers are killed, "
-                     "since other nodes may have taken over their ranks",
-                     "lease_over"});
+  out.push_back(
+      Warn{"the coordinator has not been heard for longer than the lease: the workers are killed, "
+           "since other nodes may have taken over their ranks",
+           "lease_over"});
   kill_round(out);
 }
 
@@ -562,7 +547,9 @@ void Lifecycle::on(const GivenUp& event, std::int64_t, Effects& out) {
   if (state_ != State::kIdle && state_ != State::kEnding) kill_round(out);
   const bool ordered = told_to_leave_ms_.has_value();
   end(ordered ? stopped_by_order()
-              : Verdict{.outcome = Verdict::Outcome::kFailed, .reason = event.reason, .round = round_.round,
+              : Verdict{.outcome = Verdict::Outcome::kFailed,
+                        .reason = event.reason,
+                        .round = round_.round,
                         .restarts_used = round_.restart_count},
       out);
 }
@@ -577,8 +564,7 @@ void Lifecycle::on(const GuardianLost&, std::int64_t, Effects& out) {
   awaiting_background_ = false;
   state_ = State::kEnding;
   // Where another node may host it instead, it does, as if this one had died.
-  ends_with_guardian_ =
-      settings_.hosts_coordinator && !settings_.coordinator_may_move && settings_.terms.max_nodes > 1;
+  ends_with_guardian_ = settings_.hosts_coordinator && !settings_.coordinator_may_move && settings_.terms.max_nodes > 1;
   // The others are to hear why: the coordinator stays for so long, and goes then.
   if (ends_with_guardian_) out.push_back(ToCoordinator{NodeLeaves{kSigKill}});
   kill(out);

@@ -24,12 +24,12 @@ struct NodeSettings {
   std::int64_t terminated_timeout_ms = 25'000;
   // From SIGKILL until a worker that does not end is given up.
   std::int64_t stuck_timeout_ms = 5'000;
-  bool ignore_stuck_workers = false;  // go on without them; else the job fails
+  bool ignore_stuck_workers = false;   // go on without them; else the job fails
   bool leave_background = false;       // what workers that succeed leave behind lives on after the job's success
   std::set<int> forward_signals = {};  // handed to the workers, otherwise without effect
   // Whoever signals this node says so to all of its processes, and once: a second SIGTERM is no impatient user's.
   bool signals_are_shared = false;
-  bool logs = false;                   // there is a log directory
+  bool logs = false;  // there is a log directory
   // What the coordinator is told of the node.
   protocol::AgentId agent = 1;
   std::string address = {};
@@ -119,10 +119,10 @@ struct LeaseOver {};
 struct GivenUp {
   std::string reason;
 };
-using Event = std::variant<Begin, NodeChecked, Detached, Attached, LeaseOver, GivenUp, FromCoordinator,
-                           StoreOpened, StoreFailed, LogsOpened, LogsFailed, WorkerStarted, WorkerNotStarted,
-                           WorkerExited, AllGone, TimerFired, SignalReceived, GuardianLost, SurvivorsNamed,
-                           BackgroundFound, DetailsGathered, CrashFound>;
+using Event =
+    std::variant<Begin, NodeChecked, Detached, Attached, LeaseOver, GivenUp, FromCoordinator, StoreOpened, StoreFailed,
+                 LogsOpened, LogsFailed, WorkerStarted, WorkerNotStarted, WorkerExited, AllGone, TimerFired,
+                 SignalReceived, GuardianLost, SurvivorsNamed, BackgroundFound, DetailsGathered, CrashFound>;
 
 // What an agent wants done, in this order.
 struct ToCoordinator {
@@ -204,8 +204,7 @@ struct Finish {
 };
 using Effect = std::variant<ToCoordinator, CheckNode, OpenStore, CloseStore, OpenLogs, PrepareLogs, GiveUpLogs,
                             StartWorkers, SignalWorkers, AwaitAllGone, NameSurvivors, FindBackground, LeaveBackground,
-                            AbandonWorkers, Paused,
-                            StartTimer, StopTimer, Warn, GatherDetails, FindCrash, Finish>;
+                            AbandonWorkers, Paused, StartTimer, StopTimer, Warn, GatherDetails, FindCrash, Finish>;
 using Effects = std::vector<Effect>;
 
 // One node's life: joins, runs the workers of a round, stops them, waits for the next, ends.
@@ -328,32 +327,32 @@ class Lifecycle {
   protocol::PrepareRound round_;
   std::vector<Worker> workers_;
   int exited_well_ = 0;
-  bool logs_awaited_ = false;                              // those of the round that is prepared
-  bool has_run_ = false;                                   // workers were started, in whatever round
-  int stores_awaited_ = 0;  // ordered and not answered, those of rounds that are over first
+  bool logs_awaited_ = false;  // those of the round that is prepared
+  bool has_run_ = false;       // workers were started, in whatever round
+  int stores_awaited_ = 0;     // ordered and not answered, those of rounds that are over first
   std::optional<protocol::StoreEndpoint> run_with_store_;  // ordered, and not done yet
   std::vector<protocol::WorkerFailure> failures_;
   // How far a sweep has got, and with it what the timer means when it fires.
   enum class Sweep { kTold, kKilled, kNamed };
   Sweep sweep_ = Sweep::kTold;
-  std::string survivors_;    // as last named
-  std::string left_behind_;  // of the last round: given up
+  std::string survivors_;                    // as last named
+  std::string left_behind_;                  // of the last round: given up
   std::optional<std::int64_t> deadline_ms_;  // when the timer that runs will fire
   std::optional<std::int64_t> rest_ms_;      // of the timer that SIGTSTP stopped
-  bool awaiting_background_ = false;  // what workers have left behind is being looked for
+  bool awaiting_background_ = false;         // what workers have left behind is being looked for
   // All are gone, and we are not done yet: a signal to us may follow the one to the workers, or what the first of them
   // failed of is being looked for.
   enum class Lingers { kNot, kForOrder, kForCrash };
   Lingers lingers_ = Lingers::kNot;
   std::optional<protocol::Crash> crash_;  // of the round
   bool terminated_ = false;
-  std::optional<std::int64_t> told_to_leave_ms_;  // when the first signal to end came
+  std::optional<std::int64_t> told_to_leave_ms_;   // when the first signal to end came
   std::optional<std::int64_t> asked_to_leave_ms_;  // when the first one that no worker had sent came
   int leave_signal_ = 0;
   // Of this round's check, the last that was ordered.
   std::optional<std::uint32_t> check_phase_;
   bool check_is_answered_ = false;
-  Waited waited_ = Waited::kNothing;              // after the last event
+  Waited waited_ = Waited::kNothing;  // after the last event
   std::int64_t waited_since_ms_ = 0;
   bool was_idle_ = false;
   std::int64_t idle_since_ms_ = 0;
@@ -362,10 +361,10 @@ class Lifecycle {
   // The others are to hear the details of the first failure: once nothing is left, and once they are gathered.
   enum class Gathering { kNone, kDue, kAwaited };
   Gathering gathering_ = Gathering::kNone;
-  std::string details_;        // our own
-  std::string told_details_;   // another node's, or ours again
+  std::string details_;              // our own
+  std::string told_details_;         // another node's, or ours again
   bool ends_with_guardian_ = false;  // the guardian was lost, and with it the job that has its coordinator here
-  bool dismissed_ = false;     // nobody needs what we know of the verdict
+  bool dismissed_ = false;           // nobody needs what we know of the verdict
   bool detached_ = false;
   // The last word of what is waited for, and since when and until when that is by our clock.
   struct News {

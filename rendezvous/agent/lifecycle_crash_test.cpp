@@ -38,8 +38,11 @@ struct Node {
     run(0);
   }
   void run(RoundNumber round) {
-    from(PrepareRound{.round = round, .restart_count = static_cast<int>(round), .max_restarts = max,
-                      .place = {0, 1, 0, 1, 0, 1}, .membership = 99});
+    from(PrepareRound{.round = round,
+                      .restart_count = static_cast<int>(round),
+                      .max_restarts = max,
+                      .place = {0, 1, 0, 1, 0, 1},
+                      .membership = 99});
     from(RunWorkers{round, {"10.0.0.1", 4000}});
     on(WorkerStarted{0, 100});
   }
@@ -94,7 +97,8 @@ TEST_CASE("a crash of one round is not told of the next") {
   CHECK(!stopped(gone)->crash);
 }
 
-TEST_CASE("nothing is looked for where no restart may follow, a signal has ended the worker, or all were told to stop") {
+TEST_CASE(
+    "nothing is looked for where no restart may follow, a signal has ended the worker, or all were told to stop") {
   Node without(0);
   CHECK(stopped(without.end({.code = 1})));
   Node untold(3, false);

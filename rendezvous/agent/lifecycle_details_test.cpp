@@ -46,9 +46,10 @@ struct Failed {
   Effects end() { return from(EndJob{verdict}); }
 
   Lifecycle life;
-  Verdict verdict{.outcome = Verdict::Outcome::kFailed,
-                  .round = 4,
-                  .failures = {{.rank = 2, .node_rank = 1, .pid = 100, .exit = {.code = 3}, .wall_ms = 7, .host = "node-1"}}};
+  Verdict verdict{
+      .outcome = Verdict::Outcome::kFailed,
+      .round = 4,
+      .failures = {{.rank = 2, .node_rank = 1, .pid = 100, .exit = {.code = 3}, .wall_ms = 7, .host = "node-1"}}};
   std::int64_t now_ms = 0;
 };
 
@@ -99,7 +100,8 @@ TEST_CASE("every other node has heard the verdict at once, and ends with what an
 
 TEST_CASE("what was stopped is not the first failure, wherever it stands") {
   Failed node;
-  node.verdict.failures.insert(node.verdict.failures.begin(), {.rank = 0, .pid = 50, .exit = {.signal = 15}, .stopped_by_us = true});
+  node.verdict.failures.insert(node.verdict.failures.begin(),
+                               {.rank = 0, .pid = 50, .exit = {.signal = 15}, .stopped_by_us = true});
   CHECK(find<GatherDetails>(node.end()));
 }
 
@@ -174,8 +176,14 @@ TEST_CASE("a node that waits for others says how many are here, and how the wait
 TEST_CASE("a node that waits because another was lost says who, how, when, and what is needed") {
   Lifecycle life({.terms = {.min_nodes = 2, .max_nodes = 3}});
   life.on_event(Attached{}, 1000);
-  life.on_event(FromCoordinator{Awaiting{.here = 1, .least = 2, .most = 3, .for_ms = 5000, .left_ms = 60'000,
-                                         .because = "node 1 (n1) was lost: reset\n", .because_ms = 7000}}, 9000);
+  life.on_event(FromCoordinator{Awaiting{.here = 1,
+                                         .least = 2,
+                                         .most = 3,
+                                         .for_ms = 5000,
+                                         .left_ms = 60'000,
+                                         .because = "node 1 (n1) was lost: reset\n",
+                                         .because_ms = 7000}},
+                9000);
   const Waiting waiting = *life.waiting_for_round();
   CHECK(waiting.what == "waiting for nodes: 1 of 2:3 is here, 1 more is needed");
   CHECK(waiting.because == "node 1 (n1) was lost: reset\\x0a");

@@ -38,18 +38,23 @@ std::vector<Message> told(const Effects& effects) {
 
 // Node 1 of two, with two workers.
 struct Node {
-  explicit Node(NodeSettings settings = {}) : life([&] {
-    settings.local_world_size = 2;
-    settings.hosts_coordinator = false;
-    settings.terms = {.min_nodes = 1, .max_nodes = 2, .max_restarts = 3};
-    return settings;
-  }()) {}
+  explicit Node(NodeSettings settings = {})
+      : life([&] {
+          settings.local_world_size = 2;
+          settings.hosts_coordinator = false;
+          settings.terms = {.min_nodes = 1, .max_nodes = 2, .max_restarts = 3};
+          return settings;
+        }()) {}
 
   Effects on(const Event& event) { return life.on_event(event, now_ms); }
   Effects from(const CoordinatorMessage& message) { return on(FromCoordinator{message}); }
   Effects prepare(RoundNumber number = 4) {
-    return from(PrepareRound{.round = number, .restart_count = 1, .max_restarts = 3, .place = {rank, 2, 2, 4, 2, 4},
-                             .losses = 2, .membership = 99});
+    return from(PrepareRound{.round = number,
+                             .restart_count = 1,
+                             .max_restarts = 3,
+                             .place = {rank, 2, 2, 4, 2, 4},
+                             .losses = 2,
+                             .membership = 99});
   }
   void run() {
     prepare();
@@ -72,8 +77,12 @@ TEST_CASE("a node that was in no round reports none; afterwards it reports its p
   Node node;
   CHECK(node.facts() == AgentFacts{});
   node.run();
-  CHECK(node.facts() == AgentFacts{.round = 4, .activity = Activity::kRunning, .place = {1, 2, 2, 4, 2, 4},
-                                   .restart_count = 1, .losses = 2, .membership = 99});
+  CHECK(node.facts() == AgentFacts{.round = 4,
+                                   .activity = Activity::kRunning,
+                                   .place = {1, 2, 2, 4, 2, 4},
+                                   .restart_count = 1,
+                                   .losses = 2,
+                                   .membership = 99});
   node.on(WorkerExited{1, {.code = 3}, 7});
   REQUIRE(node.facts().failures.size() == 1);
   CHECK(node.facts().failures[0].rank == 3);
@@ -108,7 +117,9 @@ TEST_CASE("what a node does is reported truly in every state, and so is whether 
   is(Activity::kIdle, false);
 }
 
-TEST_CASE("a node that is alone beside its coordinator needs no lease; alone and elsewhere it does, and where the coordinator may move") {
+TEST_CASE(
+    "a node that is alone beside its coordinator needs no lease; alone and elsewhere it does, and where the "
+    "coordinator may move") {
   for (const bool hosts : {true, false}) {
     Node node;
     if (hosts) node.life = Lifecycle{{.local_world_size = 2}};
@@ -129,7 +140,7 @@ TEST_CASE("a lease that is over kills the workers at once, whatever they were to
     const Effects effects = node.on(LeaseOver{});
     CHECK(the<SignalWorkers>(effects).signal == kKill);
     CHECK(all<AwaitAllGone>(effects).size() == (stopping ? 0 : 1));  // that is awaited already
-    CHECK(node.on(LeaseOver{}).empty() == false);  // and is said again
+    CHECK(node.on(LeaseOver{}).empty() == false);                    // and is said again
     CHECK(all<SignalWorkers>(node.on(LeaseOver{})).empty());
     node.on(AllGone{});
     CHECK(node.life.is_idle());
@@ -333,7 +344,8 @@ TEST_CASE("the verdict that answers a node's own leaving is told to no other coo
   }
 }
 
-TEST_CASE("a node that the check has left out knows it, for its exit status; one that is refused otherwise is not unfit") {
+TEST_CASE(
+    "a node that the check has left out knows it, for its exit status; one that is refused otherwise is not unfit") {
   for (const bool is_unfit : {true, false}) {
     Node node;
     const auto why = is_unfit ? Rejected::Why::kExcluded : Rejected::Why::kRankTaken;

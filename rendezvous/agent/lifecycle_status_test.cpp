@@ -15,10 +15,15 @@ Lifecycle begun() {
   return life;
 }
 
-Effects tell(Lifecycle& life, CoordinatorMessage message) { return life.on_event(FromCoordinator{std::move(message)}, 0); }
+Effects tell(Lifecycle& life, CoordinatorMessage message) {
+  return life.on_event(FromCoordinator{std::move(message)}, 0);
+}
 
-const PrepareRound kRound{.round = 3, .restart_count = 1, .max_restarts = 2,
-                          .place = {.node_rank = 1, .node_count = 2, .base_rank = 2, .world_size = 4}, .membership = 99};
+const PrepareRound kRound{.round = 3,
+                          .restart_count = 1,
+                          .max_restarts = 2,
+                          .place = {.node_rank = 1, .node_count = 2, .base_rank = 2, .world_size = 4},
+                          .membership = 99};
 
 }  // namespace
 

@@ -43,10 +43,11 @@ const NodeSettings kWithLogs{.logs = true};
 
 // A node of two workers.
 struct Node {
-  explicit Node(NodeSettings settings = {}) : life([&] {
-    settings.local_world_size = 2;
-    return settings;
-  }()) {}
+  explicit Node(NodeSettings settings = {})
+      : life([&] {
+          settings.local_world_size = 2;
+          return settings;
+        }()) {}
 
   Lifecycle life;
   std::int64_t now = 0;
@@ -432,7 +433,8 @@ TEST_CASE("when the guardian dies all workers are killed and the job has failed"
   CHECK(the<Finish>(node.on(AllGone{})).verdict.outcome == Verdict::Outcome::kFailed);
 }
 
-TEST_CASE("a node that hosts the coordinator of others tells them that its guardian is dead, and when its workers are gone") {
+TEST_CASE(
+    "a node that hosts the coordinator of others tells them that its guardian is dead, and when its workers are gone") {
   Node node({.hosts_coordinator = true, .terms = {.min_nodes = 2, .max_nodes = 2}});
   node.run();
   CHECK(told<NodeLeaves>(node.on(GuardianLost{})).signal == kKill);

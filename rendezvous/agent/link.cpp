@@ -166,8 +166,7 @@ Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
         keep_alive_at_ms_ = now_ms + lease_.renewal_ms();
       }
       break;
-    case State::kOver:
-      break;
+    case State::kOver: break;
   }
   return out;
 }
@@ -215,8 +214,7 @@ std::optional<std::int64_t> Link::next_deadline_ms(const Owner& owner) const {
       at(keep_alive_at_ms_);
       if (!settings_.local) at(heard_ms_ + lease_.loss_timeout_ms);
       break;
-    case State::kOver:
-      break;
+    case State::kOver: break;
   }
   return next;
 }

@@ -23,10 +23,10 @@ struct LinkSettings {
   std::int64_t rejoin_ms = 30'000;         // the same after the lease is over
   std::int64_t greeting_ms = 5'000;        // from a connection to the welcome
   std::uint64_t seed = 1;                  // of the jitter between attempts
-  bool may_meet_others = false;            // who answers may be another job's coordinator, and ours elsewhere or yet to come
+  bool may_meet_others = false;  // who answers may be another job's coordinator, and ours elsewhere or yet to come
   // Between two attempts, at most; no longer than LeaseTimes::kLongestPauseMs, on which coordinators count.
   std::int64_t longest_pause_ms = protocol::LeaseTimes::kLongestPauseMs;
-  bool local = false;                      // the coordinator is in this process: when it is silent, so are we
+  bool local = false;  // the coordinator is in this process: when it is silent, so are we
 };
 
 // An agent's tie to the coordinator: connects, introduces itself, keeps the lease, and connects again when
@@ -65,8 +65,8 @@ class Link {
 
   // What the owner knows at the time of a call.
   struct Owner {
-    bool needs_lease = false;   // workers are or may be there that others could replace
-    bool may_connect = true;    // what a session begins with could be told truthfully
+    bool needs_lease = false;  // workers are or may be there that others could replace
+    bool may_connect = true;   // what a session begins with could be told truthfully
   };
 
   explicit Link(LinkSettings settings) : settings_(std::move(settings)) {}
@@ -133,13 +133,13 @@ class Link {
   int attempts_ = 0;        // that failed, one after the other
   int short_sessions_ = 0;  // sessions that were cut off at once, one after the other
   std::int64_t began_ms_ = 0;
-  std::int64_t since_ms_ = 0;            // since when there has been no session, or none was wanted
-  std::int64_t try_at_ms_ = 0;           // kResting
-  std::int64_t joined_ms_ = 0;           // when this session's NodeJoins was sent
-  std::int64_t attached_ms_ = 0;         // kAttached: since when
-  std::int64_t greet_until_ms_ = 0;      // kConnecting, kGreeting
-  std::int64_t keep_alive_at_ms_ = 0;    // kAttached
-  std::int64_t heard_ms_ = 0;            // kAttached: the last whole word of the coordinator
+  std::int64_t since_ms_ = 0;          // since when there has been no session, or none was wanted
+  std::int64_t try_at_ms_ = 0;         // kResting
+  std::int64_t joined_ms_ = 0;         // when this session's NodeJoins was sent
+  std::int64_t attached_ms_ = 0;       // kAttached: since when
+  std::int64_t greet_until_ms_ = 0;    // kConnecting, kGreeting
+  std::int64_t keep_alive_at_ms_ = 0;  // kAttached
+  std::int64_t heard_ms_ = 0;          // kAttached: the last whole word of the coordinator
   std::optional<std::int64_t> lease_until_ms_;
 };
 

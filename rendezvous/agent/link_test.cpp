@@ -15,10 +15,12 @@ namespace {
 
 // A link whose owner is set by hand, and a coordinator that can be taken away.
 struct Tied {
-  explicit Tied(LinkSettings settings = {}, std::string secret = "") : link([&] {
-    settings.job = "j";
-    return settings;
-  }()), other(std::move(secret)) {}
+  explicit Tied(LinkSettings settings = {}, std::string secret = "")
+      : link([&] {
+          settings.job = "j";
+          return settings;
+        }()),
+        other(std::move(secret)) {}
 
   // Carries out what the link wants, and what comes of that.
   void carry(Link::Effects effects) {

@@ -48,8 +48,8 @@ struct Other {
   std::string secret;
   std::optional<protocol::CoordinatorSession> session;
   protocol::Welcome welcome = {.term = 1, .incarnation = 7, .loss_timeout_ms = 5000};
-  bool welcomes = true;  // answers who introduces itself
-  bool keeps = true;     // answers keep-alives
+  bool welcomes = true;                          // answers who introduces itself
+  bool keeps = true;                             // answers keep-alives
   std::optional<std::int64_t> good_for_ms = {};  // says that with its answers
   std::vector<protocol::Introduction> introductions;
   std::vector<protocol::AgentMessage> heard;

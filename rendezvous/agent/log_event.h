@@ -8,7 +8,8 @@
 
 namespace elastic::agent {
 
-// Something worth telling of a node: a line of the launcher's log and of the file of --events. docs/events.md lists all.
+// Something worth telling of a node: a line of the launcher's log and of the file of --events. docs/events.md lists
+// all.
 struct LogEvent {
   enum class Level : unsigned char { kDebug, kInfo, kWarning, kAlways };  // kAlways: in the log at every level
   Level level = Level::kInfo;

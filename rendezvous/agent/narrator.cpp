@@ -96,12 +96,12 @@ void Narrator::prepared(const protocol::PrepareRound& round, Happenings& out) {
   const std::string why = round.reason.empty() ? "" : format(": {}", round.reason);
   const std::string ranks = ranks_of(place, settings_.local_world_size);
   const std::string text =
-      is_alone() ? format("round {}: prepared, restart {} of {}; node {} of {}, {} of {}", round.round,
-                          round.restart_count, round.max_restarts, place.node_rank, place.node_count, ranks,
-                          place.world_size)
-                 : format("round {}: {} node{}, {} worker{}; this is node {}, {}; restart {} of {}{}", round.round,
-                          place.node_count, plural(place.node_count), place.world_size, plural(place.world_size),
-                          place.node_rank, ranks, round.restart_count, round.max_restarts, why);
+      is_alone()
+          ? format("round {}: prepared, restart {} of {}; node {} of {}, {} of {}", round.round, round.restart_count,
+                   round.max_restarts, place.node_rank, place.node_count, ranks, place.world_size)
+          : format("round {}: {} node{}, {} worker{}; this is node {}, {}; restart {} of {}{}", round.round,
+                   place.node_count, plural(place.node_count), place.world_size, plural(place.world_size),
+                   place.node_rank, ranks, round.restart_count, round.max_restarts, why);
   // Among many nodes a round is news to the user of each.
   say(out, is_alone() ? Level::kInfo : Level::kAlways, "round_prepared", text,
       Json::object()
@@ -176,7 +176,8 @@ void Narrator::take(const SignalReceived& event, Happenings& out) {
   const std::string name = signal_name(event.signal);
   why_ = format("{} got {}", program_name(), name);
   const bool by_worker = event.worker != 0;
-  say(out, Level::kDebug, "signal", by_worker ? format("got {} from process {}", name, event.worker) : format("got {}", name),
+  say(out, Level::kDebug, "signal",
+      by_worker ? format("got {} from process {}", name, event.worker) : format("got {}", name),
       with("signal", name).set("worker", by_worker ? Json(event.worker) : Json()));
 }
 
@@ -247,7 +248,9 @@ void Narrator::carry(const Finish& effect, Happenings& out) {
   const char* words = well ? "the job has succeeded" : failed ? "the job has failed" : "the job was stopped";
   say(out, Level::kInfo, "verdict",
       format("{}; {} of {} restarts were used", words, verdict.restarts_used, settings_.max_restarts),
-      with("outcome", well ? "succeeded" : failed ? "failed" : "stopped")
+      with("outcome", well     ? "succeeded"
+                      : failed ? "failed"
+                               : "stopped")
           .set("round", whole(verdict.round))
           .set("restarts_used", verdict.restarts_used)
           .set("reason", verdict.reason));

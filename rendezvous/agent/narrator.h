@@ -22,7 +22,7 @@ class Narrator {
     std::string endpoint;  // of its coordinator, for people; empty for a job of one node
     int local_world_size = 1;
     int max_restarts = 0;
-    bool logs = false;     // there is a log directory
+    bool logs = false;  // there is a log directory
   };
   explicit Narrator(Settings settings) : settings_(std::move(settings)) {}
 
@@ -78,10 +78,10 @@ class Narrator {
   int sent_signal_ = 0;          // to the workers, last
   bool stopping_ = false;
   bool left_background_ = false;
-  std::int64_t stopped_at_ms_ = 0;        // when the stop was ordered
-  std::string standby_for_;               // what the node was told to wait for, instead of nodes
+  std::int64_t stopped_at_ms_ = 0;              // when the stop was ordered
+  std::string standby_for_;                     // what the node was told to wait for, instead of nodes
   std::optional<std::int64_t> waits_since_ms_;  // for others
-  bool reached_ = false;                  // the coordinator, before the last change
+  bool reached_ = false;                        // the coordinator, before the last change
   bool loss_told_ = false;
 };
 

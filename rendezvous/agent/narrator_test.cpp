@@ -15,8 +15,13 @@ constexpr int kTerm = 15;
 constexpr int kKill = 9;
 
 struct Told {
-  explicit Told(std::string endpoint = "") : narrator({.run_id = "night", .title = "t.py", .endpoint = std::move(endpoint),
-                                                       .local_world_size = 2, .max_restarts = 3, .logs = true}) {}
+  explicit Told(std::string endpoint = "")
+      : narrator({.run_id = "night",
+                  .title = "t.py",
+                  .endpoint = std::move(endpoint),
+                  .local_world_size = 2,
+                  .max_restarts = 3,
+                  .logs = true}) {}
 
   // Each as "event: text", and the fields of the last.
   std::vector<std::string> take(const Happenings& happenings) {
@@ -50,14 +55,16 @@ TEST_CASE("a round is told from its preparation to its last process, with what p
   Told told;
   CHECK(told.happened(FromCoordinator{kRound}) ==
         Texts{"round_prepared: round 4: prepared, restart 1 of 3; node 1 of 2, ranks 2-3 of 4"});
-  CHECK(told.fields == R"({"round":4,"restart_count":1,"node_rank":1,"node_count":2,"base_rank":2,"world_size":4,"reason":""})");
-  CHECK(told.happened(StoreOpened{{"10.0.0.1", 4000}}) == Texts{"store_open: round 4: the worker store is at 10.0.0.1:4000"});
+  CHECK(told.fields ==
+        R"({"round":4,"restart_count":1,"node_rank":1,"node_count":2,"base_rank":2,"world_size":4,"reason":""})");
+  CHECK(told.happened(StoreOpened{{"10.0.0.1", 4000}}) ==
+        Texts{"store_open: round 4: the worker store is at 10.0.0.1:4000"});
   CHECK(told.happened(LogsOpened{4}) == Texts{"logs_open: round 4: log directories are there"});
   CHECK(told.decided(StartWorkers{kRound, {"10.0.0.1", 4000}}) == Texts{"round_began: round 4: begins on this node"});
   CHECK(told.fields == R"({"round":4,"store_address":"10.0.0.1","store_port":4000})");
   CHECK(told.happened(WorkerStarted{0, 70}, 100) == Texts{"worker_started: round 4: rank 2 started, pid 70"});
-  CHECK(told.happened(WorkerStarted{1, 71}, 110) ==
-        Texts{"worker_started: round 4: rank 3 started, pid 71", "workers_started: round 4: ranks 2-3 started, pids 70 71"});
+  CHECK(told.happened(WorkerStarted{1, 71}, 110) == Texts{"worker_started: round 4: rank 3 started, pid 71",
+                                                          "workers_started: round 4: ranks 2-3 started, pids 70 71"});
   CHECK(told.happened(WorkerExited{1, {.signal = kKill, .core_dumped = true}}, 610) ==
         Texts{"worker_exited: round 4: rank 3 was killed by SIGKILL (core dumped)"});
   CHECK(told.fields == R"({"round":4,"rank":3,"local_rank":1,"pid":71,"exit_code":-9,"signal":"SIGKILL",)"
@@ -82,7 +89,8 @@ TEST_CASE("workers that are killed because the lease is over are gone so long af
   told.happened(FromCoordinator{StopWorkers{.round = 3}}, 2000);  // of another round
   told.decided(Warn{"the lease is over, as the user is told", "lease_over"}, 6000);
   told.decided(SignalWorkers{kKill}, 6000);
-  CHECK(told.decided(AwaitAllGone{}, 6000) == Texts{"stop: round 4: stopping what is left by SIGKILL: the lease is over"});
+  CHECK(told.decided(AwaitAllGone{}, 6000) ==
+        Texts{"stop: round 4: stopping what is left by SIGKILL: the lease is over"});
   told.happened(AllGone{}, 6008);
   CHECK(told.decided(CloseStore{}, 6008) ==
         Texts{"workers_gone: round 4: no process of its workers is left, 8 ms after the stop"});
@@ -110,8 +118,9 @@ TEST_CASE("a coordinator that is found, lost and back is told, as a warning wher
   CHECK(is(false, false) == Texts{"coordinator_left: no session with the coordinator at host0:29400: it was reset"});
   CHECK(told.level == LogEvent::Level::kDebug);
   CHECK(is(true, true) == Texts{"coordinator_found: the coordinator at host0:29400 is found"});
-  CHECK(is(false, true) == Texts{"coordinator_lost: the coordinator at host0:29400 is lost: it was reset; looking for it "
-                                 "while the workers go on, until their lease is over"});
+  CHECK(is(false, true) ==
+        Texts{"coordinator_lost: the coordinator at host0:29400 is lost: it was reset; looking for it "
+              "while the workers go on, until their lease is over"});
   CHECK(told.level == LogEvent::Level::kWarning);
   CHECK(is(true, true) == Texts{"coordinator_back: the coordinator at host0:29400 is back"});
 }
@@ -119,7 +128,8 @@ TEST_CASE("a coordinator that is found, lost and back is told, as a warning wher
 TEST_CASE("a node that stands by, or is not taken, is told once, and why") {
   Told told("host0:29400");
   const FromCoordinator stands_by{Awaiting{.what = "round 3 runs with all the nodes that it may have"}};
-  CHECK(told.happened(stands_by) == Texts{"standby: this node stands by: round 3 runs with all the nodes that it may have"});
+  CHECK(told.happened(stands_by) ==
+        Texts{"standby: this node stands by: round 3 runs with all the nodes that it may have"});
   CHECK(told.happened(stands_by).empty());
   CHECK(told.happened(FromCoordinator{Awaiting{.here = 1, .least = 2, .most = 2}}).empty());
   CHECK(told.happened(FromCoordinator{Rejected{Rejected::Why::kExcluded, "it is faulty", {}}}) ==

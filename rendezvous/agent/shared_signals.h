@@ -11,8 +11,8 @@ namespace elastic::agent {
 
 // Where whoever signals elastic-run may signal its workers as well, a worker is to get each signal once. Slurm is the
 // case: by its way of tracking processes it signals every process of a step (proctrack/linuxproc; cgroup with
-// SignalChildrenProcesses), or elastic-run's outer process alone (cgroup without, pgid). The launcher is the witness: it
-// stands where the workers stand, a process below the outer one in a group of its own, so it gets what they get. An
+// SignalChildrenProcesses), or elastic-run's outer process alone (cgroup without, pgid). The launcher is the witness:
+// it stands where the workers stand, a process below the outer one in a group of its own, so it gets what they get. An
 // order to signal the workers that may have been forestalled in this way is put off for a moment; if the launcher gets
 // the signal, too, the workers have had it, and the order is done.
 class SharedSignals {

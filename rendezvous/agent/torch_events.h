@@ -24,13 +24,14 @@ class TorchEvents {
     int local_world_size = 1;
   };
   // The launch begins at this time of a monotonic clock, in milliseconds.
-  TorchEvents(Settings settings, double now_ms) : settings_(std::move(settings)), began_ms_(now_ms), waits_since_ms_(now_ms) {}
+  TorchEvents(Settings settings, double now_ms)
+      : settings_(std::move(settings)), began_ms_(now_ms), waits_since_ms_(now_ms) {}
 
   // As Narrator's. Return what is to be printed: whole lines, each with its end.
   std::string happened(const Event& event, double now_ms);
   std::string decided(const Effect& effect, double now_ms);
-  // The job has ended. `error_files` is what stands in the error files of this node's workers, by local rank, empty where
-  // there is none; may be shorter.
+  // The job has ended. `error_files` is what stands in the error files of this node's workers, by local rank, empty
+  // where there is none; may be shorter.
   std::string ended(const protocol::Verdict& verdict, const std::vector<std::string>& error_files) const;
 
  private:
@@ -40,9 +41,11 @@ class TorchEvents {
     bool failed() const { return exit && !exit->success(); }
   };
 
-  std::string agent_event(const char* state, std::optional<double> duration_ms, const std::string& raw_error = {}) const;
+  std::string agent_event(const char* state, std::optional<double> duration_ms,
+                          const std::string& raw_error = {}) const;
   std::string worker_event(const char* state, int local_rank, const Json& raw_error) const;
-  std::string line(const char* state, const Worker* worker, int local_rank, const Json& raw_error, Json duration_ms) const;
+  std::string line(const char* state, const Worker* worker, int local_rank, const Json& raw_error,
+                   Json duration_ms) const;
 
   Settings settings_;
   double began_ms_;
@@ -52,8 +55,8 @@ class TorchEvents {
   Json group_rank_;               // of the last round that has begun; null before
   Json group_size_;
   int restart_count_ = 0;
-  std::int64_t ran_s_ = 0;  // 0 before the end
-  std::vector<Worker> workers_;   // by local rank, those that were started
+  std::int64_t ran_s_ = 0;       // 0 before the end
+  std::vector<Worker> workers_;  // by local rank, those that were started
   bool all_started_ = false;
 };
 

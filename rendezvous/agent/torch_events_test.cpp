@@ -50,20 +50,22 @@ std::string states(const std::string& lines) {
 
 TEST_CASE("the events of a round are PyTorch's, letter by letter") {
   Launch launch;
-  CHECK(launch.events.happened(FromCoordinator{kRound}, 1012.25) ==
-        R"({"name": "torchelastic.worker.status.RENDEZVOUS", "source": "AGENT", "timestamp": 0, "metadata": )"
-        R"({"run_id": "night", "global_rank": null, "group_rank": null, "worker_id": null, "role": "default", )"
-        R"("hostname": "host-a", "state": "RENDEZVOUS", "total_run_time": 0, "rdzv_backend": "c10d", "raw_error": null, )"
-        R"("metadata": "{\"group_world_size\": null, \"entry_point\": \"python3\"}", "agent_restarts": 0, )"
-        R"("duration_ms": 12.25}})"
-        "\n");
+  CHECK(
+      launch.events.happened(FromCoordinator{kRound}, 1012.25) ==
+      R"({"name": "torchelastic.worker.status.RENDEZVOUS", "source": "AGENT", "timestamp": 0, "metadata": )"
+      R"({"run_id": "night", "global_rank": null, "group_rank": null, "worker_id": null, "role": "default", )"
+      R"("hostname": "host-a", "state": "RENDEZVOUS", "total_run_time": 0, "rdzv_backend": "c10d", "raw_error": null, )"
+      R"("metadata": "{\"group_world_size\": null, \"entry_point\": \"python3\"}", "agent_restarts": 0, )"
+      R"("duration_ms": 12.25}})"
+      "\n");
   const std::string lines = launch.start(kRound, 1012.25);
   CHECK(states(lines) == "AGENT RENDEZVOUS; AGENT ASSIGN_WORKER_RANKS; WORKER START 0; WORKER START 1; ");
   CHECK(lines.ends_with(
       R"({"name": "torchelastic.worker.status.START", "source": "WORKER", "timestamp": 0, "metadata": )"
       R"({"run_id": "night", "global_rank": 1, "group_rank": 0, "worker_id": "71", "role": "default", )"
       R"("hostname": "host-a", "state": "START", "total_run_time": 0, "rdzv_backend": "c10d", "raw_error": null, )"
-      R"("metadata": "{\"group_world_size\": 1, \"entry_point\": \"python3\", \"local_rank\": [1], \"role_rank\": [1], )"
+      R"("metadata": "{\"group_world_size\": 1, \"entry_point\": \"python3\", \"local_rank\": [1], )"
+      R"(\"role_rank\": [1], )"
       R"(\"role_world_size\": [2], \"exit_code\": [null], \"worker_pid\": [null]}", "agent_restarts": 0, )"
       R"("duration_ms": null}})"
       "\n"));
@@ -81,7 +83,8 @@ TEST_CASE("a failed worker's event has its exit code and what it said, one that 
   launch.exit(1, {.code = 3});
   launch.exit(0, {});
   launch.finish(2000);
-  const Verdict failed{.outcome = Verdict::Outcome::kFailed, .failures = {WorkerFailure{.rank = 1, .exit = {.code = 3}}}};
+  const Verdict failed{.outcome = Verdict::Outcome::kFailed,
+                       .failures = {WorkerFailure{.rank = 1, .exit = {.code = 3}}}};
   const std::string end = launch.events.ended(failed, {"", R"({"message":{"message":"ValueError: é"}})"});
   CHECK(states(end) == "WORKER TERMINATED 0; WORKER FAILED 1; AGENT SUCCEEDED; ");
   CHECK(end.contains(R"("raw_error": "{\"message\": {\"message\": \"ValueError: \\u00e9\"}}", )"));
@@ -92,7 +95,8 @@ TEST_CASE("without an error file all failures have the traits of an exit code, i
   Launch launch;
   launch.start(kRound, 1010);
   launch.exit(1, {.signal = kTerm});
-  const Verdict failed{.outcome = Verdict::Outcome::kFailed, .failures = {WorkerFailure{.rank = 0, .exit = {.code = 3}}}};
+  const Verdict failed{.outcome = Verdict::Outcome::kFailed,
+                       .failures = {WorkerFailure{.rank = 0, .exit = {.code = 3}}}};
   const std::string none = R"("raw_error": "{\"message\": \"<NONE>\"}", )";
   const std::string traits = R"("raw_error": "{\"message\": \"<NONE>\", \"errorTraits\": {\"category\": )"
                              R"(\"system_terminated_error\", \"retryability\": \"False\"}}", )";

@@ -23,8 +23,7 @@ std::optional<Waiting> Lifecycle::waiting() const {
   if (waited == Waited::kNothing) return {};
   Waiting out{.what = {}, .since_ms = waited_since_ms_, .until_ms = deadline_ms_};
   switch (waited) {
-    case Waited::kNothing:
-      break;
+    case Waited::kNothing: break;
     case Waited::kLogs:
       out.what = "waiting for the log directory";
       out.at_end = "given up";
@@ -62,7 +61,8 @@ void Lifecycle::take_news(const protocol::Awaiting& message, std::int64_t now_ms
   if (news_ && std::max(news_->since_ms, since_ms) - std::min(news_->since_ms, since_ms) < kSameWaitMs) {
     since_ms = news_->since_ms;
   }
-  news_ = News{.message = message, .since_ms = since_ms, .until_ms = {}, .because_ms = now_ms - bounded(message.because_ms)};
+  news_ = News{
+      .message = message, .since_ms = since_ms, .until_ms = {}, .because_ms = now_ms - bounded(message.because_ms)};
   if (message.left_ms) news_->until_ms = now_ms + bounded(*message.left_ms);
 }
 
@@ -73,8 +73,8 @@ std::optional<Waiting> Lifecycle::waiting_for_round() const {
   }
   if (news_) {
     const protocol::Awaiting& nodes = news_->message;
-    const std::string of = nodes.least == nodes.most ? format("{}", nodes.most)
-                                                     : format("{}:{}", nodes.least, nodes.most);
+    const std::string of =
+        nodes.least == nodes.most ? format("{}", nodes.most) : format("{}:{}", nodes.least, nodes.most);
     const char* const are = nodes.here == 1 ? "is" : "are";
     const bool enough = nodes.here >= nodes.least;
     std::string more;
@@ -91,11 +91,12 @@ std::optional<Waiting> Lifecycle::waiting_for_round() const {
                    .for_others = true};
   }
   const protocol::JobTerms& terms = settings_.terms;
-  return Waiting{.what = format("waiting for the next round of {} nodes",
-                                terms.min_nodes == terms.max_nodes ? format("{}", terms.min_nodes)
-                                                                   : format("{} to {}", terms.min_nodes, terms.max_nodes)),
-                 .since_ms = idle_since_ms_,
-                 .for_others = true};
+  return Waiting{
+      .what = format("waiting for the next round of {} nodes",
+                     terms.min_nodes == terms.max_nodes ? format("{}", terms.min_nodes)
+                                                        : format("{} to {}", terms.min_nodes, terms.max_nodes)),
+      .since_ms = idle_since_ms_,
+      .for_others = true};
 }
 
 Lifecycle::Waited Lifecycle::waited_for() const {

@@ -14,10 +14,11 @@ constexpr int kTerm = 15;
 
 // A node of four workers, of ranks 4 to 7, that run.
 struct Running {
-  explicit Running(NodeSettings settings = {}) : life([&] {
-    settings.local_world_size = 4;
-    return settings;
-  }()) {
+  explicit Running(NodeSettings settings = {})
+      : life([&] {
+          settings.local_world_size = 4;
+          return settings;
+        }()) {
     life.on_event(FromCoordinator{PrepareRound{0, 0, 3, {0, 2, 4, 8, 4, 8}, ""}}, 0);
     life.on_event(StoreOpened{{"127.0.0.1", 4000}}, 0);
     life.on_event(FromCoordinator{RunWorkers{0, {"127.0.0.1", 4000}}}, 0);
@@ -125,7 +126,8 @@ TEST_CASE("a check is waited for: in words where it is, and whether this node is
   life.on_event(FromCoordinator{RunCheck{0, 0, "{}"}}, 1000);
   CHECK(life.waiting()->what == "the check before training: nodes look at themselves");
   life.on_event(NodeChecked{0, 0, "{}"}, 2000);
-  CHECK(life.waiting()->what == "the check before training: nodes look at themselves; this node is done, others are not");
+  CHECK(life.waiting()->what ==
+        "the check before training: nodes look at themselves; this node is done, others are not");
   life.on_event(FromCoordinator{RunCheck{0, 1, "{}"}}, 3000);
   CHECK(life.waiting()->what == "the check before training: nodes meet, phase 1");
   CHECK(life.waiting()->since_ms == 1000);

@@ -9,8 +9,7 @@ std::vector<std::string> NoCheck::orders(std::uint32_t, const std::vector<CheckN
   return std::vector<std::string>(nodes.size());
 }
 
-std::vector<CheckPlan::Unfit> NoCheck::unfit(const std::vector<CheckNode>&,
-                                             const std::vector<CheckResults>&) const {
+std::vector<CheckPlan::Unfit> NoCheck::unfit(const std::vector<CheckNode>&, const std::vector<CheckResults>&) const {
   return {};
 }
 

@@ -13,7 +13,7 @@ namespace elastic::coordinator {
 struct CheckNode {
   std::string address;
   int local_world_size = 0;
-  bool passed = false;  // a check of an earlier round found it fit, and it has not been lost since
+  bool passed = false;         // a check of an earlier round found it fit, and it has not been lost since
   std::string addresses = {};  // numeric, of its interfaces, with spaces between them; empty: not known
   std::string group = {};      // it is near the nodes of the same name, in a rack; empty: not told
 };

@@ -14,8 +14,7 @@ class AskEach : public CheckPlan {
   int phases(const std::vector<CheckNode>& nodes, const elastic::protocol::CheckRules&) const override {
     return std::ranges::all_of(nodes, &CheckNode::passed) ? 0 : 1;
   }
-  std::vector<std::string> orders(std::uint32_t, const std::vector<CheckNode>& nodes,
-                                  const std::vector<CheckResults>&,
+  std::vector<std::string> orders(std::uint32_t, const std::vector<CheckNode>& nodes, const std::vector<CheckResults>&,
                                   const elastic::protocol::CheckRules&) const override {
     std::vector<std::string> result;
     for (const CheckNode& node : nodes) result.push_back(node.passed ? "idle" : "check");

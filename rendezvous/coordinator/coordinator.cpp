@@ -194,8 +194,9 @@ void Coordinator::end_with_host(const Node& node, int signal, Effects& out) {
   stopping_.job_ends = true;
   stopping_.outcome = is_killed ? Verdict::Outcome::kFailed : Verdict::Outcome::kStopped;
   stopping_.signal = is_killed ? 0 : signal;
-  stopping_.fatal = is_killed ? format("{}: {}", node.name(), in_our_name("its outer elastic-run process was killed, "
-                                                                          "and the coordinator goes with it"))
+  stopping_.fatal = is_killed ? format("{}: {}", node.name(),
+                                       in_our_name("its outer elastic-run process was killed, "
+                                                   "and the coordinator goes with it"))
                               : format("stopped by {}", signal_name(signal));
   if (is_in_round()) return stop_round(out);
   end({.outcome = stopping_.outcome, .reason = stopping_.fatal, .signal = stopping_.signal}, out);
@@ -225,15 +226,10 @@ void Coordinator::decide(Effects& out) {
   look_at_leases(out);
   settle_held(out);
   switch (state_) {
-    case State::kForming:
-      return form_if_due(out);
-    case State::kRebuilding:
-      look_for_quorum();
-      return finish_rebuilding(out);
-    case State::kPreparing:
-      return tell_who_stands_by(out);
-    case State::kEnded:
-      return;
+    case State::kForming: return form_if_due(out);
+    case State::kRebuilding: look_for_quorum(); return finish_rebuilding(out);
+    case State::kPreparing: return tell_who_stands_by(out);
+    case State::kEnded: return;
     case State::kRunning:
       if (roster_.count(Standing::kMember) == 0) return end({.outcome = Verdict::Outcome::kSucceeded}, out);
       scale_up_if_due(out);
@@ -244,8 +240,7 @@ void Coordinator::decide(Effects& out) {
       if (not_yet_stopped() == 0 || (mutant::is('g') && !stopping_.failures.empty())) conclude_round(out);
       if (state_ == State::kForming) form_if_due(out);
       return;
-    case State::kEnding:
-      return dismiss_if_all_heard(out);
+    case State::kEnding: return dismiss_if_all_heard(out);
   }
 }
 
@@ -259,8 +254,7 @@ bool Coordinator::is_in_round() const {
 bool Coordinator::all_have_succeeded() const {
   return std::ranges::all_of(seats_, [&](const Seat& seat) {
     const auto found = roster_.nodes().find(seat.agent);
-    return found != roster_.nodes().end() && found->second.succeeded &&
-           found->second.standing() == Standing::kReady;
+    return found != roster_.nodes().end() && found->second.succeeded && found->second.standing() == Standing::kReady;
   });
 }
 
@@ -279,9 +273,7 @@ bool Coordinator::is_current(const Node& node, RoundNumber round) const {
   return round_ == round && node.standing() != Standing::kReady && node.standing() != Standing::kLost;
 }
 
-std::size_t Coordinator::in_round() const {
-  return roster_.count(Standing::kMember) + roster_.count(Standing::kDone);
-}
+std::size_t Coordinator::in_round() const { return roster_.count(Standing::kMember) + roster_.count(Standing::kDone); }
 
 std::size_t Coordinator::not_yet_stopped() const {
   return roster_.count(Standing::kStopping) + roster_.count(Standing::kLeaving);

@@ -33,7 +33,7 @@ struct CoordinatorConfig {
   protocol::Term term = 1;                // that of every first coordinator; it rises above those that agents report
   protocol::Incarnation incarnation = 1;  // random: of the job, should it be a new one
   protocol::LeaseTimes lease = {};
-  std::int64_t now_ms = 0;  // when its process began, by the clock of all further times
+  std::int64_t now_ms = 0;   // when its process began, by the clock of all further times
   std::uint32_t random = 0;  // for its term, should it take a job over
   bool is_claimed = false;   // nodes find it by a claim, and so no other of the job
 };
@@ -52,7 +52,7 @@ struct KeepAliveReceived {
 // The session is over, by a reset or its end.
 struct SessionEnded {
   protocol::NodeId from = 0;
-  std::string how;  // "its connection was reset"
+  std::string how;     // "its connection was reset"
   bool by_us = false;  // the coordinator could not act: no node is to blame
 };
 // An agent that introduces itself knows of an earlier coordinator. Comes before its welcome.
@@ -81,8 +81,8 @@ struct Drop {
   protocol::NodeId session = 0;
   std::string reason;
 };
-// A decision and its reason, for the log and for --replay. `event` is a word for programs, and `fields` what they are told
-// beside the text: an object, or null.
+// A decision and its reason, for the log and for --replay. `event` is a word for programs, and `fields` what they are
+// told beside the text: an object, or null.
 struct Note {
   std::string text;
   std::string_view event = "coordinator";
@@ -95,15 +95,15 @@ inline constexpr std::string_view kJobEnds = "job_ends";
 inline constexpr std::string_view kNodeLost = "node_lost";
 inline constexpr std::string_view kNodeUnfit = "node_unfit";
 inline constexpr std::string_view kNodeKeptOut = "node_kept_out";
-// How the verdict begins of a job that was to be checked and no more, where a node or a link is not fit. Behind it stands
-// what of each, with its name before it.
+// How the verdict begins of a job that was to be checked and no more, where a node or a link is not fit. Behind it
+// stands what of each, with its name before it.
 inline constexpr std::string_view kFoundUnfit = "the check has found what is not fit";
 // The check of a round is over; what its phases have found, for a report.
 struct CheckJudged {
   protocol::RoundNumber round = 0;
-  std::vector<CheckNode> nodes;                 // by node rank
-  std::vector<CheckResults> results;            // by phase
-  std::vector<std::int64_t> phase_ms;           // how long each took
+  std::vector<CheckNode> nodes;        // by node rank
+  std::vector<CheckResults> results;   // by phase
+  std::vector<std::int64_t> phase_ms;  // how long each took
   std::vector<CheckPlan::Unfit> unfit;
   protocol::CheckRules rules = {};
 };
@@ -174,17 +174,17 @@ class Coordinator {
   };
   // Why the round is being stopped. Filled while it stops; what follows is decided when all have.
   struct Stopping {
-    bool job_ends = false;          // by order, or because a node cannot run at all
+    bool job_ends = false;  // by order, or because a node cannot run at all
     protocol::Verdict::Outcome outcome = protocol::Verdict::Outcome::kFailed;
     int signal = 0;
-    std::string fatal;              // the verdict's reason where the job ends
+    std::string fatal;  // the verdict's reason where the job ends
     std::vector<LostNode> lost;
     std::vector<std::string> left;  // names of nodes that were told to go
     std::vector<protocol::WorkerFailure> failures;
     std::vector<std::pair<int, protocol::Crash>> crashes;  // by node rank: the first failure there
     bool worker_failed = false;
-    std::string other;              // a reason that costs nothing: scaling up, an unfit node
-    bool by_check = false;          // `other` is what the check has found
+    std::string other;      // a reason that costs nothing: scaling up, an unfit node
+    bool by_check = false;  // `other` is what the check has found
   };
   // What is known of the round that an earlier coordinator formed.
   struct Rebuild {
@@ -357,12 +357,12 @@ class Coordinator {
   std::optional<protocol::StoreEndpoint> store_;
   std::uint32_t check_phase_ = 0;
   std::uint32_t check_phases_ = 0;
-  std::vector<CheckResults> check_results_;              // by phase
-  std::vector<std::int64_t> check_phase_ms_;             // of those that are over
+  std::vector<CheckResults> check_results_;   // by phase
+  std::vector<std::int64_t> check_phase_ms_;  // of those that are over
   std::int64_t check_phase_began_ms_ = 0;
-  bool has_run_ = false;                                 // the last round's workers were ordered to run
-  std::size_t reported_ = 0;                             // nodes that have answered the phase
-  std::set<std::string> excluded_;                       // hosts of nodes that are unfit
+  bool has_run_ = false;            // the last round's workers were ordered to run
+  std::size_t reported_ = 0;        // nodes that have answered the phase
+  std::set<std::string> excluded_;  // hosts of nodes that are unfit
 
   std::int64_t event_ms_;          // of the last event
   std::int64_t caught_up_ms_ = 0;  // by then all is read that has come while we were asleep
@@ -371,13 +371,13 @@ class Coordinator {
   bool was_below_min_ = false;
   std::int64_t last_join_ms_ = 0;
   std::vector<Gone> gone_;
-  std::int64_t back_by_ms_ = 0;  // a node that only waited and has lost its session has found us again by then
-  std::optional<News> told_news_;          // last, to the nodes that are in no round
-  std::uint64_t told_arrivals_ = 0;        // of whom these had come
-  std::optional<std::int64_t> news_at_ms_; // when something of it will be told that they have not heard
+  std::int64_t back_by_ms_ = 0;      // a node that only waited and has lost its session has found us again by then
+  std::optional<News> told_news_;    // last, to the nodes that are in no round
+  std::uint64_t told_arrivals_ = 0;  // of whom these had come
+  std::optional<std::int64_t> news_at_ms_;  // when something of it will be told that they have not heard
   Stopping stopping_;
   std::optional<Rebuild> rebuild_;
-  std::set<int> missed_;        // ranks that did not come back when the job was taken over, to be blamed when known
+  std::set<int> missed_;  // ranks that did not come back when the job was taken over, to be blamed when known
   protocol::RoundNumber missed_round_ = 0;
   std::vector<Held> held_;
   std::set<std::pair<std::int64_t, protocol::AgentId>> leases_;  // of lost nodes, by lease_until_ms

@@ -56,7 +56,8 @@ void Coordinator::end_with_check(const std::vector<CheckPlan::Unfit>& unfit, Eff
   for (const CheckPlan::Unfit& found : unfit) {
     const Node& node = *roster_.find(seats_.at(static_cast<std::size_t>(found.node_rank)).agent);
     flaws.push_back(format("{}: {}", node.name(), found.why));
-    if (found.kind != CheckPlan::Unfit::Kind::kLink) out.push_back(node_is_unfit(node, format("{} is not fit: {}", node.name(), found.why), found.why));
+    if (found.kind != CheckPlan::Unfit::Kind::kLink)
+      out.push_back(node_is_unfit(node, format("{} is not fit: {}", node.name(), found.why), found.why));
   }
   stopping_.job_ends = true;
   stopping_.outcome = unfit.empty() ? Verdict::Outcome::kSucceeded : Verdict::Outcome::kFailed;
@@ -74,15 +75,17 @@ void Coordinator::leave_out(const CheckPlan::Unfit& found, Effects& out) {
   }
   node.passed_check = false;
   // In DLRover's words, which tools look for.
-  node.unfit = found.kind == Kind::kStraggler
-                   ? format("The node is a straggler and exits: {}", found.why)
-                   : format("This node failed the node-check procedure(mat-mul + comm) before training{}: {}",
-                            found.kind == Kind::kUndetermined ? ", and whether it is at fault is undetermined" : "", found.why);
+  node.unfit =
+      found.kind == Kind::kStraggler
+          ? format("The node is a straggler and exits: {}", found.why)
+          : format("This node failed the node-check procedure(mat-mul + comm) before training{}: {}",
+                   found.kind == Kind::kUndetermined ? ", and whether it is at fault is undetermined" : "", found.why);
   // Of one that may be good another try may say so.
   if (found.kind != Kind::kUndetermined && excluded_.size() < limits::kNodesPerJob) excluded_.insert(node.identity());
   out.push_back(node_is_unfit(node, format("{} is left out: {}", node.name(), found.why), found.why));
   stopping_.by_check = true;
-  stopping_.other = format("{} is {}: {}", node.name(), found.kind == Kind::kStraggler ? "a straggler" : "unfit", found.why);
+  stopping_.other =
+      format("{} is {}: {}", node.name(), found.kind == Kind::kStraggler ? "a straggler" : "unfit", found.why);
 }
 
 void Coordinator::forget_who_passed(const std::vector<WorkerFailure>& failures) {

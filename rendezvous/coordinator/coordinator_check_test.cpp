@@ -40,8 +40,10 @@ class TwoPhases : public CheckPlan {
       const std::string& result = results.back()[rank];
       if (result == "bad") found.push_back({static_cast<int>(rank), "its result is bad"});
       if (result == "slow") found.push_back({static_cast<int>(rank), "its result is slow", Unfit::Kind::kStraggler});
-      if (result == "linked") found.push_back({static_cast<int>(rank), "its link to another is bad", Unfit::Kind::kLink});
-      if (result == "unclear") found.push_back({static_cast<int>(rank), "its result is unclear", Unfit::Kind::kUndetermined});
+      if (result == "linked")
+        found.push_back({static_cast<int>(rank), "its link to another is bad", Unfit::Kind::kLink});
+      if (result == "unclear")
+        found.push_back({static_cast<int>(rank), "its result is unclear", Unfit::Kind::kUndetermined});
     }
     return found;
   }
@@ -210,9 +212,11 @@ TEST_CASE("where only a check is wanted the job ends with it, and all hear what 
     std::string reason;
   };
   for (const Case& each : {Case{{"ok", "ok"}, Verdict::Outcome::kSucceeded, ""},
-                           Case{{"ok", "bad"}, Verdict::Outcome::kFailed,
+                           Case{{"ok", "bad"},
+                                Verdict::Outcome::kFailed,
                                 "the check has found what is not fit: node 1 (node2): its result is bad"},
-                           Case{{"linked", "slow"}, Verdict::Outcome::kFailed,
+                           Case{{"linked", "slow"},
+                                Verdict::Outcome::kFailed,
                                 "the check has found what is not fit: node 0 (node1): its link to another is bad; "
                                 "node 1 (node2): its result is slow"}}) {
     Checked job(job_terms(2, 2), {.when = CheckRules::When::kFirst, .only = true});
@@ -240,7 +244,8 @@ TEST_CASE("who only wants a check is not let into a job that trains, nor the oth
     other.check.only = !only;
     const Rejected refused = job.say(2, other).only<Rejected>();
     CHECK(refused.why == Rejected::Why::kTermsDiffer);
-    CHECK(refused.reason.contains(only ? "this node was started without --check-only" : "this node was started with --check-only"));
+    CHECK(refused.reason.contains(only ? "this node was started without --check-only"
+                                       : "this node was started with --check-only"));
   }
 }
 
@@ -276,9 +281,8 @@ TEST_CASE("what the check has found goes out once, with how long its phases took
   job.now_ms += 300;
   job.done(1, 1);
   const auto judged = job.done(2, 1, "bad");
-  const auto found = std::ranges::find_if(judged.effects, [](const Effect& effect) {
-    return std::holds_alternative<CheckJudged>(effect);
-  });
+  const auto found = std::ranges::find_if(
+      judged.effects, [](const Effect& effect) { return std::holds_alternative<CheckJudged>(effect); });
   REQUIRE(found != judged.effects.end());
   const auto& check = std::get<CheckJudged>(*found);
   CHECK(check.phase_ms == std::vector<std::int64_t>{20, 300});

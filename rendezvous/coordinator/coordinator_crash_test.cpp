@@ -14,7 +14,9 @@ const Crash kCrash = {Crash::Kind::kImport, 0x77};
 
 // Two nodes of one worker each, whose rounds run.
 struct Pair : Job {
-  explicit Pair(int max_restarts, JobRules with_rules = {}) : Job(job_terms(2, 2, max_restarts), with_rules) { run({1, 2}); }
+  explicit Pair(int max_restarts, JobRules with_rules = {}) : Job(job_terms(2, 2, max_restarts), with_rules) {
+    run({1, 2});
+  }
 
   // The worker of this session's node fails first, of this, and the round is over.
   Answer crash(NodeId first, std::optional<Crash> of, std::optional<Crash> of_other = {}) {
@@ -44,8 +46,9 @@ TEST_CASE("a job whose two attempts failed of the same crash ends as determinist
       CHECK(verdict.outcome == Verdict::Outcome::kFailed);
       CHECK(verdict.is_deterministic);
       CHECK(verdict.restarts_used == 1);
-      CHECK(verdict.reason == "the failure is deterministic: attempts 0 and 1 failed with the same import error, so the "
-                              "job is not restarted (--crash-loop=restart restarts it anyway)");
+      CHECK(verdict.reason ==
+            "the failure is deterministic: attempts 0 and 1 failed with the same import error, so the "
+            "job is not restarted (--crash-loop=restart restarts it anyway)");
       CHECK(verdict.failures.front().node_rank == static_cast<int>(second) - 1);
     }
   }
@@ -58,7 +61,8 @@ TEST_CASE("only the crash of the worker that failed first counts") {
 }
 
 TEST_CASE("another failure in between begins anew, and so does one of which nobody has told what it was") {
-  for (const std::optional<Crash>& other : {std::optional<Crash>(), std::optional<Crash>({Crash::Kind::kSyntax, 0x77})}) {
+  for (const std::optional<Crash>& other :
+       {std::optional<Crash>(), std::optional<Crash>({Crash::Kind::kSyntax, 0x77})}) {
     Pair job(5);
     job.restart(1, kCrash);
     job.restart(1, other);
@@ -85,7 +89,9 @@ TEST_CASE("one attempt alone is never deterministic, and the last two are though
   CHECK(twice.crash(1, kCrash).to<EndJob>(1).verdict.is_deterministic);
 }
 
-TEST_CASE("a node that is lost while workers run begins the count of crashes anew, and one that is lost before they do does not") {
+TEST_CASE(
+    "a node that is lost while workers run begins the count of crashes anew, and one that is lost before they do does "
+    "not") {
   for (const bool runs : {true, false}) {
     Pair job(5);
     const Answer answer = job.crash(1, kCrash);

@@ -35,9 +35,8 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out, bool by
   out.push_back(std::move(lost));
   if (standing != Standing::kLeaving) {
     // A host that dies takes all its agents with it, and is to blame for one loss.
-    const bool goes_with_another = std::ranges::any_of(stopping_.lost, [&](const LostNode& other) {
-      return !other.address.empty() && other.address == node.address;
-    });
+    const bool goes_with_another = std::ranges::any_of(
+        stopping_.lost, [&](const LostNode& other) { return !other.address.empty() && other.address == node.address; });
     stopping_.lost.push_back({node.place.node_rank, node.address, how});
     if (!by_us) losses_.lose_unknown();
     std::optional<std::int64_t> until_ms;

@@ -176,7 +176,8 @@ TEST_CASE("a node that is lost too often is kept out, twice as long the second t
   CHECK(job.coordinator.nodes() == 2);
 }
 
-TEST_CASE("that the coordinator could not act is no node's loss: nobody is kept out for it, and the job has lost none") {
+TEST_CASE(
+    "that the coordinator could not act is no node's loss: nobody is kept out for it, and the job has lost none") {
   Flapping job({.node_losses = 1, .job_losses = 1});
   for (NodeId session = 2; session < 6; ++session) {
     CHECK(job.come(session, "node").all<Rejected>().empty());
@@ -194,8 +195,9 @@ TEST_CASE("a job that loses more nodes than it may ends, though each was lost on
   job.come(4, "node4");
   const Verdict verdict = job.go(4).only<EndJob>().verdict;
   CHECK(verdict.outcome == Verdict::Outcome::kFailed);
-  CHECK(verdict.reason == "node 1 (node4) was lost: reset; 3 nodes have been lost in this job, more than it may lose "
-                          "(job_losses)");
+  CHECK(verdict.reason ==
+        "node 1 (node4) was lost: reset; 3 nodes have been lost in this job, more than it may lose "
+        "(job_losses)");
 }
 
 TEST_CASE("the next round begins when the lost node's lease is over by every clock, counted from its last word") {
@@ -216,7 +218,8 @@ TEST_CASE("the next round begins when the lost node's lease is over by every clo
   }
 }
 
-TEST_CASE("a node that is silent for the loss timeout has no lease left, and is waited for no longer than a kill takes") {
+TEST_CASE(
+    "a node that is silent for the loss timeout has no lease left, and is waited for no longer than a kill takes") {
   Job job(job_terms(1, 2));
   job.say(1, host(job, 1));
   job.join(2);
@@ -379,8 +382,7 @@ TEST_CASE("a host of the coordinator whose outer process is killed fails the job
   const Verdict verdict = end.to<EndJob>(2).verdict;
   CHECK(verdict.outcome == Verdict::Outcome::kFailed);
   CHECK(verdict.signal == 0);
-  CHECK(verdict.reason ==
-        "node 0 (node1): its outer elastic-run process was killed, and the coordinator goes with it");
+  CHECK(verdict.reason == "node 0 (node1): its outer elastic-run process was killed, and the coordinator goes with it");
   job.say(2, VerdictHeard{}).only<Dismiss>();  // nobody else is waited for
 
   Job waiting(job_terms(2, 2));
@@ -388,7 +390,8 @@ TEST_CASE("a host of the coordinator whose outer process is killed fails the job
   CHECK(waiting.say(1, NodeLeaves{9}).only<EndJob>().verdict.outcome == Verdict::Outcome::kFailed);
 }
 
-TEST_CASE("a node of a Slurm step that is lost below the minimum ends the job when its lease is over, and standbys count") {
+TEST_CASE(
+    "a node of a Slurm step that is lost below the minimum ends the job when its lease is over, and standbys count") {
   for (const bool stands_by : {false, true}) {
     Job job(job_terms(2, 2), {.scale_up = JobRules::ScaleUp::kNever, .replacement_wait_ms = 0});
     job.run({1, 2});

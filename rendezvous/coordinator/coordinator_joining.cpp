@@ -67,14 +67,10 @@ std::string identity_of(const NodeJoins& message) {
 membership::ScaleUp scale_up_of(const JobRules& rules) {
   using When = membership::ScaleUp::When;
   switch (rules.scale_up) {
-    case JobRules::ScaleUp::kNow:
-      return {When::kNow, 0};
-    case JobRules::ScaleUp::kAfter:
-      return {When::kAfter, rules.scale_up_after_ms};
-    case JobRules::ScaleUp::kOnRestart:
-      return {When::kOnRestart, 0};
-    case JobRules::ScaleUp::kNever:
-      return {When::kNever, 0};
+    case JobRules::ScaleUp::kNow: return {When::kNow, 0};
+    case JobRules::ScaleUp::kAfter: return {When::kAfter, rules.scale_up_after_ms};
+    case JobRules::ScaleUp::kOnRestart: return {When::kOnRestart, 0};
+    case JobRules::ScaleUp::kNever: return {When::kNever, 0};
   }
   return {};
 }
@@ -86,7 +82,8 @@ void Coordinator::take(const Introduced& event, Effects& out) {
   if (event.incarnation == 0 && may_be_first) others_were_met_ = true;
   const bool is_of_other = event.incarnation == 0 || (event.incarnation != incarnation_ && !may_be_first);
   if (is_of_other) {
-    // Terms order the coordinators of one start of the job. The agent, which has met another's, would take us for replaced.
+    // Terms order the coordinators of one start of the job. The agent, which has met another's, would take us for
+    // replaced.
     if (may_be_first || event.term > term_) term_ = std::max(term_, term_after(event.term, config_.random));
     return;
   }
@@ -209,8 +206,8 @@ std::optional<Rejected> Coordinator::refusal(const NodeJoins& message) const {
   if (excluded_.contains(identity)) return is_excluded("the check before training has found its host unfit");
   if (const auto until_ms = losses_.kept_out_until(identity, now_ms_)) {
     const std::int64_t rest_ms = *until_ms - now_ms_;
-    return Rejected{Why::kKeptOut,
-                    format("it was lost too often and is kept out for another {} s", rest_ms / 1000), rest_ms};
+    return Rejected{Why::kKeptOut, format("it was lost too often and is kept out for another {} s", rest_ms / 1000),
+                    rest_ms};
   }
   // What is left of an older round has to end before its node may be in another one.
   const AgentFacts& facts = message.facts;
@@ -218,8 +215,7 @@ std::optional<Rejected> Coordinator::refusal(const NodeJoins& message) const {
   const auto known = roster_.nodes().find(message.agent);
   const bool comes_back = known != roster_.nodes().end() && knows_us && round_ == facts.round;
   if (!mutant::is('a') && has_processes && !comes_back && !reports_round(facts) && !is_done_here(facts)) {
-    return Rejected{Why::kRoundWentOn,
-                    format("its workers are those of round {}, which is over", facts.round), 0};
+    return Rejected{Why::kRoundWentOn, format("its workers are those of round {}, which is over", facts.round), 0};
   }
   return {};
 }
@@ -287,8 +283,9 @@ void Coordinator::settle_held(Effects& out) {
     held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
     if (lives) {
       const std::string& newcomer = settled.join.address;
-      std::string reason = format("{} claims rank {}, which belongs to {}, and that is alive; give each node a rank of its own",
-                                  newcomer.empty() ? "this node" : newcomer, *settled.join.node_rank, incumbent->name());
+      std::string reason =
+          format("{} claims rank {}, which belongs to {}, and that is alive; give each node a rank of its own",
+                 newcomer.empty() ? "this node" : newcomer, *settled.join.node_rank, incumbent->name());
       out.push_back(Send{settled.session, Rejected{Rejected::Why::kRankTaken, std::move(reason), {}}});
       continue;
     }
@@ -496,8 +493,8 @@ void Coordinator::finish_rebuilding(Effects& out) {
   rebuild_.reset();
   state_ = State::kRunning;
   if (!stops) {
-    out.push_back(Note{format("all {} nodes of round {} are here again: training goes on untouched", seats_.size(),
-                              *round_)});
+    out.push_back(
+        Note{format("all {} nodes of round {} are here again: training goes on untouched", seats_.size(), *round_)});
     return decide(out);
   }
   stop_round(out);

@@ -83,8 +83,9 @@ TEST_CASE("survivors below the minimum wait until the join timeout, which ends t
   CHECK(job.pass_with({1}, 19'900).silent());
   const Verdict verdict = job.pass_with({1}, 100).only<EndJob>().verdict;
   CHECK(verdict.outcome == Verdict::Outcome::kFailed);
-  CHECK(verdict.reason == "node 1 (node2) was lost: its connection was reset; "
-                          "only 1 of at least 2 nodes were there again within 20 s");
+  CHECK(verdict.reason ==
+        "node 1 (node2) was lost: its connection was reset; "
+        "only 1 of at least 2 nodes were there again within 20 s");
   CHECK(verdict.restarts_used == 0);
 }
 
@@ -172,7 +173,7 @@ TEST_CASE("what fails because a larger round is being made is not charged") {
   Job job(job_terms(2, 3, 0), {.last_call_ms = 0});
   job.run({1, 2});
   CHECK(job.join(3).all<StopWorkers>().size() == 2);  // no more could come
-  job.fail(2, failure(1, 5));  // the first node had stopped, and the order had not arrived here
+  job.fail(2, failure(1, 5));                         // the first node had stopped, and the order had not arrived here
   job.stop(1);
   const auto again = job.stop(2, {failure(1, 5)}).all<PrepareRound>();
   REQUIRE(again.size() == 3);
@@ -257,7 +258,8 @@ TEST_CASE("a refused claim names the rank and the node that has it") {
   job.say(1, claiming(job, 1, 0));
   job.say(2, claiming(job, 2, 0));
   const auto rejected = job.on(KeepAliveReceived{1}).only<Rejected>();
-  CHECK(rejected.reason == "node2 claims rank 0, which belongs to node1, and that is alive; give each node a rank of its own");
+  CHECK(rejected.reason ==
+        "node2 claims rank 0, which belongs to node1, and that is alive; give each node a rank of its own");
   CHECK(!rejected.retry_ms);
 }
 

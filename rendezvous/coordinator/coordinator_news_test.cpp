@@ -45,9 +45,9 @@ TEST_CASE("news of a round that is over, or is not yet, change nothing in any st
       CAPTURE(round);
       Job job = in_state(state);
       REQUIRE(job.coordinator.state() == state);
-      const std::vector<AgentMessage> news = {StoreIsOpen{round, {"10.0.0.9", 1}}, WorkerFailed{round, failure(0, 5)},
-                                              WorkersSucceeded{round}, NodeCannotRun{round, "no"},
-                                              NodeStopped{round, {failure(0, 5)}}, CheckDone{round, 0, "ok"}};
+      const std::vector<AgentMessage> news = {
+          StoreIsOpen{round, {"10.0.0.9", 1}}, WorkerFailed{round, failure(0, 5)},  WorkersSucceeded{round},
+          NodeCannotRun{round, "no"},          NodeStopped{round, {failure(0, 5)}}, CheckDone{round, 0, "ok"}};
       for (const AgentMessage& message : news) {
         for (const NodeId node : {1U, 2U}) CHECK(job.say(node, message).silent());
       }
@@ -135,7 +135,9 @@ TEST_CASE("a job that is ending says when to try again; its own nodes may come b
   Job other = in_state(State::kEnding);
   other.say(1, VerdictHeard{});
   NodeJoins back = other.joiner(2);
-  back.facts = {.incarnation = other.coordinator.incarnation(), .term = 1, .round = 1,
+  back.facts = {.incarnation = other.coordinator.incarnation(),
+                .term = 1,
+                .round = 1,
                 .activity = AgentFacts::Activity::kSucceeded};
   CHECK(other.say(12, back).to<EndJob>(12).verdict.outcome == Verdict::Outcome::kSucceeded);
   other.say(12, VerdictHeard{});
@@ -180,5 +182,6 @@ TEST_CASE("a stuck worker on a node that came back while the next round is formi
   NodeJoins back = job.joiner(3);
   back.facts = facts_of(its, job.coordinator.incarnation(), AgentFacts::Activity::kStopping);
   job.say(13, back);
-  CHECK(job.say(13, NodeCannotRun{0, "it does not end"}).to<EndJob>(1).verdict.reason == "node 2 (node3): it does not end");
+  CHECK(job.say(13, NodeCannotRun{0, "it does not end"}).to<EndJob>(1).verdict.reason ==
+        "node 2 (node3): it does not end");
 }

@@ -27,7 +27,8 @@ bool Coordinator::half_is_enough(const std::vector<int>& ranks) const {
   if (config_.is_claimed || std::ranges::find(ranks, 0) != ranks.end()) return true;
   return std::ranges::any_of(roster_.nodes(), [&](const auto& entry) {
     const Node& node = entry.second;
-    return node.hosts_coordinator && node.session && std::ranges::find(seats_, node.agent, &Seat::agent) == seats_.end();
+    return node.hosts_coordinator && node.session &&
+           std::ranges::find(seats_, node.agent, &Seat::agent) == seats_.end();
   });
 }
 
@@ -54,10 +55,10 @@ void Coordinator::wait_for_quorum(Effects& out) {
   if (!rebuild_->stops) stop_round(out);
   std::vector<int> ranks = back_again();
   const int count = rebuild_->node_count;
-  const std::string here =
-      ranks.empty() ? format("none of the {} nodes of round {} is here", count, *round_)
-                    : format("only {} of the {} nodes of round {} {} here (node rank{} {})", ranks.size(), count, *round_,
-                             ranks.size() == 1 ? "is" : "are", ranks.size() == 1 ? "" : "s", rank_ranges(ranks));
+  const std::string here = ranks.empty() ? format("none of the {} nodes of round {} is here", count, *round_)
+                                         : format("only {} of the {} nodes of round {} {} here (node rank{} {})",
+                                                  ranks.size(), count, *round_, ranks.size() == 1 ? "is" : "are",
+                                                  ranks.size() == 1 ? "" : "s", rank_ranges(ranks));
   const std::string needed = format("{} are needed to go on{}", count / 2 + 1,
                                     count % 2 == 0 ? format(", or {} with node rank 0", count / 2) : "");
   const std::int64_t until_ms = rebuild_->began_ms + std::max(rules_.join_timeout_ms, config_.lease.all_back_ms());
@@ -69,12 +70,14 @@ void Coordinator::wait_for_quorum(Effects& out) {
                out);
   }
   if (!std::exchange(rebuild_->waits, true)) {
-    out.push_back(Note{format("{}; {}: the others may train with another coordinator, and are waited for until "
-                              "join_timeout, {} s",
-                              here, needed, rules_.join_timeout_ms / 1000)});
+    out.push_back(
+        Note{format("{}; {}: the others may train with another coordinator, and are waited for until "
+                    "join_timeout, {} s",
+                    here, needed, rules_.join_timeout_ms / 1000)});
   }
   look_again(until_ms);
-  tell_what_is_awaited({.since_ms = rebuild_->began_ms, .until_ms = until_ms, .what = format("{}; {}", here, needed)}, out);
+  tell_what_is_awaited({.since_ms = rebuild_->began_ms, .until_ms = until_ms, .what = format("{}; {}", here, needed)},
+                       out);
 }
 
 }  // namespace elastic::coordinator

@@ -145,7 +145,8 @@ TEST_CASE("a failure that the coordinator before did not live to judge is charge
   CHECK(again.reason == "rank 0 (local rank 0, pid 100) exited with code 1");
 }
 
-TEST_CASE("a node that does not come back is lost when every lease of the coordinator before is over, and not earlier") {
+TEST_CASE(
+    "a node that does not come back is lost when every lease of the coordinator before is over, and not earlier") {
   After job(job_terms(1, 2, 3), 2);
   job.back(0, Activity::kRunning);
   const std::int64_t over_ms = LeaseTimes{}.over_ms();
@@ -357,7 +358,8 @@ TEST_CASE("a verdict is told again, under its name, when an older job is met whi
   CHECK(job.say(9, VerdictHeard{}).all<Dismiss>().size() == 2);
 }
 
-TEST_CASE("with all nodes that it may have a first round waits for nobody's lease, unless one has met another coordinator") {
+TEST_CASE(
+    "with all nodes that it may have a first round waits for nobody's lease, unless one has met another coordinator") {
   for (const Term met : {0U, 1U}) {
     Job job(job_terms(2, 2), {}, CoordinatorConfig{});
     if (met > 0) job.on(Introduced{0, met});
@@ -411,17 +413,17 @@ TEST_CASE("fewer than half of a round never go on: they are stopped, wait to the
   CHECK(job.coordinator.may_renew_lease(2));
   const Answer waits = job.pass_with({2, 9}, 1500);
   CHECK(waits.all<PrepareRound>().empty());
-  CHECK(waits.to<Awaiting>(2).what ==
-        "only 1 of the 3 nodes of round 5 is here (node rank 1); 2 are needed to go on");
+  CHECK(waits.to<Awaiting>(2).what == "only 1 of the 3 nodes of round 5 is here (node rank 1); 2 are needed to go on");
   CHECK(waits.to<Awaiting>(9).what == waits.to<Awaiting>(2).what);
   CHECK(waits.to<Awaiting>(2).left_ms.value() > 50'000);
   CHECK(job.pass_with({2, 9}, 54'000).silent());
   const Answer ended = job.pass_with({2, 9}, 2000);
   CHECK(ended.all<PrepareRound>().empty());
   CHECK(ended.to<EndJob>(2).verdict.outcome == Verdict::Outcome::kFailed);
-  CHECK(ended.to<EndJob>(2).verdict.reason ==
-        "the coordinator was lost; 60 s after another took over, only 1 of the 3 nodes of round 5 is here (node rank 1); "
-        "2 are needed to go on: the others may train with another coordinator");
+  CHECK(
+      ended.to<EndJob>(2).verdict.reason ==
+      "the coordinator was lost; 60 s after another took over, only 1 of the 3 nodes of round 5 is here (node rank 1); "
+      "2 are needed to go on: the others may train with another coordinator");
 }
 
 TEST_CASE("more than half of a round go on without the others, whoever is missing") {

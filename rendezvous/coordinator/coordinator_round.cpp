@@ -88,8 +88,11 @@ void Coordinator::form_if_due(Effects& out) {
       .back_by_ms = back_by_ms_,
   };
   const FormingDecision decision = membership::decide_forming(view, rules, now_ms_);
-  News news{.here = ready, .least = membership::least_size(rules), .most = rules.max_nodes,
-            .since_ms = forming_since_ms_, .until_ms = decision.look_again_ms};
+  News news{.here = ready,
+            .least = membership::least_size(rules),
+            .most = rules.max_nodes,
+            .since_ms = forming_since_ms_,
+            .until_ms = decision.look_again_ms};
   if (!gone_.empty()) {
     std::vector<std::string> names;
     for (const Gone& gone : gone_) names.push_back(gone.text);
@@ -126,7 +129,8 @@ void Coordinator::tell_what_is_awaited(News news, Effects& out) {
   if (!news_at_ms_) news_at_ms_ = now_ms_ + kNewsMs;
   if (now_ms_ < *news_at_ms_) return look_again(news_at_ms_);
   news_at_ms_.reset();
-  Awaiting message{.here = news.here, .least = news.least, .most = news.most, .what = news.what, .because = news.because};
+  Awaiting message{
+      .here = news.here, .least = news.least, .most = news.most, .what = news.what, .because = news.because};
   if (!news.because.empty()) message.because_ms = now_ms_ - news.because_at_ms;
   if (news.since_ms) message.for_ms = now_ms_ - *news.since_ms;
   if (news.until_ms) message.left_ms = *news.until_ms - now_ms_;
@@ -290,7 +294,8 @@ namespace {
 void keep_first(std::vector<WorkerFailure>& failures) {
   if (failures.size() <= limits::kFailuresKept) return;
   const auto end = failures.begin() + static_cast<std::ptrdiff_t>(limits::kFailuresKept);
-  const auto final_one = std::find_if(end, failures.end(), [](const WorkerFailure& failure) { return failure.is_final(); });
+  const auto final_one =
+      std::find_if(end, failures.end(), [](const WorkerFailure& failure) { return failure.is_final(); });
   if (final_one != failures.end()) std::iter_swap(end - 1, final_one);
   failures.resize(limits::kFailuresKept);
 }
@@ -301,7 +306,8 @@ void keep_first(std::vector<WorkerFailure>& failures) {
 std::string Coordinator::why_deterministic(const Stopping& ended) {
   std::optional<Crash> crash;
   if (!ended.failures.empty() && !ended.failures.front().stopped_by_us) {
-    const auto found = std::ranges::find(ended.crashes, ended.failures.front().node_rank, &std::pair<int, Crash>::first);
+    const auto found =
+        std::ranges::find(ended.crashes, ended.failures.front().node_rank, &std::pair<int, Crash>::first);
     if (found != ended.crashes.end()) crash = found->second;
   }
   const int attempt = budget_.used();

@@ -25,7 +25,7 @@ Place Coordinator::place_of(const Node& node) const {
   switch (node.standing()) {
     case Standing::kReady:
       return state_ == State::kPreparing || state_ == State::kRunning || state_ == State::kStopping ? Place::kStandby
-                                                                                                   : Place::kWaiting;
+                                                                                                    : Place::kWaiting;
     case Standing::kMember:
     case Standing::kDone: return is_checking() ? Place::kChecking : Place::kInRound;
     case Standing::kStopping:
@@ -74,16 +74,25 @@ status::Job Coordinator::status(std::int64_t now_ms, std::size_t most_members) c
 void Coordinator::count_failures(const Stopping& ended) {
   const std::int64_t round = round_.value_or(0);
   for (const LostNode& lost : ended.lost) {
-    statistics_.failed({.round = round, .cause = status::Cause::kNodeLost, .node = lost.address,
-                        .node_rank = lost.node_rank, .text = text(lost)}, now_ms_);
+    statistics_.failed({.round = round,
+                        .cause = status::Cause::kNodeLost,
+                        .node = lost.address,
+                        .node_rank = lost.node_rank,
+                        .text = text(lost)},
+                       now_ms_);
   }
   if (!ended.lost.empty() || !ended.left.empty() || !ended.other.empty()) return;
   if (ended.job_ends && ended.outcome != protocol::Verdict::Outcome::kFailed) return;
   const status::Cause cause = check_rules_.only ? status::Cause::kCheck : status::Cause::kWorkerFailure;
   const auto first = std::ranges::find(ended.failures, false, &protocol::WorkerFailure::stopped_by_us);
   if (first != ended.failures.end()) {
-    statistics_.failed({.round = round, .cause = cause, .node = first->host, .node_rank = first->node_rank,
-                        .rank = first->rank, .text = first->text()}, now_ms_);
+    statistics_.failed({.round = round,
+                        .cause = cause,
+                        .node = first->host,
+                        .node_rank = first->node_rank,
+                        .rank = first->rank,
+                        .text = first->text()},
+                       now_ms_);
   } else if (!ended.fatal.empty()) {
     statistics_.failed({.round = round, .cause = cause, .text = ended.fatal}, now_ms_);
   }

@@ -129,7 +129,8 @@ TEST_CASE("a node that joins is a standby, and then a change of membership") {
 TEST_CASE("the check is a phase, and a round after it is no restart") {
   JobRules rules;
   rules.last_call_ms = 500;
-  Job job(job_terms(1, 2), rules, {}, std::make_unique<OnePhase>(std::vector<CheckPlan::Unfit>{{1, "its disk is gone"}}));
+  Job job(job_terms(1, 2), rules, {},
+          std::make_unique<OnePhase>(std::vector<CheckPlan::Unfit>{{1, "its disk is gone"}}));
   job.check_rules.when = CheckRules::When::kFirst;
   job.join(1);
   job.join(2);

@@ -61,8 +61,8 @@ TEST_CASE("a node that loses its connection before it has told may come back for
   other.say(2, VerdictHeard{});
   other.on(SessionEnded{1, "reset"});
   NodeJoins back = other.joiner(1);
-  back.facts = {.incarnation = other.coordinator.incarnation(), .term = 1, .round = 0,
-                .verdict = other.coordinator.verdict()};
+  back.facts = {
+      .incarnation = other.coordinator.incarnation(), .term = 1, .round = 0, .verdict = other.coordinator.verdict()};
   other.say(11, back).only<EndJob>();
   const Answer end = other.say(11, VerdictHeard{"Traceback"});
   CHECK(end.to<Dismiss>(2).details == "Traceback");

@@ -20,12 +20,22 @@ inline protocol::JobTerms job_terms(int min, int max, int max_restarts = 0, int 
 // What a node reports of a round that it was in.
 inline protocol::AgentFacts facts_of(const protocol::PrepareRound& round, protocol::Incarnation incarnation,
                                      protocol::AgentFacts::Activity activity) {
-  return {.incarnation = incarnation, .term = 1, .round = round.round, .activity = activity, .place = round.place,
-          .restart_count = round.restart_count, .losses = round.losses, .membership = round.membership};
+  return {.incarnation = incarnation,
+          .term = 1,
+          .round = round.round,
+          .activity = activity,
+          .place = round.place,
+          .restart_count = round.restart_count,
+          .losses = round.losses,
+          .membership = round.membership};
 }
 
 inline protocol::WorkerFailure failure(int rank, std::int64_t wall_ms, bool stopped_by_us = false) {
-  return {.rank = rank, .local_rank = rank, .pid = 100 + rank, .exit = {.code = 1}, .wall_ms = wall_ms,
+  return {.rank = rank,
+          .local_rank = rank,
+          .pid = 100 + rank,
+          .exit = {.code = 1},
+          .wall_ms = wall_ms,
           .stopped_by_us = stopped_by_us};
 }
 
@@ -91,11 +101,18 @@ struct Job {
       : terms(with_terms), rules(with_rules), coordinator(config, std::move(check)), now_ms(config.now_ms) {}
 
   Answer on(const Event& event) { return {coordinator.on_event(event, now_ms)}; }
-  Answer say(protocol::NodeId from, protocol::AgentMessage message) { return on(MessageReceived{from, std::move(message)}); }
+  Answer say(protocol::NodeId from, protocol::AgentMessage message) {
+    return on(MessageReceived{from, std::move(message)});
+  }
 
   protocol::NodeJoins joiner(protocol::AgentId agent, int workers = 1) const {
-    return {.local_world_size = workers, .role = "default", .agent = agent,
-            .address = "node" + std::to_string(agent), .terms = terms, .rules = rules, .check = check_rules};
+    return {.local_world_size = workers,
+            .role = "default",
+            .agent = agent,
+            .address = "node" + std::to_string(agent),
+            .terms = terms,
+            .rules = rules,
+            .check = check_rules};
   }
   Answer join(protocol::NodeId session, int workers = 1) { return say(session, joiner(session, workers)); }
 

@@ -25,9 +25,10 @@ std::optional<int> CrashLoop::failed(const std::optional<protocol::Crash>& crash
 }
 
 std::string text_of_crash_loop(protocol::Crash::Kind kind, int first, int second) {
-  return format("the failure is deterministic: attempts {} and {} failed with the same {}, so the job is not restarted "
-                "(--crash-loop=restart restarts it anyway)",
-                first, second, name_of(kind));
+  return format(
+      "the failure is deterministic: attempts {} and {} failed with the same {}, so the job is not restarted "
+      "(--crash-loop=restart restarts it anyway)",
+      first, second, name_of(kind));
 }
 
 }  // namespace elastic::coordinator

@@ -43,7 +43,8 @@ TEST_CASE("workers that ran in between begin the count of crashes anew") {
 
 TEST_CASE("the reason names both attempts, what failed, and what restarts anyway") {
   CHECK(text_of_crash_loop(Crash::Kind::kMissingFile, 2, 3) ==
-        "the failure is deterministic: attempts 2 and 3 failed with the same missing-file error, so the job is not restarted "
+        "the failure is deterministic: attempts 2 and 3 failed with the same missing-file error, so the job is not "
+        "restarted "
         "(--crash-loop=restart restarts it anyway)");
 }
 

@@ -35,8 +35,8 @@ class JobStatistics {
   };
 
   status::Phase phase_ = status::Phase::kWaiting;
-  std::int64_t since_ms_;   // of the phase
-  std::int64_t ran_ms_ = 0; // how long the workers of the last round ran, until its work was lost
+  std::int64_t since_ms_;    // of the phase
+  std::int64_t ran_ms_ = 0;  // how long the workers of the last round ran, until its work was lost
   std::array<std::int64_t, status::kPhases> phase_ms_{};
   std::array<std::int64_t, status::kCauses> rounds_{};
   std::array<std::int64_t, status::kCauses> restarts_{};

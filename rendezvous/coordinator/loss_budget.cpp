@@ -78,9 +78,8 @@ void LossBudget::make_room(std::int64_t now_ms) {
   std::vector<Entry> entries;
   for (Entry entry = nodes_.begin(); entry != nodes_.end(); ++entry) entries.push_back(entry);
   const auto dropped = entries.begin() + static_cast<std::ptrdiff_t>(limits::kLossNodes / 8);
-  std::ranges::nth_element(entries, dropped, {}, [](Entry entry) {
-    return std::tuple(entry->second.until_ms, entry->second.last_ms);
-  });
+  std::ranges::nth_element(entries, dropped, {},
+                           [](Entry entry) { return std::tuple(entry->second.until_ms, entry->second.last_ms); });
   for (auto entry = entries.begin(); entry != dropped; ++entry) nodes_.erase(*entry);
 }
 

@@ -10,7 +10,7 @@ namespace elastic::coordinator {
 
 // How many losses of nodes a job bears. Times are milliseconds.
 struct LossRules {
-  int per_node = 3;                  // within the window: keep the node out; 0 or less: no number does
+  int per_node = 3;  // within the window: keep the node out; 0 or less: no number does
   std::int64_t window_ms = 600'000;
   std::int64_t keep_out_ms = 300'000;  // the first time; twice as long each further time
   int per_job = 0;                     // more than so many end the job; 0 or less: no number does

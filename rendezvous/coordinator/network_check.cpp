@@ -66,7 +66,9 @@ constexpr const char* kWithoutGpus = "if training works, set ELASTIC_RUN_PROBE_G
 
 // How many GPUs the other has, where both can gather and have the same NCCL: others cannot talk to each other.
 int gpus_to_meet(const SelfResult& self, const SelfResult& other) {
-  const auto gathers = [](const SelfResult& one) { return one.gpu && one.gpu_figures && !one.gpu_failure ? one.gpu_figures->gathers : 0; };
+  const auto gathers = [](const SelfResult& one) {
+    return one.gpu && one.gpu_figures && !one.gpu_failure ? one.gpu_figures->gathers : 0;
+  };
   return gathers(self) > 0 && gathers(other) > 0 && self.gpu->nccl == other.gpu->nccl ? gathers(other) : 0;
 }
 
@@ -84,7 +86,8 @@ std::string unreadable(const std::string& text) {
   return format("its answer to the check cannot be read: {}", printable(text.substr(0, 80)));
 }
 
-// Of the members of a ring the first that failed by itself says why, else the first that failed. None: there was no ring.
+// Of the members of a ring the first that failed by itself says why, else the first that failed. None: there was no
+// ring.
 std::optional<AllGather> all_gather_of(const CheckResults& results) {
   AllGather out;
   double slowest_ms = 0;
@@ -133,8 +136,8 @@ struct NetworkCheck::Known {
   void judge_gpu_tests() {
     std::vector<GpuStanding> standings;
     for (std::size_t node = 0; node < selves.size(); ++node) {
-      GpuStanding& standing = standings.emplace_back(GpuStanding{.says_nothing = !figures[node].is_fit_by_itself ||
-                                                                               (!selves[node].gpu_failure && !selves[node].gpu_figures)});
+      GpuStanding& standing = standings.emplace_back(GpuStanding{
+          .says_nothing = !figures[node].is_fit_by_itself || (!selves[node].gpu_failure && !selves[node].gpu_figures)});
       if (selves[node].gpu_failure) standing.failed_in = static_cast<int>(selves[node].gpu_failure->step);
     }
     const bool is_everywhere = step_that_failed_everywhere(standings).has_value();
@@ -142,13 +145,16 @@ struct NetworkCheck::Known {
     for (std::size_t node = 0; node < selves.size(); ++node) {
       if (!selves[node].gpu_failure || standings[node].says_nothing) continue;
       const std::string& why = selves[node].gpu_failure->why;
-      if (is_everywhere) excused.insert(static_cast<int>(node));
-      else make_unfit(node, selves.size() == 1 ? format("{}; {}", why, kWithoutGpus) : why);
+      if (is_everywhere)
+        excused.insert(static_cast<int>(node));
+      else
+        make_unfit(node, selves.size() == 1 ? format("{}; {}", why, kWithoutGpus) : why);
     }
     if (excused.empty()) return;
     const GpuFailure& first = *selves[static_cast<std::size_t>(*excused.begin())].gpu_failure;
-    tell(excused, format("the GPU test failed on all {} nodes{} (node {}: {})", excused.size(),
-                         excused.size() < selves.size() ? " that have no other fault" : "", *excused.begin(), first.why));
+    tell(excused,
+         format("the GPU test failed on all {} nodes{} (node {}: {})", excused.size(),
+                excused.size() < selves.size() ? " that have no other fault" : "", *excused.begin(), first.why));
   }
 
   // A test whose all-gather over NCCL failed has failed, unless that worked between no two nodes.
@@ -178,7 +184,8 @@ struct NetworkCheck::Known {
       return self.gpu_figures && self.gpu_figures->product_ms && !self.gpu_failure;
     };
     if (std::ranges::all_of(selves, has_tested)) {
-      for (std::size_t node = 0; node < selves.size(); ++node) figures[node].compute_ms = selves[node].gpu_figures->product_ms;
+      for (std::size_t node = 0; node < selves.size(); ++node)
+        figures[node].compute_ms = selves[node].gpu_figures->product_ms;
     }
     is_judged_by_gpus = std::ranges::any_of(pairs, &PairHealth::passed) &&
                         std::ranges::all_of(pairs, [](const PairHealth& pair) { return !pair.passed || pair.gpu_ms; });
@@ -194,7 +201,8 @@ struct NetworkCheck::Known {
   }
 };
 
-NetworkCheck::Known NetworkCheck::known(const std::vector<CheckNode>& checked, const std::vector<CheckResults>& results) const {
+NetworkCheck::Known NetworkCheck::known(const std::vector<CheckNode>& checked,
+                                        const std::vector<CheckResults>& results) const {
   const std::size_t nodes = checked.size();
   Known out{.selves = std::vector<SelfResult>(nodes),
             .figures = std::vector<NodeFigures>(nodes),
@@ -349,7 +357,8 @@ Judgement NetworkCheck::judgement(const Known& all) const {
       return !pair.passed && (pair.low == node || pair.high == node);
     });
     if (last == all.pairs.rend()) continue;
-    found.nodes[i].why += format(" (with node {}: {})", last->low == node ? last->high : last->low, printable(last->why_not));
+    found.nodes[i].why +=
+        format(" (with node {}: {})", last->low == node ? last->high : last->low, printable(last->why_not));
   }
   return found;
 }
@@ -388,7 +397,8 @@ HealthReport NetworkCheck::report(const std::vector<CheckNode>& nodes, const std
                    .settings = settings_for(all)};
   if (results.size() > kRingPhase) out.all_gather = all_gather_of(results[kRingPhase]);
   // What an external probe exchanges nobody knows.
-  if (std::ranges::any_of(all.selves, [](const SelfResult& self) { return self.master_port != 0; })) out.exchange_bytes = 0;
+  if (std::ranges::any_of(all.selves, [](const SelfResult& self) { return self.master_port != 0; }))
+    out.exchange_bytes = 0;
   std::vector<ClockOffset> offsets;
   for (const PairHealth& pair : out.pairs) {
     if (pair.clock_ms) offsets.push_back({.of = pair.high, .against = pair.low, .ahead_ms = *pair.clock_ms});

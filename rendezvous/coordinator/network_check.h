@@ -13,8 +13,8 @@
 namespace elastic::coordinator {
 
 // The check of --network-check: each node looks at itself, then meets others in up to three stages (health/judge). The
-// tests of a group follow each other in the same order on each of its nodes, so that none waits for one who waits for it.
-// Where the rules say so, all that are fit then make a ring and measure an all-gather; nobody is judged by it.
+// tests of a group follow each other in the same order on each of its nodes, so that none waits for one who waits for
+// it. Where the rules say so, all that are fit then make a ring and measure an all-gather; nobody is judged by it.
 class NetworkCheck : public CheckPlan {
  public:
   explicit NetworkCheck(health::JudgeSettings settings = {}) : settings_(settings) {}

@@ -19,7 +19,8 @@ namespace {
 struct Cluster {
   explicit Cluster(int nodes) {
     for (int node = 0; node < nodes; ++node) {
-      list.push_back({.address = format("node{}", node), .local_world_size = 8, .addresses = format("10.0.0.{}", node + 1)});
+      list.push_back(
+          {.address = format("node{}", node), .local_world_size = 8, .addresses = format("10.0.0.{}", node + 1)});
     }
   }
 
@@ -32,7 +33,8 @@ struct Cluster {
     }
     if (const auto ring = read_ring_order(order)) {
       CHECK(ring->rank == node);
-      if (ring_fails.contains(node)) return text_of(RingResult{.why_not = "no answer", .for_others = ring_fails.at(node)});
+      if (ring_fails.contains(node))
+        return text_of(RingResult{.why_not = "no answer", .for_others = ring_fails.at(node)});
       return text_of(RingResult{.ms = 20.0 + node});
     }
     PairResults results;
@@ -44,8 +46,10 @@ struct Cluster {
       CHECK(test.at == std::vector<std::string>{format("10.0.0.{}", test.with + 1)});
       CHECK(test.port == 4000 + test.with);
       CHECK(test.key == format("key{}", test.with));
-      const bool fails = faulty.contains(node) || faulty.contains(test.with) || cut.contains(std::minmax(node, test.with));
-      results.tests.push_back({.with = test.with, .ms = fails ? std::nullopt : std::optional(5.0), .why_not = fails ? "no answer" : ""});
+      const bool fails =
+          faulty.contains(node) || faulty.contains(test.with) || cut.contains(std::minmax(node, test.with));
+      results.tests.push_back(
+          {.with = test.with, .ms = fails ? std::nullopt : std::optional(5.0), .why_not = fails ? "no answer" : ""});
     }
     return text_of(results);
   }
@@ -147,7 +151,8 @@ TEST_CASE("what cannot be read makes its node unfit, and what nobody was asked f
     CHECK(unfit[0].why == "its answer to the check cannot be read: <html>");
   }
   Cluster cluster(4);
-  cluster.says[{1, 0}] = text_of(PairResults{.tests = {{.with = 1, .ms = 5}, {.with = 0, .ms = 1}, {.with = 9, .ms = 1}}});
+  cluster.says[{1, 0}] =
+      text_of(PairResults{.tests = {{.with = 1, .ms = 5}, {.with = 0, .ms = 1}, {.with = 9, .ms = 1}}});
   CHECK(cluster.unfit().empty());
 }
 
@@ -216,7 +221,9 @@ TEST_CASE("nodes of one rack meet each other first") {
   for (std::size_t i = 2; i < report.pairs.size(); ++i) CHECK(report.pairs[i].low % 2 != report.pairs[i].high % 2);
 }
 
-TEST_CASE("where that is asked for, all that are fit make a ring in a phase of its own, by rank, and slow ones if they train") {
+TEST_CASE(
+    "where that is asked for, all that are fit make a ring in a phase of its own, by rank, and slow ones if they "
+    "train") {
   for (const bool excludes : {false, true}) {
     Cluster cluster(6);
     cluster.rules = {.excludes_stragglers = excludes, .measures_all = true};
@@ -411,12 +418,14 @@ const GpuFailure kNoHandle = {GpuStep::kCompute, "GPU 1: no handle"};
 
 TEST_CASE("a GPU test that fails in the same step on all nodes leaves nobody out, and is told once") {
   GpuCluster cluster(4);
-  for (int node = 0; node < 4; ++node) cluster.set(node, GpuFailure{GpuStep::kCompute, format("GPU 1: no handle {}", node)});
+  for (int node = 0; node < 4; ++node)
+    cluster.set(node, GpuFailure{GpuStep::kCompute, format("GPU 1: no handle {}", node)});
   const auto results = cluster.run_with(kGathers);
   CHECK(cluster.plan.unfit(cluster.list, results).empty());
   CHECK(cluster.gathers == 0);
-  CHECK(cluster.warnings(results) == std::vector<std::string>{
-        "the GPU test failed on all 4 nodes (node 0: GPU 1: no handle 0); what was tested over TCP counts"});
+  CHECK(cluster.warnings(results) ==
+        std::vector<std::string>{
+            "the GPU test failed on all 4 nodes (node 0: GPU 1: no handle 0); what was tested over TCP counts"});
   const HealthReport report = cluster.plan.report(cluster.list, results);
   CHECK(report.nodes[2].compute_ms == 3);  // the CPU's
   CHECK(!report.by_nccl);
@@ -437,7 +446,8 @@ TEST_CASE("a GPU test that fails on some nodes alone, or in other steps, leaves 
   CHECK(steps.plan.unfit(steps.list, steps.run_with(kGathers)).size() == 2);
 }
 
-TEST_CASE("a node with another fault is left out for it, whatever its GPU test says, and does not speak for the others") {
+TEST_CASE(
+    "a node with another fault is left out for it, whatever its GPU test says, and does not speak for the others") {
   GpuCluster cluster(3);
   cluster.set(0, {}, "3 ECC errors");
   cluster.set(1, kNoHandle);
@@ -446,7 +456,8 @@ TEST_CASE("a node with another fault is left out for it, whatever its GPU test s
   const auto unfit = cluster.plan.unfit(cluster.list, results);
   REQUIRE(unfit.size() == 1);
   CHECK(unfit[0] == CheckPlan::Unfit{0, "3 ECC errors"});
-  CHECK(cluster.warnings(results).at(0).starts_with("the GPU test failed on all 2 nodes that have no other fault (node 1: "));
+  CHECK(cluster.warnings(results).at(0).starts_with(
+      "the GPU test failed on all 2 nodes that have no other fault (node 1: "));
 }
 
 TEST_CASE("of one node alone the GPU test's failure stands, with how to do without it") {
@@ -466,9 +477,11 @@ TEST_CASE("NCCL that fails between all nodes leaves nobody out where TCP passed,
     });
     CHECK(cluster.plan.unfit(cluster.list, results).empty());
     CHECK(cluster.gathers > 0);
-    CHECK(cluster.warnings(results) == std::vector<std::string>{format(
-          "the all-gather over NCCL failed between all {} nodes that tried it (nodes 0 and 1: GPU 0: remote error); what was "
-          "tested over TCP counts", nodes)});
+    CHECK(cluster.warnings(results) ==
+          std::vector<std::string>{format("the all-gather over NCCL failed between all {} nodes that tried it (nodes 0 "
+                                          "and 1: GPU 0: remote error); what was "
+                                          "tested over TCP counts",
+                                          nodes)});
     for (const PairHealth& pair : cluster.plan.report(cluster.list, results).pairs) {
       CHECK(pair.passed);
       CHECK(pair.gpu_why_not == "GPU 0: remote error");
@@ -493,6 +506,7 @@ TEST_CASE("NCCL that works between some nodes names the one that it fails with, 
 
 TEST_CASE("wrong bytes over NCCL are nobody's excuse") {
   GpuCluster cluster(2);
-  const auto results = cluster.run_with([](int, int) { return std::optional(GatherFailure{.why = "it is wrong", .is_defect = true}); });
+  const auto results =
+      cluster.run_with([](int, int) { return std::optional(GatherFailure{.why = "it is wrong", .is_defect = true}); });
   CHECK(cluster.plan.unfit(cluster.list, results).size() == 2);
 }

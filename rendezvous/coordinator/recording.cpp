@@ -75,13 +75,13 @@ struct Names<AgentFacts::Activity> {
 // Of a variant's alternatives.
 template <>
 struct Names<Event> {
-  static constexpr std::array kWords = {"said",         "heard",        "session-ended",
-                                        "introduced",   "node-emptied", "time-passed"};
+  static constexpr std::array kWords = {"said", "heard", "session-ended", "introduced", "node-emptied", "time-passed"};
 };
 template <>
 struct Names<AgentMessage> {
-  static constexpr std::array kWords = {"node-joins",   "store-is-open", "worker-failed", "workers-succeeded", "node-cannot-run",
-                                        "node-stopped", "node-leaves",   "check-done",    "verdict-heard"};
+  static constexpr std::array kWords = {"node-joins",        "store-is-open",   "worker-failed",
+                                        "workers-succeeded", "node-cannot-run", "node-stopped",
+                                        "node-leaves",       "check-done",      "verdict-heard"};
 };
 template <>
 struct Names<CheckAnswer> {
@@ -163,16 +163,19 @@ std::optional<std::string> text_of(const Json& json) {
 template <class Archive, class T>
 using Of = std::conditional_t<Archive::kWrites, const T, T>;
 
-template <class A> void fields(A& a, Of<A, StoreEndpoint>& v) {
+template <class A>
+void fields(A& a, Of<A, StoreEndpoint>& v) {
   a("address", v.address);
   a("port", v.port);
 }
-template <class A> void fields(A& a, Of<A, ExitStatus>& v) {
+template <class A>
+void fields(A& a, Of<A, ExitStatus>& v) {
   a("code", v.code);
   a("signal", v.signal);
   a("core_dumped", v.core_dumped);
 }
-template <class A> void fields(A& a, Of<A, WorkerFailure>& v) {
+template <class A>
+void fields(A& a, Of<A, WorkerFailure>& v) {
   a("rank", v.rank);
   a("local_rank", v.local_rank);
   a("node_rank", v.node_rank);
@@ -183,7 +186,8 @@ template <class A> void fields(A& a, Of<A, WorkerFailure>& v) {
   a("kind", v.kind);
   a("host", v.host);
 }
-template <class A> void fields(A& a, Of<A, NodePlace>& v) {
+template <class A>
+void fields(A& a, Of<A, NodePlace>& v) {
   a("node_rank", v.node_rank);
   a("node_count", v.node_count);
   a("base_rank", v.base_rank);
@@ -191,7 +195,8 @@ template <class A> void fields(A& a, Of<A, NodePlace>& v) {
   a("base_role_rank", v.base_role_rank);
   a("role_world_size", v.role_world_size);
 }
-template <class A> void fields(A& a, Of<A, Verdict>& v) {
+template <class A>
+void fields(A& a, Of<A, Verdict>& v) {
   a("outcome", v.outcome);
   a("reason", v.reason);
   a("round", v.round);
@@ -201,17 +206,20 @@ template <class A> void fields(A& a, Of<A, Verdict>& v) {
   a("left_behind", v.left_behind);
   a.unless_new("is_deterministic", v.is_deterministic);
 }
-template <class A> void fields(A& a, Of<A, Crash>& v) {
+template <class A>
+void fields(A& a, Of<A, Crash>& v) {
   a("kind", v.kind);
   a("digest", v.digest);
 }
-template <class A> void fields(A& a, Of<A, JobTerms>& v) {
+template <class A>
+void fields(A& a, Of<A, JobTerms>& v) {
   a("min_nodes", v.min_nodes);
   a("max_nodes", v.max_nodes);
   a("node_unit", v.node_unit);
   a("max_restarts", v.max_restarts);
 }
-template <class A> void fields(A& a, Of<A, JobRules>& v) {
+template <class A>
+void fields(A& a, Of<A, JobRules>& v) {
   a("last_call_ms", v.last_call_ms, kMs);
   a("join_timeout_ms", v.join_timeout_ms, kMs);
   a("replacement_grace_ms", v.replacement_grace_ms, kMs);
@@ -224,13 +232,15 @@ template <class A> void fields(A& a, Of<A, JobRules>& v) {
   a("replacement_wait_ms", v.replacement_wait_ms, kMs);
   a.unless_new("crash_loop", v.crash_loop);
 }
-template <class A> void fields(A& a, Of<A, CheckRules>& v) {
+template <class A>
+void fields(A& a, Of<A, CheckRules>& v) {
   a("when", v.when);
   a("excludes_stragglers", v.excludes_stragglers);
   a("only", v.only);
   a("measures_all", v.measures_all);
 }
-template <class A> void fields(A& a, Of<A, AgentFacts>& v) {
+template <class A>
+void fields(A& a, Of<A, AgentFacts>& v) {
   a("incarnation", v.incarnation);
   a("term", v.term);
   a("round", v.round);
@@ -242,7 +252,8 @@ template <class A> void fields(A& a, Of<A, AgentFacts>& v) {
   a("failures", v.failures);
   a("verdict", v.verdict);
 }
-template <class A> void fields(A& a, Of<A, NodeJoins>& v) {
+template <class A>
+void fields(A& a, Of<A, NodeJoins>& v) {
   a("address", v.address);
   a("agent", v.agent);
   a("local_world_size", v.local_world_size);
@@ -257,67 +268,101 @@ template <class A> void fields(A& a, Of<A, NodeJoins>& v) {
   a.unless_new("session", v.session);
   a.unless_new("group", v.group);
 }
-template <class A> void fields(A& a, Of<A, StoreIsOpen>& v) {
+template <class A>
+void fields(A& a, Of<A, StoreIsOpen>& v) {
   a("round", v.round);
   a("endpoint", v.endpoint);
 }
-template <class A> void fields(A& a, Of<A, WorkerFailed>& v) {
+template <class A>
+void fields(A& a, Of<A, WorkerFailed>& v) {
   a("round", v.round);
   a("failure", v.failure);
 }
-template <class A> void fields(A& a, Of<A, WorkersSucceeded>& v) { a("round", v.round); }
-template <class A> void fields(A& a, Of<A, NodeCannotRun>& v) {
+template <class A>
+void fields(A& a, Of<A, WorkersSucceeded>& v) {
+  a("round", v.round);
+}
+template <class A>
+void fields(A& a, Of<A, NodeCannotRun>& v) {
   a("round", v.round);
   a("reason", v.reason);
 }
-template <class A> void fields(A& a, Of<A, NodeStopped>& v) {
+template <class A>
+void fields(A& a, Of<A, NodeStopped>& v) {
   a("round", v.round);
   a("failures", v.failures);
   a("crash", v.crash);
 }
-template <class A> void fields(A& a, Of<A, NodeLeaves>& v) { a("signal", v.signal); }
-template <class A> void fields(A& a, Of<A, CheckDone>& v) {
+template <class A>
+void fields(A& a, Of<A, NodeLeaves>& v) {
+  a("signal", v.signal);
+}
+template <class A>
+void fields(A& a, Of<A, CheckDone>& v) {
   a("round", v.round);
   a("phase", v.phase);
   a("result", v.result);
 }
-template <class A> void fields(A& a, Of<A, VerdictHeard>& v) { a.unless_new("details", v.details); }
+template <class A>
+void fields(A& a, Of<A, VerdictHeard>& v) {
+  a.unless_new("details", v.details);
+}
 
-template <class A> void fields(A& a, Of<A, MessageReceived>& v) {
+template <class A>
+void fields(A& a, Of<A, MessageReceived>& v) {
   a("from", v.from);
   a.one_of("message", v.message);
 }
-template <class A> void fields(A& a, Of<A, KeepAliveReceived>& v) { a("from", v.from); }
-template <class A> void fields(A& a, Of<A, SessionEnded>& v) {
+template <class A>
+void fields(A& a, Of<A, KeepAliveReceived>& v) {
+  a("from", v.from);
+}
+template <class A>
+void fields(A& a, Of<A, SessionEnded>& v) {
   a("from", v.from);
   a("how", v.how);
   a.unless_new("by_us", v.by_us);
 }
-template <class A> void fields(A& a, Of<A, Introduced>& v) {
+template <class A>
+void fields(A& a, Of<A, Introduced>& v) {
   a("incarnation", v.incarnation);
   a("term", v.term);
 }
-template <class A> void fields(A& a, Of<A, NodeEmptied>& v) {
+template <class A>
+void fields(A& a, Of<A, NodeEmptied>& v) {
   a("agent", v.agent);
   a("incarnation", v.incarnation);
   a("round", v.round);
 }
-template <class A> void fields(A&, Of<A, TimePassed>&) {}
-template <class A> void fields(A& a, Of<A, RecordedEvent>& v) {
+template <class A>
+void fields(A&, Of<A, TimePassed>&) {}
+template <class A>
+void fields(A& a, Of<A, RecordedEvent>& v) {
   a("at_ms", v.at_ms, kSignedMs);
   a.one_of("event", v.event);
 }
 
-template <class A> void fields(A& a, Of<A, CheckPlan::Unfit>& v) {
+template <class A>
+void fields(A& a, Of<A, CheckPlan::Unfit>& v) {
   a("node_rank", v.node_rank, kRoundNodes);
   a("why", v.why);
   a.unless_new("kind", v.kind);
 }
-template <class A> void fields(A& a, Of<A, CheckPhases>& v) { a("phases", v.phases, kCount); }
-template <class A> void fields(A& a, Of<A, CheckOrders>& v) { a("orders", v.orders); }
-template <class A> void fields(A& a, Of<A, CheckUnfit>& v) { a("unfit", v.unfit); }
+template <class A>
+void fields(A& a, Of<A, CheckPhases>& v) {
+  a("phases", v.phases, kCount);
+}
+template <class A>
+void fields(A& a, Of<A, CheckOrders>& v) {
+  a("orders", v.orders);
+}
+template <class A>
+void fields(A& a, Of<A, CheckUnfit>& v) {
+  a("unfit", v.unfit);
+}
 
-template <class A> void fields(A& a, Of<A, CoordinatorConfig>& v) {
+template <class A>
+void fields(A& a, Of<A, CoordinatorConfig>& v) {
   a("term", v.term);
   a("incarnation", v.incarnation);
   a("loss_timeout_ms", v.lease.loss_timeout_ms, kMs);
@@ -325,7 +370,8 @@ template <class A> void fields(A& a, Of<A, CoordinatorConfig>& v) {
   a.unless_new("random", v.random);
   a.unless_new("is_claimed", v.is_claimed);
 }
-template <class A> void fields(A& a, Of<A, RecordingHead>& v) {
+template <class A>
+void fields(A& a, Of<A, RecordingHead>& v) {
   a("job", v.job);
   a("program", v.program);
   a("birth", v.config);
@@ -341,11 +387,17 @@ class Writer {
   explicit Writer(Json& object) : object_(object) {}
 
   template <class T>
-  void operator()(const char* name, const T& value) { object_.set(name, json(value)); }
+  void operator()(const char* name, const T& value) {
+    object_.set(name, json(value));
+  }
   template <class T>
-  void operator()(const char* name, const T& value, Bounds) { object_.set(name, json(value)); }
+  void operator()(const char* name, const T& value, Bounds) {
+    object_.set(name, json(value));
+  }
   template <class T>
-  void unless_new(const char* name, const T& value) { object_.set(name, value == T{} ? Json() : json(value)); }
+  void unless_new(const char* name, const T& value) {
+    object_.set(name, value == T{} ? Json() : json(value));
+  }
   // A variant: the name of its alternative, and the members of that.
   template <class Variant>
   void one_of(const char* name, const Variant& value) {
@@ -374,7 +426,9 @@ class Writer {
     }
   }
   template <class T>
-  static Json json(const std::optional<T>& value) { return value ? json(*value) : Json(); }
+  static Json json(const std::optional<T>& value) {
+    return value ? json(*value) : Json();
+  }
   template <class T>
   static Json json(const std::vector<T>& values) {
     Json out = Json::array();
@@ -463,7 +517,7 @@ class Reader {
     value = std::move(*text);
   }
   template <class T>
-    requires std::is_enum_v<T>
+  requires std::is_enum_v<T>
   void read(const Json& json, const std::string& name, T& value) {
     const std::string* word = json.as_string();
     const auto index = word != nullptr ? find_name<T>(*word) : std::nullopt;
@@ -481,7 +535,7 @@ class Reader {
     }
   }
   template <class T>
-    requires std::is_class_v<T>
+  requires std::is_class_v<T>
   void read(const Json& json, const std::string& name, T& value) {
     if (json.as_object() == nullptr) return wrong(name, "is no object");
     Reader nested(json, format("{}{}.", path_, name), error_);
@@ -526,7 +580,8 @@ std::string recording_head(const RecordingHead& head) {
 }
 
 std::string recording_head(const std::string& job, const CoordinatorConfig& config, bool has_check) {
-  return recording_head({.job = job, .program = "elastic-run " ELASTIC_RUN_VERSION, .config = config, .has_check = has_check});
+  return recording_head(
+      {.job = job, .program = "elastic-run " ELASTIC_RUN_VERSION, .config = config, .has_check = has_check});
 }
 
 std::string recording_line(const Event& event, std::int64_t at_ms) {
@@ -534,8 +589,8 @@ std::string recording_line(const Event& event, std::int64_t at_ms) {
 }
 
 std::string recording_line(const CheckAnswer& answer) {
-  return std::visit([&](const auto& known) { return line_of("check", Names<CheckAnswer>::kWords[answer.index()], known); },
-                    answer);
+  return std::visit(
+      [&](const auto& known) { return line_of("check", Names<CheckAnswer>::kWords[answer.index()], known); }, answer);
 }
 
 Result<RecordingHead> parse_recording_head(std::string_view line, const std::string& place) {
@@ -549,7 +604,8 @@ Result<RecordingHead> parse_recording_head(std::string_view line, const std::str
   const auto number = version != nullptr ? version->as_integer() : std::nullopt;
   if (!number || *number < 1) return fail(place, "member version is no whole number above 0", kRemedy);
   if (*number > kVersion) {
-    return fail(place, format("the recording is of version {}, and this elastic-run reads version {}", *number, kVersion),
+    return fail(place,
+                format("the recording is of version {}, and this elastic-run reads version {}", *number, kVersion),
                 "use the elastic-run that has written it, or a newer one");
   }
   RecordingHead head;
@@ -593,7 +649,8 @@ class RecordedCheck : public CheckPlan {
     write_(recording_line(CheckOrders{answer}));
     return answer;
   }
-  std::vector<Unfit> unfit(const std::vector<CheckNode>& nodes, const std::vector<CheckResults>& results) const override {
+  std::vector<Unfit> unfit(const std::vector<CheckNode>& nodes,
+                           const std::vector<CheckResults>& results) const override {
     std::vector<Unfit> answer = plan_->unfit(nodes, results);
     write_(recording_line(CheckUnfit{answer}));
     return answer;
@@ -606,7 +663,8 @@ class RecordedCheck : public CheckPlan {
 
 }  // namespace
 
-std::unique_ptr<CheckPlan> recorded_check(std::unique_ptr<CheckPlan> plan, std::function<void(std::string line)> write) {
+std::unique_ptr<CheckPlan> recorded_check(std::unique_ptr<CheckPlan> plan,
+                                          std::function<void(std::string line)> write) {
   return std::make_unique<RecordedCheck>(std::move(plan), std::move(write));
 }
 

@@ -61,9 +61,9 @@ const char* phrase(AgentFacts::Activity activity) {
 
 std::string phrase(const AgentFacts& facts) {
   if (facts.incarnation == 0) return "";
-  std::string text = format("; it was in round {} of incarnation {:x} as node {} of {}, by term {}, and {}", facts.round,
-                            facts.incarnation, facts.place.node_rank, facts.place.node_count, text_of_term(facts.term),
-                            phrase(facts.activity));
+  std::string text = format("; it was in round {} of incarnation {:x} as node {} of {}, by term {}, and {}",
+                            facts.round, facts.incarnation, facts.place.node_rank, facts.place.node_count,
+                            text_of_term(facts.term), phrase(facts.activity));
   if (!facts.failures.empty()) text += format("; {}", phrase(facts.failures));
   if (facts.verdict) text += format("; it knows the verdict: {}", in_words(*facts.verdict));
   return text;
@@ -100,7 +100,8 @@ std::string clause(const NodeCannotRun& message) {
 }
 std::string clause(const NodeStopped& message) {
   const std::string failures = message.failures.empty() ? "" : format(": {}", phrase(message.failures));
-  const std::string crash = message.crash ? format("; it {} {:x}", phrase(message.crash->kind), message.crash->digest) : "";
+  const std::string crash =
+      message.crash ? format("; it {} {:x}", phrase(message.crash->kind), message.crash->digest) : "";
   return format("has no process of round {} any more{}{}", message.round, failures, crash);
 }
 std::string clause(const NodeLeaves& message) {
@@ -184,8 +185,8 @@ std::string in_words(const Verdict& verdict) {
   const char* outcome = verdict.outcome == Verdict::Outcome::kSucceeded ? "the job has succeeded"
                         : verdict.outcome == Verdict::Outcome::kFailed  ? "the job has failed"
                                                                         : "the job was stopped";
-  std::string text = format("{} in round {}, after {}", outcome, verdict.round,
-                            counted(verdict.restarts_used, "restart", "restarts"));
+  std::string text =
+      format("{} in round {}, after {}", outcome, verdict.round, counted(verdict.restarts_used, "restart", "restarts"));
   if (!verdict.reason.empty()) text += format(": {}", shown(verdict.reason));
   if (!verdict.failures.empty()) text += format("; {}", phrase(verdict.failures));
   return text;

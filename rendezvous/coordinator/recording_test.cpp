@@ -17,11 +17,14 @@ using namespace elastic::protocol;
 namespace {
 
 const char* const kJoins =
-    R"({"at_ms":5,"event":"said","from":3,"message":"node-joins","address":"node1","agent":"0x1f","local_world_size":2,)"
+    R"({"at_ms":5,"event":"said","from":3,"message":"node-joins","address":"node1",)"
+    R"("agent":"0x1f","local_world_size":2,)"
     R"("role":"default","node_rank":null,"hosts_coordinator":false,)"
     R"("terms":{"min_nodes":1,"max_nodes":2,"node_unit":1,"max_restarts":3},)"
     R"("rules":{"last_call_ms":30000,"join_timeout_ms":600000,"replacement_grace_ms":0,"scale_up":"after",)"
-    R"("scale_up_after_ms":1000,"node_losses":3,"loss_window_ms":600000,"keep_out_ms":300000,"job_losses":0,"replacement_wait_ms":null,"crash_loop":null},"facts":null,"addresses":null,"check_rules":null,"session":null,"group":null})"
+    R"("scale_up_after_ms":1000,"node_losses":3,"loss_window_ms":600000,"keep_out_ms":300000,"job_losses":0,)"
+    R"("replacement_wait_ms":null,"crash_loop":null},"facts":null,)"
+    R"("addresses":null,"check_rules":null,"session":null,"group":null})"
     "\n";
 
 std::string error_of(const std::string& line) {
@@ -53,16 +56,29 @@ TEST_CASE("an event of any kind is the same after it was recorded and read") {
 }
 
 TEST_CASE("a person can read and write the line of an event") {
-  CHECK(recording_line(MessageReceived{3, NodeJoins{.local_world_size = 2, .role = "default", .agent = 31, .address = "node1",
-                                         .terms = {1, 2, 1, 3}}}, 5) == kJoins);
-  CHECK(recording_line(MessageReceived{0, WorkerFailed{2, {.rank = 5, .local_rank = 1, .node_rank = 1, .pid = 99, .exit = {.signal = 9},
-                                                .wall_ms = 17, .kind = FailureKind::kKilled}}}, 1) ==
+  CHECK(recording_line(
+            MessageReceived{
+                3,
+                NodeJoins{
+                    .local_world_size = 2, .role = "default", .agent = 31, .address = "node1", .terms = {1, 2, 1, 3}}},
+            5) == kJoins);
+  CHECK(recording_line(MessageReceived{0, WorkerFailed{2,
+                                                       {.rank = 5,
+                                                        .local_rank = 1,
+                                                        .node_rank = 1,
+                                                        .pid = 99,
+                                                        .exit = {.signal = 9},
+                                                        .wall_ms = 17,
+                                                        .kind = FailureKind::kKilled}}},
+                       1) ==
         R"({"at_ms":1,"event":"said","from":0,"message":"worker-failed","round":2,"failure":{"rank":5,"local_rank":1,)"
         R"("node_rank":1,"pid":99,"exit":{"code":0,"signal":9,"core_dumped":false},"wall_ms":17,"stopped_by_us":false,)"
-        R"("kind":"killed","host":""}})" "\n");
+        R"("kind":"killed","host":""}})"
+        "\n");
   CHECK(recording_line(TimePassed{}, 12) == "{\"at_ms\":12,\"event\":\"time-passed\"}\n");
   CHECK(recording_line(NodeEmptied{UINT64_MAX, 1, 4}, 0) ==
-        R"({"at_ms":0,"event":"node-emptied","agent":"0xffffffffffffffff","incarnation":"0x1","round":4})" "\n");
+        R"({"at_ms":0,"event":"node-emptied","agent":"0xffffffffffffffff","incarnation":"0x1","round":4})"
+        "\n");
   const auto blanks = parse_recording_line(R"(  { "event" : "heard", "from" : 4, "at_ms" : 9 }  )", "rec:1");
   REQUIRE(blanks.has_value());
   CHECK(std::get<KeepAliveReceived>(std::get<RecordedEvent>(*blanks).event).from == 4);
@@ -94,18 +110,21 @@ TEST_CASE("a line of a recording that is wrong is refused with its place and wha
   REQUIRE(error_of(joins).empty());
   const auto with = [&](const char* from, const char* to) { return error_of(replace_all(joins, from, to)); };
   CHECK(with("\"at_ms\":5", "\"at_ms\":5.5") ==
-        "rec:7: member at_ms is no whole number from -9007199254740992 to 9007199254740992; correct the line, or take it out");
+        "rec:7: member at_ms is no whole number from -9007199254740992 to 9007199254740992; correct the line, or take "
+        "it out");
   CHECK(with("\"from\":3,", "") == "rec:7: member from is missing; correct the line, or take it out");
   CHECK(with("\"from\":3", "\"from\":-1").contains("member from is no whole number from 0 to 4294967295"));
   CHECK(with("\"from\":3", "\"from\":\"3\"").contains("member from is no whole number"));
-  CHECK(with("said", "cried").contains("member event is none of said, heard, session-ended, introduced, node-emptied, time-passed"));
+  CHECK(with("said", "cried")
+            .contains("member event is none of said, heard, session-ended, introduced, node-emptied, time-passed"));
   CHECK(with("node-joins", "node-jons").contains("member message is none of node-joins, store-is-open"));
   CHECK(with("0x1f", "0X1F").contains("member agent is no text of 1 to 16 digits 0-9a-f behind 0x"));
   CHECK(with("0x1f", "0x").contains("member agent"));
   CHECK(with("0x1f", "0x10000000000000000").contains("member agent"));
   CHECK(with("\"0x1f\"", "31").contains("member agent"));
   CHECK(with("false", "0").contains("member hosts_coordinator is neither true nor false"));
-  CHECK(with("\"last_call_ms\":30000", "\"last_call_ms\":-1").contains("member rules.last_call_ms is no whole number from 0 to "));
+  CHECK(with("\"last_call_ms\":30000", "\"last_call_ms\":-1")
+            .contains("member rules.last_call_ms is no whole number from 0 to "));
   CHECK(with("\"after\"", "\"later\"").contains("member rules.scale_up is none of now, after, on-restart, never"));
   CHECK(with("\"min_nodes\":1,", "").contains("member terms.min_nodes is missing"));
   CHECK(with("\"default\"", "1").contains("member role is no text"));
@@ -126,7 +145,8 @@ TEST_CASE("a line of a recording that is wrong is refused with its place and wha
     for (const auto& [other, value] : *parsed->as_object()) {
       if (other != name) less.set(other, value);
     }
-    const bool is_new = name == "facts" || name == "addresses" || name == "check_rules" || name == "session" || name == "group";
+    const bool is_new =
+        name == "facts" || name == "addresses" || name == "check_rules" || name == "session" || name == "group";
     CHECK(error_of(less.dump()).empty() == (name == "node_rank" || is_new));
   }
 }
@@ -138,7 +158,8 @@ TEST_CASE("a recording of a newer version is refused, and members of a newer pro
     return read ? "" : read.error().text();
   };
   CHECK(error(replace_all(head, "\"version\":1", "\"version\":2")) ==
-        "rec:1: the recording is of version 2, and this elastic-run reads version 1; use the elastic-run that has written "
+        "rec:1: the recording is of version 2, and this elastic-run reads version 1; use the elastic-run that has "
+        "written "
         "it, or a newer one");
   CHECK(error(replace_all(head, "\"version\":1", "\"version\":1,\"new\":{\"a\":[1]}")).empty());
   CHECK(error(replace_all(head, "\"job\":\"job\",", "")).contains("member job is missing"));
@@ -155,7 +176,8 @@ TEST_CASE("a recorded line with any byte changed is read or refused") {
     std::string line = i % 4 == 0 ? kJoins : recording_line(maker.event(i % EventMaker::kKinds), 1);
     if (line.size() > 4000) continue;
     for (std::int64_t changes = 1 + maker.below(3); changes > 0; --changes) {
-      line[static_cast<std::size_t>(maker.below(static_cast<std::int64_t>(line.size())))] = static_cast<char>(maker.below(256));
+      line[static_cast<std::size_t>(maker.below(static_cast<std::int64_t>(line.size())))] =
+          static_cast<char>(maker.below(256));
     }
     const auto again = parse_recording_line(line, "rec:1");
     if (again) ++read;

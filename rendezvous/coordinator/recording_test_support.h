@@ -33,7 +33,9 @@ class EventMaker {
       default: return TimePassed{};
     }
   }
-  std::int64_t below(std::int64_t limit) { return static_cast<std::int64_t>(dice_.number() % static_cast<std::uint64_t>(limit)); }
+  std::int64_t below(std::int64_t limit) {
+    return static_cast<std::int64_t>(dice_.number() % static_cast<std::uint64_t>(limit));
+  }
 
  private:
   protocol::NodeId session() { return static_cast<protocol::NodeId>(dice_.number()); }
@@ -52,14 +54,25 @@ class EventMaker {
     if (message.node_rank) message.node_rank = from(0, kMost - 1);
     if (makes_sense) message.terms = {from(1, kMost), from(1, kMost), from(1, kMost), from(0, limits::kMaxRestarts)};
     constexpr std::int64_t kMs = 1LL << 53;
-    message.rules = {below(kMs), below(kMs), below(kMs), protocol::JobRules::ScaleUp(below(4)), below(kMs),
-                     from(-3, 9), below(kMs), below(kMs), from(-3, 9), {}, protocol::JobRules::CrashLoop(below(2))};
+    message.rules = {below(kMs),
+                     below(kMs),
+                     below(kMs),
+                     protocol::JobRules::ScaleUp(below(4)),
+                     below(kMs),
+                     from(-3, 9),
+                     below(kMs),
+                     below(kMs),
+                     from(-3, 9),
+                     {},
+                     protocol::JobRules::CrashLoop(below(2))};
     if (below(2) != 0) message.rules.replacement_wait_ms = below(kMs);
     if (message.facts.incarnation % 4 == 0) message.facts = {};
     protocol::AgentFacts& facts = message.facts;
     constexpr std::int64_t kNodes = limits::kNodesPerJob;
     constexpr std::int64_t kRanks = kNodes * limits::kMaxWorkersPerNode;
-    if (makes_sense) facts.place = {from(0, kNodes), from(0, kNodes), from(0, kRanks), from(0, kRanks), from(0, kRanks), from(0, kRanks)};
+    if (makes_sense)
+      facts.place = {from(0, kNodes), from(0, kNodes), from(0, kRanks),
+                     from(0, kRanks), from(0, kRanks), from(0, kRanks)};
     facts.restart_count = from(0, limits::kMaxRestarts);
     facts.losses = from(0, limits::kMaxRestarts);
     if (facts.verdict) facts.verdict->restarts_used = from(0, limits::kMaxRestarts);

@@ -36,8 +36,8 @@ class Replay::Answers : public CheckPlan {
     const auto answer = take<CheckPhases>("how many phases it has");
     return answer ? answer->phases : 0;
   }
-  std::vector<std::string> orders(std::uint32_t, const std::vector<CheckNode>& nodes,
-                                  const std::vector<CheckResults>&, const protocol::CheckRules&) const override {
+  std::vector<std::string> orders(std::uint32_t, const std::vector<CheckNode>& nodes, const std::vector<CheckResults>&,
+                                  const protocol::CheckRules&) const override {
     auto answer = take<CheckOrders>("what its orders are");
     if (answer && answer->orders.size() != nodes.size()) {
       wrong(format("the check has {} for {}", counted(answer->orders.size(), "order", "orders"),
@@ -105,7 +105,8 @@ Result<RecordingHead> Replay::begin() {
   auto head = parse_recording_head(line->text, place());
   if (!head) return head;
   born_ms_ = head->config.now_ms;
-  coordinator_ = std::make_unique<Coordinator>(head->config, head->has_check ? std::make_unique<Answers>(*this) : no_check());
+  coordinator_ =
+      std::make_unique<Coordinator>(head->config, head->has_check ? std::make_unique<Answers>(*this) : no_check());
   return head;
 }
 
@@ -132,7 +133,8 @@ Result<std::optional<Replay::Step>> Replay::next() {
   Step step;
   step.since_birth_ms = recorded->at_ms - born_ms_;
   const std::string before = state();
-  const bool is_small = std::holds_alternative<KeepAliveReceived>(recorded->event) || std::holds_alternative<TimePassed>(recorded->event);
+  const bool is_small =
+      std::holds_alternative<KeepAliveReceived>(recorded->event) || std::holds_alternative<TimePassed>(recorded->event);
   if (const auto session = session_of(recorded->event)) {
     if (const auto* said = std::get_if<MessageReceived>(&recorded->event)) {
       if (const auto* joins = std::get_if<NodeJoins>(&said->message)) addresses_[*session] = printable(joins->address);
@@ -168,8 +170,8 @@ void Replay::tell(Step& step, const Effect& effect) {
   const auto* send = std::get_if<Send>(&effect);
   const auto* drop = std::get_if<Drop>(&effect);
   const NodeId session = send != nullptr ? send->to : drop->session;
-  std::string what = send != nullptr ? in_words(send->message)
-                                     : format("the session is closed: {}", printable(drop->reason, 1000));
+  std::string what =
+      send != nullptr ? in_words(send->message) : format("the session is closed: {}", printable(drop->reason, 1000));
   if (!step.sent.empty() && step.sent.back().what == what) {
     step.sent.back().to.push_back(name_of(session));
   } else {
@@ -185,14 +187,16 @@ std::string Replay::state() const {
 }
 
 std::string text(const RecordingHead& head) {
-  return format("job {}: coordinator of term {}, incarnation {:x}; a node is lost after {} ms without a word; recorded by {}\n",
-                printable(head.job), text_of_term(head.config.term), head.config.incarnation, head.config.lease.loss_timeout_ms,
-                printable(head.program));
+  return format(
+      "job {}: coordinator of term {}, incarnation {:x}; a node is lost after {} ms without a word; recorded by {}\n",
+      printable(head.job), text_of_term(head.config.term), head.config.incarnation, head.config.lease.loss_timeout_ms,
+      printable(head.program));
 }
 
 std::string text(const Replay::Step& step) {
   constexpr std::size_t kReceiversNamed = 4;
-  std::string out = format("{}  {}{}{}\n", time_in_words(step.since_birth_ms), step.who, step.who.empty() ? "" : " ", step.event);
+  std::string out =
+      format("{}  {}{}{}\n", time_in_words(step.since_birth_ms), step.who, step.who.empty() ? "" : " ", step.event);
   for (const std::string& decision : step.decisions) out += format("    decided: {}\n", decision);
   for (const Replay::Step::Sent& sent : step.sent) {
     const std::size_t named = std::min(sent.to.size(), kReceiversNamed);

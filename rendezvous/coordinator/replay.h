@@ -37,7 +37,7 @@ class Replay {
       std::string what;
     };
     std::vector<Sent> sent;
-    std::string state;   // after the event
+    std::string state;      // after the event
     bool is_quiet = false;  // a sign of life, or a time that has come, of which nothing came
   };
 
@@ -74,7 +74,7 @@ class Replay {
   bool cut_off_ = false;
   std::int64_t born_ms_ = 0;
   std::unique_ptr<Coordinator> coordinator_;
-  std::optional<Error> answer_error_;  // the check's answers are not those that were asked for
+  std::optional<Error> answer_error_;                  // the check's answers are not those that were asked for
   std::map<protocol::NodeId, std::string> addresses_;  // of sessions that have joined
 };
 

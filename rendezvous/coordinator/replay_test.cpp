@@ -22,7 +22,8 @@ namespace {
 struct Recorded {
   explicit Recorded(CoordinatorConfig config, std::unique_ptr<CheckPlan> plan = nullptr)
       : has_check(plan != nullptr),
-        coordinator(config, plan ? recorded_check(std::move(plan), [this](std::string line) { recording += line; }) : no_check()) {
+        coordinator(config, plan ? recorded_check(std::move(plan), [this](std::string line) { recording += line; })
+                                 : no_check()) {
     recording = recording_head("job", config, has_check);
   }
   Effects on(const Event& event, std::int64_t now_ms) {
@@ -36,7 +37,10 @@ struct Recorded {
 };
 
 NodeJoins joiner(AgentId agent, int nodes, int restarts = 1) {
-  return {.local_world_size = 2, .role = "default", .agent = agent, .address = format("node{}", agent),
+  return {.local_world_size = 2,
+          .role = "default",
+          .agent = agent,
+          .address = format("node{}", agent),
           .terms = {nodes, nodes, 1, restarts}};
 }
 
@@ -64,9 +68,7 @@ std::string failing_job() {
 // Finds node 1 unfit the first time.
 class OnceUnfit : public CheckPlan {
  public:
-  int phases(const std::vector<CheckNode>& nodes, const CheckRules&) const override {
-    return nodes[0].passed ? 0 : 2;
-  }
+  int phases(const std::vector<CheckNode>& nodes, const CheckRules&) const override { return nodes[0].passed ? 0 : 2; }
   std::vector<std::string> orders(std::uint32_t phase, const std::vector<CheckNode>& nodes,
                                   const std::vector<CheckResults>&, const CheckRules&) const override {
     return std::vector<std::string>(nodes.size(), format("do {}", phase));
@@ -107,23 +109,31 @@ std::string first_lines(const std::string& text, std::size_t count) {
 TEST_CASE("a replay tells each event, the decisions with their reasons, whom they are told, and the state") {
   const std::string text = replayed(failing_job());
   CAPTURE(text);
-  CHECK(text.starts_with("job job: coordinator of term 1, incarnation abc; a node is lost after 5000 ms without a word; "
-                         "recorded by elastic-run " ELASTIC_RUN_VERSION "\n"
-                         "+0.000 s  node1 (session 1) joins with 2 workers of role default, under --nnodes=2:2 --node_unit=1 "
-                         "--max-restarts=1 (agent 1)\n"));
+  CHECK(text.starts_with(
+      "job job: coordinator of term 1, incarnation abc; a node is lost after 5000 ms without a word; "
+      "recorded by elastic-run " ELASTIC_RUN_VERSION
+      "\n"
+      "+0.000 s  node1 (session 1) joins with 2 workers of role default, under --nnodes=2:2 --node_unit=1 "
+      "--max-restarts=1 (agent 1)\n"));
   CHECK(text.contains("+0.250 s  node2 (session 2) joins"));
-  CHECK(text.contains("    decided: round 0 is formed of 2 nodes, world size 4\n"
-                      "    to node1 (session 1): prepare round 0 as node 0 of 2, its first rank 0 of 4; restart 0 of 1\n"));
-  CHECK(text.contains("+1.000 s  node1 (session 1) has opened the store of round 0 at 10.0.0.1:4000\n"
-                      "    to node1 (session 1), node2 (session 2): run the workers of round 0, with the store at 10.0.0.1:4000\n"
-                      "    now: running, round 0, 2 nodes"));
-  CHECK(text.contains("+1.010 s  node1 (session 1) says that in round 0 rank 1 (local rank 1, pid 101) exited with code 1\n"
-                      "    to node1 (session 1), node2 (session 2): stop the workers of round 0\n"
-                      "    now: stopping, round 0, 2 nodes"));
-  CHECK(text.contains("    decided: round 1 is formed of 2 nodes, world size 4, because rank 1 (local rank 1, pid 101) "
-                      "exited with code 1\n"));
+  CHECK(text.contains(
+      "    decided: round 0 is formed of 2 nodes, world size 4\n"
+      "    to node1 (session 1): prepare round 0 as node 0 of 2, its first rank 0 of 4; restart 0 of 1\n"));
+  CHECK(text.contains(
+      "+1.000 s  node1 (session 1) has opened the store of round 0 at 10.0.0.1:4000\n"
+      "    to node1 (session 1), node2 (session 2): run the workers of round 0, with the store at 10.0.0.1:4000\n"
+      "    now: running, round 0, 2 nodes"));
+  CHECK(text.contains(
+      "+1.010 s  node1 (session 1) says that in round 0 rank 1 (local rank 1, pid 101) exited with code 1\n"
+      "    to node1 (session 1), node2 (session 2): stop the workers of round 0\n"
+      "    now: stopping, round 0, 2 nodes"));
+  CHECK(
+      text.contains("    decided: round 1 is formed of 2 nodes, world size 4, because rank 1 (local rank 1, pid 101) "
+                    "exited with code 1\n"));
   CHECK(text.contains("    decided: the job has failed\n"));
-  CHECK(text.ends_with("\nthe job has failed in round 1, after 1 restart; rank 1 (local rank 1, pid 101) exited with code 1 on node1\n"));
+  CHECK(
+      text.ends_with("\nthe job has failed in round 1, after 1 restart; rank 1 (local rank 1, pid 101) exited with "
+                     "code 1 on node1\n"));
   CHECK(replayed(failing_job()) == text);
 }
 
@@ -138,8 +148,10 @@ TEST_CASE("a replay says the same of a check that its plan answered then") {
   const auto with = [&](const char* from, const char* to) { return replayed(replace_all(recording, from, to)); };
   CHECK(with("{\"check\":\"phases\",\"phases\":2}\n", "").contains("the check is asked how many phases it has here"));
   CHECK(with("\"do 0\",", "").contains("rec:5: the check has 1 order for 2 nodes; correct the line"));
-  CHECK(with("\"node_rank\":1,\"why\"", "\"node_rank\":2,\"why\"").contains(": node 2 is unfit, and the round has 2 nodes"));
-  CHECK(with("\"has_check\":true", "\"has_check\":false").contains("rec:4: an answer of the check, and it was not asked"));
+  CHECK(with("\"node_rank\":1,\"why\"", "\"node_rank\":2,\"why\"")
+            .contains(": node 2 is unfit, and the round has 2 nodes"));
+  CHECK(with("\"has_check\":true", "\"has_check\":false")
+            .contains("rec:4: an answer of the check, and it was not asked"));
 }
 
 TEST_CASE("a recording that was cut off anywhere is replayed as far as it goes, and the replay says so") {
@@ -150,7 +162,8 @@ TEST_CASE("a recording that was cut off anywhere is replayed as far as it goes, 
       const std::string text = replayed(recording.substr(0, size));
       CAPTURE(text);
       const std::size_t shown = text.find("\nline ");
-      REQUIRE(text.contains("the recording ends here, before the job has\n") == !text.ends_with("pid 101) exited with code 1 on node1\n"));
+      REQUIRE(text.contains("the recording ends here, before the job has\n") ==
+              !text.ends_with("pid 101) exited with code 1 on node1\n"));
       const bool in_a_line = recording[size - 1] != '\n' && recording[size] != '\n';
       REQUIRE((shown != std::string::npos || !in_a_line));
       if (shown == std::string::npos) continue;  // cut behind an event of which nothing more is needed
@@ -181,9 +194,11 @@ TEST_CASE("no recording of readable lines can break the coordinator that is told
       // Few sessions, agents and rounds, so that they meet.
       if (auto* said = std::get_if<MessageReceived>(&event)) {
         said->from %= 5;
-        std::visit([](auto& message) {
-          if constexpr (requires { message.round; }) message.round %= 3;
-        }, said->message);
+        std::visit(
+            [](auto& message) {
+              if constexpr (requires { message.round; }) message.round %= 3;
+            },
+            said->message);
         if (auto* joins = std::get_if<NodeJoins>(&said->message)) {
           joins->agent %= 6;
           if (seed % 2 == 0) joins->terms = {1, 3, 1, 2};
@@ -201,7 +216,8 @@ TEST_CASE("no recording of readable lines can break the coordinator that is told
     }
     Replay replay(lines_of(job.recording), "rec");
     REQUIRE(replay.begin().has_value());
-    for (auto step = replay.next(); step && *step; step = replay.next()) {}
+    for (auto step = replay.next(); step && *step; step = replay.next()) {
+    }
     CHECK(replay.coordinator().state() == job.coordinator.state());
     CHECK(replay.coordinator().round() == job.coordinator.round());
     CHECK(replay.coordinator().nodes() == job.coordinator.nodes());

@@ -31,7 +31,8 @@ status::Outcome outcome_of(const Verdict& verdict) {
 // Where a node has come from is one of its addresses, if others may come from there, too.
 void add_address(std::string& addresses, const std::string& from) {
   const auto is_it = [&](const std::string& known) { return same_address(known, from); };
-  if (addresses.empty() || from.empty() || is_loopback(from) || std::ranges::any_of(split(addresses, ' '), is_it)) return;
+  if (addresses.empty() || from.empty() || is_loopback(from) || std::ranges::any_of(split(addresses, ' '), is_it))
+    return;
   addresses += " " + from;
 }
 
@@ -72,7 +73,8 @@ status::Coordinator Service::status(std::int64_t now_ms) const {
     out.jobs.back().id = name;
     members += out.jobs.back().members.size();
   }
-  for (auto ended = ended_.rbegin(); ended != ended_.rend() && out.last_ended.size() < limits::kStatusEndedJobs; ++ended) {
+  for (auto ended = ended_.rbegin(); ended != ended_.rend() && out.last_ended.size() < limits::kStatusEndedJobs;
+       ++ended) {
     std::string reason = ended->verdict.reason;
     if (reason.empty() && !ended->verdict.failures.empty()) reason = ended->verdict.failures.front().text();
     out.last_ended.push_back({ended->job, outcome_of(ended->verdict), std::move(reason)});
@@ -85,8 +87,8 @@ void Service::take(const ConnectionOpened& event, ServiceEffects& out) {
       connections_.emplace(event.connection, Connection(CoordinatorSession(settings_.secret, event.nonce)));
   if (!is_new) return;
   if (connections_.size() > limits::kAgentConnections) {
-    out.push_back(Log{{}, format("{} connections are open, more than are served: a new one is closed",
-                                 connections_.size())});
+    out.push_back(
+        Log{{}, format("{} connections are open, more than are served: a new one is closed", connections_.size())});
     return close(event.connection, out);
   }
   place->second.from = event.from;
@@ -121,8 +123,9 @@ void Service::take(const ConnectionClosed& event, ServiceEffects& out) {
 void Service::take(const ServiceTime&, ServiceEffects& out) {
   while (!greetings_.empty() && greetings_.begin()->first <= now_ms_) {
     const ConnectionId id = greetings_.begin()->second;
-    out.push_back(Log{{}, format("{} has not introduced itself in {} ms and is closed", name_of(connections_.at(id)),
-                                 settings_.greeting_ms),
+    out.push_back(Log{{},
+                      format("{} has not introduced itself in {} ms and is closed", name_of(connections_.at(id)),
+                             settings_.greeting_ms),
                       "silent_stranger"});
     close(id, out);
   }
@@ -167,8 +170,9 @@ void Service::judge_authority(ServiceEffects& out) {
     if (connection.welcome) open.emplace_back(id, connection.job);
   }
   if (!open.empty()) {
-    out.push_back(Log{{}, format("this coordinator may not act any more: {}; its {} sessions are ended",
-                                 deposed_.empty() ? "its claim has not been renewed in time" : deposed_, open.size()),
+    out.push_back(Log{{},
+                      format("this coordinator may not act any more: {}; its {} sessions are ended",
+                             deposed_.empty() ? "its claim has not been renewed in time" : deposed_, open.size()),
                       "authority"});
   }
   // All are closed before any coordinator hears of it, and has something to say to the others.
@@ -204,7 +208,9 @@ void Service::heard(ConnectionId id, const CoordinatorSession::Event& event, Ser
                    close(id, out);
                    tell(job, NodeEmptied{e.agent, e.incarnation, e.round}, out);
                  },
-                 [&](const CoordinatorSession::Stale& e) { out.push_back(Log{connection.job, e.text}); },
+                 [&](const CoordinatorSession::Stale& e) {
+                   out.push_back(Log{connection.job, e.text});
+                 },
                  [&](const SessionError& e) {
                    out.push_back(Log{connection.job, format("{}: {}", name_of(connection), e.text), "stranger"});
                    const std::string job = connection.job;
@@ -227,15 +233,16 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   }
   if (!settings_.only_job.empty() && job != settings_.only_job) {
     ByteString bytes;
-    connection.session.refuse(format("this is the coordinator of job {} and of no other", printable(settings_.only_job)), bytes);
+    connection.session.refuse(
+        format("this is the coordinator of job {} and of no other", printable(settings_.only_job)), bytes);
     out.push_back(Write{id, std::move(bytes)});
     return close(id, out);
   }
   if (const Ended* over = ended(job, introduction.incarnation)) {
     // It missed the end. Whatever it says, this is all there is to be said to it.
     ByteString bytes;
-    connection.session.welcome({std::max<Term>(1, introduction.term), introduction.incarnation,
-                                settings_.lease.loss_timeout_ms, {}}, bytes);
+    connection.session.welcome(
+        {std::max<Term>(1, introduction.term), introduction.incarnation, settings_.lease.loss_timeout_ms, {}}, bytes);
     connection.session.send(EndJob{over->verdict}, bytes);
     connection.session.send(Dismiss{over->details}, bytes);
     out.push_back(Write{id, std::move(bytes)});
@@ -244,16 +251,16 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   if (!jobs_.contains(job)) {
     if (jobs_.size() >= limits::kJobsServed) {
       ByteString bytes;
-      connection.session.refuse(
-          format("this coordinator has {} jobs, more than which it does not serve", jobs_.size()), bytes);
+      connection.session.refuse(format("this coordinator has {} jobs, more than which it does not serve", jobs_.size()),
+                                bytes);
       out.push_back(Write{id, std::move(bytes)});
       return close(id, out);
     }
     const CoordinatorConfig config{.incarnation = settings_.random(),
-                      .lease = settings_.lease,
-                      .now_ms = born_ms_,
-                      .random = static_cast<std::uint32_t>(settings_.random()),
-                      .is_claimed = settings_.is_claimed};
+                                   .lease = settings_.lease,
+                                   .now_ms = born_ms_,
+                                   .random = static_cast<std::uint32_t>(settings_.random()),
+                                   .is_claimed = settings_.is_claimed};
     jobs_.emplace(job, std::make_unique<Coordinator>(config, settings_.make_check(job)));
   }
   // Every first coordinator is at the same term: one that the agent has met may have been another.
@@ -273,16 +280,19 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   still->second.job = job;
   still->second.welcome = true;
   still->second.session.welcome({coordinator->second->term(), coordinator->second->incarnation(),
-                                 settings_.lease.loss_timeout_ms, settings_.authority.good_for_ms(now_ms_)}, bytes);
+                                 settings_.lease.loss_timeout_ms, settings_.authority.good_for_ms(now_ms_)},
+                                bytes);
   out.push_back(Write{id, std::move(bytes)});
 }
 
-// An answer is a lease: who is not in the job, or not yet again, has none. It counts from the asking, however late it is.
+// An answer is a lease: who is not in the job, or not yet again, has none. It counts from the asking, however late it
+// is.
 void Service::renew_lease(ConnectionId id, Connection& connection, ServiceEffects& out) {
   const Coordinator* coordinator = find(connection.job);
   if (!connection.unanswered || coordinator == nullptr || !coordinator->may_renew_lease(id)) return;
   ByteString bytes;
-  connection.session.kept(*std::exchange(connection.unanswered, std::nullopt), settings_.authority.good_for_ms(now_ms_), bytes);
+  connection.session.kept(*std::exchange(connection.unanswered, std::nullopt), settings_.authority.good_for_ms(now_ms_),
+                          bytes);
   out.push_back(Write{id, std::move(bytes)});
 }
 
@@ -351,13 +361,17 @@ void Service::carry_out(const std::string& job, const Effect& effect, ServiceEff
                    ByteString bytes;
                    found->second.session.send(e.message, bytes);
                    if (!bytes.empty()) out.push_back(Write{e.to, std::move(bytes)});
-                   const bool is_last = std::holds_alternative<Rejected>(e.message) ||
-                                        std::holds_alternative<Dismiss>(e.message);
+                   const bool is_last =
+                       std::holds_alternative<Rejected>(e.message) || std::holds_alternative<Dismiss>(e.message);
                    if (is_last) close(e.to, out);
                  },
                  [&](const Drop& e) { close(e.session, out); },
-                 [&](const Note& e) { out.push_back(Log{job, e.text, e.event, e.fields}); },
-                 [&](const CheckJudged& e) { out.push_back(Judged{job, e}); },
+                 [&](const Note& e) {
+                   out.push_back(Log{job, e.text, e.event, e.fields});
+                 },
+                 [&](const CheckJudged& e) {
+                   out.push_back(Judged{job, e});
+                 },
              },
              effect);
 }

@@ -75,17 +75,19 @@ struct Judged {
 using ServiceEffect = std::variant<Write, Close, Log, Judged>;
 using ServiceEffects = std::vector<ServiceEffect>;
 
-// What a service is born with. `random` gives a random number other than 0, another each time: for the names of jobs, and
-// for the terms of their coordinators.
+// What a service is born with. `random` gives a random number other than 0, another each time: for the names of jobs,
+// and for the terms of their coordinators.
 struct ServiceSettings {
   protocol::LeaseTimes lease = {};
   std::string secret = {};
-  std::string only_job = {};  // agents of another are turned away; empty: all are served
+  std::string only_job = {};         // agents of another are turned away; empty: all are served
   bool is_claimed = false;           // see CoordinatorConfig
   std::int64_t greeting_ms = 5'000;  // that a connection may take to introduce itself
   locate::Authority authority = locate::Authority::always();  // until AuthorityIs comes
   std::function<std::uint64_t()> random = {};
-  std::function<std::unique_ptr<CheckPlan>(const std::string& job)> make_check = [](const std::string&) { return no_check(); };
+  std::function<std::unique_ptr<CheckPlan>(const std::string& job)> make_check = [](const std::string&) {
+    return no_check();
+  };
 };
 
 // Everything that agents connect to: their sessions, and the coordinators of any number of jobs, none of which
@@ -115,8 +117,8 @@ class Service {
   struct Connection {
     explicit Connection(protocol::CoordinatorSession with_session) : session(std::move(with_session)) {}
     protocol::CoordinatorSession session;
-    std::string job;       // empty until it is introduced
-    bool welcome = false;  // its keep-alives are answered
+    std::string job;                               // empty until it is introduced
+    bool welcome = false;                          // its keep-alives are answered
     std::optional<std::uint64_t> unanswered = {};  // the last of them, while no lease is to be given
     std::int64_t greet_until_ms = 0;
     std::string from;
@@ -156,13 +158,13 @@ class Service {
   std::int64_t now_ms_;
   std::map<ConnectionId, Connection> connections_;
   std::map<std::string, std::unique_ptr<Coordinator>> jobs_;
-  std::set<std::pair<std::int64_t, std::string>> deadlines_;            // of coordinators
+  std::set<std::pair<std::int64_t, std::string>> deadlines_;  // of coordinators
   std::map<std::string, std::int64_t> deadline_of_;
   std::set<std::pair<std::int64_t, ConnectionId>> greetings_;  // of connections that have not introduced themselves
   std::deque<Ended> ended_;
   std::array<std::int64_t, status::kOutcomes> ended_by_outcome_{};  // of all times
-  bool acts_ = true;     // as of the last event
-  std::string deposed_;  // why; empty: it is not
+  bool acts_ = true;                                                // as of the last event
+  std::string deposed_;                                             // why; empty: it is not
   std::set<std::string> left_;  // jobs of connections that the present event has ended
 };
 

@@ -35,10 +35,13 @@ struct Peer {
 
 // A service, and connections to it whose bytes arrive at once.
 struct Served {
-  explicit Served(ServiceSettings settings = {}) : service([&] {
-    settings.random = [this] { return ++incarnations; };
-    return settings;
-  }(), 0) {}
+  explicit Served(ServiceSettings settings = {})
+      : service(
+            [&] {
+              settings.random = [this] { return ++incarnations; };
+              return settings;
+            }(),
+            0) {}
 
   void carry(ServiceEffects effects) {
     for (ServiceEffect& effect : effects) {
@@ -89,7 +92,10 @@ struct Served {
     read(id, bytes);
   }
   NodeJoins joiner(AgentId agent, JobTerms terms) const {
-    return {.local_world_size = 1, .role = "default", .agent = agent, .address = "node" + std::to_string(agent),
+    return {.local_world_size = 1,
+            .role = "default",
+            .agent = agent,
+            .address = "node" + std::to_string(agent),
             .terms = terms};
   }
   ConnectionId join(const std::string& job, AgentId agent, JobTerms terms) {
@@ -474,8 +480,12 @@ ConnectionId report(Served& served, int rank, int nodes, Term term = 1) {
   const ConnectionId id = served.greet({"a", agent, kOlder, term});
   if (served.at(id).closed) return id;
   NodeJoins joins = served.joiner(agent, job_terms(1, 4));
-  joins.facts = {.incarnation = kOlder, .term = term, .round = 5, .activity = AgentFacts::Activity::kRunning,
-                 .place = {rank, nodes, rank, nodes, rank, nodes}, .membership = 4711};
+  joins.facts = {.incarnation = kOlder,
+                 .term = term,
+                 .round = 5,
+                 .activity = AgentFacts::Activity::kRunning,
+                 .place = {rank, nodes, rank, nodes, rank, nodes},
+                 .membership = 4711};
   served.say(id, joins);
   return id;
 }
@@ -545,7 +555,9 @@ TEST_CASE("where a coordinator has stood down some new nodes begin no round whil
   CHECK(served.at(id).last<PrepareRound>() != nullptr);
 }
 
-TEST_CASE("newcomers that stood by at a coordinator of before begin no round while its leases may run, though all are there") {
+TEST_CASE(
+    "newcomers that stood by at a coordinator of before begin no round while its leases may run, though all are "
+    "there") {
   Served served;
   const ConnectionId fresh = served.join("a", 1, job_terms(2, 2));
   const ConnectionId stood_by = served.greet({"a", 2, 0, 1});  // it too was the first of its start

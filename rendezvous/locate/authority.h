@@ -18,9 +18,7 @@ class Authority {
 
   bool holds(std::int64_t now_ms) const { return now_ms < end_ms_; }
   // When it ends; none where it does not.
-  std::optional<std::int64_t> ends_ms() const {
-    return end_ms_ == kAlways ? std::nullopt : std::optional(end_ms_);
-  }
+  std::optional<std::int64_t> ends_ms() const { return end_ms_ == kAlways ? std::nullopt : std::optional(end_ms_); }
   // How long what is lent now may last by another clock, which may run slower by 1 %; none: any time.
   std::optional<std::int64_t> good_for_ms(std::int64_t now_ms) const {
     if (end_ms_ == kAlways) return {};

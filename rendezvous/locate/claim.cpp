@@ -130,8 +130,8 @@ Result<std::string> file_with_claim(std::string_view file, const std::string& jo
   }
   if (!claim.empty()) {
     if (jobs.as_object()->size() >= limits::kClaimsPerFile) {
-      return no_claim(format("it holds {} jobs already; remove those that are over, or name another file",
-                             limits::kClaimsPerFile));
+      return no_claim(
+          format("it holds {} jobs already; remove those that are over, or name another file", limits::kClaimsPerFile));
     }
     const auto read = read_claim(claim);
     if (!read) return std::unexpected(read.error());
@@ -195,7 +195,8 @@ ClaimDecision decide_claim(const ClaimView& view) {
   }
   if (renews && !failure.empty()) {
     return {ClaimStep::kWait, view.may_host ? format("{}, which has the claim; another takes it over once it has not "
-                                                     "been renewed for {} ms", failure, good_for_ms)
+                                                     "been renewed for {} ms",
+                                                     failure, good_for_ms)
                                             : format("{}, which has the claim", failure)};
   }
   if (!renews && view.may_host && !failure.empty() && view.unchanged_ms >= 2 * view.loss_timeout_ms) {

@@ -17,7 +17,7 @@ namespace elastic::locate {
 struct Claim {
   std::string address;  // numeric, or a name where the user has given one
   std::uint16_t port = 0;
-  std::string agent;    // of the elastic-run that wrote it; no two are alike
+  std::string agent;  // of the elastic-run that wrote it; no two are alike
   // How often its holder has renewed it, so that no text stands there twice; none: by an elastic-run that wrote version
   // 1, and renews nothing.
   std::optional<std::uint64_t> renewals = {};
@@ -109,7 +109,8 @@ struct ClaimDecision {
 //   3. It has not been renewed for as long as it is good: its holder may do nothing any more, be it dead, cut off from
 //      the place or from us. Claims it, unless is_host=0.
 //   4. An attempt at it has failed since it was renewed last: waits for it to be renewed, or to be over.
-//   5. It is one that is never renewed, and all attempts at it have failed for twice the loss timeout: claims it, unless
+//   5. It is one that is never renewed, and all attempts at it have failed for twice the loss timeout: claims it,
+//   unless
 //      is_host=0.
 //   6. Connects.
 ClaimDecision decide_claim(const ClaimView& view);

@@ -16,12 +16,11 @@ namespace {
 
 const Claim kThere{"10.0.0.5", 4711, "a1", 7, 5'000};
 const Claim kOld{"10.0.0.5", 4711, "a1"};  // of version 1
-constexpr std::int64_t kOursMs = 1'000;  // the holder's counts
+constexpr std::int64_t kOursMs = 1'000;    // the holder's counts
 constexpr std::int64_t kTakenMs = 3'130;
 
 ClaimView there(Tried tried = Tried::kNot, std::int64_t unchanged_ms = 0) {
-  return {.there = kThere, .tried = tried, .unchanged_ms = unchanged_ms,
-          .loss_timeout_ms = kOursMs};
+  return {.there = kThere, .tried = tried, .unchanged_ms = unchanged_ms, .loss_timeout_ms = kOursMs};
 }
 ClaimView old(ClaimView view) {
   view.there = kOld;
@@ -83,8 +82,7 @@ TEST_CASE("what a node does follows from what is in the place and how the last a
       {old(there(Tried::kRefused, 2 * kOursMs - 1)), ClaimStep::kConnect, "it is there"},
       {old(there(Tried::kRefused, 2 * kOursMs)), ClaimStep::kClaim,
        "10.0.0.5:4711, which was there, is never renewed, and nobody listens at 10.0.0.5:4711"},
-      {never_host(there(Tried::kRefused)), ClaimStep::kWait,
-       "nobody listens at 10.0.0.5:4711, which has the claim"},
+      {never_host(there(Tried::kRefused)), ClaimStep::kWait, "nobody listens at 10.0.0.5:4711, which has the claim"},
       {never_host(there(Tried::kNot, 9 * kOursMs)), ClaimStep::kConnect, "it is there"},
       {never_host(old(there(Tried::kSilent, 9 * kOursMs))), ClaimStep::kConnect, "it is there"},
       {own(there()), ClaimStep::kConnect, "it is this node's own"},
@@ -123,7 +121,8 @@ TEST_CASE("what an attempt has shown holds until the claim is renewed") {
 }
 
 TEST_CASE("a claim is read as it was written") {
-  CHECK(claim_text(kThere) == R"({"version":2,"address":"10.0.0.5","port":4711,"agent":"a1","renewals":7,"loss_timeout_ms":5000})");
+  CHECK(claim_text(kThere) ==
+        R"({"version":2,"address":"10.0.0.5","port":4711,"agent":"a1","renewals":7,"loss_timeout_ms":5000})");
   CHECK(claim_text(kOld) == R"({"version":1,"address":"10.0.0.5","port":4711,"agent":"a1"})");
   CHECK(read_claim(claim_text(kThere)).value() == kThere);
   CHECK(read_claim(claim_text(kOld)).value() == kOld);

@@ -39,9 +39,10 @@ std::string stands_for(const HostingView& view, const std::string& address) {
 std::string also_elsewhere(const HostingView& view) {
   const auto other = std::ranges::find_if(view.resolved, [&](const auto& one) { return !is_ours(view, one); });
   if (other == view.resolved.end()) return {};
-  return format(", as is {}, which this node has not: if that is another node, give one of them is_host=1 and "
-                "the others is_host=0",
-                *other);
+  return format(
+      ", as is {}, which this node has not: if that is another node, give one of them is_host=1 and "
+      "the others is_host=0",
+      *other);
 }
 
 // "node0 is 10.0.0.5, which no interface of this node has", for the rules that come to no "hosts".

@@ -22,15 +22,15 @@ enum class Hosting : std::uint8_t {
 
 // What is known when the question is put. Addresses are numeric; scopes and IPv4 mapped into IPv6 do not matter.
 struct HostingView {
-  std::string endpoint_host;                // as typed: a name or an address, without port and brackets
-  std::vector<std::string> resolved;        // the addresses that it stands for (its own where it is one)
-  std::string resolve_error;                // why there are none, for the reason
-  std::vector<std::string> own_addresses;   // of all interfaces that are up
-  std::string host_name;                    // as gethostname(2) has it
-  std::string full_host_name;               // with its domain, or the same where none is known
-  std::optional<bool> is_host;              // the key of --rdzv-conf, or known from where the job was started
-  std::string is_host_source = {};          // of the latter, as a clause
-  std::optional<int> node_rank;             // claimed by --node-rank or the environment, not a default
+  std::string endpoint_host;               // as typed: a name or an address, without port and brackets
+  std::vector<std::string> resolved;       // the addresses that it stands for (its own where it is one)
+  std::string resolve_error;               // why there are none, for the reason
+  std::vector<std::string> own_addresses;  // of all interfaces that are up
+  std::string host_name;                   // as gethostname(2) has it
+  std::string full_host_name;              // with its domain, or the same where none is known
+  std::optional<bool> is_host;             // the key of --rdzv-conf, or known from where the job was started
+  std::string is_host_source = {};         // of the latter, as a clause
+  std::optional<int> node_rank;            // claimed by --node-rank or the environment, not a default
 };
 
 struct HostingDecision {

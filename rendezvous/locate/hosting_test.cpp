@@ -57,8 +57,8 @@ TEST_CASE("is_host decides, whatever else is true") {
 }
 
 TEST_CASE("what stands for every node itself is hosted by every node") {
-  for (const char* host : {"localhost", "LOCALHOST", "localhost.", "a.localhost", "127.0.0.1", "127.8.9.1", "::1",
-                           "::ffff:127.0.0.1"}) {
+  for (const char* host :
+       {"localhost", "LOCALHOST", "localhost.", "a.localhost", "127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"}) {
     CAPTURE(host);
     const HostingDecision decision = decide_hosting(of_rank(3, node(host)));
     CHECK(decision.hosting == Hosting::kHosts);
@@ -91,8 +91,7 @@ TEST_CASE("the node that has the endpoint's address hosts, on any interface and 
   check({
       {node("10.0.0.5", {"10.0.0.5"}), Hosting::kHosts, "10.0.0.5, an address of this node"},
       {node("fd00::5", {"fd00::5"}), Hosting::kHosts, "fd00::5, an address of this node"},
-      {node("::ffff:10.0.0.5", {"::ffff:10.0.0.5"}), Hosting::kHosts,
-       "::ffff:10.0.0.5, an address of this node"},
+      {node("::ffff:10.0.0.5", {"::ffff:10.0.0.5"}), Hosting::kHosts, "::ffff:10.0.0.5, an address of this node"},
       {node("fe80::5%eth0", {"fe80::5%eth0"}), Hosting::kHosts, "fe80::5%eth0, an address of this node"},
       {node("head", {"192.168.7.5"}), Hosting::kHosts, "head is 192.168.7.5, an address of this node"},
       {node("head", {"fd00::5", "10.0.0.5"}), Hosting::kHosts, "head is fd00::5, an address of this node"},
@@ -111,8 +110,7 @@ TEST_CASE("a node that is not the endpoint asks") {
   unknown.resolve_error = "no such name";
   check({
       {node("10.0.0.50", {"10.0.0.50"}), Hosting::kAsks, "10.0.0.50, which no interface of this node has"},
-      {node("head", {"10.0.0.9", "fd00::9"}), Hosting::kAsks,
-       "head is 10.0.0.9, which no interface of this node has"},
+      {node("head", {"10.0.0.9", "fd00::9"}), Hosting::kAsks, "head is 10.0.0.9, which no interface of this node has"},
       {node("head"), Hosting::kAsks, "head stands for no address yet"},
       {unknown, Hosting::kAsks, "head stands for no address yet (no such name)"},
       {node(""), Hosting::kAsks, " stands for no address yet"},
@@ -127,8 +125,7 @@ TEST_CASE("a service's name is hosted by the host that it begins with, on trial 
        "Job-0.svc is 10.96.0.1, which no interface of this node has, but its first part is this host's name"},
       {node("job-00.svc", {"10.96.0.1"}), Hosting::kAsks,
        "job-00.svc is 10.96.0.1, which no interface of this node has"},
-      {node("svc.job-0", {"10.96.0.1"}), Hosting::kAsks,
-       "svc.job-0 is 10.96.0.1, which no interface of this node has"},
+      {node("svc.job-0", {"10.96.0.1"}), Hosting::kAsks, "svc.job-0 is 10.96.0.1, which no interface of this node has"},
   });
 }
 

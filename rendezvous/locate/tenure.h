@@ -25,9 +25,9 @@ struct ClaimTimes {
 // The holder's side of a claim: when it renews it, and until when it may act. Times in milliseconds of a clock that
 // goes on while the machine is suspended.
 //
-// What was written within kLongestWriteMs counts from its beginning. What took longer, and a text of our own that we find
-// without having been told that it was written, may have come late, when its lock was broken, over another's claim, who
-// learns of it when it renews its own: unless our time still runs we act no sooner than that one's is over.
+// What was written within kLongestWriteMs counts from its beginning. What took longer, and a text of our own that we
+// find without having been told that it was written, may have come late, when its lock was broken, over another's
+// claim, who learns of it when it renews its own: unless our time still runs we act no sooner than that one's is over.
 class Tenure {
  public:
   // Locks of a file of claims are good for twice as long.
@@ -47,10 +47,10 @@ class Tenure {
   std::int64_t due_ms() const { return due_ms_; }
 
   enum class Fate : std::uint8_t {
-    kHeld,     // renewed
-    kAgain,    // to be tried again at once: what stands there is ours, or nobody's while our time runs
-    kTaken,    // another's claim stands there
-    kGone,     // nobody's does, and our time was over: another may have had it since, and ended the job in order
+    kHeld,   // renewed
+    kAgain,  // to be tried again at once: what stands there is ours, or nobody's while our time runs
+    kTaken,  // another's claim stands there
+    kGone,   // nobody's does, and our time was over: another may have had it since, and ended the job in order
   };
   // An attempt to write next(), which began at `began_ms`, has been answered: this stands there now.
   Fate answered(const std::optional<Claim>& there, std::int64_t began_ms, std::int64_t now_ms);
@@ -63,8 +63,8 @@ class Tenure {
   void doubt(std::int64_t now_ms);
 
   ClaimTimes times_;
-  Claim holder_;                         // with the number of the last attempt
-  std::optional<Claim> standing_;        // as far as we know
+  Claim holder_;                   // with the number of the last attempt
+  std::optional<Claim> standing_;  // as far as we know
   std::int64_t due_ms_ = 0;
   std::optional<std::int64_t> not_before_ms_;  // of acting, while another may
   Authority authority_ = Authority::none();

@@ -90,7 +90,9 @@ TEST_CASE("who finds its own claim without having been told acts when another th
   CHECK(tenure.authority().ends_ms() == 4'130 + 2'970);
 }
 
-TEST_CASE("a renewal that took long, as of a process that was stopped while it wrote, is as good as one that was only found") {
+TEST_CASE(
+    "a renewal that took long, as of a process that was stopped while it wrote, is as good as one that was only "
+    "found") {
   Tenure tenure = begun(1'000);
   CHECK(tenure.answered(renewed(1), 2'000, 9'000) == Tenure::Fate::kHeld);
   CHECK_FALSE(tenure.authority().holds(9'000));

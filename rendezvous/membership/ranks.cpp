@@ -78,13 +78,9 @@ bool natural_less(std::string_view a, std::string_view b) {
 namespace {
 
 // An absent value comes after all others.
-std::int64_t or_last(std::optional<int> value) {
-  return value ? *value : std::numeric_limits<std::int64_t>::max();
-}
+std::int64_t or_last(std::optional<int> value) { return value ? *value : std::numeric_limits<std::int64_t>::max(); }
 
-std::optional<int> valid(std::optional<int> number) {
-  return number && *number >= 0 ? number : std::nullopt;
-}
+std::optional<int> valid(std::optional<int> number) { return number && *number >= 0 ? number : std::nullopt; }
 
 std::vector<std::size_t> all_indices(std::size_t count) {
   std::vector<std::size_t> indices(count);
@@ -193,8 +189,9 @@ class SeatPlan {
     // Where a claim stands at the end of all numbers there is no behind, and the lowest free ones are taken.
     const bool room = highest_ + static_cast<std::int64_t>(waiting.size()) <= std::numeric_limits<int>::max();
     // In a first round those without a claim fill what the claims leave: a claim is to be the rank, too.
-    const bool is_first =
-        vacant_.empty() && std::ranges::none_of(chosen_, [](const Candidate& node) { return valid(node.seat).has_value(); });
+    const bool is_first = vacant_.empty() && std::ranges::none_of(chosen_, [](const Candidate& node) {
+                            return valid(node.seat).has_value();
+                          });
     int next = room && !is_first ? static_cast<int>(highest_ + 1) : 0;
     for (const std::size_t i : waiting) {
       while (!give(i, next)) ++next;
@@ -214,8 +211,7 @@ std::vector<std::size_t> choose_members(const std::vector<Candidate>& candidates
   std::vector<std::size_t> order = all_indices(candidates.size());
   std::ranges::sort(order, {}, [&](std::size_t i) {
     const Candidate& node = candidates[i];
-    return std::tuple(!valid(node.seat), or_last(valid(node.claimed_rank)), or_last(valid(node.seat)),
-                      node.arrival, i);
+    return std::tuple(!valid(node.seat), or_last(valid(node.claimed_rank)), or_last(valid(node.seat)), node.arrival, i);
   });
   order.resize(std::min(order.size(), static_cast<std::size_t>(std::max(size, 0))));
   return order;

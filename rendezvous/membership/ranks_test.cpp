@@ -43,14 +43,12 @@ using Seats = std::vector<int>;
 }  // namespace
 
 TEST_CASE("one node has all ranks") {
-  CHECK(assign_places({{4, "default"}}) ==
-        std::vector<protocol::NodePlace>{{0, 1, 0, 4, 0, 4}});
+  CHECK(assign_places({{4, "default"}}) == std::vector<protocol::NodePlace>{{0, 1, 0, 4, 0, 4}});
 }
 
 TEST_CASE("nodes of different size and role get consecutive global and role ranks") {
   const auto places = assign_places({{2, "trainer"}, {1, "ps"}, {3, "trainer"}});
-  CHECK(places == std::vector<protocol::NodePlace>{
-                      {0, 3, 0, 6, 0, 5}, {1, 3, 2, 6, 0, 1}, {2, 3, 3, 6, 2, 5}});
+  CHECK(places == std::vector<protocol::NodePlace>{{0, 3, 0, 6, 0, 5}, {1, 3, 2, 6, 0, 1}, {2, 3, 3, 6, 2, 5}});
 }
 
 TEST_CASE("local rank 1 of two nodes of eight is global rank 1 and 9") {
@@ -63,12 +61,28 @@ TEST_CASE("local rank 1 of two nodes of eight is global rank 1 and 9") {
 }
 
 TEST_CASE("digits in addresses count by value") {
-  const std::vector<std::string> ascending = {
-      "",          "2",         "10",         "10.0.0.1",   "10.0.0.2",
-      "10.0.0.10", "10.0.1.0",  "192.168.0.1", "fe80::1",   "fe80::2",
-      "fe80::10",  "node",      "node-1",      "node002",   "node02",
-      "node2",     "node2.a",   "node2a",      "node10",    "node99999999999999999999998",
-      "node99999999999999999999999", "nodea"};
+  const std::vector<std::string> ascending = {"",
+                                              "2",
+                                              "10",
+                                              "10.0.0.1",
+                                              "10.0.0.2",
+                                              "10.0.0.10",
+                                              "10.0.1.0",
+                                              "192.168.0.1",
+                                              "fe80::1",
+                                              "fe80::2",
+                                              "fe80::10",
+                                              "node",
+                                              "node-1",
+                                              "node002",
+                                              "node02",
+                                              "node2",
+                                              "node2.a",
+                                              "node2a",
+                                              "node10",
+                                              "node99999999999999999999998",
+                                              "node99999999999999999999999",
+                                              "nodea"};
   for (std::size_t i = 0; i < ascending.size(); ++i) {
     for (std::size_t j = 0; j < ascending.size(); ++j) {
       CAPTURE(ascending[i]);
@@ -183,8 +197,7 @@ TEST_CASE("claims and seats below 0 count as none, and one at the end of all num
   constexpr int kLast = std::numeric_limits<int>::max();
   CHECK(seats({claims(-1, "b"), survivor(-5, "a")}, {{-2, "b"}}) == Seats{1, 0});
   CHECK(seats({claims(kLast, "b"), newcomer("c"), newcomer("a")}) == Seats{kLast, 1, 0});
-  CHECK(seats({claims(kLast - 1, "b"), newcomer("c"), newcomer("a"), claims(0, "d")}) ==
-        Seats{kLast - 1, 2, 1, 0});
+  CHECK(seats({claims(kLast - 1, "b"), newcomer("c"), newcomer("a"), claims(0, "d")}) == Seats{kLast - 1, 2, 1, 0});
 }
 
 namespace {
@@ -338,8 +351,10 @@ TEST_CASE("ten thousand nodes get their seats, and after the loss of each second
   std::vector<VacantSeat> vacant;
   for (int i = 0; i < kNodes; ++i) {
     const std::string& address = nodes[static_cast<std::size_t>(i)].address;
-    if (i % 2 == 0) left.push_back(survivor(i, address, static_cast<std::uint64_t>(i)));
-    else vacant.push_back({i, address});
+    if (i % 2 == 0)
+      left.push_back(survivor(i, address, static_cast<std::uint64_t>(i)));
+    else
+      vacant.push_back({i, address});
   }
   for (int i = 0; i < kNodes / 2; ++i) left.push_back(newcomer("n" + std::to_string(i), 20'000));
   const auto second = seat_members(left, vacant);

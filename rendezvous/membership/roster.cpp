@@ -12,9 +12,7 @@ std::string Node::name() const {
   return address.empty() ? format("node {}", place.node_rank) : format("node {} ({})", place.node_rank, address);
 }
 
-std::string Node::identity() const {
-  return address.empty() ? format("agent {:x}", agent) : address;
-}
+std::string Node::identity() const { return address.empty() ? format("agent {:x}", agent) : address; }
 
 Node& Roster::add(Node node, Standing standing) {
   const protocol::AgentId agent = node.agent;

@@ -33,20 +33,20 @@ struct Node {
   std::string group;      // NodeJoins::group
   std::optional<int> claimed_rank;
   bool hosts_coordinator = false;
-  std::uint64_t arrival = 0;       // order of joining
-  std::int64_t last_heard_ms = 0;  // by the coordinator's clock
-  std::uint64_t heard = 0;         // signs of life so far
-  std::uint32_t joined_by = 0;     // NodeJoins::session of the last
+  std::uint64_t arrival = 0;        // order of joining
+  std::int64_t last_heard_ms = 0;   // by the coordinator's clock
+  std::uint64_t heard = 0;          // signs of life so far
+  std::uint32_t joined_by = 0;      // NodeJoins::session of the last
   std::int64_t lease_until_ms = 0;  // of one that is lost: its end, or
   bool lease_has_ended = false;     // when its workers must be gone
-  std::optional<int> seat;         // in the last round, if it was in that
-  protocol::NodePlace place;       // in the round that it is in
-  int leave_signal = 0;            // of one that leaves
-  bool reported = false;           // what this round's phase asks of every node has come from it
+  std::optional<int> seat;          // in the last round, if it was in that
+  protocol::NodePlace place;        // in the round that it is in
+  int leave_signal = 0;             // of one that leaves
+  bool reported = false;            // what this round's phase asks of every node has come from it
   bool passed_check = false;
-  bool succeeded = false;          // its workers of the last round have, though it may have been told to stop
-  std::string unfit;               // why the check leaves it out; empty: it does not
-  bool belongs = false;            // it has been in a round of this incarnation
+  bool succeeded = false;  // its workers of the last round have, though it may have been told to stop
+  std::string unfit;       // why the check leaves it out; empty: it does not
+  bool belongs = false;    // it has been in a round of this incarnation
 
   // A sign of life has come.
   void is_heard(std::int64_t now_ms) {

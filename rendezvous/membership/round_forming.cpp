@@ -34,10 +34,10 @@ FormingDecision too_few(const FormingView& view, const FormingRules& rules, std:
   return {.kind = Kind::kGiveUp,
           .size = 0,
           .look_again_ms = {},
-          .reason = for_replacements && patience_ms == 0 ? nobody
-                                                   : format("{} {} within {}", count,
-                                                            view.again ? "were there again" : "joined",
-                                                            seconds_text(patience_ms))};
+          .reason = for_replacements && patience_ms == 0
+                        ? nobody
+                        : format("{} {} within {}", count, view.again ? "were there again" : "joined",
+                                 seconds_text(patience_ms))};
 }
 
 // The first round, with enough for it and fewer than the maximum.
@@ -54,9 +54,9 @@ FormingDecision form_again(const FormingView& view, const FormingRules& rules, i
   if (view.was_below_min) deadline_ms = view.last_join_ms + rules.settle_ms;
   if (smaller) deadline_ms = std::max(deadline_ms, view.since_ms + rules.grace_ms);
   if (now_ms < deadline_ms) {
-    return wait_until(deadline_ms, smaller ? format("{} are there, the last round had {}", nodes_text(view.ready),
-                                                    view.previous_size)
-                                           : "other newcomers may follow");
+    return wait_until(
+        deadline_ms, smaller ? format("{} are there, the last round had {}", nodes_text(view.ready), view.previous_size)
+                             : "other newcomers may follow");
   }
   return form(size, view.was_below_min ? "replacements have come" : "all survivors have stopped");
 }

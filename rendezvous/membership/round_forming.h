@@ -11,12 +11,12 @@ namespace elastic::membership {
 struct FormingRules {
   int min_nodes = 1;
   int max_nodes = 1;
-  int node_unit = 1;                         // a round has a multiple of so many nodes
-  std::int64_t last_call_ms = 30'000;        // how long the first round waits for more than the minimum
-  std::int64_t join_timeout_ms = 600'000;    // how long any round waits for the minimum,
+  int node_unit = 1;                                     // a round has a multiple of so many nodes
+  std::int64_t last_call_ms = 30'000;                    // how long the first round waits for more than the minimum
+  std::int64_t join_timeout_ms = 600'000;                // how long any round waits for the minimum,
   std::optional<std::int64_t> replacement_wait_ms = {};  // and how long a later one does, if that is another time
-  std::int64_t grace_ms = 0;                 // how long a later round waits to be as large as the one before
-  std::int64_t settle_ms = 1000;             // how long newcomers that come together may lie apart
+  std::int64_t grace_ms = 0;      // how long a later round waits to be as large as the one before
+  std::int64_t settle_ms = 1000;  // how long newcomers that come together may lie apart
 };
 
 // How many of `ready` nodes form a round: no more than the maximum, a multiple of the unit; 0 if that is less than
@@ -29,8 +29,8 @@ int least_size(const FormingRules& rules);
 
 // How far the next round is.
 struct FormingView {
-  int ready = 0;    // nodes that could be in it at once
-  int awaited = 0;  // of the last round, still stopping, or lost while their lease may run: none forms before 0
+  int ready = 0;          // nodes that could be in it at once
+  int awaited = 0;        // of the last round, still stopping, or lost while their lease may run: none forms before 0
   bool again = false;     // there was a round before
   int previous_size = 0;  // of the last round
   std::int64_t since_ms = 0;  // when forming began: the first node's join, or the end of the last round
@@ -46,9 +46,9 @@ struct FormingView {
 struct FormingDecision {
   enum class Kind : std::uint8_t { kWait, kForm, kGiveUp };
   Kind kind = Kind::kWait;
-  int size = 0;                                // kForm: of the round
-  std::optional<std::int64_t> look_again_ms;   // kWait: decide again then, or when the view changes
-  std::string reason;                          // always; a clause. kGiveUp: why the job ends
+  int size = 0;                               // kForm: of the round
+  std::optional<std::int64_t> look_again_ms;  // kWait: decide again then, or when the view changes
+  std::string reason;                         // always; a clause. kGiveUp: why the job ends
 };
 
 // The first round forms as soon as the maximum is there, or the last call after the minimum is (further joins do not

@@ -22,11 +22,8 @@ FormingView joined(int ready, std::optional<std::int64_t> enough_since_ms = {}, 
 
 // A later round, re-formed since 0; nobody has joined since long before.
 FormingView left_over(int ready, int previous_size) {
-  return {.ready = ready,
-          .again = true,
-          .previous_size = previous_size,
-          .enough_since_ms = 0,
-          .last_join_ms = -100'000};
+  return {
+      .ready = ready, .again = true, .previous_size = previous_size, .enough_since_ms = 0, .last_join_ms = -100'000};
 }
 
 void check_waits(const FormingDecision& decision, std::optional<std::int64_t> look_again_ms) {
@@ -111,7 +108,8 @@ TEST_CASE("without the minimum the join timeout ends the wait, and the reason ha
   CHECK(decide_forming(joined(3), units, 1500).reason == "only 3 of at least 4 nodes joined within 1.5 s");
 }
 
-TEST_CASE("where nobody else can come a later round below the minimum is given up at once, and the first waits as ever") {
+TEST_CASE(
+    "where nobody else can come a later round below the minimum is given up at once, and the first waits as ever") {
   FormingRules rules = nodes(2, 3);
   rules.replacement_wait_ms = 0;
   const FormingDecision decision = decide_forming(left_over(1, 2), rules, 0);

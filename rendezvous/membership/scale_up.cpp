@@ -25,8 +25,7 @@ ScaleUpDecision decide_scale_up(int size, int standby, std::int64_t last_join_ms
   const int larger = round_size(size + standby, rules);
   if (larger <= size) return {};
   switch (scale_up.when) {
-    case ScaleUp::When::kNow:
-      return {.grow_now = true, .look_again_ms = {}};
+    case ScaleUp::When::kNow: return {.grow_now = true, .look_again_ms = {}};
     case ScaleUp::When::kAfter: {
       const std::int64_t settled_ms = last_join_ms + scale_up.after_ms;
       const bool full = larger == round_size(rules.max_nodes, rules);
@@ -34,8 +33,7 @@ ScaleUpDecision decide_scale_up(int size, int standby, std::int64_t last_join_ms
       return {.grow_now = false, .look_again_ms = settled_ms};
     }
     case ScaleUp::When::kOnRestart:
-    case ScaleUp::When::kNever:
-      break;
+    case ScaleUp::When::kNever: break;
   }
   return {};
 }

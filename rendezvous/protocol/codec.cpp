@@ -61,10 +61,8 @@ class Writer {
     if (value) (*this)(*value);
   }
   template <class T>
-    requires std::is_class_v<T>
-  void operator()(const T& part) {
-    fields(*this, part);
-  }
+  requires std::is_class_v<T>
+  void operator()(const T& part) { fields(*this, part); }
   void text(std::string_view text, std::size_t limit) {
     const std::string_view sent = cut(text, limit);
     (*this)(static_cast<std::uint32_t>(sent.size()));
@@ -128,7 +126,7 @@ class Reader {
     --depth_;
   }
   template <class T>
-    requires std::is_class_v<T>
+  requires std::is_class_v<T>
   void operator()(T& part) {
     if (!begin_field()) return;
     ++depth_;
@@ -380,24 +378,42 @@ void fields(auto& io, Is<Awaiting> auto& message) {
 
 template <class Message>
 constexpr FrameType kTypeOf{};
-template <> constexpr FrameType kTypeOf<NodeJoins> = FrameType::kNodeJoins;
-template <> constexpr FrameType kTypeOf<StoreIsOpen> = FrameType::kStoreIsOpen;
-template <> constexpr FrameType kTypeOf<WorkerFailed> = FrameType::kWorkerFailed;
-template <> constexpr FrameType kTypeOf<WorkersSucceeded> = FrameType::kWorkersSucceeded;
-template <> constexpr FrameType kTypeOf<NodeCannotRun> = FrameType::kNodeCannotRun;
-template <> constexpr FrameType kTypeOf<NodeStopped> = FrameType::kNodeStopped;
-template <> constexpr FrameType kTypeOf<NodeLeaves> = FrameType::kNodeLeaves;
-template <> constexpr FrameType kTypeOf<CheckDone> = FrameType::kCheckDone;
-template <> constexpr FrameType kTypeOf<VerdictHeard> = FrameType::kVerdictHeard;
-template <> constexpr FrameType kTypeOf<PrepareRound> = FrameType::kPrepareRound;
-template <> constexpr FrameType kTypeOf<RunWorkers> = FrameType::kRunWorkers;
-template <> constexpr FrameType kTypeOf<StopWorkers> = FrameType::kStopWorkers;
-template <> constexpr FrameType kTypeOf<EndJob> = FrameType::kEndJob;
-template <> constexpr FrameType kTypeOf<RunCheck> = FrameType::kRunCheck;
-template <> constexpr FrameType kTypeOf<Dismiss> = FrameType::kDismiss;
-template <> constexpr FrameType kTypeOf<Rejected> = FrameType::kRejected;
-template <> constexpr FrameType kTypeOf<AreYouThere> = FrameType::kAreYouThere;
-template <> constexpr FrameType kTypeOf<Awaiting> = FrameType::kAwaiting;
+template <>
+constexpr FrameType kTypeOf<NodeJoins> = FrameType::kNodeJoins;
+template <>
+constexpr FrameType kTypeOf<StoreIsOpen> = FrameType::kStoreIsOpen;
+template <>
+constexpr FrameType kTypeOf<WorkerFailed> = FrameType::kWorkerFailed;
+template <>
+constexpr FrameType kTypeOf<WorkersSucceeded> = FrameType::kWorkersSucceeded;
+template <>
+constexpr FrameType kTypeOf<NodeCannotRun> = FrameType::kNodeCannotRun;
+template <>
+constexpr FrameType kTypeOf<NodeStopped> = FrameType::kNodeStopped;
+template <>
+constexpr FrameType kTypeOf<NodeLeaves> = FrameType::kNodeLeaves;
+template <>
+constexpr FrameType kTypeOf<CheckDone> = FrameType::kCheckDone;
+template <>
+constexpr FrameType kTypeOf<VerdictHeard> = FrameType::kVerdictHeard;
+template <>
+constexpr FrameType kTypeOf<PrepareRound> = FrameType::kPrepareRound;
+template <>
+constexpr FrameType kTypeOf<RunWorkers> = FrameType::kRunWorkers;
+template <>
+constexpr FrameType kTypeOf<StopWorkers> = FrameType::kStopWorkers;
+template <>
+constexpr FrameType kTypeOf<EndJob> = FrameType::kEndJob;
+template <>
+constexpr FrameType kTypeOf<RunCheck> = FrameType::kRunCheck;
+template <>
+constexpr FrameType kTypeOf<Dismiss> = FrameType::kDismiss;
+template <>
+constexpr FrameType kTypeOf<Rejected> = FrameType::kRejected;
+template <>
+constexpr FrameType kTypeOf<AreYouThere> = FrameType::kAreYouThere;
+template <>
+constexpr FrameType kTypeOf<Awaiting> = FrameType::kAwaiting;
 
 // Whether a type is one of a variant's, and the message of it.
 template <class Variant>

@@ -13,11 +13,11 @@ namespace elastic::protocol {
 class FrameReader {
  public:
   enum class Step : std::uint8_t {
-    kNeedMore,   // all bytes were taken
+    kNeedMore,  // all bytes were taken
     kFrame,
-    kStranger,   // the first bytes are not kMark; stranger() says what they may be
-    kTooLong,    // length() is above the limit
-    kTooShort,   // length() is too little for a header
+    kStranger,  // the first bytes are not kMark; stranger() says what they may be
+    kTooLong,   // length() is above the limit
+    kTooShort,  // length() is too little for a header
   };
 
   // Takes bytes from the front of `bytes` up to the end of one frame, whose length may be at most `limit`.

@@ -24,9 +24,7 @@ ByteString with_mark(const ByteString& frames) {
   std::ranges::copy(frames, std::ranges::copy(kMark, bytes.begin()).out);
   return bytes;
 }
-Bytes bytes_of(std::string_view text) {
-  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
-}
+Bytes bytes_of(std::string_view text) { return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}; }
 
 TEST_CASE("frames come whole from any pieces") {
   std::vector<AgentMessage> messages;
@@ -101,7 +99,9 @@ TEST_CASE("strangers are known by their first bytes, in one piece or byte by byt
       {"\x16\x03\x01\x02\x00\x01"s, "it speaks TLS, not"},
       {"\x00\xCE\xF7\x85\x3C\x0D"s, "it speaks PyTorch's TCPStore protocol, not"},
       {"\x03\x05\x00\x00"s, "it does not speak elastic-run's agent protocol (first bytes 03 05 00 00)"},
-      {"\x8E""elastiC", "it does not speak elastic-run's agent protocol (first bytes 8e 65 6c 61 73 74 69 43)"},
+      {"\x8E"
+       "elastiC",
+       "it does not speak elastic-run's agent protocol (first bytes 8e 65 6c 61 73 74 69 43)"},
   };
   for (const auto& [bytes, text] : strangers) {
     CAPTURE(text);

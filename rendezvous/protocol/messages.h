@@ -48,7 +48,7 @@ struct WorkerFailure {
   int node_rank = 0;
   std::int64_t pid = 0;
   ExitStatus exit;
-  std::int64_t wall_ms = 0;  // Unix time in milliseconds, by the node's clock
+  std::int64_t wall_ms = 0;    // Unix time in milliseconds, by the node's clock
   bool stopped_by_us = false;  // it ended after its group had been told to
   FailureKind kind = FailureKind::kOther;
   std::string host = {};  // of the node; empty: the reader's own
@@ -86,7 +86,7 @@ struct Verdict {
   std::string reason = {};  // a sentence; empty on success
   RoundNumber round = 0;
   int restarts_used = 0;
-  int signal = 0;                        // kStopped: the signal that asked for it
+  int signal = 0;                            // kStopped: the signal that asked for it
   std::vector<WorkerFailure> failures = {};  // of the last round, the cause first
   // Processes of this node that did not end even when killed; each node fills it in for its own report.
   std::string left_behind = {};
@@ -136,7 +136,7 @@ struct CheckRules {
   };
   When when = When::kNever;
   bool excludes_stragglers = false;
-  bool only = false;  // the job ends with the check: no worker runs
+  bool only = false;          // the job ends with the check: no worker runs
   bool measures_all = false;  // an all-gather of all nodes that are fit, too
   bool operator==(const CheckRules&) const = default;
 };
@@ -151,10 +151,10 @@ struct AgentFacts {
   Activity activity = Activity::kIdle;
   NodePlace place = {};
   int restart_count = 0;
-  int losses = 0;                        // of nodes, in the job so far
-  std::uint64_t membership = 0;          // the round's digest (PrepareRound)
+  int losses = 0;                            // of nodes, in the job so far
+  std::uint64_t membership = 0;              // the round's digest (PrepareRound)
   std::vector<WorkerFailure> failures = {};  // of the round so far
-  std::optional<Verdict> verdict = {};   // heard already
+  std::optional<Verdict> verdict = {};       // heard already
   bool operator==(const AgentFacts&) const = default;
 };
 
@@ -165,16 +165,16 @@ struct NodeJoins {
   int local_world_size = 0;
   std::string role = {};
   AgentId agent = 0;
-  std::string address = {};              // how the node calls itself: orders newcomers, names it to people
-  std::optional<int> node_rank = {};     // claimed by its user
-  bool hosts_coordinator = false;        // the job ends with it
+  std::string address = {};           // how the node calls itself: orders newcomers, names it to people
+  std::optional<int> node_rank = {};  // claimed by its user
+  bool hosts_coordinator = false;     // the job ends with it
   JobTerms terms = {};
   JobRules rules = {};
   AgentFacts facts = {};
-  std::string addresses = {};            // numeric, of its interfaces, with spaces between them
+  std::string addresses = {};  // numeric, of its interfaces, with spaces between them
   CheckRules check = {};
-  std::uint32_t session = 0;             // so many sessions the agent has opened before, if it counts them
-  std::string group = {};                // of nodes that are near each other, a rack: the check pairs by it
+  std::uint32_t session = 0;  // so many sessions the agent has opened before, if it counts them
+  std::string group = {};     // of nodes that are near each other, a rack: the check pairs by it
   bool operator==(const NodeJoins&) const = default;
 };
 // The answer to RunCheck: what the check of this phase has found, in the form that the check plan knows.
@@ -229,8 +229,8 @@ struct VerdictHeard {
   std::string details = {};
   bool operator==(const VerdictHeard&) const = default;
 };
-using AgentMessage = std::variant<NodeJoins, StoreIsOpen, WorkerFailed, WorkersSucceeded, NodeCannotRun,
-                                  NodeStopped, NodeLeaves, CheckDone, VerdictHeard>;
+using AgentMessage = std::variant<NodeJoins, StoreIsOpen, WorkerFailed, WorkersSucceeded, NodeCannotRun, NodeStopped,
+                                  NodeLeaves, CheckDone, VerdictHeard>;
 
 // --- Coordinator to agent. -------------------------------------------------------------------------
 
@@ -239,10 +239,10 @@ struct PrepareRound {
   int restart_count = 0;
   int max_restarts = 0;
   NodePlace place = {};
-  std::string reason = {};        // why there is another round after the first one, as a clause
-  int losses = 0;                 // of nodes, in the job so far
-  std::uint64_t membership = 0;   // a digest of who is in the round: the same on all its nodes
-  bool charged = true;            // it came of a failure that --max-restarts counts
+  std::string reason = {};       // why there is another round after the first one, as a clause
+  int losses = 0;                // of nodes, in the job so far
+  std::uint64_t membership = 0;  // a digest of who is in the round: the same on all its nodes
+  bool charged = true;           // it came of a failure that --max-restarts counts
   // For the node that serves the round's store: who may connect to it, as NodeJoins::addresses; empty: everybody.
   std::string admits = {};
   bool operator==(const PrepareRound&) const = default;
@@ -280,9 +280,9 @@ struct AreYouThere {
 // What a node that has no part in a round waits for: now and then, where that takes longer than a moment. Only for
 // its user, and only for agents of version 1.1 and later.
 struct Awaiting {
-  int here = 0;   // nodes that are ready for the next round,
-  int least = 0;  // of so many at least
-  int most = 0;   // and at most
+  int here = 0;             // nodes that are ready for the next round,
+  int least = 0;            // of so many at least
+  int most = 0;             // and at most
   std::int64_t for_ms = 0;  // that the job has waited for nodes; 0: it does not
   // Until the round begins with those who are here, where they are enough, or else the wait fails.
   std::optional<std::int64_t> left_ms = {};
@@ -296,21 +296,21 @@ struct Awaiting {
 // long; without, its job ends for `reason`.
 struct Rejected {
   enum class Why : std::uint8_t {
-    kRoundWentOn,    // its workers belong to a round that is over: they must be gone before it joins again
-    kJobEnding,      // the job of this name has its verdict; another can begin when all have heard it
-    kTermsDiffer,    // it was started with other --nnodes, --node_unit or --max-restarts
-    kRankTaken,      // another living node has the claimed rank
-    kKeptOut,        // it was lost too often
-    kExcluded,       // the check before training found it unfit
-    kOldCoordinator, // we are not the job's coordinator any more
-    kTooMany,        // more nodes than a coordinator serves
+    kRoundWentOn,     // its workers belong to a round that is over: they must be gone before it joins again
+    kJobEnding,       // the job of this name has its verdict; another can begin when all have heard it
+    kTermsDiffer,     // it was started with other --nnodes, --node_unit or --max-restarts
+    kRankTaken,       // another living node has the claimed rank
+    kKeptOut,         // it was lost too often
+    kExcluded,        // the check before training found it unfit
+    kOldCoordinator,  // we are not the job's coordinator any more
+    kTooMany,         // more nodes than a coordinator serves
   };
   Why why = Why::kJobEnding;
   std::string reason;
   std::optional<std::int64_t> retry_ms;
   bool operator==(const Rejected&) const = default;
 };
-using CoordinatorMessage = std::variant<PrepareRound, RunWorkers, StopWorkers, EndJob, RunCheck, Dismiss, Rejected,
-                                        AreYouThere, Awaiting>;
+using CoordinatorMessage =
+    std::variant<PrepareRound, RunWorkers, StopWorkers, EndJob, RunCheck, Dismiss, Rejected, AreYouThere, Awaiting>;
 
 }  // namespace elastic::protocol

@@ -57,7 +57,8 @@ std::string bytes_of(const Answer& answer) {
 }
 
 bool Reader::add(Bytes bytes) {
-  heard_.append(reinterpret_cast<const char*>(bytes.data()), std::min(bytes.size(), limits::kMungeWordBytes + kHeadBytes));
+  heard_.append(reinterpret_cast<const char*>(bytes.data()),
+                std::min(bytes.size(), limits::kMungeWordBytes + kHeadBytes));
   const std::size_t known = std::min(heard_.size(), kMark.size());
   if (heard_.compare(0, known, kMark.substr(0, known)) != 0) return false;
   if (heard_.size() < kHeadBytes) return true;
@@ -95,15 +96,16 @@ std::string coordinator_payload(const std::string& step, const std::string& nonc
   return payload("coordinator", step, format("{}\n{}", nonce, secret));
 }
 
-std::expected<std::string, std::string> judge_agent(const Opened& opened, const std::string& step, std::uint32_t our_uid) {
+std::expected<std::string, std::string> judge_agent(const Opened& opened, const std::string& step,
+                                                    std::uint32_t our_uid) {
   if (auto wrong = wrong_user(opened, our_uid)) return std::unexpected(std::move(*wrong));
   auto lines = lines_of(opened, "agent", step, 3);
   if (!lines) return std::unexpected(std::move(lines.error()));
   return std::move(lines->at(2));
 }
 
-std::expected<std::string, std::string> judge_coordinator(const Opened& opened, const std::string& step, const Nonce& nonce,
-                                                          std::uint32_t our_uid) {
+std::expected<std::string, std::string> judge_coordinator(const Opened& opened, const std::string& step,
+                                                          const Nonce& nonce, std::uint32_t our_uid) {
   if (auto wrong = wrong_user(opened, our_uid)) return std::unexpected(std::move(*wrong));
   auto lines = lines_of(opened, "coordinator", step, 4);
   if (!lines) return std::unexpected(std::move(lines.error()));

@@ -8,8 +8,8 @@
 
 #include "rendezvous/protocol/codec.h"
 
-// How a node of a Slurm step gets the job's secret from the coordinator, on a connection of its own: each side shows the other a
-// credential that munge has made. The words alone; who makes and opens credentials is none of this.
+// How a node of a Slurm step gets the job's secret from the coordinator, on a connection of its own: each side shows
+// the other a credential that munge has made. The words alone; who makes and opens credentials is none of this.
 // docs/agent-protocol.md specifies every byte.
 namespace elastic::protocol::munge {
 
@@ -62,9 +62,11 @@ struct Opened {
   std::string payload;
   std::uint32_t uid = 0;
 };
-// Of a node: its nonce, or why the node is refused. Of the coordinator: the job's secret, or why it is not believed. Clauses.
-std::expected<std::string, std::string> judge_agent(const Opened& opened, const std::string& step, std::uint32_t our_uid);
-std::expected<std::string, std::string> judge_coordinator(const Opened& opened, const std::string& step, const Nonce& nonce,
-                                                          std::uint32_t our_uid);
+// Of a node: its nonce, or why the node is refused. Of the coordinator: the job's secret, or why it is not believed.
+// Clauses.
+std::expected<std::string, std::string> judge_agent(const Opened& opened, const std::string& step,
+                                                    std::uint32_t our_uid);
+std::expected<std::string, std::string> judge_coordinator(const Opened& opened, const std::string& step,
+                                                          const Nonce& nonce, std::uint32_t our_uid);
 
 }  // namespace elastic::protocol::munge

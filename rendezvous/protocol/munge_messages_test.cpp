@@ -28,7 +28,8 @@ TEST_CASE("munge: a request and each answer come back as they were, byte by byte
     REQUIRE(reader.add({reinterpret_cast<const std::uint8_t*>(&byte), 1}));
   }
   CHECK(reader.request() == Request{"slurm-7.0", "MUNGE:abc:"});
-  for (const auto kind : {Answer::Kind::kCredential, Answer::Kind::kNone, Answer::Kind::kNeeded, Answer::Kind::kRefused}) {
+  for (const auto kind :
+       {Answer::Kind::kCredential, Answer::Kind::kNone, Answer::Kind::kNeeded, Answer::Kind::kRefused}) {
     Reader answers;
     REQUIRE(answers.add(as_bytes(bytes_of(Answer{kind, "a text"}))));
     CHECK(answers.answer() == Answer{kind, "a text"});
@@ -37,7 +38,9 @@ TEST_CASE("munge: a request and each answer come back as they were, byte by byte
 
 TEST_CASE("munge: what is none of it, too long or more than was said is not taken, and means nothing") {
   CHECK_FALSE(Reader().add(as_bytes("GET / HTTP/1.1")));
-  CHECK_FALSE(Reader().add(as_bytes("\x8E" "elastic")));
+  CHECK_FALSE(
+      Reader().add(as_bytes("\x8E"
+                            "elastic")));
   std::string bytes = bytes_of(Request{"slurm-7.0", ""});
   CHECK_FALSE(Reader().add(as_bytes(bytes + "x")));
   CHECK_FALSE(Reader().add(as_bytes(bytes_of(Request{"s", std::string(limits::kMungeWordBytes, 'x')}))));
@@ -53,8 +56,10 @@ TEST_CASE("munge: a node is believed that runs as the same user in the same step
   CHECK(judge_agent({payload, kUs}, "slurm-7.0", kUs) == hex(nonce));
   CHECK(judge_agent({payload, 1001}, "slurm-7.0", kUs).error() ==
         "it runs as the user with uid 1001, and we run as uid 1000");
-  CHECK(judge_agent({payload, kUs}, "slurm-8.0", kUs).error() == "its credential is of slurm-7.0, and we are of slurm-8.0");
-  for (const std::string& other : {std::string(), std::string("hello"), coordinator_payload("slurm-7.0", hex(nonce), "s")}) {
+  CHECK(judge_agent({payload, kUs}, "slurm-8.0", kUs).error() ==
+        "its credential is of slurm-7.0, and we are of slurm-8.0");
+  for (const std::string& other :
+       {std::string(), std::string("hello"), coordinator_payload("slurm-7.0", hex(nonce), "s")}) {
     CHECK(judge_agent({other, kUs}, "slurm-7.0", kUs).error() == "its credential was made for something else");
   }
 }

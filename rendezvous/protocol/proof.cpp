@@ -25,15 +25,9 @@ std::string_view label_of(Side side) {
 // BLAKE2b needs no sodium_init(): that only chooses faster code and opens the source of random numbers.
 class Hash {
  public:
-  explicit Hash(Bytes key) {
-    ELASTIC_CHECK(crypto_generichash_init(&state_, key.data(), key.size(), kSize) == 0);
-  }
-  void add(Bytes bytes) {
-    ELASTIC_CHECK(crypto_generichash_update(&state_, bytes.data(), bytes.size()) == 0);
-  }
-  void add(std::string_view text) {
-    add(Bytes(reinterpret_cast<const std::uint8_t*>(text.data()), text.size()));
-  }
+  explicit Hash(Bytes key) { ELASTIC_CHECK(crypto_generichash_init(&state_, key.data(), key.size(), kSize) == 0); }
+  void add(Bytes bytes) { ELASTIC_CHECK(crypto_generichash_update(&state_, bytes.data(), bytes.size()) == 0); }
+  void add(std::string_view text) { add(Bytes(reinterpret_cast<const std::uint8_t*>(text.data()), text.size())); }
   std::array<std::uint8_t, 32> value() {
     std::array<std::uint8_t, kSize> hash{};
     ELASTIC_CHECK(crypto_generichash_final(&state_, hash.data(), hash.size()) == 0);

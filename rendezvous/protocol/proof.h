@@ -15,8 +15,8 @@ namespace elastic::protocol {
 using Key = std::array<std::uint8_t, 32>;
 Key key_of(std::string_view secret);
 
-// What is shown in the place of the secret to see a job's status by HTTP, which is not encrypted: 64 hex digits. Whoever
-// reads it there can see the status, and cannot join the job. Empty for an empty secret.
+// What is shown in the place of the secret to see a job's status by HTTP, which is not encrypted: 64 hex digits.
+// Whoever reads it there can see the status, and cannot join the job. Empty for an empty secret.
 std::string status_key(std::string_view secret);
 
 // Who proves: a proof of one side is none of another.

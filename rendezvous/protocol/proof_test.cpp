@@ -14,9 +14,7 @@ std::string hex(Bytes bytes) {
   for (const std::uint8_t byte : bytes) text += format("{:02x}", byte);
   return text;
 }
-Bytes bytes_of(std::string_view text) {
-  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
-}
+Bytes bytes_of(std::string_view text) { return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}; }
 
 // As Python has it: hashlib.blake2b(b"secret", key=b"elastic-run agent protocol", digest_size=32).
 TEST_CASE("a key is a hash of the secret, whatever its length") {

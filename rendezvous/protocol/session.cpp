@@ -26,9 +26,7 @@ struct Fault {
   SessionError error;
   std::string told;
 };
-Fault fault(Kind kind, const std::string& what_it_did) {
-  return {{kind, "it " + what_it_did}, "you " + what_it_did};
-}
+Fault fault(Kind kind, const std::string& what_it_did) { return {{kind, "it " + what_it_did}, "you " + what_it_did}; }
 
 Fault cannot_read(FrameType type, const std::string& why) {
   return fault(Kind::kMalformed, format("sent {} that cannot be read: {}", one(type), why));
@@ -45,13 +43,14 @@ Fault unreadable(const FrameReader& reader, FrameReader::Step step, std::size_t 
   if (step == FrameReader::Step::kTooShort) {
     return fault(Kind::kMalformed, format("sent a frame of {} bytes, too few for any", reader.length()));
   }
-  return fault(Kind::kTooLong,
-               format("sent a frame of {} bytes; at most {} are allowed", reader.length(), limit));
+  return fault(Kind::kTooLong, format("sent a frame of {} bytes; at most {} are allowed", reader.length(), limit));
 }
 
 Fault other_major(const Version& theirs, const Version& ours) {
-  const std::string text = format("version {} of the agent protocol, and we speak {}: run the same release of "
-                                  "elastic-run on all nodes", theirs.text(), ours.text());
+  const std::string text = format(
+      "version {} of the agent protocol, and we speak {}: run the same release of "
+      "elastic-run on all nodes",
+      theirs.text(), ours.text());
   return {{Kind::kVersion, "it speaks " + text}, "you speak " + text};
 }
 
@@ -84,9 +83,7 @@ Proof coordinator_proof(const Key& key, Bytes hello, const Challenge& challenge)
       static_cast<std::uint8_t>(challenge.version.minor >> 8), static_cast<std::uint8_t>(challenge.version.minor)};
   return prove(key, Side::kCoordinator, {hello, version, challenge.nonce});
 }
-Proof agent_proof(const Key& key, Bytes hello, Bytes challenge) {
-  return prove(key, Side::kAgent, {hello, challenge});
-}
+Proof agent_proof(const Key& key, Bytes hello, Bytes challenge) { return prove(key, Side::kAgent, {hello, challenge}); }
 
 }  // namespace
 
@@ -166,8 +163,8 @@ void AgentSession::take_welcome(const Frame& frame, Events& events, ByteString& 
   if (term < introduction_.term) {
     return give_up({{Kind::kOlderTerm, format("it is the coordinator of term {}, and we have met one of term {}",
                                               text_of_term(term), text_of_term(introduction_.term))},
-                    format("there is a coordinator of term {}, and you are at term {}", text_of_term(introduction_.term),
-                           text_of_term(term))});
+                    format("there is a coordinator of term {}, and you are at term {}",
+                           text_of_term(introduction_.term), text_of_term(term))});
   }
   welcome_ = {term, frame.stamp.incarnation, read->loss_timeout_ms, read->good_for_ms};
   state_ = State::kWelcomed;
@@ -182,8 +179,8 @@ void AgentSession::send_waiting(Events& events, ByteString& out) {
     if (!is_another || std::holds_alternative<NodeJoins>(message) || std::holds_alternative<NodeLeaves>(message)) {
       append_frame(out, stamp(), message);
     } else {
-      events.push_back(Stale{format("{} of ours, of another start of the job than the coordinator's",
-                                    one(type_of(message)))});
+      events.push_back(
+          Stale{format("{} of ours, of another start of the job than the coordinator's", one(type_of(message)))});
     }
   }
 }
@@ -192,9 +189,9 @@ void AgentSession::take_kept(const Frame& frame, Events& events, ByteString& out
   const auto kept = read_kept(frame);
   if (kept && kept->number <= last_keep_alive_ && is_stale(frame, events)) return;
   if (!kept || kept->number > last_keep_alive_) {
-    const Fault found = kept ? fault(Kind::kOutOfOrder, format("answered keep-alive {}, which was not sent",
-                                                               kept->number))
-                             : cannot_read(frame.type, kept.error());
+    const Fault found =
+        kept ? fault(Kind::kOutOfOrder, format("answered keep-alive {}, which was not sent", kept->number))
+             : cannot_read(frame.type, kept.error());
     return end(found.error, found.told, events, out);
   }
   while (!unanswered_.empty() && unanswered_.front().first < kept->number) unanswered_.pop_front();
@@ -349,8 +346,7 @@ void CoordinatorSession::take_node_is_empty(const Frame& frame, Events& events, 
     return same_proof(empty->proof, prove(key, Side::kGuardian, {before_proof(frame, *empty)}));
   };
   if (!empty || !proof_is_right(key_)) {
-    const Fault found = empty ? wrong_secret(key_, proof_is_right(key_of("")))
-                              : cannot_read(frame.type, empty.error());
+    const Fault found = empty ? wrong_secret(key_, proof_is_right(key_of(""))) : cannot_read(frame.type, empty.error());
     return end(found.error, found.told, events, out);
   }
   state_ = State::kBroken;  // it says no more

@@ -56,14 +56,14 @@ struct Welcome {
 // Why a session ends before its time.
 struct SessionError {
   enum class Kind : std::uint8_t {
-    kVersion,      // the other side's major version is not ours
-    kSecret,       // the proof is not right: another secret, or none
-    kNotOurs,      // the first bytes are not those of this protocol
-    kMalformed,    // what came cannot be read
-    kTooLong,      // a frame above limits::kAgentFrameBytes
-    kOutOfOrder,   // a frame that is not due
-    kOlderTerm,    // the coordinator has been replaced by one that the agent has met
-    kRefused,      // the other side said so, for the reason in the text
+    kVersion,     // the other side's major version is not ours
+    kSecret,      // the proof is not right: another secret, or none
+    kNotOurs,     // the first bytes are not those of this protocol
+    kMalformed,   // what came cannot be read
+    kTooLong,     // a frame above limits::kAgentFrameBytes
+    kOutOfOrder,  // a frame that is not due
+    kOlderTerm,   // the coordinator has been replaced by one that the agent has met
+    kRefused,     // the other side said so, for the reason in the text
   };
   Kind kind = Kind::kMalformed;
   std::string text;  // for a person: "it speaks version 2.0 of the agent protocol, and we speak 1.2"
@@ -198,10 +198,10 @@ class CoordinatorSession {
   State state_ = State::kStart;
   FrameReader reader_;
   Introduction introduction_;
-  std::uint16_t minor_ = 0;    // of the agent's version
-  Proof expected_{};           // of the agent
+  std::uint16_t minor_ = 0;  // of the agent's version
+  Proof expected_{};         // of the agent
   bool mark_is_sent_ = false;
-  bool has_joined_ = false;    // NodeJoins has come
+  bool has_joined_ = false;  // NodeJoins has come
   Welcome welcome_;
 };
 

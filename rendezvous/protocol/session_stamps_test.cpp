@@ -18,8 +18,7 @@ TEST_CASE("an agent passes over what is of an older term, and goes with a newer 
   talk.welcome({4, 11, 5000});
   CHECK(talk.forged_at_agent({11, 3, 0}, StopWorkers{.round = 9}) ==
         Lines{"stale: a StopWorkers of term 3, and the coordinator is at 4"});
-  CHECK(talk.forged_at_agent({11, 3, 0}, EndJob{}) ==
-        Lines{"stale: an EndJob of term 3, and the coordinator is at 4"});
+  CHECK(talk.forged_at_agent({11, 3, 0}, EndJob{}) == Lines{"stale: an EndJob of term 3, and the coordinator is at 4"});
   talk.coordinator.set_stamp(6, 12);
   talk.tell(RunWorkers{});
   CHECK(talk.at_agent() == Lines{"RunWorkers"});
@@ -34,8 +33,7 @@ TEST_CASE("an agent does not serve a coordinator of an older term than it has me
   Talk talk("secret", "secret", {"job-1", 1, 11, 5});
   talk.introduce();
   talk.coordinator.welcome({4, 11, 5000}, talk.to_agent);
-  CHECK(talk.at_agent() ==
-        Lines{"older term: it is the coordinator of term 4, and we have met one of term 5"});
+  CHECK(talk.at_agent() == Lines{"older term: it is the coordinator of term 4, and we have met one of term 5"});
   CHECK(talk.at_coordinator() ==
         Lines{"refused: it refused us: there is a coordinator of term 5, and you are at term 4"});
   Talk same("secret", "secret", {"job-1", 1, 11, 5});
@@ -90,8 +88,7 @@ TEST_CASE("a coordinator gives way when an agent has met a newer one") {
   talk.welcome({4, 11, 5000});
   CHECK(talk.forged_at_coordinator({11, 5, 0}, WorkersSucceeded{3}) ==
         Lines{"older term: it has met a coordinator of term 5, and we are at term 4"});
-  CHECK(talk.at_agent() ==
-        Lines{"refused: it refused us: you have met a coordinator of term 5, and we are at term 4"});
+  CHECK(talk.at_agent() == Lines{"refused: it refused us: you have met a coordinator of term 5, and we are at term 4"});
 }
 
 TEST_CASE("news of another start of the job are not sent when the welcome names a new one") {
@@ -130,8 +127,7 @@ TEST_CASE("the answer to a keep-alive says when it had been sent") {
   talk.coordinator.kept(1, {}, talk.to_agent);
   talk.coordinator.kept(2, {}, talk.to_agent);
   talk.coordinator.kept(3, {}, talk.to_agent);
-  CHECK(talk.at_agent() == Lines{"kept 2000",
-                                 "stale: the answer to keep-alive 1, which was answered or is too old",
+  CHECK(talk.at_agent() == Lines{"kept 2000", "stale: the answer to keep-alive 1, which was answered or is too old",
                                  "stale: the answer to keep-alive 2, which was answered or is too old", "kept 3000"});
 }
 

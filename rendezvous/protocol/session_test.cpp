@@ -26,13 +26,12 @@ TEST_CASE("agent and coordinator introduce themselves and talk") {
   auto events = talk.agent.receive(talk.to_agent, out);
   REQUIRE(events.size() == 2);
   CHECK(std::get<AgentSession::Welcomed>(events[0]).welcome == kWelcome);
-  CHECK((std::get<AgentSession::Received>(events[1]).message ==
-         CoordinatorMessage(prepare(4))));
+  CHECK((std::get<AgentSession::Received>(events[1]).message == CoordinatorMessage(prepare(4))));
   talk.say(StoreIsOpen{4, {"10.0.0.1", 29500}});
   auto heard = talk.coordinator.receive(talk.to_coordinator, out);
   REQUIRE(heard.size() == 1);
-  CHECK((std::get<CoordinatorSession::Received>(heard[0]).message ==
-         AgentMessage(StoreIsOpen{4, {"10.0.0.1", 29500}})));
+  CHECK(
+      (std::get<CoordinatorSession::Received>(heard[0]).message == AgentMessage(StoreIsOpen{4, {"10.0.0.1", 29500}})));
 }
 
 TEST_CASE("the coordinator learns which job an agent wants and what it knows of it") {
@@ -78,8 +77,9 @@ TEST_CASE("another secret, one or none is named on both sides, and nobody is int
     CHECK(talk.at_agent().empty());
     return lines;
   };
-  const std::string refused = "refused: it refused us: your proof of the job's secret is wrong: start all nodes of "
-                              "the job with the same one, or all without";
+  const std::string refused =
+      "refused: it refused us: your proof of the job's secret is wrong: start all nodes of "
+      "the job with the same one, or all without";
   CHECK(outcome("a", "b") == Lines{"secret: it was started with another secret for the job than we", refused});
   CHECK(outcome("", "b") ==
         Lines{"secret: it was started with a secret for the job, and we were started without one", refused});
@@ -114,8 +114,7 @@ TEST_CASE("a proof is worth nothing in another conversation") {
   CoordinatorSession other("secret", nonce_of(0x81));
   ByteString out;
   CHECK(other.receive(hello, out).empty());
-  CHECK(told(other.receive(proof, out)) ==
-        Lines{"secret: its proof that it knows the job's secret is wrong"});
+  CHECK(told(other.receive(proof, out)) == Lines{"secret: its proof that it knows the job's secret is wrong"});
 
   AgentSession another(kIntroduction, "secret", nonce_of(0x11));
   another.begin();
@@ -203,13 +202,11 @@ TEST_CASE("a newer or older major version is refused on both sides, naming both"
   Talk newer("secret", "secret", kIntroduction, {2, 0}, {1, 0});
   CHECK(newer.at_coordinator() ==
         Lines{"version: it speaks version 2.0 of the agent protocol, and we speak 1.0" + remedy});
-  CHECK(newer.at_agent() ==
-        Lines{"version: it speaks version 1.0 of the agent protocol, and we speak 2.0" + remedy});
+  CHECK(newer.at_agent() == Lines{"version: it speaks version 1.0 of the agent protocol, and we speak 2.0" + remedy});
   Talk older("secret", "secret", kIntroduction, {1, 3}, {2, 1});
   CHECK(older.at_coordinator() ==
         Lines{"version: it speaks version 1.3 of the agent protocol, and we speak 2.1" + remedy});
-  CHECK(older.at_agent() ==
-        Lines{"version: it speaks version 2.1 of the agent protocol, and we speak 1.3" + remedy});
+  CHECK(older.at_agent() == Lines{"version: it speaks version 2.1 of the agent protocol, and we speak 1.3" + remedy});
 }
 
 TEST_CASE("of another major version only the version must be where it is") {
@@ -249,8 +246,7 @@ TEST_CASE("no changed bit of a guardian's word is believed, nor one made without
     CHECK((lines.empty() || lines[0] != "node is empty"));
   }
   CoordinatorSession other("other", kCoordinatorNonce);
-  CHECK(told(other.receive(frame, out)) ==
-        Lines{"secret: it was started with another secret for the job than we"});
+  CHECK(told(other.receive(frame, out)) == Lines{"secret: it was started with another secret for the job than we"});
   CoordinatorSession secretive("secret", kCoordinatorNonce);
   CHECK(told(secretive.receive(node_is_empty_frame({"job-1", 5, 6, 7}, 8, ""), out)) ==
         Lines{"secret: it was started without a secret for the job, and we were started with one"});

@@ -34,8 +34,8 @@ inline PrepareRound prepare(RoundNumber round) {
 
 // What a test makes of events: one line each.
 inline std::string told(const SessionError& error) {
-  const char* const kinds[] = {"version", "secret", "not ours", "malformed", "too long", "out of order",
-                               "older term", "refused"};
+  const char* const kinds[] = {"version",  "secret",       "not ours",   "malformed",
+                               "too long", "out of order", "older term", "refused"};
   return std::string(kinds[static_cast<int>(error.kind)]) + ": " + error.text;
 }
 inline std::string told(const AgentSession::Event& event) {

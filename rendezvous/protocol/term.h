@@ -5,9 +5,9 @@
 
 #include "rendezvous/protocol/messages.h"
 
-// Which of a job's coordinators speaks: the first has term 1, a later one has a higher term. Of those that have taken over
-// the upper half of the number counts them, and the lower half is random, so that two that take over at once, and do not
-// know of each other, have different terms.
+// Which of a job's coordinators speaks: the first has term 1, a later one has a higher term. Of those that have taken
+// over the upper half of the number counts them, and the lower half is random, so that two that take over at once, and
+// do not know of each other, have different terms.
 namespace elastic::protocol {
 
 // Higher than `known`, with bits of `random`.

@@ -60,7 +60,7 @@ class Maker {
   }
 
   template <class T>
-    requires std::is_integral_v<T>
+  requires std::is_integral_v<T>
   void draw(T& number) {
     if constexpr (std::is_same_v<T, bool>) {
       number = source_.number() % 2 == 1;

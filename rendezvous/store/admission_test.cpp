@@ -10,7 +10,8 @@ TEST_CASE("who is not named is not admitted, in whatever form an address comes; 
     CAPTURE(address);
     CHECK(admission.admits(address));
   }
-  for (const char* address : {"127.0.0.1", "127.8.0.1", "::1", "::ffff:127.0.0.1", ""}) CHECK(admission.admits(address));
+  for (const char* address : {"127.0.0.1", "127.8.0.1", "::1", "::ffff:127.0.0.1", ""})
+    CHECK(admission.admits(address));
   for (const char* address : {"10.0.0.3", "10.0.0.11", "::ffff:10.0.0.3", "fe80::2", "2001:db8::8"}) {
     CAPTURE(address);
     CHECK(!admission.admits(address));

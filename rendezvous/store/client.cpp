@@ -41,9 +41,8 @@ Client::Client(net::Loop& loop, const std::string& address, std::uint16_t port, 
       what_(format("store at port {} of {}", port, printable(address))),
       timer_(loop),
       soon_(loop) {
-  connector_ = std::make_unique<net::Connector>(loop, address, port, bounds.connect_ms, [this](auto stream) {
-    connected(std::move(stream));
-  });
+  connector_ = std::make_unique<net::Connector>(loop, address, port, bounds.connect_ms,
+                                                [this](auto stream) { connected(std::move(stream)); });
 }
 
 Client::~Client() { *alive_ = false; }
@@ -255,8 +254,8 @@ void Client::look_at_time() {
       continue;
     }
     unsent_bytes_ -= request->bytes.size();
-    fail_later(std::move(request->on_reply), error(stream_ ? "it was still busy with what was asked before"
-                                                            : "it was not connected in time"));
+    fail_later(std::move(request->on_reply),
+               error(stream_ ? "it was still busy with what was asked before" : "it was not connected in time"));
     request = unsent_.erase(request);
   }
   if (!sent_.empty()) {

@@ -56,7 +56,7 @@ class Client {
 
   void get(std::string_view key, Done<std::string> done);  // the empty value if the key is missing
   void compare_set(std::string_view key, std::string_view expected, std::string_view desired,
-                   Done<std::string> done);                // the value afterwards, as docs/store-protocol.md has it
+                   Done<std::string> done);  // the value afterwards, as docs/store-protocol.md has it
   void add(std::string_view key, std::int64_t delta, Done<std::int64_t> done);
   void check(Keys keys, Done<bool> done);                  // whether all are there
   void delete_key(std::string_view key, Done<bool> done);  // whether it was there
@@ -83,9 +83,9 @@ class Client {
     std::string bytes;                // until it is sent
     std::optional<Reply> reply = {};  // none: nothing comes
     OnReply on_reply = {};
-    std::size_t texts = 1;            // of Reply::kTexts
+    std::size_t texts = 1;  // of Reply::kTexts
     bool is_wait = false;
-    std::int64_t deadline_ms = 0;     // of a wait, on the loop's clock
+    std::int64_t deadline_ms = 0;  // of a wait, on the loop's clock
   };
   // What a server judges a request by.
   struct Size {
@@ -109,13 +109,13 @@ class Client {
 
   net::Loop& loop_;
   ClientBounds bounds_;
-  std::string what_;                              // "store at port 29500 of 127.0.0.1"
-  std::unique_ptr<net::Connector> connector_;     // until there is a stream
+  std::string what_;                           // "store at port 29500 of 127.0.0.1"
+  std::unique_ptr<net::Connector> connector_;  // until there is a stream
   std::unique_ptr<net::Stream> stream_;
-  std::deque<Request> unsent_;                    // connecting, or behind a wait
-  std::size_t unsent_bytes_ = 0;                  // in there
-  std::deque<Request> sent_;                      // and not yet answered; a wait is the last
-  bool canceling_ = false;                        // CANCEL_WAIT was sent for that wait
+  std::deque<Request> unsent_;    // connecting, or behind a wait
+  std::size_t unsent_bytes_ = 0;  // in there
+  std::deque<Request> sent_;      // and not yet answered; a wait is the last
+  bool canceling_ = false;        // CANCEL_WAIT was sent for that wait
   ReplyReader reader_;
   std::int64_t heard_ms_ = 0;                     // when something came last, or was asked after all was answered
   net::Timer timer_;                              // the next time limit

@@ -24,9 +24,7 @@ constexpr std::array<std::uint8_t, 5> kHello = {0x00, 0xCE, 0xF7, 0x85, 0x3C};
 constexpr std::size_t kKeptBytes = 128;
 // Room made at once for a list that is only announced.
 constexpr std::uint64_t kFirstListRoom = 1024;
-std::string_view as_text(Bytes bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
+std::string_view as_text(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 std::size_t most_bytes(bool is_key) { return is_key ? limits::kStoreKeyBytes : limits::kStorePayloadBytes; }
 
@@ -60,12 +58,10 @@ Refusal stranger_of(std::string_view seen) {
     return {kind_of(*stranger), format("it speaks {}, not PyTorch's TCPStore protocol", name_of(*stranger))};
   }
   if (seen.starts_with(kMagic) || kMagic.starts_with(seen)) {
-    return {Kind::kQueryMagic,
-            "it speaks a TCPStore protocol of 2023 that no release kept; use torch 2.2 or newer"};
+    return {Kind::kQueryMagic, "it speaks a TCPStore protocol of 2023 that no release kept; use torch 2.2 or newer"};
   }
   if (may_be_old_torch(seen)) {
-    return {Kind::kOldTorch,
-            "it speaks the TCPStore protocol of torch 2.1 or older; use torch 2.2 or newer"};
+    return {Kind::kOldTorch, "it speaks the TCPStore protocol of torch 2.1 or older; use torch 2.2 or newer"};
   }
   const std::string quoted = first_bytes_text(seen);
   if (static_cast<unsigned char>(seen[0]) == kHello[0]) {
@@ -78,9 +74,9 @@ Refusal stranger_of(std::string_view seen) {
 
 std::string_view name_of(Op op) {
   constexpr std::array<std::string_view, kOps> kNames = {
-      "validate",    "set",         "compare_set", "get",       "add",       "check",     "wait",
-      "get_num_keys",  "delete_key",  "append",      "multi_get", "multi_set", "cancel_wait", "ping",
-      "queue_push",  "queue_pop",   "queue_len",   "list_keys", "barrier"};
+      "validate",     "set",        "compare_set", "get",       "add",       "check",       "wait",
+      "get_num_keys", "delete_key", "append",      "multi_get", "multi_set", "cancel_wait", "ping",
+      "queue_push",   "queue_pop",  "queue_len",   "list_keys", "barrier"};
   return kNames[static_cast<std::size_t>(op)];
 }
 
@@ -279,8 +275,7 @@ bool Decoder::take_text(Bytes& bytes, std::string& text) {
   const std::size_t taken = std::min(length_ - text.size(), bytes.size());
   const std::size_t needed = text.size() + taken;
   // Room grows with what has come, not with what is announced, for that costs a client nothing.
-  if (needed > text.capacity())
-    text.reserve(std::min(length_, std::max(needed, 2 * text.capacity())));
+  if (needed > text.capacity()) text.reserve(std::min(length_, std::max(needed, 2 * text.capacity())));
   text.append(as_text(bytes.first(taken)));
   held_bytes_ += taken;
   bytes = bytes.subspan(taken);
@@ -301,9 +296,9 @@ bool Decoder::refuse_count(std::uint64_t count) {
 }
 
 bool Decoder::refuse_length(std::uint64_t length, bool is_key) {
-  return refuse(is_key ? Refusal::Kind::kKeyTooLong : Refusal::Kind::kValueTooLong,
-                format("it sent a {} of {} bytes; at most {} are allowed", is_key ? "key" : "value", length,
-                       most_bytes(is_key)));
+  return refuse(
+      is_key ? Refusal::Kind::kKeyTooLong : Refusal::Kind::kValueTooLong,
+      format("it sent a {} of {} bytes; at most {} are allowed", is_key ? "key" : "value", length, most_bytes(is_key)));
 }
 
 bool Decoder::refuse(Refusal::Kind kind, std::string reason) {

@@ -56,11 +56,11 @@ struct Command {
 // Why a connection is closed. The kinds are told apart so that a log can name each once.
 struct Refusal {
   enum class Kind : std::uint8_t {
-    kHttp,             // the first bytes are those of another protocol
+    kHttp,  // the first bytes are those of another protocol
     kTls,
     kSsh,
-    kOldTorch,         // torch <= 2.0: no VALIDATE, other op numbers
-    kQueryMagic,       // the short-lived form of 2023 with a magic before each request
+    kOldTorch,    // torch <= 2.0: no VALIDATE, other op numbers
+    kQueryMagic,  // the short-lived form of 2023 with a magic before each request
     kUnknownProtocol,
     kWrongMagic,
     kUnknownOp,
@@ -68,18 +68,17 @@ struct Refusal {
     kKeyTooLong,
     kValueTooLong,
     kTooManyKeys,
-    kNotANumber,       // ADD or BARRIER on a value that is no 64-bit decimal number
-    kOutOfRange,       // ADD or BARRIER beyond 64 bits
-    kStoreFull,        // the keyspace's bound
-    kTransitFull,      // the bound of what all clients have under way
-    kNotAdmitted,      // its address is none of the round's
-    kSilent,           // no VALIDATE in time
+    kNotANumber,   // ADD or BARRIER on a value that is no 64-bit decimal number
+    kOutOfRange,   // ADD or BARRIER beyond 64 bits
+    kStoreFull,    // the keyspace's bound
+    kTransitFull,  // the bound of what all clients have under way
+    kNotAdmitted,  // its address is none of the round's
+    kSilent,       // no VALIDATE in time
   };
   Kind kind;
   std::string reason;  // for a person, without the client's address: "its key has 9000 bytes, ..."
 };
-inline constexpr std::size_t kRefusalKinds =
-    static_cast<std::size_t>(Refusal::Kind::kSilent) + 1;
+inline constexpr std::size_t kRefusalKinds = static_cast<std::size_t>(Refusal::Kind::kSilent) + 1;
 
 // Turns one connection's bytes, in whatever pieces they come, into commands. Takes the time that
 // the number of bytes needs, however small the pieces; holds the one command that is incomplete.
@@ -134,14 +133,14 @@ class Decoder {
 
   Command command_;
   Refusal refusal_{};
-  std::span<const Field> fields_;        // of the current command, from the one being read on
-  std::uint64_t list_size_ = 0;          // strings in the list being read
-  std::uint64_t list_done_ = 0;          // and how many of them are complete
-  std::size_t length_ = 0;               // of the string being read
-  std::size_t held_bytes_ = 0;           // that have come of it, and the strings of its list
-  std::array<std::uint8_t, 8> part_{};   // the start of a number that came in pieces
+  std::span<const Field> fields_;       // of the current command, from the one being read on
+  std::uint64_t list_size_ = 0;         // strings in the list being read
+  std::uint64_t list_done_ = 0;         // and how many of them are complete
+  std::size_t length_ = 0;              // of the string being read
+  std::size_t held_bytes_ = 0;          // that have come of it, and the strings of its list
+  std::array<std::uint8_t, 8> part_{};  // the start of a number that came in pieces
   std::uint8_t part_size_ = 0;
-  std::uint8_t hello_size_ = 0;          // bytes of VALIDATE and its magic that have come
+  std::uint8_t hello_size_ = 0;  // bytes of VALIDATE and its magic that have come
   bool in_command_ = false;
   bool has_list_size_ = false;
   bool has_length_ = false;

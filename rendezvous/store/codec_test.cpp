@@ -32,8 +32,7 @@ std::string told(const Command& command) {
     case Op::kSet:
     case Op::kAppend:
     case Op::kQueuePush: return line + " " + command.key + "=" + command.value;
-    case Op::kCompareSet:
-      return line + " " + command.key + " " + command.expected + "->" + command.value;
+    case Op::kCompareSet: return line + " " + command.key + " " + command.expected + "->" + command.value;
     case Op::kGet:
     case Op::kDeleteKey:
     case Op::kQueuePop:
@@ -41,7 +40,10 @@ std::string told(const Command& command) {
     case Op::kAdd:
     case Op::kBarrier: return line + " " + command.key + " " + std::to_string(command.number);
     case Op::kPing: return line + " " + std::to_string(command.number);
-    case Op::kMultiSet: list(command.keys); list(command.values); return line;
+    case Op::kMultiSet:
+      list(command.keys);
+      list(command.values);
+      return line;
     case Op::kCheck:
     case Op::kWait:
     case Op::kMultiGet: list(command.keys); return line;
@@ -49,9 +51,7 @@ std::string told(const Command& command) {
   }
 }
 
-Bytes bytes_of(std::string_view data) {
-  return {reinterpret_cast<const std::uint8_t*>(data.data()), data.size()};
-}
+Bytes bytes_of(std::string_view data) { return {reinterpret_cast<const std::uint8_t*>(data.data()), data.size()}; }
 
 void feed(Decoder& decoder, std::string_view piece, Decoded& decoded) {
   Bytes bytes = bytes_of(piece);
@@ -88,18 +88,16 @@ Refusal::Kind kind_of(const std::string& data) {
 
 // One of every request, as a client sends it, and what is to be understood.
 const std::string kEverything =
-    kHello + set("/foo", "bar") + op(Op::kCompareSet) + text("/foo") + text("") + text("x") +
-    get("/foo") + add("init/", -2) + op(Op::kCheck) + key_list({"/a", "/b"}) + wait({}) +
-    op(Op::kGetNumKeys) + op(Op::kDeleteKey) + text("/foo") + op(Op::kAppend) + text("/foo") +
-    text("more") + op(Op::kMultiGet) + key_list({"", "/bb"}) + op(Op::kMultiSet) + i64(2) +
-    text("/a") + text("1") + text("/b") + text("") + op(Op::kCancelWait) +
-    ping({"\x39\x30\x00\xF0", 4}) + op(Op::kQueuePush) + text("/q") + text("item") +
-    op(Op::kQueuePop) + text("/q") + op(Op::kQueueLen) + text("/q") + op(Op::kListKeys) +
-    op(Op::kBarrier) + text("/foo") + i64(2);
+    kHello + set("/foo", "bar") + op(Op::kCompareSet) + text("/foo") + text("") + text("x") + get("/foo") +
+    add("init/", -2) + op(Op::kCheck) + key_list({"/a", "/b"}) + wait({}) + op(Op::kGetNumKeys) + op(Op::kDeleteKey) +
+    text("/foo") + op(Op::kAppend) + text("/foo") + text("more") + op(Op::kMultiGet) + key_list({"", "/bb"}) +
+    op(Op::kMultiSet) + i64(2) + text("/a") + text("1") + text("/b") + text("") + op(Op::kCancelWait) +
+    ping({"\x39\x30\x00\xF0", 4}) + op(Op::kQueuePush) + text("/q") + text("item") + op(Op::kQueuePop) + text("/q") +
+    op(Op::kQueueLen) + text("/q") + op(Op::kListKeys) + op(Op::kBarrier) + text("/foo") + i64(2);
 const std::vector<std::string> kEverythingTold = {
-    "1 /foo=bar", "2 /foo ->x", "3 /foo",  "4 init/ -2",   "5 [/a,/b,]",        "6 []",
-    "7",          "8 /foo",     "9 /foo=more", "10 [,/bb,]",   "11 [/a,/b,] [1,,]", "12",
-    "13 4026544185", "14 /q=item",  "15 /q",   "16 /q",        "17",                "18 /foo 2"};
+    "1 /foo=bar", "2 /foo ->x",  "3 /foo",     "4 init/ -2",        "5 [/a,/b,]", "6 []",          "7",
+    "8 /foo",     "9 /foo=more", "10 [,/bb,]", "11 [/a,/b,] [1,,]", "12",         "13 4026544185", "14 /q=item",
+    "15 /q",      "16 /q",       "17",         "18 /foo 2"};
 
 TEST_CASE("a client's bytes are understood as PyTorch's protocol has them") {
   // From a recording of torch 2.15: VALIDATE, PING of pid 12345, ADD init/ 1, SET foo=bar.
@@ -107,7 +105,8 @@ TEST_CASE("a client's bytes are understood as PyTorch's protocol has them") {
       "\x00\xCE\xF7\x85\x3C"
       "\x0D\x39\x30\x00\x00"
       "\x04\x05\x00\x00\x00\x00\x00\x00\x00init/\x01\x00\x00\x00\x00\x00\x00\x00"
-      "\x01\x04\x00\x00\x00\x00\x00\x00\x00/foo\x03\x00\x00\x00\x00\x00\x00\x00" "bar",
+      "\x01\x04\x00\x00\x00\x00\x00\x00\x00/foo\x03\x00\x00\x00\x00\x00\x00\x00"
+      "bar",
       5 + 5 + 22 + 24);
   const Decoded decoded = decode(recorded);
   CHECK_FALSE(decoded.refused);
@@ -134,8 +133,7 @@ TEST_CASE("every request is understood, however its bytes are cut") {
 
 TEST_CASE("a command's strings may be taken away before the next command") {
   Decoder decoder;
-  const std::string data =
-      kHello + set("/a", std::string(100, 'x')) + set("/b", std::string(100, 'y'));
+  const std::string data = kHello + set("/a", std::string(100, 'x')) + set("/b", std::string(100, 'y'));
   Bytes bytes = bytes_of(data);
   REQUIRE(decoder.next(bytes) == Decoder::Step::kCommand);
   const std::string taken = std::move(decoder.command().value);
@@ -187,9 +185,9 @@ TEST_CASE("a wrong magic number is refused at its first wrong byte") {
 }
 
 TEST_CASE("an unknown request or a second VALIDATE is refused after the commands before it") {
-  for (const auto& [bad, kind] : {std::pair{std::string("\x13"), Refusal::Kind::kUnknownOp},
-                                  std::pair{std::string("\xFF"), Refusal::Kind::kUnknownOp},
-                                  std::pair{kHello, Refusal::Kind::kSecondValidate}}) {
+  for (const auto& [bad, kind] :
+       {std::pair{std::string("\x13"), Refusal::Kind::kUnknownOp},
+        std::pair{std::string("\xFF"), Refusal::Kind::kUnknownOp}, std::pair{kHello, Refusal::Kind::kSecondValidate}}) {
     const Decoded decoded = decode(kHello + get("/a") + get("/b") + bad + get("/c"));
     CHECK(decoded.commands == std::vector<std::string>{"3 /a", "3 /b"});
     REQUIRE(decoded.refused);
@@ -226,10 +224,8 @@ TEST_CASE("the longest value is taken and one byte more is refused before any of
   CHECK(decoder.command().value == longest);
   const std::string length = i64(static_cast<std::int64_t>(limits::kStorePayloadBytes) + 1);
   CHECK(kind_of(kHello + op(Op::kSet) + text("/k") + length) == Refusal::Kind::kValueTooLong);
-  CHECK(kind_of(kHello + op(Op::kCompareSet) + text("/k") + text("") + length) ==
-        Refusal::Kind::kValueTooLong);
-  CHECK(kind_of(kHello + op(Op::kMultiSet) + i64(1) + text("/k") + length) ==
-        Refusal::Kind::kValueTooLong);
+  CHECK(kind_of(kHello + op(Op::kCompareSet) + text("/k") + text("") + length) == Refusal::Kind::kValueTooLong);
+  CHECK(kind_of(kHello + op(Op::kMultiSet) + i64(1) + text("/k") + length) == Refusal::Kind::kValueTooLong);
 }
 
 TEST_CASE("the longest list is taken and one key more is refused by its count") {
@@ -289,11 +285,8 @@ TEST_CASE("a large command leaves no memory with an idle connection") {
   const std::string large(1024 * 1024, 'v');
   Decoder decoder;
   Decoded decoded;
-  feed(decoder,
-       kHello + op(Op::kCompareSet) + text(std::string(8000, 'k')) + text(large) + text(large),
-       decoded);
-  feed(decoder, op(Op::kMultiSet) + i64(2) + text("/a") + text(large) + text("/b") + text(large),
-       decoded);
+  feed(decoder, kHello + op(Op::kCompareSet) + text(std::string(8000, 'k')) + text(large) + text(large), decoded);
+  feed(decoder, op(Op::kMultiSet) + i64(2) + text("/a") + text(large) + text("/b") + text(large), decoded);
   feed(decoder, op(Op::kCheck) + i64(1000) + std::string(8 * 1000, '\0'), decoded);
   REQUIRE(decoded.commands.size() == 3);
   const Command& kept = decoder.command();
@@ -305,7 +298,8 @@ TEST_CASE("a large command leaves no memory with an idle connection") {
 
 TEST_CASE("the memory of a large command can be given back before the next one comes") {
   const std::string large(1024 * 1024, 'v');
-  const std::string text_of_two = kHello + op(Op::kCompareSet) + text("/k") + text(large) + text(large) + op(Op::kGetNumKeys);
+  const std::string text_of_two =
+      kHello + op(Op::kCompareSet) + text("/k") + text(large) + text(large) + op(Op::kGetNumKeys);
   Bytes bytes(reinterpret_cast<const std::uint8_t*>(text_of_two.data()), text_of_two.size());
   Decoder decoder;
   REQUIRE(decoder.next(bytes) == Decoder::Step::kCommand);
@@ -332,7 +326,9 @@ TEST_CASE("replies are little-endian numbers, and strings after their length") {
   put_i64(out, -2);
   put_string(out, "ab");
   CHECK(out == std::string("\x01\xCE\xF7\x85\x3C\xFE\xFF\xFF\xFF\xFF\xFF\xFF\xFF"
-                           "\x02\x00\x00\x00\x00\x00\x00\x00" "ab", 23));
+                           "\x02\x00\x00\x00\x00\x00\x00\x00"
+                           "ab",
+                           23));
 }
 
 }  // namespace

@@ -111,15 +111,13 @@ std::expected<std::int64_t, Refusal> Keyspace::counted(std::string_view key, std
   if (value.find_first_not_of(kOfNumbers) == std::string_view::npos) value = found->second.whole(room);
   const auto current = read_counter(value);
   if (!current) {
-    return refuse(Refusal::Kind::kNotANumber,
-                  format("its {} is for key {}, whose value {} is not a 64-bit number", request,
-                         printable(key), printable(value, 40)));
+    return refuse(Refusal::Kind::kNotANumber, format("its {} is for key {}, whose value {} is not a 64-bit number",
+                                                     request, printable(key), printable(value, 40)));
   }
   std::int64_t sum = 0;
   if (__builtin_add_overflow(*current, delta, &sum)) {
-    return refuse(Refusal::Kind::kOutOfRange,
-                  format("its {} takes key {} out of the 64-bit range ({} + {})", request,
-                         printable(key), *current, delta));
+    return refuse(Refusal::Kind::kOutOfRange, format("its {} takes key {} out of the 64-bit range ({} + {})", request,
+                                                     printable(key), *current, delta));
   }
   return sum;
 }
@@ -263,11 +261,9 @@ std::size_t Keyspace::most_added_by(const Command& command) {
     case Op::kCompareSet:
     case Op::kAppend: return bytes + command.value.size() + limits::kStoreEntryBytes;
     case Op::kAdd: return bytes + kCounterBytes + limits::kStoreEntryBytes;
-    case Op::kQueuePush:
-      return bytes + command.value.size() + limits::kStoreQueueBytes + limits::kStoreItemBytes;
+    case Op::kQueuePush: return bytes + command.value.size() + limits::kStoreQueueBytes + limits::kStoreItemBytes;
     case Op::kBarrier:
-      return 2 * bytes + kCounterBytes + limits::kStoreEntryBytes + limits::kStoreWaitBytes +
-             kAwaitedBytes;
+      return 2 * bytes + kCounterBytes + limits::kStoreEntryBytes + limits::kStoreWaitBytes + kAwaitedBytes;
     case Op::kMultiSet:
       bytes = command.keys.size() * limits::kStoreEntryBytes;
       for (const std::string& key : command.keys) bytes += key.size();
@@ -290,7 +286,8 @@ Outcome Keyspace::no_room() const {
   return refuse(Refusal::Kind::kStoreFull,
                 format("its request could take the store beyond {} bytes, the most for keys, values and "
                        "waits in all; delete keys that nobody needs any more, and keep large data "
-                       "elsewhere", most_bytes_));
+                       "elsewhere",
+                       most_bytes_));
 }
 
 bool Keyspace::present(std::string_view key) const {

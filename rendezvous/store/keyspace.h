@@ -69,9 +69,7 @@ class Keyspace {
  private:
   struct Hash {
     using is_transparent = void;
-    std::size_t operator()(std::string_view text) const {
-      return std::hash<std::string_view>{}(text);
-    }
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
   };
   template <class Of>
   using Map = std::unordered_map<std::string, Of, Hash, std::equal_to<>>;
@@ -107,8 +105,7 @@ class Keyspace {
   void queue_pop(std::string_view key, Replies& out);
   std::int64_t queue_length(std::string_view key) const;
   std::expected<void, Refusal> wait(ClientId client, Command& command, Replies& out);
-  std::expected<void, Refusal> barrier(ClientId client, Command& command, Replies& out,
-                                       Outbox& outbox);
+  std::expected<void, Refusal> barrier(ClientId client, Command& command, Replies& out, Outbox& outbox);
 
   // What a command may add to held_bytes(), at most.
   static std::size_t most_added_by(const Command& command);
@@ -138,7 +135,7 @@ class Keyspace {
   LooseBytesPtr loose_ = std::make_shared<LooseBytes>();
   Map<Value> values_;
   Map<std::deque<Value>> queues_;  // no queue here is empty
-  Map<WaitList> waiters_;                // no list here is empty
+  Map<WaitList> waiters_;          // no list here is empty
   std::unordered_map<ClientId, Wait> waits_;
 };
 

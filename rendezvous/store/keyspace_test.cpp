@@ -99,7 +99,9 @@ TEST_CASE("add reads an existing value as std::stoll does") {
 
 TEST_CASE("add reads the number at the beginning of a long value, however many blanks and digits that has") {
   World world;
-  const auto lengthen = [&](const std::string& key, const std::string& text) { world.run(1, World::with(Op::kAppend, key, text)); };
+  const auto lengthen = [&](const std::string& key, const std::string& text) {
+    world.run(1, World::with(Op::kAppend, key, text));
+  };
   world.set(1, "/long", "4 " + std::string(5000, 'x'));
   lengthen("/long", std::string(5000, '9'));
   CHECK(world.add(1, "/long", 1) == i64(5));
@@ -112,9 +114,8 @@ TEST_CASE("add reads the number at the beginning of a long value, however many b
 
 TEST_CASE("add to what is no number is refused and changes nothing") {
   for (const std::string& value :
-       {std::string(), std::string("abc"), std::string("-"), std::string("+"), std::string("--1"),
-        std::string("+-1"), std::string("   "), std::string("9223372036854775808"),
-        std::string("\0001", 2)}) {
+       {std::string(), std::string("abc"), std::string("-"), std::string("+"), std::string("--1"), std::string("+-1"),
+        std::string("   "), std::string("9223372036854775808"), std::string("\0001", 2)}) {
     CAPTURE(value);
     World world;
     world.set(1, "/n", value);
@@ -182,8 +183,7 @@ TEST_CASE("a value grows by append as far as the store has room, and its pieces 
 TEST_CASE("multi_set sets all pairs and multi_get answers in the order asked") {
   World world;
   CHECK(world.run(1, World::list(Op::kMultiSet, {"/a", "/b", "/a"}, {"1", "", "2"})).empty());
-  CHECK(world.run(1, World::list(Op::kMultiGet, {"/b", "/a", "/none"})) ==
-        text("") + text("2") + text(""));
+  CHECK(world.run(1, World::list(Op::kMultiGet, {"/b", "/a", "/none"})) == text("") + text("2") + text(""));
   CHECK(world.run(1, World::list(Op::kMultiGet, {})).empty());
   CHECK(world.run(1, World::list(Op::kMultiSet, {})).empty());
 }
@@ -234,8 +234,7 @@ TEST_CASE("num_keys and list_keys tell of values, not of queues") {
 
 TEST_CASE("ping answers its nonce") {
   World world;
-  CHECK(world.run(1, World::number(Op::kPing, {}, 0xF0003039)) ==
-        std::string("\x39\x30\x00\xF0", 4));
+  CHECK(world.run(1, World::number(Op::kPing, {}, 0xF0003039)) == std::string("\x39\x30\x00\xF0", 4));
 }
 
 }  // namespace

@@ -56,12 +56,8 @@ class World final : public Outbox {
     command.expected = expected;
     return run(client, command);
   }
-  std::string wait(ClientId client, const std::vector<std::string>& keys) {
-    return run(client, list(Op::kWait, keys));
-  }
-  std::string check(const std::vector<std::string>& keys) {
-    return run(kReader, list(Op::kCheck, keys));
-  }
+  std::string wait(ClientId client, const std::vector<std::string>& keys) { return run(client, list(Op::kWait, keys)); }
+  std::string check(const std::vector<std::string>& keys) { return run(kReader, list(Op::kCheck, keys)); }
   std::string barrier(ClientId client, const std::string& key, std::int64_t size) {
     return run(client, number(Op::kBarrier, key, size));
   }
@@ -82,8 +78,7 @@ class World final : public Outbox {
     command.number = number;
     return command;
   }
-  static Command list(Op op, const std::vector<std::string>& keys,
-                      const std::vector<std::string>& values = {}) {
+  static Command list(Op op, const std::vector<std::string>& keys, const std::vector<std::string>& values = {}) {
     Command command = with(op, {});
     command.keys = keys;
     command.values = values;

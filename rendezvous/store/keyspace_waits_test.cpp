@@ -35,11 +35,10 @@ TEST_CASE("a wait is answered at once when all keys are there") {
 }
 
 TEST_CASE("a wait is answered when its last key comes, in whatever way") {
-  const std::vector<Command> kMakers = {
-      World::with(Op::kSet, "/k", ""),        World::number(Op::kAdd, "/k", 0),
-      World::with(Op::kAppend, "/k", ""),     World::with(Op::kCompareSet, "/k", ""),
-      World::with(Op::kQueuePush, "/k", ""),  World::list(Op::kMultiSet, {"/k"}, {""}),
-      World::number(Op::kBarrier, "/k", 1)};
+  const std::vector<Command> kMakers = {World::with(Op::kSet, "/k", ""),       World::number(Op::kAdd, "/k", 0),
+                                        World::with(Op::kAppend, "/k", ""),    World::with(Op::kCompareSet, "/k", ""),
+                                        World::with(Op::kQueuePush, "/k", ""), World::list(Op::kMultiSet, {"/k"}, {""}),
+                                        World::number(Op::kBarrier, "/k", 1)};
   for (const Command& maker : kMakers) {
     CAPTURE(static_cast<int>(maker.op));
     World world;

@@ -52,9 +52,7 @@ void put_compare_set(std::string& out, std::string_view key, std::string_view ex
 
 void put_get(std::string& out, std::string_view key) { put_key(out, Op::kGet, key); }
 
-void put_add(std::string& out, std::string_view key, std::int64_t delta) {
-  put_key_number(out, Op::kAdd, key, delta);
-}
+void put_add(std::string& out, std::string_view key, std::int64_t delta) { put_key_number(out, Op::kAdd, key, delta); }
 
 void put_check(std::string& out, Keys keys) { put_keys(out, Op::kCheck, keys); }
 

@@ -106,9 +106,9 @@ class ReplyReader {
   std::string reason_;
   std::array<std::uint8_t, 8> part_{};  // the start of an integer that came in pieces
   std::size_t part_size_ = 0;
-  std::size_t length_ = 0;              // of the text being read
+  std::size_t length_ = 0;  // of the text being read
   std::size_t texts_done_ = 0;
-  std::size_t reply_bytes_ = 0;         // announced so far by the current reply's lengths
+  std::size_t reply_bytes_ = 0;  // announced so far by the current reply's lengths
   bool in_reply_ = false;
   bool has_number_ = false;
   bool has_length_ = false;

@@ -15,9 +15,7 @@ namespace {
 
 using namespace test;
 
-Bytes bytes_of(std::string_view data) {
-  return {reinterpret_cast<const std::uint8_t*>(data.data()), data.size()};
-}
+Bytes bytes_of(std::string_view data) { return {reinterpret_cast<const std::uint8_t*>(data.data()), data.size()}; }
 
 // A decoder and a keyspace without sockets: what clients send and what they are answered.
 class World final : public Outbox {

@@ -73,10 +73,9 @@ Server::Server(net::Loop& loop, const ServerBounds& bounds)
 Result<std::unique_ptr<Server>> Server::open(net::Loop& loop, const std::string& address, std::uint16_t port,
                                              const ServerBounds& bounds) {
   std::unique_ptr<Server> server(new Server(loop, bounds));
-  auto listener = net::Listener::open(loop, address, port,
-                                      [self = server.get()](std::unique_ptr<net::Stream> stream) {
-                                        self->accept(std::move(stream));
-                                      });
+  auto listener = net::Listener::open(loop, address, port, [self = server.get()](std::unique_ptr<net::Stream> stream) {
+    self->accept(std::move(stream));
+  });
   if (!listener) return std::unexpected(std::move(listener.error()));
   server->listener_ = std::move(*listener);
   return server;
@@ -235,7 +234,8 @@ void Server::count_transit(Connection& connection) {
   for (const auto& [client, other] : connections_) recount_transit(*other);
   // What a connection had is given back soon after its end.
   std::size_t ended = 0;
-  while (!connections_.empty() && transit_bytes() > bounds_.transit_bytes + ended) ended += end_who_has_most_under_way();
+  while (!connections_.empty() && transit_bytes() > bounds_.transit_bytes + ended)
+    ended += end_who_has_most_under_way();
 }
 
 void Server::recount_transit(Connection& connection) {
@@ -253,7 +253,8 @@ std::size_t Server::end_who_has_most_under_way() {
   refuse(*most->second,
          {Refusal::Kind::kTransitFull,
           format("unfinished requests and unread replies of all clients have more than {} bytes, and it had the most, "
-                 "{}; let fewer workers exchange large values at once", bounds_.transit_bytes, bytes)});
+                 "{}; let fewer workers exchange large values at once",
+                 bounds_.transit_bytes, bytes)});
   return bytes;
 }
 
@@ -272,9 +273,8 @@ void Server::refuse(Connection& connection, const Refusal& refusal) {
 
 void Server::tell_refused(const std::string& peer, const Refusal& refusal) {
   ++stats_.refused;
-  const std::string text =
-      format("worker store{} closed the connection from {}: {}", listener_ ? format(" on port {}", port()) : "", peer,
-             refusal.reason);
+  const std::string text = format("worker store{} closed the connection from {}: {}",
+                                  listener_ ? format(" on port {}", port()) : "", peer, refusal.reason);
   const auto kind = static_cast<std::size_t>(refusal.kind);
   if (told_.test(kind)) {
     log::debug("store_refused", text);
@@ -321,8 +321,7 @@ void Server::close_silent_newcomers() {
     const auto found = connections_.find(newcomers_.front().client);
     if (found == connections_.end() || found->second->decoder.greeted()) continue;
     refuse(*found->second,
-           {Refusal::Kind::kSilent,
-            format("it did not say VALIDATE within {} s", bounds_.greeting_ms / 1000)});
+           {Refusal::Kind::kSilent, format("it did not say VALIDATE within {} s", bounds_.greeting_ms / 1000)});
   }
   if (newcomers_.empty()) return;
   next_deadline_.start(newcomers_.front().deadline_ms - loop_.now_ms(), [this] { close_silent_newcomers(); });

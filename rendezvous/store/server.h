@@ -23,23 +23,23 @@ namespace elastic::store {
 
 // What a server bears before it closes connections.
 struct ServerBounds {
-  std::int64_t greeting_ms = limits::kStoreGreetingMs;         // from a connection to its VALIDATE
-  std::size_t unread_bytes = limits::kStoreUnreadReplyBytes;   // of one client's replies; beyond it waits
-  std::size_t store_bytes = limits::kStoreBytes;               // of the keyspace
-  std::size_t transit_bytes = limits::kStoreTransitBytes;      // of all unfinished requests, unread replies
+  std::int64_t greeting_ms = limits::kStoreGreetingMs;        // from a connection to its VALIDATE
+  std::size_t unread_bytes = limits::kStoreUnreadReplyBytes;  // of one client's replies; beyond it waits
+  std::size_t store_bytes = limits::kStoreBytes;              // of the keyspace
+  std::size_t transit_bytes = limits::kStoreTransitBytes;     // of all unfinished requests, unread replies
 };
 
 // A worker store: one listening port, its connections and the keyspace they share.
 class Server final : private Outbox {
  public:
   struct Stats {
-    std::size_t connections = 0;  // now
-    std::size_t keys = 0;         // now
-    std::size_t store_bytes = 0;    // of the keyspace, now
-    std::size_t transit_bytes = 0;  // unfinished requests and unread replies, now
-    std::uint64_t accepted = 0;   // the rest since open()
-    std::uint64_t refused = 0;    // closed for what they sent or did not read
-    std::uint64_t commands = 0;   // the sum of `operations`
+    std::size_t connections = 0;                   // now
+    std::size_t keys = 0;                          // now
+    std::size_t store_bytes = 0;                   // of the keyspace, now
+    std::size_t transit_bytes = 0;                 // unfinished requests and unread replies, now
+    std::uint64_t accepted = 0;                    // the rest since open()
+    std::uint64_t refused = 0;                     // closed for what they sent or did not read
+    std::uint64_t commands = 0;                    // the sum of `operations`
     std::array<std::uint64_t, kOps> operations{};  // by Op
   };
 
@@ -124,7 +124,7 @@ class Server final : private Outbox {
   std::vector<Connection*> woken_;  // others that have replies by the commands being carried out
   Connection* serving_ = nullptr;   // the client whose commands are being carried out
   ClientId last_client_ = 0;
-  std::size_t sending_ = 0;         // connections that have replies which no slice has yet
+  std::size_t sending_ = 0;  // connections that have replies which no slice has yet
   // The sum of all connections' transit_bytes. Each is as old as its connection's last request, and
   // replies may have been read since: a sum that is too large is counted anew.
   std::size_t transit_bytes_ = 0;

@@ -175,7 +175,8 @@ TEST_CASE("a reply far longer than what may wait for a client arrives whole, and
   wait_until([&] { return host.stats().transit_bytes > 0; });
   CHECK(host.stats().transit_bytes < 1 << 20);
   // The values go and others come; the reply is what was there.
-  for (int i = 0; i < 99; ++i) CHECK(ask(other, set(keys[static_cast<std::size_t>(i)], "new") + ping("turn"), 4) == "turn");
+  for (int i = 0; i < 99; ++i)
+    CHECK(ask(other, set(keys[static_cast<std::size_t>(i)], "new") + ping("turn"), 4) == "turn");
   CHECK(host.stats().transit_bytes < 101 << 20);
   CHECK(slow.receive(replies.size()) == replies);
   CHECK(slow.receive(4) == "last");
@@ -304,9 +305,7 @@ TEST_CASE("half requests of all clients together are bounded: who has the most i
   const auto half_of = [&](Client& client, std::size_t size) {
     REQUIRE(client.send(op(Op::kSet) + text("/k") + i64(kMost) + std::string(size, 'v')));
   };
-  const auto wait_for = [&](std::size_t bytes) {
-    wait_until([&] { return host.stats().transit_bytes == bytes; });
-  };
+  const auto wait_for = [&](std::size_t bytes) { wait_until([&] { return host.stats().transit_bytes == bytes; }); };
   Client largest = host.client();
   half_of(largest, kMost / 2);
   wait_for(2 + kMost / 2);

@@ -20,8 +20,7 @@ Error port_error(Error error, std::uint16_t port) {
 
 }  // namespace
 
-StoreHost::StoreHost(net::Loop& loop, StoreSettings settings)
-    : loop_(loop), settings_(std::move(settings)) {}
+StoreHost::StoreHost(net::Loop& loop, StoreSettings settings) : loop_(loop), settings_(std::move(settings)) {}
 
 Result<std::uint16_t> StoreHost::listen(const std::string& address) {
   const std::vector<std::uint16_t>& choices = settings_.port_choices;
@@ -42,9 +41,7 @@ Result<std::uint16_t> StoreHost::listen(const std::string& address) {
 Result<protocol::StoreEndpoint> StoreHost::open(store::Admission admission) {
   Result<std::uint16_t> port = settings_.port;
   switch (settings_.kind) {
-    case StoreSettings::Kind::kFreshLoopback:
-      port = listen(kLoopback);
-      break;
+    case StoreSettings::Kind::kFreshLoopback: port = listen(kLoopback); break;
     case StoreSettings::Kind::kFixedPort:
       if (server_) {
         server_->reset();  // a stranger may have written since close()
@@ -77,7 +74,8 @@ void StoreHost::adopt(std::unique_ptr<net::Stream> stream, std::span<const std::
   if (std::exchange(told_of_strangers_, true)) return;
   log::warning("store_stranger",
                format("{} speaks PyTorch's TCPStore protocol, but no round's store is open here: its connection is "
-                      "closed (is it a torchrun, or a worker that has outlived its round?)", stream->peer()));
+                      "closed (is it a torchrun, or a worker that has outlived its round?)",
+                      stream->peer()));
 }
 
 void StoreHost::close() {

@@ -100,10 +100,11 @@ int write_new(const std::string& path, const std::string& text) {
 // The lock beside a file, from the moment that held() says so until its end.
 // Nodes that cannot lock each other out may both write, and both believe that the claim is theirs.
 ClaimRegister::Failure no_locks(const std::string& why) {
-  return {format("its file system gives no locks: {}; name a file on one that makes hard links, as NFS and Lustre do, or "
-                 "have the nodes meet at an endpoint or a TCPStore",
-                 why),
-          true};
+  return {
+      format("its file system gives no locks: {}; name a file on one that makes hard links, as NFS and Lustre do, or "
+             "have the nodes meet at an endpoint or a TCPStore",
+             why),
+      true};
 }
 
 bool has_no_links(int error) {
@@ -113,7 +114,10 @@ bool has_no_links(int error) {
 class Lock {
  public:
   explicit Lock(const std::string& path)
-      : path_(path), name_(path + ".lock"), mark_(format("{:016x}", process::random_number())), own_(path + "." + mark_) {}
+      : path_(path),
+        name_(path + ".lock"),
+        mark_(format("{:016x}", process::random_number())),
+        own_(path + "." + mark_) {}
   ~Lock() {
     if (taken_ && held()) unlink(name_.c_str());
     if (made_) unlink(own_.c_str());
@@ -134,7 +138,8 @@ class Lock {
   int try_once() {
     const int error = link(own_.c_str(), name_.c_str()) == 0 ? 0 : errno;
     taken_at_ms_ = process::monotonic_ms();
-    // The answer may be lost on the way, and asked for again: what counts is the number of links, where those are counted.
+    // The answer may be lost on the way, and asked for again: what counts is the number of links, where those are
+    // counted.
     struct stat facts {};
     const bool is_linked = stat(own_.c_str(), &facts) == 0 && facts.st_nlink == 2;
     taken_ = is_linked || (error == 0 && held());
@@ -214,7 +219,8 @@ Outcome compare_set(const std::string& path, const std::string& job, const std::
   for (;;) {
     const int error = lock.try_once();
     if (error == EILSEQ) return std::unexpected(lock.taken_away());
-    if (has_no_links(error)) return std::unexpected(no_locks(format("no hard link can be made: {}", errno_text(error))));
+    if (has_no_links(error))
+      return std::unexpected(no_locks(format("no hard link can be made: {}", errno_text(error))));
     if (error != 0 && error != EEXIST) return failed("its lock cannot be made", error);
     const auto text = text_of(path);
     if (!text) return std::unexpected(text.error());

@@ -55,9 +55,9 @@ class ClaimFile : public ClaimRegister {
   net::Timer timer_;
   net::SideThread thread_;
   net::ReadWatch done_watch_;
-  bool busy_ = false;       // the thread is at something
-  Work next_;               // what it is to do then
-  Done done_;               // of what was asked last; empty: forgotten
+  bool busy_ = false;  // the thread is at something
+  Work next_;          // what it is to do then
+  Done done_;          // of what was asked last; empty: forgotten
   std::uint64_t asked_ = 0;
 };
 

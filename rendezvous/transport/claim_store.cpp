@@ -21,19 +21,23 @@ ClaimStore::ClaimStore(net::Loop& loop, std::string host, std::uint16_t port, co
       resolver_(loop) {}
 
 void ClaimStore::read(Done done) {
-  with_client([this](store::Client& client) {
-    client.get(key_, [this](Result<std::string> answer) { answered(std::move(answer)); });
-  }, std::move(done));
+  with_client(
+      [this](store::Client& client) {
+        client.get(key_, [this](Result<std::string> answer) { answered(std::move(answer)); });
+      },
+      std::move(done));
 }
 
 void ClaimStore::compare_set(std::string expected, std::string desired, Done done) {
-  with_client([this, expected = std::move(expected), desired = std::move(desired)](store::Client& client) {
-    client.compare_set(key_, expected, desired, [this, expected, desired](Result<std::string> answer) {
-      // Of a key that is missing, as where the server was started anew, it says that what was expected is there.
-      if (answer && *answer == expected && expected != desired) answer = std::string();
-      answered(std::move(answer));
-    });
-  }, std::move(done));
+  with_client(
+      [this, expected = std::move(expected), desired = std::move(desired)](store::Client& client) {
+        client.compare_set(key_, expected, desired, [this, expected, desired](Result<std::string> answer) {
+          // Of a key that is missing, as where the server was started anew, it says that what was expected is there.
+          if (answer && *answer == expected && expected != desired) answer = std::string();
+          answered(std::move(answer));
+        });
+      },
+      std::move(done));
 }
 
 void ClaimStore::forget() {

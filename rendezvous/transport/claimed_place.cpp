@@ -113,7 +113,8 @@ void ClaimedPlace::claim(const std::string& expected, const std::string& reason)
                        });
 }
 
-void ClaimedPlace::claimed(const Answer& answer, const Claim& wanted, const std::string& reason, std::int64_t began_ms) {
+void ClaimedPlace::claimed(const Answer& answer, const Claim& wanted, const std::string& reason,
+                           std::int64_t began_ms) {
   // It may have been written nevertheless, so that the coordinator stays open until the next look.
   if (!answer) return found_problem(answer.error().reason, answer.error().hopeless);
   const auto there = locate::read_claim(*answer);
@@ -176,8 +177,9 @@ void ClaimedPlace::renew() {
   const auto& standing = tenure_->standing();
   const Claim next = tenure_->next();
   written_ = next.renewals.value_or(0) + 1;
-  renewals_->compare_set(standing ? locate::claim_text(*standing) : "", locate::claim_text(next),
-                         [this, began_ms = process::boottime_ms()](const Answer& answer) { renewed(answer, began_ms); });
+  renewals_->compare_set(
+      standing ? locate::claim_text(*standing) : "", locate::claim_text(next),
+      [this, began_ms = process::boottime_ms()](const Answer& answer) { renewed(answer, began_ms); });
 }
 
 void ClaimedPlace::renewed(const Answer& answer, std::int64_t began_ms) {
@@ -201,11 +203,12 @@ void ClaimedPlace::renewed(const Answer& answer, std::int64_t began_ms) {
 void ClaimedPlace::tell_not_renewed(const std::string& reason) {
   if (std::exchange(told_not_renewed_, true)) return;
   const auto ends_ms = tenure_->authority().ends_ms();
-  log::warning("claim_not_renewed",
-               format("{} does not take the renewal of this node's claim: {}; workers are stopped on every node unless "
-                      "it does within {} ms. Where it may be slow for so long, give a longer loss_timeout in "
-                      "--rdzv-conf",
-                      claims_->name(), reason, std::max<std::int64_t>(ends_ms.value_or(0) - process::boottime_ms(), 0)));
+  log::warning(
+      "claim_not_renewed",
+      format("{} does not take the renewal of this node's claim: {}; workers are stopped on every node unless "
+             "it does within {} ms. Where it may be slow for so long, give a longer loss_timeout in "
+             "--rdzv-conf",
+             claims_->name(), reason, std::max<std::int64_t>(ends_ms.value_or(0) - process::boottime_ms(), 0)));
 }
 
 void ClaimedPlace::lose(const std::string& why) {

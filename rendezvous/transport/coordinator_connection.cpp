@@ -21,7 +21,8 @@ constexpr std::int64_t kDoubtMs = 1'000;
 
 }  // namespace
 
-CoordinatorConnection::CoordinatorConnection(net::Loop& loop, const MeetingSettings& settings, Handlers handlers, ToStore to_store)
+CoordinatorConnection::CoordinatorConnection(net::Loop& loop, const MeetingSettings& settings, Handlers handlers,
+                                             ToStore to_store)
     : loop_(loop),
       settings_(settings),
       handlers_(std::move(handlers)),
@@ -43,8 +44,9 @@ void CoordinatorConnection::connect(bool belongs) {
     if (attempt != attempt_) return;
     const std::string& why_not = munge_->why_not();
     if (munge_->answers() || !munge_->settings().required || !handlers_.on_hopeless) return look();
-    handlers_.on_hopeless(format("slurm_auth=munge, and munged does not answer on {} ({}); start it, or leave slurm_auth out",
-                                 net::host_name(), why_not));
+    handlers_.on_hopeless(
+        format("slurm_auth=munge, and munged does not answer on {} ({}); start it, or leave slurm_auth out",
+               net::host_name(), why_not));
   });
 }
 
@@ -85,14 +87,14 @@ void CoordinatorConnection::try_next() {
   }
   const Target target = std::move(targets_.back());
   targets_.pop_back();
-  connector_ = std::make_unique<net::Connector>(
-      loop_, target.address, target.port, kConnectMs, [this, target](Result<std::unique_ptr<net::Stream>> stream) {
-        const std::unique_ptr<net::Connector> done = std::move(connector_);
-        if (stream) return connected(target, std::move(*stream));
-        way_.problem = stream.error().reason;
-        if (way_.problem != errno_text(ECONNREFUSED)) all_refused_ = false;
-        try_next();
-      });
+  connector_ = std::make_unique<net::Connector>(loop_, target.address, target.port, kConnectMs,
+                                                [this, target](Result<std::unique_ptr<net::Stream>> stream) {
+                                                  const std::unique_ptr<net::Connector> done = std::move(connector_);
+                                                  if (stream) return connected(target, std::move(*stream));
+                                                  way_.problem = stream.error().reason;
+                                                  if (way_.problem != errno_text(ECONNREFUSED)) all_refused_ = false;
+                                                  try_next();
+                                                });
 }
 
 void CoordinatorConnection::connected(const Target& target, std::unique_ptr<net::Stream> stream) {
@@ -143,7 +145,8 @@ void CoordinatorConnection::ask_by_munge(const Target& target, std::unique_ptr<n
 // so by itself: its first byte tells the session what it is.
 void CoordinatorConnection::doubt() {
   doubt_.start(kDoubtMs, [this] {
-    probe_ = std::make_unique<StoreProbe>(loop_, reached_.address, reached_.port, [this] { received(StoreProbe::kItsFirstWord); });
+    probe_ = std::make_unique<StoreProbe>(loop_, reached_.address, reached_.port,
+                                          [this] { received(StoreProbe::kItsFirstWord); });
   });
 }
 

@@ -24,14 +24,13 @@ class CoordinatorHost {
   CoordinatorHost(net::Loop& loop, coordinator::CoordinatorConfig config)
       : loop_(loop),
         began_ms_(loop.now_ms()),
-        coordinator_(config, coordinator::recorded_check(std::make_unique<coordinator::NetworkCheck>(), [this](const std::string& line) {
-          if (recorder_) recorder_(line);
-        })) {}
+        coordinator_(config, coordinator::recorded_check(std::make_unique<coordinator::NetworkCheck>(),
+                                                         [this](const std::string& line) {
+                                                           if (recorder_) recorder_(line);
+                                                         })) {}
 
   // Where the coordinator's messages go. To be set before the agent begins.
-  void set_agent(std::function<void(protocol::CoordinatorMessage)> agent) {
-    agent_ = std::move(agent);
-  }
+  void set_agent(std::function<void(protocol::CoordinatorMessage)> agent) { agent_ = std::move(agent); }
 
   // From now on `write` gets the recording of the coordinator, line by line. To be set before the agent begins.
   void record(const std::string& job, std::function<void(std::string_view line)> write) {
@@ -57,7 +56,8 @@ class CoordinatorHost {
     for (coordinator::Effect& effect : coordinator_.on_event(event, now_ms)) {
       if (auto* send = std::get_if<coordinator::Send>(&effect)) agent_(std::move(send->message));
       if (const auto* note = std::get_if<coordinator::Note>(&effect)) tell(*note);
-      if (const auto* check = std::get_if<coordinator::CheckJudged>(&effect); check != nullptr && on_judged_) on_judged_(*check);
+      if (const auto* check = std::get_if<coordinator::CheckJudged>(&effect); check != nullptr && on_judged_)
+        on_judged_(*check);
     }
   }
 

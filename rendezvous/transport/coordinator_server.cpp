@@ -20,7 +20,6 @@
 namespace elastic::transport {
 namespace {
 
-
 // Service's word for connections that are none of an agent of ours, of which the user is told so many.
 constexpr std::string_view kStranger = "stranger";
 constexpr std::size_t kTold = 32;
@@ -55,10 +54,9 @@ CoordinatorServer::CoordinatorServer(net::Loop& loop, Settings settings)
 
 Result<std::unique_ptr<CoordinatorServer>> CoordinatorServer::open(net::Loop& loop, Settings settings) {
   std::unique_ptr<CoordinatorServer> server(new CoordinatorServer(loop, std::move(settings)));
-  auto listener = net::Listener::open(loop, server->settings_.address, server->settings_.port,
-                                      [self = server.get()](std::unique_ptr<net::Stream> stream) {
-                                        self->accept(std::move(stream));
-                                      });
+  auto listener = net::Listener::open(
+      loop, server->settings_.address, server->settings_.port,
+      [self = server.get()](std::unique_ptr<net::Stream> stream) { self->accept(std::move(stream)); });
   if (!listener) return std::unexpected(std::move(listener.error()));
   server->listener_ = std::move(*listener);
   server->port_ = server->listener_->port();
@@ -74,8 +72,8 @@ void CoordinatorServer::record(const std::string& job, std::function<void(std::s
   const auto began = std::make_shared<protocol::Incarnation>(0);
   recorded_job_ = job;
   recorder_ = write;
-  service_.recorder = [this, job, write = std::move(write), began](const std::string& name, const coordinator::Event& event,
-                                                                    std::int64_t now_ms) {
+  service_.recorder = [this, job, write = std::move(write), began](
+                          const std::string& name, const coordinator::Event& event, std::int64_t now_ms) {
     if (name != job) return;
     const coordinator::Coordinator* coordinator = service_.find(name);
     if (coordinator == nullptr) return;
@@ -98,10 +96,11 @@ void CoordinatorServer::accept(std::unique_ptr<net::Stream> stream) {
   const std::string local = accepted.local_address();
   connections_.emplace(id, Connection{std::move(stream)});
   accepted.start({.on_data = [this, id](std::span<const std::uint8_t> bytes) { read(id, bytes); },
-                  .on_end = [this, id] {
-                    connections_.erase(id);
-                    take(coordinator::ConnectionClosed{id, "its connection ended"});
-                  }});
+                  .on_end =
+                      [this, id] {
+                        connections_.erase(id);
+                        take(coordinator::ConnectionClosed{id, "its connection ended"});
+                      }});
   take(coordinator::ConnectionOpened{id, random_nonce(), peer, local});
 }
 

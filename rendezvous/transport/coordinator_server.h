@@ -29,8 +29,8 @@ class CoordinatorServer {
     std::string secret;
     protocol::LeaseTimes lease;
     locate::Authority authority = locate::Authority::always();  // until set_authority()
-    std::string only_job = {};  // see coordinator::ServiceSettings
-    bool is_claimed = false;    // see coordinator::CoordinatorConfig
+    std::string only_job = {};                                  // see coordinator::ServiceSettings
+    bool is_claimed = false;                                    // see coordinator::CoordinatorConfig
     // Takes connections that begin as those of a worker store's clients, with what they have sent so far. None:
     // they are strangers.
     std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)> to_store = {};
@@ -105,7 +105,7 @@ class CoordinatorServer {
   std::function<void(const std::string&, const coordinator::CheckJudged&)> on_judged_;
   std::string recorded_job_;
   std::function<void(std::string_view)> recorder_;  // of that job; none: nothing is recorded
-  std::set<std::string> told_;  // of strangers, as warnings
+  std::set<std::string> told_;                      // of strangers, as warnings
 };
 
 }  // namespace elastic::transport

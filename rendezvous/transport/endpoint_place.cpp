@@ -67,8 +67,9 @@ bool EndpointPlace::open_one() {
   }
   // Where other jobs' nodes are turned away, nobody else answers for us.
   if (settings_.serves_own_job_only && !std::exchange(told_no_port_, true)) {
-    log::warning("no_port", format("this node is to host the coordinator, and none of its {} ports is free; trying again: {}",
-                                   settings_.more_ports.size() + 1, problem));
+    log::warning("no_port",
+                 format("this node is to host the coordinator, and none of its {} ports is free; trying again: {}",
+                        settings_.more_ports.size() + 1, problem));
   }
   return false;
 }

@@ -32,14 +32,18 @@ locate::HostingView hosting_view(const MeetingSettings& settings, const std::vec
 std::string how_to_join(const MeetingSettings& settings, std::uint16_t port, const std::string& host_name) {
   const std::string name = printable(host_name);
   if (!settings.store_at_endpoint) {
-    return format("no --rdzv-endpoint was given: this node listens on port {}. On the other nodes type the same command with "
-                  "--rdzv-endpoint={}:{}", port, name, port);
+    return format(
+        "no --rdzv-endpoint was given: this node listens on port {}. On the other nodes type the same command with "
+        "--rdzv-endpoint={}:{}",
+        port, name, port);
   }
   const int last = settings.max_nodes - 1;
-  const std::string others = last == 1 ? "--node-rank=1 on the other one" : format("--node-rank=1 to {} on the others", last);
-  return format("no --master-addr was given: this node listens on port {}, and all workers look for it at {}, each on its own "
-                "host. For several hosts type the same command with --master-addr={} on every node, and {}",
-                port, printable(settings.host), name, others);
+  const std::string others =
+      last == 1 ? "--node-rank=1 on the other one" : format("--node-rank=1 to {} on the others", last);
+  return format(
+      "no --master-addr was given: this node listens on port {}, and all workers look for it at {}, each on its own "
+      "host. For several hosts type the same command with --master-addr={} on every node, and {}",
+      port, printable(settings.host), name, others);
 }
 
 std::string who_hosts(const MeetingSettings& settings) {

@@ -23,17 +23,16 @@ Status MeetingPlace::open_server(std::uint16_t port) {
       gate_->take(std::move(stream), bytes);
     };
   }
-  auto server = CoordinatorServer::open(loop_, {.address = {},
-                                                .port = port,
-                                                 .secret = munge_ != nullptr ? munge_->secret().value_or("") : settings_.secret,
-                                                 .lease = {settings_.loss_timeout_ms},
-                                                 .authority = is_claimed ? locate::Authority::none()
-                                                                         : locate::Authority::always(),
-                                                 .only_job = is_claimed || settings_.serves_own_job_only
-                                                                 ? settings_.job : "",
-                                                 .is_claimed = is_claimed,
-                                                .to_store = to_store_,
-                                                .to_munge = std::move(to_munge)});
+  auto server =
+      CoordinatorServer::open(loop_, {.address = {},
+                                      .port = port,
+                                      .secret = munge_ != nullptr ? munge_->secret().value_or("") : settings_.secret,
+                                      .lease = {settings_.loss_timeout_ms},
+                                      .authority = is_claimed ? locate::Authority::none() : locate::Authority::always(),
+                                      .only_job = is_claimed || settings_.serves_own_job_only ? settings_.job : "",
+                                      .is_claimed = is_claimed,
+                                      .to_store = to_store_,
+                                      .to_munge = std::move(to_munge)});
   if (!server) return std::unexpected(std::move(server.error()));
   server_ = std::move(*server);
   return {};
@@ -56,7 +55,8 @@ std::unique_ptr<MeetingPlace> make_meeting_place(net::Loop& loop, const MeetingS
     return std::make_unique<EndpointPlace>(loop, settings, std::move(to_store), std::move(on_hosting));
   }
   const auto make_register = [&]() -> std::unique_ptr<ClaimRegister> {
-    if (settings.place == MeetingSettings::Place::kFile) return std::make_unique<ClaimFile>(loop, settings.path, settings.job);
+    if (settings.place == MeetingSettings::Place::kFile)
+      return std::make_unique<ClaimFile>(loop, settings.path, settings.job);
     return std::make_unique<ClaimStore>(loop, settings.host, settings.port, settings.job);
   };
   return std::make_unique<ClaimedPlace>(loop, settings, make_register(), make_register(), std::move(to_store),

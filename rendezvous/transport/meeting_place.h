@@ -23,10 +23,10 @@ class MeetingPlace {
   // Where a coordinator may be.
   struct Way {
     std::vector<std::string> addresses = {};  // numeric, in the order in which they are to be tried
-    std::vector<std::uint16_t> ports = {};     // of each address, the same
-    bool home = false;         // 127.0.0.1 among them leads to the coordinator in this process
-    std::string problem = {};  // why there is none, as a clause
-    bool hopeless = false;     // and time won't mend that
+    std::vector<std::uint16_t> ports = {};    // of each address, the same
+    bool home = false;                        // 127.0.0.1 among them leads to the coordinator in this process
+    std::string problem = {};                 // why there is none, as a clause
+    bool hopeless = false;                    // and time won't mend that
   };
   using OnFound = std::function<void(Way)>;
   using ToStore = std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)>;

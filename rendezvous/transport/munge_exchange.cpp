@@ -49,8 +49,9 @@ void MungeExchange::answered(const Answer& answer) {
   switch (answer.kind) {
     case Answer::Kind::kRefused: return broken(format("it refused us by munge: {}", printable(answer.text)));
     case Answer::Kind::kNeeded:
-      return hopeless(format("the nodes of this step prove themselves by munge, and munged does not answer on {} ({}); {}",
-                             net::host_name(), trust_.why_not(), kRemedy));
+      return hopeless(
+          format("the nodes of this step prove themselves by munge, and munged does not answer on {} ({}); {}",
+                 net::host_name(), trust_.why_not(), kRemedy));
     case Answer::Kind::kNone:
       if (trust_.answers()) {
         return hopeless(format("munged answers on {}, and not on the coordinator's host, which could be anybody's; {}",

@@ -43,13 +43,15 @@ void MungeGate::read(std::uint64_t id, std::span<const std::uint8_t> bytes) {
     return refuse(id, format("it is of {}, and we are of {}", printable(request->step), step));
   }
   if (request->credential.empty() && trust_.answers()) {
-    log::warning("munge", format("the node at {} was refused: munge does not answer there, and it does here", visit.peer));
+    log::warning("munge",
+                 format("the node at {} was refused: munge does not answer there, and it does here", visit.peer));
     return answer(id, {Answer::Kind::kNeeded});
   }
   if (!trust_.answers()) return answer(id, {Answer::Kind::kNone});
-  trust_.decode(request->credential, [this, id, here = std::weak_ptr<bool>(here_)](Result<net::munge::Decoded> decoded) {
-    if (!here.expired()) judge(id, decoded);
-  });
+  trust_.decode(request->credential,
+                [this, id, here = std::weak_ptr<bool>(here_)](Result<net::munge::Decoded> decoded) {
+                  if (!here.expired()) judge(id, decoded);
+                });
 }
 
 void MungeGate::judge(std::uint64_t id, const Result<net::munge::Decoded>& decoded) {

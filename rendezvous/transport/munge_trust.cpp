@@ -36,11 +36,11 @@ void MungeTrust::find_out(std::function<void()> known) {
   if (known_) return known();
   waiting_.push_back(std::move(known));
   if (std::exchange(asked_, true)) return;
-  silence_.start(limits::kMungeSilenceMs, [this] {
-    found(fail(kWhat, format("it has not answered in {} s", limits::kMungeSilenceMs / 1000)));
-  });
+  silence_.start(limits::kMungeSilenceMs,
+                 [this] { found(fail(kWhat, format("it has not answered in {} s", limits::kMungeSilenceMs / 1000))); });
   const auto uid = std::make_shared<Result<uid_t>>();
-  thread_.post(kWhat, [uid, socket = settings_.socket] { *uid = ask_who_we_are(socket); }, [this, uid] { found(*uid); });
+  thread_.post(
+      kWhat, [uid, socket = settings_.socket] { *uid = ask_who_we_are(socket); }, [this, uid] { found(*uid); });
 }
 
 void MungeTrust::found(Result<uid_t> uid) {
@@ -49,8 +49,9 @@ void MungeTrust::found(Result<uid_t> uid) {
   if (uid) uid_ = *uid;
   if (!uid) why_not_ = printable(uid.error().reason);
   if (hosts_) secret_ = answers() ? protocol::munge::hex(random_nonce()) : std::string();
-  log::info("munge", answers() ? std::string("munge answers: the nodes of the step prove themselves to each other by it")
-                               : format("munge does not answer here ({}): nodes do not prove themselves by it", why_not_));
+  log::info("munge", answers()
+                         ? std::string("munge answers: the nodes of the step prove themselves to each other by it")
+                         : format("munge does not answer here ({}): nodes do not prove themselves by it", why_not_));
   for (const auto& known : std::exchange(waiting_, {})) known();
 }
 

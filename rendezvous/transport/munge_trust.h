@@ -16,8 +16,8 @@
 
 namespace elastic::transport {
 
-// What this node knows by munge: whether munged answers here, who we are to it, and the job's secret once it is known. munged
-// may never answer: it is asked by a thread of its own.
+// What this node knows by munge: whether munged answers here, who we are to it, and the job's secret once it is known.
+// munged may never answer: it is asked by a thread of its own.
 class MungeTrust {
  public:
   MungeTrust(net::Loop& loop, const MungeSettings& settings, bool hosts);

@@ -11,8 +11,8 @@
 
 namespace elastic::transport {
 
-// Asks, in PyTorch's own tongue, whether a TCPStore serves at an address: to ours such a server says nothing. Destroying
-// it, also from within its callback's callers, gives it up.
+// Asks, in PyTorch's own tongue, whether a TCPStore serves at an address: to ours such a server says nothing.
+// Destroying it, also from within its callback's callers, gives it up.
 class StoreProbe {
  public:
   // By which a client of a TCPStore is known.

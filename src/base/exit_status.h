@@ -5,9 +5,9 @@
 namespace elastic {
 
 // With it a worker says that no new start of its job will do better. The job is not restarted, and elastic-run ends
-// with the same on every node, as it does where the job has failed alike twice: whoever requeues jobs by their exit status (Slurm's RequeueExit) can let this one lie.
+// with the same on every node, as it does where the job has failed alike twice: whoever requeues jobs by their exit
+// status (Slurm's RequeueExit) can let this one lie.
 inline constexpr int kDoNotRequeue = 93;
-
 
 // How a process ended: by exit() with `code`, or by a signal (then `signal` is not 0).
 struct ExitStatus {

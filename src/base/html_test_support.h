@@ -10,8 +10,7 @@ namespace elastic {
 // How often a text has another in it.
 inline std::size_t count(std::string_view text, std::string_view what) {
   std::size_t found = 0;
-  for (std::size_t at = text.find(what); at != std::string_view::npos; at = text.find(what, at + 1))
-    ++found;
+  for (std::size_t at = text.find(what); at != std::string_view::npos; at = text.find(what, at + 1)) ++found;
   return found;
 }
 

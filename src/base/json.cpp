@@ -41,21 +41,16 @@ struct JsonBridge {
         for (const auto& [key, member] : foreign.items()) out.set(key, from_foreign(member));
         return out;
       }
-      case Foreign::value_t::string:
-        return Json(foreign.get<std::string>());
-      case Foreign::value_t::boolean:
-        return Json(foreign.get<bool>());
-      case Foreign::value_t::number_integer:
-        return Json(foreign.get<std::int64_t>());
+      case Foreign::value_t::string: return Json(foreign.get<std::string>());
+      case Foreign::value_t::boolean: return Json(foreign.get<bool>());
+      case Foreign::value_t::number_integer: return Json(foreign.get<std::int64_t>());
       case Foreign::value_t::number_unsigned: {
         const auto number = foreign.get<std::uint64_t>();
         if (number > INT64_MAX) return Json(static_cast<double>(number));
         return Json(static_cast<std::int64_t>(number));
       }
-      case Foreign::value_t::number_float:
-        return Json(foreign.get<double>());
-      default:
-        return Json();
+      case Foreign::value_t::number_float: return Json(foreign.get<double>());
+      default: return Json();
     }
   }
 };

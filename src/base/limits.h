@@ -66,8 +66,8 @@ inline constexpr std::size_t kAgentDetailsBytes = 64 * 1024;
 inline constexpr std::size_t kAgentUnreadBytes = 4 * 1024 * 1024;
 // A job's secret.
 inline constexpr std::size_t kAgentSecretBytes = 4096;
-// What one side says to the other of munge, in bytes, behind its length; nodes that a coordinator is asked by at once; and
-// milliseconds: until munged is taken not to be there, and until a node that asks has to be done.
+// What one side says to the other of munge, in bytes, behind its length; nodes that a coordinator is asked by at once;
+// and milliseconds: until munged is taken not to be there, and until a node that asks has to be done.
 inline constexpr std::size_t kMungeWordBytes = 4096;
 inline constexpr std::size_t kMungeVisits = 4096;
 inline constexpr std::int64_t kMungeSilenceMs = 2'000;
@@ -138,8 +138,8 @@ inline constexpr std::size_t kRecordingWaitingBytes = 16 * 1024 * 1024;
 inline constexpr std::size_t kEventLineBytes = 4096;
 inline constexpr std::size_t kEventsWaitingBytes = 4 * 1024 * 1024;
 
-// Commands of --on-event: those that run at once, events that wait for one, milliseconds that one may take, bytes of the
-// end of its output that are told, and milliseconds that the end of the job waits for those that are left.
+// Commands of --on-event: those that run at once, events that wait for one, milliseconds that one may take, bytes of
+// the end of its output that are told, and milliseconds that the end of the job waits for those that are left.
 inline constexpr std::size_t kEventCommands = 4;
 inline constexpr std::size_t kEventCommandsWaiting = 64;
 inline constexpr std::int64_t kEventCommandMs = 30'000;

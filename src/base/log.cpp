@@ -28,7 +28,7 @@ std::function<void(std::string_view)> output_function;
 std::function<void(Level, std::string_view, std::string_view, const Json&)> observer_function;
 Format line_format = Format::kText;
 
-constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info, spdlog::level::warn,
+constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info,     spdlog::level::warn,
                                                  spdlog::level::err,   spdlog::level::critical, spdlog::level::off};
 
 // "2026-11-21T08:37:46.702Z"
@@ -153,9 +153,7 @@ void print(std::string_view text) {
   write_to_stderr(text);
 }
 
-void answer(std::string_view event, std::string_view text, Fields fields) {
-  tell_always(event, text, to_json(fields));
-}
+void answer(std::string_view event, std::string_view text, Fields fields) { tell_always(event, text, to_json(fields)); }
 
 void tell_always(std::string_view event, std::string_view text, const Json& fields) {
   if (observer_function) observer_function(Level::kInfo, event, text, fields);

@@ -53,10 +53,21 @@ TEST_CASE("levels are read as Python's logging names them, in any case, and as n
     std::string_view name;
     log::Level level;
   };
-  for (const Case& each : {Case{"debug", kDebug}, {"NOTSET", kDebug}, {"Info", kInfo}, {"WARN", kWarning},
-                           {" warning ", kWarning}, {"error", kError}, {"CRITICAL", kCritical}, {"fatal", kCritical},
-                           {"10", kDebug}, {"11", kInfo}, {"20", kInfo}, {"30", kWarning}, {"40", kError},
-                           {"50", kCritical}, {"51", kOff}}) {
+  for (const Case& each : {Case{"debug", kDebug},
+                           {"NOTSET", kDebug},
+                           {"Info", kInfo},
+                           {"WARN", kWarning},
+                           {" warning ", kWarning},
+                           {"error", kError},
+                           {"CRITICAL", kCritical},
+                           {"fatal", kCritical},
+                           {"10", kDebug},
+                           {"11", kInfo},
+                           {"20", kInfo},
+                           {"30", kWarning},
+                           {"40", kError},
+                           {"50", kCritical},
+                           {"51", kOff}}) {
     CAPTURE(each.name);
     CHECK(level(each.name) == static_cast<int>(each.level));
   }
@@ -70,8 +81,12 @@ TEST_CASE("only events of the level and above are printed, and an answer always"
     log::Level level;
     std::size_t lines;
   };
-  for (const Case& each : {Case{log::Level::kDebug, 6}, {log::Level::kInfo, 5}, {log::Level::kWarning, 4},
-                           {log::Level::kError, 3}, {log::Level::kCritical, 2}, {log::Level::kOff, 1}}) {
+  for (const Case& each : {Case{log::Level::kDebug, 6},
+                           {log::Level::kInfo, 5},
+                           {log::Level::kWarning, 4},
+                           {log::Level::kError, 3},
+                           {log::Level::kCritical, 2},
+                           {log::Level::kOff, 1}}) {
     Captured captured;
     log::set_level(each.level);
     log::debug("a", "d");

@@ -46,7 +46,8 @@ std::string python_text(std::string_view text) {
       case '\f': out += "\\f"; break;
       case '\b': out += "\\b"; break;
       default:
-        out += character >= 0x20 && character < 0x7F ? std::string(1, static_cast<char>(character)) : escaped(character);
+        out +=
+            character >= 0x20 && character < 0x7F ? std::string(1, static_cast<char>(character)) : escaped(character);
     }
   }
   return out + "\"";

@@ -7,9 +7,7 @@
 namespace elastic {
 namespace {
 
-unsigned char byte_at(std::string_view text, std::size_t i) {
-  return static_cast<unsigned char>(text[i]);
-}
+unsigned char byte_at(std::string_view text, std::size_t i) { return static_cast<unsigned char>(text[i]); }
 
 // The length of the CSI sequence (ESC [ parameters final) that starts `text`, or 0.
 std::size_t csi_length(std::string_view text) {
@@ -83,8 +81,8 @@ std::string to_utf8(std::string_view text) {
 }
 
 std::size_t character_count(std::string_view text) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 std::string without_colours(std::string_view text) {
@@ -146,12 +144,10 @@ LastLines last_lines(std::string_view text, std::size_t count, std::size_t max_l
 std::string_view last_bytes(std::string_view text, std::size_t max_bytes) {
   if (text.size() <= max_bytes) return text;
   std::string_view tail = text.substr(text.size() - max_bytes);
-  if (const std::size_t end = tail.find('\n');
-      end != std::string_view::npos && end + 1 < tail.size()) {
+  if (const std::size_t end = tail.find('\n'); end != std::string_view::npos && end + 1 < tail.size()) {
     return tail.substr(end + 1);
   }
-  for (int i = 0; i < 3 && !tail.empty() && (byte_at(tail, 0) & 0xC0) == 0x80; ++i)
-    tail.remove_prefix(1);
+  for (int i = 0; i < 3 && !tail.empty() && (byte_at(tail, 0) & 0xC0) == 0x80; ++i) tail.remove_prefix(1);
   return tail;
 }
 

@@ -13,12 +13,12 @@ TEST_CASE(
   CHECK(screen_text("\x1b[31") == "\\x1b[31");
   CHECK(screen_text(std::string_view("nul\0\x7f", 5)) == "nul\\x00\\x7f");
   // U+009B is a CSI of its own to some terminals.
-  CHECK(screen_text("\xc2\x9b" "2J") == "\\xc2\\x9b2J");
+  CHECK(screen_text("\xc2\x9b"
+                    "2J") == "\\xc2\\x9b2J");
 }
 
 TEST_CASE("only colours and cursor movements are taken out of a text that is searched") {
-  CHECK(without_colours("\x1b[1;35mValueError\x1b[0m: \x1b[35mbad\x1b[0m\n") ==
-        "ValueError: bad\n");
+  CHECK(without_colours("\x1b[1;35mValueError\x1b[0m: \x1b[35mbad\x1b[0m\n") == "ValueError: bad\n");
   CHECK(without_colours("a\x1b\xff\rb\x1b[3") == "a\x1b\xff\rb\x1b[3");
   CHECK(without_colours("").empty());
 }
@@ -42,7 +42,10 @@ TEST_CASE("bytes that are not UTF-8 are shown as hex on a screen and as U+FFFD e
     CHECK(to_utf8(bytes).size() == 3 * bytes.size());
     CHECK(is_utf8(to_utf8(bytes)));
   }
-  CHECK(to_utf8("a\xff" "b") == "a\xef\xbf\xbd" "b");
+  CHECK(to_utf8("a\xff"
+                "b") ==
+        "a\xef\xbf\xbd"
+        "b");
   CHECK(is_utf8("ü€😀\xf4\x8f\xbf\xbf"));
   CHECK(character_count("ü€😀a") == 4);
 }

@@ -9,13 +9,13 @@ namespace elastic {
 
 // Protocols that are met at a port of ours, or at the end of an address that was meant to be ours.
 enum class Stranger : std::uint8_t {
-  kHttp,        // a request
+  kHttp,  // a request
   kHttpAnswer,
-  kHttp2,       // a client's preface or a server's settings: gRPC, etcd
-  kTls,         // a client's hello or a server's alert
+  kHttp2,  // a client's preface or a server's settings: gRPC, etcd
+  kTls,    // a client's hello or a server's alert
   kSsh,
-  kTcpStore,    // a client of PyTorch's TCPStore
-  kRedis,       // a request or an answer
+  kTcpStore,  // a client of PyTorch's TCPStore
+  kRedis,     // a request or an answer
 };
 
 // What the first bytes that the other side sent are taken for; nothing where they are none of these. A short first

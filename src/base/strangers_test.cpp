@@ -47,10 +47,12 @@ TEST_CASE("what begins like others is recognised once it differs from them") {
 }
 
 TEST_CASE("nothing is recognised in what only begins alike") {
-  for (const std::string& bytes :
-       {""s, "hello"s, "GEX"s, "get / HTTP/1.1"s, "SSH_"s, "\x16\x55"s, "\x00\xCE\xF7\x85\x3D"s, "*x"s, "*0"s, "-E-"s,
-        "+PING"s, "\xFF\x00\x00"s, "\x8E""elastic"s, "\x00\x00\x05\x04\x00\x00\x00\x00\x00"s,
-        "\x00\x00\x06\x04\x01\x00\x00\x00\x00"s, "\x00\x00\x06\x05\x00\x00\x00\x00\x00"s}) {
+  for (const std::string& bytes : {""s, "hello"s, "GEX"s, "get / HTTP/1.1"s, "SSH_"s, "\x16\x55"s,
+                                   "\x00\xCE\xF7\x85\x3D"s, "*x"s, "*0"s, "-E-"s, "+PING"s, "\xFF\x00\x00"s,
+                                   "\x8E"
+                                   "elastic"s,
+                                   "\x00\x00\x05\x04\x00\x00\x00\x00\x00"s, "\x00\x00\x06\x04\x01\x00\x00\x00\x00"s,
+                                   "\x00\x00\x06\x05\x00\x00\x00\x00\x00"s}) {
     CAPTURE(bytes);
     CHECK(recognised(bytes) == std::nullopt);
   }

@@ -38,9 +38,7 @@ std::optional<std::string> number_text(std::string_view text) {
   return without_underscores(text);
 }
 
-bool is_identifier_start(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
+bool is_identifier_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
 // The identifier at the start of `text`, as long as it can be; empty if there is none.
 std::string_view identifier(std::string_view text) {
@@ -127,8 +125,7 @@ std::string replace_all(std::string text, std::string_view from, std::string_vie
   return text;
 }
 
-std::string expand_macros(std::string_view text, std::initializer_list<Macro> macros,
-                          TwoDollars two_dollars) {
+std::string expand_macros(std::string_view text, std::initializer_list<Macro> macros, TwoDollars two_dollars) {
   std::string out;
   while (!text.empty()) {
     const std::size_t dollar = text.find('$');
@@ -155,8 +152,7 @@ std::string expand_macros(std::string_view text, std::initializer_list<Macro> ma
 }
 
 std::string shell_quote(std::string_view argument) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%_-+=:,./";
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%_-+=:,./";
   if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string_view::npos) {
     return std::string(argument);
   }
@@ -203,8 +199,7 @@ std::string rank_ranges(std::vector<int> ranks) {
     std::size_t last = i;
     while (last + 1 < ranks.size() && std::int64_t{ranks[last + 1]} - ranks[last] <= 1) ++last;
     if (!out.empty()) out += ", ";
-    out +=
-        ranks[i] == ranks[last] ? format("{}", ranks[i]) : format("{}-{}", ranks[i], ranks[last]);
+    out += ranks[i] == ranks[last] ? format("{}", ranks[i]) : format("{}-{}", ranks[i], ranks[last]);
     i = last + 1;
   }
   return out;

@@ -59,8 +59,7 @@ enum class TwoDollars : unsigned char { kOne, kTwo };
 // $name and ${name} replaced, as by Python's string.Template.safe_substitute: an identifier is as
 // long as it can be, macros that are not named stay as they are, and values are not looked into.
 // kOne is Python's way with "$$"; with kTwo it stays, and nothing in "$${name}" is a macro.
-std::string expand_macros(std::string_view text, std::initializer_list<Macro> macros,
-                          TwoDollars two_dollars);
+std::string expand_macros(std::string_view text, std::initializer_list<Macro> macros, TwoDollars two_dollars);
 
 // Ranks as people write them: "0-3, 7". Sorted, each once.
 std::string rank_ranges(std::vector<int> ranks);

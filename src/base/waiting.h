@@ -11,13 +11,13 @@ struct Waiting {
   std::string what;  // "waiting for 2 workers to end (ranks 0, 3)"
   std::int64_t since_ms = 0;
   std::optional<std::int64_t> until_ms = {};  // the end of patience
-  std::string at_end = {};  // what happens then to what is waited for: "killed"; empty: the wait fails
-  std::string because = {};  // why it is waited for, as a clause: "node 1 was lost: its connection was reset"
+  std::string at_end = {};      // what happens then to what is waited for: "killed"; empty: the wait fails
+  std::string because = {};     // why it is waited for, as a clause: "node 1 was lost: its connection was reset"
   std::int64_t because_ms = 0;  // when that was
-  std::string hint = {};    // what the user at the terminal can do about it
-  bool by_user = false;     // the user has asked for it, and looks on
-  bool unusual = false;     // in a log, where it takes long, worth a warning
-  bool for_others = false;  // other nodes are waited for: in a log told at every level, since nothing else says it
+  std::string hint = {};        // what the user at the terminal can do about it
+  bool by_user = false;         // the user has asked for it, and looks on
+  bool unusual = false;         // in a log, where it takes long, worth a warning
+  bool for_others = false;      // other nodes are waited for: in a log told at every level, since nothing else says it
 };
 
 }  // namespace elastic

@@ -21,8 +21,7 @@ bool is_leap(std::int64_t year) { return year % 4 == 0 && (year % 100 != 0 || ye
 
 std::int64_t days_before_year(std::int64_t year) {
   // Leap days of the years 0 .. year-1; the year 0 is one itself.
-  const std::int64_t leaps =
-      year == 0 ? 0 : (year - 1) / 4 - (year - 1) / 100 + (year - 1) / 400 + 1;
+  const std::int64_t leaps = year == 0 ? 0 : (year - 1) / 4 - (year - 1) / 100 + (year - 1) / 400 + 1;
   return year * 365 + leaps;
 }
 
@@ -43,14 +42,13 @@ Date date_of(std::int64_t days_since_1970) {
 
 std::string wall_time(std::int64_t unix_ms, int utc_offset_s, char separator) {
   const std::int64_t local_ms =
-      std::clamp(std::clamp(unix_ms, kFirstMs, kLastMs) + std::int64_t{utc_offset_s} * 1000,
-                 kFirstMs, kLastMs);
+      std::clamp(std::clamp(unix_ms, kFirstMs, kLastMs) + std::int64_t{utc_offset_s} * 1000, kFirstMs, kLastMs);
   // Rounded down, also before 1970.
   const std::int64_t seconds = (local_ms - kFirstMs) / 1000 + kFirstMs / 1000;
   const std::int64_t of_day = ((seconds % kSecondsPerDay) + kSecondsPerDay) % kSecondsPerDay;
   const Date date = date_of((seconds - of_day) / kSecondsPerDay);
-  return format("{:04}-{:02}-{:02}{}{:02}:{:02}:{:02}", date.year, date.month, date.day, separator,
-                of_day / 3600, of_day / 60 % 60, of_day % 60);
+  return format("{:04}-{:02}-{:02}{}{:02}:{:02}:{:02}", date.year, date.month, date.day, separator, of_day / 3600,
+                of_day / 60 % 60, of_day % 60);
 }
 
 std::string wall_time_ms(std::int64_t unix_ms, int utc_offset_s) {

@@ -4,8 +4,7 @@
 
 using namespace elastic;
 
-TEST_CASE(
-    "wall times are shown in the node's offset, across days, leap years and the end of a year") {
+TEST_CASE("wall times are shown in the node's offset, across days, leap years and the end of a year") {
   CHECK(wall_time(0, 0) == "1970-01-01 00:00:00");
   CHECK(wall_time(1'795'279'603'999, 0, '_') == "2026-11-21_16:46:43");
   CHECK(wall_time(1'795'279'603'000, 5 * 3600 + 1800) == "2026-11-21 22:16:43");

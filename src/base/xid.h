@@ -32,7 +32,8 @@ struct Xid {
   std::string line;          // of the kernel log, as it was given
 };
 
-// The Xid that a line of the kernel log tells ("NVRM: Xid (PCI:0000:3b:00): 79, pid=123, ..."). Nothing in another line.
+// The Xid that a line of the kernel log tells ("NVRM: Xid (PCI:0000:3b:00): 79, pid=123, ..."). Nothing in another
+// line.
 std::optional<Xid> xid_of(std::string_view line);
 
 // The Xid in a kernel log that says most about a cause: hardware before program before unknown before consequence, the

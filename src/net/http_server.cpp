@@ -33,8 +33,8 @@ void HttpServer::adopt(std::unique_ptr<Stream> stream, std::span<const std::uint
   if (connections_.size() >= limits::kHttpConnections) {
     ++answered_[503];
     if (lingering_.size() >= limits::kHttpConnections) return;  // no words for a flood
-    http::Response full = http::plain(503, format("{} connections are open, more than are served; try again later",
-                                                  connections_.size()));
+    http::Response full =
+        http::plain(503, format("{} connections are open, more than are served; try again later", connections_.size()));
     full.keep_alive = false;
     stream->write(http::bytes_of(full, false));
     return lingering_.part(std::move(stream));

@@ -40,13 +40,13 @@ class HttpServer {
  private:
   struct Connection {
     std::unique_ptr<Stream> stream;
-    std::string peer_address;     // as long as the peer is there it can be asked
+    std::string peer_address;  // as long as the peer is there it can be asked
     http::RequestReader reader;
-    std::string ahead;            // what has come and is not read yet, since this turn's requests are answered
-    std::int64_t until_ms = 0;    // by then a whole request must have come, or the peer have got on with taking answers
+    std::string ahead;          // what has come and is not read yet, since this turn's requests are answered
+    std::int64_t until_ms = 0;  // by then a whole request must have come, or the peer have got on with taking answers
     std::int64_t at_most_until_ms = 0;  // whatever it takes until then
-    std::size_t untaken = 0;      // of its answers, when it was looked at last
-    bool ended = false;           // by the peer
+    std::size_t untaken = 0;            // of its answers, when it was looked at last
+    bool ended = false;                 // by the peer
   };
   using Id = std::uint64_t;
 

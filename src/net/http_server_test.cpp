@@ -24,9 +24,8 @@ class Host {
   explicit Host(HttpServer::Answer answer) {
     loop.on_loop([&] {
       server = std::make_unique<HttpServer>(loop.loop(), std::move(answer));
-      auto opened = Listener::open(loop.loop(), "127.0.0.1", 0, [this](std::unique_ptr<Stream> stream) {
-        server->adopt(std::move(stream), {});
-      });
+      auto opened = Listener::open(loop.loop(), "127.0.0.1", 0,
+                                   [this](std::unique_ptr<Stream> stream) { server->adopt(std::move(stream), {}); });
       REQUIRE(opened.has_value());
       listener = std::move(*opened);
       port = listener->port();
@@ -131,7 +130,8 @@ TEST_CASE("one connection more than are served is told so, and there is room aga
   CHECK(answer_of(late).starts_with("HTTP/1.1 503 Service Unavailable\r\n"));
   CHECK(late.ended());
   clients.clear();
-  while (host.connections() > 0) {}
+  while (host.connections() > 0) {
+  }
   Client again(host.port);
   REQUIRE(again.send("GET /x HTTP/1.1\r\n\r\n"));
   CHECK(answer_of(again).starts_with("HTTP/1.1 200"));
@@ -145,8 +145,10 @@ TEST_CASE("who sends much ahead without an answer is closed") {
   while (requests.size() < 64 * limits::kHttpAheadBytes) requests += "GET /x HTTP/1.1\r\n\r\n";
   client.send(requests);
   std::string text;
-  while (!client.receive(1).empty()) {}
-  while (host.connections() > 0) {}
+  while (!client.receive(1).empty()) {
+  }
+  while (host.connections() > 0) {
+  }
 }
 
 }  // namespace elastic::net

@@ -38,8 +38,10 @@ std::vector<Interface> interfaces() {
     const int error = errno;
     static bool told = false;
     if (!told) {
-      log::warning(format("cannot list the network interfaces of this host: {}; it cannot be seen whether "
-                          "--rdzv-endpoint is here, is_host=1 in --rdzv-conf says so", errno_text(error)));
+      log::warning(
+          format("cannot list the network interfaces of this host: {}; it cannot be seen whether "
+                 "--rdzv-endpoint is here, is_host=1 in --rdzv-conf says so",
+                 errno_text(error)));
     }
     told = true;
     return {};

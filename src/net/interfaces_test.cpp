@@ -13,8 +13,7 @@ namespace {
 
 TEST_CASE("the loopback interface is among the interfaces, up, with its address") {
   const std::vector<Interface> all = interfaces();
-  const auto loopback =
-      std::ranges::find_if(all, [](const Interface& one) { return one.address == "127.0.0.1"; });
+  const auto loopback = std::ranges::find_if(all, [](const Interface& one) { return one.address == "127.0.0.1"; });
   REQUIRE(loopback != all.end());
   CHECK(loopback->loopback);
   CHECK(loopback->up);

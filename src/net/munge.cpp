@@ -63,8 +63,9 @@ Result<Decoded> decode(const std::string& socket, const std::string& credential)
   int cipher = MUNGE_CIPHER_NONE;
   munge_ctx_get(context.get(), MUNGE_OPT_CIPHER_TYPE, &cipher);
   if (cipher == MUNGE_CIPHER_NONE) return fail(kWhat, "it is not enciphered");
-  return Decoded{payload && size > 0 ? std::string(static_cast<const char*>(payload.get()), static_cast<std::size_t>(size))
-                                     : std::string(),
+  return Decoded{payload && size > 0
+                     ? std::string(static_cast<const char*>(payload.get()), static_cast<std::size_t>(size))
+                     : std::string(),
                  uid};
 }
 

@@ -10,8 +10,8 @@
 // munge, as Slurm's hosts have it: munged on each host makes credentials that say which user made them, and what that
 // user put into them, enciphered with a key that all hosts of a cluster share. libmunge is behind this.
 //
-// These block until munged answers, which it may never do: they are for a side thread. `socket` is munged's, empty: the one
-// that libmunge knows. An error's reason is libmunge's, as a clause.
+// These block until munged answers, which it may never do: they are for a side thread. `socket` is munged's, empty: the
+// one that libmunge knows. An error's reason is libmunge's, as a clause.
 namespace elastic::net::munge {
 
 // `only_for`: munged opens it for no other user.

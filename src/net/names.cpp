@@ -130,8 +130,8 @@ void Resolver::Query::ask(std::int64_t timeout_ms) {
     static_cast<Query*>(self)->watch(fd, readable != 0, writable != 0);
   };
   options.sock_state_cb_data = this;
-  const int given = ARES_OPT_TIMEOUTMS | ARES_OPT_LOOKUPS | ARES_OPT_SOCK_STATE_CB |
-                    (resolv_conf.empty() ? 0 : ARES_OPT_RESOLVCONF);
+  const int given =
+      ARES_OPT_TIMEOUTMS | ARES_OPT_LOOKUPS | ARES_OPT_SOCK_STATE_CB | (resolv_conf.empty() ? 0 : ARES_OPT_RESOLVCONF);
   int status = ares_init_options(&channel, &options, given);
   if (status != ARES_SUCCESS) channel = nullptr;
   if (status == ARES_SUCCESS && !sources.server.empty()) {
@@ -215,8 +215,7 @@ std::unexpected<Error> Resolver::Query::error(int status) const {
     case ARES_ENOTIMP:
       return fail(std::move(what), format("the name server ({}) cannot be reached, or has failed", servers()),
                   kCheckServer);
-    default:
-      return fail(std::move(what), lower(ares_strerror(status)), kCheckServer);
+    default: return fail(std::move(what), lower(ares_strerror(status)), kCheckServer);
   }
 }
 
@@ -229,7 +228,7 @@ std::string Resolver::Query::servers() const {
       std::array<char, INET6_ADDRSTRLEN> text{};
       inet_ntop(one->family, &one->addr, text.data(), text.size());
       const bool plain = one->udp_port == 0 || one->udp_port == 53;
-      texts.push_back(plain                      ? std::string(text.data())
+      texts.push_back(plain                     ? std::string(text.data())
                       : one->family == AF_INET6 ? format("[{}]:{}", text.data(), one->udp_port)
                                                 : format("{}:{}", text.data(), one->udp_port));
     }

@@ -37,9 +37,9 @@ constexpr int kAaaa = 28;
 struct Record {
   Addresses v4{};
   Addresses v6{};
-  int failure = 0;             // a response code: 3 for NXDOMAIN, 2 for SERVFAIL
+  int failure = 0;               // a response code: 3 for NXDOMAIN, 2 for SERVFAIL
   std::vector<int> silent_on{};  // kinds of questions that it never answers
-  bool too_long = false;       // for UDP: the answer is there over TCP only
+  bool too_long = false;         // for UDP: the answer is there over TCP only
 };
 
 // A name server on a port of 127.0.0.1, by UDP and TCP, on the loop of the test. What it does not know does
@@ -183,8 +183,7 @@ class Names {
     thread_->on_loop([&] {
       server = std::make_unique<NameServer>(thread_->loop());
       resolver = std::make_unique<Resolver>(
-          thread_->loop(),
-          NameSources{.resolv_conf = conf, .server = server->place(), .hosts_of_variable = true});
+          thread_->loop(), NameSources{.resolv_conf = conf, .server = server->place(), .hosts_of_variable = true});
     });
   }
   ~Names() {
@@ -357,8 +356,7 @@ TEST_CASE("where one family's answer never comes, the other's is given when the 
 TEST_CASE("a name server that fails, and one that is not there, are errors that name it") {
   Names names;
   names.know("node0.example", {.failure = 2});
-  const std::string reason =
-      format("the name server ({}) cannot be reached, or has failed", names.server->place());
+  const std::string reason = format("the name server ({}) cannot be reached, or has failed", names.server->place());
   CHECK(reason_of(names.resolve("node0.example")) == reason);
   names.on_loop([&] { names.server.reset(); });
   CHECK(reason_of(names.resolve("node1.example")) == reason);
@@ -443,9 +441,8 @@ TEST_CASE("a call-back may ask for the next name") {
   std::promise<Result<Addresses>> promise;
   const auto set = [&](Result<Addresses> next) { promise.set_value(std::move(next)); };
   names.on_loop([&] {
-    names.resolver->resolve("nobody.example", kNeverMs, [&](const Result<Addresses>&) {
-      names.resolver->resolve("node0.example", kNeverMs, set);
-    });
+    names.resolver->resolve("nobody.example", kNeverMs,
+                            [&](const Result<Addresses>&) { names.resolver->resolve("node0.example", kNeverMs, set); });
   });
   CHECK(reason_of(promise.get_future().get()) == "found 10.0.0.1");
 }

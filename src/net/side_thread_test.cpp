@@ -39,8 +39,9 @@ TEST_CASE("jobs are done in order on another thread, and what follows them on ou
   SideThread side;
   std::vector<std::string> order;
   const std::thread::id here = std::this_thread::get_id();
-  side.post("a", [&] { order.push_back(std::this_thread::get_id() == here ? "a here" : "a there"); },
-            [&] { order.push_back(std::this_thread::get_id() == here ? "after a" : "elsewhere"); });
+  side.post(
+      "a", [&] { order.push_back(std::this_thread::get_id() == here ? "a here" : "a there"); },
+      [&] { order.push_back(std::this_thread::get_id() == here ? "after a" : "elsewhere"); });
   side.post("b", [&] { order.push_back("b"); });
   REQUIRE(side.wait(60'000));
   CHECK(readable(side.done_descriptor()));
@@ -73,7 +74,8 @@ TEST_CASE("where no thread can be had, a job is done at once, and what follows i
     const bool limited = setrlimit(RLIMIT_NPROC, &none) == 0 && (geteuid() != 0 || setresuid(65534, 65534, 65534) == 0);
     SideThread side;
     std::string order;
-    side.post("a", [&] { order += "a"; }, [&] { order += " after"; });
+    side.post(
+        "a", [&] { order += "a"; }, [&] { order += " after"; });
     const bool at_once = order == "a" && side.wait(0) && readable(side.done_descriptor());
     side.run_done();
     _exit(limited && at_once && order == "a after" ? 0 : 1);

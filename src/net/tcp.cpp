@@ -229,7 +229,8 @@ std::size_t Stream::unsent_bytes() const {
 std::size_t Stream::untaken_bytes() const {
   uv_os_fd_t fd = -1;
   int on_the_way = 0;
-  if (uv_fileno(reinterpret_cast<const uv_handle_t*>(&state_->handle), &fd) != 0 || ioctl(fd, SIOCOUTQ, &on_the_way) != 0) {
+  if (uv_fileno(reinterpret_cast<const uv_handle_t*>(&state_->handle), &fd) != 0 ||
+      ioctl(fd, SIOCOUTQ, &on_the_way) != 0) {
     return unsent_bytes();
   }
   return unsent_bytes() + static_cast<std::size_t>(on_the_way);
@@ -240,8 +241,7 @@ std::size_t Stream::held_bytes() const { return state_->held_bytes; }
 std::string Stream::peer() const {
   sockaddr_storage address{};
   int length = sizeof address;
-  const int failed =
-      uv_tcp_getpeername(&state_->handle, reinterpret_cast<sockaddr*>(&address), &length);
+  const int failed = uv_tcp_getpeername(&state_->handle, reinterpret_cast<sockaddr*>(&address), &length);
   return failed != 0 ? "unknown" : address_text(address);
 }
 
@@ -295,8 +295,8 @@ Connector::Connector(Loop& loop, const std::string& address, std::uint16_t port,
   stream_ = std::make_unique<Stream>(state);
   attempt_ = new Attempt{{}, this};
   attempt_->request.data = attempt_;
-  const int error = uv_tcp_connect(&attempt_->request, &state->handle, reinterpret_cast<sockaddr*>(&where),
-                                   Attempt::on_connect);
+  const int error =
+      uv_tcp_connect(&attempt_->request, &state->handle, reinterpret_cast<sockaddr*>(&where), Attempt::on_connect);
   if (error != 0) {
     delete std::exchange(attempt_, nullptr);
     fail_soon(errno_text(-error));
@@ -347,7 +347,8 @@ struct Listener::State {
     told = true;
     log::warning("open_files",
                  format("the limit of open files, {}, is reached: further connections are refused; raise it "
-                        "(ulimit -Hn)", files.rlim_cur));
+                        "(ulimit -Hn)",
+                        files.rlim_cur));
   }
 
   void close() {
@@ -356,8 +357,8 @@ struct Listener::State {
   }
 };
 
-Result<std::unique_ptr<Listener>> Listener::open(Loop& loop, const std::string& address,
-                                                 std::uint16_t port, OnAccept on_accept) {
+Result<std::unique_ptr<Listener>> Listener::open(Loop& loop, const std::string& address, std::uint16_t port,
+                                                 OnAccept on_accept) {
   const auto try_address = [&](const char* host) -> Result<std::unique_ptr<Listener>> {
     sockaddr_storage where{};
     if (!to_address(host, port, where)) {
@@ -370,13 +371,11 @@ Result<std::unique_ptr<Listener>> Listener::open(Loop& loop, const std::string& 
     int error = uv_tcp_bind(&state->handle, reinterpret_cast<sockaddr*>(&where), 0);
     if (error == 0) {
       set_options(&state->handle);
-      error =
-          uv_listen(reinterpret_cast<uv_stream_t*>(&state->handle), kBacklog, State::on_connection);
+      error = uv_listen(reinterpret_cast<uv_stream_t*>(&state->handle), kBacklog, State::on_connection);
     }
     if (error != 0) {
       state->close();
-      return fail(format("cannot listen on port {} of {}", port,
-                         address.empty() ? "all addresses" : address),
+      return fail(format("cannot listen on port {} of {}", port, address.empty() ? "all addresses" : address),
                   errno_text(-error));
     }
     return std::unique_ptr<Listener>(new Listener(state, bound_port(&state->handle)));

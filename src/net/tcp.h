@@ -94,8 +94,8 @@ class Listener {
   // Listens on a numeric address ("127.0.0.1", "::1"), or on all addresses of both families if it
   // is empty; port 0 takes a free one. SO_REUSEADDR is set. Fails with the system's reason (address
   // in use, ...); the error's `what` names address and port.
-  static Result<std::unique_ptr<Listener>> open(Loop& loop, const std::string& address,
-                                                std::uint16_t port, OnAccept on_accept);
+  static Result<std::unique_ptr<Listener>> open(Loop& loop, const std::string& address, std::uint16_t port,
+                                                OnAccept on_accept);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;

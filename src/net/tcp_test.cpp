@@ -27,8 +27,7 @@ class Host {
  public:
   using OnStream = std::function<void(Host&, Stream&)>;
 
-  explicit Host(OnStream on_stream, const std::string& address = "127.0.0.1")
-      : on_stream_(std::move(on_stream)) {
+  explicit Host(OnStream on_stream, const std::string& address = "127.0.0.1") : on_stream_(std::move(on_stream)) {
     loop.on_loop([&] {
       auto opened = Listener::open(loop.loop(), address, 0, [this](std::unique_ptr<Stream> stream) {
         streams.push_back(std::move(stream));
@@ -56,10 +55,9 @@ class Host {
 };
 
 void echo(Host&, Stream& stream) {
-  stream.start({.on_data = [&stream](std::span<const std::uint8_t> bytes) {
-                  stream.write(std::string(as_text(bytes)));
-                },
-                .on_end = {}});
+  stream.start(
+      {.on_data = [&stream](std::span<const std::uint8_t> bytes) { stream.write(std::string(as_text(bytes))); },
+       .on_end = {}});
 }
 
 TEST_CASE("what a client sends arrives, and what is written comes back") {
@@ -122,10 +120,11 @@ TEST_CASE("the end of a connection is told once, after what was sent before it")
     Event arrived;
     Event ended;
     Host host([&](Host&, Stream& stream) {
-      stream.start({.on_data = [&](std::span<const std::uint8_t> bytes) {
-                      seen += as_text(bytes);
-                      if (seen == "last words") arrived.happen();
-                    },
+      stream.start({.on_data =
+                        [&](std::span<const std::uint8_t> bytes) {
+                          seen += as_text(bytes);
+                          if (seen == "last words") arrived.happen();
+                        },
                     .on_end = [&] { ended.happen(); }});
     });
     Client client(host.port);
@@ -139,9 +138,7 @@ TEST_CASE("the end of a connection is told once, after what was sent before it")
 
 TEST_CASE("a client that closes its sending side has ended") {
   Event ended;
-  Host host([&](Host&, Stream& stream) {
-    stream.start({.on_data = [](auto) {}, .on_end = [&] { ended.happen(); }});
-  });
+  Host host([&](Host&, Stream& stream) { stream.start({.on_data = [](auto) {}, .on_end = [&] { ended.happen(); }}); });
   Client client(host.port);
   client.finish_sending();
   CHECK(ended.wait());
@@ -165,11 +162,12 @@ TEST_CASE("a stream may be destroyed by what it calls") {
     Host host([&](Host& self, Stream& stream) {
       // The captured text must outlive the call in which its stream goes.
       const std::string farewell(100, 'f');
-      stream.start({.on_data = [&self, &stream, destroy, farewell](auto) {
-                      stream.write(std::string(farewell));
-                      destroy(self, stream);
-                      CHECK(farewell == std::string(100, 'f'));
-                    },
+      stream.start({.on_data =
+                        [&self, &stream, destroy, farewell](auto) {
+                          stream.write(std::string(farewell));
+                          destroy(self, stream);
+                          CHECK(farewell == std::string(100, 'f'));
+                        },
                     .on_end = [] { FAIL("the stream has gone before"); }});
     });
     Client client(host.port);
@@ -181,11 +179,13 @@ TEST_CASE("a stream may be destroyed by what it calls") {
     Event ended;
     Host host([&](Host& self, Stream& stream) {
       const std::string name(100, 'n');
-      stream.start({.on_data = [](auto) {}, .on_end = [&self, &stream, &ended, destroy, name] {
-                      destroy(self, stream);
-                      CHECK(name == std::string(100, 'n'));
-                      ended.happen();
-                    }});
+      stream.start({.on_data = [](auto) {},
+                    .on_end =
+                        [&self, &stream, &ended, destroy, name] {
+                          destroy(self, stream);
+                          CHECK(name == std::string(100, 'n'));
+                          ended.happen();
+                        }});
     });
     Client(host.port).end();
     CHECK(ended.wait());
@@ -336,8 +336,8 @@ TEST_CASE("a peer whose host is gone is found out within two minutes, whatever w
   REQUIRE(client.receive(1) == "x");  // it has been accepted
   CHECK(option_of_peer(client, SOL_SOCKET, SO_KEEPALIVE) == 1);
   CHECK(option_of_peer(client, IPPROTO_TCP, TCP_KEEPIDLE) +
-            option_of_peer(client, IPPROTO_TCP, TCP_KEEPINTVL) *
-                option_of_peer(client, IPPROTO_TCP, TCP_KEEPCNT) == 120);
+            option_of_peer(client, IPPROTO_TCP, TCP_KEEPINTVL) * option_of_peer(client, IPPROTO_TCP, TCP_KEEPCNT) ==
+        120);
   CHECK(option_of_peer(client, IPPROTO_TCP, TCP_USER_TIMEOUT) == 120'000);
   CHECK(option_of_peer(client, IPPROTO_TCP, TCP_NODELAY) == 1);
 }
@@ -403,10 +403,11 @@ TEST_CASE("a connection that is made can be written to and read from") {
     connector = std::make_unique<Connector>(host.loop.loop(), "127.0.0.1", host.port, 10'000, [&](auto result) {
       REQUIRE(result.has_value());
       made = std::move(*result);
-      made->start({.on_data = [&](std::span<const std::uint8_t> bytes) {
-                     seen += as_text(bytes);
-                     if (seen.size() == 5) came.happen();
-                   },
+      made->start({.on_data =
+                       [&](std::span<const std::uint8_t> bytes) {
+                         seen += as_text(bytes);
+                         if (seen.size() == 5) came.happen();
+                       },
                    .on_end = {}});
       made->write("hello");
     });
@@ -447,9 +448,7 @@ TEST_CASE("a connection that is not answered in time is given up, and so is one 
   CHECK(connect(loop, "127.0.0.1", port, 50) ==
         format("cannot connect to port {} of 127.0.0.1: no answer within 50 ms", port));
   bool called = false;
-  loop.on_loop([&] {
-    Connector(loop.loop(), "127.0.0.1", port, 10'000, [&](auto) { called = true; });
-  });
+  loop.on_loop([&] { Connector(loop.loop(), "127.0.0.1", port, 10'000, [&](auto) { called = true; }); });
   loop.on_loop([] {});  // a turn in which the end of the attempt is told
   CHECK_FALSE(called);
   close(full);

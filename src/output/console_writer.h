@@ -38,7 +38,7 @@ class ConsoleWriter {
     std::shared_ptr<ConsoleThread> thread;
     // The status line of that terminal, erased before anything else is written; null where there is none.
     std::shared_ptr<StatusLine> status;
-    std::function<void()> on_room;  // called when what waits has shrunk
+    std::function<void()> on_room;   // called when what waits has shrunk
     std::int64_t patience_ms = 200;  // see is_behind()
   };
   explicit ConsoleWriter(Settings settings);

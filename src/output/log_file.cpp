@@ -79,10 +79,9 @@ void close_later(net::SideThread& thread, const std::string& path, UniqueFd file
   thread.post(path, [last] { *last = UniqueFd(); });
 }
 
-LogFile::LogFile(net::SideThread& thread, std::string path, UniqueFd file, std::uint64_t max_bytes,
-                 Handlers handlers)
-    : state_(new State{thread, std::move(path), std::move(file), Rotation(max_bytes), std::move(handlers), {}, {}, 0,
-                       {}}) {}
+LogFile::LogFile(net::SideThread& thread, std::string path, UniqueFd file, std::uint64_t max_bytes, Handlers handlers)
+    : state_(new State{
+          thread, std::move(path), std::move(file), Rotation(max_bytes), std::move(handlers), {}, {}, 0, {}}) {}
 
 LogFile::~LogFile() {
   state_->handlers.on_room = {};  // whom that concerns may be gone before what waits is written

@@ -82,8 +82,8 @@ std::string Attempt::name() const {
   return round ? format("attempt_{}_round_{}", restart_count, *round) : format("attempt_{}", restart_count);
 }
 
-Result<RunDirectory> RunDirectory::create(const std::optional<std::string>& base,
-                                          const std::string& temporary, const std::string& run_id) {
+Result<RunDirectory> RunDirectory::create(const std::optional<std::string>& base, const std::string& temporary,
+                                          const std::string& run_id) {
   RunDirectory run;
   if (base) {
     if (const Status made = make_base(*base); !made) return std::unexpected(made.error());

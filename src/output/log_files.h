@@ -44,8 +44,8 @@ class RunDirectory {
   // Makes the run's own directory (mode 0700). `base` is --log-dir, made if it is missing; without it a
   // new directory in `temporary` is the base. A '/' in the run id becomes '_'. Fails where the base is
   // a file or cannot be written.
-  static Result<RunDirectory> create(const std::optional<std::string>& base,
-                                     const std::string& temporary, const std::string& run_id);
+  static Result<RunDirectory> create(const std::optional<std::string>& base, const std::string& temporary,
+                                     const std::string& run_id);
 
   const std::string& path() const { return path_; }
   // False where --log-dir names the base.
@@ -77,12 +77,12 @@ class RunDirectory {
   std::string base_;
   std::string path_;
   bool base_is_ours_ = false;
-  std::string made_attempt_;        // the newest attempt's directory
-  int newest_restart_count_ = -1;   // of the attempts
+  std::string made_attempt_;             // the newest attempt's directory
+  int newest_restart_count_ = -1;        // of the attempts
   std::vector<Attempt> further_rounds_;  // those that kept the restart count of the one before
-  bool prepared_ = false;    // prepared_path() is there
-  int prepared_ranks_ = 0;   // of the newest attempt: local ranks below it have their directories
-  int ranks_ = 0;            // no attempt has a directory for a local rank of this or more
+  bool prepared_ = false;                // prepared_path() is there
+  int prepared_ranks_ = 0;               // of the newest attempt: local ranks below it have their directories
+  int ranks_ = 0;                        // no attempt has a directory for a local rank of this or more
 };
 
 }  // namespace elastic::output

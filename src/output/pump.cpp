@@ -72,10 +72,11 @@ Pump::~Pump() = default;
 
 LogFile::Handlers Pump::handlers_for(const std::string& path) {
   return {.on_room = [this] { room(); },
-          .on_lost = [path](const std::string& reason) {
-            log::warning("log_file_lost",
-                         format("cannot write {}: {}; what follows is not kept", printable(path), reason));
-          }};
+          .on_lost =
+              [path](const std::string& reason) {
+                log::warning("log_file_lost",
+                             format("cannot write {}: {}; what follows is not kept", printable(path), reason));
+              }};
 }
 
 void Pump::use_filtered(std::shared_ptr<LogFile> out, std::shared_ptr<LogFile> err) {

@@ -18,8 +18,8 @@ class SideFile {
   struct Options {
     bool appends = false;           // to what is there; otherwise the file is emptied
     std::size_t waiting_bytes = 0;  // that may wait to be written
-    // Where it is set, lines may be lost, one by one, and each is one write(). It makes the line that says how many were
-    // lost, before the next one; called on the thread.
+    // Where it is set, lines may be lost, one by one, and each is one write(). It makes the line that says how many
+    // were lost, before the next one; called on the thread.
     std::function<std::string(std::uint64_t count)> loss_line = {};
   };
   explicit SideFile(std::string path, Options options);

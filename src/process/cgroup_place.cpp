@@ -21,8 +21,8 @@ std::optional<std::string> own_path(std::string_view controller, const std::stri
     const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
     if (second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
-    const bool found = controller.empty() ? line.starts_with("0::")
-                                          : std::ranges::count(split(controllers, ','), controller) > 0;
+    const bool found =
+        controller.empty() ? line.starts_with("0::") : std::ranges::count(split(controllers, ','), controller) > 0;
     if (found) return line.substr(second + 1);
   }
   return {};

@@ -15,9 +15,9 @@ struct ProcessFacts {
   pid_t group = 0;
   pid_t session = 0;
   std::uint64_t started = 0;  // in clock ticks after boot: with the pid it names one process for ever
-  char state = '?';     // as in ps: R, S, D (uninterruptible), T (stopped), Z (zombie), ...
-  std::string name;     // comm
-  std::string waiting;  // the kernel function it waits in; empty if unknown
+  char state = '?';           // as in ps: R, S, D (uninterruptible), T (stopped), Z (zombie), ...
+  std::string name;           // comm
+  std::string waiting;        // the kernel function it waits in; empty if unknown
 };
 
 // What /proc says of one process; a state of '?' if it is gone or /proc is not there.

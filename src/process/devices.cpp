@@ -83,8 +83,7 @@ GpuInventory find_gpus(const std::string& root) {
   return inventory;
 }
 
-int visible_gpus(const GpuInventory& inventory,
-                 const std::optional<std::string>& cuda_visible_devices) {
+int visible_gpus(const GpuInventory& inventory, const std::optional<std::string>& cuda_visible_devices) {
   if (!cuda_visible_devices) return inventory.count;
   // Without the driver's files a UUID cannot be looked up: each different one is taken at its word.
   const bool uuids_known = !inventory.uuids.empty();
@@ -103,8 +102,7 @@ int visible_gpus(const GpuInventory& inventory,
     if (!seen.insert(key).second) return 0;
     ++visible;
   }
-  return uuids_known || inventory.count > 0 ? std::min(visible, std::max(inventory.count, visible))
-                                            : 0;
+  return uuids_known || inventory.count > 0 ? std::min(visible, std::max(inventory.count, visible)) : 0;
 }
 
 }  // namespace elastic::process

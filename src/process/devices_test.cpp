@@ -59,8 +59,7 @@ TEST_CASE("without a GPU nothing is visible, whatever the variable says") {
 
 TEST_CASE("GPUs are found in the driver's files, with their UUIDs") {
   const FakeRoot root;
-  root.file("proc/driver/nvidia/gpus/0000:1a:00.0/information",
-            "Model: \t\t H100\nGPU UUID: \t GPU-2\n");
+  root.file("proc/driver/nvidia/gpus/0000:1a:00.0/information", "Model: \t\t H100\nGPU UUID: \t GPU-2\n");
   root.file("proc/driver/nvidia/gpus/0000:0a:00.0/information", "GPU UUID: \t GPU-1\n");
   const GpuInventory found = find_gpus(root.path);
   CHECK(found.count == 2);

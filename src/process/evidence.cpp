@@ -95,23 +95,19 @@ std::optional<std::string_view> after(std::string_view text, std::string_view ma
 std::optional<KernelEvent> parse_xid(std::string_view message) {
   const auto xid = xid_of(message);
   if (!xid) return {};
-  return KernelEvent{.kind = KernelEvent::Kind::kXid,
-                     .pid = xid->pid,
-                     .xid = xid->number,
-                     .text = printable(message, kTextBytes)};
+  return KernelEvent{
+      .kind = KernelEvent::Kind::kXid, .pid = xid->pid, .xid = xid->number, .text = printable(message, kTextBytes)};
 }
 
 // "Killed process" since Linux 5.0, "Kill process" in the line before it in older kernels, which
 // ends with "or sacrifice child": the process that was killed stands in the next line, alone.
 std::optional<KernelEvent> parse_oom_kill(std::string_view message) {
-  const bool begins = message.starts_with("Out of memory") ||
-                      message.starts_with("Memory cgroup out of memory") ||
+  const bool begins = message.starts_with("Out of memory") || message.starts_with("Memory cgroup out of memory") ||
                       message.starts_with("Killed process ");
   const auto rest = begins ? after(message, "Killed process ") : std::nullopt;
   const auto pid = rest ? leading_number(*rest) : std::nullopt;
   if (!pid) return {};
-  return KernelEvent{
-      .kind = KernelEvent::Kind::kOomKill, .pid = *pid, .text = printable(message, kTextBytes)};
+  return KernelEvent{.kind = KernelEvent::Kind::kOomKill, .pid = *pid, .text = printable(message, kTextBytes)};
 }
 
 }  // namespace
@@ -150,7 +146,8 @@ void KernelLog::take_lines(std::string_view bytes) {
   unread_ += bytes;
   std::size_t taken = 0;
   for (std::size_t end; (end = unread_.find('\n', taken)) != std::string::npos; taken = end + 1) {
-    if (auto event = event_of(std::string_view(unread_).substr(taken, end - taken))) waiting_.push_back(std::move(*event));
+    if (auto event = event_of(std::string_view(unread_).substr(taken, end - taken)))
+      waiting_.push_back(std::move(*event));
   }
   unread_.erase(0, taken);
   if (unread_.size() > kRecordBytes) unread_.clear();
@@ -168,7 +165,8 @@ std::vector<KernelEvent> KernelLog::read_new() {
     take_lines({buffer.data(), static_cast<std::size_t>(length)});
   }
   const auto kept = static_cast<std::ptrdiff_t>(std::min(waiting_.size(), kEventsPerCall));
-  std::vector<KernelEvent> events(std::make_move_iterator(waiting_.begin()), std::make_move_iterator(waiting_.begin() + kept));
+  std::vector<KernelEvent> events(std::make_move_iterator(waiting_.begin()),
+                                  std::make_move_iterator(waiting_.begin() + kept));
   waiting_.erase(waiting_.begin(), waiting_.begin() + kept);
   return events;
 }
@@ -185,43 +183,30 @@ std::string core_name_part(std::string text) {
 // What stands for %<c>. Nothing for a letter that the kernel does not know: it leaves those out.
 std::string core_macro(char c, const CrashedProcess& process) {
   switch (c) {
-    case '%':
-      return "%";
-    case 'p':
-      return format("{}", process.pid);
-    case 'u':
-      return format("{}", process.uid);
-    case 'g':
-      return format("{}", process.gid);
-    case 's':
-      return format("{}", process.signal);
-    case 'h':
-      return core_name_part(process.hostname);
-    case 'e':
-      return core_name_part(process.name);
-    case 'f':
-      return core_name_part(process.executable.substr(process.executable.rfind('/') + 1));
-    case 'E':
-      return core_name_part(process.executable);
-    case 'c':
-      return format("{}", process.core_limit_bytes);
+    case '%': return "%";
+    case 'p': return format("{}", process.pid);
+    case 'u': return format("{}", process.uid);
+    case 'g': return format("{}", process.gid);
+    case 's': return format("{}", process.signal);
+    case 'h': return core_name_part(process.hostname);
+    case 'e': return core_name_part(process.name);
+    case 'f': return core_name_part(process.executable.substr(process.executable.rfind('/') + 1));
+    case 'E': return core_name_part(process.executable);
+    case 'c': return format("{}", process.core_limit_bytes);
     // The pid outside of a container, threads, the dump mode, the time, the CPU.
     case 'P':
     case 'i':
     case 'I':
     case 'd':
     case 't':
-    case 'C':
-      return "*";
-    default:
-      return {};
+    case 'C': return "*";
+    default: return {};
   }
 }
 
 }  // namespace
 
-CorePlace expand_core_pattern(std::string_view pattern, bool core_uses_pid,
-                              const CrashedProcess& process) {
+CorePlace expand_core_pattern(std::string_view pattern, bool core_uses_pid, const CrashedProcess& process) {
   using Kind = CorePlace::Kind;
   if (pattern.starts_with('|')) {
     const std::string_view command = trim(pattern.substr(1));
@@ -229,8 +214,7 @@ CorePlace expand_core_pattern(std::string_view pattern, bool core_uses_pid,
   }
   if (pattern.starts_with('@')) {
     return {Kind::kReceiver,
-            format("the socket {}",
-                   pattern.substr(std::min(pattern.find_first_not_of('@'), pattern.size())))};
+            format("the socket {}", pattern.substr(std::min(pattern.find_first_not_of('@'), pattern.size())))};
   }
   if (process.core_limit_bytes == 0) return {Kind::kNone, "the core size limit is 0 (ulimit -c)"};
   if (pattern.empty() && !core_uses_pid) return {Kind::kNone, "kernel.core_pattern is empty"};
@@ -252,20 +236,16 @@ CorePlace expand_core_pattern(std::string_view pattern, bool core_uses_pid,
 
 CorePlace core_place(const CrashedProcess& process, const std::string& root) {
   const bool uses_pid = read_line(path_in(root, "/proc/sys/kernel/core_uses_pid")).starts_with('1');
-  return expand_core_pattern(read_line(path_in(root, "/proc/sys/kernel/core_pattern")), uses_pid,
-                             process);
+  return expand_core_pattern(read_line(path_in(root, "/proc/sys/kernel/core_pattern")), uses_pid, process);
 }
 
 std::string CorePlace::text(pid_t pid) const {
   switch (kind) {
-    case Kind::kFile:
-      return format("core file {}", printable(where, kTextBytes));
+    case Kind::kFile: return format("core file {}", printable(where, kTextBytes));
     case Kind::kReceiver:
-      return format(
-          "core handed to {}{}", printable(where, kTextBytes),
-          where.ends_with("/systemd-coredump") ? format("; see coredumpctl info {}", pid) : "");
-    case Kind::kNone:
-      break;
+      return format("core handed to {}{}", printable(where, kTextBytes),
+                    where.ends_with("/systemd-coredump") ? format("; see coredumpctl info {}", pid) : "");
+    case Kind::kNone: break;
   }
   return format("no core file: {}", where);
 }

@@ -93,8 +93,8 @@ class KernelLog {
   void take_lines(std::string_view bytes);
 
   UniqueFd records_;
-  std::string unread_;                // the beginning of a line whose end is not read yet
-  std::deque<KernelEvent> waiting_;   // of reads that had more than a call may keep
+  std::string unread_;               // the beginning of a line whose end is not read yet
+  std::deque<KernelEvent> waiting_;  // of reads that had more than a call may keep
   bool is_at_end_ = false;
 };
 
@@ -126,8 +126,7 @@ struct CorePlace {
 };
 
 // By a pattern as core(5) describes it (/proc/sys/kernel/core_pattern, core_uses_pid).
-CorePlace expand_core_pattern(std::string_view pattern, bool core_uses_pid,
-                              const CrashedProcess& process);
+CorePlace expand_core_pattern(std::string_view pattern, bool core_uses_pid, const CrashedProcess& process);
 // By the pattern of this host. Looks at no core file.
 CorePlace core_place(const CrashedProcess& process, const std::string& root = "/");
 

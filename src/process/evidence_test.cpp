@@ -28,15 +28,13 @@ struct FakeRoot {
   // What a host with one cgroup v2 hierarchy shows to a process of a job.
   void version_2(const std::string& own_path, const std::string& mounted = "/") const {
     file("proc/self/cgroup", "0::" + own_path + "\n");
-    file("proc/self/mountinfo",
-         "23 1 0:4 / /proc rw - proc proc rw\n41 31 0:38 " + mounted +
-             " /sys/fs/cgroup rw,relatime shared:9 - cgroup2 cgroup2 rw,nsdelegate\n");
+    file("proc/self/mountinfo", "23 1 0:4 / /proc rw - proc proc rw\n41 31 0:38 " + mounted +
+                                    " /sys/fs/cgroup rw,relatime shared:9 - cgroup2 cgroup2 rw,nsdelegate\n");
   }
   void version_1(const std::string& own_path, const std::string& mounted = "/") const {
     file("proc/self/cgroup", "9:cpuset:/other\n4:blkio,memory:" + own_path + "\n0::/unified\n");
-    file("proc/self/mountinfo",
-         "30 31 0:30 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n35 31 0:32 " + mounted +
-             " /sys/fs/cgroup/memory rw - cgroup cgroup rw,blkio,memory\n");
+    file("proc/self/mountinfo", "30 31 0:30 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n35 31 0:32 " +
+                                    mounted + " /sys/fs/cgroup/memory rw - cgroup cgroup rw,blkio,memory\n");
   }
   std::filesystem::path path;
 };
@@ -56,8 +54,7 @@ struct FakeLog {
   UniqueFd kernel;
 };
 
-const std::string kKilled =
-    "Memory cgroup out of memory: Killed process 42 (python) total-vm:9kB, anon-rss:8kB";
+const std::string kKilled = "Memory cgroup out of memory: Killed process 42 (python) total-vm:9kB, anon-rss:8kB";
 
 const CrashedProcess kCrashed{.pid = 42,
                               .signal = 11,
@@ -106,17 +103,14 @@ TEST_CASE("where the own cgroup counts no memory the nearest one above it does")
 TEST_CASE("a version 1 memory cgroup is found among other hierarchies, also in a container") {
   const FakeRoot root;
   root.version_1("/docker/abc/sub", "/docker/abc");
-  root.file("sys/fs/cgroup/memory/sub/memory.oom_control",
-            "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
+  root.file("sys/fs/cgroup/memory/sub/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
   OomCounter counter(root.path);
   CHECK(counter.file() == (root.path / "sys/fs/cgroup/memory/sub/memory.oom_control").string());
-  root.file("sys/fs/cgroup/memory/sub/memory.oom_control",
-            "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n");
+  root.file("sys/fs/cgroup/memory/sub/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n");
   CHECK(counter.since_mark().count == 1);
 }
 
-TEST_CASE(
-    "a file without the count of kills is not taken for one, and the host's is the last resort") {
+TEST_CASE("a file without the count of kills is not taken for one, and the host's is the last resort") {
   const FakeRoot root;
   root.version_1("/", "/");
   root.file("sys/fs/cgroup/memory/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\n");
@@ -147,19 +141,16 @@ TEST_CASE("the kernel's words about a kill for memory and about a GPU's error ar
   CHECK(parse_kernel_message(kKilled) == KernelEvent{Kind::kOomKill, 42, 0, kKilled});
   CHECK(parse_kernel_message("Out of memory: Killed process 7 (a b)")->pid == 7);
   CHECK(parse_kernel_message("Killed process 8 (python) total-vm:1kB")->pid == 8);
-  const auto xid = parse_kernel_message(
-      "NVRM: Xid (PCI:0000:3b:00): 79, pid=99, name=python, GPU has fallen off the bus.");
+  const auto xid =
+      parse_kernel_message("NVRM: Xid (PCI:0000:3b:00): 79, pid=99, name=python, GPU has fallen off the bus.");
   REQUIRE(xid.has_value());
   CHECK(xid->kind == Kind::kXid);
   CHECK(xid->xid == 79);
   CHECK(xid->pid == 99);
-  CHECK(
-      parse_kernel_message("NVRM: Xid (PCI:0000:3b:00): 63, pid='<unknown>', Row remapper")->pid ==
-      0);
-  for (const char* other :
-       {"", "Out of memory: Kill process 7 (python) score 900 or sacrifice child",
-        "python[7]: Killed process 8", "NVRM: Xid (PCI:0000:3b:00): , pid=1", "NVRM: Xid (",
-        "Out of memory: Killed process 99999999999 (x)", "usb 1-1: new device"}) {
+  CHECK(parse_kernel_message("NVRM: Xid (PCI:0000:3b:00): 63, pid='<unknown>', Row remapper")->pid == 0);
+  for (const char* other : {"", "Out of memory: Kill process 7 (python) score 900 or sacrifice child",
+                            "python[7]: Killed process 8", "NVRM: Xid (PCI:0000:3b:00): , pid=1", "NVRM: Xid (",
+                            "Out of memory: Killed process 99999999999 (x)", "usb 1-1: new device"}) {
     CAPTURE(other);
     CHECK_FALSE(parse_kernel_message(other).has_value());
   }
@@ -225,8 +216,7 @@ TEST_CASE("a kernel log that is not there is an error with its path") {
 }
 
 TEST_CASE("a core file's name is expanded as core(5) says") {
-  CHECK(core_file("/cores/core.%e.%p.%s.%u.%g.%h.%%") ==
-        "/cores/core.pt!main.42.11.1000.100.node-1.%");
+  CHECK(core_file("/cores/core.%e.%p.%s.%u.%g.%h.%%") == "/cores/core.pt!main.42.11.1000.100.node-1.%");
   CHECK(core_file("/c/%E_%f_%c") == "/c/!opt!py!bin!python3.11_python3.11_4096");
   CHECK(core_file("core") == "/job/core");
   CHECK(core_file("core", true) == "/job/core.42");
@@ -244,24 +234,19 @@ TEST_CASE("a name cannot lead a core file outside of its directory") {
 TEST_CASE("a core may go to a program or a socket, whatever the limit is") {
   CrashedProcess process = kCrashed;
   process.core_limit_bytes = 0;
-  const CorePlace program =
-      expand_core_pattern("|/usr/lib/systemd/systemd-coredump %P %u", false, process);
+  const CorePlace program = expand_core_pattern("|/usr/lib/systemd/systemd-coredump %P %u", false, process);
   CHECK(program.kind == CorePlace::Kind::kReceiver);
-  CHECK(program.text(42) ==
-        "core handed to /usr/lib/systemd/systemd-coredump; see coredumpctl info 42");
+  CHECK(program.text(42) == "core handed to /usr/lib/systemd/systemd-coredump; see coredumpctl info 42");
   CHECK(expand_core_pattern("|/usr/share/apport/apport %p", true, process).text(42) ==
         "core handed to /usr/share/apport/apport");
-  CHECK(expand_core_pattern("@@/run/cores", false, process).text(42) ==
-        "core handed to the socket /run/cores");
+  CHECK(expand_core_pattern("@@/run/cores", false, process).text(42) == "core handed to the socket /run/cores");
 }
 
 TEST_CASE("where there is no core file the reason is told") {
   CrashedProcess process = kCrashed;
-  CHECK(expand_core_pattern("", false, process).text(42) ==
-        "no core file: kernel.core_pattern is empty");
+  CHECK(expand_core_pattern("", false, process).text(42) == "no core file: kernel.core_pattern is empty");
   process.core_limit_bytes = 0;
-  CHECK(expand_core_pattern("core", false, process).text(42) ==
-        "no core file: the core size limit is 0 (ulimit -c)");
+  CHECK(expand_core_pattern("core", false, process).text(42) == "no core file: the core size limit is 0 (ulimit -c)");
 }
 
 TEST_CASE("the host's pattern is read") {

@@ -72,9 +72,7 @@ TEST_CASE("a word arrives whole, and saying it ends when it has been read") {
   const Bytes word(kFarewellBytes, 42);
   Bytes heard;
   std::atomic<bool> is_read = false;
-  std::thread reader([&] {
-    heard = read_connection(peer.socket.get(), is_read);
-  });
+  std::thread reader([&] { heard = read_connection(peer.socket.get(), is_read); });
   const std::int64_t began_ms = monotonic_ms();
   say({peer.address, word}, kLong);
   CHECK(is_read);

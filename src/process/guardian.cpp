@@ -106,7 +106,8 @@ void Guardian::keep_only_what_is_needed() {
   const sigset_t set = set_of(not_ignored(numbers));
   // stderr, the signals, the channel, the timer and the local_tasks; the user's pipes must not stay open through us.
   UniqueFd local_tasks;  // out of the way of the others
-  if (settings_.local_tasks != nullptr) local_tasks = UniqueFd(fcntl(settings_.local_tasks->descriptor(), F_DUPFD_CLOEXEC, 7));
+  if (settings_.local_tasks != nullptr)
+    local_tasks = UniqueFd(fcntl(settings_.local_tasks->descriptor(), F_DUPFD_CLOEXEC, 7));
   channel_ = moved_to(4, std::move(channel_));
   signals_ = moved_to(3, UniqueFd(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC)));
   ELASTIC_CHECK(signals_);
@@ -174,21 +175,11 @@ void Guardian::read_channel() {
 
 void Guardian::heard(GuardianMessage message, UniqueFd attached) {
   switch (message.kind) {
-    case GuardianMessage::Kind::kWorker:
-      workers_.push_back({message.value, std::move(attached)});
-      break;
-    case GuardianMessage::Kind::kRoundOver:
-      workers_.clear();
-      break;
-    case GuardianMessage::Kind::kPaused:
-      pause();
-      break;
-    case GuardianMessage::Kind::kHeard:
-      unheard_since_ms_.reset();
-      break;
-    case GuardianMessage::Kind::kLeaving:
-      leaving_status_ = message.value;
-      break;
+    case GuardianMessage::Kind::kWorker: workers_.push_back({message.value, std::move(attached)}); break;
+    case GuardianMessage::Kind::kRoundOver: workers_.clear(); break;
+    case GuardianMessage::Kind::kPaused: pause(); break;
+    case GuardianMessage::Kind::kHeard: unheard_since_ms_.reset(); break;
+    case GuardianMessage::Kind::kLeaving: leaving_status_ = message.value; break;
     case GuardianMessage::Kind::kLease:   // it is judged whenever we wake
     case GuardianMessage::Kind::kSignal:  // only we say that
       break;

@@ -48,8 +48,8 @@ struct GuardianChannel {
 };
 
 struct GuardianSettings {
-  std::vector<int> signals;  // handed to the launcher instead of ending the guardian
-  std::string cgroup;        // the directory of the workers' cgroup, killed and removed at the end; may be empty
+  std::vector<int> signals;         // handed to the launcher instead of ending the guardian
+  std::string cgroup;               // the directory of the workers' cgroup, killed and removed at the end; may be empty
   rlim_t descriptors_below = 1024;  // those inherited lie below this number
   LocalTasksHost* local_tasks = nullptr;  // told the guardian's exit status, after all else; outlives the call
 };

@@ -92,9 +92,9 @@ void Guardian::end_workers_of_lease(std::int64_t until_ms) {
     poll(nullptr, 0, kSweepLookMs);
   }
   if (!was_running) return;
-  log::error("lease_over",
-             format("the lease is over while the launcher (process {}) does not run: its workers were ended",
-                    launcher_));
+  log::error(
+      "lease_over",
+      format("the lease is over while the launcher (process {}) does not run: its workers were ended", launcher_));
 }
 
 void Guardian::launcher_ended(int status) {
@@ -104,9 +104,8 @@ void Guardian::launcher_ended(int status) {
   say_farewell(survivors);  // the other nodes wait for it
   // Only now: nobody may be reading.
   if (WIFSIGNALED(status)) {
-    log::critical("launcher_killed",
-                  format("the launcher (process {}) was killed by {}; all workers were ended", launcher_,
-                         signal_name(WTERMSIG(status))));
+    log::critical("launcher_killed", format("the launcher (process {}) was killed by {}; all workers were ended",
+                                            launcher_, signal_name(WTERMSIG(status))));
   }
   leave(WIFEXITED(status) ? WEXITSTATUS(status) : 1, survivors);
 }

@@ -70,9 +70,9 @@ class Guardian {
   std::optional<std::int64_t> ended_lease_ms_;     // the lease whose workers were ended
   std::int64_t first_stop_ms_ = 0;
   bool asked_to_stop_ = false;
-  bool pause_wanted_ = false;     // SIGTSTP has come, and no SIGCONT since
-  bool continue_wanted_ = false;  // the launcher is to go on once the lease has been judged
-  std::optional<int> leaving_status_;  // the launcher is done, and may hang
+  bool pause_wanted_ = false;                     // SIGTSTP has come, and no SIGCONT since
+  bool continue_wanted_ = false;                  // the launcher is to go on once the lease has been judged
+  std::optional<int> leaving_status_;             // the launcher is done, and may hang
   std::optional<std::int64_t> unheard_since_ms_;  // since when the launcher owes an answer to a user who insists
 };
 

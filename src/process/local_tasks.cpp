@@ -117,7 +117,8 @@ Result<int> wait_for_local_tasks(const LocalTaskPlace& place, const std::functio
   while (!connection) {
     const std::int64_t left_ms = until_ms - monotonic_ms();
     if (left_ms <= 0) {
-      return fail(in_our_name(kWaiting), format("none has begun to launch within {} s", kLocalTasksPatienceMs / 1000), in_our_name(kHow));
+      return fail(in_our_name(kWaiting), format("none has begun to launch within {} s", kLocalTasksPatienceMs / 1000),
+                  in_our_name(kHow));
     }
     pollfd called{door->get(), POLLIN, 0};
     if (poll(&called, 1, static_cast<int>(left_ms)) <= 0) continue;

@@ -32,7 +32,8 @@ class LocalTasksHost {
   int descriptor() const { return listener_.get(); }
   // Moves to a place of the owner's choice.
   UniqueFd& socket() { return listener_; }
-  // Tells all others this exit status. Those that are not there yet are waited for until kLocalTasksMeetMs after open().
+  // Tells all others this exit status. Those that are not there yet are waited for until kLocalTasksMeetMs after
+  // open().
   void tell(int status) const;
 
  private:

@@ -26,8 +26,7 @@ std::optional<ListeningSocket> listening_socket(const char* table, std::uint16_t
   while (std::getline(file, line)) {
     std::istringstream fields(line);
     std::string slot, local, remote, state, queues, timer, retransmits, uid, timeout, inode;
-    fields >> slot >> local >> remote >> state >> queues >> timer >> retransmits >> uid >> timeout >>
-        inode;
+    fields >> slot >> local >> remote >> state >> queues >> timer >> retransmits >> uid >> timeout >> inode;
     constexpr std::string_view kListen = "0A";
     if (state == kListen && local.ends_with(format(":{:04X}", port))) return ListeningSocket{inode, uid};
   }

@@ -45,8 +45,7 @@ void SignalSource::read_all() {
     const ssize_t bytes = read(fd_.get(), infos.data(), sizeof infos);
     const std::size_t count = bytes > 0 ? static_cast<std::size_t>(bytes) / sizeof infos[0] : 0;
     for (const signalfd_siginfo& info : std::span(infos).first(count)) {
-      callback_({static_cast<int>(info.ssi_signo), static_cast<pid_t>(info.ssi_pid),
-                 static_cast<uid_t>(info.ssi_uid)});
+      callback_({static_cast<int>(info.ssi_signo), static_cast<pid_t>(info.ssi_pid), static_cast<uid_t>(info.ssi_uid)});
     }
     if (count < infos.size()) return;
   }

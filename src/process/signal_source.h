@@ -25,8 +25,7 @@ std::vector<int> not_ignored(const std::vector<int>& numbers);
 // one that is ignored in this process is never seen (nohup keeps its meaning).
 class SignalSource {
  public:
-  SignalSource(net::Loop& loop, const std::vector<int>& numbers,
-               std::function<void(const ReceivedSignal&)> callback);
+  SignalSource(net::Loop& loop, const std::vector<int>& numbers, std::function<void(const ReceivedSignal&)> callback);
 
   // Tells at once what has come by now, and does not wait for the loop.
   void read_all();

@@ -33,8 +33,7 @@ asm(".text\n"
     "  push %rdx\n"
     "  ret\n"
     ".size elastic_run_vfork_clone3, . - elastic_run_vfork_clone3\n");
-extern "C" long elastic_run_vfork_clone3(clone_args* arguments, std::size_t size)
-    __attribute__((returns_twice));
+extern "C" long elastic_run_vfork_clone3(clone_args* arguments, std::size_t size) __attribute__((returns_twice));
 #else
 #define ELASTIC_RUN_NO_VFORK_CLONE3 1
 #endif
@@ -182,7 +181,7 @@ InheritedState InheritedState::capture() {
 Result<pid_t> spawn(const Command& command, const SpawnContext& context) {
   const std::vector<char*> argv = pointers(command.arguments);
   const std::vector<char*> envp = pointers(command.environment, command.variables);
-  Prepared prepared{command.path.c_str(),  argv.data(), envp.data(), &context, getpid(), command.standard_output,
+  Prepared prepared{command.path.c_str(),   argv.data(),     envp.data(), &context, getpid(), command.standard_output,
                     command.standard_error, command.end_gate};
   const auto way = hand_over(command);
   if (!way) return std::unexpected(way.error());

@@ -28,8 +28,8 @@ inline constexpr int kEndGate = 3;
 
 // One program to start.
 struct Command {
-  std::string path;                      // the file to execute, already looked up
-  std::vector<std::string> arguments;    // argv, the program's name first; any bytes but NUL
+  std::string path;                    // the file to execute, already looked up
+  std::vector<std::string> arguments;  // argv, the program's name first; any bytes but NUL
   // NAME=value. What all workers have, which must live as long as the call, and what this one has besides;
   // no name is in both.
   std::span<const std::string> environment;
@@ -44,8 +44,8 @@ struct Command {
 // What all children of the launcher have in common.
 struct SpawnContext {
   InheritedState inherited;
-  int guardian = -1;      // the channel over which a child makes itself known before it executes
-  int cgroup = -1;        // the workers' cgroup: its directory, into which a child is born,
+  int guardian = -1;  // the channel over which a child makes itself known before it executes
+  int cgroup = -1;    // the workers' cgroup: its directory, into which a child is born,
   // False: it moves there itself. After a first cgroup.kill the kernel (seen with 6.18) kills whatever
   // clone3 makes in that cgroup.
   bool born_in_cgroup = true;
@@ -54,9 +54,8 @@ struct SpawnContext {
 
 // Starts a program in a new session (so that session, process group and pid are one number), with the
 // inherited state given back, SIGPIPE default, stdin, working directory and umask as ours, and no
-// descriptor open but those of the command. It is killed with SIGKILL when the calling thread ends. Returns its pid when
-// the program runs, for the caller to reap; fails with the system's reason when it cannot be started
-// or executed.
+// descriptor open but those of the command. It is killed with SIGKILL when the calling thread ends. Returns its pid
+// when the program runs, for the caller to reap; fails with the system's reason when it cannot be started or executed.
 Result<pid_t> spawn(const Command& command, const SpawnContext& context);
 
 // Becomes the program of that file, with the inherited signal mask given back; nothing else may have been changed.

@@ -221,9 +221,7 @@ bool WorkerTree::strays_left() {
 
 std::vector<ProcessFacts> WorkerTree::survivors() const {
   std::vector<ProcessFacts> left = descendants_of(getpid());
-  std::erase_if(left, [this](const ProcessFacts& facts) {
-    return abandoned_.contains({facts.pid, facts.started});
-  });
+  std::erase_if(left, [this](const ProcessFacts& facts) { return abandoned_.contains({facts.pid, facts.started}); });
   return left;
 }
 

@@ -46,8 +46,8 @@ class WorkerTree {
   // Starts one worker; `local_rank` must not be in use. Returns its pid. Fails as spawn() does.
   Result<pid_t> start(int local_rank, Command command);
 
-  // Starts a process that is no worker, one at a time: it is signalled, and waited for by on_all_gone, as they are. If no
-  // worker was started before it has ended, what it has left behind is killed then.
+  // Starts a process that is no worker, one at a time: it is signalled, and waited for by on_all_gone, as they are. If
+  // no worker was started before it has ended, what it has left behind is killed then.
   Result<pid_t> start_helper(const Command& command);
   // Kills it with its group; without effect where there is none.
   void kill_helper();
@@ -56,9 +56,9 @@ class WorkerTree {
   // is for everybody, also for what has left its group, and again for what it forks until all are gone.
   void signal_groups(int signal_number);
 
-  // Whether a signal was sent by a worker, or by what one has started. Of a sender that has ended nothing but its number
-  // and its user are left: while there are workers it counts as theirs if it was of our user, for hardly anybody else
-  // signals this process.
+  // Whether a signal was sent by a worker, or by what one has started. Of a sender that has ended nothing but its
+  // number and its user are left: while there are workers it counts as theirs if it was of our user, for hardly anybody
+  // else signals this process.
   bool is_from_workers(const ReceivedSignal& signal) const;
 
   // Asks for on_all_gone, which comes from the loop, never from within this call. What has left its
@@ -104,8 +104,8 @@ class WorkerTree {
   net::Loop& loop_;
   SpawnContext context_;
   Handlers handlers_;
-  std::unique_ptr<EndGate> end_gate_;  // none where they do not wait
-  std::map<int, Worker> workers_;  // by local rank; emptied when all are gone
+  std::unique_ptr<EndGate> end_gate_;                    // none where they do not wait
+  std::map<int, Worker> workers_;                        // by local rank; emptied when all are gone
   std::set<std::pair<pid_t, std::uint64_t>> abandoned_;  // pid and start
   bool expecting_all_gone_ = false;
   bool killing_ = false;  // SIGKILL was sent, and not all are gone

@@ -27,7 +27,8 @@ struct Fixture {
   SpawnContext context{.inherited = inherited};
   std::map<int, ExitStatus> exits;
   ExitStatus helper_exit;
-  WorkerTree tree{loop, context,
+  WorkerTree tree{loop,
+                  context,
                   {.on_exit = [this](int rank, ExitStatus status) { exits[rank] = status; },
                    .on_helper_exit =
                        [this](ExitStatus status) {

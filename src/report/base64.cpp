@@ -5,8 +5,7 @@
 namespace elastic::report {
 namespace {
 
-constexpr std::string_view kDigits =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 }  // namespace
 
@@ -19,8 +18,7 @@ std::string base64(std::string_view bytes) {
       group = (group << 8) | (j < bytes.size() ? static_cast<unsigned char>(bytes[j]) : 0u);
     }
     const std::size_t digits = bytes.size() - i >= 3 ? 4 : bytes.size() - i + 1;
-    for (std::size_t j = 0; j < 4; ++j)
-      out += j < digits ? kDigits[(group >> (18 - 6 * j)) & 0x3F] : '=';
+    for (std::size_t j = 0; j < 4; ++j) out += j < digits ? kDigits[(group >> (18 - 6 * j)) & 0x3F] : '=';
   }
   return out;
 }

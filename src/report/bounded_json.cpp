@@ -76,8 +76,8 @@ std::string text_member(const Json& object, std::string_view name) {
   return text != nullptr ? *text : std::string();
 }
 
-std::int64_t int_member(const Json& object, std::string_view name, std::int64_t otherwise,
-                        std::int64_t lowest, std::int64_t highest) {
+std::int64_t int_member(const Json& object, std::string_view name, std::int64_t otherwise, std::int64_t lowest,
+                        std::int64_t highest) {
   const Json* member = object.find(name);
   if (member == nullptr) return otherwise;
   std::optional<double> number = member->as_number();

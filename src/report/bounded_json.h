@@ -22,8 +22,8 @@ Result<Json> parse_bounded_json(std::string_view text, std::size_t max_bytes, st
 // Members of an object by name, for who takes what is there and lives with what is not.
 std::string text_member(const Json& object, std::string_view name);  // empty if it is no text
 // `otherwise` if it is no whole number within the bounds. A text that is a number counts.
-std::int64_t int_member(const Json& object, std::string_view name, std::int64_t otherwise,
-                        std::int64_t lowest, std::int64_t highest);
+std::int64_t int_member(const Json& object, std::string_view name, std::int64_t otherwise, std::int64_t lowest,
+                        std::int64_t highest);
 bool bool_member(const Json& object, std::string_view name);  // false if it is not true
 
 }  // namespace elastic::report

@@ -5,17 +5,18 @@ namespace {
 
 using enum CauseRule::Where;
 
-constexpr Needle kGlibc[] = {{"version `GLIBC_", "not found"}, {"version `GLIBCXX_", "not found"},
-                             {"version `CXXABI_", "not found"}};
+constexpr Needle kGlibc[] = {
+    {"version `GLIBC_", "not found"}, {"version `GLIBCXX_", "not found"}, {"version `CXXABI_", "not found"}};
 constexpr Needle kDriver[] = {{"Driver/library version mismatch"},
                               {"CUDA driver version is insufficient for CUDA runtime version"},
                               {"The NVIDIA driver on your system is too old"},
                               {"forward compatibility was attempted on non supported HW"}};
 constexpr Needle kArchitecture[] = {{"no kernel image is available for execution on the device"}};
-constexpr Needle kEcc[] = {{"uncorrectable ECC error encountered"},
-                           {"uncorrectable NVLink error detected"}};
-constexpr Needle kCudaMemory[] = {{"CUDA out of memory"}, {"torch.OutOfMemoryError"},
-                                  {"torch.cuda.OutOfMemoryError"}, {"CUDA error: out of memory"},
+constexpr Needle kEcc[] = {{"uncorrectable ECC error encountered"}, {"uncorrectable NVLink error detected"}};
+constexpr Needle kCudaMemory[] = {{"CUDA out of memory"},
+                                  {"torch.OutOfMemoryError"},
+                                  {"torch.cuda.OutOfMemoryError"},
+                                  {"CUDA error: out of memory"},
                                   {"Cuda failure", "out of memory"}};
 constexpr Needle kSharedMemory[] = {{"Unexpected bus error encountered in worker"},
                                     {"insufficient shared memory (shm)"},
@@ -25,17 +26,14 @@ constexpr Needle kSharedMemory[] = {{"Unexpected bus error encountered in worker
                                     {"/dev/shm/nccl-", "No space left on device"},
                                     {"Error while creating shared memory segment /dev/shm"}};
 constexpr Needle kNoSpace[] = {{"No space left on device"}, {"Disk quota exceeded"}};
-constexpr Needle kLoader[] = {{"DataLoader worker", "killed by signal"},
-                              {"DataLoader worker", "exited unexpectedly"}};
-constexpr Needle kAssert[] = {{"block: [", "Assertion `"},
-                              {"CUDA error: device-side assert triggered"}};
+constexpr Needle kLoader[] = {{"DataLoader worker", "killed by signal"}, {"DataLoader worker", "exited unexpectedly"}};
+constexpr Needle kAssert[] = {{"block: [", "Assertion `"}, {"CUDA error: device-side assert triggered"}};
 constexpr Needle kAddress[] = {{"CUDA error: an illegal memory access was encountered"},
                                {"CUDA error: misaligned address"},
                                {"Cuda failure", "an illegal memory access was encountered"}};
 constexpr Needle kLaunch[] = {{"CUDA error: unspecified launch failure"}};
-constexpr Needle kOrdinal[] = {{"CUDA error: invalid device ordinal"},
-                               {"No CUDA GPUs are available"},
-                               {"Found no NVIDIA driver on your system"}};
+constexpr Needle kOrdinal[] = {
+    {"CUDA error: invalid device ordinal"}, {"No CUDA GPUs are available"}, {"Found no NVIDIA driver on your system"}};
 constexpr Needle kBusy[] = {{"CUDA error: all CUDA-capable devices are busy or unavailable"},
                             {"CUDA error: CUDA-capable device(s) is/are busy or unavailable"}};
 constexpr Needle kCuda[] = {{"CUDA error: "}, {"AcceleratorError: "}};
@@ -43,28 +41,24 @@ constexpr Needle kNcclTimeout[] = {{"Watchdog caught collective operation timeou
 constexpr Needle kNcclRemote[] = {{"ncclRemoteError"}, {"NCCL", "remote process exited"}};
 constexpr Needle kNcclSystem[] = {{"ncclSystemError"}, {"NCCL", "unhandled system error"}};
 constexpr Needle kNcclCuda[] = {{"ncclUnhandledCudaError"}, {"NCCL", "unhandled cuda error"}};
-constexpr Needle kNcclUsage[] = {{"ncclInvalidUsage"},
-                                 {"NCCL", "invalid usage"},
-                                 {"ncclInvalidArgument"},
-                                 {"NCCL", "invalid argument"}};
+constexpr Needle kNcclUsage[] = {
+    {"ncclInvalidUsage"}, {"NCCL", "invalid usage"}, {"ncclInvalidArgument"}, {"NCCL", "invalid argument"}};
 constexpr Needle kNcclInternal[] = {{"ncclInternalError"}, {"NCCL", "internal error"}};
 constexpr Needle kGloo[] = {{"gloo/transport", "Connection closed by peer"},
                             {"gloo/transport", "Connection reset by peer"},
                             {"gloo/transport", "Broken pipe"}};
 constexpr Needle kPort[] = {{"EADDRINUSE"}, {"Address already in use"}, {"address already in use"}};
-constexpr Needle kStore[] = {{"RendezvousConnectionError"}, {"DistNetworkError", "client socket"},
-                             {"DistStoreError"}};
-constexpr Needle kLibrary[] = {{"error while loading shared libraries"},
-                               {"cannot open shared object file"}, {"undefined symbol: "}};
+constexpr Needle kStore[] = {{"RendezvousConnectionError"}, {"DistNetworkError", "client socket"}, {"DistStoreError"}};
+constexpr Needle kLibrary[] = {
+    {"error while loading shared libraries"}, {"cannot open shared object file"}, {"undefined symbol: "}};
 constexpr Needle kImport[] = {{"ModuleNotFoundError: "}, {"ImportError: "}};
-constexpr Needle kScript[] = {{"can't open file", "No such file or directory"},
-                              {"can't find '__main__' module in"}, {": No module named "}};
-constexpr Needle kForbidden[] = {{"can't open file", "Permission denied"},
-                                 {"PermissionError: [Errno 13]"}};
+constexpr Needle kScript[] = {
+    {"can't open file", "No such file or directory"}, {"can't find '__main__' module in"}, {": No module named "}};
+constexpr Needle kForbidden[] = {{"can't open file", "Permission denied"}, {"PermissionError: [Errno 13]"}};
 constexpr Needle kNoFile[] = {{"FileNotFoundError: [Errno 2]"}};
 constexpr Needle kTooManyFiles[] = {{"Too many open files"}};
-constexpr Needle kHostMemory[] = {{"Cannot allocate memory"}, {"std::bad_alloc"},
-                                  {"DefaultCPUAllocator: can't allocate memory"}};
+constexpr Needle kHostMemory[] = {
+    {"Cannot allocate memory"}, {"std::bad_alloc"}, {"DefaultCPUAllocator: can't allocate memory"}};
 constexpr Needle kFault[] = {{"Fatal Python error: "}};
 constexpr Needle kTerminate[] = {{"terminate called after throwing an instance of"},
                                  {"terminate called without an active exception"}};
@@ -120,8 +114,8 @@ constexpr CauseRule kRules[] = {
      "NCCL system error: a socket or another call to the system failed; NCCL_DEBUG=WARN names it, "
      "NCCL_SOCKET_IFNAME chooses the interface",
      "Last error:", true},
-    {"nccl-cuda-error", kAtEnd, kNcclCuda,
-     "NCCL: a call to CUDA failed within it; NCCL_DEBUG=WARN names it", "Last error:"},
+    {"nccl-cuda-error", kAtEnd, kNcclCuda, "NCCL: a call to CUDA failed within it; NCCL_DEBUG=WARN names it",
+     "Last error:"},
     {"nccl-invalid-usage", kAtEnd, kNcclUsage,
      "NCCL invalid usage: often two ranks on one GPU, or ranks that do not agree on the call or "
      "the version of NCCL",
@@ -151,11 +145,9 @@ constexpr CauseRule kRules[] = {
      "a Python module could not be imported: is it installed for the Python that runs the "
      "workers?"},
     {"script-not-found", kAtEnd, kScript, "the script or module to run is not there"},
-    {"permission-denied", kAtEnd, kForbidden,
-     "a file could not be opened: its permissions forbid it"},
+    {"permission-denied", kAtEnd, kForbidden, "a file could not be opened: its permissions forbid it"},
     {"file-not-found", kAtEnd, kNoFile, "a file that the program needs is not there"},
-    {"too-many-files", kAtEnd, kTooManyFiles,
-     "too many files were open: raise the limit (ulimit -n)"},
+    {"too-many-files", kAtEnd, kTooManyFiles, "too many files were open: raise the limit (ulimit -n)"},
     {"host-memory", kAtEnd, kHostMemory, "the host's memory, or the limit on it, was used up"},
     {"python-fatal-error", kAnywhere, kFault,
      "Python itself was brought down, most often by a fault in an extension module; where, is "

@@ -14,8 +14,8 @@ struct Needle {
 // What is looked for in a worker's output. Names are part of failure.json: they do not change.
 struct CauseRule {
   enum class Where {
-    kAtEnd,  // the exception that it died of and what it printed after it; all of the tail if there
-             // is none
+    kAtEnd,     // the exception that it died of and what it printed after it; all of the tail if there
+                // is none
     kAnywhere,  // all of the tail: a text that nobody survives, or that explains a later exception
   };
 

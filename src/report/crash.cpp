@@ -12,7 +12,8 @@ namespace {
 
 using Kind = PythonCrash::Kind;
 
-// Lines behind the error: further ones of its text, and what other parts of a dying interpreter write (warnings, loggers).
+// Lines behind the error: further ones of its text, and what other parts of a dying interpreter write (warnings,
+// loggers).
 constexpr std::ptrdiff_t kLinesBehind = 10;
 // Python shows a line of source and a mark below it between the place of a syntax error and its name.
 constexpr std::ptrdiff_t kLinesOfPlace = 4;
@@ -42,7 +43,8 @@ std::optional<PythonCrash> error_in(std::string_view line) {
   const auto kind = kind_of(type);
   if (!kind) return {};
   const std::string_view text = colon == std::string_view::npos ? "" : line.substr(colon + 1);
-  return PythonCrash{*kind, std::string(type), std::string(text.substr(std::min(text.find_first_not_of(' '), text.size()))), ""};
+  return PythonCrash{*kind, std::string(type),
+                     std::string(text.substr(std::min(text.find_first_not_of(' '), text.size()))), ""};
 }
 
 // Of a traceback as last_traceback() gives it.
@@ -60,7 +62,8 @@ std::optional<PythonCrash> crash_in(const Traceback& traceback) {
 // What Python says before it has a traceback: of a script that it cannot open or parse, and of a module behind -m.
 std::optional<PythonCrash> crash_without_traceback(const std::vector<std::string>& lines, std::ptrdiff_t at) {
   const std::string_view line = lines[static_cast<std::size_t>(at)];
-  if (const auto what = line.find(": can't open file '"); what != std::string_view::npos && line.find(": [Errno ") != std::string_view::npos) {
+  if (const auto what = line.find(": can't open file '");
+      what != std::string_view::npos && line.find(": [Errno ") != std::string_view::npos) {
     return PythonCrash{Kind::kMissingFile, "", std::string(line.substr(what + 2)), ""};
   }
   for (const std::string_view said : {": No module named ", ": Error while finding module specification for "}) {

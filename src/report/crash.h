@@ -25,9 +25,9 @@ struct PythonCrash {
   bool operator==(const PythonCrash&) const = default;
 };
 
-// What the worker ended of, where it is such an error: by its error.json, or else by the last words of its stderr, behind
-// which only a few lines may stand, for what a program says after a traceback it has survived. Nothing of a worker that
-// a signal has ended, unless it had written its error.json before it was told to.
+// What the worker ended of, where it is such an error: by its error.json, or else by the last words of its stderr,
+// behind which only a few lines may stand, for what a program says after a traceback it has survived. Nothing of a
+// worker that a signal has ended, unless it had written its error.json before it was told to.
 std::optional<PythonCrash> crash_of(const FailedWorker& worker);
 
 }  // namespace elastic::report

@@ -15,8 +15,9 @@ std::optional<PythonCrash> crash_in(std::string tail) {
 
 std::string imports(int line, const std::string& module) {
   return "Traceback (most recent call last):\n  File \"/work/train.py\", line 9, in <module>\n    import model\n"
-         "  File \"/work/model.py\", line " + std::to_string(line) + ", in <module>\n    import " + module +
-         "\nModuleNotFoundError: No module named '" + module + "'\n";
+         "  File \"/work/model.py\", line " +
+         std::to_string(line) + ", in <module>\n    import " + module + "\nModuleNotFoundError: No module named '" +
+         module + "'\n";
 }
 
 TEST_CASE("a module that is missing is a crash at the deepest frame") {
@@ -50,26 +51,30 @@ TEST_CASE("a script that cannot be parsed is a crash, though Python draws no tra
   CHECK(crash_in("  File \"/work/train.py\", line 3\n    def f(:\n          ^\nSyntaxError: invalid syntax\n") ==
         PythonCrash{Kind::kSyntax, "SyntaxError", "invalid syntax", "\"/work/train.py\", line 3"});
   CHECK(crash_in("  File \"a.py\", line 2\n    x\nIndentationError: unexpected indent\n")->kind == Kind::kSyntax);
-  CHECK(crash_in("  File \"a.py\", line 2\n    x\nTabError: inconsistent use of tabs and spaces in indentation\n")->kind ==
-        Kind::kSyntax);
+  CHECK(crash_in("  File \"a.py\", line 2\n    x\nTabError: inconsistent use of tabs and spaces in indentation\n")
+            ->kind == Kind::kSyntax);
   CHECK(!crash_in("SyntaxError: said by somebody\n"));
 }
 
 TEST_CASE("a module that cannot be parsed is a crash at its own line, not at the import's") {
-  const auto crash = crash_in("Traceback (most recent call last):\n  File \"/work/train.py\", line 1, in <module>\n"
-                              "    import model\n  File \"/work/model.py\", line 7\n    def f(:\n          ^\n"
-                              "SyntaxError: invalid syntax\n");
+  const auto crash = crash_in(
+      "Traceback (most recent call last):\n  File \"/work/train.py\", line 1, in <module>\n"
+      "    import model\n  File \"/work/model.py\", line 7\n    def f(:\n          ^\n"
+      "SyntaxError: invalid syntax\n");
   CHECK(crash == PythonCrash{Kind::kSyntax, "SyntaxError", "invalid syntax", "\"/work/model.py\", line 7"});
 }
 
 TEST_CASE("a file that is missing is a crash, and so is a script or a module of the command line") {
   CHECK(crash_in("Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\n    open('x')\n"
                  "FileNotFoundError: [Errno 2] No such file or directory: 'x'\n") ==
-        PythonCrash{Kind::kMissingFile, "FileNotFoundError", "[Errno 2] No such file or directory: 'x'", "\"t.py\", line 1"});
-  CHECK(crash_in("python: can't open file '/work/x.py': [Errno 2] No such file or directory\n")->kind == Kind::kMissingFile);
+        PythonCrash{Kind::kMissingFile, "FileNotFoundError", "[Errno 2] No such file or directory: 'x'",
+                    "\"t.py\", line 1"});
+  CHECK(crash_in("python: can't open file '/work/x.py': [Errno 2] No such file or directory\n")->kind ==
+        Kind::kMissingFile);
   CHECK(crash_in("/opt/venv/bin/python3: No module named nothing\n")->kind == Kind::kImport);
   CHECK(crash_in("/usr/bin/python3: Error while finding module specification for 'a.b' (ModuleNotFoundError: No module "
-                 "named 'a')\n")->kind == Kind::kImport);
+                 "named 'a')\n")
+            ->kind == Kind::kImport);
   CHECK(!crash_in("my note: No module named nothing\n"));
 }
 
@@ -81,11 +86,14 @@ TEST_CASE("a few lines may follow the error, and more of them say that the progr
 }
 
 TEST_CASE("other exceptions are no crash, and neither is a worker that a signal has ended") {
-  CHECK(!crash_in("Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\n    f()\nRuntimeError: boom\n"));
-  CHECK(!crash_in(imports(3, "timm") + "Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\n    f()\n"
+  CHECK(!crash_in(
+      "Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\n    f()\nRuntimeError: boom\n"));
+  CHECK(!crash_in(imports(3, "timm") +
+                  "Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\n    f()\n"
                   "RuntimeError: boom\n"));
-  CHECK(!crash_in("Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\n    f()\n"
-                  "my.ImportError: not Python's\n"));
+  CHECK(
+      !crash_in("Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\n    f()\n"
+                "my.ImportError: not Python's\n"));
   CHECK(!crash_in(""));
   CHECK(!crash_of({.exit = {.signal = 9}, .tail = {.bytes = imports(3, "timm")}}));
 }
@@ -105,10 +113,11 @@ TEST_CASE("what the worker has said in its error.json goes before its stderr") {
 }
 
 TEST_CASE("of a chain of exceptions the last counts, with the first line of its message") {
-  const std::string chain = imports(3, "timm") +
-                            "\nDuring handling of the above exception, another exception occurred:\n\n"
-                            "Traceback (most recent call last):\n  File \"/work/train.py\", line 12, in <module>\n    f()\n"
-                            "ImportError: first line\nsecond line\n";
+  const std::string chain =
+      imports(3, "timm") +
+      "\nDuring handling of the above exception, another exception occurred:\n\n"
+      "Traceback (most recent call last):\n  File \"/work/train.py\", line 12, in <module>\n    f()\n"
+      "ImportError: first line\nsecond line\n";
   CHECK(crash_in(chain) == PythonCrash{Kind::kImport, "ImportError", "first line", "\"/work/train.py\", line 12"});
 }
 

@@ -12,7 +12,11 @@ constexpr const char* kPeerLost =
 constexpr const char* kOutOfMemory = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB.\n";
 
 FailedWorker ended(int rank, ExitStatus exit, std::string stderr_text, bool stopped = false) {
-  return {.rank = rank, .local_rank = rank, .pid = 4700 + rank, .exit = exit, .stopped_by_us = stopped,
+  return {.rank = rank,
+          .local_rank = rank,
+          .pid = 4700 + rank,
+          .exit = exit,
+          .stopped_by_us = stopped,
           .tail = {.bytes = std::move(stderr_text)}};
 }
 
@@ -33,8 +37,8 @@ TEST_CASE("a first failure that has only lost a peer gives way to whoever says m
     CHECK(rank_of_culprit({victim, ended(3, {.signal = 15}, kOutOfMemory, true)}) == 3);
   }
   SUBCASE("but who failed by itself comes first") {
-    CHECK(rank_of_culprit({victim, ended(3, {.signal = 15}, kOutOfMemory, true),
-                           ended(2, {.code = 1}, kOutOfMemory)}) == 2);
+    CHECK(rank_of_culprit(
+              {victim, ended(3, {.signal = 15}, kOutOfMemory, true), ended(2, {.code = 1}, kOutOfMemory)}) == 2);
   }
   SUBCASE("and how a worker ended by our signal says nothing") {
     CHECK(rank_of_culprit({victim, ended(3, {.signal = 9}, "epoch 1\n", true)}) == 0);

@@ -40,7 +40,8 @@ void add_details(JobReport& report, std::string_view details) {
   const auto told = parse_failure_json(details, "details");
   if (!told || told->run_id != report.run_id) return;
   for (const FailedWorker& worker : told->failures) {
-    const auto known = std::ranges::find_if(report.failures, [&](const FailedWorker& one) { return are_one(one, worker); });
+    const auto known =
+        std::ranges::find_if(report.failures, [&](const FailedWorker& one) { return are_one(one, worker); });
     if (known == report.failures.end()) continue;
     complete(*known, worker);
     if (known->tail.bytes.empty()) known->tail = worker.tail;  // and why there is none

@@ -75,8 +75,8 @@ TEST_CASE("details keep to their bound, and the ends of what is long") {
 TEST_CASE("what is no details of this job's worker changes nothing") {
   FailedWorker other = failed();
   other.pid = 1;
-  for (const std::string& details : {std::string(), std::string("{"), std::string("[1]"), details_of(failed(), "another", 4096),
-                                     details_of(other, "job", 4096)}) {
+  for (const std::string& details : {std::string(), std::string("{"), std::string("[1]"),
+                                     details_of(failed(), "another", 4096), details_of(other, "job", 4096)}) {
     JobReport report = elsewhere();
     add_details(report, details);
     CHECK(report.failures.front().tail.none_because == "it ran on another node");

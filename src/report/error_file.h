@@ -16,9 +16,9 @@ inline constexpr std::size_t kErrorFileBytes = 1024 * 1024;
 // What a worker said about its own end in TORCHELASTIC_ERROR_FILE, in one of the two forms that
 // torch reads: "message" is an object (written by @record) or a plain text. All texts are UTF-8.
 struct ErrorFile {
-  std::string message = {};      // "RuntimeError: boom"; empty if the file has none
-  std::string traceback = {};    // py_callstack; empty if the file has none
-  std::int64_t timestamp_s = 0;  // Unix time in seconds by the worker; 0 if the file has none
+  std::string message = {};                     // "RuntimeError: boom"; empty if the file has none
+  std::string traceback = {};                   // py_callstack; empty if the file has none
+  std::int64_t timestamp_s = 0;                 // Unix time in seconds by the worker; 0 if the file has none
   std::optional<std::int64_t> error_code = {};  // errorCode, set by a launcher in between
   bool plain_message = false;                   // the second form
 

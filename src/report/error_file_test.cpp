@@ -25,11 +25,10 @@ std::string reason(std::string_view text) {
 TEST_CASE("an error file that torch's @record wrote is read whole") {
   const auto error = parse_error_file(kRecorded);
   REQUIRE(error);
-  CHECK(*error ==
-        ErrorFile{.message = "RuntimeError: boom ü",
-                  .traceback = "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n"
-                               "RuntimeError: boom\n",
-                  .timestamp_s = 1795279603});
+  CHECK(*error == ErrorFile{.message = "RuntimeError: boom ü",
+                            .traceback = "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n"
+                                         "RuntimeError: boom\n",
+                            .timestamp_s = 1795279603});
 }
 
 TEST_CASE("an error file with a plain text message is read, with its time if it has one") {
@@ -41,9 +40,7 @@ TEST_CASE("an error file with a plain text message is read, with its time if it 
 
 TEST_CASE("a time in an error file counts as text or number, and what is neither counts as none") {
   const auto at = [](std::string_view time) {
-    return parse_error_file(R"({"message": {"extraInfo": {"timestamp": )" + std::string(time) +
-                            "}}}")
-        ->timestamp_s;
+    return parse_error_file(R"({"message": {"extraInfo": {"timestamp": )" + std::string(time) + "}}}")->timestamp_s;
   };
   CHECK(at("\"12\"") == 12);
   CHECK(at("12") == 12);
@@ -70,7 +67,10 @@ TEST_CASE("an error file that cannot be understood says why") {
   CHECK(reason("{}") == "it has no \"message\"");
   CHECK(reason(R"({"message": 3})") == "its \"message\" is neither a text nor an object");
   CHECK(reason(R"({"message": "cut o)").contains("parse error"));
-  CHECK(reason(std::string("\x7f" "ELF\0\1\2\xff\xfe", 9)).contains("parse error"));
+  CHECK(reason(std::string("\x7f"
+                           "ELF\0\1\2\xff\xfe",
+                           9))
+            .contains("parse error"));
   CHECK(reason(R"({"message": "boom", "timestamp": 1e999})").size() > 10);
 }
 
@@ -87,8 +87,7 @@ TEST_CASE("an error file that would cost too much to read is refused by its boun
   CHECK(parse_error_file(R"({"message": ")" + brackets + "\"}")->message == brackets);
 }
 
-TEST_CASE(
-    "the reason that an error file is refused is short and printable, whatever stands in it") {
+TEST_CASE("the reason that an error file is refused is short and printable, whatever stands in it") {
   const std::string text = "{\"message\": \"" + std::string(100'000, 'a') + "\x01";
   CHECK_FALSE(reason(text).empty());
   CHECK(reason(text).size() < 250);
@@ -96,10 +95,13 @@ TEST_CASE(
 }
 
 TEST_CASE("bytes that are not UTF-8 and lone surrogates do not cost the rest of an error file") {
-  CHECK(parse_error_file("{\"message\": \"a\xff" "b\"}")->message == "a\xef\xbf\xbd" "b");
+  CHECK(parse_error_file("{\"message\": \"a\xff"
+                         "b\"}")
+            ->message ==
+        "a\xef\xbf\xbd"
+        "b");
   CHECK(parse_error_file(R"({"message": "caf\udce9"})")->message == "caf\xef\xbf\xbd");
-  CHECK(parse_error_file(R"({"message": "\ud83d\ude00 \ud83d \\ud83d"})")->message ==
-        "😀 \xef\xbf\xbd \\ud83d");
+  CHECK(parse_error_file(R"({"message": "\ud83d\ude00 \ud83d \\ud83d"})")->message == "😀 \xef\xbf\xbd \\ud83d");
   CHECK(parse_error_file(R"({"message": "\ud83d\ud83d\ude00"})")->message == "\xef\xbf\xbd😀");
 }
 
@@ -111,11 +113,7 @@ TEST_CASE("the launcher's own error file is its worker's with the worker's exit 
   CHECK(error->error_code == -11);
   CHECK(error->message == "RuntimeError: boom ü");
   CHECK(error->traceback == parse_error_file(kRecorded)->traceback);
-  CHECK(Json::parse(*copy, "copy")
-            ->find("message")
-            ->find("extraInfo")
-            ->find("timestamp")
-            ->as_string() != nullptr);
+  CHECK(Json::parse(*copy, "copy")->find("message")->find("extraInfo")->find("timestamp")->as_string() != nullptr);
 }
 
 TEST_CASE("the launcher's own error is in the form that it reads itself") {
@@ -128,7 +126,6 @@ TEST_CASE("the launcher's own error is in the form that it reads itself") {
 
 TEST_CASE("no exit code is put where torch puts none") {
   CHECK_FALSE(parse_error_file(*error_file_for_parent(kRecorded, 0))->error_code);
-  CHECK(*error_file_for_parent(R"({"message": "boom", "timestamp": 5})", 1) ==
-        R"({"message":"boom","timestamp":5})");
+  CHECK(*error_file_for_parent(R"({"message": "boom", "timestamp": 5})", 1) == R"({"message":"boom","timestamp":5})");
   CHECK(error_file_for_parent("{}", 1).error().reason == "it has no \"message\"");
 }

@@ -78,8 +78,8 @@ struct JobReport {
 
   std::string version = {};  // of the elastic-run that wrote it: "0.1.0"
   std::string run_id = {};
-  std::string title = {};    // what torchrun's block calls the job: the script as typed
-  std::string program = {};  // the executable and its arguments, as a shell reads them
+  std::string title = {};       // what torchrun's block calls the job: the script as typed
+  std::string program = {};     // the executable and its arguments, as a shell reads them
   std::string executable = {};  // the file that was executed, as it was found
   Outcome outcome = Outcome::kFailed;
   std::string reason = {};  // a sentence; empty if the workers' failures say it all

@@ -20,13 +20,10 @@ constexpr int kDaySeconds = 24 * 3600;
 
 // The worker with at most the last `max_bytes` of each of its long texts.
 FailedWorker shortened(FailedWorker worker, std::size_t max_bytes) {
-  const auto cut = [max_bytes](std::string& text) {
-    text.erase(0, text.size() - last_bytes(text, max_bytes).size());
-  };
+  const auto cut = [max_bytes](std::string& text) { text.erase(0, text.size() - last_bytes(text, max_bytes).size()); };
   StderrTail& tail = worker.tail;
   const std::string_view lost =
-      std::string_view(tail.bytes)
-          .substr(0, tail.bytes.size() - last_bytes(tail.bytes, max_bytes).size());
+      std::string_view(tail.bytes).substr(0, tail.bytes.size() - last_bytes(tail.bytes, max_bytes).size());
   if (tail.lines_before) {
     *tail.lines_before += static_cast<std::uint64_t>(std::ranges::count(lost, '\n'));
   }
@@ -43,8 +40,7 @@ Json tail_json(const StderrTail& tail) {
   Json out = Json::object();
   out.set("source", tail.source);
   out.set("none_because", tail.none_because);
-  out.set("lines_before",
-          tail.lines_before ? Json(static_cast<std::int64_t>(*tail.lines_before)) : Json());
+  out.set("lines_before", tail.lines_before ? Json(static_cast<std::int64_t>(*tail.lines_before)) : Json());
   out.set("text", tail.bytes);
   if (!is_utf8(tail.bytes)) out.set("base64", base64(tail.bytes));
   return out;
@@ -202,8 +198,7 @@ FailedWorker worker_of(const Json& json) {
 }
 
 // The objects of a list; none if the member is missing.
-Result<std::vector<const Json*>> objects_of(const Json& json, std::string_view name,
-                                            const std::string& what) {
+Result<std::vector<const Json*>> objects_of(const Json& json, std::string_view name, const std::string& what) {
   std::vector<const Json*> out;
   const Json* member = json.find(name);
   if (member == nullptr) return out;
@@ -229,16 +224,15 @@ Status read_rounds(const Json& json, const std::string& what, std::vector<RoundR
   const auto list = objects_of(json, "rounds", what);
   if (!list) return std::unexpected(list.error());
   for (const Json* round : *list) {
-    into.push_back(
-        {.round = static_cast<std::uint32_t>(int_member(*round, "round", 0, 0, UINT32_MAX)),
-         .restart_count = small_member(*round, "restart_count"),
-         .node_rank = small_member(*round, "node_rank"),
-         .host = text_member(*round, "host"),
-         .began_ms = int_member(*round, "began_ms", 0, 0, kLastMs),
-         .ended_ms = int_member(*round, "ended_ms", 0, 0, kLastMs),
-         .first_rank = small_member(*round, "first_rank"),
-         .rank_count = small_member(*round, "rank_count"),
-         .reason = text_member(*round, "reason")});
+    into.push_back({.round = static_cast<std::uint32_t>(int_member(*round, "round", 0, 0, UINT32_MAX)),
+                    .restart_count = small_member(*round, "restart_count"),
+                    .node_rank = small_member(*round, "node_rank"),
+                    .host = text_member(*round, "host"),
+                    .began_ms = int_member(*round, "began_ms", 0, 0, kLastMs),
+                    .ended_ms = int_member(*round, "ended_ms", 0, 0, kLastMs),
+                    .first_rank = small_member(*round, "first_rank"),
+                    .rank_count = small_member(*round, "rank_count"),
+                    .reason = text_member(*round, "reason")});
     if (Status read = read_failures(*round, what, into.back().failures); !read) return read;
   }
   return {};
@@ -254,8 +248,7 @@ Status check_kind(const Json& json, const std::string& what) {
   if (version == 0) return fail("cannot read " + what, "it has no \"version\"", remedy);
   if (version != kFailureJsonVersion) {
     return fail("cannot read " + what,
-                format("it is of version {}, this elastic-run reads version {}", version,
-                       kFailureJsonVersion),
+                format("it is of version {}, this elastic-run reads version {}", version, kFailureJsonVersion),
                 "use the elastic-run that has written it");
   }
   return {};
@@ -320,8 +313,7 @@ Result<JobReport> parse_failure_json(std::string_view text, std::string what) {
                    .left_behind = text_member(*json, "left_behind"),
                    .host = text_member(*json, "host"),
                    .node_rank = small_member(*json, "node_rank"),
-                   .utc_offset_s = static_cast<int>(
-                       int_member(*json, "utc_offset_s", 0, -kDaySeconds, kDaySeconds))};
+                   .utc_offset_s = static_cast<int>(int_member(*json, "utc_offset_s", 0, -kDaySeconds, kDaySeconds))};
   if (Status read = read_failures(*json, what, report.failures); !read) {
     return std::unexpected(read.error());
   }

@@ -23,9 +23,7 @@ FailedWorker full_worker() {
           .exit = {.signal = 11, .core_dumped = true},
           .wall_ms = 1'795'279'603'500,
           .error_file = "/logs/error.json",
-          .error =
-              ErrorFile{
-                  .message = "m", .traceback = "t\n", .timestamp_s = 1795279602, .error_code = -11},
+          .error = ErrorFile{.message = "m", .traceback = "t\n", .timestamp_s = 1795279602, .error_code = -11},
           .error_file_problem = "none really",
           .oom_evidence = "oom_kill 0 -> 1",
           .kernel_log = "NVRM: Xid",
@@ -47,11 +45,10 @@ JobReport full_report() {
                    .node_rank = 1,
                    .utc_offset_s = -3600,
                    .failures = {full_worker()}};
-  report.failures.push_back(
-      {.rank = 3,
-       .exit = {.code = 3},
-       .stopped_by_us = true,
-       .tail = {.none_because = "it went to a terminal", .lines_before = {}}});
+  report.failures.push_back({.rank = 3,
+                             .exit = {.code = 3},
+                             .stopped_by_us = true,
+                             .tail = {.none_because = "it went to a terminal", .lines_before = {}}});
   report.rounds = {{.round = 0,
                     .restart_count = 0,
                     .node_rank = 1,
@@ -61,11 +58,7 @@ JobReport full_report() {
                     .first_rank = 8,
                     .rank_count = 8,
                     .failures = {full_worker()}},
-                   {.round = 1,
-                    .restart_count = 1,
-                    .began_ms = 10,
-                    .ended_ms = 20,
-                    .reason = "a worker failed"}};
+                   {.round = 1, .restart_count = 1, .began_ms = 10, .ended_ms = 20, .reason = "a worker failed"}};
   return report;
 }
 
@@ -100,10 +93,8 @@ TEST_CASE("a report that was written and read again is the same, and prints the 
 
 TEST_CASE("failure.json is valid UTF-8 whatever bytes the job has used") {
   JobReport report = full_report();
-  report.run_id = report.title = report.program = report.reason = report.failures[0].host =
-      "\xff\xc3";
-  report.failures[0].kernel_log = report.failures[0].core_file = report.failures[0].error_file =
-      "\x80";
+  report.run_id = report.title = report.program = report.reason = report.failures[0].host = "\xff\xc3";
+  report.failures[0].kernel_log = report.failures[0].core_file = report.failures[0].error_file = "\x80";
   const std::string text = failure_json(report);
   CHECK(is_utf8(text));
   CHECK(read(text).title == "\xef\xbf\xbd\xef\xbf\xbd");
@@ -116,8 +107,7 @@ TEST_CASE("only a tail that is not UTF-8 is there as base64 too") {
   CHECK_FALSE(failure_json(report).contains("base64"));
 }
 
-TEST_CASE(
-    "failure.json has what tools look for: names of signals, times as text, the likely cause") {
+TEST_CASE("failure.json has what tools look for: names of signals, times as text, the likely cause") {
   const auto json = Json::parse(failure_json(full_report()), "x");
   REQUIRE(json);
   const Json& failure = json->find("failures")->as_array()->at(0);
@@ -132,7 +122,7 @@ TEST_CASE(
 
 TEST_CASE("what is no failure.json of this version is refused with what is wrong") {
   CHECK(reason("") == "cannot read failure.json: it is empty");
-  CHECK(reason("{\"version\": 1") .contains("cannot read failure.json: "));
+  CHECK(reason("{\"version\": 1").contains("cannot read failure.json: "));
   CHECK(reason("[]").contains("it is no JSON object"));
   CHECK(reason("{}").contains("it has no \"version\""));
   CHECK(reason(R"({"version": "one"})").contains("it has no \"version\""));
@@ -140,25 +130,21 @@ TEST_CASE("what is no failure.json of this version is refused with what is wrong
             .contains("it is of version 2, this elastic-run reads version 1"));
   CHECK(reason(R"({"version": 1})").contains("\"outcome\" is \"\""));
   CHECK(reason(R"({"version": 1, "outcome": "lost"})").contains("\"outcome\" is \"lost\""));
-  CHECK(reason(R"({"version": 1, "outcome": "failed", "failures": 5})")
-            .contains("\"failures\" is no list"));
-  CHECK(reason(R"({"version": 1, "outcome": "failed", "failures": [{}, 5]})")
-            .contains("\"failures\"[1] is no object"));
-  CHECK(reason(R"({"version": 1, "outcome": "failed", "rounds": [[]]})")
-            .contains("\"rounds\"[0] is no object"));
+  CHECK(reason(R"({"version": 1, "outcome": "failed", "failures": 5})").contains("\"failures\" is no list"));
+  CHECK(reason(R"({"version": 1, "outcome": "failed", "failures": [{}, 5]})").contains("\"failures\"[1] is no object"));
+  CHECK(reason(R"({"version": 1, "outcome": "failed", "rounds": [[]]})").contains("\"rounds\"[0] is no object"));
   CHECK(reason(R"({"version": 1, "outcome": "failed", "rounds": [{"failures": {}}]})")
             .contains("\"failures\" is no list"));
   CHECK(reason(std::string(100'000, '[')).contains("nested deeper than 64 levels"));
 }
 
 TEST_CASE("members that are missing, of the wrong type or out of range are taken as empty") {
-  const JobReport report = read(
-      R"({"version": 1, "outcome": "stopped", "run_id": 5, "restarts_used": "x", )"
-      R"("utc_offset_s": 1e300, "unknown": [],)"
-      R"( "failures": [{"rank": -1, "pid": 1e30, "signal": 4096, "exit_code": 1000, )"
-      R"("core_dumped": "true", "error": 7,)"
-      R"( "stderr_tail": {"text": "kept", "base64": "not base64!", "lines_before": -3}}, )"
-      R"({"stderr_tail": 5}]})");
+  const JobReport report = read(R"({"version": 1, "outcome": "stopped", "run_id": 5, "restarts_used": "x", )"
+                                R"("utc_offset_s": 1e300, "unknown": [],)"
+                                R"( "failures": [{"rank": -1, "pid": 1e30, "signal": 4096, "exit_code": 1000, )"
+                                R"("core_dumped": "true", "error": 7,)"
+                                R"( "stderr_tail": {"text": "kept", "base64": "not base64!", "lines_before": -3}}, )"
+                                R"({"stderr_tail": 5}]})");
   CHECK(report.outcome == JobReport::Outcome::kStopped);
   CHECK(report.run_id.empty());
   CHECK(report.restarts_used == 0);
@@ -181,8 +167,7 @@ TEST_CASE(
   std::string tail;
   while (tail.size() + 6 <= kTailBytes) tail += "12345\n";
   for (int rank = 0; rank < 4096; ++rank) {
-    FailedWorker worker{
-        .rank = rank, .exit = {.code = 1}, .stopped_by_us = rank >= 2048, .tail = {.bytes = tail}};
+    FailedWorker worker{.rank = rank, .exit = {.code = 1}, .stopped_by_us = rank >= 2048, .tail = {.bytes = tail}};
     report.failures.push_back(worker);
   }
   for (std::uint32_t round = 0; round < 120; ++round) report.rounds.push_back({.round = round});

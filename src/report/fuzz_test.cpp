@@ -33,47 +33,46 @@ class Dice {
 };
 
 // Words that the readers know, to get deeper into them than noise does.
-constexpr std::string_view kWords[] = {
-    "Traceback (most recent call last):",
-    "\n",
-    "  File \"a.py\", line 1\n",
-    "ValueError: x\n",
-    "[rank0]: ",
-    "During handling of the above exception, another exception occurred:",
-    "  + Exception Group ",
-    "  | ",
-    "NVRM: Xid (PCI:0000:3b:00): ",
-    "79",
-    "NCCL",
-    "Last error:",
-    "CUDA error: ",
-    "block: [",
-    "Assertion `",
-    "DataLoader worker",
-    "\x1b[31m",
-    "\r",
-    "\xff",
-    "\xe2\x82",
-    "{",
-    "}",
-    "[",
-    "]",
-    "\"",
-    "\\",
-    "\\ud800",
-    "\\u",
-    ":",
-    ",",
-    "\"message\"",
-    "\"extraInfo\"",
-    "1e999",
-    "-0",
-    "null",
-    "true",
-    "\"version\": 1",
-    "\"failures\"",
-    "\"rounds\"",
-    ""};
+constexpr std::string_view kWords[] = {"Traceback (most recent call last):",
+                                       "\n",
+                                       "  File \"a.py\", line 1\n",
+                                       "ValueError: x\n",
+                                       "[rank0]: ",
+                                       "During handling of the above exception, another exception occurred:",
+                                       "  + Exception Group ",
+                                       "  | ",
+                                       "NVRM: Xid (PCI:0000:3b:00): ",
+                                       "79",
+                                       "NCCL",
+                                       "Last error:",
+                                       "CUDA error: ",
+                                       "block: [",
+                                       "Assertion `",
+                                       "DataLoader worker",
+                                       "\x1b[31m",
+                                       "\r",
+                                       "\xff",
+                                       "\xe2\x82",
+                                       "{",
+                                       "}",
+                                       "[",
+                                       "]",
+                                       "\"",
+                                       "\\",
+                                       "\\ud800",
+                                       "\\u",
+                                       ":",
+                                       ",",
+                                       "\"message\"",
+                                       "\"extraInfo\"",
+                                       "1e999",
+                                       "-0",
+                                       "null",
+                                       "true",
+                                       "\"version\": 1",
+                                       "\"failures\"",
+                                       "\"rounds\"",
+                                       ""};
 
 std::string noise(Dice& dice, std::size_t max_pieces) {
   std::string out;
@@ -118,8 +117,7 @@ FailedWorker noisy_worker(Dice& dice) {
 // Whatever is read prints, is written, and reads again as the same.
 void use(const JobReport& report) {
   const std::string summary = failure_summary(report);
-  for (const char c : summary)
-    REQUIRE((static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t'));
+  for (const char c : summary) REQUIRE((static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t'));
   const std::string text = failure_json(report);
   REQUIRE(is_utf8(text));
   const auto again = parse_failure_json(text, "x");
@@ -148,13 +146,11 @@ TEST_CASE("random bytes never crash the readers of error files, tracebacks and c
   }
 }
 
-TEST_CASE(
-    "mutated error files are read or refused, and the launcher's copy of one can be read again") {
+TEST_CASE("mutated error files are read or refused, and the launcher's copy of one can be read again") {
   Dice dice;
-  const std::string original =
-      R"({"message": {"message": "RuntimeError: boom \u00fc", "extraInfo": {"py_callstack": )"
-      R"("Traceback\nValueError: x\n", )"
-      R"("timestamp": "1795279603"}, "errorCode": -11}, "timestamp": 5})";
+  const std::string original = R"({"message": {"message": "RuntimeError: boom \u00fc", "extraInfo": {"py_callstack": )"
+                               R"("Traceback\nValueError: x\n", )"
+                               R"("timestamp": "1795279603"}, "errorCode": -11}, "timestamp": 5})";
   for (int i = 0; i < 3000; ++i) {
     const std::string text = mutated(dice, original);
     const auto error = parse_error_file(text);
@@ -168,13 +164,11 @@ TEST_CASE(
   }
 }
 
-TEST_CASE(
-    "mutated reports are read or refused, and what was read can be printed, written and merged") {
+TEST_CASE("mutated reports are read or refused, and what was read can be printed, written and merged") {
   Dice dice;
   for (int i = 0; i < 150; ++i) {
-    JobReport report{.run_id = noise(dice, 3),
-                     .title = noise(dice, 3),
-                     .failures = {noisy_worker(dice), noisy_worker(dice)}};
+    JobReport report{
+        .run_id = noise(dice, 3), .title = noise(dice, 3), .failures = {noisy_worker(dice), noisy_worker(dice)}};
     report.rounds.push_back({.began_ms = 5, .ended_ms = 900, .failures = {noisy_worker(dice)}});
     const auto clean = parse_failure_json(failure_json(report), "x");
     REQUIRE(clean);

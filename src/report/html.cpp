@@ -60,8 +60,8 @@ std::string first_cause(const JobReport& report) {
   const FailedWorker* first = report.first_failure();
   if (first == nullptr) return {};
   std::string out = "<h2>First failure</h2>\n<div class=\"cause\">\n";
-  out += format("<p><b>{} {}</b><br>at {}{}</p>\n", html_text(first->name()),
-                html_text(how(*first)), wall_time_ms(first->wall_ms, report.utc_offset_s),
+  out += format("<p><b>{} {}</b><br>at {}{}</p>\n", html_text(first->name()), html_text(how(*first)),
+                wall_time_ms(first->wall_ms, report.utc_offset_s),
                 first->host.empty() ? "" : " on " + html_text(first->host));
   if (const auto culprit = likely_culprit(report)) {
     const std::string whose = culprit->worker == first ? "" : culprit->worker->name() + ": ";
@@ -129,8 +129,7 @@ class Scale {
   std::int64_t last_ms() const { return last_ms_; }
   double x(std::int64_t at_ms) const {
     const double span = static_cast<double>(std::max<std::int64_t>(last_ms_ - first_ms_, 1));
-    return kLeft +
-           800.0 * static_cast<double>(std::clamp(at_ms, first_ms_, last_ms_) - first_ms_) / span;
+    return kLeft + 800.0 * static_cast<double>(std::clamp(at_ms, first_ms_, last_ms_) - first_ms_) / span;
   }
   static constexpr double kLeft = 200;
 
@@ -162,8 +161,8 @@ std::string bars(const Row& row, const Scale& scale, std::size_t y) {
     out += format(
         "<rect class=\"round{}\" x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"16\">"
         "<title>round {}, restart count {}, {}, {}{}</title></rect>\n",
-        round.round % 2 == 1 ? " odd" : "", left, y, std::max(scale.x(ended_ms) - left, 1.0),
-        round.round, round.restart_count, ranks_of(round), span_text(ended_ms - round.began_ms),
+        round.round % 2 == 1 ? " odd" : "", left, y, std::max(scale.x(ended_ms) - left, 1.0), round.round,
+        round.restart_count, ranks_of(round), span_text(ended_ms - round.began_ms),
         round.reason.empty() ? "" : ": " + html_text(round.reason));
   }
   return out;
@@ -182,10 +181,9 @@ std::string marks(const Row& row, const Scale& scale, std::size_t y) {
     std::ranges::stable_sort(workers, {}, &FailedWorker::stopped_by_us);
     const FailedWorker& worker = *workers.front();
     const std::string more = workers.size() == 1 ? "" : format(" and {} more", workers.size() - 1);
-    out += format(
-        "<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{}\" r=\"5\"><title>{} {}{}</title></circle>\n",
-        worker.stopped_by_us ? "stopped" : "failed", static_cast<double>(place) / 2, y + 8,
-        html_text(worker.name()), html_text(how(worker)), more);
+    out += format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{}\" r=\"5\"><title>{} {}{}</title></circle>\n",
+                  worker.stopped_by_us ? "stopped" : "failed", static_cast<double>(place) / 2, y + 8,
+                  html_text(worker.name()), html_text(how(worker)), more);
   }
   return out;
 }
@@ -195,8 +193,7 @@ std::string time_line(const JobReport& report) {
   const Scale scale(rows);
   if (scale.empty()) return {};
   const std::size_t height = rows.size() * 24 + 30;
-  std::string out = format(
-      "<h2>Time line</h2>\n<svg viewBox=\"0 0 1010 {}\" role=\"img\" width=\"100%\">\n", height);
+  std::string out = format("<h2>Time line</h2>\n<svg viewBox=\"0 0 1010 {}\" role=\"img\" width=\"100%\">\n", height);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::size_t y = i * 24 + 4;
     std::string name = format("node {}", rows[i].node_rank);
@@ -206,9 +203,8 @@ std::string time_line(const JobReport& report) {
   }
   out += format("<text x=\"{}\" y=\"{}\">{}</text>\n", Scale::kLeft, height - 6,
                 wall_time_ms(scale.first_ms(), report.utc_offset_s));
-  out += format("<text x=\"1000\" y=\"{}\" text-anchor=\"end\">{} (after {})</text>\n</svg>\n",
-                height - 6, wall_time_ms(scale.last_ms(), report.utc_offset_s),
-                span_text(scale.last_ms() - scale.first_ms()));
+  out += format("<text x=\"1000\" y=\"{}\" text-anchor=\"end\">{} (after {})</text>\n</svg>\n", height - 6,
+                wall_time_ms(scale.last_ms(), report.utc_offset_s), span_text(scale.last_ms() - scale.first_ms()));
   out +=
       "<p class=\"quiet\">Bars are rounds, red marks are ranks that failed, grey ones ranks that "
       "were stopped because of it.";
@@ -232,8 +228,7 @@ std::string last_words(const FailedWorker& worker) {
   const std::string_view tail = worker.tail.bytes;
   if (worker.error) {
     const ErrorFile& error = *worker.error;
-    out +=
-        details("error.json", html_text(error.traceback.empty() ? error.message : error.traceback));
+    out += details("error.json", html_text(error.traceback.empty() ? error.message : error.traceback));
   } else if (const auto found = last_traceback(without_colours(tail))) {
     out += details("traceback", html_text(found->text));
   }
@@ -253,29 +248,25 @@ std::string last_words(const FailedWorker& worker) {
 std::string rank_row(const FailedWorker& worker, std::int64_t first_ms, int utc_offset_s) {
   const auto cause = likely_cause(worker);
   const std::string cause_text =
-      cause ? format("{}<br><span class=\"evidence\">{}: {}</span>", html_text(cause->sentence),
-                     html_text(cause->source), html_text(cause->evidence))
-      : worker.stopped_by_us
-          ? std::string("<span class=\"quiet\">stopped because of the first failure</span>")
-          : std::string();
+      cause                  ? format("{}<br><span class=\"evidence\">{}: {}</span>", html_text(cause->sentence),
+                                      html_text(cause->source), html_text(cause->evidence))
+      : worker.stopped_by_us ? std::string("<span class=\"quiet\">stopped because of the first failure</span>")
+                             : std::string();
   return format(
       "<tr><td class=\"number\">{}</td><td>{} {}</td><td class=\"number\">{}</td>"
       "<td class=\"number\">{}</td><td>{}</td><td>{}<br><span class=\"quiet\">+{}</span></td>"
       "<td>{}\n{}</td></tr>\n",
-      worker.rank, worker.node_rank, html_text(worker.host), worker.local_rank, worker.pid,
-      html_text(how(worker)), wall_time_ms(worker.wall_ms, utc_offset_s),
-      span_text(worker.wall_ms - first_ms), cause_text, last_words(worker));
+      worker.rank, worker.node_rank, html_text(worker.host), worker.local_rank, worker.pid, html_text(how(worker)),
+      wall_time_ms(worker.wall_ms, utc_offset_s), span_text(worker.wall_ms - first_ms), cause_text, last_words(worker));
 }
 
-std::string ranks_table(std::string_view title, const std::vector<FailedWorker>& failures,
-                        int utc_offset_s) {
+std::string ranks_table(std::string_view title, const std::vector<FailedWorker>& failures, int utc_offset_s) {
   if (failures.empty()) return {};
   std::string out = format(
       "<h2>{}</h2>\n<table>\n<tr><th>rank</th><th>node</th><th>local rank</th><th>pid</th>"
       "<th>exit</th><th>time</th><th>cause and last words</th></tr>\n",
       title);
-  for (const FailedWorker& worker : failures)
-    out += rank_row(worker, failures.front().wall_ms, utc_offset_s);
+  for (const FailedWorker& worker : failures) out += rank_row(worker, failures.front().wall_ms, utc_offset_s);
   return out + "</table>\n";
 }
 
@@ -288,10 +279,8 @@ std::string html_page(const JobReport& report) {
   out += facts(report) + first_cause(report) + time_line(report);
   out += ranks_table("Ranks of the last round", report.failures, report.utc_offset_s);
   for (auto round = report.rounds.rbegin(); round != report.rounds.rend(); ++round) {
-    const std::string where =
-        report.node_rank != round->node_rank ? format(", node {}", round->node_rank) : "";
-    out += ranks_table(format("Failures of round {}{}", round->round, where), round->failures,
-                       report.utc_offset_s);
+    const std::string where = report.node_rank != round->node_rank ? format(", node {}", round->node_rank) : "";
+    out += ranks_table(format("Failures of round {}{}", round->round, where), round->failures, report.utc_offset_s);
   }
   out += html_end();
   return out;

@@ -34,20 +34,16 @@ JobReport report_of_two_nodes() {
                                .rank_count = 8});
     }
   }
-  report.failures = {{.host = "node1",
-                      .node_rank = 1,
-                      .rank = 9,
-                      .local_rank = 1,
-                      .pid = 4711,
-                      .exit = {.signal = 11},
-                      .wall_ms = kTime,
-                      .tail = {.bytes = "Fatal Python error: Segmentation fault\n"}},
-                     {.host = "node0",
-                      .rank = 0,
-                      .pid = 4712,
-                      .exit = {.signal = 15},
-                      .wall_ms = kTime + 5,
-                      .stopped_by_us = true}};
+  report.failures = {
+      {.host = "node1",
+       .node_rank = 1,
+       .rank = 9,
+       .local_rank = 1,
+       .pid = 4711,
+       .exit = {.signal = 11},
+       .wall_ms = kTime,
+       .tail = {.bytes = "Fatal Python error: Segmentation fault\n"}},
+      {.host = "node0", .rank = 0, .pid = 4712, .exit = {.signal = 15}, .wall_ms = kTime + 5, .stopped_by_us = true}};
   return report;
 }
 
@@ -78,8 +74,7 @@ TEST_CASE("the page needs nothing from elsewhere and runs nothing") {
 }
 
 TEST_CASE("no text of a job can break out of its place on the page") {
-  const std::string evil =
-      "</pre></script><script>alert('1')</script>\" onload=\"x\" & \x1b[2J\x07\xff\0"s;
+  const std::string evil = "</pre></script><script>alert('1')</script>\" onload=\"x\" & \x1b[2J\x07\xff\0"s;
   JobReport report = report_of_two_nodes();
   report.title = report.run_id = report.program = report.reason = report.log_directory = evil;
   report.left_behind = report.version = evil;
@@ -100,8 +95,7 @@ TEST_CASE("no text of a job can break out of its place on the page") {
       page.contains("&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&quot; onload=&quot;x&quot; "
                     "&amp; \\x07\\xff"));
   CHECK(is_utf8(page));
-  for (const char c : page)
-    CHECK((static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t'));
+  for (const char c : page) CHECK((static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t'));
   CHECK(balanced(page));
 }
 
@@ -120,8 +114,7 @@ TEST_CASE("a page of thousands of nodes and ranks has bounded rows, bars and mar
   JobReport report{.title = "x"};
   for (int node = 0; node < 1000; ++node) {
     report.rounds.push_back({.node_rank = node, .began_ms = kTime, .ended_ms = kTime + 1000});
-    report.failures.push_back(
-        {.node_rank = node, .rank = node, .exit = {.code = 1}, .wall_ms = kTime + node % 7});
+    report.failures.push_back({.node_rank = node, .rank = node, .exit = {.code = 1}, .wall_ms = kTime + node % 7});
   }
   for (std::uint32_t i = 0; i < 1000; ++i)
     report.rounds.push_back({.round = i, .began_ms = kTime, .ended_ms = kTime + 1000});

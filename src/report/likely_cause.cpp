@@ -77,9 +77,11 @@ std::optional<Found> find_last(const CauseRule& rule, std::string_view text) {
 std::optional<Cause> apply(const CauseRule& rule, const Place& place) {
   const auto found = find_last(rule, place.text);
   if (!found) return {};
-  Cause cause{.rule = rule.name, .sentence = std::string(rule.sentence),
+  Cause cause{.rule = rule.name,
+              .sentence = std::string(rule.sentence),
               .evidence = quote(line_around(place.text, found->at), found->needle),
-              .source = std::string(place.name), .lost_peer = rule.lost_peer};
+              .source = std::string(place.name),
+              .lost_peer = rule.lost_peer};
   if (!rule.detail_behind.empty()) {
     const std::string_view detail = behind(place.text.substr(found->at), rule.detail_behind);
     if (!detail.empty()) {
@@ -91,9 +93,8 @@ std::optional<Cause> apply(const CauseRule& rule, const Place& place) {
 }
 
 Cause of_xid(const Xid& xid) {
-  const std::string_view remedy = xid.weight == XidWeight::kHardware
-                                      ? "; take the node out until the GPU has been looked at"
-                                      : "";
+  const std::string_view remedy =
+      xid.weight == XidWeight::kHardware ? "; take the node out until the GPU has been looked at" : "";
   return Cause{.rule = "gpu-xid",
                .sentence = format("Xid {}: {}{}", xid.number, xid.meaning, remedy),
                .evidence = quote(xid.line, "NVRM"),
@@ -104,22 +105,19 @@ Cause of_xid(const Xid& xid) {
 std::optional<Cause> from_kernel(const FailedWorker& worker) {
   const std::string_view oom = worker.oom_evidence;
   if (!oom.empty()) {
-    const bool in_log =
-        oom.contains("Out of memory") || oom.contains("out of memory") || oom.contains("oom-kill:");
+    const bool in_log = oom.contains("Out of memory") || oom.contains("out of memory") || oom.contains("oom-kill:");
     return Cause{
         .rule = "killed-for-memory",
-        .sentence = format(
-            "the kernel killed {} because the memory of its host or container was used up: give it "
-            "more, or let the job use less (data loader workers, checkpoints held in memory)",
-            worker.exit.signal != 0 ? "it" : "a process of it"),
+        .sentence = format("the kernel killed {} because the memory of its host or container was used up: give it "
+                           "more, or let the job use less (data loader workers, checkpoints held in memory)",
+                           worker.exit.signal != 0 ? "it" : "a process of it"),
         .evidence = quote(oom, {}),
         .source = in_log ? "kernel log" : "cgroup"};
   }
   const auto xid = worst_xid(worker.kernel_log);
   if (xid && xid->weight == XidWeight::kHardware) return of_xid(*xid);
   for (const std::string_view line : lines_of(worker.kernel_log)) {
-    if (line.contains("mce: [Hardware Error]") ||
-        (line.contains("EDAC") && line.contains(" UE "))) {
+    if (line.contains("mce: [Hardware Error]") || (line.contains("EDAC") && line.contains(" UE "))) {
       return Cause{.rule = "host-hardware-error",
                    .sentence =
                        "the host's hardware reported an error: take the node out until it has been "
@@ -134,38 +132,30 @@ std::optional<Cause> from_kernel(const FailedWorker& worker) {
 // What the way it ended says, where nothing else says anything.
 std::optional<Cause> from_exit(const FailedWorker& worker) {
   const auto cause = [&](std::string_view rule, std::string_view sentence) {
-    return Cause{.rule = rule, .sentence = std::string(sentence), .evidence = worker.exit.text(),
-                 .source = "exit status"};
+    return Cause{
+        .rule = rule, .sentence = std::string(sentence), .evidence = worker.exit.text(), .source = "exit status"};
   };
   switch (worker.exit.signal) {
     case kSigkill:
-      return cause(
-          "killed",
-          in_our_name("somebody killed it, not elastic-run: the kernel for memory (its log says so: dmesg), "
-                      "the container's runtime, or a person"));
+      return cause("killed",
+                   in_our_name("somebody killed it, not elastic-run: the kernel for memory (its log says so: dmesg), "
+                               "the container's runtime, or a person"));
     case kSigsegv:
       return cause("segmentation-fault",
                    "it used memory that is not its own, most often a fault in an extension module; "
                    "PYTHONFAULTHANDLER=1 shows where");
     case kSigbus:
-      return cause(
-          "bus-error",
-          "a bus error, most often a full /dev/shm or a file that was cut while it was mapped");
+      return cause("bus-error", "a bus error, most often a full /dev/shm or a file that was cut while it was mapped");
     case kSigill:
       return cause("illegal-instruction",
                    "the CPU does not know an instruction: the program or a library was built for a "
                    "newer CPU");
-    case kSigfpe:
-      return cause("arithmetic-error",
-                   "an arithmetic error outside Python, most often a division by zero");
-    case kSigabrt:
-      return cause("aborted", "the program or a library called abort(); the lines before say why");
-    default:
-      break;
+    case kSigfpe: return cause("arithmetic-error", "an arithmetic error outside Python, most often a division by zero");
+    case kSigabrt: return cause("aborted", "the program or a library called abort(); the lines before say why");
+    default: break;
   }
   if (worker.exit.signal == 0 && worker.exit.code == 126) {
-    return cause("not-executable",
-                 "the program could not be executed (permissions, or no program)");
+    return cause("not-executable", "the program could not be executed (permissions, or no program)");
   }
   if (worker.exit.signal == 0 && worker.exit.code == 127) {
     return cause("command-not-found", "a command was not found");

@@ -38,35 +38,29 @@ std::string raised(std::string_view exception) {
 }  // namespace
 
 TEST_CASE("cause: a library that needs a newer libc") {
-  check_cause(
-      died(raised("ImportError: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.34' not found "
-                  "(required by /opt/flash_attn.so)")),
-      "glibc-not-found",
-      "ImportError: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.34' not found (required by "
-      "/opt/flash_attn.so)");
+  check_cause(died(raised("ImportError: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.34' not found "
+                          "(required by /opt/flash_attn.so)")),
+              "glibc-not-found",
+              "ImportError: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.34' not found (required by "
+              "/opt/flash_attn.so)");
 }
 
 TEST_CASE("cause: driver and CUDA do not fit together") {
-  check_cause(
-      died(raised(
-          "RuntimeError: The NVIDIA driver on your system is too old (found version 11040).")),
-      "cuda-driver-mismatch",
-      "RuntimeError: The NVIDIA driver on your system is too old (found version 11040).");
-  check_cause(died("Failed to initialize NVML: Driver/library version mismatch\n"),
-              "cuda-driver-mismatch", "Failed to initialize NVML: Driver/library version mismatch");
+  check_cause(died(raised("RuntimeError: The NVIDIA driver on your system is too old (found version 11040).")),
+              "cuda-driver-mismatch",
+              "RuntimeError: The NVIDIA driver on your system is too old (found version 11040).");
+  check_cause(died("Failed to initialize NVML: Driver/library version mismatch\n"), "cuda-driver-mismatch",
+              "Failed to initialize NVML: Driver/library version mismatch");
 }
 
 TEST_CASE("cause: no code for this kind of GPU") {
-  check_cause(
-      died(raised(
-          "RuntimeError: CUDA error: no kernel image is available for execution on the device")),
-      "cuda-architecture",
-      "RuntimeError: CUDA error: no kernel image is available for execution on the device");
+  check_cause(died(raised("RuntimeError: CUDA error: no kernel image is available for execution on the device")),
+              "cuda-architecture",
+              "RuntimeError: CUDA error: no kernel image is available for execution on the device");
 }
 
 TEST_CASE("cause: an ECC error that CUDA reports, also where another exception hides it") {
-  check_cause(died("terminate: CUDA error: uncorrectable ECC error encountered\n" +
-                   raised("RuntimeError: broken")),
+  check_cause(died("terminate: CUDA error: uncorrectable ECC error encountered\n" + raised("RuntimeError: broken")),
               "gpu-ecc", "terminate: CUDA error: uncorrectable ECC error encountered");
 }
 
@@ -75,10 +69,8 @@ TEST_CASE("cause: CUDA out of memory, in the words of old and new torch and of N
       "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total "
       "capacity of 79.10 GiB of which 9.69 GiB is free.";
   check_cause(died(raised(kNew)), "cuda-out-of-memory", kNew);
-  check_cause(
-      died(raised("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 MiB")),
-      "cuda-out-of-memory",
-      "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 MiB");
+  check_cause(died(raised("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 MiB")),
+              "cuda-out-of-memory", "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 MiB");
   check_cause(died(raised("RuntimeError: CUDA error: out of memory")), "cuda-out-of-memory",
               "RuntimeError: CUDA error: out of memory");
   check_cause(died("node1:10:11 [0] NCCL WARN Cuda failure 2 'out of memory'\n"
@@ -94,28 +86,22 @@ TEST_CASE("cause: shared memory was full, said before the exception that follows
               "shared-memory",
               "ERROR: Unexpected bus error encountered in worker. This might be caused by "
               "insufficient shared memory (shm).");
-  check_cause(
-      died(raised(
-          "RuntimeError: unable to write to file </torch_99_1>: No space left on device (28)")),
-      "shared-memory",
-      "RuntimeError: unable to write to file </torch_99_1>: No space left on device (28)");
-  check_cause(
-      died(raised("RuntimeError: DataLoader worker (pid 7) is killed by signal: Bus error. ")),
-      "shared-memory", "RuntimeError: DataLoader worker (pid 7) is killed by signal: Bus error.");
+  check_cause(died(raised("RuntimeError: unable to write to file </torch_99_1>: No space left on device (28)")),
+              "shared-memory", "RuntimeError: unable to write to file </torch_99_1>: No space left on device (28)");
+  check_cause(died(raised("RuntimeError: DataLoader worker (pid 7) is killed by signal: Bus error. ")), "shared-memory",
+              "RuntimeError: DataLoader worker (pid 7) is killed by signal: Bus error.");
 }
 
 TEST_CASE("cause: no space left") {
-  check_cause(died(raised("OSError: [Errno 28] No space left on device: '/ckpt/step_100.pt'")),
-              "no-space", "OSError: [Errno 28] No space left on device: '/ckpt/step_100.pt'");
+  check_cause(died(raised("OSError: [Errno 28] No space left on device: '/ckpt/step_100.pt'")), "no-space",
+              "OSError: [Errno 28] No space left on device: '/ckpt/step_100.pt'");
   check_cause(died(raised("OSError: [Errno 122] Disk quota exceeded")), "no-space",
               "OSError: [Errno 122] Disk quota exceeded");
 }
 
 TEST_CASE("cause: a DataLoader's process was killed") {
-  check_cause(
-      died(raised("RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed. ")),
-      "dataloader-worker-killed",
-      "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed.");
+  check_cause(died(raised("RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed. ")),
+              "dataloader-worker-killed", "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed.");
 }
 
 TEST_CASE(
@@ -124,13 +110,13 @@ TEST_CASE(
   constexpr std::string_view kAssertion =
       "/pytorch/aten/src/ATen/native/cuda/Loss.cu:245: nll_loss_forward_reduce: block: [0,0,0], "
       "thread: [3,0,0] Assertion `t >= 0 && t < n_classes` failed.";
-  check_cause(died(std::string(kAssertion) + "\n" +
-                   raised("torch.AcceleratorError: CUDA error: device-side assert triggered")),
-              "cuda-device-assert", kAssertion);
-  check_cause(died(raised("RuntimeError: CUDA error: device-side assert triggered")),
-              "cuda-device-assert", "RuntimeError: CUDA error: device-side assert triggered");
-  check_cause(died(raised("RuntimeError: NCCL watchdog") + std::string(kAssertion) + "\n"),
-              "cuda-device-assert", kAssertion);
+  check_cause(
+      died(std::string(kAssertion) + "\n" + raised("torch.AcceleratorError: CUDA error: device-side assert triggered")),
+      "cuda-device-assert", kAssertion);
+  check_cause(died(raised("RuntimeError: CUDA error: device-side assert triggered")), "cuda-device-assert",
+              "RuntimeError: CUDA error: device-side assert triggered");
+  check_cause(died(raised("RuntimeError: NCCL watchdog") + std::string(kAssertion) + "\n"), "cuda-device-assert",
+              kAssertion);
 }
 
 TEST_CASE("cause: an illegal address on the GPU, also where NCCL's watchdog reports it") {
@@ -145,8 +131,8 @@ TEST_CASE("cause: an illegal address on the GPU, also where NCCL's watchdog repo
 }
 
 TEST_CASE("cause: a CUDA kernel that crashed") {
-  check_cause(died(raised("RuntimeError: CUDA error: unspecified launch failure")),
-              "cuda-launch-failure", "RuntimeError: CUDA error: unspecified launch failure");
+  check_cause(died(raised("RuntimeError: CUDA error: unspecified launch failure")), "cuda-launch-failure",
+              "RuntimeError: CUDA error: unspecified launch failure");
 }
 
 TEST_CASE("cause: a GPU that is not there") {
@@ -154,15 +140,13 @@ TEST_CASE("cause: a GPU that is not there") {
               "RuntimeError: CUDA error: invalid device ordinal");
   check_cause(died(raised("RuntimeError: No CUDA GPUs are available")), "cuda-no-device",
               "RuntimeError: No CUDA GPUs are available");
-  check_cause(died(raised("RuntimeError: Found no NVIDIA driver on your system.")),
-              "cuda-no-device", "RuntimeError: Found no NVIDIA driver on your system.");
+  check_cause(died(raised("RuntimeError: Found no NVIDIA driver on your system.")), "cuda-no-device",
+              "RuntimeError: Found no NVIDIA driver on your system.");
 }
 
 TEST_CASE("cause: a GPU that is busy") {
-  check_cause(
-      died(raised("RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable")),
-      "cuda-device-busy",
-      "RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable");
+  check_cause(died(raised("RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable")),
+              "cuda-device-busy", "RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable");
 }
 
 TEST_CASE("cause: a collective that did not end in time, of whatever the worker died then") {
@@ -170,16 +154,16 @@ TEST_CASE("cause: a collective that did not end in time, of whatever the worker 
       "[rank0]:[E1121 ProcessGroupNCCL.cpp:629] [Rank 0] Watchdog caught collective operation "
       "timeout: WorkNCCL(SeqNum=15, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) "
       "ran for 600012 milliseconds before timing out.";
-  check_cause(died(std::string(kWatchdog) +
-                       "\nterminate called after throwing an instance of 'c10::DistBackendError'\n",
-                   {.signal = 6}),
-              "nccl-timeout", kWatchdog);
+  check_cause(
+      died(std::string(kWatchdog) + "\nterminate called after throwing an instance of 'c10::DistBackendError'\n",
+           {.signal = 6}),
+      "nccl-timeout", kWatchdog);
   CHECK(likely_cause(died(kWatchdog, {.signal = 6}))->lost_peer);
 }
 
 TEST_CASE("cause: another error of CUDA") {
-  check_cause(died(raised("RuntimeError: CUDA error: an error nobody has a rule for")),
-              "cuda-error", "RuntimeError: CUDA error: an error nobody has a rule for");
+  check_cause(died(raised("RuntimeError: CUDA error: an error nobody has a rule for")), "cuda-error",
+              "RuntimeError: CUDA error: an error nobody has a rule for");
 }
 
 TEST_CASE("cause: NCCL errors with their kind and NCCL's own last error") {
@@ -191,27 +175,23 @@ TEST_CASE("cause: NCCL errors with their kind and NCCL's own last error") {
         std::string(kind) + "\n[rank0]: " + std::string(code) +
         "\n[rank0]: Last error:\n[rank0]: " + std::string(last) + "\n");
   };
-  check_cause(
-      nccl(
-          "remote process exited or there was a network error, NCCL version 2.21.5",
-          "ncclRemoteError: A call failed possibly due to a network error or a remote process "
-          "exiting prematurely.",
-          "socketProgressOpt: Call to recv from 10.0.0.2<33759> failed : Connection reset by peer"),
-      "nccl-remote-error",
-      "[rank0]: ncclRemoteError: A call failed possibly due to a network error or a remote process "
-      "exiting prematurely. / [rank0]: socketProgressOpt: Call to recv from 10.0.0.2<33759> failed "
-      ": Connection reset by peer");
-  check_cause(
-      nccl("unhandled system error (run with NCCL_DEBUG=INFO for details), NCCL version 2.18.6",
-           "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or "
-           "device error.",
-           "socketStartConnect: Connect to 10.0.0.2<52822> failed : No route to host"),
-      "nccl-system-error",
-      "[rank0]: ncclSystemError: System call (e.g. socket, malloc) or external library call failed "
-      "or device error. / [rank0]: socketStartConnect: Connect to 10.0.0.2<52822> failed : No "
-      "route to host");
-  check_cause(nccl("unhandled cuda error, NCCL version 2.21.5",
-                   "ncclUnhandledCudaError: Call to CUDA function failed.",
+  check_cause(nccl("remote process exited or there was a network error, NCCL version 2.21.5",
+                   "ncclRemoteError: A call failed possibly due to a network error or a remote process "
+                   "exiting prematurely.",
+                   "socketProgressOpt: Call to recv from 10.0.0.2<33759> failed : Connection reset by peer"),
+              "nccl-remote-error",
+              "[rank0]: ncclRemoteError: A call failed possibly due to a network error or a remote process "
+              "exiting prematurely. / [rank0]: socketProgressOpt: Call to recv from 10.0.0.2<33759> failed "
+              ": Connection reset by peer");
+  check_cause(nccl("unhandled system error (run with NCCL_DEBUG=INFO for details), NCCL version 2.18.6",
+                   "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or "
+                   "device error.",
+                   "socketStartConnect: Connect to 10.0.0.2<52822> failed : No route to host"),
+              "nccl-system-error",
+              "[rank0]: ncclSystemError: System call (e.g. socket, malloc) or external library call failed "
+              "or device error. / [rank0]: socketStartConnect: Connect to 10.0.0.2<52822> failed : No "
+              "route to host");
+  check_cause(nccl("unhandled cuda error, NCCL version 2.21.5", "ncclUnhandledCudaError: Call to CUDA function failed.",
                    "Cuda failure 'peer access is not supported between these two devices'"),
               "nccl-cuda-error",
               "[rank0]: ncclUnhandledCudaError: Call to CUDA function failed. / [rank0]: Cuda "
@@ -222,12 +202,11 @@ TEST_CASE("cause: NCCL errors with their kind and NCCL's own last error") {
               "nccl-invalid-usage",
               "[rank0]: ncclInvalidUsage: This usually reflects invalid usage of NCCL library. / "
               "[rank0]: Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 3000");
-  check_cause(
-      nccl("internal error, NCCL version 2.21.5", "ncclInternalError: Internal check failed.",
-           "Proxy Call to rank 1 failed (Connect)"),
-      "nccl-internal-error",
-      "[rank0]: ncclInternalError: Internal check failed. / [rank0]: Proxy Call to rank 1 failed "
-      "(Connect)");
+  check_cause(nccl("internal error, NCCL version 2.21.5", "ncclInternalError: Internal check failed.",
+                   "Proxy Call to rank 1 failed (Connect)"),
+              "nccl-internal-error",
+              "[rank0]: ncclInternalError: Internal check failed. / [rank0]: Proxy Call to rank 1 failed "
+              "(Connect)");
   CHECK(likely_cause(nccl("x", "ncclRemoteError: y", "z"))->lost_peer);
 }
 
@@ -261,18 +240,17 @@ TEST_CASE("cause: the store is out of reach") {
 }
 
 TEST_CASE("cause: a shared library that is missing") {
-  check_cause(
-      died(raised("ImportError: libcudart.so.12: cannot open shared object file: No such file or "
-                  "directory")),
-      "missing-library",
-      "ImportError: libcudart.so.12: cannot open shared object file: No such file or directory");
+  check_cause(died(raised("ImportError: libcudart.so.12: cannot open shared object file: No such file or "
+                          "directory")),
+              "missing-library",
+              "ImportError: libcudart.so.12: cannot open shared object file: No such file or directory");
 }
 
 TEST_CASE("cause: an import that failed") {
   check_cause(died(raised("ModuleNotFoundError: No module named 'flash_attn'")), "import-error",
               "ModuleNotFoundError: No module named 'flash_attn'");
-  check_cause(died(raised("ImportError: cannot import name 'x' from 'y' (/lib/y.py)")),
-              "import-error", "ImportError: cannot import name 'x' from 'y' (/lib/y.py)");
+  check_cause(died(raised("ImportError: cannot import name 'x' from 'y' (/lib/y.py)")), "import-error",
+              "ImportError: cannot import name 'x' from 'y' (/lib/y.py)");
 }
 
 TEST_CASE("cause: a script or module that is not there") {
@@ -284,16 +262,13 @@ TEST_CASE("cause: a script or module that is not there") {
 }
 
 TEST_CASE("cause: a file that may not be opened") {
-  constexpr std::string_view kShut =
-      "/usr/bin/python3: can't open file '/job/train.py': [Errno 13] Permission denied";
+  constexpr std::string_view kShut = "/usr/bin/python3: can't open file '/job/train.py': [Errno 13] Permission denied";
   check_cause(died(kShut, {.code = 2}), "permission-denied", kShut);
 }
 
 TEST_CASE("cause: a file that is not there") {
-  check_cause(
-      died(raised("FileNotFoundError: [Errno 2] No such file or directory: '/data/train.bin'")),
-      "file-not-found",
-      "FileNotFoundError: [Errno 2] No such file or directory: '/data/train.bin'");
+  check_cause(died(raised("FileNotFoundError: [Errno 2] No such file or directory: '/data/train.bin'")),
+              "file-not-found", "FileNotFoundError: [Errno 2] No such file or directory: '/data/train.bin'");
 }
 
 TEST_CASE("cause: too many open files") {
@@ -304,9 +279,8 @@ TEST_CASE("cause: too many open files") {
 TEST_CASE("cause: no memory left on the host, where the kernel killed nobody") {
   check_cause(died(raised("OSError: [Errno 12] Cannot allocate memory")), "host-memory",
               "OSError: [Errno 12] Cannot allocate memory");
-  check_cause(
-      died("terminate called after throwing an instance of 'std::bad_alloc'\n", {.signal = 6}),
-      "host-memory", "terminate called after throwing an instance of 'std::bad_alloc'");
+  check_cause(died("terminate called after throwing an instance of 'std::bad_alloc'\n", {.signal = 6}), "host-memory",
+              "terminate called after throwing an instance of 'std::bad_alloc'");
 }
 
 TEST_CASE("cause: a fault that faulthandler saw, with where Python stood") {
@@ -315,27 +289,22 @@ TEST_CASE("cause: a fault that faulthandler saw, with where Python stood") {
                    "  File \"/job/train.py\", line 12 in step\n  File \"/job/train.py\", line 30 "
                    "in <module>\n",
                    {.signal = 11}),
-              "python-fatal-error",
-              "Fatal Python error: Segmentation fault / File \"/job/train.py\", line 12 in step");
+              "python-fatal-error", "Fatal Python error: Segmentation fault / File \"/job/train.py\", line 12 in step");
 }
 
 TEST_CASE("cause: a C++ exception that nobody caught") {
-  check_cause(
-      died("terminate called after throwing an instance of 'std::runtime_error'\n  what():  no "
-           "such codec\n",
-           {.signal = 6}),
-      "cpp-exception",
-      "terminate called after throwing an instance of 'std::runtime_error' / no such codec");
+  check_cause(died("terminate called after throwing an instance of 'std::runtime_error'\n  what():  no "
+                   "such codec\n",
+                   {.signal = 6}),
+              "cpp-exception", "terminate called after throwing an instance of 'std::runtime_error' / no such codec");
 }
 
 TEST_CASE("cause: killed for memory, with the evidence, before all that the worker said") {
   FailedWorker worker = died(raised("RuntimeError: CUDA error: out of memory"), {.signal = 9});
   worker.oom_evidence = "memory.events of /user.slice/job: oom_kill 0 -> 1\n";
-  check_cause(worker, "killed-for-memory", "memory.events of /user.slice/job: oom_kill 0 -> 1",
-              "cgroup");
+  check_cause(worker, "killed-for-memory", "memory.events of /user.slice/job: oom_kill 0 -> 1", "cgroup");
   worker.oom_evidence = "Out of memory: Killed process 4711 (python3) total-vm:1kB";
-  check_cause(worker, "killed-for-memory",
-              "Out of memory: Killed process 4711 (python3) total-vm:1kB", "kernel log");
+  check_cause(worker, "killed-for-memory", "Out of memory: Killed process 4711 (python3) total-vm:1kB", "kernel log");
 }
 
 TEST_CASE("cause: every known Xid has its meaning, hardware comes before programs") {
@@ -344,8 +313,7 @@ TEST_CASE("cause: every known Xid has its meaning, hardware comes before program
   };
   for (const int number : {13, 31, 43, 48, 62, 63, 64, 74, 79, 92, 94, 95, 119, 120}) {
     CAPTURE(number);
-    const std::string text =
-        sentence("NVRM: Xid (PCI:0000:3b:00): " + std::to_string(number) + ", pid=4711, x\n");
+    const std::string text = sentence("NVRM: Xid (PCI:0000:3b:00): " + std::to_string(number) + ", pid=4711, x\n");
     CHECK(text.starts_with("Xid " + std::to_string(number) + ": "));
     CHECK_FALSE(text.contains("that NVIDIA's driver reported"));
   }
@@ -355,8 +323,7 @@ TEST_CASE("cause: every known Xid has its meaning, hardware comes before program
       "4,2,2,-;NVRM: Xid (PCI:0000:3b:00): 31, pid=4711, MMU Fault\n"
       "4,3,3,-;NVRM: Xid (PCI:0000:86:00): 79, pid=4711, GPU has fallen off the bus.\n"
       "4,4,4,-;NVRM: Xid (PCI:0000:86:00): 94, pid=4711, Contained\n";
-  check_cause(worker, "gpu-xid",
-              "4,3,3,-;NVRM: Xid (PCI:0000:86:00): 79, pid=4711, GPU has fallen off the bus.",
+  check_cause(worker, "gpu-xid", "4,3,3,-;NVRM: Xid (PCI:0000:86:00): 79, pid=4711, GPU has fallen off the bus.",
               "kernel log");
   CHECK(likely_cause(worker)->sentence.contains("has fallen off the bus"));
 }
@@ -364,19 +331,16 @@ TEST_CASE("cause: every known Xid has its meaning, hardware comes before program
 TEST_CASE(
     "cause: an Xid of a program says less than the program, one of a clean-up nothing, an unknown "
     "one little") {
-  FailedWorker worker =
-      died(raised("RuntimeError: CUDA error: an illegal memory access was encountered"));
+  FailedWorker worker = died(raised("RuntimeError: CUDA error: an illegal memory access was encountered"));
   worker.kernel_log = "NVRM: Xid (PCI:0000:3b:00): 31, pid=4711, MMU Fault";
   CHECK(likely_cause(worker)->rule == "cuda-illegal-address");
   worker.tail.bytes.clear();
-  check_cause(worker, "gpu-xid", "NVRM: Xid (PCI:0000:3b:00): 31, pid=4711, MMU Fault",
-              "kernel log");
+  check_cause(worker, "gpu-xid", "NVRM: Xid (PCI:0000:3b:00): 31, pid=4711, MMU Fault", "kernel log");
   worker.kernel_log = "NVRM: Xid (PCI:0000:3b:00): 45, pid=4711, Ch 00000010";
   CHECK_FALSE(likely_cause(worker));
   worker.kernel_log = "NVRM: Xid (PCI:0000:3b:00): 999, pid=4711";
   CHECK(likely_cause(worker)->sentence.contains("Xid 999: "));
-  for (const char* broken :
-       {"NVRM: Xid", "NVRM: Xid (PCI:", "NVRM: Xid (PCI): x", "NVRM: Xid (PCI): 99999999999999"}) {
+  for (const char* broken : {"NVRM: Xid", "NVRM: Xid (PCI:", "NVRM: Xid (PCI): x", "NVRM: Xid (PCI): 99999999999999"}) {
     worker.kernel_log = broken;
     CHECK_FALSE(likely_cause(worker));
   }
@@ -385,8 +349,8 @@ TEST_CASE(
 TEST_CASE("cause: a machine check of the host") {
   FailedWorker worker = died("");
   worker.kernel_log = "x\nEDAC MC0: 1 UE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0\n";
-  check_cause(worker, "host-hardware-error",
-              "EDAC MC0: 1 UE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0", "kernel log");
+  check_cause(worker, "host-hardware-error", "EDAC MC0: 1 UE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0",
+              "kernel log");
 }
 
 TEST_CASE("cause: a bare signal or exit code says at least what it usually means") {
@@ -409,25 +373,20 @@ TEST_CASE("cause: a bare signal or exit code says at least what it usually means
 }
 
 TEST_CASE("an error that the worker survived is not held against it") {
-  const std::string survived =
-      raised("torch.OutOfMemoryError: CUDA out of memory.") + "\nretrying with batch size 8\n";
+  const std::string survived = raised("torch.OutOfMemoryError: CUDA out of memory.") + "\nretrying with batch size 8\n";
   CHECK_FALSE(likely_cause(died(survived + raised("ValueError: bad label"))));
   // Without an exception at its end nobody knows what it survived.
   CHECK(likely_cause(died(survived))->rule == "cuda-out-of-memory");
-  CHECK(likely_cause(died(survived + raised("ValueError: bad label"), {.signal = 6}))->rule ==
-        "cuda-out-of-memory");
+  CHECK(likely_cause(died(survived + raised("ValueError: bad label"), {.signal = 6}))->rule == "cuda-out-of-memory");
 }
 
-TEST_CASE(
-    "the cause is found in error.json where stderr was not kept, and in a chained exception") {
+TEST_CASE("the cause is found in error.json where stderr was not kept, and in a chained exception") {
   FailedWorker worker = died("");
-  worker.error = ErrorFile{
-      .message = "RuntimeError: step failed",
-      .traceback = raised("torch.OutOfMemoryError: CUDA out of memory.") +
-                   "\nThe above exception was the direct cause of the following exception:\n\n" +
-                   raised("RuntimeError: step failed")};
-  check_cause(worker, "cuda-out-of-memory", "torch.OutOfMemoryError: CUDA out of memory.",
-              "error.json");
+  worker.error = ErrorFile{.message = "RuntimeError: step failed",
+                           .traceback = raised("torch.OutOfMemoryError: CUDA out of memory.") +
+                                        "\nThe above exception was the direct cause of the following exception:\n\n" +
+                                        raised("RuntimeError: step failed")};
+  check_cause(worker, "cuda-out-of-memory", "torch.OutOfMemoryError: CUDA out of memory.", "error.json");
 }
 
 TEST_CASE("the cause is found in a traceback that Python has coloured for a terminal") {
@@ -439,8 +398,7 @@ TEST_CASE("the cause is found in a traceback that Python has coloured for a term
 }
 
 TEST_CASE("evidence is one bounded printable line, cut around what was found") {
-  const std::string line =
-      std::string(5000, 'x') + " \x1b[31mCUDA out of memory\x07 " + std::string(5000, 'y');
+  const std::string line = std::string(5000, 'x') + " \x1b[31mCUDA out of memory\x07 " + std::string(5000, 'y');
   const auto cause = likely_cause(died(line));
   REQUIRE(cause);
   CHECK(cause->evidence.size() <= kEvidenceBytes + 3);

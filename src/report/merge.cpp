@@ -69,9 +69,7 @@ void put_first_cause_first(std::vector<FailedWorker>& failures) {
   std::vector<std::pair<Place, std::size_t>> order;
   for (std::size_t i = 0; i < failures.size(); ++i) {
     const auto cause = likely_cause(failures[i]);
-    order.push_back({{failures[i].stopped_by_us, cause && cause->lost_peer, failures[i].wall_ms,
-                      failures[i].rank},
-                     i});
+    order.push_back({{failures[i].stopped_by_us, cause && cause->lost_peer, failures[i].wall_ms, failures[i].rank}, i});
   }
   std::ranges::sort(order);
   std::vector<FailedWorker> sorted;
@@ -122,8 +120,8 @@ Result<JobReport> merge_reports(std::vector<JobReport> reports) {
   for (const JobReport& report : reports) {
     if (report.run_id == reports.front().run_id) continue;
     return fail("cannot report",
-                format("the reports are of two jobs, with the run ids {} and {}",
-                       printable(reports.front().run_id), printable(report.run_id)),
+                format("the reports are of two jobs, with the run ids {} and {}", printable(reports.front().run_id),
+                       printable(report.run_id)),
                 "name the directories of one job");
   }
   if (reports.size() == 1) return std::move(reports.front());

@@ -38,8 +38,8 @@ std::vector<int> ranks(const std::vector<FailedWorker>& failures) {
 TEST_CASE("several nodes' failures come in order of time, those that were only stopped last") {
   FailedWorker stopped = failed(0, 2, 50);
   stopped.stopped_by_us = true;
-  const auto merged = merge_reports(
-      {node(1, {failed(1, 9, 300), failed(1, 8, 100)}), node(0, {failed(0, 0, 200), stopped})});
+  const auto merged =
+      merge_reports({node(1, {failed(1, 9, 300), failed(1, 8, 100)}), node(0, {failed(0, 0, 200), stopped})});
   REQUIRE(merged);
   CHECK(ranks(merged->failures) == std::vector{8, 0, 9, 2});
   CHECK(merged->host == "node0");
@@ -48,11 +48,10 @@ TEST_CASE("several nodes' failures come in order of time, those that were only s
 TEST_CASE(
     "a worker that lost its peer comes behind the one that failed, whatever the nodes' clocks "
     "say") {
-  const auto merged =
-      merge_reports({node(0, {failed(0, 0, 100,
-                                     "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection "
-                                     "closed by peer [::1]\n")}),
-                     node(1, {failed(1, 8, 900, "ValueError: bad label\n")})});
+  const auto merged = merge_reports({node(0, {failed(0, 0, 100,
+                                                     "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection "
+                                                     "closed by peer [::1]\n")}),
+                                     node(1, {failed(1, 8, 900, "ValueError: bad label\n")})});
   REQUIRE(merged);
   CHECK(ranks(merged->failures) == std::vector{8, 0});
 }
@@ -75,8 +74,7 @@ TEST_CASE("a worker that two reports name is there once, with what either knows"
 }
 
 TEST_CASE("the last failures of a node that was lost earlier belong to their own round") {
-  const auto merged =
-      merge_reports({node(0, {failed(0, 0, 500)}, 1), node(1, {failed(1, 8, 100)}, 0)});
+  const auto merged = merge_reports({node(0, {failed(0, 0, 500)}, 1), node(1, {failed(1, 8, 100)}, 0)});
   REQUIRE(merged);
   CHECK(ranks(merged->failures) == std::vector{0});
   REQUIRE(merged->rounds.size() == 3);

@@ -6,10 +6,8 @@ namespace elastic::report {
 namespace {
 
 constexpr std::string_view kHeader = "Traceback (most recent call last):";
-constexpr std::string_view kCause =
-    "The above exception was the direct cause of the following exception:";
-constexpr std::string_view kContext =
-    "During handling of the above exception, another exception occurred:";
+constexpr std::string_view kCause = "The above exception was the direct cause of the following exception:";
+constexpr std::string_view kContext = "During handling of the above exception, another exception occurred:";
 // Of a prefix before every line; what is longer is some other text that ends in the same words.
 constexpr std::size_t kPrefixBytes = 64;
 // Lines of one exception's message.
@@ -22,8 +20,8 @@ struct Line {
 };
 
 bool is_name_character(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '.' || static_cast<unsigned char>(c) >= 0x80;
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+         static_cast<unsigned char>(c) >= 0x80;
 }
 
 // "ValueError: text", "package.Error", "KeyboardInterrupt"
@@ -31,8 +29,7 @@ bool is_exception_line(std::string_view line) {
   std::size_t length = 0;
   while (length < line.size() && is_name_character(line[length])) ++length;
   if (length == 0 || (line[0] >= '0' && line[0] <= '9') || line[0] == '.') return false;
-  return length == line.size() || line.substr(length) == ":" ||
-         line.substr(length).starts_with(": ");
+  return length == line.size() || line.substr(length) == ":" || line.substr(length).starts_with(": ");
 }
 
 // Reads line by line; keeps the last traceback that was finished.
@@ -63,8 +60,7 @@ class Finder {
   void begin(const Line& line, std::string_view before) {
     // An exception group is drawn as a tree behind the prefix; its lines are taken as they are.
     std::string_view tree;
-    if (const std::size_t plus = before.find("+ Exception Group ");
-        plus != std::string_view::npos) {
+    if (const std::size_t plus = before.find("+ Exception Group "); plus != std::string_view::npos) {
       const std::size_t last = before.substr(0, plus).find_last_not_of(' ');
       tree = before.substr(last == std::string_view::npos ? 0 : last + 1);
       before.remove_suffix(tree.size());
@@ -85,17 +81,10 @@ class Finder {
   void inside(const Line& line, std::string_view text) {
     switch (state_) {
       case State::kBegun:
-      case State::kFrames:
-        frame_line(line, text);
-        break;
-      case State::kGroup:
-        group_line(line, text);
-        break;
-      case State::kMessage:
-        message_line(line, text);
-        break;
-      case State::kOutside:
-        break;
+      case State::kFrames: frame_line(line, text); break;
+      case State::kGroup: group_line(line, text); break;
+      case State::kMessage: message_line(line, text); break;
+      case State::kOutside: break;
     }
   }
 
@@ -114,16 +103,14 @@ class Finder {
 
   void group_line(const Line& line, std::string_view text) {
     const std::size_t first = text.find_first_not_of(' ');
-    if (first == std::string_view::npos || first == 0 ||
-        (text[first] != '|' && text[first] != '+')) {
+    if (first == std::string_view::npos || first == 0 || (text[first] != '|' && text[first] != '+')) {
       state_ = State::kOutside;
       return;
     }
     add(text);
     // The group's own exception is the first that stands right behind its bar.
     const std::string_view content = text.substr(first + 1);
-    if (open_exception_.empty() && content.starts_with(' ') &&
-        is_exception_line(content.substr(1))) {
+    if (open_exception_.empty() && content.starts_with(' ') && is_exception_line(content.substr(1))) {
       open_exception_ = std::string(content.substr(1));
     }
     if (!open_exception_.empty()) finish(line);
@@ -137,8 +124,7 @@ class Finder {
       add("");
       chained_ = true;
     } else if (text.empty() || chained_ || message_lines_ >= kMessageLines) {
-      message_lines_ =
-          kMessageLines;  // an empty line ends the message, but a chain may still go on
+      message_lines_ = kMessageLines;  // an empty line ends the message, but a chain may still go on
     } else {
       ++message_lines_;
       add(text);
@@ -168,8 +154,7 @@ class Finder {
   std::string_view prefix_;
   Traceback current_;
   std::string open_exception_;      // of the traceback that is being read
-  std::size_t finished_bytes_ =
-      0;  // of current_.text, up to the last exception; 0: it has come to none
+  std::size_t finished_bytes_ = 0;  // of current_.text, up to the last exception; 0: it has come to none
   bool chained_ = false;            // a sentence that announces one more has been read
   int message_lines_ = 0;
   std::optional<Traceback> last_;
@@ -182,8 +167,7 @@ std::optional<Traceback> last_traceback(std::string_view text) {
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t at = text.find('\n', begin);
     const std::size_t end = at == std::string_view::npos ? text.size() : at + 1;
-    finder.line({text.substr(begin, (at == std::string_view::npos ? text.size() : at) - begin),
-                 begin, end});
+    finder.line({text.substr(begin, (at == std::string_view::npos ? text.size() : at) - begin), begin, end});
     begin = end;
   }
   return finder.result();

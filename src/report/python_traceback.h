@@ -9,8 +9,8 @@ namespace elastic::report {
 
 // A Python traceback found in what a program printed.
 struct Traceback {
-  std::string text;  // from its first line to the exception's, chained ones included; no line end
-                     // after the last
+  std::string text;       // from its first line to the exception's, chained ones included; no line end
+                          // after the last
   std::string exception;  // the last exception's line: "RuntimeError: boom"
   std::size_t begin = 0;  // where it stands in the text searched: bytes [begin, end)
   std::size_t end = 0;

@@ -69,11 +69,9 @@ TEST_CASE("of several tracebacks that have nothing to do with each other the las
   CHECK(found->text == kChained);
 }
 
-TEST_CASE(
-    "the prefix that torch puts before every line is taken off, lines of others are left out") {
+TEST_CASE("the prefix that torch puts before every line is taken off, lines of others are left out") {
   std::string text = prefixed(kChained, "[rank0]: ");
-  text.insert(text.find("[rank0]:     int"),
-              "[rank0]:[W1121 ProcessGroupNCCL.cpp:1538] Warning: x\nanother thread\n");
+  text.insert(text.find("[rank0]:     int"), "[rank0]:[W1121 ProcessGroupNCCL.cpp:1538] Warning: x\nanother thread\n");
   const auto found = last_traceback(text);
   REQUIRE(found);
   CHECK(found->text == kChained);

@@ -24,7 +24,8 @@ std::string ended_line(const JobReport& report) {
   const std::string reason = printable(report.reason, kReasonBytes);
   if (report.outcome == JobReport::Outcome::kStopped) {
     if (report.left_behind.empty()) return format("{}: {}; all workers have ended\n", program_name(), reason);
-    return format("{}: {}; killed and left behind: {}\n", program_name(), reason, printable(report.left_behind, kReasonBytes));
+    return format("{}: {}; killed and left behind: {}\n", program_name(), reason,
+                  printable(report.left_behind, kReasonBytes));
   }
   if (!reason.empty()) return format("{}: error: {}\n", program_name(), reason);
   if (report.max_restarts == 0) return format("{}: error: the job failed; --max-restarts is 0\n", program_name());
@@ -59,8 +60,9 @@ std::string at_and_where(const JobReport& report, const FailedWorker& first) {
 std::string cause_lines(const Culprit& culprit, const FailedWorker& first, const std::string& executable) {
   const std::string whose =
       culprit.worker == &first ? "" : format("{} {}: ", culprit.worker->name(), how_it_ended(*culprit.worker));
-  std::string out = format("  {}\n{}{}: {}\n", wrap("likely cause: " + whose + culprit.cause.sentence, kColumns, kIndent.size()),
-                           kIndent, culprit.cause.source, culprit.cause.evidence);
+  std::string out =
+      format("  {}\n{}{}: {}\n", wrap("likely cause: " + whose + culprit.cause.sentence, kColumns, kIndent.size()),
+             kIndent, culprit.cause.source, culprit.cause.evidence);
   if (culprit.cause.evidence.contains("ModuleNotFoundError") && !executable.empty()) {
     out += format("{}the Python that ran: {}\n", kIndent, printable(executable, kHostBytes));
   }
@@ -70,8 +72,8 @@ std::string cause_lines(const Culprit& culprit, const FailedWorker& first, const
 // The whole in one line, for nodes that have nothing to add.
 std::string told_elsewhere(const JobReport& report, const FailedWorker& first, const std::optional<Culprit>& culprit) {
   std::string line = std::string(trim(ended_line(report)));
-  line += format("; first failure: {}{} {}", first.name(), first.host.empty() ? "" : " on " + printable(first.host, kHostBytes),
-                 how_it_ended(first));
+  line += format("; first failure: {}{} {}", first.name(),
+                 first.host.empty() ? "" : " on " + printable(first.host, kHostBytes), how_it_ended(first));
   const std::string words = quoted_words(first);
   if (!words.empty()) {
     line += ": " + words;
@@ -84,7 +86,8 @@ std::string told_elsewhere(const JobReport& report, const FailedWorker& first, c
 }  // namespace
 
 std::string how_it_ended(const FailedWorker& worker) {
-  if (worker.error_came_first && worker.exit.signal != 0) return worker.exit.text() + ", after it had written its error";
+  if (worker.error_came_first && worker.exit.signal != 0)
+    return worker.exit.text() + ", after it had written its error";
   if (worker.oom_evidence.empty()) return worker.exit.text();
   return worker.exit.text() + (worker.exit.signal != 0 ? ", for memory" : "; a process of it was killed for memory");
 }

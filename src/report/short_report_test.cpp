@@ -18,7 +18,11 @@ JobReport job(FailedWorker first) {
   first.local_rank = 2;
   first.pid = 4702;
   first.wall_ms = 1'795'279'603'500;
-  return {.executable = "/venv/bin/python3", .restarts_used = 3, .max_restarts = 3, .log_directory = "/logs/none_x", .failures = {std::move(first)}};
+  return {.executable = "/venv/bin/python3",
+          .restarts_used = 3,
+          .max_restarts = 3,
+          .log_directory = "/logs/none_x",
+          .failures = {std::move(first)}};
 }
 
 }  // namespace
@@ -37,18 +41,26 @@ TEST_CASE("without an exception the last line of stderr is quoted; what is the e
   CHECK(short_report(job({.exit = {.code = 1}, .tail = {.bytes = "epoch 1\nbye\n\n"}})).contains("\n    bye\n"));
   CHECK(short_report(job({.exit = {.code = 1}})).contains("on node1\n  log directory"));
   const std::string text = "ModuleNotFoundError: No module named 'x'";
-  const std::string told = short_report(job({.exit = {.code = 1}, .tail = {.bytes = "Traceback (most recent call last):\n  "
-                                                                                   "File \"a.py\", line 1, in f\n" + text}}));
+  const std::string told = short_report(job({.exit = {.code = 1},
+                                             .tail = {.bytes = "Traceback (most recent call last):\n  "
+                                                               "File \"a.py\", line 1, in f\n" +
+                                                               text}}));
   CHECK(told.contains("likely cause: "));
   CHECK(told.find(text) == told.rfind(text));
   CHECK(told.contains(text + "\n    the Python that ran: /venv/bin/python3\n"));
 }
 
 TEST_CASE("where the first failure has only lost a peer the worker that says more is named as the cause") {
-  JobReport report = job({.exit = {.code = 1},
-                          .tail = {.bytes = "RuntimeError: [gloo/transport/tcp/pair.cc:1] Connection closed by peer\n"}});
-  report.failures.push_back({.rank = 5, .local_rank = 5, .pid = 4705, .exit = {.signal = 15}, .stopped_by_us = true,
-                             .tail = {.bytes = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n"}});
+  JobReport report =
+      job({.exit = {.code = 1},
+           .tail = {.bytes = "RuntimeError: [gloo/transport/tcp/pair.cc:1] Connection closed by peer\n"}});
+  report.failures.push_back(
+      {.rank = 5,
+       .local_rank = 5,
+       .pid = 4705,
+       .exit = {.signal = 15},
+       .stopped_by_us = true,
+       .tail = {.bytes = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n"}});
   CHECK(short_report(report).contains("  likely cause: rank 5 (local rank 5, pid 4705) "));
   CHECK(short_report(report).contains("    stderr: torch.OutOfMemoryError: CUDA out of memory"));
 }

@@ -26,8 +26,7 @@ std::string counted(std::uint64_t count, std::string_view noun) {
 
 std::string indented(const LastLines& last) {
   std::string out;
-  for (const std::string& line : last.lines)
-    out += line.empty() ? "\n" : format("{}{}\n", kIndent, line);
+  for (const std::string& line : last.lines) out += line.empty() ? "\n" : format("{}{}\n", kIndent, line);
   return out;
 }
 
@@ -56,8 +55,7 @@ std::string tail_lines(const FailedWorker& worker) {
   }
   if (!tail.source.empty()) notes.push_back("from " + printable(tail.source, kPathBytes));
   const std::string aside = notes.empty() ? "" : " (" + join(notes, "; ") + ")";
-  return format("  its last {} of stderr{}:\n", counted(last.lines.size(), "line"), aside) +
-         indented(last);
+  return format("  its last {} of stderr{}:\n", counted(last.lines.size(), "line"), aside) + indented(last);
 }
 
 // What stderr has behind a traceback that has been shown.
@@ -94,8 +92,7 @@ std::string earlier_rounds(const JobReport& report) {
   for (const RoundReport& round : report.rounds) {
     for (const FailedWorker& worker : round.failures) {
       if (worker.stopped_by_us) continue;
-      lines.push_back(
-          format("  before, in round {}: {} {}\n", round.round, worker.name(), how_it_ended(worker)));
+      lines.push_back(format("  before, in round {}: {} {}\n", round.round, worker.name(), how_it_ended(worker)));
       break;
     }
   }
@@ -128,8 +125,7 @@ std::string consequences(const JobReport& report, const FailedWorker& first) {
     std::string names = rank_ranges(which);
     // Every other rank of thousands makes no ranges.
     if (names.size() > kRanksBytes) {
-      names = format("{}, ... ({} in all)", names.substr(0, names.rfind(',', kRanksBytes)),
-                     which.size());
+      names = format("{}, ... ({} in all)", names.substr(0, names.rfind(',', kRanksBytes)), which.size());
     }
     const std::string line = format("{}{} {}", lead, which.size() == 1 ? "rank" : "ranks", names);
     out += "  " + wrap(line, kColumns, kIndent.size()) + "\n";

@@ -15,10 +15,10 @@ inline constexpr std::size_t kSummaryOtherFailures = 16;   // lines about other 
 inline constexpr std::size_t kSummaryEarlierRounds = 5;    // lines about earlier rounds
 
 // What the user is told on stderr when a job has ended otherwise than well, of which the end is on the screen:
-// torchrun_block(); what is left of the first failure (its traceback or its last lines of stderr), and of who most likely
-// caused it; the other failures as consequences; and as the very last thing short_report(). Whole lines, fit for a
-// terminal. Of a job that was stopped, or where the first failure was on another node, short_report() alone; a job that
-// failed without a failure of a worker has no block; empty for success.
+// torchrun_block(); what is left of the first failure (its traceback or its last lines of stderr), and of who most
+// likely caused it; the other failures as consequences; and as the very last thing short_report(). Whole lines, fit for
+// a terminal. Of a job that was stopped, or where the first failure was on another node, short_report() alone; a job
+// that failed without a failure of a worker has no block; empty for success.
 std::string failure_summary(const JobReport& report);
 
 }  // namespace elastic::report

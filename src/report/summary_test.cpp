@@ -44,17 +44,17 @@ std::string details(const JobReport& report) {
 }  // namespace
 
 TEST_CASE(
-    "the summary has torchrun's block, what is left of the first failure, what followed, and at the end the short report") {
+    "the summary has torchrun's block, what is left of the first failure, what followed, and at the end the short "
+    "report") {
   FailedWorker first = worker(2, {.signal = 9});
   first.oom_evidence = "memory.events of /job: oom_kill 0 -> 1";
   first.core_file = "none: core_pattern is empty";
   first.tail = {.bytes = "loading\nepoch 1\n", .source = "/logs/none_x/attempt_3/2/stderr.log"};
-  const JobReport report{
-      .title = "train.py",
-      .restarts_used = 3,
-      .max_restarts = 3,
-      .log_directory = "/logs/none_x",
-      .failures = {first, worker(0, {.code = 1}, 412), stopped(1), stopped(3), stopped(4)}};
+  const JobReport report{.title = "train.py",
+                         .restarts_used = 3,
+                         .max_restarts = 3,
+                         .log_directory = "/logs/none_x",
+                         .failures = {first, worker(0, {.code = 1}, 412), stopped(1), stopped(3), stopped(4)}};
   CHECK(details(report) ==
         "elastic-run: the first failure, rank 2 (local rank 2, pid 4702):\n"
         "  core: none: core_pattern is empty\n"
@@ -72,8 +72,7 @@ TEST_CASE("the traceback of error.json is shown, and stderr only where it says s
   FailedWorker first = worker(0, {.code = 1});
   first.error_file = "/logs/error.json";
   first.error = ErrorFile{.message = "ValueError: bad label", .traceback = std::string(kTraceback)};
-  first.tail = {.bytes = "epoch 1\n[rank0]: " +
-                         replace_all(std::string(kTraceback), "\n", "\n[rank0]: ")};
+  first.tail = {.bytes = "epoch 1\n[rank0]: " + replace_all(std::string(kTraceback), "\n", "\n[rank0]: ")};
   CHECK(details({.title = "x", .failures = {first}}) ==
         "elastic-run: the first failure, rank 0 (local rank 0, pid 4700):\n"
         "  Python traceback (error.json):\n"
@@ -85,8 +84,7 @@ TEST_CASE("the traceback of error.json is shown, and stderr only where it says s
         "  error file: /logs/error.json\n");
   first.tail.bytes = "something else\n";
   CHECK(details({.title = "x", .failures = {first}})
-            .contains(
-                "    ValueError: bad label\n  its last 1 line of stderr:\n    something else\n"));
+            .contains("    ValueError: bad label\n  its last 1 line of stderr:\n    something else\n"));
 }
 
 TEST_CASE("without an error.json the traceback is taken from stderr, with what followed it") {
@@ -107,10 +105,9 @@ TEST_CASE("without an error.json the traceback is taken from stderr, with what f
 
 TEST_CASE("a traceback that Python has coloured for a terminal is shown without colours") {
   FailedWorker first = worker(0, {.code = 1});
-  first.tail = {
-      .bytes =
-          "Traceback (most recent call last):\r\n  File \x1b[35m\"a.py\"\x1b[0m, line 1\r\n"
-          "\x1b[1;35mValueError\x1b[0m: \x1b[35mbad\x1b[0m\r\n"};
+  first.tail = {.bytes =
+                    "Traceback (most recent call last):\r\n  File \x1b[35m\"a.py\"\x1b[0m, line 1\r\n"
+                    "\x1b[1;35mValueError\x1b[0m: \x1b[35mbad\x1b[0m\r\n"};
   CHECK(details({.title = "x", .failures = {first}})
             .contains("  Python traceback (stderr):\n    Traceback (most recent call last):\n      "
                       "File \"a.py\", line 1\n"
@@ -122,8 +119,7 @@ TEST_CASE("the last 20 lines of stderr say how many lines stand before them") {
   first.tail = {.lines_before = 100};
   for (int i = 1; i <= 51; ++i) first.tail.bytes += format("line {}\n", i);
   const auto summary = [&] { return details({.title = "x", .failures = {first}}); };
-  CHECK(summary().contains(
-      "  its last 20 lines of stderr (131 lines before left out):\n    line 32\n    line 33\n"));
+  CHECK(summary().contains("  its last 20 lines of stderr (131 lines before left out):\n    line 32\n    line 33\n"));
   CHECK(summary().contains("    line 51\n  error file"));
   first.tail.lines_before.reset();
   CHECK(summary().contains("(at least 31 lines before left out)"));
@@ -142,18 +138,17 @@ TEST_CASE("a worker's stderr can hold anything: UTF-8 and tabs stay, the termina
 
 TEST_CASE("a worker without words says why there are none") {
   FailedWorker first = worker(0, {.code = 1});
-  CHECK(details({.title = "x", .failures = {first}})
-            .contains("\n  its stderr was not kept: it went to a terminal\n"));
+  CHECK(details({.title = "x", .failures = {first}}).contains("\n  its stderr was not kept: it went to a terminal\n"));
   first.tail = {};
-  CHECK(details({.title = "x", .failures = {first}})
-            .contains("\n  it wrote nothing to stderr\n"));
+  CHECK(details({.title = "x", .failures = {first}}).contains("\n  it wrote nothing to stderr\n"));
 }
 
 TEST_CASE("an error file on another host is named with that host") {
   FailedWorker first = worker(0, {.code = 1});
   first.host = "node1";
   first.error_file = "/logs/error.json";
-  CHECK(details({.title = "x", .host = "node0", .failures = {first}}).contains("  error file on node1: /logs/error.json\n"));
+  CHECK(details({.title = "x", .host = "node0", .failures = {first}})
+            .contains("  error file on node1: /logs/error.json\n"));
   CHECK(details({.title = "x", .host = "node1", .failures = {first}}).contains("  error file: /logs/error.json\n"));
 }
 
@@ -165,8 +160,7 @@ TEST_CASE("an error file that could not be understood is named with the reason")
             .contains("  error file: /logs/error.json\n    it is of no use: it is empty\n"));
 }
 
-TEST_CASE(
-    "a process of the worker that was killed for memory is told apart from the worker itself") {
+TEST_CASE("a process of the worker that was killed for memory is told apart from the worker itself") {
   FailedWorker first = worker(0, {.code = 1});
   first.oom_evidence = "oom_kill 0 -> 1";
   CHECK(failure_summary({.title = "x", .failures = {first}})
@@ -175,16 +169,14 @@ TEST_CASE(
 
 TEST_CASE("the failures of earlier rounds are named, the last five of them") {
   JobReport report{.title = "x", .failures = {worker(0, {.code = 1})}};
-  for (std::uint32_t i = 0; i < 7; ++i)
-    report.rounds.push_back({.round = i, .failures = {worker(3, {.signal = 9})}});
+  for (std::uint32_t i = 0; i < 7; ++i) report.rounds.push_back({.round = i, .failures = {worker(3, {.signal = 9})}});
   report.rounds.push_back({.round = 7});
   const std::string summary = details(report);
   CHECK_FALSE(summary.contains("in round 1:"));
-  CHECK(summary.contains(
-      "  before, in round 2: rank 3 (local rank 3, pid 4703) was killed by SIGKILL\n"));
-  CHECK(summary.contains(
-      "  before, in round 6: rank 3 (local rank 3, pid 4703) was killed by SIGKILL\n"
-      "  and in 2 rounds before\n"));
+  CHECK(summary.contains("  before, in round 2: rank 3 (local rank 3, pid 4703) was killed by SIGKILL\n"));
+  CHECK(
+      summary.contains("  before, in round 6: rank 3 (local rank 3, pid 4703) was killed by SIGKILL\n"
+                       "  and in 2 rounds before\n"));
 }
 
 TEST_CASE("4,096 ranks do not flood the screen, whether they failed or were stopped") {
@@ -196,9 +188,9 @@ TEST_CASE("4,096 ranks do not flood the screen, whether they failed or were stop
   const std::string summary = failure_summary(report);
   CHECK(split(summary, '\n').size() < 320);
   CHECK(summary.size() < 20'000);
-  CHECK(summary.contains(
-      "  also failed:   rank 32 (local rank 32, pid 4732) exited with code 1, 0.032 s later\n"
-      "  and 2031 more failed: ranks 34, 36, "));
+  CHECK(
+      summary.contains("  also failed:   rank 32 (local rank 32, pid 4732) exited with code 1, 0.032 s later\n"
+                       "  and 2031 more failed: ranks 34, 36, "));
   CHECK(summary.contains("... (2031 in all)\n"));
   CHECK(summary.contains("stopped because of it: ranks 1, 3, "));
   for (FailedWorker& failed : report.failures) failed.stopped_by_us = failed.rank != 0;
@@ -207,10 +199,11 @@ TEST_CASE("4,096 ranks do not flood the screen, whether they failed or were stop
 
 TEST_CASE("the cause is the last thing on the screen, and no line of ours is longer than 98 columns") {
   FailedWorker first = worker(0, {.signal = 11});
-  const std::string summary = failure_summary(
-      {.title = "x", .left_behind = "process 7 (x, state D)", .failures = {first, stopped(1)}});
+  const std::string summary =
+      failure_summary({.title = "x", .left_behind = "process 7 (x, state D)", .failures = {first, stopped(1)}});
   CHECK(summary.find("received by PID 4700\n" + std::string(54, '=') + "\n") < summary.find("elastic-run: "));
-  CHECK(summary.substr(summary.rfind("  likely cause: ")).starts_with("  likely cause: it used memory that is not its own"));
+  CHECK(summary.substr(summary.rfind("  likely cause: "))
+            .starts_with("  likely cause: it used memory that is not its own"));
   CHECK(summary.contains("  killed and left behind: process 7 (x, state D)\n"));
   for (const std::string& line : split(summary, '\n')) CHECK(line.size() <= 98);
 }
@@ -227,12 +220,13 @@ TEST_CASE("what is left of a worker that explains the first failure is shown, to
 
 TEST_CASE("a job without a worker's failure is told in a line or two, without a block") {
   CHECK(failure_summary({.outcome = JobReport::Outcome::kSucceeded}).empty());
-  CHECK(failure_summary({.reason = "cannot execute x"}) ==
-        "elastic-run: error: cannot execute x\n");
-  CHECK(failure_summary({.outcome = JobReport::Outcome::kStopped, .reason = "stopped by SIGTERM",
-                         .log_directory = "/logs", .failures = {stopped(1)}}) ==
-        "elastic-run: stopped by SIGTERM; all workers have ended\n");
-  CHECK(failure_summary({.outcome = JobReport::Outcome::kStopped, .reason = "stopped by SIGTERM",
+  CHECK(failure_summary({.reason = "cannot execute x"}) == "elastic-run: error: cannot execute x\n");
+  CHECK(failure_summary({.outcome = JobReport::Outcome::kStopped,
+                         .reason = "stopped by SIGTERM",
+                         .log_directory = "/logs",
+                         .failures = {stopped(1)}}) == "elastic-run: stopped by SIGTERM; all workers have ended\n");
+  CHECK(failure_summary({.outcome = JobReport::Outcome::kStopped,
+                         .reason = "stopped by SIGTERM",
                          .left_behind = "process 7 (x, state D)"}) ==
         "elastic-run: stopped by SIGTERM; killed and left behind: process 7 (x, state D)\n");
   CHECK(failure_summary({.reason = "node 1 cannot run", .failures = {stopped(1), stopped(2)}}) ==

@@ -29,8 +29,7 @@ std::string without_middle(std::string_view text, std::size_t max_bytes) {
   // The end of a traceback says more than its beginning.
   const std::string_view head = text.substr(0, text.substr(0, max_bytes / 4).rfind('\n') + 1);
   const std::string_view tail = last_bytes(text, max_bytes - max_bytes / 4);
-  return format("{}[... {} bytes left out ...]\n{}", head, text.size() - head.size() - tail.size(),
-                tail);
+  return format("{}[... {} bytes left out ...]\n{}", head, text.size() - head.size() - tail.size(), tail);
 }
 
 std::string message_of(const FailedWorker& worker, std::size_t max_bytes) {
@@ -48,32 +47,26 @@ std::string message_of(const FailedWorker& worker, std::size_t max_bytes) {
     return "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html";
   }
   const std::string name = python_signal_name(-code);
-  return format("Signal {} ({}) received by PID {}", -code, name.empty() ? "<N/A>" : name,
-                worker.pid);
+  return format("Signal {} ({}) received by PID {}", -code, name.empty() ? "<N/A>" : name, worker.pid);
 }
 
-std::string block_of(const FailedWorker& worker, std::size_t index, int utc_offset_s,
-                     std::size_t max_bytes) {
+std::string block_of(const FailedWorker& worker, std::size_t index, int utc_offset_s, std::size_t max_bytes) {
   // The worker's own time, where it left one.
   const std::int64_t own_ms = worker.error ? worker.error->timestamp_s * 1000 : 0;
   const int code = worker.exit.python_code();
   const std::string signal = code < 0 ? python_signal_name(-code) : "";
   std::string out = format("[{}]:\n", index);
-  out += format("  time      : {}\n",
-                wall_time(own_ms > 0 ? own_ms : worker.wall_ms, utc_offset_s, '_'));
+  out += format("  time      : {}\n", wall_time(own_ms > 0 ? own_ms : worker.wall_ms, utc_offset_s, '_'));
   out += format("  host      : {}\n", printable(worker.host, kNameBytes));
   out += format("  rank      : {} (local_rank: {})\n", worker.rank, worker.local_rank);
-  out += format("  exitcode  : {} (pid: {}) {}\n", code, worker.pid,
-                signal.empty() ? "" : " (" + signal + ")");
-  out += format("  error_file: {}\n",
-                worker.error_file.empty() ? "<N/A>" : printable(worker.error_file, kNameBytes));
+  out += format("  exitcode  : {} (pid: {}) {}\n", code, worker.pid, signal.empty() ? "" : " (" + signal + ")");
+  out += format("  error_file: {}\n", worker.error_file.empty() ? "<N/A>" : printable(worker.error_file, kNameBytes));
   return out + format("  traceback : {}", message_of(worker, max_bytes));
 }
 
 std::size_t widest_line(std::string_view text) {
   std::size_t widest = 0;
-  for (const std::string_view line : lines_of(text))
-    widest = std::max(widest, character_count(line));
+  for (const std::string_view line : lines_of(text)) widest = std::max(widest, character_count(line));
   return widest;
 }
 
@@ -110,8 +103,7 @@ std::string torchrun_block(const JobReport& report) {
     }
     const FailedWorker& worker = report.failures[i];
     const bool is_root = &worker == root;
-    std::string block =
-        block_of(worker, i, report.utc_offset_s, is_root ? kBlockRootBytes : kBlockOtherBytes);
+    std::string block = block_of(worker, i, report.utc_offset_s, is_root ? kBlockRootBytes : kBlockOtherBytes);
     width = std::max(width, widest_line(block));
     if (is_root) {
       root_block = std::move(block);
@@ -124,8 +116,8 @@ std::string torchrun_block(const JobReport& report) {
   width = std::min(width, kMaxWidth);
   const std::string border(width, '=');
   const std::string section(width, '-');
-  return format("{}\n{}\n{}\n{}\nFailures:\n{}\n{}\nRoot Cause (first observed failure):\n{}\n{}\n",
-                kException, border, title, section, join(others, "\n"), section, root_block, border);
+  return format("{}\n{}\n{}\n{}\nFailures:\n{}\n{}\nRoot Cause (first observed failure):\n{}\n{}\n", kException, border,
+                title, section, join(others, "\n"), section, root_block, border);
 }
 
 }  // namespace elastic::report

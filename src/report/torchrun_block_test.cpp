@@ -12,12 +12,7 @@ namespace {
 constexpr std::int64_t kTime = 1'795'279'603'500;  // 2026-11-21 16:46:43.5 UTC
 
 FailedWorker worker(int rank, ExitStatus exit) {
-  return {.host = "localhost",
-          .rank = rank,
-          .local_rank = rank,
-          .pid = 7362 + rank,
-          .exit = exit,
-          .wall_ms = kTime};
+  return {.host = "localhost", .rank = rank, .local_rank = rank, .pid = 7362 + rank, .exit = exit, .wall_ms = kTime};
 }
 
 }  // namespace
@@ -28,19 +23,18 @@ TEST_CASE("the block is what torchrun prints, byte by byte") {
   FailedWorker raised = worker(0, {.signal = 15});
   raised.stopped_by_us = true;
   raised.error_file = "/tmp/torchelastic_7nceqx1h/attempt_0/0/error.json";
-  raised.error =
-      ErrorFile{.message = "RuntimeError: boom",
-                .traceback =
-                    "Traceback (most recent call last):\n"
-                    "  File \"/tmp/a.py\", line 9, in main\n"
-                    "    int(\"x\")\n"
-                    "ValueError: invalid literal for int() with base 10: 'x'\n"
-                    "\n"
-                    "The above exception was the direct cause of the following exception:\n"
-                    "\n"
-                    "Traceback (most recent call last):\n"
-                    "RuntimeError: boom ü\n",
-                .timestamp_s = 1795279602};
+  raised.error = ErrorFile{.message = "RuntimeError: boom",
+                           .traceback =
+                               "Traceback (most recent call last):\n"
+                               "  File \"/tmp/a.py\", line 9, in main\n"
+                               "    int(\"x\")\n"
+                               "ValueError: invalid literal for int() with base 10: 'x'\n"
+                               "\n"
+                               "The above exception was the direct cause of the following exception:\n"
+                               "\n"
+                               "Traceback (most recent call last):\n"
+                               "RuntimeError: boom ü\n",
+                           .timestamp_s = 1795279602};
   FailedWorker stopped = worker(2, {.signal = 15});
   stopped.stopped_by_us = true;
   const JobReport report{.title = "a.py", .failures = {worker(1, {.signal = 11}), raised, stopped}};
@@ -86,26 +80,24 @@ TEST_CASE("the block is what torchrun prints, byte by byte") {
 }
 
 // Printed by torchrun of torch 2.15.0 for one rank that called sys.exit(3).
-TEST_CASE(
-    "the block of a single failure says that there are no others and keeps the trailing blank") {
-  CHECK(
-      torchrun_block({.title = "c.py", .failures = {worker(0, {.code = 3})}}) ==
-      "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
-      "============================================================\n"
-      "c.py FAILED\n"
-      "------------------------------------------------------------\n"
-      "Failures:\n"
-      "  <NO_OTHER_FAILURES>\n"
-      "------------------------------------------------------------\n"
-      "Root Cause (first observed failure):\n"
-      "[0]:\n"
-      "  time      : 2026-11-21_16:46:43\n"
-      "  host      : localhost\n"
-      "  rank      : 0 (local_rank: 0)\n"
-      "  exitcode  : 3 (pid: 7362) \n"
-      "  error_file: <N/A>\n"
-      "  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html\n"
-      "============================================================\n");
+TEST_CASE("the block of a single failure says that there are no others and keeps the trailing blank") {
+  CHECK(torchrun_block({.title = "c.py", .failures = {worker(0, {.code = 3})}}) ==
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
+        "============================================================\n"
+        "c.py FAILED\n"
+        "------------------------------------------------------------\n"
+        "Failures:\n"
+        "  <NO_OTHER_FAILURES>\n"
+        "------------------------------------------------------------\n"
+        "Root Cause (first observed failure):\n"
+        "[0]:\n"
+        "  time      : 2026-11-21_16:46:43\n"
+        "  host      : localhost\n"
+        "  rank      : 0 (local_rank: 0)\n"
+        "  exitcode  : 3 (pid: 7362) \n"
+        "  error_file: <N/A>\n"
+        "  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html\n"
+        "============================================================\n");
 }
 
 TEST_CASE("the borders are as wide as the widest line, counted in characters, and at most 60") {
@@ -127,13 +119,11 @@ TEST_CASE("the borders are as wide as the widest line, counted in characters, an
 TEST_CASE("a plain message is shown as it is, a signal without a name as torchrun shows it") {
   FailedWorker plain = worker(0, {.code = 1});
   plain.error = ErrorFile{.message = "two\nlines", .plain_message = true};
-  CHECK(torchrun_block({.title = "x", .failures = {plain}})
-            .contains("  traceback : two\nlines\n==="));
+  CHECK(torchrun_block({.title = "x", .failures = {plain}}).contains("  traceback : two\nlines\n==="));
   const std::string odd = torchrun_block({.title = "x", .failures = {worker(0, {.signal = 37})}});
   CHECK(odd.contains("  exitcode  : -37 (pid: 7362) \n"));
   CHECK(odd.contains("  traceback : Signal 37 (<N/A>) received by PID 7362\n"));
-  CHECK(torchrun_block({.title = "x", .failures = {worker(0, {.signal = 29})}})
-            .contains(" (SIGIO)\n"));
+  CHECK(torchrun_block({.title = "x", .failures = {worker(0, {.signal = 29})}}).contains(" (SIGIO)\n"));
 }
 
 TEST_CASE("times in the block are the node's local ones") {
@@ -144,8 +134,7 @@ TEST_CASE("times in the block are the node's local ones") {
 TEST_CASE("an old time in an error file does not make its worker the root cause") {
   FailedWorker later = worker(1, {.code = 1});
   later.error = ErrorFile{.message = "x", .timestamp_s = 5};
-  const std::string block =
-      torchrun_block({.title = "x", .failures = {worker(0, {.code = 2}), later}});
+  const std::string block = torchrun_block({.title = "x", .failures = {worker(0, {.code = 2}), later}});
   CHECK(block.contains("Root Cause (first observed failure):\n[0]:\n"));
   CHECK(block.contains("Failures:\n[1]:\n  time      : 1970-01-01_00:00:05\n"));
 }
@@ -179,8 +168,7 @@ TEST_CASE(
 TEST_CASE("a traceback beyond its bound loses its middle and says how much") {
   FailedWorker failed = worker(0, {.code = 1});
   failed.error = ErrorFile{.traceback = "first line\n"};
-  while (failed.error->traceback.size() < 2 * kBlockRootBytes)
-    failed.error->traceback += "  a line of it\n";
+  while (failed.error->traceback.size() < 2 * kBlockRootBytes) failed.error->traceback += "  a line of it\n";
   failed.error->traceback += "Error: last";
   const std::string block = torchrun_block({.title = "x", .failures = {failed}});
   CHECK(block.size() < kBlockRootBytes * 5 / 4);

@@ -15,8 +15,8 @@ struct Label {
   std::string_view value;
 };
 
-// A label's value as the format has it: any UTF-8, with three characters escaped. What is none stands in other words, so
-// that two values remain two.
+// A label's value as the format has it: any UTF-8, with three characters escaped. What is none stands in other words,
+// so that two values remain two.
 std::string escaped(std::string_view value) {
   std::string out;
   for (const char c : to_utf8(value) == value ? std::string(value) : printable(value, value.size() * 4)) {
@@ -102,17 +102,22 @@ void for_node(const Snapshot& snapshot, const Each& each) {
 const std::vector<Metric>& table() {
   static const std::vector<Metric> kTable = {
       {{"elastic_run_build_info", "gauge", "version", "Always 1; which elastic-run this is."},
-       [](const Snapshot& s, Samples& out) { out.add({{"version", s.version}}, std::int64_t{1}); }},
+       [](const Snapshot& s, Samples& out) {
+         out.add({{"version", s.version}}, std::int64_t{1});
+       }},
       {{"elastic_run_uptime_seconds", "gauge", "", "Time since this process began to serve."},
        [](const Snapshot& s, Samples& out) { out.add_seconds({}, s.uptime_ms); }},
-      {{"elastic_run_http_responses_total", "counter", "code", "HTTP requests that were answered, by the answer's status."},
+      {{"elastic_run_http_responses_total", "counter", "code",
+        "HTTP requests that were answered, by the answer's status."},
        [](const Snapshot& s, Samples& out) {
          for (const auto& [code, count] : s.http_answers) out.add({{"code", format("{}", code)}}, count);
        }},
 
       // --- The coordinator and its jobs; only where the coordinator is in this process.
       {{"elastic_run_agent_connections", "gauge", "", "Connections of agents to this coordinator."},
-       [](const Snapshot& s, Samples& out) { if (s.coordinator) out.add({}, s.coordinator->connections); }},
+       [](const Snapshot& s, Samples& out) {
+         if (s.coordinator) out.add({}, s.coordinator->connections);
+       }},
       {{"elastic_run_jobs", "gauge", "", "Jobs that this coordinator serves now."},
        [](const Snapshot& s, Samples& out) {
          if (s.coordinator) out.add({}, static_cast<std::int64_t>(s.coordinator->jobs.size()));
@@ -124,7 +129,8 @@ const std::vector<Metric>& table() {
            out.add({{"outcome", name_of(static_cast<Outcome>(i))}}, s.coordinator->ended[i]);
          }
        }},
-      {{"elastic_run_job_nodes", "gauge", "run_id, state", "Nodes of the job by where they stand; kept_out and unfit are hosts."},
+      {{"elastic_run_job_nodes", "gauge", "run_id, state",
+        "Nodes of the job by where they stand; kept_out and unfit are hosts."},
        [](const Snapshot& s, Samples& out) {
          for_jobs(s, [&](const Job& job) { out.each<Place>(job.id, "state", job.nodes); });
        }},
@@ -135,7 +141,9 @@ const std::vector<Metric>& table() {
       {{"elastic_run_job_world_size", "gauge", "run_id", "Workers of the last round."}, job_number<&Job::world_size>},
       {{"elastic_run_job_round", "gauge", "run_id", "Number of the last round, counted from 0."},
        [](const Snapshot& s, Samples& out) {
-         for_jobs(s, [&](const Job& job) { if (job.round) out.add({{"run_id", job.id}}, *job.round); });
+         for_jobs(s, [&](const Job& job) {
+           if (job.round) out.add({{"run_id", job.id}}, *job.round);
+         });
        }},
       {{"elastic_run_job_phase", "gauge", "run_id, phase", "1 for the phase that the job is in, 0 for the others."},
        [](const Snapshot& s, Samples& out) {
@@ -145,7 +153,9 @@ const std::vector<Metric>& table() {
            out.each<Phase>(job.id, "phase", is_in);
          });
        }},
-      {{"elastic_run_job_phase_seconds_total", "counter", "run_id, phase", "Time that the job has spent in each phase; the share of running is the time in a round, with imports and hangs."},
+      {{"elastic_run_job_phase_seconds_total", "counter", "run_id, phase",
+        "Time that the job has spent in each phase; the share of running is the time in a round, with imports and "
+        "hangs."},
        [](const Snapshot& s, Samples& out) {
          for_jobs(s, [&](const Job& job) { out.each<Phase>(job.id, "phase", job.phase_ms, true); });
        }},
@@ -153,16 +163,20 @@ const std::vector<Metric>& table() {
        [](const Snapshot& s, Samples& out) {
          for_jobs(s, [&](const Job& job) { out.each<Cause>(job.id, "cause", job.rounds); });
        }},
-      {{"elastic_run_job_restarts_total", "counter", "run_id, cause", "Rounds begun after one whose workers had run, by why."},
+      {{"elastic_run_job_restarts_total", "counter", "run_id, cause",
+        "Rounds begun after one whose workers had run, by why."},
        [](const Snapshot& s, Samples& out) {
          for_jobs(s, [&](const Job& job) { out.each<Cause>(job.id, "cause", job.restarts); });
        }},
       {{"elastic_run_job_restarts_charged", "gauge", "run_id", "Restarts that were charged to --max-restarts."},
        job_number<&Job::restarts_charged>},
-      {{"elastic_run_job_max_restarts", "gauge", "run_id", "Restarts that may be charged before the job fails (--max-restarts)."},
+      {{"elastic_run_job_max_restarts", "gauge", "run_id",
+        "Restarts that may be charged before the job fails (--max-restarts)."},
        job_number<&Job::max_restarts>},
-      {{"elastic_run_job_node_losses_total", "counter", "run_id", "Nodes that were lost."}, job_number<&Job::node_losses>},
-      {{"elastic_run_job_lost_work_seconds_total", "counter", "run_id, cause", "Time that the workers of rounds had run when these were stopped or failed; an upper bound of the work lost."},
+      {{"elastic_run_job_node_losses_total", "counter", "run_id", "Nodes that were lost."},
+       job_number<&Job::node_losses>},
+      {{"elastic_run_job_lost_work_seconds_total", "counter", "run_id, cause",
+        "Time that the workers of rounds had run when these were stopped or failed; an upper bound of the work lost."},
        [](const Snapshot& s, Samples& out) {
          for_jobs(s, [&](const Job& job) { out.each<Cause>(job.id, "cause", job.lost_work_ms, true); });
        }},
@@ -171,13 +185,16 @@ const std::vector<Metric>& table() {
       {{"elastic_run_job_check_nodes", "gauge", "run_id, verdict", "Nodes of the last check, by its verdict."},
        [](const Snapshot& s, Samples& out) {
          for_checks(s, [&](const Job& job, const Check& check) {
-           for (const auto& [verdict, count] : {std::pair{"fit", check.fit}, {"slow", check.slow},
-                                                {"faulty", check.faulty}, {"undetermined", check.undetermined}}) {
+           for (const auto& [verdict, count] : {std::pair{"fit", check.fit},
+                                                {"slow", check.slow},
+                                                {"faulty", check.faulty},
+                                                {"undetermined", check.undetermined}}) {
              out.add({{"run_id", job.id}, {"verdict", verdict}}, count);
            }
          });
        }},
-      {{"elastic_run_job_check_bad_links", "gauge", "run_id", "Links between two good nodes that the last check found bad."},
+      {{"elastic_run_job_check_bad_links", "gauge", "run_id",
+        "Links between two good nodes that the last check found bad."},
        [](const Snapshot& s, Samples& out) {
          for_checks(s, [&](const Job& job, const Check& check) { out.add({{"run_id", job.id}}, check.bad_links); });
        }},
@@ -185,7 +202,8 @@ const std::vector<Metric>& table() {
        [](const Snapshot& s, Samples& out) {
          for_checks(s, [&](const Job& job, const Check& check) { out.add({{"run_id", job.id}}, check.seconds); });
        }},
-      {{"elastic_run_job_check_slowest_busbw_bytes_per_second", "gauge", "run_id", "Bus bandwidth of the slowest pair of nodes that passed the last check."},
+      {{"elastic_run_job_check_slowest_busbw_bytes_per_second", "gauge", "run_id",
+        "Bus bandwidth of the slowest pair of nodes that passed the last check."},
        [](const Snapshot& s, Samples& out) {
          for_checks(s, [&](const Job& job, const Check& check) {
            if (check.slowest_busbw_bytes) out.add({{"run_id", job.id}}, *check.slowest_busbw_bytes);
@@ -213,19 +231,23 @@ const std::vector<Metric>& table() {
            out.add({{"run_id", node.job}}, running);
          });
        }},
-      {{"elastic_run_node_workers_started_total", "counter", "run_id", "Workers that this node has started, of all rounds."},
+      {{"elastic_run_node_workers_started_total", "counter", "run_id",
+        "Workers that this node has started, of all rounds."},
        [](const Snapshot& s, Samples& out) {
          for_node(s, [&](const Node& node) { out.add({{"run_id", node.job}}, node.workers_started); });
        }},
-      {{"elastic_run_node_workers_failed_total", "counter", "run_id", "Workers of this node that failed by themselves."},
+      {{"elastic_run_node_workers_failed_total", "counter", "run_id",
+        "Workers of this node that failed by themselves."},
        [](const Snapshot& s, Samples& out) {
          for_node(s, [&](const Node& node) { out.add({{"run_id", node.job}}, node.workers_failed); });
        }},
-      {{"elastic_run_node_coordinator_connected", "gauge", "run_id", "1 while this node is connected to its coordinator."},
+      {{"elastic_run_node_coordinator_connected", "gauge", "run_id",
+        "1 while this node is connected to its coordinator."},
        [](const Snapshot& s, Samples& out) {
          for_node(s, [&](const Node& node) { out.add({{"run_id", node.job}}, std::int64_t{node.connected ? 1 : 0}); });
        }},
-      {{"elastic_run_store_operations_total", "counter", "run_id, operation", "Operations of the worker stores that this node has served."},
+      {{"elastic_run_store_operations_total", "counter", "run_id, operation",
+        "Operations of the worker stores that this node has served."},
        [](const Snapshot& s, Samples& out) {
          for_node(s, [&](const Node& node) {
            for (const auto& [name, count] : node.store.operations) {
@@ -241,7 +263,8 @@ const std::vector<Metric>& table() {
        [](const Snapshot& s, Samples& out) {
          for_node(s, [&](const Node& node) { out.add({{"run_id", node.job}}, node.store.keys); });
        }},
-      {{"elastic_run_store_bytes", "gauge", "run_id", "Bytes that this store keeps, with what each entry takes beside its own."},
+      {{"elastic_run_store_bytes", "gauge", "run_id",
+        "Bytes that this store keeps, with what each entry takes beside its own."},
        [](const Snapshot& s, Samples& out) {
          for_node(s, [&](const Node& node) { out.add({{"run_id", node.job}}, node.store.bytes); });
        }},

@@ -39,7 +39,8 @@ TEST_CASE("every family has a sample with the labels that its table says") {
     CAPTURE(family.name);
     bool found = false;
     for (const std::string& line : lines) {
-      if (!line.starts_with(std::string(family.name) + "{") && !line.starts_with(std::string(family.name) + " ")) continue;
+      if (!line.starts_with(std::string(family.name) + "{") && !line.starts_with(std::string(family.name) + " "))
+        continue;
       found = true;
       for (const std::string& label : split(family.labels, ',')) {
         const std::string name(trim(label));
@@ -52,16 +53,16 @@ TEST_CASE("every family has a sample with the labels that its table says") {
 
 TEST_CASE("samples are what the snapshot says, times in seconds") {
   const std::string text = metrics_text(testing::full_snapshot());
-  for (const char* line : {"elastic_run_job_phase_seconds_total{run_id=\"job\",phase=\"running\"} 90.500\n",
-                           "elastic_run_job_rounds_total{run_id=\"job\",cause=\"first\"} 1\n",
-                           "elastic_run_job_restarts_total{run_id=\"job\",cause=\"worker_failure\"} 2\n",
-                           "elastic_run_job_nodes{run_id=\"job\",state=\"in_round\"} 3\n",
-                           "elastic_run_job_lost_work_seconds_total{run_id=\"job\",cause=\"node_lost\"} 12.345\n",
-                           "elastic_run_store_operations_total{run_id=\"job\",operation=\"set\"} 7\n",
-                           "elastic_run_node_ready{run_id=\"job\"} 1\n",
-                           "elastic_run_job_phase{run_id=\"job\",phase=\"running\"} 1\n",
-                           "elastic_run_job_phase{run_id=\"job\",phase=\"waiting\"} 0\n",
-                           "elastic_run_http_responses_total{code=\"200\"} 5\n"}) {
+  for (const char* line :
+       {"elastic_run_job_phase_seconds_total{run_id=\"job\",phase=\"running\"} 90.500\n",
+        "elastic_run_job_rounds_total{run_id=\"job\",cause=\"first\"} 1\n",
+        "elastic_run_job_restarts_total{run_id=\"job\",cause=\"worker_failure\"} 2\n",
+        "elastic_run_job_nodes{run_id=\"job\",state=\"in_round\"} 3\n",
+        "elastic_run_job_lost_work_seconds_total{run_id=\"job\",cause=\"node_lost\"} 12.345\n",
+        "elastic_run_store_operations_total{run_id=\"job\",operation=\"set\"} 7\n",
+        "elastic_run_node_ready{run_id=\"job\"} 1\n", "elastic_run_job_phase{run_id=\"job\",phase=\"running\"} 1\n",
+        "elastic_run_job_phase{run_id=\"job\",phase=\"waiting\"} 0\n",
+        "elastic_run_http_responses_total{code=\"200\"} 5\n"}) {
     CAPTURE(line);
     CHECK(text.contains(line));
   }

@@ -15,13 +15,15 @@ enum class Page : std::uint8_t { kHealth, kReady, kStatus, kMetrics };
 // Of "/healthz", "/readyz", "/status", "/metrics"; nothing for another path.
 std::optional<Page> page_at(std::string_view path);
 // What is said of another path.
-inline constexpr std::string_view kNoSuchPage = "there is nothing here; elastic-run serves /healthz, /readyz, /status and /metrics";
+inline constexpr std::string_view kNoSuchPage =
+    "there is nothing here; elastic-run serves /healthz, /readyz, /status and /metrics";
 
 // Whether the header Authorization has the token ("Bearer TOKEN"), which is not empty. In a time that says nothing of
 // where they differ.
 bool has_token(std::string_view authorization, std::string_view token);
 inline constexpr std::string_view kTokenWrong =
-    "this is not the job's status key; elastic-run --status-key prints it where the job's secret is (ELASTIC_RUN_TOKEN or "
+    "this is not the job's status key; elastic-run --status-key prints it where the job's secret is (ELASTIC_RUN_TOKEN "
+    "or "
     "token_file); send it as Authorization: Bearer KEY, or nothing for counts alone";
 
 // /readyz: 200, or 503 with the reason.

@@ -5,8 +5,8 @@ namespace {
 
 constexpr std::array<std::string_view, kPhases> kPhaseNames = {"waiting",   "rebuilding", "checking",
                                                                "preparing", "running",    "stopping"};
-constexpr std::array<std::string_view, kCauses> kCauseNames = {"first",             "worker_failure", "node_lost",
-                                                               "membership_change", "check",          "coordinator_lost"};
+constexpr std::array<std::string_view, kCauses> kCauseNames = {
+    "first", "worker_failure", "node_lost", "membership_change", "check", "coordinator_lost"};
 constexpr std::array<std::string_view, kPlaces> kPlaceNames = {"waiting", "checking", "in_round", "stopping",
                                                                "standby", "lost",     "kept_out", "unfit"};
 constexpr std::array<std::string_view, kOutcomes> kOutcomeNames = {"succeeded", "failed", "stopped"};

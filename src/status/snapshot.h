@@ -36,10 +36,10 @@ std::string_view name_of(Outcome outcome);  // "succeeded"
 struct Failure {
   std::int64_t round = 0;
   Cause cause = Cause::kWorkerFailure;
-  std::string node = {};             // as it calls itself; empty: not known, or the job's only one
+  std::string node = {};  // as it calls itself; empty: not known, or the job's only one
   std::optional<int> node_rank = {};
-  std::optional<int> rank = {};      // of the worker that failed first
-  std::string text = {};             // a sentence without its full stop
+  std::optional<int> rank = {};  // of the worker that failed first
+  std::string text = {};         // a sentence without its full stop
   std::int64_t age_ms = 0;
 };
 
@@ -67,15 +67,15 @@ struct Member {
 struct Job {
   std::string id = {};
   Phase phase = Phase::kWaiting;
-  std::int64_t phase_for_ms = 0;             // that it has been in this phase
-  std::optional<std::int64_t> round = {};    // the last that was prepared
-  std::int64_t world_size = 0;               // of that
+  std::int64_t phase_for_ms = 0;           // that it has been in this phase
+  std::optional<std::int64_t> round = {};  // the last that was prepared
+  std::int64_t world_size = 0;             // of that
   int min_nodes = 0;
   int max_nodes = 0;
-  int restarts_charged = 0;                  // of max_restarts
+  int restarts_charged = 0;  // of max_restarts
   int max_restarts = 0;
   std::int64_t node_losses = 0;
-  std::string again_because = {};            // why the last round began, as a clause; empty: it was the first
+  std::string again_because = {};  // why the last round began, as a clause; empty: it was the first
   std::array<std::int64_t, kPlaces> nodes = {};
   std::array<std::int64_t, kCauses> rounds = {};    // begun
   std::array<std::int64_t, kCauses> restarts = {};  // rounds after one whose workers had run
@@ -84,7 +84,7 @@ struct Job {
   std::vector<Failure> failures = {};               // the newest first, limits::kStatusFailures at most
   std::int64_t checks = 0;
   std::optional<Check> check = {};
-  std::vector<Member> members = {};                 // limits::kStatusNodes at most
+  std::vector<Member> members = {};  // limits::kStatusNodes at most
   std::size_t members_left_out = 0;
 };
 
@@ -103,7 +103,16 @@ struct Coordinator {
 };
 
 // What a node does.
-enum class Activity : std::uint8_t { kWaiting, kStandby, kPreparing, kChecking, kRunning, kSucceeded, kStopping, kEnded };
+enum class Activity : std::uint8_t {
+  kWaiting,
+  kStandby,
+  kPreparing,
+  kChecking,
+  kRunning,
+  kSucceeded,
+  kStopping,
+  kEnded
+};
 inline constexpr std::size_t kActivities = 8;
 std::string_view name_of(Activity activity);  // "running"
 
@@ -117,7 +126,7 @@ struct Worker {
 // A worker store that this process serves, and all that it has served.
 struct Store {
   std::map<std::string, std::int64_t> operations = {};  // by name, of all rounds
-  std::int64_t connections = 0;  // now
+  std::int64_t connections = 0;                         // now
   std::int64_t keys = 0;
   std::int64_t bytes = 0;
 };
@@ -126,19 +135,19 @@ struct Node {
   std::string job = {};
   std::string name = {};
   Activity activity = Activity::kWaiting;
-  std::string waits_for = {};               // where it does not run, as a clause
-  std::optional<std::int64_t> round = {};   // the last that it was in
-  int node_rank = 0;                        // in that, as what follows
+  std::string waits_for = {};              // where it does not run, as a clause
+  std::optional<std::int64_t> round = {};  // the last that it was in
+  int node_rank = 0;                       // in that, as what follows
   int node_count = 0;
   std::int64_t world_size = 0;
   int restart_count = 0;
   int max_restarts = 0;
-  std::vector<Worker> workers = {};         // of that round
-  std::int64_t workers_started = 0;         // of all rounds
-  std::int64_t workers_failed = 0;          // by themselves: those that were told to stop do not count
+  std::vector<Worker> workers = {};  // of that round
+  std::int64_t workers_started = 0;  // of all rounds
+  std::int64_t workers_failed = 0;   // by themselves: those that were told to stop do not count
   bool hosts_coordinator = false;
-  std::string endpoint = {};                // where the coordinator is looked for; empty: the job has this node only
-  bool connected = true;                    // to the coordinator
+  std::string endpoint = {};  // where the coordinator is looked for; empty: the job has this node only
+  bool connected = true;      // to the coordinator
   Store store = {};
 
   // Its workers run in a round.

@@ -19,7 +19,8 @@ constexpr std::size_t kMostText = 400;
 constexpr std::size_t kIndent = 4;
 constexpr std::size_t kMostBlanks = 8;
 constexpr std::string_view kLeftOut =
-    "Names and texts are left out. To see them send the job's token (ELASTIC_RUN_TOKEN or --rdzv-conf=token_file=FILE, as "
+    "Names and texts are left out. To see them send the job's token (ELASTIC_RUN_TOKEN or --rdzv-conf=token_file=FILE, "
+    "as "
     "on its nodes), start the nodes with --status-open, or, where the job has no token, ask on the host itself.";
 
 const Json kNull;
@@ -59,9 +60,11 @@ std::string words(std::string_view name) { return replace_all(printable(name), "
 
 // A cause of so many restarts; one that we do not know stands as it is.
 std::string cause_words(std::int64_t count, std::string_view name) {
-  constexpr std::pair<std::string_view, std::string_view> kMany[] = {
-      {"worker_failure", "worker failures"}, {"node_lost", "nodes lost"}, {"membership_change", "membership changes"},
-      {"check", "checks"},                   {"coordinator_lost", "times coordinator lost"}};
+  constexpr std::pair<std::string_view, std::string_view> kMany[] = {{"worker_failure", "worker failures"},
+                                                                     {"node_lost", "nodes lost"},
+                                                                     {"membership_change", "membership changes"},
+                                                                     {"check", "checks"},
+                                                                     {"coordinator_lost", "times coordinator lost"}};
   const auto* found = std::ranges::find(kMany, name, &std::pair<std::string_view, std::string_view>::first);
   return count == 1 || found == std::end(kMany) ? words(name) : std::string(found->second);
 }
@@ -97,8 +100,8 @@ std::string nodes_wanted(const Json& job) {
   return least == most ? format("{}", least) : format("{} to {}", least, most);
 }
 
-// What share of the time it was in a round; empty where none has passed. Not called goodput: workers that import, or hang,
-// are in a round, too.
+// What share of the time it was in a round; empty where none has passed. Not called goodput: workers that import, or
+// hang, are in a round, too.
 std::string time_in_round(const Json& job) {
   const double all = sum_seconds(job, "phase_seconds");
   if (all <= 0) return {};
@@ -148,8 +151,9 @@ void put_members(Page& page, const Json& job) {
     const Json& each = members[i];
     const auto rank = member(each, "node_rank").as_integer();
     const std::int64_t workers = number(each, "workers");
-    std::string out = format("  {:>6}  {:<10} {:>3} {:<7}  {}", rank ? format("{}", *rank) : std::string("-"),
-                             words(text(each, "state")), workers, workers == 1 ? "worker" : "workers", text(each, "name"));
+    std::string out =
+        format("  {:>6}  {:<10} {:>3} {:<7}  {}", rank ? format("{}", *rank) : std::string("-"),
+               words(text(each, "state")), workers, workers == 1 ? "worker" : "workers", text(each, "name"));
     if (member(each, "hosts_coordinator").as_bool().value_or(false)) {
       out += text(each, "name").empty() ? "hosts the coordinator" : ", hosts the coordinator";
     }
@@ -184,9 +188,9 @@ void put_failures(Page& page, const Json& job) {
 void put_check(Page& page, const Json& job) {
   const Json& check = member(job, "check");
   if (check.is_null()) return;
-  std::string out = format("{} fit, {} slow, {} faulty, {} undetermined, in {}", number(check, "fit"),
-                           number(check, "slow"), number(check, "faulty"), number(check, "undetermined"),
-                           time_text(seconds(check, "duration_seconds")));
+  std::string out =
+      format("{} fit, {} slow, {} faulty, {} undetermined, in {}", number(check, "fit"), number(check, "slow"),
+             number(check, "faulty"), number(check, "undetermined"), time_text(seconds(check, "duration_seconds")));
   if (const auto busbw = member(check, "slowest_busbw_bytes_per_second").as_number()) {
     out += format("; slowest busbw {:.2f} GB/s", *busbw / 1e9);
   }
@@ -204,9 +208,10 @@ void put_job(Page& page, const Json& job) {
   }
   page.row("nodes", format("{}; wanted: {}", counted_nodes(job), nodes_wanted(job)));
   std::string restarts = format("{}", sum(job, "restarts"));
-  if (const std::string causes = counted(job, "restarts", cause_words); !causes.empty()) restarts += format(" ({})", causes);
-  page.row("restarts", format("{}; {} of {} charged", restarts, number(job, "restarts_charged"),
-                              number(job, "max_restarts")));
+  if (const std::string causes = counted(job, "restarts", cause_words); !causes.empty())
+    restarts += format(" ({})", causes);
+  page.row("restarts",
+           format("{}; {} of {} charged", restarts, number(job, "restarts_charged"), number(job, "max_restarts")));
   std::vector<std::string> times;
   for (const auto& [phase, spent] : members_of(job, "phase_seconds")) {
     const double value = spent.as_number().value_or(0);
@@ -250,8 +255,8 @@ void put_node(Page& page, const Json& node) {
 }
 
 void put_document(Page& page, const Json& document, std::string_view run_id) {
-  page.line(format("elastic-run {}, up for {}", text(document, "version"),
-                   time_text(seconds(document, "uptime_seconds"))));
+  page.line(
+      format("elastic-run {}, up for {}", text(document, "version"), time_text(seconds(document, "uptime_seconds"))));
   const Json& coordinator = member(document, "coordinator");
   const Json::Array& jobs = list(coordinator, "jobs");
   for (const Json& job : jobs) {
@@ -297,8 +302,8 @@ std::string status_line(const Json& document, std::string_view run_id) {
   for (const Json& job : list(member(document, "coordinator"), "jobs")) {
     if (!is_wanted(job, run_id)) continue;
     const auto round = member(job, "round").as_integer();
-    parts.push_back(format("job {}: {}{}; nodes: {}; restarts: {}; in a round: {}", text(job, "run_id"), text(job, "phase"),
-                           round ? format(", round {}", *round) : std::string(), counted_nodes(job),
+    parts.push_back(format("job {}: {}{}; nodes: {}; restarts: {}; in a round: {}", text(job, "run_id"),
+                           text(job, "phase"), round ? format(", round {}", *round) : std::string(), counted_nodes(job),
                            sum(job, "restarts"), time_in_round(job).empty() ? "-" : time_in_round(job)));
   }
   const Json& node = member(document, "node");

@@ -25,16 +25,15 @@ Json document(const Snapshot& snapshot = testing::full_snapshot()) {
 
 TEST_CASE("the page says who is in the job, its rounds, restarts, standby and failures") {
   const std::string page = status_page(document(), "", 0);
-  for (const char* part : {"job job: running for 4.0 s\n", "round     3 of world size 6, because node 2 was lost\n",
-                           "nodes     3 in round, 1 standby, 1 kept out; wanted: 2 to 4\n",
-                           "restarts  3 (2 worker failures, 1 node lost); 2 of 3 charged\n",
-                           "time      90.5 % in a round, imports and hangs included: waiting 5.0 s, ", "lost work 42 s at most\n",
-                           "check     3 fit, 1 slow, 0 faulty, 0 undetermined, in 1.2 s; slowest busbw 1.50 GB/s\n",
-                           "       0  in round     2 workers  node0, hosts the coordinator\n",
-                           "       -  standby      2 workers  node4\n",
-                           "    round 1, 1 m 0 s ago: rank 5 exited with code 1\n",
-                           "node node0: running\n", "rank 0 (pid 4711); rank 1 (pid 4712)",
-                           "job before is over: failed: rank 0 exited with code 1\n"}) {
+  for (const char* part :
+       {"job job: running for 4.0 s\n", "round     3 of world size 6, because node 2 was lost\n",
+        "nodes     3 in round, 1 standby, 1 kept out; wanted: 2 to 4\n",
+        "restarts  3 (2 worker failures, 1 node lost); 2 of 3 charged\n",
+        "time      90.5 % in a round, imports and hangs included: waiting 5.0 s, ", "lost work 42 s at most\n",
+        "check     3 fit, 1 slow, 0 faulty, 0 undetermined, in 1.2 s; slowest busbw 1.50 GB/s\n",
+        "       0  in round     2 workers  node0, hosts the coordinator\n", "       -  standby      2 workers  node4\n",
+        "    round 1, 1 m 0 s ago: rank 5 exited with code 1\n", "node node0: running\n",
+        "rank 0 (pid 4711); rank 1 (pid 4712)", "job before is over: failed: rank 0 exited with code 1\n"}) {
     CAPTURE(part);
     CHECK(page.contains(part));
   }
@@ -73,7 +72,8 @@ TEST_CASE("what others are called does nothing to the terminal") {
 }
 
 TEST_CASE("a document of another kind, or with members of other kinds, is borne") {
-  for (const char* text : {"{}", "[]", "1", "{\"format\":1,\"coordinator\":{\"jobs\":[1,{\"run_id\":2,\"nodes\":[]}]},\"node\":7}"}) {
+  for (const char* text :
+       {"{}", "[]", "1", "{\"format\":1,\"coordinator\":{\"jobs\":[1,{\"run_id\":2,\"nodes\":[]}]},\"node\":7}"}) {
     auto json = Json::parse(text, "status");
     REQUIRE(json.has_value());
     CHECK(!status_page(*json, "", 80).empty());
@@ -96,8 +96,9 @@ TEST_CASE("what is one is told as one") {
   job.members[0].workers = 1;
   job.members_left_out = 1;
   const std::string page = status_page(document(snapshot), "", 0);
-  for (const char* part : {"       0  in round     1 worker   node0, hosts", "       1  in round     2 workers  node1\n",
-                           "  and 1 more node\n", "restarts  7 (1 worker failure, 2 nodes lost, 1 membership change, "
+  for (const char* part : {"       0  in round     1 worker   node0, hosts",
+                           "       1  in round     2 workers  node1\n", "  and 1 more node\n",
+                           "restarts  7 (1 worker failure, 2 nodes lost, 1 membership change, "
                            "3 times coordinator lost); "}) {
     CAPTURE(part);
     CHECK(page.contains(part));
@@ -105,17 +106,18 @@ TEST_CASE("what is one is told as one") {
 }
 
 TEST_CASE("a job that runs is told to be in a round, and not that it trains") {
-  for (const std::string& text : {status_page(document(), "", 0), status_line(document(), "")}) CHECK(!text.contains("goodput"));
+  for (const std::string& text : {status_page(document(), "", 0), status_line(document(), "")})
+    CHECK(!text.contains("goodput"));
 }
 
 TEST_CASE("a page of counts alone leaves no holes where names were, and says how to see them") {
   const std::string page = status_page(document(counts_only(testing::full_snapshot())), "", 0);
   CAPTURE(page);
-  for (const char* part : {"round     3 of world size 6\n", "       0  in round     2 workers  hosts the coordinator\n",
-                           "       -  standby      2 workers\n", "    round 2, 4.5 s ago: node lost, node 2\n",
-                           "    round 1, 1 m 0 s ago: worker failure, rank 5\n", "this node: running\n",
-                           "workers   rank 0; rank 1\n", "job before is over: failed\n",
-                           "\nNames and texts are left out. To see them send the job's token "}) {
+  for (const char* part :
+       {"round     3 of world size 6\n", "       0  in round     2 workers  hosts the coordinator\n",
+        "       -  standby      2 workers\n", "    round 2, 4.5 s ago: node lost, node 2\n",
+        "    round 1, 1 m 0 s ago: worker failure, rank 5\n", "this node: running\n", "workers   rank 0; rank 1\n",
+        "job before is over: failed\n", "\nNames and texts are left out. To see them send the job's token "}) {
     CAPTURE(part);
     CHECK(page.contains(part));
   }

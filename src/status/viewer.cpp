@@ -86,10 +86,7 @@ Coordinator counts_of(const Coordinator& coordinator) {
 }
 
 Store counts_of(const Store& store) {
-  return {.operations = store.operations,
-          .connections = store.connections,
-          .keys = store.keys,
-          .bytes = store.bytes};
+  return {.operations = store.operations, .connections = store.connections, .keys = store.keys, .bytes = store.bytes};
 }
 
 Node counts_of(const Node& node) {

@@ -81,7 +81,8 @@ TEST_CASE("no label of a metric and no line of readiness has a name or a text wi
 
 TEST_CASE("of a job without a secret this host sees all, and others counts, whatever they send") {
   const Doors doors{};
-  for (const char* own : {"127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"}) CHECK(view_of(doors, "", own) == View::kAll);
+  for (const char* own : {"127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"})
+    CHECK(view_of(doors, "", own) == View::kAll);
   for (const char* other : {"10.0.0.7", "fd77::2", "::ffff:10.0.0.7", "", "128.0.0.1"}) {
     CAPTURE(other);
     CHECK(view_of(doors, "", other) == View::kCounts);
@@ -94,7 +95,8 @@ TEST_CASE("of a job with a secret all is seen by its key, counts without one, an
   for (const char* peer : {"127.0.0.1", "10.0.0.7", ""}) {
     CHECK(view_of(doors, "Bearer k3y", peer) == View::kAll);
     CHECK(view_of(doors, "", peer) == View::kCounts);
-    for (const char* wrong : {"Bearer", "Bearer k3", "Bearer k3y2", "Basic k3y"}) CHECK(view_of(doors, wrong, peer) == View::kRefused);
+    for (const char* wrong : {"Bearer", "Bearer k3", "Bearer k3y2", "Basic k3y"})
+      CHECK(view_of(doors, wrong, peer) == View::kRefused);
   }
 }
 

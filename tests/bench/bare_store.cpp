@@ -198,9 +198,7 @@ bool answer_one(Connection& connection, std::string_view& bytes) {
       if (reader.whole) reply(nonce);
       break;
     }
-    default:
-      std::fputs("bare_store: a request that it does not know\n", stderr);
-      std::exit(1);
+    default: std::fputs("bare_store: a request that it does not know\n", stderr); std::exit(1);
   }
   if (reader.whole) bytes = reader.bytes;
   return reader.whole;

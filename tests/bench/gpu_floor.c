@@ -3,8 +3,9 @@
 //
 //   gpu_floor LIBCUDA LIBNCCL BYTES     each rank's share
 //
-// Both use the first device, with a NCCL_HOSTID of their own each, so that NCCL takes them for two hosts. Prints one line
-// of JSON: milliseconds of each step, of the slower rank, and of all from before the first process to the end of both.
+// Both use the first device, with a NCCL_HOSTID of their own each, so that NCCL takes them for two hosts. Prints one
+// line of JSON: milliseconds of each step, of the slower rank, and of all from before the first process to the end of
+// both.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,7 +128,7 @@ int main(int argc, char** argv) {
     if (child < 0) fail("fork", "failed", 0);
     if (child > 0) continue;
     double steps[kSteps];
-    close(id_pipe[rank]);  // the end of the other
+    close(id_pipe[rank]);                // the end of the other
     dup2(STDERR_FILENO, STDOUT_FILENO);  // where NCCL writes
     run_rank(rank, argv, id_pipe, steps);
     _exit(write(told[1], steps, sizeof steps) == sizeof steps ? 0 : 1);

@@ -61,8 +61,7 @@ static void let_look(const char* ready_path, const char* go_path, uint32_t attem
   const int ready = open(ready_path, O_WRONLY | O_CLOEXEC);
   const int go = open(go_path, O_RDONLY | O_CLOEXEC);
   char byte;
-  if (ready < 0 || go < 0 || write(ready, &attempt, sizeof attempt) != sizeof attempt ||
-      read(go, &byte, 1) != 1) {
+  if (ready < 0 || go < 0 || write(ready, &attempt, sizeof attempt) != sizeof attempt || read(go, &byte, 1) != 1) {
     _exit(kBadUse);
   }
   close(ready);
@@ -79,8 +78,7 @@ int main(int argc, char** argv) {
   const uint32_t rank = (uint32_t)atoi(rank_text);
   const uint32_t attempt = atomic_fetch_add(&marks->arrived, 1) / marks->ranks;
   const char* told = getenv("TORCHELASTIC_RESTART_COUNT");
-  if (rank >= marks->ranks || attempt > marks->restarts ||
-      (told != NULL && (uint32_t)atoi(told) != attempt)) {
+  if (rank >= marks->ranks || attempt > marks->restarts || (told != NULL && (uint32_t)atoi(told) != attempt)) {
     atomic_fetch_add(&marks->wrong, 1);
     return kBadUse;
   }

@@ -27,7 +27,9 @@ struct Figures {
 double cpu_ms() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  const auto ms = [](const timeval& time) { return static_cast<double>(time.tv_sec) * 1000 + static_cast<double>(time.tv_usec) / 1000; };
+  const auto ms = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) * 1000 + static_cast<double>(time.tv_usec) / 1000;
+  };
   return ms(usage.ru_utime) + ms(usage.ru_stime);
 }
 
@@ -45,7 +47,8 @@ Figures until_running(World& world, int workers, int nodes) {
     std::fprintf(stderr, "simulation_scale: no round of %d workers was formed\n", workers);
     std::exit(1);
   }
-  return {(static_cast<double>(world.network().messages()) - messages) / nodes, (static_cast<double>(world.network().bytes()) - bytes) / nodes,
+  return {(static_cast<double>(world.network().messages()) - messages) / nodes,
+          (static_cast<double>(world.network().bytes()) - bytes) / nodes,
           static_cast<double>(world.now_ms() - began_ms) / kHopMs, cpu_ms() - began_cpu_ms};
 }
 
@@ -80,8 +83,8 @@ int main(int argc, char** argv) {
     const Figures again = until_running(world, nodes - 1, nodes);
     std::printf("{\"nodes\": %d", nodes);
     for (const auto& [name, figures] : {std::pair{"form", form}, std::pair{"again", again}}) {
-      std::printf(", \"%s\": {\"messages\": %.2f, \"bytes\": %.0f, \"hops\": %.1f, \"cpu_ms\": %.0f}", name, figures.messages,
-                  figures.bytes, figures.hops, figures.cpu_ms);
+      std::printf(", \"%s\": {\"messages\": %.2f, \"bytes\": %.0f, \"hops\": %.1f, \"cpu_ms\": %.0f}", name,
+                  figures.messages, figures.bytes, figures.hops, figures.cpu_ms);
     }
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);

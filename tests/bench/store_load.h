@@ -17,15 +17,15 @@ namespace elastic::store_load {
 struct Options {
   std::string host = "127.0.0.1";  // a numeric address
   std::uint16_t port = 0;
-  std::string operation;           // one of these three is given
+  std::string operation;  // one of these three is given
   std::string scenario;
   bool verify = false;
   std::size_t clients = 1;
   std::size_t idle = 0;
-  std::size_t depth = 1;           // requests of one client on their way at once
+  std::size_t depth = 1;  // requests of one client on their way at once
   std::size_t value_bytes = 16;
   double seconds = 1;
-  pid_t server_pid = 0;            // 0: its CPU time is not asked for
+  pid_t server_pid = 0;  // 0: its CPU time is not asked for
 };
 
 // Durations, each told within 1.6 %.
@@ -48,7 +48,7 @@ struct Figures {
   double quiet_cpu_us = -1;        // the server's for one operation, see Stopwatch
   std::uint64_t errors = 0;        // wrong replies and lost connections
   std::string first_error;
-  Histogram latency;               // empty where a request has no reply
+  Histogram latency;  // empty where a request has no reply
 
   void error(std::string text);
 };

@@ -27,13 +27,13 @@ struct Client {
   std::size_t number = 0;
   Socket socket;
   std::string key;
-  std::string request;                // one operation's bytes
-  std::string out;                    // not yet taken by the kernel, from `sent` on
+  std::string request;  // one operation's bytes
+  std::string out;      // not yet taken by the kernel, from `sent` on
   std::size_t sent = 0;
   std::deque<std::int64_t> began_ns;  // of the operations that are not answered yet
   ReplyReader reader;
-  std::int64_t sum = 0;               // of ADD
-  bool wants_room = false;            // to be told when the kernel takes more
+  std::int64_t sum = 0;     // of ADD
+  bool wants_room = false;  // to be told when the kernel takes more
 };
 
 // Clients that send, and an epoll that tells when they can go on.
@@ -151,8 +151,7 @@ class Answered {
       client.reader.expect(Reply::kU32);
       if (auto flushed = crowd_.flush(client); !flushed) return flushed;
     }
-    return crowd_.serve([&] { return ready == crowd_.clients().size(); },
-                        [&](Client&, std::int64_t) { ++ready; },
+    return crowd_.serve([&] { return ready == crowd_.clients().size(); }, [&](Client&, std::int64_t) { ++ready; },
                         [&](Client& client) { return crowd_.flush(client); });
   }
 

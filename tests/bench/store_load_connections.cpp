@@ -179,8 +179,7 @@ Status allow_sockets(std::size_t count) {
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
   if (files.rlim_max >= count + kOtherDescriptors) return {};
-  return fail(format("cannot open {} connections", count),
-              format("the hard limit of open files is {}", files.rlim_max),
+  return fail(format("cannot open {} connections", count), format("the hard limit of open files is {}", files.rlim_max),
               format("raise it to {} (ulimit -Hn), or take fewer", count + kOtherDescriptors));
 }
 

@@ -104,7 +104,7 @@ template <class Session>
 struct End {
   using Event = typename Session::Event;
   struct Step {
-    ByteString received;                                   // or, where there is an action:
+    ByteString received;  // or, where there is an action:
     std::function<void(Session&, ByteString&)> action;
   };
 
@@ -210,13 +210,17 @@ class Story {
           return AgentSession(introduction, settings & kNoSecret ? "" : "secret", nonce_of(1), version);
         }),
         coordinator_([settings = settings_] {
-          return CoordinatorSession(settings & kOtherSecret ? "other" : settings & kNoSecret ? "" : "secret",
+          return CoordinatorSession(settings & kOtherSecret ? "other"
+                                    : settings & kNoSecret  ? ""
+                                                            : "secret",
                                     nonce_of(2));
         }) {
-    agent_.act([](AgentSession& session, ByteString& out) {
-      const ByteString first = session.begin();
-      out.insert(out.end(), first.begin(), first.end());
-    }, coordinator_.coming);
+    agent_.act(
+        [](AgentSession& session, ByteString& out) {
+          const ByteString first = session.begin();
+          out.insert(out.end(), first.begin(), first.end());
+        },
+        coordinator_.coming);
   }
 
   void play() {
@@ -245,12 +249,13 @@ class Story {
     switch (kind % kKinds) {
       case kAgentSays: return agent_says();
       case kCoordinatorSays: return coordinator_says();
-      case kKeepAlive: return agent_.act([now = ++now_ms_](AgentSession& session, ByteString& out) {
-        session.keep_alive(now, out);
-      }, coordinator_.coming);
-      case kKept: return coordinator_.act([number = events_.number()](CoordinatorSession& session, ByteString& out) {
-        session.kept(number, {}, out);
-      }, agent_.coming);
+      case kKeepAlive:
+        return agent_.act([now = ++now_ms_](AgentSession& session, ByteString& out) { session.keep_alive(now, out); },
+                          coordinator_.coming);
+      case kKept:
+        return coordinator_.act([number = events_.number()](CoordinatorSession& session,
+                                                            ByteString& out) { session.kept(number, {}, out); },
+                                agent_.coming);
       case kWelcome: return welcome();
       case kSetStamp: return set_stamp();
       case kRefuse:
@@ -281,8 +286,7 @@ class Story {
     has_joined_ = true;
     to_coordinator_.sent(encoded(message));
     const std::size_t before = coordinator_.coming.size();
-    agent_.act([message](AgentSession& session, ByteString& out) { session.send(message, out); },
-               coordinator_.coming);
+    agent_.act([message](AgentSession& session, ByteString& out) { session.send(message, out); }, coordinator_.coming);
     bytes_ += coordinator_.coming.size() - before;
     trace("agent says " + name_of(type_of(message)));
   }
@@ -313,9 +317,9 @@ class Story {
   void set_stamp() {
     const Term term = events_.byte() % 8u;
     const Incarnation incarnation = events_.byte() % 4u + 10u;
-    coordinator_.act([term, incarnation](CoordinatorSession& session, ByteString&) {
-      session.set_stamp(term, incarnation);
-    }, agent_.coming);
+    coordinator_.act(
+        [term, incarnation](CoordinatorSession& session, ByteString&) { session.set_stamp(term, incarnation); },
+        agent_.coming);
     trace(format("coordinator is at term {}, incarnation {}", term, incarnation));
   }
 

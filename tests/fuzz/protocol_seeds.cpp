@@ -16,10 +16,28 @@ using namespace protocol_events;
 
 // Messages by their index.
 enum AgentSays : std::uint8_t {
-  kJoins, kStoreIsOpen, kFailed, kSucceeded, kCannotRun, kStopped, kLeaves, kCheckDone, kVerdictHeard, kAgentMessages
+  kJoins,
+  kStoreIsOpen,
+  kFailed,
+  kSucceeded,
+  kCannotRun,
+  kStopped,
+  kLeaves,
+  kCheckDone,
+  kVerdictHeard,
+  kAgentMessages
 };
 enum CoordinatorSays : std::uint8_t {
-  kPrepare, kRun, kStop, kEnd, kRunCheck, kDismiss, kRejected, kAreYouThere, kAwaiting, kCoordinatorMessages
+  kPrepare,
+  kRun,
+  kStop,
+  kEnd,
+  kRunCheck,
+  kDismiss,
+  kRejected,
+  kAreYouThere,
+  kAwaiting,
+  kCoordinatorMessages
 };
 constexpr std::uint8_t kAll = 0;
 
@@ -27,8 +45,10 @@ constexpr std::uint8_t kAll = 0;
 // verdict.
 Writer& joins(Writer& story) {
   story.event(kAgentSays, kJoins, 8).bytes("role");
-  return story.numbers(7).bytes("host")
-      .numbers(0, 0, 1, 2, 1, 3).numbers(9, 9, 0, 1, 1, 3, 9, 9, 0)
+  return story.numbers(7)
+      .bytes("host")
+      .numbers(0, 0, 1, 2, 1, 3)
+      .numbers(9, 9, 0, 1, 1, 3, 9, 9, 0)
       .numbers(0, 0, 0, 0, 1, 2, 0, 8, 0, 8, 0, 0, 0, 1, 0, 0);
 }
 
@@ -65,45 +85,90 @@ seed_files::Seeds make_seeds() {
   Writer older(kKnowsJob);
   joins(older).event(kToCoordinator, kAll).event(kToAgent, kAll).event(kToCoordinator, kAll).event(kWelcome, 1, 1);
   add("older_term", older.event(kToAgent, kAll).event(kToCoordinator, kAll));
-  add("term_grows", begun().event(kSetStamp, 5, 2).event(kCoordinatorSays, kDismiss).event(kToAgent, kAll)
-                        .event(kSetStamp, 4, 2).event(kCoordinatorSays, kStop, 1, 2).event(kToAgent, kAll)
-                        .event(kAgentSays, kSucceeded, 1).event(kToCoordinator, kAll));
+  add("term_grows", begun()
+                        .event(kSetStamp, 5, 2)
+                        .event(kCoordinatorSays, kDismiss)
+                        .event(kToAgent, kAll)
+                        .event(kSetStamp, 4, 2)
+                        .event(kCoordinatorSays, kStop, 1, 2)
+                        .event(kToAgent, kAll)
+                        .event(kAgentSays, kSucceeded, 1)
+                        .event(kToCoordinator, kAll));
   add("taken_over", begun().event(kAgentSays, kSucceeded, 1).event(kSetStamp, 3, 2).event(kToCoordinator, kAll));
-  add("older_round", begun().event(kCoordinatorSays, kPrepare, 9, 0, 3, 0, 1, 0, 8, 0, 8).bytes("").numbers(0, 1, 1)
-                         .event(kCoordinatorSays, kRun, 7).bytes("a").numbers(80)
-                         .event(kToAgent, 9).event(kToAgent, kAll));
-  add("keep_alives", begun().event(kKeepAlive).event(kKeepAlive).event(kToCoordinator, kAll).event(kKept, 2)
-                         .event(kKept, 1).event(kToAgent, kAll).event(kKept, 9).event(kToAgent, kAll));
+  add("older_round", begun()
+                         .event(kCoordinatorSays, kPrepare, 9, 0, 3, 0, 1, 0, 8, 0, 8)
+                         .bytes("")
+                         .numbers(0, 1, 1)
+                         .event(kCoordinatorSays, kRun, 7)
+                         .bytes("a")
+                         .numbers(80)
+                         .event(kToAgent, 9)
+                         .event(kToAgent, kAll));
+  add("keep_alives", begun()
+                         .event(kKeepAlive)
+                         .event(kKeepAlive)
+                         .event(kToCoordinator, kAll)
+                         .event(kKept, 2)
+                         .event(kKept, 1)
+                         .event(kToAgent, kAll)
+                         .event(kKept, 9)
+                         .event(kToAgent, kAll));
   add("refused", begun().event(kRefuse).event(kToAgent, kAll));
-  add("rejected_at_once", Writer().event(kToCoordinator, kAll).event(kToAgent, kAll).event(kToCoordinator, kAll)
-                              .event(kCoordinatorSays, kRejected, 3).event(kToAgent, kAll));
+  add("rejected_at_once", Writer()
+                              .event(kToCoordinator, kAll)
+                              .event(kToAgent, kAll)
+                              .event(kToCoordinator, kAll)
+                              .event(kCoordinatorSays, kRejected, 3)
+                              .event(kToAgent, kAll));
   Writer slow;
   joins(slow);
   for (int i = 0; i < 30; ++i) slow.event(kToCoordinator, 7).event(kToAgent, 5);
   add("in_pieces", slow.event(kWelcome, 3, 1));
-  add("forged_hello", Writer().event(kForgeToCoordinator, 1, 0, 0, 0).bytes(std::string("\0\1\0\0\0\0\0\1j", 9))
+  add("forged_hello", Writer()
+                          .event(kForgeToCoordinator, 1, 0, 0, 0)
+                          .bytes(std::string("\0\1\0\0\0\0\0\1j", 9))
                           .event(kToCoordinator, kAll));
   for (const int place : {0, 3, 5, 10, 20}) {
-    add("patched_hello_" + std::to_string(place), Writer().event(kPatchToCoordinator, place, 1, 0)
-                                                      .event(kToCoordinator, kAll).event(kToAgent, kAll));
-    add("patched_challenge_" + std::to_string(place), Writer().event(kToCoordinator, kAll)
-                                                          .event(kPatchToAgent, place, 1, 0).event(kToAgent, kAll)
+    add("patched_hello_" + std::to_string(place),
+        Writer().event(kPatchToCoordinator, place, 1, 0).event(kToCoordinator, kAll).event(kToAgent, kAll));
+    add("patched_challenge_" + std::to_string(place), Writer()
+                                                          .event(kToCoordinator, kAll)
+                                                          .event(kPatchToAgent, place, 1, 0)
+                                                          .event(kToAgent, kAll)
                                                           .event(kToCoordinator, kAll));
-    add("patched_proof_" + std::to_string(place), Writer().event(kToCoordinator, kAll).event(kToAgent, kAll)
+    add("patched_proof_" + std::to_string(place), Writer()
+                                                      .event(kToCoordinator, kAll)
+                                                      .event(kToAgent, kAll)
                                                       .event(kPatchToCoordinator, place, 1, 0)
                                                       .event(kToCoordinator, kAll));
   }
-  add("forged_news", begun().event(kForgeToCoordinator, 21, 13, 3, 4).bytes(std::string(4, '\0'))
-                         .event(kToCoordinator, kAll).event(kForgeToCoordinator, 19, 11, 9, 4).bytes("")
+  add("forged_news", begun()
+                         .event(kForgeToCoordinator, 21, 13, 3, 4)
+                         .bytes(std::string(4, '\0'))
+                         .event(kToCoordinator, kAll)
+                         .event(kForgeToCoordinator, 19, 11, 9, 4)
+                         .bytes("")
                          .event(kToCoordinator, kAll));
-  add("forged_orders", begun().event(kForgeToAgent, 50, 11, 1, 4).bytes("\2")
-                           .event(kForgeToAgent, 48, 11, 3, 9).bytes("")
-                           .event(kForgeToAgent, 49, 11, 3, 8).bytes("").event(kToAgent, kAll)
-                           .event(kForgeToAgent, 127, 11, 3, 0).bytes("").event(kToAgent, kAll));
-  add("too_many_failures", begun().event(kForgeToCoordinator, 21, 11, 3, 4).bytes(std::string("\0\0\0\x41", 4))
-                               .event(kToCoordinator, kAll));
-  add("senseless_timeout", Writer().event(kToCoordinator, kAll).event(kToAgent, kAll).event(kToCoordinator, kAll)
-                               .event(kForgeToAgent, 4, 11, 3, 0).bytes(std::string(8, '\0')).event(kToAgent, kAll));
+  add("forged_orders", begun()
+                           .event(kForgeToAgent, 50, 11, 1, 4)
+                           .bytes("\2")
+                           .event(kForgeToAgent, 48, 11, 3, 9)
+                           .bytes("")
+                           .event(kForgeToAgent, 49, 11, 3, 8)
+                           .bytes("")
+                           .event(kToAgent, kAll)
+                           .event(kForgeToAgent, 127, 11, 3, 0)
+                           .bytes("")
+                           .event(kToAgent, kAll));
+  add("too_many_failures",
+      begun().event(kForgeToCoordinator, 21, 11, 3, 4).bytes(std::string("\0\0\0\x41", 4)).event(kToCoordinator, kAll));
+  add("senseless_timeout", Writer()
+                               .event(kToCoordinator, kAll)
+                               .event(kToAgent, kAll)
+                               .event(kToCoordinator, kAll)
+                               .event(kForgeToAgent, 4, 11, 3, 0)
+                               .bytes(std::string(8, '\0'))
+                               .event(kToAgent, kAll));
   for (const std::string stranger : {"GET / HTTP/1.1\r\n", "SSH-2.0-x", "\x16\x03\x01\x02", "HTTP/1.1 400"}) {
     add("stranger_" + stranger.substr(0, 3) + std::to_string(stranger.size()),
         Writer(kNoSecret).event(kRawToAgent).bytes(stranger).event(kToAgent, kAll));

@@ -83,9 +83,7 @@ double cpu_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-Bytes bytes_of(std::string_view text) {
-  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
-}
+Bytes bytes_of(std::string_view text) { return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}; }
 
 // A number that stands for a command: of the fields that its op has.
 std::size_t digest(const Command& command) {
@@ -324,13 +322,12 @@ bool Run::receive(Connection& connection, std::string_view piece) {
   const Outcome got = receive_in_store(connection, piece);
   const Outcome expected = model_.receive(connection.id, piece);
   if (tracing()) {
-    std::fprintf(stderr, "client %llu sends %zu bytes [%s]:%s\n",
-                 static_cast<unsigned long long>(connection.id), piece.size(),
-                 printable(piece, 160).c_str(), told(got).c_str());
+    std::fprintf(stderr, "client %llu sends %zu bytes [%s]:%s\n", static_cast<unsigned long long>(connection.id),
+                 piece.size(), printable(piece, 160).c_str(), told(got).c_str());
   }
   if (got != expected) {
-    found(format("client {} sent {} bytes [{}]\n  the store:{}\n  the model:{}", connection.id,
-                 piece.size(), printable(piece, 400), told(got), told(expected)));
+    found(format("client {} sent {} bytes [{}]\n  the store:{}\n  the model:{}", connection.id, piece.size(),
+                 printable(piece, 400), told(got), told(expected)));
   }
   if (got.closed) return false;
   compare_counts();
@@ -406,11 +403,9 @@ void Run::check_memory(const Connection& connection) const {
     for (const std::string& text : *list) held += text.capacity();
   }
   const std::size_t came = model_.unfinished_bytes(connection.id);
-  const std::size_t most =
-      kIdleBytes + (came == 0 ? 0 : kFirstListBytes + kBytesHeldPerByte * came);
+  const std::size_t most = kIdleBytes + (came == 0 ? 0 : kFirstListBytes + kBytesHeldPerByte * came);
   if (held > most) {
-    found(format("client {} holds {} bytes, with {} of an unfinished request", connection.id, held,
-                 came));
+    found(format("client {} holds {} bytes, with {} of an unfinished request", connection.id, held, came));
   }
 }
 
@@ -426,10 +421,9 @@ void decode_again(const Connection& connection, std::size_t piece_size) {
     left.remove_prefix(bytes.size());
     Decoder::Step step = decoder.next(bytes);
     for (; step == Decoder::Step::kCommand; step = decoder.next(bytes)) {
-      if (commands == connection.commands.size() ||
-          connection.commands[commands] != digest(decoder.command())) {
-        found(format("client {}'s command {} is another one in pieces of {} bytes", connection.id,
-                     commands, piece_size));
+      if (commands == connection.commands.size() || connection.commands[commands] != digest(decoder.command())) {
+        found(
+            format("client {}'s command {} is another one in pieces of {} bytes", connection.id, commands, piece_size));
       }
       ++commands;
       // After a command that the keyspace refused nothing was decoded.
@@ -438,8 +432,7 @@ void decode_again(const Connection& connection, std::size_t piece_size) {
     if (step == Decoder::Step::kRefused) refused = as_closed(decoder.refusal());
   }
   if (commands != connection.commands.size() || refused != connection.refused) {
-    found(format("client {}'s bytes end otherwise in pieces of {} bytes", connection.id,
-                 piece_size));
+    found(format("client {}'s bytes end otherwise in pieces of {} bytes", connection.id, piece_size));
   }
 }
 
@@ -476,11 +469,9 @@ std::string Run::ask(Op op, const std::string& key) {
 
 // At the end, when all clients have left.
 void Run::compare_state() {
-  const auto same = [](const std::string& what, const std::string& got,
-                       const std::string& expected) {
+  const auto same = [](const std::string& what, const std::string& got, const std::string& expected) {
     if (got != expected) {
-      found(format("{} is [{}] in the store, [{}] in the model", what, printable(got),
-                   printable(expected)));
+      found(format("{} is [{}] in the store, [{}] in the model", what, printable(got), printable(expected)));
     }
   };
   for (const auto& [key, value] : model_.values()) {
@@ -498,8 +489,7 @@ void Run::compare_state() {
     }
   }
   for (const std::string_view key : store_events::kKeys) {
-    same("the emptied queue " + std::string(key), ask(Op::kQueueLen, std::string(key)),
-         std::string(8, '\0'));
+    same("the emptied queue " + std::string(key), ask(Op::kQueueLen, std::string(key)), std::string(8, '\0'));
   }
   if (keyspace_.waiting_clients() != 0 || keyspace_.awaited_keys() != 0) {
     found("somebody waits, though all have left");

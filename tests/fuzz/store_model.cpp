@@ -96,9 +96,16 @@ void Model::read_request(Reader& reader, Request& request) {
   if (!reader.good()) return;
   switch (request.number) {
     case 0: return reader.close(Closed::kSecondValidate);
-    case 7: case 12: case 17: return;
-    case 3: case 8: case 15: case 16: request.key = reader.key(); return;
-    case 1: case 9: case 14:
+    case 7:
+    case 12:
+    case 17: return;
+    case 3:
+    case 8:
+    case 15:
+    case 16: request.key = reader.key(); return;
+    case 1:
+    case 9:
+    case 14:
       request.key = reader.key();
       request.value = reader.value();
       return;
@@ -107,12 +114,16 @@ void Model::read_request(Reader& reader, Request& request) {
       request.expected = reader.value();
       request.value = reader.value();
       return;
-    case 4: case 18:
+    case 4:
+    case 18:
       request.key = reader.key();
       request.amount = static_cast<std::int64_t>(reader.number(8));
       return;
     case 13: request.nonce = static_cast<std::uint32_t>(reader.number(4)); return;
-    case 5: case 6: case 10: case 11: {
+    case 5:
+    case 6:
+    case 10:
+    case 11: {
       const std::uint64_t size = reader.list_size();
       for (std::uint64_t i = 0; i < size && reader.good(); ++i) {
         request.keys.push_back(reader.key());
@@ -203,7 +214,9 @@ bool Model::has_room_for(const Request& request) const {
   std::size_t bytes = 0;
   const std::size_t key = request.key.size();
   switch (request.number) {
-    case 1: case 2: case 9: bytes = key + request.value.size() + kPerValue; break;
+    case 1:
+    case 2:
+    case 9: bytes = key + request.value.size() + kPerValue; break;
     case 4: bytes = key + kPerNumber + kPerValue; break;
     case 6:
       if (all_present(request.keys)) break;
@@ -218,9 +231,7 @@ bool Model::has_room_for(const Request& request) const {
       }
       break;
     case 14: bytes = key + kPerQueue + request.value.size() + kPerItem; break;
-    case 18:
-      bytes = key + kPerNumber + kPerValue + kPerWait + key + kPerAwaitedKey + kPerKeyOfWait;
-      break;
+    case 18: bytes = key + kPerNumber + kPerValue + kPerWait + key + kPerAwaitedKey + kPerKeyOfWait; break;
     default: break;
   }
   return bytes == 0 || held_bytes() + bytes <= most_bytes_;
@@ -299,9 +310,7 @@ std::optional<Closed> Model::carry_out(Client client, const Request& request, St
         if (queues_[key].empty()) queues_.erase(key);
       }
       break;
-    case 16:
-      answer(i64(queues_.contains(key) ? static_cast<std::int64_t>(queues_[key].size()) : 0));
-      break;
+    case 16: answer(i64(queues_.contains(key) ? static_cast<std::int64_t>(queues_[key].size()) : 0)); break;
     case 17:
       reply = i64(static_cast<std::int64_t>(values_.size()));
       for (const auto& [name, value] : values_) reply += text(name);
@@ -326,8 +335,7 @@ std::optional<Closed> Model::carry_out(Client client, const Request& request, St
 }
 
 // The number that the key has, a missing one being 0, and `delta`.
-std::optional<Closed> Model::count(const std::string& key, std::int64_t delta,
-                                   std::int64_t& sum) const {
+std::optional<Closed> Model::count(const std::string& key, std::int64_t delta, std::int64_t& sum) const {
   std::int64_t before = 0;
   if (const auto found = values_.find(key); found != values_.end()) {
     const char* const digits = found->second.c_str();
@@ -342,9 +350,7 @@ std::optional<Closed> Model::count(const std::string& key, std::int64_t delta,
   return {};
 }
 
-bool Model::present(const std::string& key) const {
-  return values_.contains(key) || queues_.contains(key);
-}
+bool Model::present(const std::string& key) const { return values_.contains(key) || queues_.contains(key); }
 
 bool Model::all_present(const std::vector<std::string>& keys) const {
   return std::ranges::all_of(keys, [&](const std::string& key) { return present(key); });

@@ -25,7 +25,9 @@ template <class Ours, class Theirs>
 struct Same;
 
 template <class Type>
-concept Opaque = std::is_void_v<Type> || !requires { sizeof(Type); };
+concept Opaque = std::is_void_v<Type> || !requires {
+  sizeof(Type);
+};
 
 template <class Ours, class Theirs>
 constexpr bool same_pointee() {
@@ -48,7 +50,7 @@ constexpr bool same_value() {
     return sizeof(Ours) == sizeof(Theirs) && std::is_signed_v<Ours> == std::is_signed_v<Theirs>;
   } else if constexpr (std::is_class_v<Ours> && std::is_class_v<Theirs>) {
     // The first members of a longer struct may be ours, where its first member says how long it is.
-    return (sizeof(Ours) == sizeof(Theirs) || std::is_same_v<Ours, NcclConfig>) && alignof(Ours) == alignof(Theirs);
+    return (sizeof(Ours) == sizeof(Theirs) || std::is_same_v<Ours, NcclConfig>)&&alignof(Ours) == alignof(Theirs);
   } else {
     return std::is_same_v<Ours, Theirs>;
   }
@@ -58,15 +60,17 @@ template <class Ours, class Theirs>
 struct Same : std::bool_constant<same_value<Ours, Theirs>()> {};
 
 template <class R1, class... P1, class R2, class... P2>
-  requires(sizeof...(P1) == sizeof...(P2))
-struct Same<R1 (*)(P1...), R2 (*)(P2...)> : std::bool_constant<Same<R1, R2>::value && (Same<P1, P2>::value && ...)> {};
+requires(sizeof...(P1) == sizeof...(P2)) struct Same<R1 (*)(P1...), R2 (*)(P2...)>
+    : std::bool_constant<Same<R1, R2>::value && (Same<P1, P2>::value && ...)> {
+};
 
 #define SIGNATURE(result, name, parameters) \
   static_assert(Same<result(*) parameters, decltype(&::name)>::value, #name " has other parameters");
 #define EQUAL(ours, theirs) static_assert(static_cast<long long>(ours) == static_cast<long long>(theirs), #ours);
-#define MEMBER(our_type, ours, their_type, theirs)                                                       \
-  static_assert(offsetof(our_type, ours) == offsetof(their_type, theirs) &&                              \
-                    sizeof(our_type::ours) == sizeof(their_type::theirs), #our_type "." #ours);
+#define MEMBER(our_type, ours, their_type, theirs)                          \
+  static_assert(offsetof(our_type, ours) == offsetof(their_type, theirs) && \
+                    sizeof(our_type::ours) == sizeof(their_type::theirs),   \
+                #our_type "." #ours);
 #define SIZE(ours, theirs) static_assert(sizeof(ours) == sizeof(theirs) && alignof(ours) == alignof(theirs), #ours);
 
 #ifdef HAVE_CUDA

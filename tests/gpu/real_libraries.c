@@ -1,5 +1,6 @@
-// Holds what health/gpu/abi.h says of NCCL and cuBLASLt to the real libraries, as far as they go without a GPU: they are
-// loaded as the probe loads them, all functions are there, our numbers are taken, and what they set is what is read back.
+// Holds what health/gpu/abi.h says of NCCL and cuBLASLt to the real libraries, as far as they go without a GPU: they
+// are loaded as the probe loads them, all functions are there, our numbers are taken, and what they set is what is read
+// back.
 //
 //   real_libraries nccl|cublaslt PATH      one line for each check that fails, and exit status 1
 #include <dlfcn.h>
@@ -42,8 +43,10 @@ static void check_nccl(void* handle) {
   check(strcmp(api.ncclGetErrorString(kNcclSuccess), "no error") == 0, "ncclGetErrorString", kNcclSuccess);
   check(strstr(api.ncclGetErrorString(kNcclCudaError), "cuda") != NULL, "ncclGetErrorString", kNcclCudaError);
   check(strstr(api.ncclGetErrorString(kNcclSystemError), "system") != NULL, "ncclGetErrorString", kNcclSystemError);
-  check(strstr(api.ncclGetErrorString(kNcclInternalError), "internal") != NULL, "ncclGetErrorString", kNcclInternalError);
-  check(strstr(api.ncclGetErrorString(kNcclInvalidArgument), "argument") != NULL, "ncclGetErrorString", kNcclInvalidArgument);
+  check(strstr(api.ncclGetErrorString(kNcclInternalError), "internal") != NULL, "ncclGetErrorString",
+        kNcclInternalError);
+  check(strstr(api.ncclGetErrorString(kNcclInvalidArgument), "argument") != NULL, "ncclGetErrorString",
+        kNcclInvalidArgument);
   check(strstr(api.ncclGetErrorString(kNcclInvalidUsage), "usage") != NULL, "ncclGetErrorString", kNcclInvalidUsage);
   check(strstr(api.ncclGetErrorString(kNcclRemoteError), "remote") != NULL, "ncclGetErrorString", kNcclRemoteError);
   check(strstr(api.ncclGetErrorString(kNcclInProgress), "progress") != NULL, "ncclGetErrorString", kNcclInProgress);
@@ -85,8 +88,10 @@ static void check_cublaslt(void* handle) {
   uint64_t workspace = 32 << 20;
   size_t version = api.cublasLtGetVersion();
   check(version >= 120000, "cublasLtGetVersion", (long long)version);
-  check(strcmp(api.cublasLtGetStatusName(kLtNotSupported), "CUBLAS_STATUS_NOT_SUPPORTED") == 0, "kLtNotSupported", kLtNotSupported);
-  check(strcmp(api.cublasLtGetStatusName(kLtArchMismatch), "CUBLAS_STATUS_ARCH_MISMATCH") == 0, "kLtArchMismatch", kLtArchMismatch);
+  check(strcmp(api.cublasLtGetStatusName(kLtNotSupported), "CUBLAS_STATUS_NOT_SUPPORTED") == 0, "kLtNotSupported",
+        kLtNotSupported);
+  check(strcmp(api.cublasLtGetStatusName(kLtArchMismatch), "CUBLAS_STATUS_ARCH_MISMATCH") == 0, "kLtArchMismatch",
+        kLtArchMismatch);
   check(strcmp(api.cublasLtGetStatusName(kLtSuccess), "CUBLAS_STATUS_SUCCESS") == 0, "kLtSuccess", kLtSuccess);
 
   LtStatus status = api.cublasLtMatmulDescCreate(&product, kLtCompute32F, kLtTypeFloat);
@@ -115,7 +120,8 @@ static void check_cublaslt(void* handle) {
   check_attribute(of_preference, preference, 1, 8, (long long)workspace, "CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES");
 
   check(api.cublasLtMatmulPreferenceDestroy(preference) == kLtSuccess, "cublasLtMatmulPreferenceDestroy", 0);
-  for (int i = 0; i < 2; ++i) check(api.cublasLtMatrixLayoutDestroy(layouts[i]) == kLtSuccess, "cublasLtMatrixLayoutDestroy", i);
+  for (int i = 0; i < 2; ++i)
+    check(api.cublasLtMatrixLayoutDestroy(layouts[i]) == kLtSuccess, "cublasLtMatrixLayoutDestroy", i);
   check(api.cublasLtMatmulDescDestroy(product) == kLtSuccess, "cublasLtMatmulDescDestroy", 0);
   printf("version %zu\n", version);
 }
@@ -128,7 +134,9 @@ int main(int argc, char** argv) {
     printf("%s\n", dlerror());
     return 1;
   }
-  if (strcmp(argv[1], "nccl") == 0) check_nccl(handle);
-  else check_cublaslt(handle);
+  if (strcmp(argv[1], "nccl") == 0)
+    check_nccl(handle);
+  else
+    check_cublaslt(handle);
   _exit(failures != 0);
 }

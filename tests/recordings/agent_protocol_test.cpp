@@ -33,7 +33,8 @@ struct Recording {
   Version version;
   const char* path;
 };
-const Recording kRecordings[] = {{{1, 0}, AGENT_PROTOCOL_1_0}, {{1, 1}, AGENT_PROTOCOL_1_1}, {kOurVersion, AGENT_PROTOCOL_1_2}};
+const Recording kRecordings[] = {
+    {{1, 0}, AGENT_PROTOCOL_1_0}, {{1, 1}, AGENT_PROTOCOL_1_1}, {kOurVersion, AGENT_PROTOCOL_1_2}};
 const Recording& kNewest = kRecordings[2];
 
 Nonce nonce_of(std::uint8_t step) {
@@ -75,9 +76,15 @@ NodeJoins joins(const Version& version) {
   message.address = "node-1";
   message.node_rank = 1;
   message.terms = {.min_nodes = 2, .max_nodes = 4, .node_unit = 2, .max_restarts = 3};
-  message.rules = {.last_call_ms = 20'000, .join_timeout_ms = 300'000, .replacement_grace_ms = 2000,
-                   .scale_up = JobRules::ScaleUp::kOnRestart, .scale_up_after_ms = 1500, .node_losses = 4,
-                   .loss_window_ms = 500'000, .keep_out_ms = 200'000, .job_losses = -1};
+  message.rules = {.last_call_ms = 20'000,
+                   .join_timeout_ms = 300'000,
+                   .replacement_grace_ms = 2000,
+                   .scale_up = JobRules::ScaleUp::kOnRestart,
+                   .scale_up_after_ms = 1500,
+                   .node_losses = 4,
+                   .loss_window_ms = 500'000,
+                   .keep_out_ms = 200'000,
+                   .job_losses = -1};
   message.facts.incarnation = 0x1C4;
   message.facts.term = 2;
   message.facts.round = 3;
@@ -118,16 +125,25 @@ NodeStopped stopped(const Version& version) {
 // What is said after the welcome, in this order.
 std::vector<AgentMessage> agent_messages(const Version& version) {
   const std::string details = version.minor >= 1 ? "Traceback (most recent call last):\n  ..." : "";
-  return {StoreIsOpen{4, {"10.0.0.1", 29500}}, CheckDone{4, 2, "all is well"}, WorkerFailed{4, failure()},
-          NodeCannotRun{4, "the program cannot be executed"}, stopped(version),
-          WorkersSucceeded{5}, NodeLeaves{15}, VerdictHeard{details}};
+  return {StoreIsOpen{4, {"10.0.0.1", 29500}},
+          CheckDone{4, 2, "all is well"},
+          WorkerFailed{4, failure()},
+          NodeCannotRun{4, "the program cannot be executed"},
+          stopped(version),
+          WorkersSucceeded{5},
+          NodeLeaves{15},
+          VerdictHeard{details}};
 }
 std::vector<CoordinatorMessage> coordinator_messages(const Version& version) {
   const std::string details = version.minor >= 1 ? "Traceback (most recent call last):\n  ..." : "";
-  std::vector<CoordinatorMessage> messages = {
-          prepare(version), RunCheck{4, 2, "pair with node 0"}, RunWorkers{4, {"10.0.0.1", 29500}},
-          StopWorkers{4, RestartScope::kJob}, AreYouThere{}, EndJob{verdict(version)}, Dismiss{details},
-          Rejected{Rejected::Why::kJobEnding, "the job is ending", 1500}};
+  std::vector<CoordinatorMessage> messages = {prepare(version),
+                                              RunCheck{4, 2, "pair with node 0"},
+                                              RunWorkers{4, {"10.0.0.1", 29500}},
+                                              StopWorkers{4, RestartScope::kJob},
+                                              AreYouThere{},
+                                              EndJob{verdict(version)},
+                                              Dismiss{details},
+                                              Rejected{Rejected::Why::kJobEnding, "the job is ending", 1500}};
   if (version.minor >= 1) {
     Awaiting news{3, 4, 8, 61'000, 539'000, "standing by"};
     if (version.minor >= 2) {
@@ -349,9 +365,7 @@ void check_all_is_understood(const CoordinatorEnd& end) {
 
 // --------------------------------------------------------------------------------------------------------
 
-TEST_CASE("the recording is what both ends say today") {
-  CHECK((converse() == recorded(kNewest)));
-}
+TEST_CASE("the recording is what both ends say today") { CHECK((converse() == recorded(kNewest))); }
 
 // What each end hears, and how much of it comes alone.
 struct Heard {

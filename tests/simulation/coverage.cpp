@@ -8,13 +8,29 @@ namespace elastic::simulation {
 
 namespace {
 
-constexpr std::array<std::string_view, kPlaces> kPlaceNames = {"down",       "no job",   "forming",   "again",   "rebuilding",
-                                                               "checking",   "preparing", "running",  "stopping", "ending"};
-constexpr std::array<std::string_view, kFaultKinds> kKindNames = {
-    "delays",        "reset connection",   "cut to coordinator", "cut from coordinator", "partition",    "agent stopped",
-    "host frozen",   "coordinator stopped", "agent dies",        "worker dies",          "host dies",    "coordinator dies",
-    "guardian dies", "wall clock jumps",   "flood of joins",     "SIGTERM",              "stranger connects",
-    "garbage in session", "late joiner",   "other terms",        "rank claimed twice"};
+constexpr std::array<std::string_view, kPlaces> kPlaceNames = {
+    "down", "no job", "forming", "again", "rebuilding", "checking", "preparing", "running", "stopping", "ending"};
+constexpr std::array<std::string_view, kFaultKinds> kKindNames = {"delays",
+                                                                  "reset connection",
+                                                                  "cut to coordinator",
+                                                                  "cut from coordinator",
+                                                                  "partition",
+                                                                  "agent stopped",
+                                                                  "host frozen",
+                                                                  "coordinator stopped",
+                                                                  "agent dies",
+                                                                  "worker dies",
+                                                                  "host dies",
+                                                                  "coordinator dies",
+                                                                  "guardian dies",
+                                                                  "wall clock jumps",
+                                                                  "flood of joins",
+                                                                  "SIGTERM",
+                                                                  "stranger connects",
+                                                                  "garbage in session",
+                                                                  "late joiner",
+                                                                  "other terms",
+                                                                  "rank claimed twice"};
 
 // Cells that stay empty, and why. All others must have counts.
 struct Reason {
@@ -38,7 +54,8 @@ constexpr Reason kReasons[] = {
 
 // What is never done, although each part of it is; faults.cpp takes care of it, and Node throws where it does not.
 constexpr std::string_view kLeftOut =
-    "left out: an agent that is stopped while its guardian is dead, or the other way round: nobody is left who could end the "
+    "left out: an agent that is stopped while its guardian is dead, or the other way round: nobody is left who could "
+    "end the "
     "workers when the lease is over";
 
 bool has_reason(FaultKind kind, Place place) {
@@ -53,11 +70,10 @@ bool has_reason(FaultKind kind, Place place) {
 std::string name(Place place) { return std::string(kPlaceNames.at(static_cast<std::size_t>(place))); }
 std::string name(FaultKind kind) { return std::string(kKindNames.at(static_cast<std::size_t>(kind))); }
 
-bool is_transition(Place place) {
-  return place != Place::kDown && place != Place::kNoJob && place != Place::kRunning;
-}
+bool is_transition(Place place) { return place != Place::kDown && place != Place::kNoJob && place != Place::kRunning; }
 
-void Coverage::strikes(FaultKind kind, Place place, const std::string& job, protocol::Incarnation incarnation, std::int64_t round) {
+void Coverage::strikes(FaultKind kind, Place place, const std::string& job, protocol::Incarnation incarnation,
+                       std::int64_t round) {
   ++faults_;
   ++counts_[static_cast<std::size_t>(kind)][static_cast<std::size_t>(place)];
   if (is_transition(place) && marked_.emplace(job, incarnation, round).second) ++faulty_rounds_;
@@ -76,13 +92,16 @@ std::string Coverage::table() const {
   for (std::size_t kind = 0; kind < kFaultKinds; ++kind) {
     text += format("{:<22}", kKindNames[kind]);
     for (std::size_t place = 0; place < kPlaces; ++place) {
-      const bool explained = counts_[kind][place] == 0 && has_reason(static_cast<FaultKind>(kind), static_cast<Place>(place));
+      const bool explained =
+          counts_[kind][place] == 0 && has_reason(static_cast<FaultKind>(kind), static_cast<Place>(place));
       text += explained ? format("{:>11}", "-") : format("{:>11}", counts_[kind][place]);
     }
     text += '\n';
   }
   text += "-: ";
-  for (const Reason& reason : kReasons) text += format("{}{} while {}: {}", &reason == kReasons ? "" : "; ", name(reason.kind), name(reason.place), reason.why);
+  for (const Reason& reason : kReasons)
+    text +=
+        format("{}{} while {}: {}", &reason == kReasons ? "" : "; ", name(reason.kind), name(reason.place), reason.why);
   text += format("\n{}", kLeftOut);
   text += format("\n{} worlds, {} rounds, {} faults, {} faulty rounds\n", worlds_, rounds_, faults_, faulty_rounds_);
   return text;

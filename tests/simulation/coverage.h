@@ -14,12 +14,12 @@ namespace elastic::simulation {
 // Where a job is when a fault strikes: the states of its coordinator, with forming and preparing told apart by
 // what is waited for.
 enum class Place : std::uint8_t {
-  kDown,          // its coordinator is dead
-  kNoJob,         // it knows nothing of the job yet, or any more
-  kForming,       // the first round
+  kDown,     // its coordinator is dead
+  kNoJob,    // it knows nothing of the job yet, or any more
+  kForming,  // the first round
   kFormingAgain,
   kRebuilding,
-  kChecking,      // a phase of the check before training
+  kChecking,  // a phase of the check before training
   kPreparing,
   kRunning,
   kStopping,
@@ -59,7 +59,8 @@ std::string name(FaultKind kind);
 // What faults have met what.
 class Coverage {
  public:
-  void strikes(FaultKind kind, Place place, const std::string& job, protocol::Incarnation incarnation, std::int64_t round);
+  void strikes(FaultKind kind, Place place, const std::string& job, protocol::Incarnation incarnation,
+               std::int64_t round);
   void world_over(int rounds);
   void add(const Coverage& other);
 

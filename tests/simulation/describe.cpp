@@ -25,20 +25,23 @@ std::string facts_text(const AgentFacts& facts) {
 }
 
 std::string life(const agent::Event& event) {
-  return std::visit(Overloaded{
-                        [](const agent::Begin&) { return std::string("begin"); },
-                        [](const agent::WorkerExited& e) { return format("worker {} {}", e.local_rank, e.exit.text()); },
-                        [](const agent::AllGone&) { return std::string("all workers are gone"); },
-                        [](const agent::TimerFired&) { return std::string("the timer"); },
-                        [](const agent::SignalReceived& e) { return signal_name(e.signal); },
-                        [](const agent::GuardianLost&) { return std::string("the guardian is lost"); },
-                        [](const agent::NodeChecked& e) { return format("checked, phase {}: {}", e.phase, e.result); },
-                        [](const agent::CrashFound& e) { return e.crash ? format("found crash {}", e.crash->digest) : "found no crash"; },
-                        [](const agent::DetailsGathered& e) { return format("has gathered: {}", e.text); },
-                        [](const agent::StoreOpened& e) { return format("its store is at port {}", e.endpoint.port); },
-                        [](const auto&) { return std::string(); },
-                    },
-                    event);
+  return std::visit(
+      Overloaded{
+          [](const agent::Begin&) { return std::string("begin"); },
+          [](const agent::WorkerExited& e) { return format("worker {} {}", e.local_rank, e.exit.text()); },
+          [](const agent::AllGone&) { return std::string("all workers are gone"); },
+          [](const agent::TimerFired&) { return std::string("the timer"); },
+          [](const agent::SignalReceived& e) { return signal_name(e.signal); },
+          [](const agent::GuardianLost&) { return std::string("the guardian is lost"); },
+          [](const agent::NodeChecked& e) { return format("checked, phase {}: {}", e.phase, e.result); },
+          [](const agent::CrashFound& e) {
+            return e.crash ? format("found crash {}", e.crash->digest) : "found no crash";
+          },
+          [](const agent::DetailsGathered& e) { return format("has gathered: {}", e.text); },
+          [](const agent::StoreOpened& e) { return format("its store is at port {}", e.endpoint.port); },
+          [](const auto&) { return std::string(); },
+      },
+      event);
 }
 
 }  // namespace
@@ -47,8 +50,8 @@ std::string text(const Verdict& verdict) {
   const char* const outcomes[] = {"succeeded", "failed", "stopped"};
   std::string reason = verdict.reason;
   if (reason.empty() && !verdict.failures.empty()) reason = verdict.failures.front().text();
-  return format("{} in round {} after {} restarts{}", outcomes[static_cast<std::size_t>(verdict.outcome)], verdict.round,
-                verdict.restarts_used, reason.empty() ? "" : format(": {}", reason));
+  return format("{} in round {} after {} restarts{}", outcomes[static_cast<std::size_t>(verdict.outcome)],
+                verdict.round, verdict.restarts_used, reason.empty() ? "" : format(": {}", reason));
 }
 
 std::string text(const agent::AgentEvent& event) {
@@ -62,18 +65,19 @@ std::string text(const agent::AgentEvent& event) {
 }
 
 std::string text(const agent::Effect& effect) {
-  return std::visit(Overloaded{
-                        [](const agent::StartWorkers& e) {
-                          return format("starts the workers of round {}, ranks from {} of {}, membership {:x}", e.round.round,
-                                        e.round.place.base_rank, e.round.place.world_size, e.round.membership);
-                        },
-                        [](const agent::SignalWorkers& e) { return format("{} to the workers", signal_name(e.signal)); },
-                        [](const agent::Warn& e) { return format("warns: {}", e.text); },
-                        [](const agent::FindCrash&) { return std::string("looks for a crash"); },
-                        [](const agent::GatherDetails&) { return std::string("gathers details"); },
-                        [](const auto&) { return std::string(); },
-                    },
-                    effect);
+  return std::visit(
+      Overloaded{
+          [](const agent::StartWorkers& e) {
+            return format("starts the workers of round {}, ranks from {} of {}, membership {:x}", e.round.round,
+                          e.round.place.base_rank, e.round.place.world_size, e.round.membership);
+          },
+          [](const agent::SignalWorkers& e) { return format("{} to the workers", signal_name(e.signal)); },
+          [](const agent::Warn& e) { return format("warns: {}", e.text); },
+          [](const agent::FindCrash&) { return std::string("looks for a crash"); },
+          [](const agent::GatherDetails&) { return std::string("gathers details"); },
+          [](const auto&) { return std::string(); },
+      },
+      effect);
 }
 
 std::string text(const AgentMessage& message) {
@@ -96,9 +100,10 @@ std::string text(const CoordinatorMessage& message) {
   return std::visit(
       Overloaded{
           [](const PrepareRound& m) {
-            return format("PrepareRound: round {}, node {} of {}, ranks from {} of {}, {} of {} restarts, membership {:x}{}",
-                          m.round, m.place.node_rank, m.place.node_count, m.place.base_rank, m.place.world_size,
-                          m.restart_count, m.max_restarts, m.membership, m.reason.empty() ? "" : format(", because {}", m.reason));
+            return format(
+                "PrepareRound: round {}, node {} of {}, ranks from {} of {}, {} of {} restarts, membership {:x}{}",
+                m.round, m.place.node_rank, m.place.node_count, m.place.base_rank, m.place.world_size, m.restart_count,
+                m.max_restarts, m.membership, m.reason.empty() ? "" : format(", because {}", m.reason));
           },
           [](const RunCheck& m) { return format("RunCheck: round {}, phase {}, {}", m.round, m.phase, m.order); },
           [](const RunWorkers& m) { return format("RunWorkers: round {}, store at port {}", m.round, m.store.port); },

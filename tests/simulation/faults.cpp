@@ -55,20 +55,26 @@ void Faults::begin() {
 void Faults::message_is_sent(protocol::FrameType type) {
   if ((frames_ & bit(static_cast<std::size_t>(type))) == 0) return;
   for (Armed& armed : armed_) {
-    if (!armed.done && armed.fault.trigger.type == Trigger::Type::kMessage && armed.fault.trigger.frame == type && --armed.left == 0) fire(armed);
+    if (!armed.done && armed.fault.trigger.type == Trigger::Type::kMessage && armed.fault.trigger.frame == type &&
+        --armed.left == 0)
+      fire(armed);
   }
 }
 
 void Faults::agent_acts(std::size_t act) {
   if ((acts_ & bit(act)) == 0) return;
   for (Armed& armed : armed_) {
-    if (!armed.done && armed.fault.trigger.type == Trigger::Type::kAct && armed.fault.trigger.act == act && --armed.left == 0) fire(armed);
+    if (!armed.done && armed.fault.trigger.type == Trigger::Type::kAct && armed.fault.trigger.act == act &&
+        --armed.left == 0)
+      fire(armed);
   }
 }
 
 void Faults::place_is_entered(Place place) {
   for (Armed& armed : armed_) {
-    if (!armed.done && armed.fault.trigger.type == Trigger::Type::kPlace && armed.fault.trigger.place == place && --armed.left == 0) fire(armed);
+    if (!armed.done && armed.fault.trigger.type == Trigger::Type::kPlace && armed.fault.trigger.place == place &&
+        --armed.left == 0)
+      fire(armed);
   }
 }
 
@@ -77,7 +83,8 @@ void Faults::fire(Armed& armed) {
   armed.done = true;
   const Fault fault = armed.fault;
   // A process dies anywhere, in the midst of what it does too; all else strikes between two events.
-  const bool dies = fault.kind == FaultKind::kCrashAgent || fault.kind == FaultKind::kCrashHost || fault.kind == FaultKind::kCrashCoordinator;
+  const bool dies = fault.kind == FaultKind::kCrashAgent || fault.kind == FaultKind::kCrashHost ||
+                    fault.kind == FaultKind::kCrashCoordinator;
   if (fault.delay_ms == 0 && dies) return strike(fault);
   world_.timeline().after(fault.delay_ms, [this, fault] {
     if (!world_.is_calm()) strike(fault);
@@ -108,50 +115,38 @@ bool Faults::carry_out(const Fault& fault, Node& node) {
     }
     case FaultKind::kReset:
       // In one process with the coordinator there is nothing to be reset.
-      if (node.shape().hosts_coordinator || node.connection() == 0 || !world_.network().is_open(node.connection(), End::kServer)) return false;
+      if (node.shape().hosts_coordinator || node.connection() == 0 ||
+          !world_.network().is_open(node.connection(), End::kServer))
+        return false;
       node.connection_is_disturbed();
       world_.network().reset(node.connection());
       return true;
     case FaultKind::kCutToServer:
     case FaultKind::kCutFromServer:
-    case FaultKind::kPartition:
-      return cut(fault, node);
-    case FaultKind::kPauseAgent:
-      return pause(fault, node);
-    case FaultKind::kFreezeHost:
-      return freeze(fault, node);
-    case FaultKind::kPauseCoordinator:
-      return pause_coordinator(fault);
-    case FaultKind::kCrashAgent:
-      return crash_agent(fault, node);
-    case FaultKind::kCrashWorker:
-      return crash_worker(fault, node);
-    case FaultKind::kCrashHost:
-      return crash_host(fault, node);
-    case FaultKind::kCrashCoordinator:
-      return crash_coordinator(fault);
+    case FaultKind::kPartition: return cut(fault, node);
+    case FaultKind::kPauseAgent: return pause(fault, node);
+    case FaultKind::kFreezeHost: return freeze(fault, node);
+    case FaultKind::kPauseCoordinator: return pause_coordinator(fault);
+    case FaultKind::kCrashAgent: return crash_agent(fault, node);
+    case FaultKind::kCrashWorker: return crash_worker(fault, node);
+    case FaultKind::kCrashHost: return crash_host(fault, node);
+    case FaultKind::kCrashCoordinator: return crash_coordinator(fault);
     case FaultKind::kCrashGuardian:
       // With the agent stopped as well nobody is left to keep the lease.
       if (!node.is_running() || node.is_disturbed()) return false;
       node.crash_guardian();
       return true;
-    case FaultKind::kClockJump:
-      node.jump_wall_clock((fault.extra - 500) * 10'000);
-      return true;
-    case FaultKind::kFlood:
-      return newcomers(fault, node, 1 + fault.extra % (node.shape().terms.max_nodes + 3));
+    case FaultKind::kClockJump: node.jump_wall_clock((fault.extra - 500) * 10'000); return true;
+    case FaultKind::kFlood: return newcomers(fault, node, 1 + fault.extra % (node.shape().terms.max_nodes + 3));
     case FaultKind::kSignal:
       if (!node.is_running()) return false;
       node.signal(*signal_number(fault.extra % 3 == 0 ? "INT" : "TERM"));
       return true;
-    case FaultKind::kStranger:
-      return stranger(fault);
-    case FaultKind::kGarbage:
-      return garbage(node);
+    case FaultKind::kStranger: return stranger(fault);
+    case FaultKind::kGarbage: return garbage(node);
     case FaultKind::kLateJoiner:
     case FaultKind::kOtherTerms:
-    case FaultKind::kSameClaim:
-      return newcomers(fault, node, 1);
+    case FaultKind::kSameClaim: return newcomers(fault, node, 1);
   }
   return false;
 }
@@ -275,19 +270,17 @@ bool Faults::crash_coordinator(const Fault& fault) {
 
 bool Faults::crash_worker(const Fault& fault, Node& node) {
   if (!node.is_running() || !node.has_workers()) return false;
-  const ExitStatus how[] = {{.code = 1}, {.code = 137}, {.signal = *signal_number("SEGV")}, {.signal = *signal_number("KILL")}};
+  const ExitStatus how[] = {
+      {.code = 1}, {.code = 137}, {.signal = *signal_number("SEGV")}, {.signal = *signal_number("KILL")}};
   node.crash_worker(fault.extra, how[fault.extra % 4]);
   return true;
 }
 
 ByteString Faults::noise(int kind) {
   switch (kind % 5) {
-    case 0:
-      return bytes_of("GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n");
-    case 1:
-      return {0x00, 0x3C, 0x85, 0xF7, 0x1A};  // PyTorch's TCPStore
-    case 2:
-      return {};
+    case 0: return bytes_of("GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n");
+    case 1: return {0x00, 0x3C, 0x85, 0xF7, 0x1A};  // PyTorch's TCPStore
+    case 2: return {};
     case 3: {
       ByteString bytes(protocol::kMark.begin(), protocol::kMark.end());
       for (int i = 0; i < 40; ++i) bytes.push_back(static_cast<std::uint8_t>(random_.next()));
@@ -295,7 +288,8 @@ ByteString Faults::noise(int kind) {
     }
     default: {
       ByteString bytes;
-      for (std::int64_t i = random_.range(1, 200); i > 0; --i) bytes.push_back(static_cast<std::uint8_t>(random_.next()));
+      for (std::int64_t i = random_.range(1, 200); i > 0; --i)
+        bytes.push_back(static_cast<std::uint8_t>(random_.next()));
       return bytes;
     }
   }
@@ -330,8 +324,10 @@ bool Faults::newcomers(const Fault& fault, const Node& like, int count) {
     another.clock_offset_ms = random_.range(0, 1'000'000);
     another.fit = random_.chance(90);
     another.slow = random_.chance(10);
-    if (fault.kind == FaultKind::kSameClaim) another.claim = shape.claim.value_or(0);
-    else another.claim.reset();
+    if (fault.kind == FaultKind::kSameClaim)
+      another.claim = shape.claim.value_or(0);
+    else
+      another.claim.reset();
     if (fault.kind == FaultKind::kOtherTerms) ++another.terms.max_restarts;
     Node& node = world_.add_node(another);
     world_.expect_start(1);

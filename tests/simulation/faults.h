@@ -37,10 +37,10 @@ struct Trigger {
 struct Fault {
   Trigger trigger;
   FaultKind kind{};
-  int subject = 0;          // a node, modulo as many as there are
-  Ms delay_ms = 0;          // after the trigger; with 0 in the midst of what set it off
+  int subject = 0;  // a node, modulo as many as there are
+  Ms delay_ms = 0;  // after the trigger; with 0 in the midst of what set it off
   Ms lasts_ms = 100;
-  bool comes_back = true;   // what died
+  bool comes_back = true;  // what died
   int extra = 0;
 };
 

@@ -30,7 +30,9 @@ void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const
   Formed* formed = find(key, message.membership, stamp.term);
   if (formed == nullptr) {
     for (const Formed& other : rounds_[key]) {
-      if (other.term == stamp.term) broken("a round has one membership", format("round {} was formed twice by the coordinator of term {}", message.round, stamp.term));
+      if (other.term == stamp.term)
+        broken("a round has one membership",
+               format("round {} was formed twice by the coordinator of term {}", message.round, stamp.term));
     }
     check_sizes(node, message);
     check_charge(node, stamp, message);
@@ -38,12 +40,16 @@ void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const
     formed = &rounds_[key].back();
   }
   const NodePlace& place = message.place;
-  if (place.node_count != formed->place.node_count || place.world_size != formed->place.world_size || message.restart_count != formed->restart_count) {
-    broken("all nodes of a round agree on it", format("round {}: {} nodes and {} ranks are told to node {}, {} and {} to others", message.round,
-                                                      place.node_count, place.world_size, node.index(), formed->place.node_count, formed->place.world_size));
+  if (place.node_count != formed->place.node_count || place.world_size != formed->place.world_size ||
+      message.restart_count != formed->restart_count) {
+    broken(
+        "all nodes of a round agree on it",
+        format("round {}: {} nodes and {} ranks are told to node {}, {} and {} to others", message.round,
+               place.node_count, place.world_size, node.index(), formed->place.node_count, formed->place.world_size));
   }
   if (formed->members.contains(place.node_rank) || !formed->agents.insert(agent).second) {
-    broken("node ranks are given once", format("round {}: node rank {} or agent {:x} is in it already", message.round, place.node_rank, agent));
+    broken("node ranks are given once",
+           format("round {}: node rank {} or agent {:x} is in it already", message.round, place.node_rank, agent));
   }
   formed->members[place.node_rank] = {agent, node.shape().workers, place.base_rank, "default"};
   if (static_cast<int>(formed->members.size()) == place.node_count) check_ranks(*formed);
@@ -53,10 +59,12 @@ void Invariants::check_sizes(const Node& node, const PrepareRound& message) cons
   const JobTerms& terms = node.shape().terms;
   const int size = message.place.node_count;
   if (size < terms.min_nodes || size > terms.max_nodes || size % terms.node_unit != 0) {
-    broken("sizes are within the terms", format("round {} has {} nodes; --nnodes={}:{} --node_unit={}", message.round, size, terms.min_nodes, terms.max_nodes, terms.node_unit));
+    broken("sizes are within the terms", format("round {} has {} nodes; --nnodes={}:{} --node_unit={}", message.round,
+                                                size, terms.min_nodes, terms.max_nodes, terms.node_unit));
   }
   if (message.restart_count > terms.max_restarts || message.restart_count < 0) {
-    broken("restarts stay within the limit", format("round {} is restart {} of {}", message.round, message.restart_count, terms.max_restarts));
+    broken("restarts stay within the limit",
+           format("round {} is restart {} of {}", message.round, message.restart_count, terms.max_restarts));
   }
 }
 
@@ -65,10 +73,13 @@ void Invariants::check_ranks(const Formed& formed) const {
   for (int rank = 0; rank < formed.place.node_count; ++rank) {
     const auto found = formed.members.find(rank);
     if (found == formed.members.end()) broken("node ranks have no gap", format("node rank {} is nobody's", rank));
-    if (found->second.base_rank != next) broken("ranks have no gap", format("node {} begins with rank {} instead of {}", rank, found->second.base_rank, next));
+    if (found->second.base_rank != next)
+      broken("ranks have no gap",
+             format("node {} begins with rank {} instead of {}", rank, found->second.base_rank, next));
     next += found->second.workers;
   }
-  if (next != formed.place.world_size) broken("ranks have no gap", format("{} workers in a world of {}", next, formed.place.world_size));
+  if (next != formed.place.world_size)
+    broken("ranks have no gap", format("{} workers in a world of {}", next, formed.place.world_size));
 }
 
 // Members of the round as it was formed last that have not said that they are done with it.
@@ -88,20 +99,26 @@ void Invariants::check_charge(const Node& node, const Stamp& stamp, const Prepar
   if (!message.charged || message.reason.empty() || message.round == 0) return;
   const auto silent = unanswered(node.shape().job, stamp.incarnation, message.round - 1);
   if (!silent.empty()) {
-    broken("a lost node is not charged", format("round {} is charged ({}), but agent {:x} of round {} was lost before its stop was over",
-                                                message.round, message.reason, silent.front(), message.round - 1));
+    broken("a lost node is not charged",
+           format("round {} is charged ({}), but agent {:x} of round {} was lost before its stop was over",
+                  message.round, message.reason, silent.front(), message.round - 1));
   }
 }
 
 void Invariants::sent(const Node& node, AgentId, const Stamp& stamp, const RunWorkers& message) {
   auto found = rounds_.find({node.shape().job, stamp.incarnation, message.round});
-  if (found == rounds_.end() || found->second.empty()) broken("rounds are prepared before they run", format("round {}", message.round));
+  if (found == rounds_.end() || found->second.empty())
+    broken("rounds are prepared before they run", format("round {}", message.round));
   Formed& formed = found->second.back();
-  if (formed.store && *formed.store != message.store) broken("a round has one store", format("round {}: ports {} and {}", message.round, formed.store->port, message.store.port));
+  if (formed.store && *formed.store != message.store)
+    broken("a round has one store",
+           format("round {}: ports {} and {}", message.round, formed.store->port, message.store.port));
   formed.store = message.store;
   const auto owner = stores_.find(message.store.port);
-  const bool is_of_rank_0 = owner != stores_.end() && formed.members.contains(0) && owner->second == formed.members.at(0).agent;
-  if (!is_of_rank_0) broken("the store is that of rank 0", format("round {}: port {}", message.round, message.store.port));
+  const bool is_of_rank_0 =
+      owner != stores_.end() && formed.members.contains(0) && owner->second == formed.members.at(0).agent;
+  if (!is_of_rank_0)
+    broken("the store is that of rank 0", format("round {}: port {}", message.round, message.store.port));
   news_.insert(node.shape().job);
 }
 
@@ -109,17 +126,21 @@ void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const
   const Verdict& verdict = message.verdict;
   news_.insert(node.shape().job);
   given_by_[{node.shape().job, stamp.incarnation}] = world_.server().launch();
-  if (verdict.restarts_used > node.shape().terms.max_restarts) broken("restarts stay within the limit", format("{} of {} in the verdict", verdict.restarts_used, node.shape().terms.max_restarts));
+  if (verdict.restarts_used > node.shape().terms.max_restarts)
+    broken("restarts stay within the limit",
+           format("{} of {} in the verdict", verdict.restarts_used, node.shape().terms.max_restarts));
   if (verdict.outcome == Verdict::Outcome::kSucceeded) {
     const auto is_it = [&](const Training& training) {
-      return training.job == node.shape().job && training.incarnation == stamp.incarnation && training.round == verdict.round &&
-             training.succeeded == training.world_size;
+      return training.job == node.shape().job && training.incarnation == stamp.incarnation &&
+             training.round == verdict.round && training.succeeded == training.world_size;
     };
     if (std::ranges::none_of(world_.workers().trainings(), is_it)) {
-      broken("success is the success of every worker", format("round {} is said to have succeeded to agent {:x}", verdict.round, agent));
+      broken("success is the success of every worker",
+             format("round {} is said to have succeeded to agent {:x}", verdict.round, agent));
     }
   }
-  if (verdict.is_deterministic && verdict.restarts_used == 0) broken("a deterministic failure has come twice", "no restart was used");
+  if (verdict.is_deterministic && verdict.restarts_used == 0)
+    broken("a deterministic failure has come twice", "no restart was used");
   Term& judge = judges_[{node.shape().job, stamp.incarnation}];
   judge = std::max(judge, stamp.term);
   // The last that it was told: an earlier one may have been lost with its coordinator.
@@ -130,16 +151,22 @@ void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const
   }
   if (verdict.outcome == Verdict::Outcome::kFailed && verdict.reason.empty()) {
     const auto silent = unanswered(node.shape().job, stamp.incarnation, verdict.round);
-    if (!silent.empty()) broken("a lost node is not charged", format("the job ends for a failed worker, but agent {:x} of round {} was lost before its stop was over", silent.front(), verdict.round));
-    if (verdict.restarts_used != node.shape().terms.max_restarts) broken("every restart is used", format("{} of {}", verdict.restarts_used, node.shape().terms.max_restarts));
+    if (!silent.empty())
+      broken("a lost node is not charged",
+             format("the job ends for a failed worker, but agent {:x} of round {} was lost before its stop was over",
+                    silent.front(), verdict.round));
+    if (verdict.restarts_used != node.shape().terms.max_restarts)
+      broken("every restart is used", format("{} of {}", verdict.restarts_used, node.shape().terms.max_restarts));
   }
 }
 
 void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const Dismiss& message) {
   if (!told_of_failure_.contains(agent)) return;
-  const auto [told, is_first] = details_.try_emplace({node.shape().job, stamp.incarnation, world_.server().launch()}, message.details);
+  const auto [told, is_first] =
+      details_.try_emplace({node.shape().job, stamp.incarnation, world_.server().launch()}, message.details);
   if (is_first || told->second == message.details) return;
-  broken("all hear the same details", format("agent {:x} hears \"{}\", others heard \"{}\"", agent, message.details, told->second));
+  broken("all hear the same details",
+         format("agent {:x} hears \"{}\", others heard \"{}\"", agent, message.details, told->second));
 }
 
 void Invariants::answered(const Node& node, AgentId agent, Incarnation incarnation, RoundNumber round) {
@@ -168,19 +195,25 @@ void Invariants::knowledge_is_lost() {
 void Invariants::workers_start(const Node& node, const agent::StartWorkers& order, Incarnation incarnation) {
   const std::string& job = node.shape().job;
   const Formed* formed = find({job, incarnation, order.round.round}, order.round.membership);
-  if (formed == nullptr) broken("workers run in a round that was formed", format("node {}, round {}", node.index(), order.round.round));
+  if (formed == nullptr)
+    broken("workers run in a round that was formed", format("node {}, round {}", node.index(), order.round.round));
   const bool is_checked = node.shape().check.when != protocol::CheckRules::When::kNever;
   if (is_checked && (!node.shape().fit || (node.shape().slow && node.shape().check.excludes_stragglers))) {
     broken("only who is fit trains", format("node {} in round {}", node.index(), order.round.round));
   }
-  if (formed->store != order.store) broken("a round has one store", format("node {} starts round {} with port {}", node.index(), order.round.round, order.store.port));
+  if (formed->store != order.store)
+    broken("a round has one store",
+           format("node {} starts round {} with port {}", node.index(), order.round.round, order.store.port));
   auto& restarts = counts_[{job, incarnation}];
   restarts[order.round.round] = order.round.restart_count;
   for (const auto& [round, count] : restarts) {
     const auto later = static_cast<std::int64_t>(order.round.round) - static_cast<std::int64_t>(round);
     const auto more = static_cast<std::int64_t>(order.round.restart_count) - count;
     const bool holds = later >= 0 ? more >= 0 && more <= later : more <= 0 && more >= later;
-    if (!holds) broken("restarts are counted once and never back", format("round {} is restart {}, round {} was {}", order.round.round, order.round.restart_count, round, count));
+    if (!holds)
+      broken("restarts are counted once and never back",
+             format("round {} is restart {}, round {} was {}", order.round.round, order.round.restart_count, round,
+                    count));
   }
   const auto lives = [&](WorkerId id) { return world_.workers().at(id).alive && counts(world_.workers().at(id)); };
   for (const Training& other : world_.workers().trainings()) {
@@ -212,7 +245,8 @@ void Invariants::check_alone(WorkerId id) const {
     if (other == id) continue;
     const Training& of = workers.training_of(its);
     if (of.job != training.job || of.incarnation != training.incarnation || !counts(its)) continue;
-    broken("no rank lives twice", format("rank {} of round {} on node {} and of round {} on node {}", mine.rank, training.round, mine.node, of.round, its.node));
+    broken("no rank lives twice", format("rank {} of round {} on node {} and of round {} on node {}", mine.rank,
+                                         training.round, mine.node, of.round, its.node));
   }
 }
 
@@ -227,20 +261,25 @@ void Invariants::host_thawed(const Node& node) {
 
 void Invariants::agent_finished(const Node& node, const agent::Finish& end) {
   const Verdict& verdict = end.verdict;
-  if (!end.details.empty() && (verdict.outcome != Verdict::Outcome::kFailed || !end.details.starts_with("details of agent "))) {
-    broken("details are of the first failure", format("node {} ends with: {}; {}", node.index(), text(verdict), end.details));
+  if (!end.details.empty() &&
+      (verdict.outcome != Verdict::Outcome::kFailed || !end.details.starts_with("details of agent "))) {
+    broken("details are of the first failure",
+           format("node {} ends with: {}; {}", node.index(), text(verdict), end.details));
   }
   news_.insert(node.shape().job);
   if (node.has_workers() && verdict.left_behind.empty()) {
     for (const WorkerId id : world_.workers().alive()) {
       const Worker& worker = world_.workers().at(id);
-      if (worker.node == node.index() && worker.launch == node.launch()) broken("nobody leaves workers behind", format("node {}: rank {}", node.index(), worker.rank));
+      if (worker.node == node.index() && worker.launch == node.launch())
+        broken("nobody leaves workers behind", format("node {}: rank {}", node.index(), worker.rank));
     }
   }
   // Who goes for a reason of its own says nothing of the job.
-  const bool gave_up = verdict.reason.find("has not come back") != std::string::npos || verdict.reason.starts_with("no coordinator");
+  const bool gave_up =
+      verdict.reason.find("has not come back") != std::string::npos || verdict.reason.starts_with("no coordinator");
   if (gave_up && node.gave_up_in_vain()) {
-    broken("who gives up had no chance", format("node {} ends with: {}; {}", node.index(), text(verdict), *node.gave_up_in_vain()));
+    broken("who gives up had no chance",
+           format("node {} ends with: {}; {}", node.index(), text(verdict), *node.gave_up_in_vain()));
   }
   if (node.was_signalled() || node.lost_its_guardian() || gave_up || turned_away_.contains(node.agent_id())) return;
   const agent::Link& link = node.agent()->link();
@@ -251,12 +290,14 @@ void Invariants::agent_finished(const Node& node, const agent::Finish& end) {
   const auto judge = judges_.find({node.shape().job, incarnation});
   if (is_another && judge != judges_.end() && judge->second > link.term()) {
     if (!node.gave_up_in_vain()) return;
-    broken("who gives up had no chance", format("node {} ends with: {}; {}", node.index(), text(verdict), *node.gave_up_in_vain()));
+    broken("who gives up had no chance",
+           format("node {} ends with: {}; {}", node.index(), text(verdict), *node.gave_up_in_vain()));
   }
   outcomes[verdict.outcome] = node.index();
   if (outcomes.size() > 1) {
-    broken("one verdict for all", format("node {} ends with: {}; node {} with another", node.index(), text(verdict),
-                                         outcomes.begin()->second == node.index() ? outcomes.rbegin()->second : outcomes.begin()->second));
+    broken("one verdict for all",
+           format("node {} ends with: {}; node {} with another", node.index(), text(verdict),
+                  outcomes.begin()->second == node.index() ? outcomes.rbegin()->second : outcomes.begin()->second));
   }
 }
 
@@ -278,18 +319,22 @@ void Invariants::settled(Ms since_ms) {
     if (!node->is_running()) continue;
     const std::string& job = node->shape().job;
     if (news_.contains(job) || world_.place_of(job) == Place::kRunning) continue;
-    broken("a round or a verdict in time", format("job {} has neither for {} ms after the last fault; it is {}, and node {} waits", job,
-                                                  world_.now_ms() - since_ms, name(world_.place_of(job)), node->index()));
+    broken("a round or a verdict in time",
+           format("job {} has neither for {} ms after the last fault; it is {}, and node {} waits", job,
+                  world_.now_ms() - since_ms, name(world_.place_of(job)), node->index()));
   }
 }
 
 void Invariants::ended() {
   for (const auto& node : world_.nodes()) {
-    if (node->is_running()) broken("every agent comes to its end", format("node {} waits at {} ms, its job is {}", node->index(), world_.now_ms(), name(world_.place_of(node->shape().job))));
+    if (node->is_running())
+      broken("every agent comes to its end", format("node {} waits at {} ms, its job is {}", node->index(),
+                                                    world_.now_ms(), name(world_.place_of(node->shape().job))));
   }
   if (!world_.workers().alive().empty()) {
     const Worker& worker = world_.workers().at(world_.workers().alive().front());
-    broken("no worker is left", format("rank {} of round {} on node {}", worker.rank, world_.workers().training_of(worker).round, worker.node));
+    broken("no worker is left", format("rank {} of round {} on node {}", worker.rank,
+                                       world_.workers().training_of(worker).round, worker.node));
   }
 }
 
@@ -298,7 +343,9 @@ void Invariants::look_at_sizes() {
   if (service == nullptr) return;
   // Of each node one session, a dead one that nobody has noticed, a guardian's, and strangers.
   const std::size_t most = 8 * world_.nodes().size() + 64;
-  if (service->connections() > most) broken("memory is bounded by the nodes", format("{} connections of {} nodes", service->connections(), world_.nodes().size()));
+  if (service->connections() > most)
+    broken("memory is bounded by the nodes",
+           format("{} connections of {} nodes", service->connections(), world_.nodes().size()));
   if (service->jobs() > 2) broken("memory is bounded by the nodes", format("{} jobs", service->jobs()));
 }
 

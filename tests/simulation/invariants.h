@@ -41,12 +41,15 @@ class Invariants {
   explicit Invariants(World& world) : world_(world) {}
 
   // A coordinator has sent this to an agent; its bytes may never arrive.
-  void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp, const protocol::PrepareRound& message);
-  void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp, const protocol::RunWorkers& message);
+  void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp,
+            const protocol::PrepareRound& message);
+  void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp,
+            const protocol::RunWorkers& message);
   void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp, const protocol::EndJob& message);
   void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp, const protocol::Dismiss& message);
   // The agent says that nothing of this round is left with it, or that its workers have succeeded.
-  void answered(const Node& node, protocol::AgentId agent, protocol::Incarnation incarnation, protocol::RoundNumber round);
+  void answered(const Node& node, protocol::AgentId agent, protocol::Incarnation incarnation,
+                protocol::RoundNumber round);
   void turned_away(protocol::AgentId agent) { turned_away_.insert(agent); }
   void store_opened(std::uint16_t port, const Node& node);
   // A process that may have known of a round is gone: an agent, or the coordinator, in whose place a new one is.
@@ -83,9 +86,9 @@ class Invariants {
   struct Formed {
     std::uint64_t membership = 0;
     protocol::Term term = 0;
-    protocol::NodePlace place;       // the sizes
+    protocol::NodePlace place;  // the sizes
     int restart_count = 0;
-    std::map<int, Member> members;   // by node rank
+    std::map<int, Member> members;  // by node rank
     std::set<protocol::AgentId> agents;
     std::optional<protocol::StoreEndpoint> store;
   };
@@ -93,7 +96,8 @@ class Invariants {
   void check_sizes(const Node& node, const protocol::PrepareRound& message) const;
   void check_ranks(const Formed& formed) const;
   void check_charge(const Node& node, const protocol::Stamp& stamp, const protocol::PrepareRound& message) const;
-  std::vector<protocol::AgentId> unanswered(const std::string& job, protocol::Incarnation incarnation, protocol::RoundNumber round) const;
+  std::vector<protocol::AgentId> unanswered(const std::string& job, protocol::Incarnation incarnation,
+                                            protocol::RoundNumber round) const;
   void check_alone(WorkerId id) const;
   bool counts(const Worker& worker) const;
 
@@ -102,15 +106,15 @@ class Invariants {
   std::map<RoundKey, std::set<protocol::AgentId>> answered_;
   std::map<std::pair<std::string, protocol::Incarnation>, std::map<protocol::RoundNumber, int>> counts_;  // of restarts
   std::map<std::pair<std::string, protocol::Incarnation>, std::map<protocol::Verdict::Outcome, int>> outcomes_;
-  std::map<std::pair<std::string, protocol::Incarnation>, protocol::Term> judges_;  // the last who has given a verdict
+  std::map<std::pair<std::string, protocol::Incarnation>, protocol::Term> judges_;   // the last who has given a verdict
   std::map<std::pair<std::string, protocol::Incarnation>, std::uint32_t> given_by_;  // verdicts: launch of the server
   // What those who were told that the job has failed heard of why, by the launch of the server.
   std::map<std::tuple<std::string, protocol::Incarnation, std::uint32_t>, std::string> details_;
   std::set<protocol::AgentId> told_of_failure_;
   std::map<std::uint16_t, protocol::AgentId> stores_;  // port: who opened it
   std::set<protocol::AgentId> turned_away_;
-  std::map<int, Ms> thawed_;             // nodes: when
-  std::set<std::string> news_;           // jobs of which a round has run or a verdict was given
+  std::map<int, Ms> thawed_;    // nodes: when
+  std::set<std::string> news_;  // jobs of which a round has run or a verdict was given
 };
 
 }  // namespace elastic::simulation

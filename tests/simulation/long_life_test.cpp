@@ -30,7 +30,7 @@ constexpr int kSecondsPerHour = 3600;
 // order, as after a death by SIGTERM.
 constexpr std::int64_t kShutdownTimeoutMs = 300;
 constexpr std::int64_t kBeforeCrashMs = 50;
-constexpr std::int64_t kLongestEndMs = 30;        // of a worker that heeds SIGTERM
+constexpr std::int64_t kLongestEndMs = 30;  // of a worker that heeds SIGTERM
 constexpr int kMostFailTogether = 3;
 constexpr int kFirstPort = 30'000;
 constexpr int kPorts = 20'000;
@@ -81,8 +81,8 @@ class World {
  private:
   struct Worker {
     bool running = false;
-    bool stubborn = false;       // heeds SIGKILL only
-    bool child_left = false;     // a process in its group outlives it, until a signal comes
+    bool stubborn = false;    // heeds SIGKILL only
+    bool child_left = false;  // a process in its group outlives it, until a signal comes
     std::int64_t pid = 0;
   };
   enum class Kind { kWorkerEnds, kGroupGone, kTimer, kCrash };
@@ -93,9 +93,7 @@ class World {
     int rank;
     std::int64_t subject;  // the worker's pid, or the timer's number: what has been replaced is void
     ExitStatus exit;
-    bool operator<(const Coming& other) const {
-      return std::pair(at_ms, order) > std::pair(other.at_ms, other.order);
-    }
+    bool operator<(const Coming& other) const { return std::pair(at_ms, order) > std::pair(other.at_ms, other.order); }
   };
 
   void must(bool holds, const char* what) const {
@@ -130,7 +128,8 @@ class World {
   // --- What the life cycle wants ---
 
   void carry_out(const agent::ToCoordinator& effect) {
-    for (coordinator::Effect& wanted : coordinator_.on_event(coordinator::MessageReceived{kNode, effect.message}, now_ms_)) {
+    for (coordinator::Effect& wanted :
+         coordinator_.on_event(coordinator::MessageReceived{kNode, effect.message}, now_ms_)) {
       auto* send = std::get_if<coordinator::Send>(&wanted);
       if (send == nullptr) continue;
       must(send->to == kNode, "a message goes to the only node");
@@ -236,14 +235,12 @@ class World {
 
   void take_place(const Coming& event) {
     switch (event.kind) {
-      case Kind::kCrash:
-        return crash(event.rank);
+      case Kind::kCrash: return crash(event.rank);
       case Kind::kTimer:
         if (event.subject != timer_) return;
         timer_ = 0;
         return happened(agent::TimerFired{});
-      case Kind::kWorkerEnds:
-        return end_worker(event.rank, event.subject, event.exit);
+      case Kind::kWorkerEnds: return end_worker(event.rank, event.subject, event.exit);
       case Kind::kGroupGone:
         if (workers_[event.rank].pid != event.subject || !workers_[event.rank].child_left) return;
         workers_[event.rank].child_left = false;

@@ -18,8 +18,8 @@ constexpr double kMostOfAgent = 4 * 1024;
 constexpr double kMostOfCoordinator = 1.5 * 1024;
 // Whatever the number of nodes is: the job itself.
 constexpr double kMostOfJob = 16 * 1024;
-// By so much for each node, and for the job, may the last round have more than the fifth: a number has a digit more, what
-// was under way then is not now. A word kept of each round is 8 bytes 45 times.
+// By so much for each node, and for the job, may the last round have more than the fifth: a number has a digit more,
+// what was under way then is not now. A word kept of each round is 8 bytes 45 times.
 constexpr double kGrowthOfNode = 128;
 constexpr double kGrowthOfJob = 4 * 1024;
 constexpr int kFirstLook = 5;
@@ -51,7 +51,9 @@ void until_running(World& world, std::size_t round) {
   };
   const bool reached = world.run_until(running);
   const Ms rest_until_ms = world.now_ms() + 100;
-  if (reached && world.run_until([&] { return world.timeline().empty() || world.timeline().next_ms() > rest_until_ms; })) return;
+  if (reached &&
+      world.run_until([&] { return world.timeline().empty() || world.timeline().next_ms() > rest_until_ms; }))
+    return;
   std::fprintf(stderr, "memory_per_node: round %zu was not formed\n", round);
   std::exit(1);
 }
@@ -61,7 +63,8 @@ struct Look {
   double coordinator = 0;
 };
 Look look(int nodes) {
-  const double agents = static_cast<double>(of(Part::kAgent)) + static_cast<double>(sizeof(elastic::agent::Agent)) * nodes;
+  const double agents =
+      static_cast<double>(of(Part::kAgent)) + static_cast<double>(sizeof(elastic::agent::Agent)) * nodes;
   return {agents, static_cast<double>(of(Part::kCoordinator))};
 }
 
@@ -106,15 +109,17 @@ int main(int argc, char** argv) {
       if (round < rounds) world.nodes()[static_cast<std::size_t>(round * 7 % nodes)]->crash_worker(0, {.code = 1});
     }
     const Look last = look(nodes);
-    std::printf("{\"nodes\": %d, \"rounds\": %d, \"agent\": [%.0f, %.0f], \"coordinator\": [%.0f, %.0f]}\n", nodes, rounds,
-                first.agents / nodes, last.agents / nodes, first.coordinator / nodes, last.coordinator / nodes);
+    std::printf("{\"nodes\": %d, \"rounds\": %d, \"agent\": [%.0f, %.0f], \"coordinator\": [%.0f, %.0f]}\n", nodes,
+                rounds, first.agents / nodes, last.agents / nodes, first.coordinator / nodes, last.coordinator / nodes);
     bool holds = true;
     for (const Look& seen : {first, last}) {
       holds = at_most("an agent", seen.agents / nodes, kMostOfAgent) && holds;
       holds = at_most("the coordinator", seen.coordinator, kMostOfJob + kMostOfCoordinator * nodes) && holds;
     }
     holds = at_most("an agent, since round 5", (last.agents - first.agents) / nodes, kGrowthOfNode) && holds;
-    holds = at_most("the coordinator, since round 5", last.coordinator - first.coordinator, kGrowthOfJob + kGrowthOfNode * nodes) && holds;
+    holds = at_most("the coordinator, since round 5", last.coordinator - first.coordinator,
+                    kGrowthOfJob + kGrowthOfNode * nodes) &&
+            holds;
     return holds ? 0 : 1;
   } catch (const Broken& broken) {
     std::fprintf(stderr, "memory_per_node: %s: %s\n", broken.what.c_str(), broken.text.c_str());

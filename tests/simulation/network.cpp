@@ -37,8 +37,8 @@ bool Network::reaches(int from, int to) const {
 bool Network::is_open(ConnectionId id, End end) const { return connections_[id].open[index(end)]; }
 
 std::size_t Network::open_connections() const {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      connections_, [](const Connection& c) { return c.open[0] || c.open[1]; }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(connections_, [](const Connection& c) { return c.open[0] || c.open[1]; }));
 }
 
 Ms Network::delay_of(const Way& way) {
@@ -143,8 +143,10 @@ void Network::take(ConnectionId id, End from, Chunk chunk, ByteString& merged) {
     return;
   }
   if (!chunk.is_end && !chunk.is_reset) {
-    if (merged.empty()) merged = std::move(chunk.bytes);
-    else merged.insert(merged.end(), chunk.bytes.begin(), chunk.bytes.end());
+    if (merged.empty())
+      merged = std::move(chunk.bytes);
+    else
+      merged.insert(merged.end(), chunk.bytes.begin(), chunk.bytes.end());
     return;
   }
   hand_over(id, to, merged);

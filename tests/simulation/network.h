@@ -53,7 +53,10 @@ class Network {
   // Another number whenever what reaches what may have changed.
   std::uint64_t changes() const { return changes_; }
   int add_host();
-  void set_server(int host, ConnectionOwner* owner) { server_host_ = host; server_ = owner; }
+  void set_server(int host, ConnectionOwner* owner) {
+    server_host_ = host;
+    server_ = owner;
+  }
   void server_listens(bool listens) {
     listening_ = listens;
     ++changes_;
@@ -120,15 +123,15 @@ class Network {
     Flight flight;
     Ms delay_ms = 0;
     Ms last_ms = 0;
-    bool waits = false;       // the foremost chunk cannot go on
+    bool waits = false;  // the foremost chunk cannot go on
     bool timing_out = false;
-    bool is_local = false;    // within one host: at once
+    bool is_local = false;  // within one host: at once
   };
   struct Connection {
     int client_host = 0;
     ConnectionOwner* client = nullptr;
     bool open[2] = {false, false};
-    bool made = false;  // the server has it
+    bool made = false;      // the server has it
     bool is_reset = false;  // what is sent from now on arrives nowhere, though an end may not have heard of it
     bool client_knows = false;
     int attempts = 0;

@@ -28,7 +28,11 @@ void GuardianWord::connection_made(ConnectionId id) {
 }
 
 Node::Node(World& world, int index, int host, NodeShape shape, Random random)
-    : world_(world), index_(index), host_(host), shape_(std::move(shape)), random_(random),
+    : world_(world),
+      index_(index),
+      host_(host),
+      shape_(std::move(shape)),
+      random_(random),
       clock_(shape_.clock_offset_ms, shape_.clock_error) {}
 
 Ms Node::local_ms() const { return clock_.local(world_.now_ms()); }
@@ -128,8 +132,10 @@ void Node::start_timer(std::uint64_t& number, Ms delay_ms) {
     if (mine != number) return;
     process_.run(true, [this, &number, mine] {
       if (mine != number) return;
-      if constexpr (std::is_same_v<Fired, agent::TimerFired>) tell(agent::Event{Fired{}});
-      else tell(Fired{});
+      if constexpr (std::is_same_v<Fired, agent::TimerFired>)
+        tell(agent::Event{Fired{}});
+      else
+        tell(Fired{});
     });
   });
 }
@@ -138,7 +144,7 @@ void Node::carry_out(agent::AgentEffect& effect) {
   world_.trace().add(effect.index());
   std::visit(Overloaded{
                  [&](const agent::Effect& e) { carry_out_life(e); },
-                 [&](const agent::Link::Connect&) { 
+                 [&](const agent::Link::Connect&) {
                    connection_ = world_.network().connect(host_, *this);
                    reach_.tries(world_.now_ms());
                    world_.connects(connection_, *this);
@@ -169,42 +175,44 @@ void Node::carry_out_life(const agent::Effect& effect) {
   if (world_.trace().is_read()) world_.line_if(format("node {}: -> ", index_), text(effect));
   world_.agent_acts(*this, effect);
   if (!process_.is_alive()) return;  // of a fault that this has set off
-  std::visit(Overloaded{
-                 [&](const agent::ToCoordinator&) {},
-                 [&](const agent::CheckNode& e) {
-                   const char* found = e.order != "probe" ? "ok" : !shape_.fit ? "bad" : shape_.slow ? "slow" : "ok";
-                   tell_later(random_.range(1, 30), agent::Event{agent::NodeChecked{e.round, e.phase, found}});
-                 },
-                 [&](const agent::OpenStore&) {
-                   const protocol::StoreEndpoint store = world_.open_store(*this);
-                   if (random_.chance(50)) return tell(agent::Event{agent::StoreOpened{store}});
-                   tell_later(random_.range(0, 4), agent::Event{agent::StoreOpened{store}});
-                 },
-                 [&](const agent::CloseStore&) {},
-                 [&](const agent::OpenLogs& e) { tell_later(random_.range(0, 3), agent::Event{agent::LogsOpened{e.round}}); },
-                 [&](const agent::PrepareLogs&) {},
-                 [&](const agent::GiveUpLogs&) {},
-                 [&](const agent::StartWorkers& e) { start_workers(e); },
-                 [&](const agent::SignalWorkers& e) { signal_workers(e.signal); },
-                 [&](const agent::AwaitAllGone&) {
-                   awaiting_all_gone_ = true;
-                   all_gone_if_so();
-                 },
-                 [&](const agent::NameSurvivors&) { if (!workers_.empty()) tell(agent::Event{agent::SurvivorsNamed{"a worker"}}); },
-                 [&](const agent::FindBackground&) { tell(agent::Event{agent::BackgroundFound{}}); },
-                 [&](const agent::LeaveBackground&) {},
-                 [&](const agent::AbandonWorkers&) { awaiting_all_gone_ = false; },
-                 [&](const agent::Paused&) {},
-                 [&](const agent::StartTimer& e) { start_timer<agent::TimerFired>(timer_, e.delay_ms); },
-                 [&](const agent::StopTimer&) { ++timer_; },
-                 [&](const agent::Warn& e) { world_.trace().add(e.text); },
-                 [&](const agent::GatherDetails&) { gather_details(); },
-                 [&](const agent::FindCrash& e) { find_crash(e.round); },
-                 [&](const agent::Finish& e) { finish(e); },
-             },
-             effect);
+  std::visit(
+      Overloaded{
+          [&](const agent::ToCoordinator&) {},
+          [&](const agent::CheckNode& e) {
+            const char* found = e.order != "probe" ? "ok" : !shape_.fit ? "bad" : shape_.slow ? "slow" : "ok";
+            tell_later(random_.range(1, 30), agent::Event{agent::NodeChecked{e.round, e.phase, found}});
+          },
+          [&](const agent::OpenStore&) {
+            const protocol::StoreEndpoint store = world_.open_store(*this);
+            if (random_.chance(50)) return tell(agent::Event{agent::StoreOpened{store}});
+            tell_later(random_.range(0, 4), agent::Event{agent::StoreOpened{store}});
+          },
+          [&](const agent::CloseStore&) {},
+          [&](const agent::OpenLogs& e) { tell_later(random_.range(0, 3), agent::Event{agent::LogsOpened{e.round}}); },
+          [&](const agent::PrepareLogs&) {},
+          [&](const agent::GiveUpLogs&) {},
+          [&](const agent::StartWorkers& e) { start_workers(e); },
+          [&](const agent::SignalWorkers& e) { signal_workers(e.signal); },
+          [&](const agent::AwaitAllGone&) {
+            awaiting_all_gone_ = true;
+            all_gone_if_so();
+          },
+          [&](const agent::NameSurvivors&) {
+            if (!workers_.empty()) tell(agent::Event{agent::SurvivorsNamed{"a worker"}});
+          },
+          [&](const agent::FindBackground&) { tell(agent::Event{agent::BackgroundFound{}}); },
+          [&](const agent::LeaveBackground&) {},
+          [&](const agent::AbandonWorkers&) { awaiting_all_gone_ = false; },
+          [&](const agent::Paused&) {},
+          [&](const agent::StartTimer& e) { start_timer<agent::TimerFired>(timer_, e.delay_ms); },
+          [&](const agent::StopTimer&) { ++timer_; },
+          [&](const agent::Warn& e) { world_.trace().add(e.text); },
+          [&](const agent::GatherDetails&) { gather_details(); },
+          [&](const agent::FindCrash& e) { find_crash(e.round); },
+          [&](const agent::Finish& e) { finish(e); },
+      },
+      effect);
 }
-
 
 void Node::start_workers(const agent::StartWorkers& order) {
   const protocol::Incarnation incarnation = agent_->link().own_incarnation();
@@ -263,7 +271,8 @@ void Node::find_crash(protocol::RoundNumber round) {
 
 void Node::finish(const agent::Finish& end) {
   verdict_ = end.verdict;
-  if (world_.trace().is_read()) world_.line(format("node {}: is done: {} ({})", index_, text(end.verdict), end.details));
+  if (world_.trace().is_read())
+    world_.line(format("node {}: is done: {} ({})", index_, text(end.verdict), end.details));
   if (connection_ != 0) world_.network().close(connection_, End::kClient);
   connection_ = 0;
   process_.end();
@@ -279,7 +288,8 @@ void Node::finish(const agent::Finish& end) {
 void Node::connection_made(ConnectionId id) {
   if (id != connection_) return;
   agent::LinkConnected connected;
-  for (std::size_t i = 0; i < connected.nonce.size(); ++i) connected.nonce[i] = static_cast<std::uint8_t>(random_.next());
+  for (std::size_t i = 0; i < connected.nonce.size(); ++i)
+    connected.nonce[i] = static_cast<std::uint8_t>(random_.next());
   process_.run(false, [this, id, connected] {
     if (id == connection_) tell(connected);
   });
@@ -318,10 +328,13 @@ void Node::watch_link() {
   const Ms lease_ms = protocol::LeaseTimes{world_.shape().loss_timeout_ms}.lease_ms();
   const Ms patience_ms = (belongs ? shape_.rejoin_ms + lease_ms : shape_.join_timeout_ms) * 99 / 100;
   if (now_ms - reach_.since_ms() < patience_ms) {
-    chance_ = format("it has looked for the coordinator for {} ms instead of {} ms", now_ms - reach_.since_ms(), patience_ms);
+    chance_ =
+        format("it has looked for the coordinator for {} ms instead of {} ms", now_ms - reach_.since_ms(), patience_ms);
   } else {
-    chance_ = reach_.chance(now_ms - patience_ms, now_ms, {.attempt_ms = 6 * world_.network().longest_way_ms() + 20,
-                                                           .pause_ms = kLongestPauseMs, .unanswered_ms = kUnansweredMs});
+    chance_ = reach_.chance(now_ms - patience_ms, now_ms,
+                            {.attempt_ms = 6 * world_.network().longest_way_ms() + 20,
+                             .pause_ms = kLongestPauseMs,
+                             .unanswered_ms = kUnansweredMs});
   }
 }
 
@@ -335,12 +348,14 @@ void Node::tell_guardian() {
   ++guardian_timer_;
   if (!lease_ms) return;
   at_local(*lease_ms, [this, mine = guardian_timer_] {
-    if (mine == guardian_timer_ && !world_.network().is_frozen(host_) && world_.network().is_up(host_)) guardian_kills();
+    if (mine == guardian_timer_ && !world_.network().is_frozen(host_) && world_.network().is_up(host_))
+      guardian_kills();
   });
 }
 
 void Node::guardian_kills() {
-  if (world_.trace().is_read() && !workers_.empty()) world_.line(format("node {}: the guardian kills the workers", index_));
+  if (world_.trace().is_read() && !workers_.empty())
+    world_.line(format("node {}: the guardian kills the workers", index_));
   for (const WorkerId id : std::vector<WorkerId>(workers_)) world_.workers().signal(id, kSigKill);
 }
 
@@ -350,7 +365,8 @@ void Node::guardian_speaks_if_empty() {
   if (!world_.shape().guardian_speaks || !word_ || world_.network().is_frozen(host_)) return;
   const Word& word = *word_;
   words_.push_back(std::make_unique<GuardianWord>(
-      world_, protocol::node_is_empty_frame({shape_.job, word.agent, word.incarnation, word.term}, word.round, kSecret)));
+      world_,
+      protocol::node_is_empty_frame({shape_.job, word.agent, word.incarnation, word.term}, word.round, kSecret)));
   word_.reset();
   if (world_.trace().is_read()) world_.line(format("node {}: the guardian says that no worker is left", index_));
   (void)world_.network().connect(host_, *words_.back());
@@ -378,7 +394,8 @@ void Node::crash_agent() {
 
 void Node::crash_guardian() {
   if (!process_.is_alive()) return;
-  if (process_.is_paused()) world_.invariants().broken("what is left out is not done", "the guardian of an agent dies that is stopped");
+  if (process_.is_paused())
+    world_.invariants().broken("what is left out is not done", "the guardian of an agent dies that is stopped");
   if (world_.trace().is_read()) world_.line(format("node {}: the guardian dies", index_));
   guardian_is_lost_ = true;
   guardian_lease_ms_.reset();
@@ -407,7 +424,8 @@ void Node::boot_host() {
 }
 
 void Node::pause_agent() {
-  if (guardian_is_lost_ && process_.is_alive()) world_.invariants().broken("what is left out is not done", "an agent is stopped whose guardian is dead");
+  if (guardian_is_lost_ && process_.is_alive())
+    world_.invariants().broken("what is left out is not done", "an agent is stopped whose guardian is dead");
   world_.process_changes();
   if (process_.is_alive()) process_.pause();
 }
@@ -447,7 +465,8 @@ void Node::signal(int signal) {
 void Node::crash_worker(int local_rank, ExitStatus exit) {
   for (const WorkerId id : workers_) {
     const Worker& worker = world_.workers().at(id);
-    if (worker.local_rank % shape_.workers != local_rank % shape_.workers || worker.launch != process_.launch()) continue;
+    if (worker.local_rank % shape_.workers != local_rank % shape_.workers || worker.launch != process_.launch())
+      continue;
     if (world_.trace().is_read()) world_.line(format("node {}: worker {} fails", index_, local_rank));
     return world_.workers().fail(id, exit);
   }

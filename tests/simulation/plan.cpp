@@ -11,25 +11,29 @@ using protocol::FrameType;
 
 namespace {
 
-constexpr FrameType kFrames[] = {
-    FrameType::kHello,        FrameType::kChallenge,  FrameType::kWelcome,     FrameType::kKeepAlive,        FrameType::kKept,
-    FrameType::kNodeJoins,    FrameType::kStoreIsOpen, FrameType::kWorkerFailed, FrameType::kWorkersSucceeded, FrameType::kNodeStopped,
-    FrameType::kNodeLeaves,   FrameType::kCheckDone,  FrameType::kVerdictHeard, FrameType::kPrepareRound,     FrameType::kRunWorkers,
-    FrameType::kStopWorkers,  FrameType::kEndJob,     FrameType::kRunCheck,    FrameType::kDismiss,          FrameType::kRejected,
-    FrameType::kPrepareRound, FrameType::kStopWorkers, FrameType::kNodeStopped, FrameType::kEndJob};
+constexpr FrameType kFrames[] = {FrameType::kHello,        FrameType::kChallenge,    FrameType::kWelcome,
+                                 FrameType::kKeepAlive,    FrameType::kKept,         FrameType::kNodeJoins,
+                                 FrameType::kStoreIsOpen,  FrameType::kWorkerFailed, FrameType::kWorkersSucceeded,
+                                 FrameType::kNodeStopped,  FrameType::kNodeLeaves,   FrameType::kCheckDone,
+                                 FrameType::kVerdictHeard, FrameType::kPrepareRound, FrameType::kRunWorkers,
+                                 FrameType::kStopWorkers,  FrameType::kEndJob,       FrameType::kRunCheck,
+                                 FrameType::kDismiss,      FrameType::kRejected,     FrameType::kPrepareRound,
+                                 FrameType::kStopWorkers,  FrameType::kNodeStopped,  FrameType::kEndJob};
 
-constexpr Place kEntered[] = {Place::kForming, Place::kFormingAgain, Place::kRebuilding, Place::kChecking, Place::kPreparing,
-                              Place::kRunning, Place::kStopping,     Place::kEnding,     Place::kNoJob,    Place::kStopping,
-                              Place::kFormingAgain, Place::kRebuilding};
+constexpr Place kEntered[] = {Place::kForming,   Place::kFormingAgain, Place::kRebuilding,   Place::kChecking,
+                              Place::kPreparing, Place::kRunning,      Place::kStopping,     Place::kEnding,
+                              Place::kNoJob,     Place::kStopping,     Place::kFormingAgain, Place::kRebuilding};
 
 // The acts of an agent that are steps of its life.
 template <class T, std::size_t I = 0>
 constexpr std::size_t act() {
-  if constexpr (std::is_same_v<std::variant_alternative_t<I, agent::Effect>, T>) return I;
-  else return act<T, I + 1>();
+  if constexpr (std::is_same_v<std::variant_alternative_t<I, agent::Effect>, T>)
+    return I;
+  else
+    return act<T, I + 1>();
 }
-constexpr std::size_t kActs[] = {act<agent::OpenStore>(), act<agent::StartWorkers>(), act<agent::SignalWorkers>(),
-                                 act<agent::AwaitAllGone>(), act<agent::CloseStore>(), act<agent::CheckNode>(),
+constexpr std::size_t kActs[] = {act<agent::OpenStore>(),    act<agent::StartWorkers>(), act<agent::SignalWorkers>(),
+                                 act<agent::AwaitAllGone>(), act<agent::CloseStore>(),   act<agent::CheckNode>(),
                                  act<agent::Finish>()};
 
 Trigger trigger_of(Random& random, const Shape& shape) {
@@ -62,8 +66,8 @@ FaultKind kind_of(Random& random) {
   if (draw <= 30) return FaultKind::kCrashCoordinator;
   for (;;) {
     const auto kind = static_cast<FaultKind>(random.range(0, static_cast<std::int64_t>(kFaultKinds) - 1));
-    const bool rare = kind == FaultKind::kSignal || kind == FaultKind::kCrashGuardian || kind == FaultKind::kOtherTerms ||
-                      kind == FaultKind::kSameClaim || kind == FaultKind::kClockJump;
+    const bool rare = kind == FaultKind::kSignal || kind == FaultKind::kCrashGuardian ||
+                      kind == FaultKind::kOtherTerms || kind == FaultKind::kSameClaim || kind == FaultKind::kClockJump;
     if (!rare || random.chance(50)) return kind;
   }
 }
@@ -83,9 +87,12 @@ FaultPlan plan_of(const Shape& shape) {
     fault.delay_ms = random.chance(60) ? 0 : random.range(0, random.chance(50) ? 10 : 200);
     // Shorter than a lease, about as long as one, and longer than all patience.
     const int length = random.number(1, 100);
-    if (length <= 40) fault.lasts_ms = random.range(5, 300);
-    else if (length <= 80) fault.lasts_ms = random.range(loss_ms / 3, loss_ms * 4 / 3);
-    else fault.lasts_ms = random.range(loss_ms, 3 * loss_ms);
+    if (length <= 40)
+      fault.lasts_ms = random.range(5, 300);
+    else if (length <= 80)
+      fault.lasts_ms = random.range(loss_ms / 3, loss_ms * 4 / 3);
+    else
+      fault.lasts_ms = random.range(loss_ms, 3 * loss_ms);
     fault.comes_back = random.chance(85);
     fault.extra = random.number(0, 1000);
     plan.faults.push_back(fault);
@@ -94,8 +101,11 @@ FaultPlan plan_of(const Shape& shape) {
   const int rounds = random.chance(60) ? random.number(1, 5) : 0;
   for (int round = 1; round <= rounds; ++round) {
     Fault fault;
-    fault.trigger = {.type = Trigger::Type::kPlace, .at_ms = 0, .frame = {}, .act = 0, .place = Place::kRunning, .nth = round};
-    fault.kind = random.chance(75) ? FaultKind::kCrashWorker : random.chance(50) ? FaultKind::kCrashAgent : FaultKind::kFlood;
+    fault.trigger = {
+        .type = Trigger::Type::kPlace, .at_ms = 0, .frame = {}, .act = 0, .place = Place::kRunning, .nth = round};
+    fault.kind = random.chance(75)   ? FaultKind::kCrashWorker
+                 : random.chance(50) ? FaultKind::kCrashAgent
+                                     : FaultKind::kFlood;
     fault.subject = random.number(0, static_cast<int>(shape.nodes.size()) - 1);
     fault.delay_ms = random.range(5, 5 + shape.training_ms);
     fault.lasts_ms = random.range(5, 500);
@@ -110,14 +120,13 @@ std::string text(const Fault& fault) {
   const Trigger& trigger = fault.trigger;
   std::string when;
   switch (trigger.type) {
-    case Trigger::Type::kTime:
-      when = format("at {} ms", trigger.at_ms);
-      break;
+    case Trigger::Type::kTime: when = format("at {} ms", trigger.at_ms); break;
     case Trigger::Type::kMessage:
       when = format("when {} number {} is sent", protocol::name_of(trigger.frame), trigger.nth);
       break;
     case Trigger::Type::kAct: {
-      const char* const names[] = {"opens a store", "starts workers", "signals workers", "awaits the workers' end", "closes a store", "checks", "is done"};
+      const char* const names[] = {"opens a store",  "starts workers", "signals workers", "awaits the workers' end",
+                                   "closes a store", "checks",         "is done"};
       const auto place = std::ranges::find(kActs, trigger.act) - std::begin(kActs);
       when = format("when an agent {}, time {}", names[place], trigger.nth);
       break;
@@ -126,8 +135,9 @@ std::string text(const Fault& fault) {
       when = format("when the coordinator is {}, time {}", name(trigger.place), trigger.nth);
       break;
   }
-  return format("{}{}: {}, node {}, for {} ms{} ({})", when, fault.delay_ms > 0 ? format(" and {} ms later", fault.delay_ms) : "",
-                name(fault.kind), fault.subject, fault.lasts_ms, fault.comes_back ? "" : ", for good", fault.extra);
+  return format("{}{}: {}, node {}, for {} ms{} ({})", when,
+                fault.delay_ms > 0 ? format(" and {} ms later", fault.delay_ms) : "", name(fault.kind), fault.subject,
+                fault.lasts_ms, fault.comes_back ? "" : ", for good", fault.extra);
 }
 
 }  // namespace elastic::simulation

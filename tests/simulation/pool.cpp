@@ -29,7 +29,8 @@ constinit std::array<std::uint8_t, kSlabs> class_of_slab{};
 
 bool refill(std::size_t index) {
   if (first == nullptr) {
-    void* mapped = mmap(nullptr, kSlab * kSlabs, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* mapped =
+        mmap(nullptr, kSlab * kSlabs, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped == MAP_FAILED) return false;
     first = static_cast<std::byte*>(mapped);
   }

@@ -17,13 +17,19 @@ constexpr std::size_t kLongestDecision = 4000;  // as --replay prints it
 constexpr std::string_view kClosed = "the session is closed: ";
 
 Recording::State state_of(const coordinator::Coordinator& coordinator) {
-  return {coordinator.state(), coordinator.round(), coordinator.nodes(), coordinator.is_checking(),
-          coordinator.next_deadline_ms(), coordinator.term(), coordinator.incarnation()};
+  return {coordinator.state(),
+          coordinator.round(),
+          coordinator.nodes(),
+          coordinator.is_checking(),
+          coordinator.next_deadline_ms(),
+          coordinator.term(),
+          coordinator.incarnation()};
 }
 
-// The session, or the job, ends in the same moment: in what was read at once was the reason to break it, so that what it
-// is told is not sent. `at`: the end of the present line, whose time is `now_ms`.
-bool ends_at_once(const Recording& recording, std::size_t at, std::int64_t now_ms, std::string_view name, std::string_view what) {
+// The session, or the job, ends in the same moment: in what was read at once was the reason to break it, so that what
+// it is told is not sent. `at`: the end of the present line, whose time is `now_ms`.
+bool ends_at_once(const Recording& recording, std::size_t at, std::int64_t now_ms, std::string_view name,
+                  std::string_view what) {
   const bool ends_session = what == "go" || what.starts_with("you are not let in");
   std::string_view id = name.substr(name.rfind("session ") + 8);
   if (id.ends_with(')')) id.remove_suffix(1);
@@ -45,20 +51,29 @@ std::string text(const Recording::State& state) {
 
 }  // namespace
 
-void Recorder::takes(const std::string& job, const coordinator::Coordinator& real, const coordinator::Event& event, std::int64_t now_ms) {
+void Recorder::takes(const std::string& job, const coordinator::Coordinator& real, const coordinator::Event& event,
+                     std::int64_t now_ms) {
   auto found = open_.find(job);
   if (found != open_.end() && found->second.born_as == real.config().incarnation) know_state(found->second, &real);
   if (found == open_.end() || found->second.born_as != real.config().incarnation) {
-    found = open_.insert_or_assign(job, Open{.index = recordings_.size(), .born_as = real.config().incarnation, .names = {}}).first;
-    recordings_.push_back({.job = job, .term = real.config().term, .text = coordinator::recording_head(job, real.config(), has_check_),
-                           .after = {}, .sent = {}, .logged = {}});
+    found =
+        open_
+            .insert_or_assign(job, Open{.index = recordings_.size(), .born_as = real.config().incarnation, .names = {}})
+            .first;
+    recordings_.push_back({.job = job,
+                           .term = real.config().term,
+                           .text = coordinator::recording_head(job, real.config(), has_check_),
+                           .after = {},
+                           .sent = {},
+                           .logged = {}});
   }
   Open& open = found->second;
   if (const auto* said = std::get_if<coordinator::MessageReceived>(&event)) {
     const auto* joins = std::get_if<NodeJoins>(&said->message);
     std::string& name = open.names[said->from];
     if (name.empty()) name = format("session {}", said->from);
-    if (joins != nullptr && !joins->address.empty()) name = format("{} (session {})", printable(joins->address), said->from);
+    if (joins != nullptr && !joins->address.empty())
+      name = format("{} (session {})", printable(joins->address), said->from);
   }
   recordings_[open.index].text += coordinator::recording_line(event, now_ms);
   recordings_[open.index].after.emplace_back();
@@ -73,7 +88,8 @@ void Recorder::answered(const std::string& line) {
 void Recorder::know_state(Open& open, const coordinator::Coordinator* real) {
   if (!open.acts) return;
   open.acts = false;
-  if (real != nullptr && real->config().incarnation == open.born_as) recordings_[open.index].after.back() = state_of(*real);
+  if (real != nullptr && real->config().incarnation == open.born_as)
+    recordings_[open.index].after.back() = state_of(*real);
 }
 
 void Recorder::has_acted(const std::string& job, const coordinator::Coordinator* real) {
@@ -126,7 +142,8 @@ std::optional<std::string> difference(const Recording& recording, const std::str
       const auto from = recording.logged.begin() + static_cast<std::ptrdiff_t>(logged);
       const auto found = std::find(from, recording.logged.end(), decision);
       const bool is_there = found != recording.logged.end();
-      if (!is_there && !recording.was_killed) return format("{}: it decides \"{}\", which the first one did not", place(), decision);
+      if (!is_there && !recording.was_killed)
+        return format("{}: it decides \"{}\", which the first one did not", place(), decision);
       if (is_there) logged = static_cast<std::size_t>(found - recording.logged.begin()) + 1;
     }
     for (const auto& group : (**step).sent) {
@@ -138,7 +155,8 @@ std::optional<std::string> difference(const Recording& recording, const std::str
           return format("{}: it tells {}; the first one told nobody any more", place(), now);
         }
         if (recording.sent[sent] != now && ends_at_once(recording, at, now_ms, to, group.what)) continue;
-        if (recording.sent[sent] != now) return format("{}: it tells {}; the first one told {}", place(), now, recording.sent[sent]);
+        if (recording.sent[sent] != now)
+          return format("{}: it tells {}; the first one told {}", place(), now, recording.sent[sent]);
         ++sent;
       }
     }

@@ -42,7 +42,8 @@ class Recorder {
   explicit Recorder(bool has_check) : has_check_(has_check) {}
 
   // `real` is about to take this.
-  void takes(const std::string& job, const coordinator::Coordinator& real, const coordinator::Event& event, std::int64_t now_ms);
+  void takes(const std::string& job, const coordinator::Coordinator& real, const coordinator::Event& event,
+             std::int64_t now_ms);
   // Its check plan has answered, in the midst of the event.
   void answered(const std::string& line);
   // The process has done all that followed from an event; null: the job has no coordinator any more.
@@ -59,7 +60,7 @@ class Recorder {
     std::size_t index = 0;  // of its recording
     protocol::Incarnation born_as = 0;
     std::map<protocol::NodeId, std::string> names;  // of sessions that have said anything
-    bool acts = false;  // an event has been taken, and its state after it is not known yet
+    bool acts = false;                              // an event has been taken, and its state after it is not known yet
   };
   void know_state(Open& open, const coordinator::Coordinator* real);
 
@@ -69,8 +70,8 @@ class Recorder {
   std::optional<std::size_t> asked_;  // whose check is asked
 };
 
-// Plays a recording to another coordinator, by coordinator::Replay, and holds it to what the first one did. Nothing: it did the
-// same. Else what differs, beginning with `name` and the line.
+// Plays a recording to another coordinator, by coordinator::Replay, and holds it to what the first one did. Nothing: it
+// did the same. Else what differs, beginning with `name` and the line.
 std::optional<std::string> difference(const Recording& recording, const std::string& name);
 
 }  // namespace elastic::simulation

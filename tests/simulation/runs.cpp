@@ -28,7 +28,8 @@ void replay_world(std::uint64_t seed, Totals& totals) {
   const auto recordings = record_world(seed);
   for (std::size_t i = 0; i < recordings.size(); ++i) {
     const auto found = difference(recordings[i], format("recording {}", i + 1));
-    if (found && totals.failed.size() < kFailuresKept) totals.failed.push_back({seed, "a recording is decided again alike", *found});
+    if (found && totals.failed.size() < kFailuresKept)
+      totals.failed.push_back({seed, "a recording is decided again alike", *found});
     totals.events += recordings[i].after.size();
   }
   totals.recordings += recordings.size();
@@ -42,7 +43,8 @@ void run_part(const Wanted& wanted, std::uint64_t from, std::uint64_t to, std::u
     }
     const Outcome outcome = run_world(seed, totals.coverage, nullptr);
     totals.hash += mixed(seed, outcome.hash);
-    if (outcome.broken && totals.failed.size() < kFailuresKept) totals.failed.push_back({seed, outcome.broken->what, outcome.broken->text});
+    if (outcome.broken && totals.failed.size() < kFailuresKept)
+      totals.failed.push_back({seed, outcome.broken->what, outcome.broken->text});
   }
 }
 
@@ -53,7 +55,8 @@ std::string written(const Totals& totals) {
   out << totals.hash << ' ' << totals.recordings << ' ' << totals.events << ' ' << numbers.size();
   for (const std::uint64_t number : numbers) out << ' ' << number;
   out << '\n';
-  for (const FailedSeed& failed : totals.failed) out << failed.seed << '\n' << failed.what << '\n' << failed.text << '\n';
+  for (const FailedSeed& failed : totals.failed)
+    out << failed.seed << '\n' << failed.what << '\n' << failed.text << '\n';
   return out.str();
 }
 
@@ -120,7 +123,8 @@ void end_part(const Child& child, Totals& totals) {
   int status = 0;
   if (child.pid > 0) waitpid(child.pid, &status, 0);
   if (child.pid <= 0 || status != 0 || !read_into(text, totals)) {
-    totals.failed.push_back({0, "a process of the simulator has died", format("wait status {}; --jobs 1 shows the seed", status)});
+    totals.failed.push_back(
+        {0, "a process of the simulator has died", format("wait status {}; --jobs 1 shows the seed", status)});
   }
 }
 
@@ -163,7 +167,8 @@ Totals run_worlds(const Wanted& wanted, int jobs, std::ostream* progress) {
       for (const Child& child : children) end_part(child, totals);
     }
     totals.next_seed = to;
-    if (progress != nullptr) *progress << format("to seed {}: {} faulty rounds\n", to - 1, totals.coverage.faulty_rounds()) << std::flush;
+    if (progress != nullptr)
+      *progress << format("to seed {}: {} faulty rounds\n", to - 1, totals.coverage.faulty_rounds()) << std::flush;
   }
   std::ranges::sort(totals.failed, {}, &FailedSeed::seed);
   return totals;

@@ -14,7 +14,8 @@
 namespace elastic::simulation {
 
 // One world from its seed; `plan` in place of the seed's own. `reader` may be null.
-Outcome run_world(std::uint64_t seed, Coverage& coverage, std::ostream* reader, const std::optional<FaultPlan>& plan = {});
+Outcome run_world(std::uint64_t seed, Coverage& coverage, std::ostream* reader,
+                  const std::optional<FaultPlan>& plan = {});
 
 // What its coordinators were told, in the order in which they began.
 std::vector<Recording> record_world(std::uint64_t seed);
@@ -30,7 +31,7 @@ struct Totals {
   Coverage coverage;
   std::uint64_t hash = 0;  // of all hashes, in whatever order
   std::uint64_t next_seed = 0;
-  std::uint64_t recordings = 0;    // held to what their coordinators did, and their events
+  std::uint64_t recordings = 0;  // held to what their coordinators did, and their events
   std::uint64_t events = 0;
   std::vector<FailedSeed> failed;  // the lowest first
 };

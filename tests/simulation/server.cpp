@@ -36,8 +36,10 @@ class PlannedCheck : public coordinator::CheckPlan {
       const auto some = [&](const char* word) {
         return std::ranges::any_of(results, [&](const auto& phase) { return phase.at(rank) == word; });
       };
-      if (some("bad")) unfit.push_back({static_cast<int>(rank), "its probe failed"});
-      else if (some("slow")) unfit.push_back({static_cast<int>(rank), "its probe is slow", Unfit::Kind::kStraggler});
+      if (some("bad"))
+        unfit.push_back({static_cast<int>(rank), "its probe failed"});
+      else if (some("slow"))
+        unfit.push_back({static_cast<int>(rank), "its probe is slow", Unfit::Kind::kStraggler});
     }
     return unfit;
   }
@@ -58,9 +60,9 @@ void Server::start() {
   timer_at_ms_.reset();
   ++timer_;
   coordinator::ServiceSettings settings{.lease = {world_.shape().loss_timeout_ms},
-                                .secret = kSecret,
-                                .random = [this] { return random_.next() | 1; },
-                                .make_check = [this](const std::string&) { return make_recorded_check(); }};
+                                        .secret = kSecret,
+                                        .random = [this] { return random_.next() | 1; },
+                                        .make_check = [this](const std::string&) { return make_recorded_check(); }};
   {
     const Running running(Part::kCoordinator);
     service_.emplace(std::move(settings), world_.now_ms());
@@ -79,7 +81,8 @@ std::unique_ptr<coordinator::CheckPlan> Server::make_recorded_check() {
   auto plan = make_check(world_.shape().check_phases);
   Recorder* const recorder = world_.recorder();
   if (recorder == nullptr || world_.shape().check_phases == 0) return plan;
-  return coordinator::recorded_check(std::move(plan), [recorder](const std::string& line) { recorder->answered(line); });
+  return coordinator::recorded_check(std::move(plan),
+                                     [recorder](const std::string& line) { recorder->answered(line); });
 }
 
 void Server::crash() {
@@ -116,7 +119,9 @@ void Server::connection_made(ConnectionId id) {
 }
 
 void Server::connection_read(ConnectionId id, ByteString bytes) {
-  process_.run(false, [this, id, bytes = std::move(bytes)]() mutable { take(coordinator::ConnectionRead{id, std::move(bytes)}); });
+  process_.run(false, [this, id, bytes = std::move(bytes)]() mutable {
+    take(coordinator::ConnectionRead{id, std::move(bytes)});
+  });
 }
 
 void Server::connection_broken(ConnectionId id, const std::string& why) {

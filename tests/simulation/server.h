@@ -33,7 +33,9 @@ class Server : public ConnectionOwner {
   void pause();
   void resume(bool timers_first);
   // The coordinator of a job, where there is one.
-  const coordinator::Coordinator* find(const std::string& job) const { return service_ ? service_->find(job) : nullptr; }
+  const coordinator::Coordinator* find(const std::string& job) const {
+    return service_ ? service_->find(job) : nullptr;
+  }
   const coordinator::Service* service() const { return service_ ? &*service_ : nullptr; }
 
   void connection_made(ConnectionId id) override;

@@ -22,8 +22,10 @@ constexpr std::size_t kKept = 24;
 std::optional<RoundNumber> round_of(const AgentMessage& message) {
   return std::visit(
       [](const auto& m) -> std::optional<RoundNumber> {
-        if constexpr (requires { m.round; }) return m.round;
-        else return {};
+        if constexpr (requires { m.round; })
+          return m.round;
+        else
+          return {};
       },
       message);
 }
@@ -32,9 +34,12 @@ ByteString bytes_of(const coordinator::Effects& effects) {
   ByteString bytes;
   for (const coordinator::Effect& effect : effects) {
     bytes.push_back(static_cast<std::uint8_t>(effect.index()));
-    if (const auto* send = std::get_if<coordinator::Send>(&effect)) append_frame(bytes, Stamp{0, send->to, 0}, send->message);
-    if (const auto* drop = std::get_if<coordinator::Drop>(&effect)) bytes.push_back(static_cast<std::uint8_t>(drop->session));
-    if (const auto* note = std::get_if<coordinator::Note>(&effect)) bytes.insert(bytes.end(), note->text.begin(), note->text.end());
+    if (const auto* send = std::get_if<coordinator::Send>(&effect))
+      append_frame(bytes, Stamp{0, send->to, 0}, send->message);
+    if (const auto* drop = std::get_if<coordinator::Drop>(&effect))
+      bytes.push_back(static_cast<std::uint8_t>(drop->session));
+    if (const auto* note = std::get_if<coordinator::Note>(&effect))
+      bytes.insert(bytes.end(), note->text.begin(), note->text.end());
   }
   return bytes;
 }
@@ -44,14 +49,18 @@ ByteString bytes_of(const coordinator::Effects& effects) {
 Shadow::Shadow(World& world, const Shape& shape, Random random)
     : world_(world), shape_(shape), random_(random), on_(shape.seed % kOneOf == 0) {}
 
-void Shadow::takes(const std::string& job, const coordinator::Coordinator* real, const coordinator::Event& event, std::int64_t now_ms) {
+void Shadow::takes(const std::string& job, const coordinator::Coordinator* real, const coordinator::Event& event,
+                   std::int64_t now_ms) {
   if (!on_ || real == nullptr) return;
   auto found = pairs_.find(job);
   if (found == pairs_.end() || found->second.clean.ended()) {
     if (found != pairs_.end()) pairs_.erase(found);
     const coordinator::CoordinatorConfig& config = real->config();
-    found = pairs_.emplace(job, Pair{coordinator::Coordinator(config, make_check(shape_.check_phases)),
-                                     coordinator::Coordinator(config, make_check(shape_.check_phases)), {}}).first;
+    found = pairs_
+                .emplace(job, Pair{coordinator::Coordinator(config, make_check(shape_.check_phases)),
+                                   coordinator::Coordinator(config, make_check(shape_.check_phases)),
+                                   {}})
+                .first;
   }
   Pair& pair = found->second;
   const coordinator::Effects clean = pair.clean.on_event(event, now_ms);
@@ -69,12 +78,14 @@ void Shadow::disturb(Pair& pair, const coordinator::MessageReceived& said, std::
     if (pair.old.size() > kKept) pair.old.pop_front();
   }
   if (pair.old.empty() || !pair.clean.round() || pair.clean.ended()) return;
-  const AgentMessage& old = pair.old[static_cast<std::size_t>(random_.range(0, static_cast<std::int64_t>(pair.old.size()) - 1))];
+  const AgentMessage& old =
+      pair.old[static_cast<std::size_t>(random_.range(0, static_cast<std::int64_t>(pair.old.size()) - 1))];
   const auto round = round_of(old);
   if (!round || *round >= *pair.clean.round()) return;
   const coordinator::Effects effects = pair.disturbed.on_event(coordinator::MessageReceived{said.from, old}, now_ms);
   if (!effects.empty()) {
-    world_.invariants().broken("no older message changes anything", format("{}, and the coordinator is at round {}", text(old), *pair.clean.round()));
+    world_.invariants().broken("no older message changes anything",
+                               format("{}, and the coordinator is at round {}", text(old), *pair.clean.round()));
   }
 }
 

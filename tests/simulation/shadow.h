@@ -19,7 +19,8 @@ class Shadow {
  public:
   Shadow(World& world, const Shape& shape, Random random);
   // What the coordinator of a job, `real`, is about to take.
-  void takes(const std::string& job, const coordinator::Coordinator* real, const coordinator::Event& event, std::int64_t now_ms);
+  void takes(const std::string& job, const coordinator::Coordinator* real, const coordinator::Event& event,
+             std::int64_t now_ms);
   // The coordinator's process has died.
   void forget() { pairs_.clear(); }
 

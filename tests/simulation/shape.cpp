@@ -125,20 +125,23 @@ Shape plain_shape(std::uint64_t seed, int nodes) {
 
 std::string text(const Shape& shape) {
   const NodeShape& first = shape.nodes.front();
-  return format("seed {}: {} nodes, {} {}, --nnodes={}:{} --node_unit={} --max-restarts={}, loss timeout {} ms, "
-                "delay to {} ms, {} check phases, coordinator {}",
-                shape.seed, shape.nodes.size(), shape.jobs, shape.jobs == 1 ? "job" : "jobs", first.terms.min_nodes,
-                first.terms.max_nodes, first.terms.node_unit, first.terms.max_restarts, shape.loss_timeout_ms,
-                shape.longest_delay_ms, shape.check_phases, shape.hosted ? "on node 0" : "alone");
+  return format(
+      "seed {}: {} nodes, {} {}, --nnodes={}:{} --node_unit={} --max-restarts={}, loss timeout {} ms, "
+      "delay to {} ms, {} check phases, coordinator {}",
+      shape.seed, shape.nodes.size(), shape.jobs, shape.jobs == 1 ? "job" : "jobs", first.terms.min_nodes,
+      first.terms.max_nodes, first.terms.node_unit, first.terms.max_restarts, shape.loss_timeout_ms,
+      shape.longest_delay_ms, shape.check_phases, shape.hosted ? "on node 0" : "alone");
 }
 
 Ms settling_bound_ms(const Shape& shape) {
   Ms bound_ms = 0;
   for (const NodeShape& node : shape.nodes) {
     const protocol::JobRules& rules = node.rules;
-    const Ms finding_ms = std::max(node.join_timeout_ms, node.rejoin_ms + shape.loss_timeout_ms);  // the coordinator, or that it is gone
-    const Ms stopping_ms = node.shutdown_timeout_ms + 5000;                                       // and SIGKILL, and what is stuck
-    const Ms forming_ms = std::max(rules.join_timeout_ms, rules.last_call_ms + rules.replacement_grace_ms + rules.scale_up_after_ms);
+    const Ms finding_ms =
+        std::max(node.join_timeout_ms, node.rejoin_ms + shape.loss_timeout_ms);  // the coordinator, or that it is gone
+    const Ms stopping_ms = node.shutdown_timeout_ms + 5000;                      // and SIGKILL, and what is stuck
+    const Ms forming_ms =
+        std::max(rules.join_timeout_ms, rules.last_call_ms + rules.replacement_grace_ms + rules.scale_up_after_ms);
     bound_ms = std::max(bound_ms, finding_ms + stopping_ms + forming_ms + node.exit_barrier_ms);
   }
   // What was lost while the faults lasted is noticed and over; a greeting that nobody answers is, too.

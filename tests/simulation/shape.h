@@ -18,8 +18,8 @@ struct NodeShape {
   int workers = 1;
   std::optional<int> claim;
   bool hosts_coordinator = false;
-  bool fit = true;             // as the check before training finds it
-  bool slow = false;           // the same
+  bool fit = true;    // as the check before training finds it
+  bool slow = false;  // the same
   Ms starts_ms = 0;
   protocol::JobTerms terms;
   protocol::JobRules rules;
@@ -29,7 +29,7 @@ struct NodeShape {
   Ms join_timeout_ms = 20'000;
   Ms rejoin_ms = 3'000;
   Ms clock_offset_ms = 0;
-  int clock_error = 0;         // parts of 10,000
+  int clock_error = 0;  // parts of 10,000
   bool logs = false;
   bool tells_crashes = false;
 };
@@ -38,15 +38,15 @@ struct NodeShape {
 struct Shape {
   std::uint64_t seed = 1;
   std::vector<NodeShape> nodes = {};
-  bool hosted = false;         // the coordinator's process is that of node 0
+  bool hosted = false;  // the coordinator's process is that of node 0
   Ms loss_timeout_ms = 5000;
   Ms longest_delay_ms = 3;
-  bool steady = false;         // every way takes the longest delay
+  bool steady = false;  // every way takes the longest delay
   Ms user_timeout_ms = 0;
   int check_phases = 0;
-  Ms training_ms = 200;        // what the workers of a round take when nothing disturbs them, at least
-  int stubborn_percent = 10;   // of workers: end by SIGKILL only
-  int saving_percent = 20;     // save for a while when told to end
+  Ms training_ms = 200;       // what the workers of a round take when nothing disturbs them, at least
+  int stubborn_percent = 10;  // of workers: end by SIGKILL only
+  int saving_percent = 20;    // save for a while when told to end
   bool guardian_speaks = true;
   int jobs = 1;
 };

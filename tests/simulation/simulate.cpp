@@ -27,8 +27,8 @@ constexpr const char* kHelp = R"(usage: simulate [OPTION ...]
   --trace             print what happens in the world of --seed
   --shrink            look for the fewest faults with which --seed fails, and print that world
   --table             print faults by the states that they met; an empty cell without a reason is a failure
-  --record FILE       write what the coordinators of --seed were told, as elastic-run --record does: FILE, FILE.2, ...; print
-                      to whom each of them said what
+  --record FILE       write what the coordinators of --seed were told, as elastic-run --record does: FILE, FILE.2,
+                      ...; print to whom each of them said what
   --replay            replay the recordings of each world, and hold them to what its coordinators did
   --hash              print a hash of all that happened
   --check-hashes FILE worlds 1 to 1,000 against the hashes in a file; --write-hashes FILE writes them
@@ -73,23 +73,40 @@ Options parse(int argc, char** argv) {
       if (++i >= argc) refuse(option + " needs a value");
       return argv[i];
     };
-    if (option == "--seed" || option == "--from") options.wanted.from = number(option, value());
-    else if (option == "--count") options.wanted.worlds = number(option, value()), options.has_count = true;
-    else if (option == "--faulty-rounds") options.wanted.faulty_rounds = number(option, value());
-    else if (option == "--seconds") options.wanted.seconds = static_cast<std::int64_t>(number(option, value()));
-    else if (option == "--jobs") options.jobs = static_cast<int>(number(option, value()));
-    else if (option == "--trace") options.trace = true;
-    else if (option == "--shrink") options.shrink = true;
-    else if (option == "--table") options.table = true;
-    else if (option == "--record") options.record = value();
-    else if (option == "--replay") options.wanted.replay = true;
-    else if (option == "--hash") options.hash = true;
-    else if (option == "--progress") options.progress = true;
-    else if (option == "--check-hashes") options.check_hashes = value();
-    else if (option == "--write-hashes") options.write_hashes = value();
-    else if (option == "--mutant") options.mutant = value()[0];
-    else if (option == "--help") std::cout << kHelp, std::exit(0);
-    else refuse(option + ": no such option");
+    if (option == "--seed" || option == "--from")
+      options.wanted.from = number(option, value());
+    else if (option == "--count")
+      options.wanted.worlds = number(option, value()), options.has_count = true;
+    else if (option == "--faulty-rounds")
+      options.wanted.faulty_rounds = number(option, value());
+    else if (option == "--seconds")
+      options.wanted.seconds = static_cast<std::int64_t>(number(option, value()));
+    else if (option == "--jobs")
+      options.jobs = static_cast<int>(number(option, value()));
+    else if (option == "--trace")
+      options.trace = true;
+    else if (option == "--shrink")
+      options.shrink = true;
+    else if (option == "--table")
+      options.table = true;
+    else if (option == "--record")
+      options.record = value();
+    else if (option == "--replay")
+      options.wanted.replay = true;
+    else if (option == "--hash")
+      options.hash = true;
+    else if (option == "--progress")
+      options.progress = true;
+    else if (option == "--check-hashes")
+      options.check_hashes = value();
+    else if (option == "--write-hashes")
+      options.write_hashes = value();
+    else if (option == "--mutant")
+      options.mutant = value()[0];
+    else if (option == "--help")
+      std::cout << kHelp, std::exit(0);
+    else
+      refuse(option + ": no such option");
   }
   const bool other_end = options.wanted.faulty_rounds > 0 || options.wanted.seconds > 0;
   if (!options.has_count && !other_end) options.wanted.worlds = 1;
@@ -126,8 +143,9 @@ int shrink_and_print(const Options& options) {
     return 0;
   }
   (void)trace(options, shrunk->plan);
-  std::cout << format("seed {} fails with {} of {} faults ({} worlds tried): {}: {}\n", options.wanted.from, shrunk->plan.faults.size(),
-                      plan_of(shape_of(options.wanted.from)).faults.size(), shrunk->tries, shrunk->broken.what, shrunk->broken.text);
+  std::cout << format("seed {} fails with {} of {} faults ({} worlds tried): {}: {}\n", options.wanted.from,
+                      shrunk->plan.faults.size(), plan_of(shape_of(options.wanted.from)).faults.size(), shrunk->tries,
+                      shrunk->broken.what, shrunk->broken.text);
   for (const Fault& fault : shrunk->plan.faults) std::cout << "  " << text(fault) << '\n';
   return 1;
 }
@@ -139,8 +157,8 @@ int record(const Options& options) {
     std::ofstream out(file);
     out << recordings[i].text;
     if (!out.flush()) refuse(format("--record {}: it cannot be written", file));
-    std::cout << format("{}: job {}, term {}, {} events{}\n", file, recordings[i].job, recordings[i].term, recordings[i].after.size(),
-                        recordings[i].was_killed ? ", killed" : "");
+    std::cout << format("{}: job {}, term {}, {} events{}\n", file, recordings[i].job, recordings[i].term,
+                        recordings[i].after.size(), recordings[i].was_killed ? ", killed" : "");
     for (const std::string& sent : recordings[i].sent) std::cout << "    to " << sent << '\n';
   }
   return 0;
@@ -167,8 +185,10 @@ int hashes(const Options& options) {
     std::getline(in, known);
     const std::string now = hash_line(i, options.jobs);
     if (now == known) continue;
-    std::cout << format("{} has \"{}\" and this build \"{}\".\nEither this build does not do what another does with the same "
-                        "seed, or what the product does was changed: then simulate --write-hashes FILE.\n", options.check_hashes, known, now);
+    std::cout << format(
+        "{} has \"{}\" and this build \"{}\".\nEither this build does not do what another does with the same "
+        "seed, or what the product does was changed: then simulate --write-hashes FILE.\n",
+        options.check_hashes, known, now);
     return 1;
   }
   return 0;
@@ -177,22 +197,24 @@ int hashes(const Options& options) {
 int run(const Options& options, std::string_view program) {
   const Totals totals = run_worlds(options.wanted, options.jobs, options.progress ? &std::cerr : nullptr);
   if (options.table) std::cout << totals.coverage.table();
-  if (options.hash) std::cout << format("seeds {} to {}: {:016x}\n", options.wanted.from, totals.next_seed - 1, totals.hash);
+  if (options.hash)
+    std::cout << format("seeds {} to {}: {:016x}\n", options.wanted.from, totals.next_seed - 1, totals.hash);
   for (const FailedSeed& failed : totals.failed) {
-    std::cout << format("seed {}: {}: {}\n  {}\n", failed.seed, failed.what, failed.text, replay(program, options, failed.seed));
+    std::cout << format("seed {}: {}: {}\n  {}\n", failed.seed, failed.what, failed.text,
+                        replay(program, options, failed.seed));
   }
   if (!totals.failed.empty()) return 1;
   if (options.wanted.replay) {
-    std::cout << format("seeds {} to {}: {} recordings of {} events are decided again alike\n", options.wanted.from, totals.next_seed - 1,
-                        totals.recordings, totals.events);
+    std::cout << format("seeds {} to {}: {} recordings of {} events are decided again alike\n", options.wanted.from,
+                        totals.next_seed - 1, totals.recordings, totals.events);
     return 0;
   }
   if (options.table && !totals.coverage.unexplained().empty()) {
     std::cout << "these cells are empty and nothing says why: " << totals.coverage.unexplained() << '\n';
     return 1;
   }
-  std::cout << format("seeds {} to {}: {} faulty rounds, nothing is broken\n", options.wanted.from, totals.next_seed - 1,
-                      totals.coverage.faulty_rounds());
+  std::cout << format("seeds {} to {}: {} faulty rounds, nothing is broken\n", options.wanted.from,
+                      totals.next_seed - 1, totals.coverage.faulty_rounds());
   return 0;
 }
 

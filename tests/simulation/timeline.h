@@ -1,7 +1,7 @@
 #pragma once
 
-#include <cstdint>
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -19,10 +19,11 @@ class Action {
   Action() = default;
   Action(std::nullptr_t) {}
   template <class Doing, class Kept = std::decay_t<Doing>>
-    requires(!std::is_same_v<Kept, Action> && std::is_invocable_v<Kept&>)
-  Action(Doing&& doing) : kind_(&kKind<Kept>) {
-    if constexpr (fits<Kept>) new (room_) Kept(std::forward<Doing>(doing));
-    else new (room_) Kept*(new Kept(std::forward<Doing>(doing)));
+  requires(!std::is_same_v<Kept, Action> && std::is_invocable_v<Kept&>) Action(Doing&& doing) : kind_(&kKind<Kept>) {
+    if constexpr (fits<Kept>)
+      new (room_) Kept(std::forward<Doing>(doing));
+    else
+      new (room_) Kept*(new Kept(std::forward<Doing>(doing)));
   }
   Action(Action&& other) noexcept { take(other); }
   Action& operator=(Action&& other) noexcept {
@@ -43,27 +44,31 @@ class Action {
     void (*drop)(std::byte* room) noexcept;
   };
   template <class Kept>
-  static constexpr bool fits = sizeof(Kept) <= kRoom && alignof(Kept) <= alignof(std::max_align_t) && std::is_nothrow_move_constructible_v<Kept>;
+  static constexpr bool fits = sizeof(Kept) <= kRoom &&
+                               alignof(Kept) <= alignof(std::max_align_t) && std::is_nothrow_move_constructible_v<Kept>;
   template <class Kept>
   static Kept& in(std::byte* room) {
-    if constexpr (fits<Kept>) return *std::launder(reinterpret_cast<Kept*>(room));
-    else return **std::launder(reinterpret_cast<Kept**>(room));
+    if constexpr (fits<Kept>)
+      return *std::launder(reinterpret_cast<Kept*>(room));
+    else
+      return **std::launder(reinterpret_cast<Kept**>(room));
   }
   template <class Kept>
-  static constexpr Kind kKind = {
-      [](std::byte* room) { in<Kept>(room)(); },
-      [](std::byte* to, std::byte* from) noexcept {
-        if constexpr (fits<Kept>) {
-          new (to) Kept(std::move(in<Kept>(from)));
-          in<Kept>(from).~Kept();
-        } else {
-          new (to) Kept*(&in<Kept>(from));
-        }
-      },
-      [](std::byte* room) noexcept {
-        if constexpr (fits<Kept>) in<Kept>(room).~Kept();
-        else delete &in<Kept>(room);
-      }};
+  static constexpr Kind kKind = {[](std::byte* room) { in<Kept>(room)(); },
+                                 [](std::byte* to, std::byte* from) noexcept {
+                                   if constexpr (fits<Kept>) {
+                                     new (to) Kept(std::move(in<Kept>(from)));
+                                     in<Kept>(from).~Kept();
+                                   } else {
+                                     new (to) Kept*(&in<Kept>(from));
+                                   }
+                                 },
+                                 [](std::byte* room) noexcept {
+                                   if constexpr (fits<Kept>)
+                                     in<Kept>(room).~Kept();
+                                   else
+                                     delete &in<Kept>(room);
+                                 }};
 
   void take(Action& other) noexcept {
     kind_ = std::exchange(other.kind_, nullptr);

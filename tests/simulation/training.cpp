@@ -32,25 +32,34 @@ std::size_t Workers::find_training(const std::string& job, protocol::Incarnation
       return i;
     }
   }
-  trainings_.push_back({.job = job, .incarnation = incarnation, .round = order.round.round,
-                        .membership = order.round.membership, .world_size = order.round.place.world_size,
-                        .store = order.store, .takes_ms = settings_.training_ms + random_.range(0, settings_.training_ms)});
+  trainings_.push_back({.job = job,
+                        .incarnation = incarnation,
+                        .round = order.round.round,
+                        .membership = order.round.membership,
+                        .world_size = order.round.place.world_size,
+                        .store = order.store,
+                        .takes_ms = settings_.training_ms + random_.range(0, settings_.training_ms)});
   return trainings_.size() - 1;
 }
 
 WorkerId Workers::start(int node, std::uint32_t launch, const std::string& job, protocol::Incarnation incarnation,
                         const agent::StartWorkers& order, int local_rank) {
   const auto id = static_cast<WorkerId>(all_.size());
-  Worker worker{.node = node, .launch = launch, .local_rank = local_rank,
+  Worker worker{.node = node,
+                .launch = launch,
+                .local_rank = local_rank,
                 .rank = order.round.place.base_rank + local_rank,
                 .training = find_training(job, incarnation, order)};
-  if (random_.chance(settings_.stubborn_percent)) worker.temper = Temper::kIgnores;
-  else if (random_.chance(settings_.saving_percent)) worker.temper = Temper::kSaves;
+  if (random_.chance(settings_.stubborn_percent))
+    worker.temper = Temper::kIgnores;
+  else if (random_.chance(settings_.saving_percent))
+    worker.temper = Temper::kSaves;
   Training& training = trainings_[worker.training];
   training.workers.push_back(id);
   ++training.unaware;
   worker.place = alive_.size();
-  if (by_rank_.size() <= static_cast<std::size_t>(worker.rank)) by_rank_.resize(static_cast<std::size_t>(worker.rank) + 1);
+  if (by_rank_.size() <= static_cast<std::size_t>(worker.rank))
+    by_rank_.resize(static_cast<std::size_t>(worker.rank) + 1);
   by_rank_[static_cast<std::size_t>(worker.rank)].push_back(id);
   const bool complete = ++training.started == training.world_size;
   all_.push_back(worker);
@@ -76,7 +85,9 @@ void Workers::try_to_succeed(WorkerId id) {
     const Worker& other = all_[peer];
     if (!other.alive && (other.told || !other.exit.success())) return;  // it hangs until it fails or is stopped
     if (other.alive && other.told) return;
-    if (other.alive && (other.stopped > 0 || (other.node != worker.node && !network_.reaches(host, host_of(other.node))))) waits = true;
+    if (other.alive &&
+        (other.stopped > 0 || (other.node != worker.node && !network_.reaches(host, host_of(other.node)))))
+      waits = true;
   }
   if (waits) {
     timeline_.after(kLookAgainMs, [this, id] { try_to_succeed(id); });
@@ -163,7 +174,9 @@ void Workers::peers_fail(const Worker& dead) {
   if (training.unaware == 0) return;
   for (const WorkerId peer : training.workers) {
     Worker& other = all_[peer];
-    if (!other.alive || other.told || other.doomed || (other.node != dead.node && !network_.reaches(host, host_of(other.node)))) continue;
+    if (!other.alive || other.told || other.doomed ||
+        (other.node != dead.node && !network_.reaches(host, host_of(other.node))))
+      continue;
     other.doomed = true;
     --training.unaware;
     timeline_.after(random_.range(kPeersFailFromMs, kPeersFailToMs), [this, peer] {

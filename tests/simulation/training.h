@@ -29,12 +29,12 @@ struct Worker {
   std::size_t training = 0;
   Temper temper = Temper::kHeeds;
   bool alive = true;
-  bool told = false;         // SIGTERM or SIGINT
-  bool killed = false;       // SIGKILL is on its way through the kernel
-  bool doomed = false;       // a peer has died, and it is about to notice
-  int stopped = 0;           // SIGSTOP, or its host is frozen
+  bool told = false;    // SIGTERM or SIGINT
+  bool killed = false;  // SIGKILL is on its way through the kernel
+  bool doomed = false;  // a peer has died, and it is about to notice
+  int stopped = 0;      // SIGSTOP, or its host is frozen
   ExitStatus exit = {};
-  std::size_t place = 0;     // among those alive
+  std::size_t place = 0;  // among those alive
 };
 
 struct Training {
@@ -47,7 +47,7 @@ struct Training {
   Ms takes_ms = 0;
   int started = 0;
   int succeeded = 0;
-  int unaware = 0;           // alive, and neither told to end nor about to notice a peer's death
+  int unaware = 0;  // alive, and neither told to end nor about to notice a peer's death
   std::vector<WorkerId> workers = {};
 };
 

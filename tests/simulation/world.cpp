@@ -44,7 +44,8 @@ Node& World::add_node(NodeShape shape) {
 void World::begin() {
   for (const NodeShape& node : shape_.nodes) {
     (void)add_node(node);
-    if (std::ranges::none_of(places_, [&](const auto& known) { return known.first == node.job; })) places_.emplace_back(node.job, Place::kDown);
+    if (std::ranges::none_of(places_, [&](const auto& known) { return known.first == node.job; }))
+      places_.emplace_back(node.job, Place::kDown);
   }
   network_.set_server(shape_.hosted ? nodes_.front()->host() : network_.add_host(), &server_);
   // Others may be there before the coordinator is.
@@ -156,8 +157,8 @@ void World::sniff(ConnectionId id, End from, Bytes bytes) {
 void World::frame_sent(ConnectionId id, Tap& tap, End from, const protocol::Frame& frame) {
   const Node& node = *tap.node;
   if (protocol::is_agent_message(frame.type) && from == End::kClient) {
-    const bool matters = trace_.is_read() || frame.type == FrameType::kNodeJoins || frame.type == FrameType::kNodeStopped ||
-                         frame.type == FrameType::kWorkersSucceeded;
+    const bool matters = trace_.is_read() || frame.type == FrameType::kNodeJoins ||
+                         frame.type == FrameType::kNodeStopped || frame.type == FrameType::kWorkersSucceeded;
     if (const auto message = matters ? protocol::read_agent_message(frame) : std::unexpected(std::string())) {
       if (trace_.is_read()) line(format("node {} says {}", node.index(), text(*message)));
       if (const auto* stopped = std::get_if<protocol::NodeStopped>(&*message)) {
@@ -167,7 +168,8 @@ void World::frame_sent(ConnectionId id, Tap& tap, End from, const protocol::Fram
       } else if (const auto* joins = std::get_if<protocol::NodeJoins>(&*message)) {
         using Activity = protocol::AgentFacts::Activity;
         const bool answers = joins->facts.activity == Activity::kIdle || joins->facts.activity == Activity::kSucceeded;
-        if (answers && joins->facts.incarnation != 0) invariants_.answered(node, tap.agent, joins->facts.incarnation, joins->facts.round);
+        if (answers && joins->facts.incarnation != 0)
+          invariants_.answered(node, tap.agent, joins->facts.incarnation, joins->facts.round);
       }
     }
   } else if (protocol::is_coordinator_message(frame.type) && from == End::kServer) {
@@ -175,11 +177,16 @@ void World::frame_sent(ConnectionId id, Tap& tap, End from, const protocol::Fram
     if (!message) invariants_.broken("what is sent can be read", protocol::name_of(frame.type));
     if (trace_.is_read()) line(format("node {} is told {}", node.index(), text(*message)));
     if (recorder_) recorder_->sends(node.shape().job, id, *message);
-    if (const auto* prepare = std::get_if<protocol::PrepareRound>(&*message)) invariants_.sent(node, tap.agent, frame.stamp, *prepare);
-    if (const auto* run = std::get_if<protocol::RunWorkers>(&*message)) invariants_.sent(node, tap.agent, frame.stamp, *run);
-    if (const auto* end = std::get_if<protocol::EndJob>(&*message)) invariants_.sent(node, tap.agent, frame.stamp, *end);
-    if (const auto* dismiss = std::get_if<protocol::Dismiss>(&*message)) invariants_.sent(node, tap.agent, frame.stamp, *dismiss);
-    if (const auto* rejected = std::get_if<protocol::Rejected>(&*message); rejected != nullptr && !rejected->retry_ms) invariants_.turned_away(tap.agent);
+    if (const auto* prepare = std::get_if<protocol::PrepareRound>(&*message))
+      invariants_.sent(node, tap.agent, frame.stamp, *prepare);
+    if (const auto* run = std::get_if<protocol::RunWorkers>(&*message))
+      invariants_.sent(node, tap.agent, frame.stamp, *run);
+    if (const auto* end = std::get_if<protocol::EndJob>(&*message))
+      invariants_.sent(node, tap.agent, frame.stamp, *end);
+    if (const auto* dismiss = std::get_if<protocol::Dismiss>(&*message))
+      invariants_.sent(node, tap.agent, frame.stamp, *dismiss);
+    if (const auto* rejected = std::get_if<protocol::Rejected>(&*message); rejected != nullptr && !rejected->retry_ms)
+      invariants_.turned_away(tap.agent);
   }
   faults_.message_is_sent(frame.type);
 }
@@ -253,20 +260,14 @@ Place World::place_of(const std::string& job) const {
   const coordinator::Coordinator* coordinator = server_.find(job);
   if (coordinator == nullptr) return Place::kNoJob;
   switch (coordinator->state()) {
-    case State::kForming:
-      return coordinator->round() ? Place::kFormingAgain : Place::kForming;
-    case State::kRebuilding:
-      return Place::kRebuilding;
+    case State::kForming: return coordinator->round() ? Place::kFormingAgain : Place::kForming;
+    case State::kRebuilding: return Place::kRebuilding;
     case State::kPreparing:
       return shape_.check_phases > 0 && coordinator->is_checking() ? Place::kChecking : Place::kPreparing;
-    case State::kRunning:
-      return Place::kRunning;
-    case State::kStopping:
-      return Place::kStopping;
-    case State::kEnding:
-      return Place::kEnding;
-    case State::kEnded:
-      return Place::kNoJob;
+    case State::kRunning: return Place::kRunning;
+    case State::kStopping: return Place::kStopping;
+    case State::kEnding: return Place::kEnding;
+    case State::kEnded: return Place::kNoJob;
   }
   return Place::kNoJob;
 }

@@ -59,9 +59,7 @@ class Driver {
   }
 
   // How many run at this moment, when it goes on.
-  void heard(int signal) {
-    answer(format("signal {} with {} running", signal, workers_.survivors().size()));
-  }
+  void heard(int signal) { answer(format("signal {} with {} running", signal, workers_.survivors().size())); }
 
   void read_input() {
     std::array<char, 8192> buffer;

@@ -47,8 +47,8 @@ void obey(store::Server& server, std::string_view order) {
     say("reset");
   } else if (order == "stats") {
     const store::Server::Stats stats = server.stats();
-    say(format("stats connections={} keys={} accepted={} refused={} commands={}", stats.connections,
-               stats.keys, stats.accepted, stats.refused, stats.commands));
+    say(format("stats connections={} keys={} accepted={} refused={} commands={}", stats.connections, stats.keys,
+               stats.accepted, stats.refused, stats.commands));
   } else {
     log::error(format("not an order: {}", printable(order)));
   }

@@ -47,7 +47,7 @@ def test_what_is_declared_is_what_the_libraries_headers_say(what):
     ("CUDA", "(CudaStream * stream, unsigned flags)", "(CudaStream * stream)", "cuStreamCreate"),
     ("CUDA", "(float* milliseconds,", "(double* milliseconds,", "cuEventElapsedTime"),
     ("CUDA", "  int reserved[4];\n", "", "LtHeuristic"),
-    ("CUDA", "LtLayout d_layout, \\\n     const LtAlgorithm* algorithm", "LtLayout d_layout, \\\n     LtAlgorithm algorithm", "cublasLtMatmul"),
+    ("CUDA", "     const LtAlgorithm* algorithm, void* workspace", "     LtAlgorithm algorithm, void* workspace", "cublasLtMatmul"),
     ("NCCL", "kNcclIdBytes = 128", "kNcclIdBytes = 64", "kNcclIdBytes"),
     ("NCCL", "  unsigned magic;\n  unsigned version;\n", "  unsigned version;\n  unsigned magic;\n", "NcclConfig.magic"),
     ("NCCL", "0xcafebeefU", "0xcafebeeeU", "NCCL_CONFIG_MAGIC"),

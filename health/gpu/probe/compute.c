@@ -37,10 +37,10 @@ static uint16_t bfloat16_of(int number) {
 }
 
 typedef struct {
-  uint64_t size;      // rows and columns
+  uint64_t size;  // rows and columns
   Tiles tiles;
   CudaPointer a, b, c, copy, workspace;
-  float* expected;    // the first kPeriod rows of the product; the others repeat them
+  float* expected;      // the first kPeriod rows of the product; the others repeat them
   unsigned char* host;  // page-locked
   size_t host_bytes;
   CudaEvent start, end;
@@ -64,7 +64,8 @@ static bool upload(Probe* probe, Bench* bench, signed char tile[kPeriod][kPeriod
   }
   while (rows < size) {
     uint64_t more = size - rows < rows ? size - rows : rows;
-    if (!cuda_did(probe, probe->cuda.cuMemcpyDtoDAsync_v2(to + rows * row_bytes, to, (size_t)more * row_bytes, probe->stream),
+    if (!cuda_did(probe,
+                  probe->cuda.cuMemcpyDtoDAsync_v2(to + rows * row_bytes, to, (size_t)more * row_bytes, probe->stream),
                   "cuMemcpyDtoDAsync", reply)) {
       return false;
     }
@@ -114,8 +115,9 @@ static bool compare_product(Probe* probe, const Bench* bench, Reply* reply) {
   uint64_t at_once = bench->host_bytes / row_bytes;
   for (uint64_t row = 0; row < bench->size; row += at_once) {
     uint64_t rows = bench->size - row < at_once ? bench->size - row : at_once;
-    if (!cuda_did(probe, probe->cuda.cuMemcpyDtoHAsync_v2(bench->host, bench->c + row * row_bytes,
-                                                          (size_t)rows * row_bytes, probe->stream),
+    if (!cuda_did(probe,
+                  probe->cuda.cuMemcpyDtoHAsync_v2(bench->host, bench->c + row * row_bytes, (size_t)rows * row_bytes,
+                                                   probe->stream),
                   "cuMemcpyDtoHAsync", reply) ||
         !cuda_did(probe, probe->cuda.cuStreamSynchronize(probe->stream), "cuMemcpyDtoHAsync", reply) ||
         !compare_rows(bench, row, rows, reply)) {
@@ -160,12 +162,13 @@ static const char* make_plan(Probe* probe, const Bench* bench, Plan* plan, char*
   }
   if (status == kLtSuccess) status = lt->cublasLtMatmulPreferenceCreate(&plan->preference);
   if (status == kLtSuccess) {
-    status = lt->cublasLtMatmulPreferenceSetAttribute(plan->preference, kLtMaxWorkspaceBytes, &workspace, sizeof workspace);
+    status =
+        lt->cublasLtMatmulPreferenceSetAttribute(plan->preference, kLtMaxWorkspaceBytes, &workspace, sizeof workspace);
   }
   if (status == kLtSuccess) {
-    status = lt->cublasLtMatmulAlgoGetHeuristic(plan->handle, plan->product, plan->layout, plan->layout,
-                                                plan->result_layout, plan->result_layout, plan->preference, 1,
-                                                &plan->found, &count);
+    status =
+        lt->cublasLtMatmulAlgoGetHeuristic(plan->handle, plan->product, plan->layout, plan->layout, plan->result_layout,
+                                           plan->result_layout, plan->preference, 1, &plan->found, &count);
   }
   if (status == kLtSuccess && count == 0) status = kLtNotSupported;
   if (status == kLtSuccess) status = plan->found.state;  // of the one way that was asked for
@@ -195,10 +198,11 @@ static bool multiply(Probe* probe, const Bench* bench, const Plan* plan, double*
       !cuda_did(probe, probe->cuda.cuEventRecord(bench->start, probe->stream), "cuEventRecord", reply)) {
     return false;
   }
-  LtStatus status = probe->lt.cublasLtMatmul(
-      plan->handle, plan->product, &one, (const void*)(uintptr_t)bench->b, plan->layout, (const void*)(uintptr_t)bench->a,
-      plan->layout, &zero, (const void*)(uintptr_t)bench->c, plan->result_layout, (void*)(uintptr_t)bench->c,
-      plan->result_layout, &plan->found.algorithm, (void*)(uintptr_t)bench->workspace, kWorkspaceBytes, probe->stream);
+  LtStatus status = probe->lt.cublasLtMatmul(plan->handle, plan->product, &one, (const void*)(uintptr_t)bench->b,
+                                             plan->layout, (const void*)(uintptr_t)bench->a, plan->layout, &zero,
+                                             (const void*)(uintptr_t)bench->c, plan->result_layout,
+                                             (void*)(uintptr_t)bench->c, plan->result_layout, &plan->found.algorithm,
+                                             (void*)(uintptr_t)bench->workspace, kWorkspaceBytes, probe->stream);
   if (status != kLtSuccess) {
     reply_failed(reply, "cublasLtMatmul: %s", lt_error(probe, status, number, sizeof number));
     return false;
@@ -285,8 +289,8 @@ static bool try_product(Probe* probe, Bench* bench, Plan* plan, double* least_ms
   if (*why_not != NULL) return true;
   fill_tiles(&bench->tiles);
   work_out_expected(bench);
-  return upload(probe, bench, bench->tiles.a, bench->a, reply) && upload(probe, bench, bench->tiles.b, bench->b, reply) &&
-         measure_product(probe, bench, plan, least_ms, reply);
+  return upload(probe, bench, bench->tiles.a, bench->a, reply) &&
+         upload(probe, bench, bench->tiles.b, bench->b, reply) && measure_product(probe, bench, plan, least_ms, reply);
 }
 
 static void tell_product(const Bench* bench, double least_ms, const char* why_not, JsonLine* line) {

@@ -61,7 +61,8 @@ static void tell_device(Probe* probe, CudaDevice device, JsonLine* line) {
   json_integer(line, "cuda_version", version);
 }
 
-static void tell_library(const Library* library, const char* name, const char* why_name, int64_t version, JsonLine* line) {
+static void tell_library(const Library* library, const char* name, const char* why_name, int64_t version,
+                         JsonLine* line) {
   if (!library->is_there) {
     json_null(line, name);
     json_text(line, why_name, library->why);

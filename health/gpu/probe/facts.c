@@ -79,7 +79,8 @@ static void tell_errors(Question* question) {
     json_count(question->line, "ecc_uncorrectable", count);
   }
   if (nvml->nvmlDeviceGetRemappedRows != NULL &&
-      told(question, nvml->nvmlDeviceGetRemappedRows(question->device, &correctable, &uncorrectable, &is_pending, &has_failed))) {
+      told(question,
+           nvml->nvmlDeviceGetRemappedRows(question->device, &correctable, &uncorrectable, &is_pending, &has_failed))) {
     json_bool(question->line, "remap_pending", is_pending != 0);
     json_bool(question->line, "remap_failed", has_failed != 0);
   }
@@ -89,12 +90,14 @@ static bool read_memory(Question* question, uint64_t* used, uint64_t* total) {
   const NvmlApi* nvml = &question->probe->nvml;
   NvmlMemory2 memory = {NVML_MEMORY_V2, 0, 0, 0, 0};
   NvmlMemory older = {0, 0, 0};
-  if (nvml->nvmlDeviceGetMemoryInfo_v2 != NULL && told(question, nvml->nvmlDeviceGetMemoryInfo_v2(question->device, &memory))) {
+  if (nvml->nvmlDeviceGetMemoryInfo_v2 != NULL &&
+      told(question, nvml->nvmlDeviceGetMemoryInfo_v2(question->device, &memory))) {
     *used = memory.used;
     *total = memory.total;
     return true;
   }
-  if (nvml->nvmlDeviceGetMemoryInfo != NULL && told(question, nvml->nvmlDeviceGetMemoryInfo(question->device, &older))) {
+  if (nvml->nvmlDeviceGetMemoryInfo != NULL &&
+      told(question, nvml->nvmlDeviceGetMemoryInfo(question->device, &older))) {
     *used = older.used;
     *total = older.total;
     return true;
@@ -189,11 +192,13 @@ static void tell_modes(Question* question) {
       told(question, nvml->nvmlDeviceGetPersistenceMode(question->device, &is_persistent))) {
     json_bool(question->line, "persistence", is_persistent != 0);
   }
-  if (nvml->nvmlDeviceGetMigMode != NULL && told(question, nvml->nvmlDeviceGetMigMode(question->device, &mig, &mig_later))) {
+  if (nvml->nvmlDeviceGetMigMode != NULL &&
+      told(question, nvml->nvmlDeviceGetMigMode(question->device, &mig, &mig_later))) {
     json_bool(question->line, "mig", mig != 0);
   }
   memset(&fabric, 0, sizeof fabric);
-  if (nvml->nvmlDeviceGetGpuFabricInfo != NULL && told(question, nvml->nvmlDeviceGetGpuFabricInfo(question->device, &fabric))) {
+  if (nvml->nvmlDeviceGetGpuFabricInfo != NULL &&
+      told(question, nvml->nvmlDeviceGetGpuFabricInfo(question->device, &fabric))) {
     json_count(question->line, "fabric_state", fabric.state);
     json_integer(question->line, "fabric_status", fabric.status);
   }
@@ -210,8 +215,8 @@ static void ask_for_reset(Question* question, const char* driver_version) {
   if (nvml->nvmlDeviceGetFieldValues == NULL || leading_number(driver_version) < kRecoveryActionSince) return;
   memset(&field, 0, sizeof field);
   field.field = kNvmlFieldRecoveryAction;
-  if (!told(question, nvml->nvmlDeviceGetFieldValues(question->device, 1, &field)) ||
-      !told(question, field.result) || field.type != kNvmlTypeUnsigned) {
+  if (!told(question, nvml->nvmlDeviceGetFieldValues(question->device, 1, &field)) || !told(question, field.result) ||
+      field.type != kNvmlTypeUnsigned) {
     return;
   }
   unsigned action = field.value.as_unsigned;

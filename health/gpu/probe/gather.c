@@ -10,22 +10,22 @@
 enum {
   kMaxRanks = 1024,
   kMaxRuns = 20,
-  kRunsMs = 200,          // for all runs of the large size, beginning with the second
+  kRunsMs = 200,  // for all runs of the large size, beginning with the second
   kLatencyRunsMs = 200,
-  kSmallBytes = 8,        // each rank's share for latency, and for agreeing
+  kSmallBytes = 8,  // each rank's share for latency, and for agreeing
   kPieceBytes = 4 * 1024 * 1024,
 };
 static const int64_t kMaxShareBytes = 1LL << 30;
 static const int64_t kMaxGatheredBytes = 1LL << 34;
 
 typedef struct {
-  NcclComm* comm;          // where NCCL writes it
+  NcclComm* comm;  // where NCCL writes it
   int rank, world;
-  size_t share_bytes;      // each rank's
-  double deadline_ms;      // on now_ms()'s clock
+  size_t share_bytes;  // each rank's
+  double deadline_ms;  // on now_ms()'s clock
   double allowed_ms;
   CudaPointer send, receive;
-  unsigned char* host;     // page-locked, kPieceBytes
+  unsigned char* host;  // page-locked, kPieceBytes
   CudaEvent start, end;
 } Gather;
 
@@ -110,7 +110,8 @@ static bool wait_for_end(Probe* probe, const Gather* gather, Reply* reply) {
 }
 
 // `runs` all-gathers of `bytes` from each rank, one after the other; the time of one, on the device's clock.
-static bool run_gathers(Probe* probe, const Gather* gather, size_t bytes, int runs, double* milliseconds, Reply* reply) {
+static bool run_gathers(Probe* probe, const Gather* gather, size_t bytes, int runs, double* milliseconds,
+                        Reply* reply) {
   float time = 0;
   if (!cuda_did(probe, probe->cuda.cuEventRecord(gather->start, probe->stream), "cuEventRecord", reply)) return false;
   for (int run = 0; run < runs; ++run) {
@@ -121,7 +122,8 @@ static bool run_gathers(Probe* probe, const Gather* gather, size_t bytes, int ru
   }
   if (!cuda_did(probe, probe->cuda.cuEventRecord(gather->end, probe->stream), "cuEventRecord", reply) ||
       !wait_for_end(probe, gather, reply) ||
-      !cuda_did(probe, probe->cuda.cuEventElapsedTime(&time, gather->start, gather->end), "cuEventElapsedTime", reply)) {
+      !cuda_did(probe, probe->cuda.cuEventElapsedTime(&time, gather->start, gather->end), "cuEventElapsedTime",
+                reply)) {
     return false;
   }
   *milliseconds = (double)time / runs;
@@ -132,7 +134,8 @@ static bool run_gathers(Probe* probe, const Gather* gather, size_t bytes, int ru
 // an earlier gather; and meanwhile NCCL gets its kernel ready, which is then not measured with it.
 static bool run_large(Probe* probe, const Gather* gather, double* milliseconds, Reply* reply) {
   size_t all = gather->share_bytes * (size_t)gather->world;
-  return cuda_did(probe, probe->cuda.cuMemsetD8Async(gather->receive, 0xff, all, probe->stream), "cuMemsetD8Async", reply) &&
+  return cuda_did(probe, probe->cuda.cuMemsetD8Async(gather->receive, 0xff, all, probe->stream), "cuMemsetD8Async",
+                  reply) &&
          run_gathers(probe, gather, gather->share_bytes, 1, milliseconds, reply);
 }
 
@@ -160,7 +163,8 @@ static bool check_words(const uint32_t* words, size_t first, size_t count, int r
 }
 
 // Fills one rank's share on the device, or checks it.
-static bool fill_or_check(Probe* probe, const Gather* gather, CudaPointer share, int rank, bool is_filling, Reply* reply) {
+static bool fill_or_check(Probe* probe, const Gather* gather, CudaPointer share, int rank, bool is_filling,
+                          Reply* reply) {
   uint32_t* words = (uint32_t*)(void*)gather->host;
   for (size_t at = 0; at < gather->share_bytes; at += kPieceBytes) {
     size_t left = gather->share_bytes - at, bytes = left < kPieceBytes ? left : kPieceBytes;
@@ -212,7 +216,8 @@ static int compare_times(const void* left, const void* right) {
 }
 
 // The middle one of several times, of which `times[0]` is there already.
-static bool measure_large(Probe* probe, const Gather* gather, double* times, int runs, double* median_ms, Reply* reply) {
+static bool measure_large(Probe* probe, const Gather* gather, double* times, int runs, double* median_ms,
+                          Reply* reply) {
   for (int run = 1; run < runs; ++run) {
     if (!run_large(probe, gather, &times[run], reply)) return false;
   }
@@ -229,12 +234,12 @@ static bool measure(Probe* probe, const Gather* gather, double* first_ms, double
   *first_ms = now_ms() - begin;
   if (!check_gathered(probe, gather, reply) ||
       // Ranks are done with verifying at different times: none is to count the wait for another.
-      !agree(probe, gather, 0, &ignored, &small_ms, reply) ||
-      !run_large(probe, gather, &times[0], reply) ||
+      !agree(probe, gather, 0, &ignored, &small_ms, reply) || !run_large(probe, gather, &times[0], reply) ||
       !agree(probe, gather, times[0], &largest, &small_ms, reply) ||
       !measure_large(probe, gather, times, runs_within(kRunsMs, largest), median_ms, reply) ||
       // The first of the small size may have had to make connections, the second had not.
-      !agree(probe, gather, 0, &ignored, &small_ms, reply) || !agree(probe, gather, small_ms, &largest, &ignored, reply) ||
+      !agree(probe, gather, 0, &ignored, &small_ms, reply) ||
+      !agree(probe, gather, small_ms, &largest, &ignored, reply) ||
       !run_gathers(probe, gather, kSmallBytes, runs_within(kLatencyRunsMs, largest), &latency_ms, reply)) {
     return false;
   }
@@ -256,9 +261,12 @@ static bool drop_communicator(Probe* probe, Gather* gather, Reply* reply) {
 // --- Requests ------------------------------------------------------------------------------------------
 
 static bool has_nccl(Probe* probe, Reply* reply) {
-  if (!probe->is_open) reply_failed(reply, "no device is open");
-  else if (!probe->nccl_library.is_there) reply_unavailable(reply, "no NCCL: %s", probe->nccl_library.why);
-  else return true;
+  if (!probe->is_open)
+    reply_failed(reply, "no device is open");
+  else if (!probe->nccl_library.is_there)
+    reply_unavailable(reply, "no NCCL: %s", probe->nccl_library.why);
+  else
+    return true;
   return false;
 }
 

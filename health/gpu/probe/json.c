@@ -36,10 +36,14 @@ static bool read_hex(Reader* reader, unsigned* value) {
   for (int i = 0; i < 4; ++i) {
     char digit = *reader->at++;
     unsigned number;
-    if (digit >= '0' && digit <= '9') number = (unsigned)(digit - '0');
-    else if (digit >= 'a' && digit <= 'f') number = (unsigned)(digit - 'a') + 10;
-    else if (digit >= 'A' && digit <= 'F') number = (unsigned)(digit - 'A') + 10;
-    else return fail(reader, "\\u without four hexadecimal digits");
+    if (digit >= '0' && digit <= '9')
+      number = (unsigned)(digit - '0');
+    else if (digit >= 'a' && digit <= 'f')
+      number = (unsigned)(digit - 'a') + 10;
+    else if (digit >= 'A' && digit <= 'F')
+      number = (unsigned)(digit - 'A') + 10;
+    else
+      return fail(reader, "\\u without four hexadecimal digits");
     *value = *value * 16 + number;
   }
   return true;
@@ -105,9 +109,12 @@ static bool read_text(Reader* reader, const char** text) {
     char escape = peek(reader);
     const char* found = escape != '\0' ? strchr(kEscapes, escape) : NULL;
     ++reader->at;
-    if (found != NULL) *to++ = kMeanings[found - kEscapes];
-    else if (escape != 'u') return fail(reader, "an escape that JSON does not have");
-    else if (!read_unicode(reader, &to)) return false;
+    if (found != NULL)
+      *to++ = kMeanings[found - kEscapes];
+    else if (escape != 'u')
+      return fail(reader, "an escape that JSON does not have");
+    else if (!read_unicode(reader, &to))
+      return false;
   }
   return fail(reader, "a text without its end");
 }
@@ -226,7 +233,10 @@ void json_start(JsonLine* line) {
 static size_t utf8_length(const unsigned char* at) {
   unsigned char first = at[0];
   if (first < 0x80) return 1;
-  size_t length = first >= 0xc2 && first < 0xe0 ? 2 : first >= 0xe0 && first < 0xf0 ? 3 : first >= 0xf0 && first < 0xf5 ? 4 : 0;
+  size_t length = first >= 0xc2 && first < 0xe0   ? 2
+                  : first >= 0xe0 && first < 0xf0 ? 3
+                  : first >= 0xf0 && first < 0xf5 ? 4
+                                                  : 0;
   for (size_t i = 1; i < length; ++i) {
     if ((at[i] & 0xc0) != 0x80) return 0;
   }

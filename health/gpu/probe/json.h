@@ -11,7 +11,7 @@ enum {
   kLineBytes = 64 * 1024,  // of a line, with its "\n"
   kTextBytes = 1000,       // of a reason that is told
   kMaxMembers = 32,
-  kMaxItems = 64,          // of all lists of one request
+  kMaxItems = 64,  // of all lists of one request
 };
 
 typedef enum { kText, kNumber, kList } JsonKind;

@@ -108,7 +108,8 @@ const char* lt_error(const Probe* probe, LtStatus status, char* room, size_t byt
 
 bool cuda_did(const Probe* probe, CudaResult result, const char* what, Reply* reply) {
   if (result == kCudaSuccess) return true;
-  bool is_hardware = result == kCudaEccUncorrectable || result == kCudaNvlinkUncorrectable || result == kCudaHardwareStack;
+  bool is_hardware =
+      result == kCudaEccUncorrectable || result == kCudaNvlinkUncorrectable || result == kCudaHardwareStack;
   (is_hardware ? reply_defect : reply_failed)(reply, "%s: %s", what, cuda_error(probe, result));
   return false;
 }

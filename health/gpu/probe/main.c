@@ -146,13 +146,20 @@ static void answer(Probe* probe, char* line, size_t length, Reply* reply) {
     return;
   }
   const JsonMember* what = json_find(&request, "do", kText);
-  if (what == NULL) reply_failed(reply, "a request that says not what to do");
-  else if (strcmp(what->text, "open") == 0) do_open(probe, &request, reply);
-  else if (strcmp(what->text, "compute") == 0) do_compute(probe, reply);
-  else if (strcmp(what->text, "id") == 0) do_id(probe, reply);
-  else if (strcmp(what->text, "gather") == 0) do_gather(probe, &request, reply);
-  else if (strcmp(what->text, "facts") == 0) do_facts(probe, &request, reply);
-  else reply_failed(reply, "an unknown request: %s", what->text);
+  if (what == NULL)
+    reply_failed(reply, "a request that says not what to do");
+  else if (strcmp(what->text, "open") == 0)
+    do_open(probe, &request, reply);
+  else if (strcmp(what->text, "compute") == 0)
+    do_compute(probe, reply);
+  else if (strcmp(what->text, "id") == 0)
+    do_id(probe, reply);
+  else if (strcmp(what->text, "gather") == 0)
+    do_gather(probe, &request, reply);
+  else if (strcmp(what->text, "facts") == 0)
+    do_facts(probe, &request, reply);
+  else
+    reply_failed(reply, "an unknown request: %s", what->text);
 }
 
 static void serve(Probe* probe, Input* input) {
@@ -166,8 +173,10 @@ static void serve(Probe* probe, Input* input) {
     json_start(&reply.line);
     json_open(&reply.line, NULL, '{');
     json_bool(&reply.line, "ok", true);
-    if (arrival == kTooLong) reply_failed(&reply, "a request of more than %d bytes", kLineBytes);
-    else answer(probe, line, length, &reply);
+    if (arrival == kTooLong)
+      reply_failed(&reply, "a request of more than %d bytes", kLineBytes);
+    else
+      answer(probe, line, length, &reply);
     if (!send_reply(input->descriptor, &reply)) return;
     abort_doomed(probe);
   }
@@ -179,8 +188,10 @@ int main(void) {
   signal(SIGPIPE, SIG_IGN);
   // NCCL prints to stdout, so the socket goes elsewhere and stdout to stderr.
   input.descriptor = fcntl(STDOUT_FILENO, F_DUPFD, 3);
-  if (input.descriptor < 0 || fcntl(input.descriptor, F_SETFD, FD_CLOEXEC) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
-    fprintf(stderr, "elastic-gpu-probe: reads requests from its stdout, a socket, which it has not: %s\n", strerror(errno));
+  if (input.descriptor < 0 || fcntl(input.descriptor, F_SETFD, FD_CLOEXEC) < 0 ||
+      dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+    fprintf(stderr, "elastic-gpu-probe: reads requests from its stdout, a socket, which it has not: %s\n",
+            strerror(errno));
     return 2;
   }
   apply_settings();

@@ -104,7 +104,8 @@ struct RequestReader::State {
                .path = path(),
                .authorization = authorization.text(),
                .keep_alive = http_should_keep_alive(&parser) != 0};
-    if (!request.path.starts_with('/')) return refuse(400, "the request's target is no path; ask for /status or /metrics");
+    if (!request.path.starts_with('/'))
+      return refuse(400, "the request's target is no path; ask for /status or /metrics");
     http_parser_pause(&parser, 1);
     return 0;
   }

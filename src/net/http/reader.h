@@ -12,10 +12,10 @@ namespace elastic::net::http {
 using Bytes = std::span<const std::uint8_t>;
 
 struct Request {
-  bool is_head = false;             // HEAD, else GET
-  std::string path = {};            // "/metrics", without the query
-  std::string authorization = {};   // that header's value; empty: it was not there
-  bool keep_alive = true;           // another request may follow
+  bool is_head = false;            // HEAD, else GET
+  std::string path = {};           // "/metrics", without the query
+  std::string authorization = {};  // that header's value; empty: it was not there
+  bool keep_alive = true;          // another request may follow
 };
 
 // Why a request is not served. Nothing that follows it can be read.

@@ -150,9 +150,10 @@ std::string told_of(std::string_view text, std::size_t piece) {
 TEST_CASE("requests with random mistakes are read alike in whatever pieces they come") {
   TestRandom random(7);
   const auto below = [&](std::size_t most) { return static_cast<std::size_t>(random() % most); };
-  const std::string good = "GET /metrics?a=b HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer t\r\nX: 1\r\n y\r\n\r\n"
-                           "HEAD /status HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET http://h/healthz HTTP/1.1\r\n"
-                           "Transfer-Encoding: chunked\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n";
+  const std::string good =
+      "GET /metrics?a=b HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer t\r\nX: 1\r\n y\r\n\r\n"
+      "HEAD /status HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET http://h/healthz HTTP/1.1\r\n"
+      "Transfer-Encoding: chunked\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n";
   for (int i = 0; i < 3000; ++i) {
     std::string text = good;
     for (std::size_t mistakes = below(4); mistakes > 0; --mistakes) {

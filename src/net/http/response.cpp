@@ -36,11 +36,11 @@ Response plain(int status, std::string_view line) {
 }
 
 std::string bytes_of(const Response& response, bool is_head) {
-  std::string bytes = format("HTTP/1.1 {} {}\r\nServer: {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n"
-                             "Cache-Control: no-store\r\n{}{}\r\n",
-                             response.status, reason_of(response.status), kServerName, response.content_type,
-                             response.body->size(), headers_of(response.status),
-                             response.keep_alive ? "" : "Connection: close\r\n");
+  std::string bytes = format(
+      "HTTP/1.1 {} {}\r\nServer: {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n"
+      "Cache-Control: no-store\r\n{}{}\r\n",
+      response.status, reason_of(response.status), kServerName, response.content_type, response.body->size(),
+      headers_of(response.status), response.keep_alive ? "" : "Connection: close\r\n");
   if (!is_head) bytes += *response.body;
   return bytes;
 }

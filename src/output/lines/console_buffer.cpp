@@ -18,9 +18,8 @@ void operator+=(Dropped& sum, const Dropped& more) {
 }  // namespace
 
 std::string dropped_text(const Dropped& dropped, std::string_view why) {
-  return format("{} line{} ({} bytes) of worker output {} dropped: {}",
-                dropped.lines, dropped.lines == 1 ? "" : "s", dropped.bytes,
-                dropped.lines == 1 ? "was" : "were", why);
+  return format("{} line{} ({} bytes) of worker output {} dropped: {}", dropped.lines, dropped.lines == 1 ? "" : "s",
+                dropped.bytes, dropped.lines == 1 ? "was" : "were", why);
 }
 
 ConsoleBuffer::ConsoleBuffer(Notice notice, std::size_t max_bytes, LineOf line_of)
@@ -41,8 +40,7 @@ void ConsoleBuffer::add_raw(int source, std::string_view bytes) {
   const std::size_t bound = max_bytes_ + rest_bytes_;
   if (!dropping_ && !given_up_ && size() < bound) {
     const std::size_t room = bound - size();
-    fits = bytes.size() <= room ? bytes.size()
-                                : bytes.substr(0, room).rfind('\n') + 1;  // npos + 1 == 0
+    fits = bytes.size() <= room ? bytes.size() : bytes.substr(0, room).rfind('\n') + 1;  // npos + 1 == 0
   }
   if (fits > 0) {
     append(bytes.substr(0, fits));

@@ -82,7 +82,7 @@ class ConsoleBuffer {
   bool dropping_ = false;
   bool given_up_ = false;
   std::set<int> cut_sources_;  // whose last line is counted as dropped, and may go on
-  Dropped untold_;  // since dropping began
+  Dropped untold_;             // since dropping began
   Dropped dropped_;
 };
 

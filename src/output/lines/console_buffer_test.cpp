@@ -77,9 +77,7 @@ TEST_CASE("a line longer than the bound is dropped whole") {
   ConsoleBuffer buffer(Notice::kInPlace, 4);
   buffer.add(0, "abcdefgh\n");
   CHECK(buffer.dropped().lines == 1);
-  CHECK(
-      take(buffer) ==
-      "elastic-run: warning: 1 line (9 bytes) of worker output was dropped: the console is slow\n");
+  CHECK(take(buffer) == "elastic-run: warning: 1 line (9 bytes) of worker output was dropped: the console is slow\n");
   buffer.add(0, "ok\n");
   CHECK(take(buffer) == "ok\n");
 }

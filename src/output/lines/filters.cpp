@@ -13,12 +13,11 @@ LineFilter::LineFilter(std::vector<std::string> parts) : parts_(std::move(parts)
 }
 
 bool LineFilter::matches(std::string_view line) const {
-  return std::ranges::any_of(
-      parts_, [&](const std::string& part) { return line.find(part) != std::string_view::npos; });
+  return std::ranges::any_of(parts_,
+                             [&](const std::string& part) { return line.find(part) != std::string_view::npos; });
 }
 
-void LineFilter::copy_matching(std::string_view lines, std::size_t prefix_bytes,
-                               std::string& out) const {
+void LineFilter::copy_matching(std::string_view lines, std::size_t prefix_bytes, std::string& out) const {
   if (!is_given()) return;
   while (!lines.empty()) {
     ELASTIC_CHECK(lines.size() > prefix_bytes);

@@ -47,8 +47,7 @@ void LineAssembler::push(std::string_view input, std::string& out) {
 
 // Gives out what the '\r's in a text without '\n' end. Returns what follows the last of them.
 std::string_view LineAssembler::push_returns(std::string_view text, std::string& out) {
-  for (std::size_t end; (end = text.find('\r')) != std::string_view::npos;
-       text.remove_prefix(end + 1)) {
+  for (std::size_t end; (end = text.find('\r')) != std::string_view::npos; text.remove_prefix(end + 1)) {
     if (end == 0 && rest_.empty()) continue;
     end_line(text.substr(0, end), out);
     ended_early_ = true;

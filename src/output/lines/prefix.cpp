@@ -7,12 +7,10 @@ namespace elastic::output {
 std::string line_prefix(std::string_view template_text, const PrefixValues& values) {
   const std::string rank = format("{}", values.rank);
   const std::string local_rank = format("{}", values.local_rank);
-  return expand_macros(template_text.empty() ? kDefaultLinePrefix : template_text,
-                       {{"role_name", values.role_name},
-                        {"rank", rank},
-                        {"local_rank", local_rank},
-                        {"hostname", values.hostname}},
-                       TwoDollars::kOne);
+  return expand_macros(
+      template_text.empty() ? kDefaultLinePrefix : template_text,
+      {{"role_name", values.role_name}, {"rank", rank}, {"local_rank", local_rank}, {"hostname", values.hostname}},
+      TwoDollars::kOne);
 }
 
 }  // namespace elastic::output

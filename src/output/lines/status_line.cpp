@@ -33,8 +33,10 @@ std::string ascii(std::string_view text) {
   std::string out;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte < 0x7F) out += c;
-    else if ((byte & 0xC0) != 0x80) out += '?';
+    if (byte >= 0x20 && byte < 0x7F)
+      out += c;
+    else if ((byte & 0xC0) != 0x80)
+      out += '?';
   }
   return out;
 }

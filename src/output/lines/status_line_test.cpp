@@ -79,10 +79,14 @@ TEST_CASE("a wait is told in a log with what it has taken and what comes then") 
 }
 
 TEST_CASE("why something is waited for is told with its age") {
-  const Waiting nodes{.what = "waiting for nodes: 1 of 2:3 is here", .since_ms = 1000, .until_ms = 601'000,
-                      .because = "node 1 (n1) was lost: its connection was reset", .because_ms = 500};
+  const Waiting nodes{.what = "waiting for nodes: 1 of 2:3 is here",
+                      .since_ms = 1000,
+                      .until_ms = 601'000,
+                      .because = "node 1 (n1) was lost: its connection was reset",
+                      .because_ms = 500};
   CHECK(waiting_text(nodes, 13'000) ==
-        "waiting for nodes: 1 of 2:3 is here, for 12 s of 10 m 0 s; 12 s ago node 1 (n1) was lost: its connection was reset");
+        "waiting for nodes: 1 of 2:3 is here, for 12 s of 10 m 0 s; 12 s ago node 1 (n1) was lost: its connection was "
+        "reset");
   CHECK(status_text(nodes, 13'000, 200) ==
         "elastic-run: waiting for nodes: 1 of 2:3 is here; 12 s ago node 1 (n1) was lost: its connection was reset, "
         "12 s of 10 m 0 s");

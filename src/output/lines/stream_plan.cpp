@@ -25,9 +25,7 @@ StreamPlan plan_stderr(bool on_console, bool tail, const OurStreams& ours) {
     return {.kind = on_console ? Kind::kInherit : Kind::kNull};
   }
   // Also what the console does not show has an end that tells why the worker failed.
-  return {.kind = terminal ? Kind::kPty : Kind::kPipe,
-          .to_console = on_console,
-          .keeps_tail = true};
+  return {.kind = terminal ? Kind::kPty : Kind::kPipe, .to_console = on_console, .keeps_tail = true};
 }
 
 TailSource tail_source(const StreamPlan& err, bool wanted) {
@@ -53,8 +51,8 @@ RankStreams plan_streams(const OutputFlags& flags, const OurStreams& ours) {
   }
   if (logged & kStderrBit) {
     const bool tee = (flags.tee & kStderrBit) != 0;
-    plan.err = plan_logged(tee && err_on_console, tee && shown && flags.filters_stderr, flags.rotated,
-                           flags.stderr_tail);
+    plan.err =
+        plan_logged(tee && err_on_console, tee && shown && flags.filters_stderr, flags.rotated, flags.stderr_tail);
   } else {
     plan.err = plan_stderr(err_on_console, flags.stderr_tail, ours);
     // Who writes both to one place sees them in the order in which they were written.

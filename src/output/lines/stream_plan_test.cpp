@@ -20,9 +20,7 @@ struct Case {
   unsigned tee() const { return flags.log_dir ? flags.tee : 0; }
   bool cut() const { return flags.log_dir && !flags.shown; }  // by --local-ranks-filter
   Ours kind(unsigned bit) const { return bit == kStdoutBit ? ours.out : ours.err; }
-  bool filters(unsigned bit) const {
-    return bit == kStdoutBit ? flags.filters_stdout : flags.filters_stderr;
-  }
+  bool filters(unsigned bit) const { return bit == kStdoutBit ? flags.filters_stdout : flags.filters_stderr; }
   bool logged(unsigned bit) const { return ((redirects() | tee()) & bit) != 0; }
   bool teed(unsigned bit) const { return (tee() & bit) != 0; }
   bool visible(unsigned bit) const { return !cut() && kind(bit) != Ours::kClosed; }
@@ -59,12 +57,10 @@ std::string describe(const Case& each) {
   const char* const kinds[] = {"closed", "terminal", "other"};
   return "-r" + std::to_string(each.flags.redirects) + " -t" + std::to_string(each.flags.tee) +
          (each.flags.shown ? "" : " cut") + (each.flags.filters_stdout ? " filter-out" : "") +
-         (each.flags.filters_stderr ? " filter-err" : "") +
-         (each.flags.log_dir ? "" : " no-log-dir") + (each.flags.stderr_tail ? "" : " tail=never") +
-         (each.flags.rotated ? " rotated" : "") +
-         " out=" + kinds[static_cast<int>(each.ours.out)] +
-         " err=" + kinds[static_cast<int>(each.ours.err)] + (each.ours.same ? " same" : "") +
-         (each.ours.can_make_terminals ? "" : " no-ptmx");
+         (each.flags.filters_stderr ? " filter-err" : "") + (each.flags.log_dir ? "" : " no-log-dir") +
+         (each.flags.stderr_tail ? "" : " tail=never") + (each.flags.rotated ? " rotated" : "") +
+         " out=" + kinds[static_cast<int>(each.ours.out)] + " err=" + kinds[static_cast<int>(each.ours.err)] +
+         (each.ours.same ? " same" : "") + (each.ours.can_make_terminals ? "" : " no-ptmx");
 }
 
 StreamPlan pipe(bool console, bool file, bool filtered, bool tail) {
@@ -91,16 +87,12 @@ const std::vector<Row>& rows() {
       {"a rank that the filter cuts writes what it tees to its file only, and is not copied",
        [](const Case& c, unsigned bit) { return c.teed(bit) && c.cut(); }, file_only},
       {"with no console and no filtered file a tee is a redirect",
-       [](const Case& c, unsigned bit) {
-         return c.teed(bit) && !c.visible(bit) && !c.filters(bit);
-       },
-       file_only},
+       [](const Case& c, unsigned bit) { return c.teed(bit) && !c.visible(bit) && !c.filters(bit); }, file_only},
       {"a tee is read by the launcher: console if there is one, file, filtered file; of stderr the "
        "tail",
        [](const Case& c, unsigned bit) { return c.teed(bit); },
        [](const Case& c, unsigned bit) {
-         return pipe(c.visible(bit), true, c.filters(bit),
-                     bit == kStderrBit && c.flags.stderr_tail);
+         return pipe(c.visible(bit), true, c.filters(bit), bit == kStderrBit && c.flags.stderr_tail);
        }},
       {"stdout that nobody shows goes to /dev/null",
        [](const Case& c, unsigned bit) { return bit == kStdoutBit && !c.visible(bit); },
@@ -117,27 +109,19 @@ const std::vector<Row>& rows() {
                 (c.ours.out == Ours::kOther || c.ours.can_make_terminals);
        },
        [](const Case& c, unsigned) {
-         return c.ours.out == Ours::kTerminal
-                    ? StreamPlan{Kind::kPty, true, false, false, true, false}
-                    : pipe(true, false, false, true);
+         return c.ours.out == Ours::kTerminal ? StreamPlan{Kind::kPty, true, false, false, true, false}
+                                              : pipe(true, false, false, true);
        }},
       {"stdout is inherited otherwise", [](const Case&, unsigned bit) { return bit == kStdoutBit; },
        [](const Case&, unsigned) { return StreamPlan{.kind = Kind::kInherit}; }},
-      {"stderr without a tail is inherited",
-       [](const Case& c, unsigned) { return !c.flags.stderr_tail; },
+      {"stderr without a tail is inherited", [](const Case& c, unsigned) { return !c.flags.stderr_tail; },
        [](const Case&, unsigned) { return StreamPlan{.kind = Kind::kInherit}; }},
       {"where no pseudo-terminal can be made, a terminal is inherited",
-       [](const Case& c, unsigned) {
-         return c.ours.err == Ours::kTerminal && !c.ours.can_make_terminals;
-       },
+       [](const Case& c, unsigned) { return c.ours.err == Ours::kTerminal && !c.ours.can_make_terminals; },
        [](const Case&, unsigned) { return StreamPlan{.kind = Kind::kInherit}; }},
-      {"a terminal stays one for the worker",
-       [](const Case& c, unsigned) { return c.ours.err == Ours::kTerminal; },
-       [](const Case&, unsigned) {
-         return StreamPlan{Kind::kPty, true, false, false, true, false};
-       }},
-      {"stderr passes through the launcher, which keeps its end",
-       [](const Case&, unsigned) { return true; },
+      {"a terminal stays one for the worker", [](const Case& c, unsigned) { return c.ours.err == Ours::kTerminal; },
+       [](const Case&, unsigned) { return StreamPlan{Kind::kPty, true, false, false, true, false}; }},
+      {"stderr passes through the launcher, which keeps its end", [](const Case&, unsigned) { return true; },
        [](const Case&, unsigned) { return pipe(true, false, false, true); }},
   };
   return kRows;
@@ -148,8 +132,8 @@ void check_stream(const Case& each, unsigned bit, const StreamPlan& plan, std::v
     if (!rows()[i].applies(each, bit)) continue;
     ++uses[i];
     if (plan == rows()[i].expected(each, bit)) return;
-    FAIL_CHECK(describe(each), bit == kStdoutBit ? ": stdout: " : ": stderr: ", rows()[i].why,
-               ", not kind ", static_cast<int>(plan.kind));
+    FAIL_CHECK(describe(each), bit == kStdoutBit ? ": stdout: " : ": stderr: ", rows()[i].why, ", not kind ",
+               static_cast<int>(plan.kind));
     return;
   }
 }
@@ -181,8 +165,7 @@ TEST_CASE("each stream is what the flags and our own descriptors make it, in eve
 }
 
 TEST_CASE("by default on one terminal both streams pass through one pseudo-terminal") {
-  const RankStreams plan =
-      plan_streams({}, {.out = Ours::kTerminal, .err = Ours::kTerminal, .same = true});
+  const RankStreams plan = plan_streams({}, {.out = Ours::kTerminal, .err = Ours::kTerminal, .same = true});
   CHECK(plan.shared);
   CHECK(plan.out.kind == Kind::kPty);
   CHECK(plan.err == plan.out);
@@ -212,8 +195,7 @@ TEST_CASE("a redirect whose file is rotated passes through the launcher, which t
 }
 
 TEST_CASE("--log-dir=/dev/null switches redirects, tee and the ranks filter off") {
-  const OutputFlags flags{
-      .redirects = 3, .tee = 3, .shown = false, .filters_stdout = true, .log_dir = false};
+  const OutputFlags flags{.redirects = 3, .tee = 3, .shown = false, .filters_stdout = true, .log_dir = false};
   const RankStreams plan = plan_streams(flags, {});
   CHECK(plan.out.kind == Kind::kInherit);
   CHECK(plan.err == pipe(true, false, false, true));

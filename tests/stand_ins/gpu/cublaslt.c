@@ -8,9 +8,15 @@
 
 enum { kExecutionFailed = 13 };
 
-struct LtContextObject { int unused; };
-struct LtProductObject { int unused; };
-struct LtPreferenceObject { int unused; };
+struct LtContextObject {
+  int unused;
+};
+struct LtProductObject {
+  int unused;
+};
+struct LtPreferenceObject {
+  int unused;
+};
 struct LtLayoutObject {
   int type;
   uint64_t rows, columns;
@@ -22,8 +28,9 @@ static int device(void) { return ((DeviceFunction)find_in_cuda("stand_in_device"
 STAND_IN_EXPORT size_t cublasLtGetVersion(void) { return (size_t)fact_number(-1, "cublaslt_version"); }
 
 STAND_IN_EXPORT const char* cublasLtGetStatusName(LtStatus status) {
-  return status == kLtNotSupported ? "CUBLAS_STATUS_NOT_SUPPORTED"
-         : status == kExecutionFailed ? "CUBLAS_STATUS_EXECUTION_FAILED" : "CUBLAS_STATUS_UNKNOWN";
+  return status == kLtNotSupported    ? "CUBLAS_STATUS_NOT_SUPPORTED"
+         : status == kExecutionFailed ? "CUBLAS_STATUS_EXECUTION_FAILED"
+                                      : "CUBLAS_STATUS_UNKNOWN";
 }
 
 LT cublasLtCreate(LtHandle* handle) {
@@ -122,9 +129,10 @@ static double run(void* argument) {
   return fault_factor("slow", device(), -1);
 }
 
-LT cublasLtMatmul(LtHandle handle, LtProduct product, const void* alpha, const void* a, LtLayout a_layout, const void* b,
-                  LtLayout b_layout, const void* beta, const void* c, LtLayout c_layout, void* d, LtLayout d_layout,
-                  const LtAlgorithm* algorithm, void* workspace, size_t workspace_bytes, CudaStream stream) {
+LT cublasLtMatmul(LtHandle handle, LtProduct product, const void* alpha, const void* a, LtLayout a_layout,
+                  const void* b, LtLayout b_layout, const void* beta, const void* c, LtLayout c_layout, void* d,
+                  LtLayout d_layout, const LtAlgorithm* algorithm, void* workspace, size_t workspace_bytes,
+                  CudaStream stream) {
   (void)handle, (void)product, (void)alpha, (void)beta, (void)c, (void)c_layout, (void)algorithm, (void)workspace;
   (void)workspace_bytes;
   if (has_fault("product_fails", device(), -1, NULL)) return kExecutionFailed;

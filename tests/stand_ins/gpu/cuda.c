@@ -41,7 +41,8 @@ CUDA cuInit(unsigned flags) {
   (void)flags;
   if (has_fault("driver_fails", -1, -1, &code)) return code > 1 ? (CudaResult)code : kCudaUnknown;
   const char* loading = getenv("CUDA_MODULE_LOADING");
-  if (has_fault("needs_lazy_loading", -1, -1, NULL) && (loading == NULL || strcmp(loading, "LAZY") != 0)) return kCudaUnknown;
+  if (has_fault("needs_lazy_loading", -1, -1, NULL) && (loading == NULL || strcmp(loading, "LAZY") != 0))
+    return kCudaUnknown;
   read_visible();
   return visible_count == 0 ? kCudaNoDevice : kCudaSuccess;
 }
@@ -55,9 +56,9 @@ CUDA cuGetErrorName(CudaResult error, const char** name) {
   static const struct {
     CudaResult error;
     const char* name;
-  } kNames[] = {{2, "CUDA_ERROR_OUT_OF_MEMORY"},     {100, "CUDA_ERROR_NO_DEVICE"},
-                {101, "CUDA_ERROR_INVALID_DEVICE"},  {214, "CUDA_ERROR_ECC_UNCORRECTABLE"},
-                {719, "CUDA_ERROR_LAUNCH_FAILED"},   {802, "CUDA_ERROR_SYSTEM_NOT_READY"},
+  } kNames[] = {{2, "CUDA_ERROR_OUT_OF_MEMORY"},    {100, "CUDA_ERROR_NO_DEVICE"},
+                {101, "CUDA_ERROR_INVALID_DEVICE"}, {214, "CUDA_ERROR_ECC_UNCORRECTABLE"},
+                {719, "CUDA_ERROR_LAUNCH_FAILED"},  {802, "CUDA_ERROR_SYSTEM_NOT_READY"},
                 {999, "CUDA_ERROR_UNKNOWN"}};
   for (size_t i = 0; i < sizeof kNames / sizeof *kNames; ++i) {
     if (kNames[i].error == error) {
@@ -254,8 +255,10 @@ typedef struct {
 
 static double copy(void* argument) {
   Copy* order = argument;
-  if (order->from != NULL) memcpy(order->to, order->from, order->bytes);
-  else memset(order->to, order->byte, order->bytes);
+  if (order->from != NULL)
+    memcpy(order->to, order->from, order->bytes);
+  else
+    memset(order->to, order->byte, order->bytes);
   double cost_ms = order->cost_ms;
   free(order);
   return cost_ms;

@@ -38,11 +38,11 @@ struct NcclCommObject {
   int sockets[kMaxRanks];  // of rank 0: one to each rank; of the others: the first, to rank 0
   _Atomic int state;       // NcclResult
   _Atomic bool is_aborted;
-  _Atomic int running;     // gathers that have not ended
-  int gathers;             // in all
+  _Atomic int running;  // gathers that have not ended
+  int gathers;          // in all
   bool is_blocking;
-  NcclComm* place;         // where the caller keeps it, written again when the initialisation is over, as 2.14 does
-  bool has_thread;         // of what goes on in the background: one thing at a time
+  NcclComm* place;  // where the caller keeps it, written again when the initialisation is over, as 2.14 does
+  bool has_thread;  // of what goes on in the background: one thing at a time
   pthread_t thread;
   char error[512];
 };
@@ -105,7 +105,8 @@ static bool transfer(NcclComm comm, int fd, void* bytes, size_t count, bool is_s
     ssize_t done = is_sending ? send(fd, at, count, MSG_NOSIGNAL | MSG_DONTWAIT) : recv(fd, at, count, MSG_DONTWAIT);
     if (done < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (done < 0) return fail(comm, kNcclRemoteError, "socket of rank %d: %s", comm->rank, strerror(errno));
-    if (done == 0) return fail(comm, kNcclRemoteError, "socket of rank %d: connection closed by remote peer", comm->rank);
+    if (done == 0)
+      return fail(comm, kNcclRemoteError, "socket of rank %d: connection closed by remote peer", comm->rank);
     at += done;
     count -= (size_t)done;
   }
@@ -141,7 +142,8 @@ static int connect_to_root(NcclComm comm) {
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error = 0, one = 1;
   socklen_t length = sizeof error;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  if (connect(fd, (const struct sockaddr*)(const void*)&comm->id.root, sizeof comm->id.root) != 0 && errno != EINPROGRESS) {
+  if (connect(fd, (const struct sockaddr*)(const void*)&comm->id.root, sizeof comm->id.root) != 0 &&
+      errno != EINPROGRESS) {
     error = errno;
   } else if (wait_for(comm, fd, POLLOUT)) {
     getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
@@ -152,7 +154,8 @@ static int connect_to_root(NcclComm comm) {
   close(fd);
   char address[INET_ADDRSTRLEN];
   inet_ntop(AF_INET, &comm->id.root.sin_addr, address, sizeof address);
-  fail(comm, kNcclSystemError, "Connect to %s<%d> failed : %s", address, ntohs(comm->id.root.sin_port), strerror(error));
+  fail(comm, kNcclSystemError, "Connect to %s<%d> failed : %s", address, ntohs(comm->id.root.sin_port),
+       strerror(error));
   return -1;
 }
 
@@ -203,7 +206,8 @@ static bool meet_ranks(NcclComm comm) {
     if (fd < 0) return fail(comm, kNcclSystemError, "accept: %s", strerror(errno));
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     if (!transfer(comm, fd, &hello, sizeof hello, false) || !transfer(comm, fd, &mine, sizeof mine, true)) return false;
-    if (hello.token != comm->id.token || hello.rank < 1 || hello.rank >= comm->world || comm->sockets[hello.rank] >= 0) {
+    if (hello.token != comm->id.token || hello.rank < 1 || hello.rank >= comm->world ||
+        comm->sockets[hello.rank] >= 0) {
       return fail(comm, kNcclInternalError, "a stranger among the ranks");
     }
     comm->sockets[hello.rank] = fd;
@@ -250,7 +254,8 @@ static void* initialise(void* argument) {
   double xid = 0;
   if (has_fault("xid", comm->device, comm->rank, &xid)) write_xid(comm->device, (int)xid);
   if (has_fault("crash_in_init", comm->device, comm->rank, NULL)) crash();
-  while (has_fault("hang_in_init", comm->device, comm->rank, NULL) && !atomic_load(&comm->is_aborted)) usleep(kPollMs * 1000);
+  while (has_fault("hang_in_init", comm->device, comm->rank, NULL) && !atomic_load(&comm->is_aborted))
+    usleep(kPollMs * 1000);
   if (has_fault("init_fails", comm->device, comm->rank, NULL)) {
     fail(comm, kNcclSystemError, "Call to ibv_modify_qp failed with 110 Connection timed out");
   } else if (make_shared_memory(comm) && (comm->rank == 0 ? meet_ranks(comm) : meet_root(comm))) {
@@ -389,7 +394,8 @@ static double run(void* argument) {
   if (is_short) order.receive = malloc(order.bytes * (size_t)comm->world);
   // As with NCCL, a kernel whose peers are gone does not end by itself.
   if (!gather(&order, &factor)) wait_for_abort(comm);
-  if (has_fault("gather_wrong", comm->device, comm->rank, NULL)) order.receive[order.bytes * (size_t)comm->world - 4] ^= 1;
+  if (has_fault("gather_wrong", comm->device, comm->rank, NULL))
+    order.receive[order.bytes * (size_t)comm->world - 4] ^= 1;
   if (is_short) {
     memcpy(memory, order.receive, order.bytes < kShortBytes ? order.bytes : kShortBytes);
     free(order.receive);

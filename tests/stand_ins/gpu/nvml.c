@@ -9,7 +9,9 @@
 
 enum { kMaxDevices = 64, kDriverNotLoaded = 9 };
 
-struct NvmlDeviceObject { int unused; };
+struct NvmlDeviceObject {
+  int unused;
+};
 static struct NvmlDeviceObject devices[kMaxDevices];
 
 static int index_of(NvmlDevice device) { return (int)(device - devices); }
@@ -32,7 +34,9 @@ STAND_IN_EXPORT const char* nvmlErrorString(NvmlResult result) {
   return result == kDriverNotLoaded ? "Driver Not Loaded" : "Unknown Error";
 }
 
-NVML nvmlSystemGetDriverVersion(char* version, unsigned length) { return tell_text(-1, "driver_version", version, length); }
+NVML nvmlSystemGetDriverVersion(char* version, unsigned length) {
+  return tell_text(-1, "driver_version", version, length);
+}
 
 NVML nvmlDeviceGetCount_v2(unsigned* count) {
   *count = (unsigned)fact_number(-1, "devices");
@@ -46,9 +50,13 @@ NVML nvmlDeviceGetHandleByIndex_v2(unsigned index, NvmlDevice* device) {
   return kNvmlSuccess;
 }
 
-NVML nvmlDeviceGetName(NvmlDevice device, char* name, unsigned length) { return tell_text(index_of(device), "name", name, length); }
+NVML nvmlDeviceGetName(NvmlDevice device, char* name, unsigned length) {
+  return tell_text(index_of(device), "name", name, length);
+}
 
-NVML nvmlDeviceGetUUID(NvmlDevice device, char* uuid, unsigned length) { return tell_text(index_of(device), "uuid", uuid, length); }
+NVML nvmlDeviceGetUUID(NvmlDevice device, char* uuid, unsigned length) {
+  return tell_text(index_of(device), "uuid", uuid, length);
+}
 
 NVML nvmlDeviceGetPciInfo_v3(NvmlDevice device, NvmlPci* pci) {
   memset(pci, 0, sizeof *pci);
@@ -63,7 +71,8 @@ NVML nvmlDeviceGetTotalEccErrors(NvmlDevice device, int error_type, int counter_
   return fact_number(index_of(device), "needs_reset") != 0 ? kNvmlResetRequired : result;
 }
 
-NVML nvmlDeviceGetRemappedRows(NvmlDevice device, unsigned* correctable, unsigned* uncorrectable, unsigned* pending, unsigned* failed) {
+NVML nvmlDeviceGetRemappedRows(NvmlDevice device, unsigned* correctable, unsigned* uncorrectable, unsigned* pending,
+                               unsigned* failed) {
   *correctable = *uncorrectable = 0;
   NvmlResult result = tell_number(device, "remap_failed", failed);
   return result == kNvmlSuccess ? tell_number(device, "remap_pending", pending) : result;
@@ -111,10 +120,18 @@ NVML nvmlSystemGetProcessName(unsigned pid, char* name, unsigned length) {
   return kNvmlNotFound;
 }
 
-NVML nvmlDeviceGetCurrPcieLinkWidth(NvmlDevice device, unsigned* width) { return tell_number(device, "pcie_width", width); }
-NVML nvmlDeviceGetMaxPcieLinkWidth(NvmlDevice device, unsigned* width) { return tell_number(device, "pcie_max_width", width); }
-NVML nvmlDeviceGetCurrPcieLinkGeneration(NvmlDevice device, unsigned* value) { return tell_number(device, "pcie_gen", value); }
-NVML nvmlDeviceGetMaxPcieLinkGeneration(NvmlDevice device, unsigned* value) { return tell_number(device, "pcie_max_gen", value); }
+NVML nvmlDeviceGetCurrPcieLinkWidth(NvmlDevice device, unsigned* width) {
+  return tell_number(device, "pcie_width", width);
+}
+NVML nvmlDeviceGetMaxPcieLinkWidth(NvmlDevice device, unsigned* width) {
+  return tell_number(device, "pcie_max_width", width);
+}
+NVML nvmlDeviceGetCurrPcieLinkGeneration(NvmlDevice device, unsigned* value) {
+  return tell_number(device, "pcie_gen", value);
+}
+NVML nvmlDeviceGetMaxPcieLinkGeneration(NvmlDevice device, unsigned* value) {
+  return tell_number(device, "pcie_max_gen", value);
+}
 
 // "up:0 down:3": whether there is such a link, its state and errors.
 static bool find_link(NvmlDevice device, unsigned wanted, int* is_active, unsigned long long* errors) {
