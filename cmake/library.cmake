@@ -1,3 +1,14 @@
+# elastic_precompiled(target): the target's C++ sources find src/base/precompiled.h parsed already. elastic_base, the
+# lowest floor, makes it; all that is compiled with the same flags shares it.
+function(elastic_precompiled target)
+  if(target STREQUAL "elastic_base")
+    target_precompile_headers(elastic_base PRIVATE
+      $<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/src/base/precompiled.h>)
+  else()
+    target_precompile_headers(${target} REUSE_FROM elastic_base)
+  endif()
+endfunction()
+
 # elastic_library(NAME target SOURCES a.cpp ... [TESTS a_test.cpp ...] [DEPS target ...])
 #
 # A folder's code as one static library. Its unit tests stand beside the sources and are gathered into
@@ -7,6 +18,7 @@ function(elastic_library)
   cmake_parse_arguments(ARG "" "NAME" "SOURCES;TESTS;DEPS" ${ARGN})
   add_library(${ARG_NAME} STATIC ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PUBLIC elastic_flags ${ARG_DEPS})
+  elastic_precompiled(${ARG_NAME})
   set_property(GLOBAL APPEND PROPERTY ELASTIC_LIBRARIES ${ARG_NAME})
   foreach(test ${ARG_TESTS})
     set_property(GLOBAL APPEND PROPERTY ELASTIC_TEST_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/${test})

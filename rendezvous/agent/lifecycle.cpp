@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "src/base/check.h"
-#include "src/base/mutant.h"
 #include "src/base/program_name.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
@@ -94,7 +93,7 @@ NodeJoins Lifecycle::joins() const {
                   .group = settings_.group};
   AgentFacts& facts = joins.facts;
   // Only what a coordinator has decided, and others may not have heard.
-  if (!dismissed_ && !mutant::is('e')) facts.verdict = verdict_;
+  if (!dismissed_) facts.verdict = verdict_;
   if (round_.membership == 0) return joins;  // no round yet
   facts.round = round_.round;
   facts.place = round_.place;
@@ -474,7 +473,6 @@ void Lifecycle::told(const Rejected& message, Effects& out) {
     return finish_if_done(out);
   }
   if (message.why == Rejected::Why::kRoundWentOn) {
-    if (mutant::is('c')) state_ = State::kIdle;
     if (state_ == State::kIdle) return;
     out.push_back(Warn{format("the job went on without this node; its workers of round {} are killed", round_.round),
                        "round_went_on"});
@@ -534,7 +532,6 @@ void Lifecycle::on(const Attached&, std::int64_t, Effects& out) {
 
 void Lifecycle::on(const LeaseOver&, std::int64_t, Effects& out) {
   if (!needs_lease()) return;
-  if (mutant::is('c')) state_ = State::kIdle;
   if (state_ == State::kIdle) return;
   out.push_back(
       Warn{"the coordinator has not been heard for longer than the lease: the workers are killed, "

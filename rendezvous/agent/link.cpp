@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "src/base/check.h"
-#include "src/base/mutant.h"
 #include "src/base/overloaded.h"
 #include "src/base/text.h"
 
@@ -230,7 +229,7 @@ std::optional<Waiting> Link::waiting() const {
 
 // How long a lease lasts: no longer than whoever lends it may act.
 std::int64_t Link::lent_ms(std::optional<std::int64_t> good_for_ms) const {
-  const std::int64_t lease_ms = mutant::is('f') ? 2 * lease_.loss_timeout_ms : lease_.lease_ms();
+  const std::int64_t lease_ms = lease_.lease_ms();
   return std::clamp<std::int64_t>(good_for_ms.value_or(lease_ms), 0, lease_ms);
 }
 

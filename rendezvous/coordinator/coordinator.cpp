@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "src/base/limits.h"
-#include "src/base/mutant.h"
 #include "src/base/program_name.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
@@ -237,7 +236,7 @@ void Coordinator::decide(Effects& out) {
       return;
     case State::kStopping:
       news_at_ms_.reset();
-      if (not_yet_stopped() == 0 || (mutant::is('g') && !stopping_.failures.empty())) conclude_round(out);
+      if (not_yet_stopped() == 0) conclude_round(out);
       if (state_ == State::kForming) form_if_due(out);
       return;
     case State::kEnding: return dismiss_if_all_heard(out);

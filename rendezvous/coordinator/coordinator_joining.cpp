@@ -9,7 +9,6 @@
 #include "rendezvous/protocol/term.h"
 #include "src/base/check.h"
 #include "src/base/limits.h"
-#include "src/base/mutant.h"
 #include "src/base/text.h"
 
 namespace elastic::coordinator {
@@ -214,7 +213,7 @@ std::optional<Rejected> Coordinator::refusal(const NodeJoins& message) const {
   const bool has_processes = facts.incarnation != 0 && facts.activity != Activity::kIdle;
   const auto known = roster_.nodes().find(message.agent);
   const bool comes_back = known != roster_.nodes().end() && knows_us && round_ == facts.round;
-  if (!mutant::is('a') && has_processes && !comes_back && !reports_round(facts) && !is_done_here(facts)) {
+  if (has_processes && !comes_back && !reports_round(facts) && !is_done_here(facts)) {
     return Rejected{Why::kRoundWentOn, format("its workers are those of round {}, which is over", facts.round), 0};
   }
   return {};

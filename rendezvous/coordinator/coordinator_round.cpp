@@ -7,7 +7,6 @@
 #include "rendezvous/coordinator/coordinator_refusals.h"
 #include "src/base/check.h"
 #include "src/base/limits.h"
-#include "src/base/mutant.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
 
@@ -168,9 +167,6 @@ void Coordinator::form(int size, Effects& out) {
   std::vector<Node*> chosen;
   std::vector<membership::Candidate> chosen_candidates;
   for (const std::size_t index : membership::choose_members(candidates, size)) {
-    chosen.push_back(ready[index]);
-    chosen_candidates.push_back(candidates[index]);
-    if (!mutant::is('d') || !round_ || candidates[index].seat) continue;
     chosen.push_back(ready[index]);
     chosen_candidates.push_back(candidates[index]);
   }
@@ -371,10 +367,6 @@ void Coordinator::conclude_round(Effects& out) {
                  out);
     }
     charged_ = budget_.spend();
-    const auto of_another_node = [&](const WorkerFailure& failure) {
-      return failure.node_rank != ended.failures.front().node_rank;
-    };
-    if (mutant::is('b') && std::ranges::any_of(ended.failures, of_another_node)) (void)budget_.spend();
     if (!charged_) {
       return end({.outcome = Verdict::Outcome::kFailed, .failures = std::move(ended.failures)}, out);
     }

@@ -261,10 +261,7 @@ bool Decoder::take_list(Bytes& bytes, bool with_values) {
 bool Decoder::take_length(Bytes& bytes, bool is_key) {
   const auto announced = take_number(bytes, 8);
   if (!announced) return false;
-  std::uint64_t length = *announced;
-#ifdef ELASTIC_RUN_PLANT_LENGTH_BUG  // only in a program of tests/fuzz, which must find it
-  length = static_cast<std::uint32_t>(length);
-#endif
+  const std::uint64_t length = *announced;
   if (length > most_bytes(is_key)) return refuse_length(length, is_key);
   length_ = static_cast<std::size_t>(length);
   has_length_ = true;

@@ -8,7 +8,9 @@
 #include <string_view>
 #include <thread>
 
-#include "src/base/mutant.h"
+#ifdef ELASTIC_RUN_MUTANTS
+#include "tests/simulation/mutant.h"
+#endif
 #include "src/base/text.h"
 #include "tests/simulation/runs.h"
 
