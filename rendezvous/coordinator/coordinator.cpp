@@ -40,7 +40,7 @@ Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
   now_ms_ = std::max(now_ms_, now_ms);
   if (state_ == State::kEnded) return out;
   notice_sleep(event);
-  std::visit([&](const auto& known) { take(known, out); }, event);
+  std::visit([&](const auto& known) { on(known, out); }, event);
   const bool changes_nothing = std::holds_alternative<KeepAliveReceived>(event) && held_.empty();
   if (!changes_nothing) decide(out);
   statistics_.enter(phase(), now_ms_);
@@ -70,7 +70,7 @@ std::optional<RoundNumber> Coordinator::round() const { return round_; }
 
 // --- Events. ---------------------------------------------------------------------------------------
 
-void Coordinator::take(const MessageReceived& event, Effects& out) {
+void Coordinator::on(const MessageReceived& event, Effects& out) {
   Node* node = roster_.of_session(event.from);
   if (node == nullptr) {
     // Whoever is not known has to join first; what a session says after it was dropped is not heard.
@@ -79,19 +79,19 @@ void Coordinator::take(const MessageReceived& event, Effects& out) {
     return;
   }
   node->is_heard(now_ms_);
-  std::visit([&](const auto& known) { said(*node, known, out); }, event.message);
+  std::visit([&](const auto& known) { on(*node, known, out); }, event.message);
 }
 
-void Coordinator::take(const KeepAliveReceived& event, Effects&) {
+void Coordinator::on(const KeepAliveReceived& event, Effects&) {
   if (Node* node = roster_.of_session(event.from)) node->is_heard(now_ms_);
 }
 
-void Coordinator::take(const SessionEnded& event, Effects& out) {
+void Coordinator::on(const SessionEnded& event, Effects& out) {
   std::erase_if(held_, [&](const Held& held) { return held.session == event.from; });
   if (Node* node = roster_.of_session(event.from)) lose(*node, event.how, out, event.by_us);
 }
 
-void Coordinator::take(const NodeEmptied& event, Effects& out) {
+void Coordinator::on(const NodeEmptied& event, Effects& out) {
   Node* node = roster_.find(event.agent);
   if (node == nullptr || event.incarnation != incarnation_ || event.round != round_) return;
   if (node->session && node->standing() != Standing::kReady) {
@@ -106,32 +106,32 @@ void Coordinator::take(const NodeEmptied& event, Effects& out) {
   forget(*node);
 }
 
-void Coordinator::take(const TimePassed&, Effects& out) {
+void Coordinator::on(const TimePassed&, Effects& out) {
   if (now_ms_ >= silence_check_ms_) look_for_silent(out);
 }
 
-void Coordinator::said(Node&, const NodeJoins&, Effects&) {}  // once is enough
+void Coordinator::on(Node&, const NodeJoins&, Effects&) {}  // once is enough
 
-void Coordinator::said(Node& node, const StoreIsOpen& message, Effects& out) {
+void Coordinator::on(Node& node, const StoreIsOpen& message, Effects& out) {
   if (!is_current(node, message.round) || state_ != State::kPreparing || node.place.node_rank != 0) return;
   store_ = message.endpoint;
   run_if_ready(out);
 }
 
-void Coordinator::said(Node& node, const WorkerFailed& message, Effects& out) {
+void Coordinator::on(Node& node, const WorkerFailed& message, Effects& out) {
   if (!is_current(node, message.round) || !is_in_round()) return;
   // Nothing is charged yet: the failure may be the consequence of a node's death that is not known here.
   stopping_.worker_failed = true;
   stop_round(out);
 }
 
-void Coordinator::said(Node& node, const WorkersSucceeded& message, Effects&) {
+void Coordinator::on(Node& node, const WorkersSucceeded& message, Effects&) {
   if (!is_current(node, message.round)) return;
   node.succeeded = true;  // perhaps it has crossed our order to stop
   if (node.standing() == Standing::kMember) roster_.move(node, Standing::kDone);
 }
 
-void Coordinator::said(Node& node, const NodeCannotRun& message, Effects& out) {
+void Coordinator::on(Node& node, const NodeCannotRun& message, Effects& out) {
   if (!is_current(node, message.round)) return;
   std::string reason = terms_.max_nodes == 1 ? message.reason : format("{}: {}", node.name(), message.reason);
   // One that came back while the next round was forming, and cannot be rid of its workers.
@@ -144,7 +144,7 @@ void Coordinator::said(Node& node, const NodeCannotRun& message, Effects& out) {
   stop_round(out);
 }
 
-void Coordinator::said(Node& node, const NodeStopped& message, Effects& out) {
+void Coordinator::on(Node& node, const NodeStopped& message, Effects& out) {
   if (!is_current(node, message.round)) return;
   if (node.standing() == Standing::kMember || node.standing() == Standing::kDone) return;  // not told to
   take_failures(node, message.failures);
@@ -162,7 +162,7 @@ void Coordinator::take_failures(const Node& node, const std::vector<WorkerFailur
   keep(stopping_.failures, named);
 }
 
-void Coordinator::said(Node& node, const NodeLeaves& message, Effects& out) {
+void Coordinator::on(Node& node, const NodeLeaves& message, Effects& out) {
   if (state_ == State::kEnding) return;
   if (message.signal == 0) {  // it has succeeded, and waited long enough
     if (node.standing() != Standing::kDone && node.standing() != Standing::kStopping) return;
@@ -201,7 +201,7 @@ void Coordinator::end_with_host(const Node& node, int signal, Effects& out) {
   end({.outcome = stopping_.outcome, .reason = stopping_.fatal, .signal = stopping_.signal}, out);
 }
 
-void Coordinator::said(Node& node, const CheckDone& message, Effects& out) {
+void Coordinator::on(Node& node, const CheckDone& message, Effects& out) {
   if (!is_current(node, message.round) || state_ != State::kPreparing) return;
   if (message.phase != check_phase_ || check_phase_ >= check_phases_ || node.reported) return;
   node.reported = true;
@@ -209,7 +209,7 @@ void Coordinator::said(Node& node, const CheckDone& message, Effects& out) {
   if (++reported_ == seats_.size()) end_check_phase(out);
 }
 
-void Coordinator::said(Node& node, const VerdictHeard& message, Effects&) {
+void Coordinator::on(Node& node, const VerdictHeard& message, Effects&) {
   if (state_ != State::kEnding) return;
   if (details_.empty()) details_ = message.details;
   if (details_from_ == node.agent) details_from_.reset();

@@ -224,22 +224,22 @@ class Coordinator {
     std::string address;
   };
 
-  void take(const MessageReceived& event, Effects& out);
-  void take(const KeepAliveReceived& event, Effects& out);
-  void take(const SessionEnded& event, Effects& out);
-  void take(const Introduced& event, Effects& out);
-  void take(const NodeEmptied& event, Effects& out);
-  void take(const TimePassed& event, Effects& out);
+  void on(const MessageReceived& event, Effects& out);
+  void on(const KeepAliveReceived& event, Effects& out);
+  void on(const SessionEnded& event, Effects& out);
+  void on(const Introduced& event, Effects& out);
+  void on(const NodeEmptied& event, Effects& out);
+  void on(const TimePassed& event, Effects& out);
 
-  void said(Node& node, const protocol::NodeJoins& message, Effects& out);
-  void said(Node& node, const protocol::StoreIsOpen& message, Effects& out);
-  void said(Node& node, const protocol::WorkerFailed& message, Effects& out);
-  void said(Node& node, const protocol::WorkersSucceeded& message, Effects& out);
-  void said(Node& node, const protocol::NodeCannotRun& message, Effects& out);
-  void said(Node& node, const protocol::NodeStopped& message, Effects& out);
-  void said(Node& node, const protocol::NodeLeaves& message, Effects& out);
-  void said(Node& node, const protocol::CheckDone& message, Effects& out);
-  void said(Node& node, const protocol::VerdictHeard& message, Effects& out);
+  void on(Node& node, const protocol::NodeJoins& message, Effects& out);
+  void on(Node& node, const protocol::StoreIsOpen& message, Effects& out);
+  void on(Node& node, const protocol::WorkerFailed& message, Effects& out);
+  void on(Node& node, const protocol::WorkersSucceeded& message, Effects& out);
+  void on(Node& node, const protocol::NodeCannotRun& message, Effects& out);
+  void on(Node& node, const protocol::NodeStopped& message, Effects& out);
+  void on(Node& node, const protocol::NodeLeaves& message, Effects& out);
+  void on(Node& node, const protocol::CheckDone& message, Effects& out);
+  void on(Node& node, const protocol::VerdictHeard& message, Effects& out);
 
   // coordinator_joining.cpp: who is let in.
   void join(protocol::NodeId session, const protocol::NodeJoins& message, Effects& out);

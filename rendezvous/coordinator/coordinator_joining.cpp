@@ -76,7 +76,7 @@ membership::ScaleUp scale_up_of(const JobRules& rules) {
 
 }  // namespace
 
-void Coordinator::take(const Introduced& event, Effects& out) {
+void Coordinator::on(const Introduced& event, Effects& out) {
   const bool may_be_first = !round_ && !rebuild_;
   if (event.incarnation == 0 && may_be_first) others_were_met_ = true;
   const bool is_of_other = event.incarnation == 0 || (event.incarnation != incarnation_ && !may_be_first);

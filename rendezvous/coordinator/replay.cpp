@@ -143,7 +143,7 @@ Result<std::optional<Replay::Step>> Replay::next() {
   }
   step.event = in_words(recorded->event);
   const Effects effects = coordinator_->on_event(recorded->event, recorded->at_ms);
-  for (const Effect& effect : effects) tell(step, effect);
+  for (const Effect& effect : effects) perform(step, effect);
   if (std::holds_alternative<SessionEnded>(recorded->event)) addresses_.erase(*session_of(recorded->event));
   step.state = state();
   step.is_quiet = is_small && effects.empty() && step.state == before;
@@ -161,7 +161,7 @@ std::string Replay::name_of(NodeId session) const {
   return found->second.empty() ? format("session {}", session) : format("{} (session {})", found->second, session);
 }
 
-void Replay::tell(Step& step, const Effect& effect) {
+void Replay::perform(Step& step, const Effect& effect) {
   if (const auto* note = std::get_if<Note>(&effect)) {
     step.decisions.push_back(printable(note->text, 4000));
     return;

@@ -65,7 +65,7 @@ class Replay {
   Result<std::optional<RecordedLine>> take_recorded();
   std::string place() const;
   std::string name_of(protocol::NodeId session) const;
-  void tell(Step& step, const Effect& effect);
+  void perform(Step& step, const Effect& effect);
   std::string state() const;
 
   LineSource source_;

@@ -46,7 +46,7 @@ ServiceEffects Service::on_event(const ServiceEvent& event, std::int64_t now_ms)
   now_ms_ = std::max(now_ms_, now_ms);
   // Before anything else: what has come while we slept may have come too late.
   if (!std::holds_alternative<AuthorityIs>(event)) judge_authority(out);
-  std::visit([&](const auto& known) { take(known, out); }, event);
+  std::visit([&](const auto& known) { on(known, out); }, event);
   for (const std::string& job : std::exchange(left_, {})) forget_if_empty(job);
   return out;
 }
@@ -82,7 +82,7 @@ status::Coordinator Service::status(std::int64_t now_ms) const {
   return out;
 }
 
-void Service::take(const ConnectionOpened& event, ServiceEffects& out) {
+void Service::on(const ConnectionOpened& event, ServiceEffects& out) {
   const auto [place, is_new] =
       connections_.emplace(event.connection, Connection(CoordinatorSession(settings_.secret, event.nonce)));
   if (!is_new) return;
@@ -97,19 +97,19 @@ void Service::take(const ConnectionOpened& event, ServiceEffects& out) {
   greetings_.emplace(place->second.greet_until_ms, event.connection);
 }
 
-void Service::take(const ConnectionRead& event, ServiceEffects& out) {
+void Service::on(const ConnectionRead& event, ServiceEffects& out) {
   auto found = connections_.find(event.connection);
   if (found == connections_.end()) return;
   ByteString reply;
   const auto events = found->second.session.receive(event.bytes, reply);
   if (!reply.empty()) out.push_back(Write{event.connection, std::move(reply)});
-  for (const auto& heard_event : events) {
+  for (const auto& each : events) {
     if (!connections_.contains(event.connection)) return;
-    heard(event.connection, heard_event, out);
+    on(event.connection, each, out);
   }
 }
 
-void Service::take(const ConnectionClosed& event, ServiceEffects& out) {
+void Service::on(const ConnectionClosed& event, ServiceEffects& out) {
   const auto found = connections_.find(event.connection);
   if (found == connections_.end()) return;
   const std::string job = found->second.job;
@@ -117,10 +117,10 @@ void Service::take(const ConnectionClosed& event, ServiceEffects& out) {
   connections_.erase(found);
   if (job.empty()) return;
   left_.insert(job);
-  tell(job, SessionEnded{event.connection, event.how}, out);
+  on(job, SessionEnded{event.connection, event.how}, out);
 }
 
-void Service::take(const ServiceTime&, ServiceEffects& out) {
+void Service::on(const ServiceTime&, ServiceEffects& out) {
   while (!greetings_.empty() && greetings_.begin()->first <= now_ms_) {
     const ConnectionId id = greetings_.begin()->second;
     out.push_back(Log{{},
@@ -134,10 +134,10 @@ void Service::take(const ServiceTime&, ServiceEffects& out) {
     if (at_ms > now_ms_) break;
     due.push_back(job);
   }
-  for (const std::string& job : due) tell(job, TimePassed{}, out);
+  for (const std::string& job : due) on(job, TimePassed{}, out);
 }
 
-void Service::take(const AuthorityIs& event, ServiceEffects& out) {
+void Service::on(const AuthorityIs& event, ServiceEffects& out) {
   settings_.authority = event.authority;
   if (!acts_ && deposed_.empty() && settings_.authority.holds(now_ms_)) {
     acts_ = true;
@@ -146,7 +146,7 @@ void Service::take(const AuthorityIs& event, ServiceEffects& out) {
   judge_authority(out);
 }
 
-void Service::take(const Deposed& event, ServiceEffects& out) {
+void Service::on(const Deposed& event, ServiceEffects& out) {
   deposed_ = event.why;
   settings_.authority = locate::Authority::none();
   judge_authority(out);
@@ -177,10 +177,10 @@ void Service::judge_authority(ServiceEffects& out) {
   }
   // All are closed before any coordinator hears of it, and has something to say to the others.
   for (const auto& [id, job] : open) close(id, out);
-  for (const auto& [id, job] : open) tell(job, SessionEnded{id, "the coordinator could not act any more", true}, out);
+  for (const auto& [id, job] : open) on(job, SessionEnded{id, "the coordinator could not act any more", true}, out);
 }
 
-void Service::heard(ConnectionId id, const CoordinatorSession::Event& event, ServiceEffects& out) {
+void Service::on(ConnectionId id, const CoordinatorSession::Event& event, ServiceEffects& out) {
   Connection& connection = connections_.at(id);
   std::visit(Overloaded{
                  [&](const CoordinatorSession::Introduced& e) { introduced(id, e.introduction, out); },
@@ -194,10 +194,10 @@ void Service::heard(ConnectionId id, const CoordinatorSession::Event& event, Ser
                      if (joins->address.empty()) joins->address = connection.from;
                      add_address(joins->addresses, connection.from);
                    }
-                   tell(connection.job, said, out);
+                   on(connection.job, said, out);
                  },
                  [&](const CoordinatorSession::KeepAlive& e) {
-                   tell(connection.job, KeepAliveReceived{id}, out);
+                   on(connection.job, KeepAliveReceived{id}, out);
                    const auto still = connections_.find(id);
                    if (still == connections_.end() || !still->second.welcome) return;
                    still->second.unanswered = e.number;
@@ -206,7 +206,7 @@ void Service::heard(ConnectionId id, const CoordinatorSession::Event& event, Ser
                  [&](const CoordinatorSession::NodeIsEmpty& e) {
                    const std::string job = e.job;
                    close(id, out);
-                   tell(job, NodeEmptied{e.agent, e.incarnation, e.round}, out);
+                   on(job, NodeEmptied{e.agent, e.incarnation, e.round}, out);
                  },
                  [&](const CoordinatorSession::Stale& e) {
                    out.push_back(Log{connection.job, e.text});
@@ -215,7 +215,7 @@ void Service::heard(ConnectionId id, const CoordinatorSession::Event& event, Ser
                    out.push_back(Log{connection.job, format("{}: {}", name_of(connection), e.text), "stranger"});
                    const std::string job = connection.job;
                    close(id, out);
-                   if (!job.empty()) tell(job, SessionEnded{id, e.text}, out);
+                   if (!job.empty()) on(job, SessionEnded{id, e.text}, out);
                  },
              },
              event);
@@ -265,7 +265,7 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   }
   // Every first coordinator is at the same term: one that the agent has met may have been another.
   if (introduction.incarnation != 0 || introduction.term >= jobs_.at(job)->term()) {
-    tell(job, Introduced{introduction.incarnation, introduction.term}, out);
+    on(job, Introduced{introduction.incarnation, introduction.term}, out);
   }
   const auto still = connections_.find(id);
   const auto coordinator = jobs_.find(job);
@@ -307,7 +307,7 @@ std::string Service::address_of(const Connection& connection) const {
   return connection.from;
 }
 
-void Service::tell(std::string job, const Event& event, ServiceEffects& out) {
+void Service::on(std::string job, const Event& event, ServiceEffects& out) {
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return;
   Coordinator& coordinator = *found->second;
@@ -323,7 +323,7 @@ void Service::tell(std::string job, const Event& event, ServiceEffects& out) {
       }
     }
   }
-  for (const Effect& effect : effects) carry_out(job, effect, out);
+  for (const Effect& effect : effects) perform(job, effect, out);
   if (!granted_leases && coordinator.grants_leases()) {
     for (auto& [id, connection] : connections_) {
       if (connection.job == job) renew_lease(id, connection, out);
@@ -353,7 +353,7 @@ void Service::tell(std::string job, const Event& event, ServiceEffects& out) {
   }
 }
 
-void Service::carry_out(const std::string& job, const Effect& effect, ServiceEffects& out) {
+void Service::perform(const std::string& job, const Effect& effect, ServiceEffects& out) {
   std::visit(Overloaded{
                  [&](const Send& e) {
                    const auto found = connections_.find(e.to);

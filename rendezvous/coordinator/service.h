@@ -132,22 +132,22 @@ class Service {
     std::string details;
   };
 
-  void take(const ConnectionOpened& event, ServiceEffects& out);
-  void take(const ConnectionRead& event, ServiceEffects& out);
-  void take(const ConnectionClosed& event, ServiceEffects& out);
-  void take(const ServiceTime& event, ServiceEffects& out);
-  void take(const AuthorityIs& event, ServiceEffects& out);
-  void take(const Deposed& event, ServiceEffects& out);
+  void on(const ConnectionOpened& event, ServiceEffects& out);
+  void on(const ConnectionRead& event, ServiceEffects& out);
+  void on(const ConnectionClosed& event, ServiceEffects& out);
+  void on(const ServiceTime& event, ServiceEffects& out);
+  void on(const AuthorityIs& event, ServiceEffects& out);
+  void on(const Deposed& event, ServiceEffects& out);
   // Why nobody is welcome now; empty: they are.
   std::string why_not() const;
   void judge_authority(ServiceEffects& out);
-  void heard(ConnectionId id, const protocol::CoordinatorSession::Event& event, ServiceEffects& out);
+  void on(ConnectionId id, const protocol::CoordinatorSession::Event& event, ServiceEffects& out);
   void introduced(ConnectionId id, const protocol::Introduction& introduction, ServiceEffects& out);
   void renew_lease(ConnectionId id, Connection& connection, ServiceEffects& out);
   std::string address_of(const Connection& connection) const;
   // By value: what the job decides may close the connection that the name is taken from.
-  void tell(std::string job, const Event& event, ServiceEffects& out);
-  void carry_out(const std::string& job, const Effect& effect, ServiceEffects& out);
+  void on(std::string job, const Event& event, ServiceEffects& out);
+  void perform(const std::string& job, const Effect& effect, ServiceEffects& out);
   void close(ConnectionId id, ServiceEffects& out);
   void close_all(const std::string& job, ServiceEffects& out);
   void forget_if_empty(const std::string& job);

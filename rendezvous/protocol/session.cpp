@@ -112,7 +112,7 @@ std::vector<AgentSession::Event> AgentSession::receive(Bytes bytes, ByteString& 
     const FrameReader::Step step = reader_.next(bytes, limits::kAgentFrameBytes);
     if (step == FrameReader::Step::kNeedMore) break;
     if (step == FrameReader::Step::kFrame) {
-      take(reader_.frame(), events, out);
+      on(reader_.frame(), events, out);
     } else {
       const Fault found = unreadable(reader_, step, limits::kAgentFrameBytes);
       end(found.error, found.told, events, out);
@@ -121,7 +121,7 @@ std::vector<AgentSession::Event> AgentSession::receive(Bytes bytes, ByteString& 
   return events;
 }
 
-void AgentSession::take(const Frame& frame, Events& events, ByteString& out) {
+void AgentSession::on(const Frame& frame, Events& events, ByteString& out) {
   if (frame.type == FrameType::kRefused) return end(refused_by(frame, version_), {}, events, out);
   if (state_ == State::kHello && frame.type == FrameType::kChallenge) return take_challenge(frame, events, out);
   if (state_ == State::kProved && frame.type == FrameType::kWelcome) return take_welcome(frame, events, out);
@@ -272,7 +272,7 @@ std::vector<CoordinatorSession::Event> CoordinatorSession::receive(Bytes bytes, 
     const FrameReader::Step step = reader_.next(bytes, limit);
     if (step == FrameReader::Step::kNeedMore) break;
     if (step == FrameReader::Step::kFrame) {
-      take(reader_.frame(), events, out);
+      on(reader_.frame(), events, out);
     } else {
       const Fault found = unreadable(reader_, step, limit);
       end(found.error, found.told, events, out);
@@ -281,7 +281,7 @@ std::vector<CoordinatorSession::Event> CoordinatorSession::receive(Bytes bytes, 
   return events;
 }
 
-void CoordinatorSession::take(const Frame& frame, Events& events, ByteString& out) {
+void CoordinatorSession::on(const Frame& frame, Events& events, ByteString& out) {
   const bool is_known = state_ == State::kIntroduced || state_ == State::kWelcomed;
   if (state_ == State::kStart && frame.type == FrameType::kHello) return take_hello(frame, events, out);
   if (state_ == State::kStart && frame.type == FrameType::kNodeIsEmpty) {

@@ -110,7 +110,7 @@ class AgentSession {
  private:
   enum class State : std::uint8_t { kHello, kProved, kWelcomed, kBroken };
   using Events = std::vector<Event>;
-  void take(const Frame& frame, Events& events, ByteString& out);
+  void on(const Frame& frame, Events& events, ByteString& out);
   void take_challenge(const Frame& frame, Events& events, ByteString& out);
   void take_welcome(const Frame& frame, Events& events, ByteString& out);
   void take_kept(const Frame& frame, Events& events, ByteString& out);
@@ -181,7 +181,7 @@ class CoordinatorSession {
  private:
   enum class State : std::uint8_t { kStart, kChallenged, kIntroduced, kWelcomed, kBroken };
   using Events = std::vector<Event>;
-  void take(const Frame& frame, Events& events, ByteString& out);
+  void on(const Frame& frame, Events& events, ByteString& out);
   void take_hello(const Frame& frame, Events& events, ByteString& out);
   void take_proof(const Frame& frame, Events& events, ByteString& out);
   void take_node_is_empty(const Frame& frame, Events& events, ByteString& out);

@@ -65,7 +65,7 @@ Result<std::unique_ptr<CoordinatorServer>> CoordinatorServer::open(net::Loop& lo
 
 void CoordinatorServer::depose(std::string why) {
   listener_.reset();
-  take(coordinator::Deposed{std::move(why)});
+  on(coordinator::Deposed{std::move(why)});
 }
 
 void CoordinatorServer::record(const std::string& job, std::function<void(std::string_view line)> write) {
@@ -99,9 +99,9 @@ void CoordinatorServer::accept(std::unique_ptr<net::Stream> stream) {
                   .on_end =
                       [this, id] {
                         connections_.erase(id);
-                        take(coordinator::ConnectionClosed{id, "its connection ended"});
+                        on(coordinator::ConnectionClosed{id, "its connection ended"});
                       }});
-  take(coordinator::ConnectionOpened{id, random_nonce(), peer, local});
+  on(coordinator::ConnectionOpened{id, random_nonce(), peer, local});
 }
 
 void CoordinatorServer::read(coordinator::ConnectionId id, std::span<const std::uint8_t> bytes) {
@@ -117,27 +117,27 @@ void CoordinatorServer::read(coordinator::ConnectionId id, std::span<const std::
     }
     if (to_http_ && recognised(text) == Stranger::kHttp) return to_http_(release(id, "it speaks HTTP"), bytes);
   }
-  take(coordinator::ConnectionRead{id, {bytes.begin(), bytes.end()}});
+  on(coordinator::ConnectionRead{id, {bytes.begin(), bytes.end()}});
 }
 
 std::unique_ptr<net::Stream> CoordinatorServer::release(coordinator::ConnectionId id, std::string why) {
   const auto found = connections_.find(id);
   std::unique_ptr<net::Stream> stream = std::move(found->second.stream);
   connections_.erase(found);
-  take(coordinator::ConnectionClosed{id, std::move(why)});
+  on(coordinator::ConnectionClosed{id, std::move(why)});
   return stream;
 }
 
 status::Coordinator CoordinatorServer::status() const { return service_.status(process::boottime_ms()); }
 
-void CoordinatorServer::take(const coordinator::ServiceEvent& event) {
+void CoordinatorServer::on(const coordinator::ServiceEvent& event) {
   coordinator::ServiceEffects effects = service_.on_event(event, process::boottime_ms());
-  for (coordinator::ServiceEffect& effect : effects) carry_out(effect);
+  for (coordinator::ServiceEffect& effect : effects) perform(effect);
   plan_timer();
   tell_if_idle();
 }
 
-void CoordinatorServer::carry_out(coordinator::ServiceEffect& effect) {
+void CoordinatorServer::perform(coordinator::ServiceEffect& effect) {
   std::visit(Overloaded{
                  [&](coordinator::Write& e) {
                    const auto found = connections_.find(e.connection);
@@ -147,7 +147,7 @@ void CoordinatorServer::carry_out(coordinator::ServiceEffect& effect) {
                    log::warning("agent_reads_nothing",
                                 format("{} reads nothing: its connection is closed", found->second.stream->peer()));
                    connections_.erase(found);
-                   take(coordinator::ConnectionClosed{e.connection, "it read nothing"});
+                   on(coordinator::ConnectionClosed{e.connection, "it read nothing"});
                  },
                  [&](const coordinator::Close& e) {
                    const auto found = connections_.find(e.connection);
@@ -178,7 +178,7 @@ void CoordinatorServer::plan_timer() {
   if (!next_ms) return timer_.stop();
   timer_.start(std::max<std::int64_t>(*next_ms - process::boottime_ms(), 0), [this] {
     timer_at_ms_.reset();
-    take(coordinator::ServiceTime{});
+    on(coordinator::ServiceTime{});
   });
 }
 

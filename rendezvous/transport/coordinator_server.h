@@ -44,7 +44,7 @@ class CoordinatorServer {
   CoordinatorServer& operator=(const CoordinatorServer&) = delete;
 
   // Until when it may act from now on.
-  void set_authority(locate::Authority authority) { take(coordinator::AuthorityIs{authority}); }
+  void set_authority(locate::Authority authority) { on(coordinator::AuthorityIs{authority}); }
   // Ends it: another has taken its place, says the clause. It listens no more, and its jobs are forgotten.
   void depose(std::string why);
 
@@ -85,8 +85,8 @@ class CoordinatorServer {
   void read(coordinator::ConnectionId id, std::span<const std::uint8_t> bytes);
   // Takes a connection away from the agents.
   std::unique_ptr<net::Stream> release(coordinator::ConnectionId id, std::string why);
-  void take(const coordinator::ServiceEvent& event);
-  void carry_out(coordinator::ServiceEffect& effect);
+  void on(const coordinator::ServiceEvent& event);
+  void perform(coordinator::ServiceEffect& effect);
   void plan_timer();
   void tell_if_idle();
 

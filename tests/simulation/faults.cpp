@@ -100,12 +100,12 @@ void Faults::strike(const Fault& fault) {
   const protocol::Incarnation incarnation = coordinator != nullptr ? coordinator->incarnation() : 0;
   const auto round = coordinator != nullptr ? coordinator->round() : std::nullopt;
   if (world_.trace().is_read()) world_.line(format("FAULT: {}", text(fault)));
-  if (!carry_out(fault, node)) return;
+  if (!inject(fault, node)) return;
   world_.trace().add(static_cast<std::uint64_t>(fault.kind) + 1000);
   coverage_.strikes(fault.kind, place, job, incarnation, round ? static_cast<std::int64_t>(*round) : -1);
 }
 
-bool Faults::carry_out(const Fault& fault, Node& node) {
+bool Faults::inject(const Fault& fault, Node& node) {
   switch (fault.kind) {
     case FaultKind::kDelay: {
       const Ms more_ms = 1 + fault.extra / 2;

@@ -72,7 +72,7 @@ class Faults {
   };
   void fire(Armed& armed);
   void strike(const Fault& fault);
-  bool carry_out(const Fault& fault, Node& node);
+  bool inject(const Fault& fault, Node& node);
   bool cut(const Fault& fault, Node& node);
   bool crash_agent(const Fault& fault, Node& node);
   bool crash_host(const Fault& fault, Node& node);

@@ -56,7 +56,7 @@ class World {
                     .shutdown_timeout_ms = kShutdownTimeoutMs,
                     .logs = true,
                     .terms = {.max_restarts = max_restarts}}) {
-    happened(agent::Begin{});
+    on(agent::Begin{});
   }
 
   // Goes on until the clock shows `until_ms` or nothing is left to happen.
@@ -111,7 +111,7 @@ class World {
     coming_.push({now_ms_ + delay_ms, order_++, kind, rank, subject, exit});
   }
 
-  void happened(agent::Event event) {
+  void on(agent::Event event) {
     events_.push_back(std::move(event));
     if (deciding_) return;
     deciding_ = true;
@@ -119,7 +119,7 @@ class World {
       const agent::Event next = std::move(events_.front());
       events_.pop_front();
       for (const agent::Effect& effect : lifecycle_.on_event(next, now_ms_)) {
-        std::visit([this](const auto& known) { carry_out(known); }, effect);
+        std::visit([this](const auto& known) { perform(known); }, effect);
       }
     }
     deciding_ = false;
@@ -127,29 +127,29 @@ class World {
 
   // --- What the life cycle wants ---
 
-  void carry_out(const agent::ToCoordinator& effect) {
+  void perform(const agent::ToCoordinator& effect) {
     for (coordinator::Effect& wanted :
          coordinator_.on_event(coordinator::MessageReceived{kNode, effect.message}, now_ms_)) {
       auto* send = std::get_if<coordinator::Send>(&wanted);
       if (send == nullptr) continue;
       must(send->to == kNode, "a message goes to the only node");
-      happened(agent::FromCoordinator{std::move(send->message)});
+      on(agent::FromCoordinator{std::move(send->message)});
     }
   }
 
-  void carry_out(const agent::OpenStore&) {
+  void perform(const agent::OpenStore&) {
     must(store_port_ == 0, "the store of the last round is closed before the next is opened");
     must(groups_left_ == 0, "a store is opened when no process of the last round is left");
     store_port_ = kFirstPort + rounds_ % kPorts;
-    happened(agent::StoreOpened{{"127.0.0.1", static_cast<std::uint16_t>(store_port_)}});
+    on(agent::StoreOpened{{"127.0.0.1", static_cast<std::uint16_t>(store_port_)}});
   }
 
-  void carry_out(const agent::CloseStore&) {
+  void perform(const agent::CloseStore&) {
     must(groups_left_ == 0, "a store is closed when no process that could write to it is left");
     store_port_ = 0;
   }
 
-  void carry_out(const agent::StartWorkers& effect) {
+  void perform(const agent::StartWorkers& effect) {
     must(groups_left_ == 0 && alive_ == 0, "two rounds are never alive");
     must(!awaiting_gone_, "workers are started after AllGone");
     must(effect.store.port == store_port_ && store_port_ != 0, "workers are told the open store");
@@ -163,7 +163,7 @@ class World {
     failed_first_ = -1;
     for (int rank = 0; rank < kWorkers; ++rank) {
       workers_[rank] = {.running = true, .stubborn = chance(2), .child_left = chance(5), .pid = ++last_pid_};
-      happened(agent::WorkerStarted{rank, last_pid_});
+      on(agent::WorkerStarted{rank, last_pid_});
     }
     alive_ = groups_left_ = kWorkers;
     if (crashes_left_ == 0) {
@@ -176,7 +176,7 @@ class World {
     plan(until_crash, Kind::kCrash, static_cast<int>(random(0, kWorkers - 1)), rounds_);
   }
 
-  void carry_out(const agent::SignalWorkers& effect) {
+  void perform(const agent::SignalWorkers& effect) {
     must(effect.signal == kSigTerm || effect.signal == kSigKill, "workers are told to end");
     if (effect.signal == kSigKill) ++killed_;
     for (int rank = 0; rank < kWorkers; ++rank) {
@@ -194,42 +194,42 @@ class World {
     }
   }
 
-  void carry_out(const agent::AwaitAllGone&) {
+  void perform(const agent::AwaitAllGone&) {
     awaiting_gone_ = true;
     tell_if_all_gone();
   }
 
-  void carry_out(const agent::StartTimer& effect) {
+  void perform(const agent::StartTimer& effect) {
     timer_ = ++last_timer_;
     plan(effect.delay_ms, Kind::kTimer, 0, timer_);
   }
 
-  void carry_out(const agent::StopTimer&) { timer_ = 0; }
+  void perform(const agent::StopTimer&) { timer_ = 0; }
 
-  void carry_out(const agent::OpenLogs& effect) { happened(agent::LogsOpened{effect.round}); }
-  void carry_out(const agent::PrepareLogs&) {}
-  void carry_out(const agent::GiveUpLogs&) { must(false, "the log directory does not hang here"); }
+  void perform(const agent::OpenLogs& effect) { on(agent::LogsOpened{effect.round}); }
+  void perform(const agent::PrepareLogs&) {}
+  void perform(const agent::GiveUpLogs&) { must(false, "the log directory does not hang here"); }
 
-  void carry_out(const agent::Warn& effect) {
+  void perform(const agent::Warn& effect) {
     must(effect.text.find(format("(restart {} of {})", rounds_, max_restarts_)) != std::string::npos,
          "the only warning is that of a restart, with its number");
     must(effect.text.find(format("rank {} ", failed_first_)) != std::string::npos,
          "a restart's warning names who failed first");
   }
 
-  void carry_out(const agent::Finish& effect) {
+  void perform(const agent::Finish& effect) {
     must(!verdict_ && groups_left_ == 0 && store_port_ == 0, "the end comes once, when all is gone");
     verdict_ = effect.verdict;
   }
 
-  void carry_out(const agent::CheckNode&) { must(false, "nothing is checked here"); }
-  void carry_out(const agent::NameSurvivors&) { must(false, "nobody survives SIGKILL here"); }
-  void carry_out(const agent::FindBackground&) { happened(agent::BackgroundFound{}); }
-  void carry_out(const agent::LeaveBackground&) { must(false, "nothing is to live on here"); }
-  void carry_out(const agent::AbandonWorkers&) { must(false, "nobody is abandoned here"); }
-  void carry_out(const agent::GatherDetails&) { must(false, "there is nobody to tell"); }
-  void carry_out(const agent::FindCrash&) { must(false, "nobody asks for it here"); }
-  void carry_out(const agent::Paused&) { must(false, "nobody pauses here"); }
+  void perform(const agent::CheckNode&) { must(false, "nothing is checked here"); }
+  void perform(const agent::NameSurvivors&) { must(false, "nobody survives SIGKILL here"); }
+  void perform(const agent::FindBackground&) { on(agent::BackgroundFound{}); }
+  void perform(const agent::LeaveBackground&) { must(false, "nothing is to live on here"); }
+  void perform(const agent::AbandonWorkers&) { must(false, "nobody is abandoned here"); }
+  void perform(const agent::GatherDetails&) { must(false, "there is nobody to tell"); }
+  void perform(const agent::FindCrash&) { must(false, "nobody asks for it here"); }
+  void perform(const agent::Paused&) { must(false, "nobody pauses here"); }
 
   // --- What takes place ---
 
@@ -239,7 +239,7 @@ class World {
       case Kind::kTimer:
         if (event.subject != timer_) return;
         timer_ = 0;
-        return happened(agent::TimerFired{});
+        return on(agent::TimerFired{});
       case Kind::kWorkerEnds: return end_worker(event.rank, event.subject, event.exit);
       case Kind::kGroupGone:
         if (workers_[event.rank].pid != event.subject || !workers_[event.rank].child_left) return;
@@ -274,14 +274,14 @@ class World {
     if (awaiting_gone_) worker.child_left = false;  // the signal went to the whole group
     if (!worker.child_left) --groups_left_;
     if (!exit.success()) ++failures_;
-    happened(agent::WorkerExited{rank, exit, now_ms_});
+    on(agent::WorkerExited{rank, exit, now_ms_});
     tell_if_all_gone();
   }
 
   void tell_if_all_gone() {
     if (!awaiting_gone_ || groups_left_ > 0) return;
     awaiting_gone_ = false;
-    happened(agent::AllGone{});
+    on(agent::AllGone{});
   }
 
   std::mt19937_64 random_;

@@ -84,26 +84,26 @@ void Node::start() {
   link_is_over_ = false;
   chance_.reset();
   world_.agent_started(*this);
-  tell(agent::Event{agent::Begin{}});
+  on(agent::Event{agent::Begin{}});
 }
 
 // --- The agent and what it wants done. -------------------------------------------------------------
 
-void Node::tell(agent::AgentEvent event) {
+void Node::on(agent::AgentEvent event) {
   if (at_work_) return coming_.push_back(std::move(event));
   if (!process_.is_alive()) return;
   at_work_ = true;
   const std::uint32_t launch = process_.launch();
-  take(event, launch);
+  on(event, launch);
   while (!coming_.empty() && process_.is_alive() && process_.launch() == launch) {
     const agent::AgentEvent next = std::move(coming_.front());
     coming_.pop_front();
-    take(next, launch);
+    on(next, launch);
   }
   at_work_ = false;
 }
 
-void Node::take(const agent::AgentEvent& event, std::uint32_t launch) {
+void Node::on(const agent::AgentEvent& event, std::uint32_t launch) {
   world_.trace().add(static_cast<std::uint64_t>(index_) << 8 | event.index());
   if (world_.trace().is_read()) world_.line_if(format("node {}: <- ", index_), text(event));
   agent::AgentEffects effects;
@@ -114,15 +114,15 @@ void Node::take(const agent::AgentEvent& event, std::uint32_t launch) {
   watch_link();
   for (agent::AgentEffect& effect : effects) {
     if (!process_.is_alive() || process_.launch() != launch) return;
-    carry_out(effect);
+    perform(effect);
   }
   if (process_.is_alive() && process_.launch() == launch) tell_guardian();
 }
 
-void Node::tell_later(Ms delay_ms, agent::AgentEvent event) {
+void Node::on_later(Ms delay_ms, agent::AgentEvent event) {
   world_.timeline().after(delay_ms, [this, launch = process_.launch(), event = std::move(event)]() mutable {
     if (launch != process_.launch()) return;
-    process_.run(false, [this, event = std::move(event)]() mutable { tell(std::move(event)); });
+    process_.run(false, [this, event = std::move(event)]() mutable { on(std::move(event)); });
   });
 }
 
@@ -133,17 +133,17 @@ void Node::start_timer(std::uint64_t& number, Ms delay_ms) {
     process_.run(true, [this, &number, mine] {
       if (mine != number) return;
       if constexpr (std::is_same_v<Fired, agent::TimerFired>)
-        tell(agent::Event{Fired{}});
+        on(agent::Event{Fired{}});
       else
-        tell(Fired{});
+        on(Fired{});
     });
   });
 }
 
-void Node::carry_out(agent::AgentEffect& effect) {
+void Node::perform(agent::AgentEffect& effect) {
   world_.trace().add(effect.index());
   std::visit(Overloaded{
-                 [&](const agent::Effect& e) { carry_out_life(e); },
+                 [&](const agent::Effect& e) { perform(e); },
                  [&](const agent::Link::Connect&) {
                    connection_ = world_.network().connect(host_, *this);
                    reach_.tries(world_.now_ms());
@@ -170,7 +170,7 @@ void Node::carry_out(agent::AgentEffect& effect) {
              effect);
 }
 
-void Node::carry_out_life(const agent::Effect& effect) {
+void Node::perform(const agent::Effect& effect) {
   world_.trace().add(effect.index());
   if (world_.trace().is_read()) world_.line_if(format("node {}: -> ", index_), text(effect));
   world_.agent_acts(*this, effect);
@@ -180,15 +180,15 @@ void Node::carry_out_life(const agent::Effect& effect) {
           [&](const agent::ToCoordinator&) {},
           [&](const agent::CheckNode& e) {
             const char* found = e.order != "probe" ? "ok" : !shape_.fit ? "bad" : shape_.slow ? "slow" : "ok";
-            tell_later(random_.range(1, 30), agent::Event{agent::NodeChecked{e.round, e.phase, found}});
+            on_later(random_.range(1, 30), agent::Event{agent::NodeChecked{e.round, e.phase, found}});
           },
           [&](const agent::OpenStore&) {
             const protocol::StoreEndpoint store = world_.open_store(*this);
-            if (random_.chance(50)) return tell(agent::Event{agent::StoreOpened{store}});
-            tell_later(random_.range(0, 4), agent::Event{agent::StoreOpened{store}});
+            if (random_.chance(50)) return on(agent::Event{agent::StoreOpened{store}});
+            on_later(random_.range(0, 4), agent::Event{agent::StoreOpened{store}});
           },
           [&](const agent::CloseStore&) {},
-          [&](const agent::OpenLogs& e) { tell_later(random_.range(0, 3), agent::Event{agent::LogsOpened{e.round}}); },
+          [&](const agent::OpenLogs& e) { on_later(random_.range(0, 3), agent::Event{agent::LogsOpened{e.round}}); },
           [&](const agent::PrepareLogs&) {},
           [&](const agent::GiveUpLogs&) {},
           [&](const agent::StartWorkers& e) { start_workers(e); },
@@ -198,9 +198,9 @@ void Node::carry_out_life(const agent::Effect& effect) {
             all_gone_if_so();
           },
           [&](const agent::NameSurvivors&) {
-            if (!workers_.empty()) tell(agent::Event{agent::SurvivorsNamed{"a worker"}});
+            if (!workers_.empty()) on(agent::Event{agent::SurvivorsNamed{"a worker"}});
           },
-          [&](const agent::FindBackground&) { tell(agent::Event{agent::BackgroundFound{}}); },
+          [&](const agent::FindBackground&) { on(agent::Event{agent::BackgroundFound{}}); },
           [&](const agent::LeaveBackground&) {},
           [&](const agent::AbandonWorkers&) { awaiting_all_gone_ = false; },
           [&](const agent::Paused&) {},
@@ -223,7 +223,7 @@ void Node::start_workers(const agent::StartWorkers& order) {
     const WorkerId id = world_.workers().start(index_, process_.launch(), shape_.job, incarnation, order, local_rank);
     workers_.push_back(id);
     world_.worker_started(id);
-    tell(agent::Event{agent::WorkerStarted{local_rank, 1000 + static_cast<std::int64_t>(id)}});
+    on(agent::Event{agent::WorkerStarted{local_rank, 1000 + static_cast<std::int64_t>(id)}});
   }
 }
 
@@ -240,7 +240,7 @@ void Node::worker_ended(WorkerId id) {
   if (worker.launch != process_.launch() || !process_.is_alive()) return;
   const agent::WorkerExited exited{worker.local_rank, worker.exit, wall_offset_ms_ + world_.now_ms()};
   process_.run(false, [this, exited] {
-    tell(agent::Event{exited});
+    on(agent::Event{exited});
     all_gone_if_so();
   });
 }
@@ -251,22 +251,22 @@ void Node::all_gone_if_so() {
     if (world_.workers().at(id).launch == process_.launch()) return;
   }
   awaiting_all_gone_ = false;
-  tell(agent::Event{agent::AllGone{}});
+  on(agent::Event{agent::AllGone{}});
 }
 
 // Its files may be slow, or on a file system that hangs.
 void Node::gather_details() {
   const agent::Event gathered = agent::DetailsGathered{format("details of agent {:x}", agent_id_)};
-  if (random_.chance(50)) return tell(gathered);
-  if (random_.chance(80)) tell_later(random_.range(0, 2500), gathered);
+  if (random_.chance(50)) return on(gathered);
+  if (random_.chance(80)) on_later(random_.range(0, 2500), gathered);
 }
 
 // Failures are of few kinds, so that some come twice running.
 void Node::find_crash(protocol::RoundNumber round) {
   agent::CrashFound found{.round = round};
   if (random_.chance(85)) found.crash = {protocol::Crash::Kind::kImport, random_.chance(85) ? 1U : 2U};
-  if (random_.chance(50)) return tell(agent::Event{found});
-  if (random_.chance(80)) tell_later(random_.range(0, 1500), agent::Event{found});
+  if (random_.chance(50)) return on(agent::Event{found});
+  if (random_.chance(80)) on_later(random_.range(0, 1500), agent::Event{found});
 }
 
 void Node::finish(const agent::Finish& end) {
@@ -291,14 +291,14 @@ void Node::connection_made(ConnectionId id) {
   for (std::size_t i = 0; i < connected.nonce.size(); ++i)
     connected.nonce[i] = static_cast<std::uint8_t>(random_.next());
   process_.run(false, [this, id, connected] {
-    if (id == connection_) tell(connected);
+    if (id == connection_) on(connected);
   });
 }
 
 void Node::connection_read(ConnectionId id, ByteString bytes) {
   if (id != connection_) return;
   process_.run(false, [this, id, bytes = std::move(bytes)]() mutable {
-    if (id == connection_) tell(agent::LinkReceived{std::move(bytes)});
+    if (id == connection_) on(agent::LinkReceived{std::move(bytes)});
   });
 }
 
@@ -308,7 +308,7 @@ void Node::connection_broken(ConnectionId id, const std::string& why) {
     if (id != connection_) return;
     connection_ = 0;
     reach_.has_failed(world_.now_ms());
-    tell(agent::LinkBroken{why});
+    on(agent::LinkBroken{why});
   });
 }
 
@@ -400,7 +400,7 @@ void Node::crash_guardian() {
   guardian_is_lost_ = true;
   guardian_lease_ms_.reset();
   ++guardian_timer_;
-  process_.run(false, [this] { tell(agent::Event{agent::GuardianLost{}}); });
+  process_.run(false, [this] { on(agent::Event{agent::GuardianLost{}}); });
 }
 
 void Node::crash_host() {
@@ -459,7 +459,7 @@ void Node::signal(int signal) {
   if (!process_.is_alive()) return;
   if (world_.trace().is_read()) world_.line(format("node {}: gets {}", index_, signal_name(signal)));
   was_signalled_ = true;
-  process_.run(false, [this, signal] { tell(agent::Event{agent::SignalReceived{signal}}); });
+  process_.run(false, [this, signal] { on(agent::Event{agent::SignalReceived{signal}}); });
 }
 
 void Node::crash_worker(int local_rank, ExitStatus exit) {

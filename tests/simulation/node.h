@@ -82,11 +82,11 @@ class Node : public ConnectionOwner {
  private:
   Ms local_ms() const;
   void at_local(Ms local_ms, Action action);
-  void tell(agent::AgentEvent event);
-  void take(const agent::AgentEvent& event, std::uint32_t launch);
-  void tell_later(Ms delay_ms, agent::AgentEvent event);
-  void carry_out(agent::AgentEffect& effect);
-  void carry_out_life(const agent::Effect& effect);
+  void on(agent::AgentEvent event);
+  void on(const agent::AgentEvent& event, std::uint32_t launch);
+  void on_later(Ms delay_ms, agent::AgentEvent event);
+  void perform(agent::AgentEffect& effect);
+  void perform(const agent::Effect& effect);
   void start_workers(const agent::StartWorkers& order);
   void signal_workers(int signal);
   void all_gone_if_so();

@@ -115,20 +115,20 @@ void Server::connection_made(ConnectionId id) {
     const std::uint64_t word = random_.next();
     for (std::size_t k = 0; k < 8; ++k) opened.nonce[i + k] = static_cast<std::uint8_t>(word >> (8 * k));
   }
-  process_.run(false, [this, opened] { take(opened); });
+  process_.run(false, [this, opened] { on(opened); });
 }
 
 void Server::connection_read(ConnectionId id, ByteString bytes) {
   process_.run(false, [this, id, bytes = std::move(bytes)]() mutable {
-    take(coordinator::ConnectionRead{id, std::move(bytes)});
+    on(coordinator::ConnectionRead{id, std::move(bytes)});
   });
 }
 
 void Server::connection_broken(ConnectionId id, const std::string& why) {
-  process_.run(false, [this, id, why] { take(coordinator::ConnectionClosed{id, why}); });
+  process_.run(false, [this, id, why] { on(coordinator::ConnectionClosed{id, why}); });
 }
 
-void Server::take(const coordinator::ServiceEvent& event) {
+void Server::on(const coordinator::ServiceEvent& event) {
   if (!service_) return;
   coordinator::ServiceEffects effects;
   {
@@ -138,14 +138,14 @@ void Server::take(const coordinator::ServiceEvent& event) {
   world_.trace().add(event.index());
   for (coordinator::ServiceEffect& effect : effects) {
     if (!service_) return;
-    carry_out(effect);
+    perform(effect);
   }
   if (!service_) return;
   world_.coordinator_has_acted();
   plan_timer();
 }
 
-void Server::carry_out(coordinator::ServiceEffect& effect) {
+void Server::perform(coordinator::ServiceEffect& effect) {
   world_.trace().add(effect.index());
   if (auto* write = std::get_if<coordinator::Write>(&effect)) {
     world_.sniff(write->connection, End::kServer, write->bytes);
@@ -174,7 +174,7 @@ void Server::plan_timer() {
     process_.run(true, [this, timer] {
       if (timer != timer_) return;
       timer_at_ms_.reset();
-      take(coordinator::ServiceTime{});
+      on(coordinator::ServiceTime{});
     });
   });
 }

@@ -44,8 +44,8 @@ class Server : public ConnectionOwner {
 
  private:
   std::unique_ptr<coordinator::CheckPlan> make_recorded_check();
-  void take(const coordinator::ServiceEvent& event);
-  void carry_out(coordinator::ServiceEffect& effect);
+  void on(const coordinator::ServiceEvent& event);
+  void perform(coordinator::ServiceEffect& effect);
   void plan_timer();
 
   World& world_;
