@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "rendezvous/transport/meeting_settings.h"
 #include "src/base/text.h"
 
 using namespace elastic;
@@ -44,6 +45,13 @@ TEST_CASE("every flag of the table is whole: help, words for choices, a metavar 
     const bool choice = flag.kind == FlagKind::kChoice || flag.kind == FlagKind::kOptionalChoice;
     CHECK((!choice || words_of(flag).size() > 1));
     CHECK((flag.kind != FlagKind::kSwitch || flag.by_default == "false"));
+  }
+}
+
+TEST_CASE("the help of an endpoint names the port that is taken where none is given") {
+  const std::string port = std::to_string(transport::kDefaultPort);
+  for (const FlagId id : {FlagId::kRdzvEndpoint, FlagId::kStatus}) {
+    CHECK(flag_of(id).more.find(port + " unless it is named") != std::string::npos);
   }
 }
 

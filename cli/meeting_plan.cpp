@@ -17,8 +17,8 @@ namespace {
 
 using StoreKind = store::StoreSettings::Kind;
 using ScaleUp = protocol::JobRules::ScaleUp;
+using transport::kDefaultPort;
 
-constexpr std::uint16_t kDefaultPort = 29400;
 constexpr std::int64_t kSecond = 1000;
 constexpr std::size_t kMostPorts = 1024;  // of HOST_PORTS
 // torchrun's, of which its patience with a silent node is the product.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cli/flag_checks.h"
+#include "rendezvous/transport/meeting_settings.h"
 #include "src/base/hosts_file.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"
@@ -12,7 +13,6 @@ namespace {
 
 constexpr const char* kKubernetes = "Kubernetes";
 constexpr const char* kIndex = "JOB_COMPLETION_INDEX";
-constexpr int kPort = 29400;  // that of --rdzv-endpoint without one
 
 class PodReader {
  public:
@@ -88,7 +88,7 @@ Result<Detected> PodReader::read_indexed_job() {
   }
   const std::string job = name.substr(0, name.size() - ending.size());
   take(FlagId::kRdzvBackend, "c10d", kIndex);
-  take(FlagId::kRdzvEndpoint, format("{}-0{}:{}", job, full.substr(name.size()), kPort), "HOSTNAME");
+  take(FlagId::kRdzvEndpoint, format("{}-0{}:{}", job, full.substr(name.size()), transport::kDefaultPort), "HOSTNAME");
   take(FlagId::kRdzvId, job, "HOSTNAME");
   take(FlagId::kNodeRank, format("{}", *index), kIndex);
   return std::move(found_);

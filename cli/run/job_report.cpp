@@ -38,15 +38,6 @@ std::string command_text(const LaunchSettings& settings) {
   return join(quoted, " ");
 }
 
-report::JobReport::Outcome outcome_of(const protocol::Verdict& verdict) {
-  switch (verdict.outcome) {
-    case protocol::Verdict::Outcome::kSucceeded: return report::JobReport::Outcome::kSucceeded;
-    case protocol::Verdict::Outcome::kFailed: return report::JobReport::Outcome::kFailed;
-    case protocol::Verdict::Outcome::kStopped: return report::JobReport::Outcome::kStopped;
-  }
-  return report::JobReport::Outcome::kFailed;
-}
-
 // At most `bytes` from `offset` on; nothing if it cannot be read, with errno.
 std::optional<std::string> read_part(const std::string& path, off_t offset, std::size_t bytes) {
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
@@ -220,7 +211,7 @@ report::JobReport JobReporter::make(const protocol::Verdict& verdict, const std:
   report.title = settings_.title;
   report.program = command_text(settings_);
   report.executable = settings_.program;
-  report.outcome = outcome_of(verdict);
+  report.outcome = verdict.outcome;
   report.reason = verdict.reason;
   report.restarts_used = verdict.restarts_used;
   report.max_restarts = settings_.max_restarts;

@@ -135,7 +135,7 @@ void Coordinator::on(Node& node, const NodeCannotRun& message, Effects& out) {
   if (!is_current(node, message.round)) return;
   std::string reason = terms_.max_nodes == 1 ? message.reason : format("{}: {}", node.name(), message.reason);
   // One that came back while the next round was forming, and cannot be rid of its workers.
-  if (state_ == State::kForming) return end({.outcome = Verdict::Outcome::kFailed, .reason = std::move(reason)}, out);
+  if (state_ == State::kForming) return end({.outcome = Outcome::kFailed, .reason = std::move(reason)}, out);
   if (!is_in_round()) return;
   if (!stopping_.job_ends) {
     stopping_.job_ends = true;
@@ -191,7 +191,7 @@ void Coordinator::on(Node& node, const NodeLeaves& message, Effects& out) {
 void Coordinator::end_with_host(const Node& node, int signal, Effects& out) {
   const bool is_killed = signal == signal_number("KILL");
   stopping_.job_ends = true;
-  stopping_.outcome = is_killed ? Verdict::Outcome::kFailed : Verdict::Outcome::kStopped;
+  stopping_.outcome = is_killed ? Outcome::kFailed : Outcome::kStopped;
   stopping_.signal = is_killed ? 0 : signal;
   stopping_.fatal = is_killed ? format("{}: {}", node.name(),
                                        in_our_name("its outer elastic-run process was killed, "
@@ -230,7 +230,7 @@ void Coordinator::decide(Effects& out) {
     case State::kPreparing: return tell_who_stands_by(out);
     case State::kEnded: return;
     case State::kRunning:
-      if (roster_.count(Standing::kMember) == 0) return end({.outcome = Verdict::Outcome::kSucceeded}, out);
+      if (roster_.count(Standing::kMember) == 0) return end({.outcome = Outcome::kSucceeded}, out);
       scale_up_if_due(out);
       if (state_ == State::kRunning) tell_who_stands_by(out);
       return;

@@ -175,7 +175,7 @@ class Coordinator {
   // Why the round is being stopped. Filled while it stops; what follows is decided when all have.
   struct Stopping {
     bool job_ends = false;  // by order, or because a node cannot run at all
-    protocol::Verdict::Outcome outcome = protocol::Verdict::Outcome::kFailed;
+    Outcome outcome = Outcome::kFailed;
     int signal = 0;
     std::string fatal;  // the verdict's reason where the job ends
     std::vector<LostNode> lost;
@@ -290,6 +290,8 @@ class Coordinator {
   void end_with_host(const Node& node, int signal, Effects& out);
   void take_failures(const Node& node, const std::vector<protocol::WorkerFailure>& failures);
   void lose(Node& node, const std::string& how, Effects& out, bool by_us = false);
+  // Charges a loss to the node's host, which is kept out from then on if it was lost too often.
+  void blame(const Node& node, Effects& out);
   void forget(Node& node);
   void has_gone(const Node& node, const std::string& text);
   void look_for_silent(Effects& out);

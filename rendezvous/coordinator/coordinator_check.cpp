@@ -60,7 +60,7 @@ void Coordinator::end_with_check(const std::vector<CheckPlan::Unfit>& unfit, Eff
       out.push_back(node_is_unfit(node, format("{} is not fit: {}", node.name(), found.why), found.why));
   }
   stopping_.job_ends = true;
-  stopping_.outcome = unfit.empty() ? Verdict::Outcome::kSucceeded : Verdict::Outcome::kFailed;
+  stopping_.outcome = unfit.empty() ? Outcome::kSucceeded : Outcome::kFailed;
   if (!unfit.empty()) stopping_.fatal = format("{}: {}", kFoundUnfit, some_of(flaws));
   stop_round(out);
 }

@@ -39,9 +39,7 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out, bool by
         stopping_.lost, [&](const LostNode& other) { return !other.address.empty() && other.address == node.address; });
     stopping_.lost.push_back({node.place.node_rank, node.address, how});
     if (!by_us) losses_.lose_unknown();
-    std::optional<std::int64_t> until_ms;
-    if (!by_us && !goes_with_another) until_ms = losses_.blame(node.identity(), now_ms_);
-    if (until_ms) out.push_back(node_is_kept_out(node.name(), node.address, *until_ms - now_ms_));
+    if (!by_us && !goes_with_another) blame(node, out);
   }
   node.passed_check = false;
   node.lease_until_ms = node.last_heard_ms + config_.lease.ends_ms();
@@ -49,6 +47,12 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out, bool by
   roster_.move(node, Standing::kLost);
   leases_.emplace(node.lease_until_ms, node.agent);
   if (is_in_round()) stop_round(out);
+}
+
+void Coordinator::blame(const Node& node, Effects& out) {
+  if (const auto until_ms = losses_.blame(node.identity(), now_ms_)) {
+    out.push_back(node_is_kept_out(node, *until_ms - now_ms_));
+  }
 }
 
 void Coordinator::forget(Node& node) {
@@ -130,7 +134,7 @@ void Coordinator::wait_for_witnesses(std::int64_t until_ms) {
 
 bool Coordinator::is_where_it_failed(const Node& node) const {
   const auto first = std::ranges::find(verdict_->failures, false, &WorkerFailure::stopped_by_us);
-  if (verdict_->outcome != Verdict::Outcome::kFailed || first == verdict_->failures.end()) return false;
+  if (verdict_->outcome != Outcome::kFailed || first == verdict_->failures.end()) return false;
   const bool was_in_round = std::ranges::find(seats_, node.agent, &Seat::agent) != seats_.end();
   return was_in_round && first->node_rank == node.place.node_rank;
 }

@@ -55,12 +55,12 @@ std::string nonsense(const NodeJoins& message) {
   return {};
 }
 
-// What the node's losses are remembered under.
-std::string identity_of(const NodeJoins& message) {
+// The newcomer as far as it is known before it is let in: its host, to which losses are charged.
+membership::Node newcomer(const NodeJoins& message) {
   membership::Node node;
   node.agent = message.agent;
   node.address = message.address;
-  return node.identity();
+  return node;
 }
 
 membership::ScaleUp scale_up_of(const JobRules& rules) {
@@ -201,12 +201,10 @@ std::optional<Rejected> Coordinator::refusal(const NodeJoins& message) const {
                     format("the job has {} nodes, more than which a coordinator does not serve", roster_.size()),
                     {}};
   }
-  const std::string identity = identity_of(message);
+  const std::string identity = newcomer(message).identity();
   if (excluded_.contains(identity)) return is_excluded("the check before training has found its host unfit");
   if (const auto until_ms = losses_.kept_out_until(identity, now_ms_)) {
-    const std::int64_t rest_ms = *until_ms - now_ms_;
-    return Rejected{Why::kKeptOut, format("it was lost too often and is kept out for another {} s", rest_ms / 1000),
-                    rest_ms};
+    return is_kept_out(*until_ms - now_ms_);
   }
   // What is left of an older round has to end before its node may be in another one.
   const AgentFacts& facts = message.facts;
@@ -447,9 +445,7 @@ void Coordinator::blame_if_missed(const NodeJoins& message, Effects& out) {
   const AgentFacts& facts = message.facts;
   if (facts.incarnation != incarnation_ || facts.round != missed_round_) return;
   if (missed_.erase(facts.place.node_rank) == 0) return;
-  if (const auto until_ms = losses_.blame(identity_of(message), now_ms_)) {
-    out.push_back(node_is_kept_out(message.address, message.address, *until_ms - now_ms_));
-  }
+  blame(newcomer(message), out);
 }
 
 // The job's terms are those of the nodes that are in it, not of newcomers that found us earlier.

@@ -2,12 +2,11 @@
 
 #include <optional>
 
+#include "rendezvous/coordinator/coordinator_refusals.h"
 #include "src/base/text.h"
 
 namespace elastic::coordinator {
 namespace {
-
-using Outcome = protocol::Verdict::Outcome;
 
 Json about(std::optional<int> node_rank, const std::string& host) {
   return Json::object()
@@ -17,11 +16,6 @@ Json about(std::optional<int> node_rank, const std::string& host) {
 
 Json about(const membership::Node& node) {
   return about(node.seat ? std::optional(node.place.node_rank) : std::nullopt, node.address);
-}
-
-const char* outcome_name(Outcome outcome) {
-  if (outcome == Outcome::kSucceeded) return "succeeded";
-  return outcome == Outcome::kFailed ? "failed" : "stopped";
 }
 
 }  // namespace
@@ -38,17 +32,16 @@ Note node_is_unfit(const membership::Node& node, std::string text, const std::st
   return {std::move(text), kNodeUnfit, about(node).set("reason", why)};
 }
 
-Note node_is_kept_out(const std::string& name, const std::string& host, std::int64_t for_ms) {
-  const std::string why = "it was lost too often";
-  return {format("{} is kept out for {} s: {}", name, for_ms / 1000, why), kNodeKeptOut,
-          about({}, host).set("reason", why).set("milliseconds", for_ms)};
+Note node_is_kept_out(const membership::Node& node, std::int64_t for_ms) {
+  return {format("{} is kept out for {} s: {}", node.name(), for_ms / 1000, kLostTooOften), kNodeKeptOut,
+          about({}, node.address).set("reason", kLostTooOften).set("milliseconds", for_ms)};
 }
 
 Note job_has_ended(const protocol::Verdict& verdict) {
-  const char* const how = verdict.outcome == Outcome::kStopped ? "been stopped" : outcome_name(verdict.outcome);
+  const std::string_view how = verdict.outcome == Outcome::kStopped ? "been stopped" : name_of(verdict.outcome);
   return {format("the job has {}{}", how, verdict.reason.empty() ? "" : format(": {}", verdict.reason)), kJobEnds,
           Json::object()
-              .set("outcome", outcome_name(verdict.outcome))
+              .set("outcome", name_of(verdict.outcome))
               .set("round", std::int64_t{verdict.round})
               .set("restarts_used", verdict.restarts_used)
               .set("reason", verdict.reason.empty() && !verdict.failures.empty() ? verdict.failures.front().text()

@@ -14,8 +14,7 @@ Note node_is_lost(const membership::Node& node, const std::string& how);
 // Of a round of an earlier coordinator: nothing but its rank is known.
 Note node_is_missed(int node_rank, const std::string& how);
 Note node_is_unfit(const membership::Node& node, std::string text, const std::string& why);
-// `name` is for people; an empty `host` is not known.
-Note node_is_kept_out(const std::string& name, const std::string& host, std::int64_t for_ms);
+Note node_is_kept_out(const membership::Node& node, std::int64_t for_ms);
 Note job_has_ended(const protocol::Verdict& verdict);
 
 }  // namespace elastic::coordinator

@@ -63,7 +63,7 @@ void Coordinator::wait_for_quorum(Effects& out) {
                                     count % 2 == 0 ? format(", or {} with node rank 0", count / 2) : "");
   const std::int64_t until_ms = rebuild_->began_ms + std::max(rules_.join_timeout_ms, config_.lease.all_back_ms());
   if (now_ms_ >= until_ms) {
-    return end({.outcome = Verdict::Outcome::kFailed,
+    return end({.outcome = Outcome::kFailed,
                 .reason = format("the coordinator was lost; {} s after another took over, {}; {}: the others may train "
                                  "with another coordinator",
                                  (now_ms_ - rebuild_->began_ms) / 1000, here, needed)},

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rendezvous/protocol/messages.h"
+#include "src/base/text.h"
 
 // What is said in more than one place to nodes that are not let in, or not any more.
 namespace elastic::coordinator {
@@ -15,6 +16,14 @@ inline constexpr std::int64_t kTryAgainMs = 500;
 inline protocol::Rejected job_is_ending() {
   return {protocol::Rejected::Why::kJobEnding,
           "a job of this name is ending; it can be started again when that has ended", kTryAgainMs};
+}
+
+// Why a node is kept out, as a clause.
+inline constexpr const char* kLostTooOften = "it was lost too often";
+
+inline protocol::Rejected is_kept_out(std::int64_t for_ms) {
+  return {protocol::Rejected::Why::kKeptOut,
+          format("{} and is kept out for another {} s", kLostTooOften, for_ms / 1000), for_ms};
 }
 
 inline protocol::Rejected is_excluded(std::string why) {

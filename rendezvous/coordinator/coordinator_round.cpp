@@ -73,7 +73,7 @@ void Coordinator::form_if_due(Effects& out) {
   if (!enough && awaited == 0) was_below_min_ = true;
   if (roster_.size() == 0 && !stopping_.left.empty()) {
     // Every node was told to go, each by its own user: nobody is left to be told.
-    return end({.outcome = Verdict::Outcome::kStopped, .reason = some_of(stopping_.left)}, out);
+    return end({.outcome = Outcome::kStopped, .reason = some_of(stopping_.left)}, out);
   }
   const membership::FormingView view{
       .ready = ready,
@@ -115,7 +115,7 @@ void Coordinator::form_if_due(Effects& out) {
     case FormingDecision::Kind::kGiveUp: {
       std::string reason = decision.reason;
       if (!again_because_.empty()) reason = format("{}; {}", again_because_, reason);
-      return end({.outcome = Verdict::Outcome::kFailed, .reason = std::move(reason)}, out);
+      return end({.outcome = Outcome::kFailed, .reason = std::move(reason)}, out);
     }
   }
 }
@@ -275,7 +275,7 @@ void Coordinator::has_stopped(Node& node, Effects& out) {
 
 // It was told to leave, and the job goes on without it.
 void Coordinator::let_go(NodeId session, int signal, Effects& out) {
-  Verdict verdict{.outcome = Verdict::Outcome::kStopped,
+  Verdict verdict{.outcome = Outcome::kStopped,
                   .reason = format("stopped by {}", signal_name(signal)),
                   .round = round_.value_or(0),
                   .restarts_used = budget_.used(),
@@ -328,14 +328,14 @@ void Coordinator::conclude_round(Effects& out) {
   }
   // Success has crossed our order to stop: there is nothing left to train.
   const bool nobody_is_missed = ended.lost.empty() && ended.left.empty();
-  if (nobody_is_missed && all_have_succeeded()) return end({.outcome = Verdict::Outcome::kSucceeded}, out);
+  if (nobody_is_missed && all_have_succeeded()) return end({.outcome = Outcome::kSucceeded}, out);
   charged_ = false;
   if (!ended.lost.empty()) {
     again_because_ = some_of(names_of(ended.lost));
     again_cause_ = status::Cause::kNodeLost;
     statistics_.work_lost(again_cause_, now_ms_);
     if (losses_.spent()) {
-      return end({.outcome = Verdict::Outcome::kFailed,
+      return end({.outcome = Outcome::kFailed,
                   .reason = format("{}; {} nodes have been lost in this job, more than it may lose (job_losses)",
                                    again_because_, losses_.losses()),
                   .failures = std::move(ended.failures)},
@@ -354,13 +354,13 @@ void Coordinator::conclude_round(Effects& out) {
     again_cause_ = status::Cause::kWorkerFailure;
     statistics_.work_lost(again_cause_, now_ms_);
     if (std::ranges::any_of(ended.failures, &WorkerFailure::is_final)) {
-      return end({.outcome = Verdict::Outcome::kFailed,
+      return end({.outcome = Outcome::kFailed,
                   .reason = format("a worker has ended with {}: the job is not to be started again", kDoNotRequeue),
                   .failures = std::move(ended.failures)},
                  out);
     }
     if (std::string reason = why_deterministic(ended); !reason.empty()) {
-      return end({.outcome = Verdict::Outcome::kFailed,
+      return end({.outcome = Outcome::kFailed,
                   .reason = std::move(reason),
                   .failures = std::move(ended.failures),
                   .is_deterministic = true},
@@ -368,7 +368,7 @@ void Coordinator::conclude_round(Effects& out) {
     }
     charged_ = budget_.spend();
     if (!charged_) {
-      return end({.outcome = Verdict::Outcome::kFailed, .failures = std::move(ended.failures)}, out);
+      return end({.outcome = Outcome::kFailed, .failures = std::move(ended.failures)}, out);
     }
   } else {
     again_because_ = "the coordinator was lost while the round was beginning or ending";

@@ -82,7 +82,7 @@ void Coordinator::count_failures(const Stopping& ended) {
                        now_ms_);
   }
   if (!ended.lost.empty() || !ended.left.empty() || !ended.other.empty()) return;
-  if (ended.job_ends && ended.outcome != protocol::Verdict::Outcome::kFailed) return;
+  if (ended.job_ends && ended.outcome != Outcome::kFailed) return;
   const status::Cause cause = check_rules_.only ? status::Cause::kCheck : status::Cause::kWorkerFailure;
   const auto first = std::ranges::find(ended.failures, false, &protocol::WorkerFailure::stopped_by_us);
   if (first != ended.failures.end()) {

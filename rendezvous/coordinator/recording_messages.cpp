@@ -182,9 +182,9 @@ std::string in_words(Coordinator::State state) {
 }
 
 std::string in_words(const Verdict& verdict) {
-  const char* outcome = verdict.outcome == Verdict::Outcome::kSucceeded ? "the job has succeeded"
-                        : verdict.outcome == Verdict::Outcome::kFailed  ? "the job has failed"
-                                                                        : "the job was stopped";
+  const char* outcome = verdict.outcome == Outcome::kSucceeded ? "the job has succeeded"
+                        : verdict.outcome == Outcome::kFailed  ? "the job has failed"
+                                                               : "the job was stopped";
   std::string text =
       format("{} in round {}, after {}", outcome, verdict.round, counted(verdict.restarts_used, "restart", "restarts"));
   if (!verdict.reason.empty()) text += format(": {}", shown(verdict.reason));

@@ -19,15 +19,6 @@ std::string name_of(const auto& connection) {
   return connection.from.empty() ? "a connection" : format("a connection from {}", connection.from);
 }
 
-status::Outcome outcome_of(const Verdict& verdict) {
-  switch (verdict.outcome) {
-    case Verdict::Outcome::kSucceeded: return status::Outcome::kSucceeded;
-    case Verdict::Outcome::kFailed: return status::Outcome::kFailed;
-    case Verdict::Outcome::kStopped: return status::Outcome::kStopped;
-  }
-  return status::Outcome::kFailed;
-}
-
 // Where a node has come from is one of its addresses, if others may come from there, too.
 void add_address(std::string& addresses, const std::string& from) {
   const auto is_it = [&](const std::string& known) { return same_address(known, from); };
@@ -77,7 +68,7 @@ status::Coordinator Service::status(std::int64_t now_ms) const {
        ++ended) {
     std::string reason = ended->verdict.reason;
     if (reason.empty() && !ended->verdict.failures.empty()) reason = ended->verdict.failures.front().text();
-    out.last_ended.push_back({ended->job, outcome_of(ended->verdict), std::move(reason)});
+    out.last_ended.push_back({ended->job, ended->verdict.outcome, std::move(reason)});
   }
   return out;
 }
@@ -338,7 +329,7 @@ void Service::on(std::string job, const Event& event, ServiceEffects& out) {
     if (coordinator.verdict()) {
       ended_.push_back({job, coordinator.incarnation(), *coordinator.verdict(), coordinator.details()});
       if (ended_.size() > limits::kEndedJobs) ended_.pop_front();
-      ++ended_by_outcome_[static_cast<std::size_t>(outcome_of(*coordinator.verdict()))];
+      ++ended_by_outcome_[static_cast<std::size_t>(coordinator.verdict()->outcome)];
     } else if (coordinator.round()) {
       // Another has taken over. Whoever comes here after that begins beside its leases, and ours.
       born_ms_ = now_ms_;

@@ -162,9 +162,9 @@ class Service {
   std::map<std::string, std::int64_t> deadline_of_;
   std::set<std::pair<std::int64_t, ConnectionId>> greetings_;  // of connections that have not introduced themselves
   std::deque<Ended> ended_;
-  std::array<std::int64_t, status::kOutcomes> ended_by_outcome_{};  // of all times
-  bool acts_ = true;                                                // as of the last event
-  std::string deposed_;                                             // why; empty: it is not
+  std::array<std::int64_t, kOutcomeNames.size()> ended_by_outcome_{};  // of all times
+  bool acts_ = true;                                                   // as of the last event
+  std::string deposed_;                                                // why; empty: it is not
   std::set<std::string> left_;  // jobs of connections that the present event has ended
 };
 

@@ -258,7 +258,7 @@ void fields(auto& io, Is<NodePlace> auto& place) {
   io(place.role_world_size);
 }
 void fields(auto& io, Is<Verdict> auto& verdict) {
-  io.choice(verdict.outcome, Verdict::Outcome::kStopped);
+  io.choice(verdict.outcome, Outcome::kStopped);
   io.text(verdict.reason, limits::kAgentTextBytes);
   io(verdict.round);
   io(verdict.restarts_used);

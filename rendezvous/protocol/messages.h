@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/base/exit_status.h"
+#include "src/base/outcome.h"
 
 // What agents and the coordinator tell each other, as plain values. Where both are in one process they
 // are handed over as they are; between nodes sessions carry them (session.h).
@@ -81,7 +82,7 @@ struct NodePlace {
 
 // Why the job is over, for every node's report and exit status.
 struct Verdict {
-  enum class Outcome : std::uint8_t { kSucceeded, kFailed, kStopped };
+  using Outcome = elastic::Outcome;
   Outcome outcome = Outcome::kSucceeded;
   std::string reason = {};  // a sentence; empty on success
   RoundNumber round = 0;

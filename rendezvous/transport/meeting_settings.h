@@ -9,6 +9,9 @@
 
 namespace elastic::transport {
 
+// The port of an endpoint that names none, torchrun's for c10d.
+inline constexpr std::uint16_t kDefaultPort = 29400;
+
 // How nodes of a Slurm step prove themselves without a secret of the user's.
 struct MungeSettings {
   std::string step = {};    // "slurm-1234.0"; empty: munge is not used

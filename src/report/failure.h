@@ -8,6 +8,7 @@
 
 #include "src/base/exit_status.h"
 #include "src/base/limits.h"
+#include "src/base/outcome.h"
 #include "src/report/error_file.h"
 
 // What is known about a job that has ended, as plain values: filled in by who ran it, or read again
@@ -74,7 +75,7 @@ struct RoundReport {
 
 // How a job ended, as one node knows it, or as several nodes' reports together say (merge.h).
 struct JobReport {
-  enum class Outcome { kSucceeded, kFailed, kStopped };
+  using Outcome = elastic::Outcome;
 
   std::string version = {};  // of the elastic-run that wrote it: "0.1.0"
   std::string run_id = {};

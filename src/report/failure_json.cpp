@@ -135,15 +135,6 @@ Json round_json(const RoundReport& round, int utc_offset_s) {
   return out;
 }
 
-const char* outcome_name(JobReport::Outcome outcome) {
-  switch (outcome) {
-    case JobReport::Outcome::kSucceeded: return "succeeded";
-    case JobReport::Outcome::kFailed: return "failed";
-    case JobReport::Outcome::kStopped: return "stopped";
-  }
-  return "failed";
-}
-
 // --- Reading ---------------------------------------------------------------------------------
 
 int small_member(const Json& object, std::string_view name, int lowest = 0) {
@@ -254,11 +245,11 @@ Status check_kind(const Json& json, const std::string& what) {
   return {};
 }
 
-Result<JobReport::Outcome> outcome_of(const Json& json, const std::string& what) {
-  using enum JobReport::Outcome;
+Result<Outcome> outcome_of(const Json& json, const std::string& what) {
+  using enum Outcome;
   const std::string name = text_member(json, "outcome");
-  for (const JobReport::Outcome outcome : {kSucceeded, kFailed, kStopped}) {
-    if (name == outcome_name(outcome)) return outcome;
+  for (const Outcome outcome : {kSucceeded, kFailed, kStopped}) {
+    if (name == name_of(outcome)) return outcome;
   }
   return fail("cannot read " + what,
               format("\"outcome\" is \"{}\", not succeeded, failed or stopped", printable(name)));
@@ -274,7 +265,7 @@ std::string failure_json(const JobReport& report) {
   out.set("title", report.title);
   out.set("program", report.program);
   out.set("executable", report.executable);
-  out.set("outcome", outcome_name(report.outcome));
+  out.set("outcome", name_of(report.outcome));
   out.set("reason", report.reason);
   out.set("restarts_used", report.restarts_used);
   out.set("max_restarts", report.max_restarts);

@@ -125,7 +125,7 @@ const std::vector<Metric>& table() {
       {{"elastic_run_jobs_ended_total", "counter", "outcome", "Jobs of this coordinator that are over."},
        [](const Snapshot& s, Samples& out) {
          if (!s.coordinator) return;
-         for (std::size_t i = 0; i < kOutcomes; ++i) {
+         for (std::size_t i = 0; i < kOutcomeNames.size(); ++i) {
            out.add({{"outcome", name_of(static_cast<Outcome>(i))}}, s.coordinator->ended[i]);
          }
        }},

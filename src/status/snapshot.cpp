@@ -9,7 +9,6 @@ constexpr std::array<std::string_view, kCauses> kCauseNames = {
     "first", "worker_failure", "node_lost", "membership_change", "check", "coordinator_lost"};
 constexpr std::array<std::string_view, kPlaces> kPlaceNames = {"waiting", "checking", "in_round", "stopping",
                                                                "standby", "lost",     "kept_out", "unfit"};
-constexpr std::array<std::string_view, kOutcomes> kOutcomeNames = {"succeeded", "failed", "stopped"};
 constexpr std::array<std::string_view, kActivities> kActivityNames = {"waiting", "standby",   "preparing", "checking",
                                                                       "running", "succeeded", "stopping",  "ended"};
 
@@ -18,7 +17,6 @@ constexpr std::array<std::string_view, kActivities> kActivityNames = {"waiting",
 std::string_view name_of(Phase phase) { return kPhaseNames[static_cast<std::size_t>(phase)]; }
 std::string_view name_of(Cause cause) { return kCauseNames[static_cast<std::size_t>(cause)]; }
 std::string_view name_of(Place place) { return kPlaceNames[static_cast<std::size_t>(place)]; }
-std::string_view name_of(Outcome outcome) { return kOutcomeNames[static_cast<std::size_t>(outcome)]; }
 std::string_view name_of(Activity activity) { return kActivityNames[static_cast<std::size_t>(activity)]; }
 
 }  // namespace elastic::status

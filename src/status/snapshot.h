@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "src/base/outcome.h"
+
 // What a process of elastic-run tells of itself at one moment, as plain values: /status, /metrics and --status are
 // made of it. Times are milliseconds by whoever fills it in, never of a clock.
 namespace elastic::status {
@@ -27,11 +29,6 @@ std::string_view name_of(Cause cause);  // "worker_failure"
 enum class Place : std::uint8_t { kWaiting, kChecking, kInRound, kStopping, kStandby, kLost, kKeptOut, kUnfit };
 inline constexpr std::size_t kPlaces = 8;
 std::string_view name_of(Place place);  // "in_round"
-
-// How a job ended.
-enum class Outcome : std::uint8_t { kSucceeded, kFailed, kStopped };
-inline constexpr std::size_t kOutcomes = 3;
-std::string_view name_of(Outcome outcome);  // "succeeded"
 
 struct Failure {
   std::int64_t round = 0;
@@ -97,9 +94,9 @@ struct EndedJob {
 // What a coordinator's process knows.
 struct Coordinator {
   std::vector<Job> jobs = {};
-  std::int64_t connections = 0;                    // of agents
-  std::array<std::int64_t, kOutcomes> ended = {};  // jobs that are over, of all times
-  std::vector<EndedJob> last_ended = {};           // the newest first, limits::kStatusEndedJobs at most
+  std::int64_t connections = 0;                               // of agents
+  std::array<std::int64_t, kOutcomeNames.size()> ended = {};  // jobs that are over, of all times
+  std::vector<EndedJob> last_ended = {};                      // the newest first, limits::kStatusEndedJobs at most
 };
 
 // What a node does.

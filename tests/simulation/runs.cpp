@@ -41,7 +41,7 @@ void run_part(const Wanted& wanted, std::uint64_t from, std::uint64_t to, std::u
       replay_world(seed, totals);
       continue;
     }
-    const Outcome outcome = run_world(seed, totals.coverage, nullptr);
+    const WorldOutcome outcome = run_world(seed, totals.coverage, nullptr);
     totals.hash += mixed(seed, outcome.hash);
     if (outcome.broken && totals.failed.size() < kFailuresKept)
       totals.failed.push_back({seed, outcome.broken->what, outcome.broken->text});
@@ -130,10 +130,11 @@ void end_part(const Child& child, Totals& totals) {
 
 }  // namespace
 
-Outcome run_world(std::uint64_t seed, Coverage& coverage, std::ostream* reader, const std::optional<FaultPlan>& plan) {
+WorldOutcome run_world(std::uint64_t seed, Coverage& coverage, std::ostream* reader,
+                       const std::optional<FaultPlan>& plan) {
   const Shape shape = shape_of(seed);
   World world(shape, plan ? *plan : plan_of(shape), coverage, reader);
-  Outcome outcome = world.run();
+  WorldOutcome outcome = world.run();
   coverage.world_over(static_cast<int>(world.workers().trainings().size()));
   return outcome;
 }
@@ -177,12 +178,12 @@ Totals run_worlds(const Wanted& wanted, int jobs, std::ostream* progress) {
 std::optional<Shrunk> shrink(std::uint64_t seed) {
   Coverage ignored;
   const FaultPlan whole = plan_of(shape_of(seed));
-  const Outcome first = run_world(seed, ignored, nullptr, whole);
+  const WorldOutcome first = run_world(seed, ignored, nullptr, whole);
   if (!first.broken) return {};
   Shrunk shrunk{whole, *first.broken, 1};
   const auto still_fails = [&](const FaultPlan& plan) {
     ++shrunk.tries;
-    const Outcome outcome = run_world(seed, ignored, nullptr, plan);
+    const WorldOutcome outcome = run_world(seed, ignored, nullptr, plan);
     if (!outcome.broken || outcome.broken->what != first.broken->what) return false;
     shrunk.plan = plan;
     shrunk.broken = *outcome.broken;

@@ -14,8 +14,8 @@
 namespace elastic::simulation {
 
 // One world from its seed; `plan` in place of the seed's own. `reader` may be null.
-Outcome run_world(std::uint64_t seed, Coverage& coverage, std::ostream* reader,
-                  const std::optional<FaultPlan>& plan = {});
+WorldOutcome run_world(std::uint64_t seed, Coverage& coverage, std::ostream* reader,
+                       const std::optional<FaultPlan>& plan = {});
 
 // What its coordinators were told, in the order in which they began.
 std::vector<Recording> record_world(std::uint64_t seed);

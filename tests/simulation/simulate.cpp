@@ -133,7 +133,7 @@ int trace(const Options& options, const std::optional<FaultPlan>& shrunk) {
   std::cout << plan.faults.size() << " faults:\n";
   for (const Fault& fault : plan.faults) std::cout << "  " << text(fault) << '\n';
   Coverage coverage;
-  const Outcome outcome = run_world(options.wanted.from, coverage, &std::cout, plan);
+  const WorldOutcome outcome = run_world(options.wanted.from, coverage, &std::cout, plan);
   std::cout << format("hash {:016x}, {} events, {} ms\n", outcome.hash, outcome.steps, outcome.ended_ms);
   return outcome.broken ? 1 : 0;
 }

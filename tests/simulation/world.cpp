@@ -76,8 +76,8 @@ bool World::is_over() const {
   return starts_expected_ == 0 && std::ranges::none_of(nodes_, [](const auto& node) { return node->is_running(); });
 }
 
-Outcome World::run() {
-  Outcome outcome;
+WorldOutcome World::run() {
+  WorldOutcome outcome;
   const Ms bound_ms = settling_bound_ms(shape_);
   bool settled = false;
   try {

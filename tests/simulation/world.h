@@ -28,7 +28,7 @@ namespace elastic::simulation {
 inline constexpr const char* kSecret = "of the simulator";
 
 // What became of a world.
-struct Outcome {
+struct WorldOutcome {
   std::optional<Broken> broken;
   std::uint64_t hash = 0;
   Ms ended_ms = 0;
@@ -45,7 +45,7 @@ class World {
   World(Shape shape, FaultPlan plan, Coverage& coverage, std::ostream* reader);
 
   // To the end of everything, or to the first invariant that does not hold.
-  Outcome run();
+  WorldOutcome run();
   // Step by step, for benchmarks: until `until` is true or nothing is left to happen.
   bool run_until(const std::function<bool()>& until);
   void begin();
