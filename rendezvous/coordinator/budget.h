@@ -2,16 +2,16 @@
 
 namespace elastic::coordinator {
 
-// How many restarts a job may still spend. The count belongs to the job, not to a node.
+// The restarts that --max-restarts allows. They are counted for the whole job, not for each node.
 class RestartBudget {
  public:
-  // `limit` restarts, 0 or more.
+  // `limit` is --max-restarts: 0 or more.
   explicit RestartBudget(int limit) : limit_(limit) {}
 
-  // Spends one restart. False, and nothing spent, if none is left.
+  // Spends one restart. Returns false, and spends nothing, if none is left.
   bool spend();
 
-  // What was spent before this was made.
+  // Sets the restarts that an earlier coordinator has spent.
   void set_used(int used) { used_ = used; }
 
   int used() const { return used_; }

@@ -5,7 +5,7 @@
 
 namespace elastic::coordinator {
 
-// What of a check is told among a job's figures.
+// The figures of a check that /status and /metrics report.
 status::Check check_figures(const health::HealthReport& report);
 
 }  // namespace elastic::coordinator

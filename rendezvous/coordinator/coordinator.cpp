@@ -14,7 +14,7 @@ using namespace protocol;
 
 namespace {
 
-// Adds what a node reports, and keeps the likeliest causes where that is too much to keep.
+// Adds the failures that a node reports. If there are too many, the likeliest causes are kept.
 void keep(std::vector<WorkerFailure>& all, const std::vector<WorkerFailure>& more) {
   all.insert(all.end(), more.begin(), more.end());
   if (all.size() <= 2 * limits::kFailuresKept) return;
@@ -47,8 +47,8 @@ Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
   return out;
 }
 
-// We may have been stopped, or the machine suspended: what nodes have said meanwhile is to be read before anybody is
-// taken to be missing.
+// This process may have been stopped, or the machine suspended. Messages that have arrived in the meantime are read
+// before any node is declared lost.
 void Coordinator::notice_sleep(const Event& event) {
   const std::int64_t gap_ms = now_ms_ - std::exchange(event_ms_, now_ms_);
   if (gap_ms <= kAsleepMs) return;
@@ -73,7 +73,7 @@ std::optional<RoundNumber> Coordinator::round() const { return round_; }
 void Coordinator::on(const MessageReceived& event, Effects& out) {
   Node* node = roster_.of_session(event.from);
   if (node == nullptr) {
-    // Whoever is not known has to join first; what a session says after it was dropped is not heard.
+    // A session has to join first; messages of a session that was dropped are ignored.
     if (const auto* joins = std::get_if<NodeJoins>(&event.message)) join(event.from, *joins, out);
     if (const auto* leaves = std::get_if<NodeLeaves>(&event.message)) held_leaves(event.from, *leaves, out);
     return;
@@ -95,7 +95,7 @@ void Coordinator::on(const NodeEmptied& event, Effects& out) {
   Node* node = roster_.find(event.agent);
   if (node == nullptr || event.incarnation != incarnation_ || event.round != round_) return;
   if (node->session && node->standing() != Standing::kReady) {
-    // It has overtaken the end of its agent's session.
+    // The guardian's message has overtaken the end of its agent's session.
     const std::string how = "its agent is not there any more, says its guardian";
     out.push_back(Drop{*node->session, how});
     lose(*node, how, out);
@@ -110,7 +110,7 @@ void Coordinator::on(const TimePassed&, Effects& out) {
   if (now_ms_ >= silence_check_ms_) look_for_silent(out);
 }
 
-void Coordinator::on(Node&, const NodeJoins&, Effects&) {}  // once is enough
+void Coordinator::on(Node&, const NodeJoins&, Effects&) {}  // this session has joined already
 
 void Coordinator::on(Node& node, const StoreIsOpen& message, Effects& out) {
   if (!is_current(node, message.round) || state_ != State::kPreparing || node.place.node_rank != 0) return;
@@ -120,21 +120,21 @@ void Coordinator::on(Node& node, const StoreIsOpen& message, Effects& out) {
 
 void Coordinator::on(Node& node, const WorkerFailed& message, Effects& out) {
   if (!is_current(node, message.round) || !is_in_round()) return;
-  // Nothing is charged yet: the failure may be the consequence of a node's death that is not known here.
+  // No restart is charged yet: the worker may have failed because a node died, which is not known here so far.
   stopping_.worker_failed = true;
   stop_round(out);
 }
 
 void Coordinator::on(Node& node, const WorkersSucceeded& message, Effects&) {
   if (!is_current(node, message.round)) return;
-  node.succeeded = true;  // perhaps it has crossed our order to stop
+  node.succeeded = true;  // the message may have crossed StopWorkers, so the node may be stopping already
   if (node.standing() == Standing::kMember) roster_.move(node, Standing::kDone);
 }
 
 void Coordinator::on(Node& node, const NodeCannotRun& message, Effects& out) {
   if (!is_current(node, message.round)) return;
   std::string reason = terms_.max_nodes == 1 ? message.reason : format("{}: {}", node.name(), message.reason);
-  // One that came back while the next round was forming, and cannot be rid of its workers.
+  // The node came back while the next round was forming, and cannot end its workers.
   if (state_ == State::kForming) return end({.outcome = Outcome::kFailed, .reason = std::move(reason)}, out);
   if (!is_in_round()) return;
   if (!stopping_.job_ends) {
@@ -146,7 +146,7 @@ void Coordinator::on(Node& node, const NodeCannotRun& message, Effects& out) {
 
 void Coordinator::on(Node& node, const NodeStopped& message, Effects& out) {
   if (!is_current(node, message.round)) return;
-  if (node.standing() == Standing::kMember || node.standing() == Standing::kDone) return;  // not told to
+  if (node.standing() == Standing::kMember || node.standing() == Standing::kDone) return;  // it was not told to stop
   take_failures(node, message.failures);
   if (message.crash) stopping_.crashes.emplace_back(node.place.node_rank, *message.crash);
   has_stopped(node, out);
@@ -164,13 +164,13 @@ void Coordinator::take_failures(const Node& node, const std::vector<WorkerFailur
 
 void Coordinator::on(Node& node, const NodeLeaves& message, Effects& out) {
   if (state_ == State::kEnding) return;
-  if (message.signal == 0) {  // it has succeeded, and waited long enough
+  if (message.signal == 0) {  // its workers have succeeded, and its exit barrier has timed out
     if (node.standing() != Standing::kDone && node.standing() != Standing::kStopping) return;
     out.push_back(Note{format("{} leaves: its workers have succeeded", node.name())});
     out.push_back(Send{*node.session, Dismiss{}});
     return forget(node);
   }
-  // The job cannot outlive its coordinator, which goes with this node.
+  // The job ends with this node, which hosts the coordinator.
   if (node.hosts_coordinator) return end_with_host(node, message.signal, out);
   if (node.standing() == Standing::kLeaving) return;
   out.push_back(Note{format("{} was told to leave by {}", node.name(), signal_name(message.signal))});
@@ -218,7 +218,7 @@ void Coordinator::on(Node& node, const VerdictHeard& message, Effects&) {
   ++heard_verdict_;
 }
 
-// --- What follows. ---------------------------------------------------------------------------------
+// --- Decisions after each event. -------------------------------------------------------------------
 
 void Coordinator::decide(Effects& out) {
   look_again_ms_.reset();
@@ -243,7 +243,7 @@ void Coordinator::decide(Effects& out) {
   }
 }
 
-// --- Small words. ----------------------------------------------------------------------------------
+// --- Helpers. --------------------------------------------------------------------------------------
 
 bool Coordinator::is_in_round() const {
   return state_ == State::kPreparing || state_ == State::kRunning || state_ == State::kStopping ||
@@ -264,7 +264,7 @@ std::int64_t Coordinator::first_round_not_before_ms(int size) const {
 }
 
 bool Coordinator::can_do_without(const Node& node) const {
-  // What is done is done; only the node that serves the round's store is needed to the end.
+  // A node whose workers have succeeded is not needed any more, unless it serves the round's store.
   return node.standing() == Standing::kDone && state_ == State::kRunning && node.place.node_rank != 0;
 }
 

@@ -28,82 +28,82 @@
 
 namespace elastic::coordinator {
 
-// What a coordinator is born with.
+// What a coordinator is started with.
 struct CoordinatorConfig {
-  protocol::Term term = 1;                // that of every first coordinator; it rises above those that agents report
-  protocol::Incarnation incarnation = 1;  // random: of the job, should it be a new one
+  protocol::Term term = 1;                // every coordinator starts with it, and raises it above what agents report
+  protocol::Incarnation incarnation = 1;  // a random number that names the job if it is a new one
   protocol::LeaseTimes lease = {};
-  std::int64_t now_ms = 0;   // when its process began, by the clock of all further times
-  std::uint32_t random = 0;  // for its term, should it take a job over
-  bool is_claimed = false;   // nodes find it by a claim, and so no other of the job
+  std::int64_t now_ms = 0;   // when its process began; all further times are of the same clock
+  std::uint32_t random = 0;  // goes into its term if it takes over a job that already runs
+  bool is_claimed = false;   // nodes find the coordinator by a claim (locate/claim.h), so the job has no second one
 };
 
-// --- What happens to a coordinator. ----------------------------------------------------------------
+// --- Events. ---------------------------------------------------------------------------------------
 
-// A node's session says something; the first message is NodeJoins.
+// A message has come over a node's session. The first one of a session is NodeJoins.
 struct MessageReceived {
   protocol::NodeId from = 0;
   protocol::AgentMessage message;
 };
-// A sign of life.
+// A keep-alive has come over a node's session.
 struct KeepAliveReceived {
   protocol::NodeId from = 0;
 };
-// The session is over, by a reset or its end.
+// A node's session has ended: its connection was reset or closed.
 struct SessionEnded {
   protocol::NodeId from = 0;
   std::string how;     // "its connection was reset"
-  bool by_us = false;  // the coordinator could not act: no node is to blame
+  bool by_us = false;  // the coordinator ended it, since it may not act: no loss is charged to the node
 };
-// An agent that introduces itself knows of an earlier coordinator. Comes before its welcome.
+// An agent that introduces itself has met an earlier coordinator of the job. The event comes before its welcome.
 struct Introduced {
   protocol::Incarnation incarnation = 0;
   protocol::Term term = 0;
 };
-// A guardian's word: no process of this round is left on the node.
+// The guardian of a node (its outer process) reports that no process of this round is left there.
 struct NodeEmptied {
   protocol::AgentId agent = 0;
   protocol::Incarnation incarnation = 0;
   protocol::RoundNumber round = 0;
 };
-// The time of next_deadline_ms() has come.
+// The deadline that next_deadline_ms() gave has passed.
 struct TimePassed {};
 using Event = std::variant<MessageReceived, KeepAliveReceived, SessionEnded, Introduced, NodeEmptied, TimePassed>;
 
-// --- What a coordinator wants done, in this order. --------------------------------------------------
+// --- Effects, to be performed in their order. -------------------------------------------------------
 
 struct Send {
   protocol::NodeId to = 0;
   protocol::CoordinatorMessage message;
 };
-// The session is of no use any more: to be closed. No SessionEnded comes for it.
+// The session is to be closed. No SessionEnded comes for it.
 struct Drop {
   protocol::NodeId session = 0;
   std::string reason;
 };
-// A decision and its reason, for the log and for --replay. `event` is a word for programs, and `fields` what they are
-// told beside the text: an object, or null.
+// A decision and its reason, for the log and for --replay. `event` is its name in the event stream (docs/events.md),
+// and `fields` are what programs get beside the text: an object, or null.
 struct Note {
   std::string text;
   std::string_view event = "coordinator";
   Json fields = {};
 };
-// The events of notes that every node tells by itself, too, when it hears of them.
+// Events that every node logs itself, too, when it learns of them from the coordinator.
 inline constexpr std::string_view kRoundFormed = "round_formed";
 inline constexpr std::string_view kJobEnds = "job_ends";
-// Those about a node that somebody may have to look at.
+// Events about a node that an operator may have to look at.
 inline constexpr std::string_view kNodeLost = "node_lost";
 inline constexpr std::string_view kNodeUnfit = "node_unfit";
 inline constexpr std::string_view kNodeKeptOut = "node_kept_out";
-// How the verdict begins of a job that was to be checked and no more, where a node or a link is not fit. Behind it
-// stands what of each, with its name before it.
+// With --check-only the verdict begins with this text if a node or a link is not fit. The names of those nodes follow,
+// each with what is wrong.
 inline constexpr std::string_view kFoundUnfit = "the check has found what is not fit";
-// The check of a round is over; what its phases have found, for a report.
+// The check before a round is over: its results, for the health report.
 struct CheckJudged {
   protocol::RoundNumber round = 0;
   std::vector<CheckNode> nodes;        // by node rank
   std::vector<CheckResults> results;   // by phase
-  std::vector<std::int64_t> phase_ms;  // how long each took
+  std::vector<std::int64_t> phase_ms;  // how long each phase took
   std::vector<CheckPlan::Unfit> unfit;
   protocol::CheckRules rules = {};
 };
@@ -119,87 +119,90 @@ using Effects = std::vector<Effect>;
 //      |  |                          +------- the same --------------------------> scale up
 //      |  +-- round re-formed                                               |
 //      +-- join timeout --> kEnding <-- all succeeded ----------------------+
-//                             |  ^---------------- all stopped, nothing left to spend, or told to end
-//                             +-- all have heard --> kEnded
+//                             |  ^---------------- all stopped, no restart left, or told to end
+//                             +-- all nodes have the verdict --> kEnded
 //
-//   kRebuilding, in place of kForming, where agents report a round that an earlier coordinator formed.
+//   kRebuilding takes the place of kForming if agents report a round that an earlier coordinator formed.
 class Coordinator {
  public:
   explicit Coordinator(CoordinatorConfig config, std::unique_ptr<CheckPlan> check = no_check());
 
-  // What is older than the present round changes nothing.
+  // Messages about an older round than the present one change nothing.
   Effects on_event(const Event& event, std::int64_t now_ms);
 
-  // When TimePassed is to be told, if at all.
+  // When TimePassed is due, by the clock of CoordinatorConfig::now_ms; nothing if the coordinator waits for no time.
   std::optional<std::int64_t> next_deadline_ms() const;
 
   const CoordinatorConfig& config() const { return config_; }
   protocol::Term term() const { return term_; }
   protocol::Incarnation incarnation() const { return incarnation_; }
   bool ended() const { return state_ == State::kEnded; }
-  // Of a job that has ended; without one where another coordinator took over.
+  // How the job ended, once it has; nothing if another coordinator took the job over.
   const std::optional<protocol::Verdict>& verdict() const { return verdict_; }
 
-  // What a node has told of the worker that failed first, for all others; empty: none has.
+  // What the node of the first failure has reported of it (stderr, traceback), for every node's report; may be empty.
   const std::string& details() const { return details_; }
 
   enum class State : std::uint8_t { kForming, kRebuilding, kPreparing, kRunning, kStopping, kEnding, kEnded };
   State state() const { return state_; }
-  // The last round that was prepared, if one was.
+  // The last round that was formed, if there was one.
   std::optional<protocol::RoundNumber> round() const;
   std::size_t nodes() const { return roster_.size(); }
-  // kPreparing: a phase of the check is awaited.
+  // The job is in kPreparing, and nodes are being checked.
   bool is_checking() const { return state_ == State::kPreparing && check_phase_ < check_phases_; }
-  // What is to be told of the job now, without its name; of its nodes so many by name. The check's figures are not
-  // known here.
+  // The job's status without its name. At most `most_members` nodes are listed by name. The figures of the check are
+  // filled in by the caller.
   status::Job status(std::int64_t now_ms, std::size_t most_members) const;
-  // Workers that run may run on: not those of a round that may go on with another coordinator.
+  // Nodes may keep their workers running. False while the round that runs may have been taken over by another
+  // coordinator, too.
   bool grants_leases() const { return !rebuild_ || rebuild_->has_quorum; }
-  // The session is of a node that is in the job, and its lease may be renewed.
+  // The session belongs to a node of the job whose lease may be renewed.
   bool may_renew_lease(protocol::NodeId session) const;
-  // Nobody is there, and no round was: as if there had never been anybody.
+  // No node is in the job and no round was formed: the job can be forgotten.
   bool is_empty() const { return state_ == State::kForming && !round_ && roster_.size() == 0 && held_.empty(); }
 
  private:
   using Node = membership::Node;
   using Standing = membership::Standing;
 
-  // A newcomer that claims the rank of a node which is here: held until that has given a sign of life.
+  // A newcomer that asks for the rank of a connected node. It waits until that node has answered AreYouThere.
   struct Held {
     protocol::NodeId session = 0;
     protocol::NodeJoins join;
     protocol::AgentId incumbent = 0;
-    std::uint64_t heard_of_it = 0;  // signs of life of the incumbent before it was asked
+    std::uint64_t heard_of_it = 0;  // messages and keep-alives of the incumbent before it was asked
     std::int64_t until_ms = 0;
   };
-  // Why the round is being stopped. Filled while it stops; what follows is decided when all have.
+  // Why the round is being stopped. It is filled while nodes stop; what follows is decided when all have.
   struct Stopping {
-    bool job_ends = false;  // by order, or because a node cannot run at all
+    bool job_ends = false;  // a user ordered it, or a node cannot run its workers at all
     Outcome outcome = Outcome::kFailed;
     int signal = 0;
     std::string fatal;  // the verdict's reason where the job ends
     std::vector<LostNode> lost;
-    std::vector<std::string> left;  // names of nodes that were told to go
+    std::vector<std::string> left;  // names of nodes that got a signal and leave the job
     std::vector<protocol::WorkerFailure> failures;
     std::vector<std::pair<int, protocol::Crash>> crashes;  // by node rank: the first failure there
     bool worker_failed = false;
-    std::string other;      // a reason that costs nothing: scaling up, an unfit node
-    bool by_check = false;  // `other` is what the check has found
+    std::string other;      // a reason that --max-restarts does not count: scaling up, an unfit node
+    bool by_check = false;  // `other` comes from the check before training
   };
-  // What is known of the round that an earlier coordinator formed.
+  // What nodes have reported of the round that an earlier coordinator formed.
   struct Rebuild {
     std::uint64_t membership = 0;
     int node_count = 0;
     std::int64_t began_ms = 0;
-    std::int64_t until_ms = 0;  // by then every lease that it gave is over, and who looks for us has found us
-    bool stops = false;         // the round cannot go on
-    // A node runs it, or is about to, under a lease: no later round can have been formed. Who is idle, stopping or
-    // done may have missed one.
+    // By then every lease that the earlier coordinator gave is over, and every node that looks for a coordinator has
+    // found this one.
+    std::int64_t until_ms = 0;
+    bool stops = false;  // the round cannot go on
+    // A node runs the round, or is about to, under a lease: no later round can have been formed. A node that is idle,
+    // stopping or done may have missed a later round.
     bool is_latest = false;
-    bool has_quorum = false;  // so many of its nodes have been here at once that no other coordinator can have as many
-    bool waits = false;       // for that, and all have been told to stop
+    bool has_quorum = false;  // so many of its nodes were here at once that no other coordinator can have as many
+    bool waits = false;       // the coordinator waits for the quorum, and all nodes have been told to stop
   };
-  // What nodes that are in no round wait for.
+  // What the nodes that are in no round wait for (protocol::Awaiting).
   struct News {
     int here = 0;
     int least = 0;
@@ -211,13 +214,13 @@ class Coordinator {
     std::int64_t because_at_ms = 0;
     bool operator==(const News&) const = default;
   };
-  // A node that has gone since the last round was formed, and is not back.
+  // A node that was lost or left since the last round was formed, and has not come back.
   struct Gone {
     protocol::AgentId agent = 0;
     std::string text;
     std::int64_t at_ms = 0;
   };
-  // Where each node of the last round sat.
+  // The position of a node in the last round.
   struct Seat {
     protocol::AgentId agent = 0;
     int seat = 0;
@@ -241,7 +244,7 @@ class Coordinator {
   void on(Node& node, const protocol::CheckDone& message, Effects& out);
   void on(Node& node, const protocol::VerdictHeard& message, Effects& out);
 
-  // coordinator_joining.cpp: who is let in.
+  // coordinator_joining.cpp: which nodes are let in.
   void join(protocol::NodeId session, const protocol::NodeJoins& message, Effects& out);
   void take_terms(const protocol::NodeJoins& message);
   std::optional<protocol::Rejected> refusal(const protocol::NodeJoins& message) const;
@@ -278,7 +281,7 @@ class Coordinator {
   void end_check_phase(Effects& out);
   void end_with_check(const std::vector<CheckPlan::Unfit>& unfit, Effects& out);
   void leave_out(const CheckPlan::Unfit& found, Effects& out);
-  // Who is to be checked again before the next round.
+  // Chooses the nodes that are checked again before the next round.
   void forget_who_passed(const std::vector<protocol::WorkerFailure>& failures);
   void turn_away_excluded(Effects& out);
   void scale_up_if_due(Effects& out);
@@ -298,32 +301,32 @@ class Coordinator {
   void end(protocol::Verdict verdict, Effects& out);
   void dismiss_if_all_heard(Effects& out);
   void wait_for_witnesses(std::int64_t until_ms);
-  // The worker that failed first was the node's.
+  // The worker that failed first ran on this node.
   bool is_where_it_failed(const Node& node) const;
   bool is_in_round() const;
-  // Every node of the round has stopped, and had succeeded before it was told to.
+  // Every node of the round has stopped, and its workers had succeeded before it was told to stop.
   bool all_have_succeeded() const;
-  // coordinator_status.cpp: what is told of the job.
+  // coordinator_status.cpp: the job's status and statistics.
   status::Phase phase() const;
   status::Place place_of(const Node& node) const;
   void count_failures(const Stopping& ended);
-  // The attempt before the one that has ended failed alike: why the job ends; empty where it did not.
+  // Why the job ends if the last two attempts failed with the same crash; empty if they did not.
   std::string why_deterministic(const Stopping& ended);
   void notice_sleep(const Event& event);
   void look_at_leases(Effects& out);
-  // Before it, workers of a job that an earlier coordinator ran may live, unless all nodes that it may have are here.
+  // Until then workers of a job that an earlier coordinator ran may be alive, unless all its nodes are here.
   std::int64_t first_round_not_before_ms(int size) const;
-  // The round can be brought to its end without the node.
+  // The round can be completed without the node.
   bool can_do_without(const Node& node) const;
-  // The node has a part in the last round, and this is its number.
+  // The node is in the last round, and that has this number.
   bool is_current(const Node& node, protocol::RoundNumber round) const;
   std::size_t in_round() const;
   std::size_t not_yet_stopped() const;
   void look_again(std::optional<std::int64_t> when_ms);
 
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-  // Nothing has come for so long, and a wake-up that was asked for is late by so much: we were asleep. What has come
-  // meanwhile is read within so long.
+  // Without an event for kAsleepMs, and with its own timer later than kLateMs, this process was stopped or the machine
+  // suspended. What has arrived in the meantime is read within kCatchUpMs.
   static constexpr std::int64_t kAsleepMs = 500;
   static constexpr std::int64_t kLateMs = 50;
   static constexpr std::int64_t kCatchUpMs = 250;
@@ -333,12 +336,12 @@ class Coordinator {
   protocol::Incarnation incarnation_;
   bool others_were_met_ = false;  // an agent that comes here without a round has been with another coordinator
   std::unique_ptr<CheckPlan> check_;
-  std::int64_t now_ms_ = 0;  // of the event that is being taken
+  std::int64_t now_ms_ = 0;  // when the present event came
   State state_ = State::kForming;
   membership::Roster roster_;
   std::uint64_t arrivals_ = 0;
 
-  bool has_terms_ = false;  // the first node has brought them
+  bool has_terms_ = false;  // the first node to join brings the terms and rules
   protocol::JobTerms terms_;
   protocol::JobRules rules_;
   protocol::CheckRules check_rules_;
@@ -348,11 +351,11 @@ class Coordinator {
   LossBudget losses_{LossRules{}};
   CrashLoop crash_loop_;
 
-  std::optional<protocol::RoundNumber> round_;  // the last that was prepared
-  std::vector<Seat> seats_;                     // of the last round
+  std::optional<protocol::RoundNumber> round_;  // the last that was formed
+  std::vector<Seat> seats_;                     // of the last round, by node rank
   int first_size_ = 0;
   std::uint64_t membership_ = 0;
-  std::string again_because_;  // why the round before ended
+  std::string again_because_;  // why the previous round ended, as a clause
   status::Cause again_cause_ = status::Cause::kFirst;
   bool charged_ = false;
   JobStatistics statistics_;
@@ -360,41 +363,43 @@ class Coordinator {
   std::uint32_t check_phase_ = 0;
   std::uint32_t check_phases_ = 0;
   std::vector<CheckResults> check_results_;   // by phase
-  std::vector<std::int64_t> check_phase_ms_;  // of those that are over
+  std::vector<std::int64_t> check_phase_ms_;  // how long the completed phases took
   std::int64_t check_phase_began_ms_ = 0;
-  bool has_run_ = false;            // the last round's workers were ordered to run
-  std::size_t reported_ = 0;        // nodes that have answered the phase
+  bool has_run_ = false;            // nodes were told to start the workers of the last round
+  std::size_t reported_ = 0;        // nodes that have answered the present phase of the check
   std::set<std::string> excluded_;  // hosts of nodes that are unfit
 
-  std::int64_t event_ms_;          // of the last event
-  std::int64_t caught_up_ms_ = 0;  // by then all is read that has come while we were asleep
+  std::int64_t event_ms_;          // when the previous event came
+  std::int64_t caught_up_ms_ = 0;  // by then everything has been read that arrived while this process did not run
   std::int64_t forming_since_ms_ = 0;
   std::optional<std::int64_t> enough_since_ms_;
   bool was_below_min_ = false;
   std::int64_t last_join_ms_ = 0;
   std::vector<Gone> gone_;
-  std::int64_t back_by_ms_ = 0;      // a node that only waited and has lost its session has found us again by then
-  std::optional<News> told_news_;    // last, to the nodes that are in no round
-  std::uint64_t told_arrivals_ = 0;  // of whom these had come
-  std::optional<std::int64_t> news_at_ms_;  // when something of it will be told that they have not heard
+  std::int64_t back_by_ms_ = 0;      // a waiting node that has lost its session has found the coordinator again by then
+  std::optional<News> told_news_;    // what was last sent to the nodes that are in no round
+  std::uint64_t told_arrivals_ = 0;  // the value of arrivals_ at that time
+  std::optional<std::int64_t> news_at_ms_;  // when the next news is sent to them, if there is any
   Stopping stopping_;
   std::optional<Rebuild> rebuild_;
-  std::set<int> missed_;  // ranks that did not come back when the job was taken over, to be blamed when known
+  // Node ranks that did not come back when the job was taken over. Their losses are charged once their hosts are known.
+  std::set<int> missed_;
   protocol::RoundNumber missed_round_ = 0;
   std::vector<Held> held_;
   std::set<std::pair<std::int64_t, protocol::AgentId>> leases_;  // of lost nodes, by lease_until_ms
   std::int64_t silence_check_ms_ = 0;
   std::optional<std::int64_t> look_again_ms_;
   std::optional<protocol::Verdict> verdict_;
-  std::string details_;  // the first that a node has told
-  // Who has lost its session before it could tell them, and how long it is waited for.
+  std::string details_;  // of the first failure, from the first node that sent any
+  // The node that lost its session before it could send them, and how long the end of the job waits for it.
   std::optional<protocol::AgentId> details_from_;
   std::int64_t details_until_ms_ = 0;
   std::size_t heard_verdict_ = 0;
   std::int64_t ending_not_before_ms_ = 0;
 };
 
-// A node's round of which these are the members, told to all of them, so that their reports can be compared.
+// A digest of a round's members, which all of them get: a coordinator that takes the job over can tell whether two
+// nodes report the same round.
 std::uint64_t membership_digest(protocol::Incarnation incarnation, protocol::RoundNumber round,
                                 const std::vector<protocol::AgentId>& agents);
 

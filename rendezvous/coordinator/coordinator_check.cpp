@@ -1,4 +1,4 @@
-// The check before a round's workers run: its phases, and who is left out for what it has found.
+// The check before a round's workers run: its phases, and which nodes are excluded for its results.
 #include <algorithm>
 #include <utility>
 
@@ -50,7 +50,7 @@ void Coordinator::end_check_phase(Effects& out) {
   stop_round(out);
 }
 
-// Of a job that was to be checked and no more.
+// Ends a job that was started with --check-only.
 void Coordinator::end_with_check(const std::vector<CheckPlan::Unfit>& unfit, Effects& out) {
   std::vector<std::string> flaws;
   for (const CheckPlan::Unfit& found : unfit) {
@@ -74,13 +74,13 @@ void Coordinator::leave_out(const CheckPlan::Unfit& found, Effects& out) {
     return;
   }
   node.passed_check = false;
-  // In DLRover's words, which tools look for.
+  // These are DLRover's own lines, which tools grep for.
   node.unfit =
       found.kind == Kind::kStraggler
           ? format("The node is a straggler and exits: {}", found.why)
           : format("This node failed the node-check procedure(mat-mul + comm) before training{}: {}",
                    found.kind == Kind::kUndetermined ? ", and whether it is at fault is undetermined" : "", found.why);
-  // Of one that may be good another try may say so.
+  // An undetermined node may be good, and may try again.
   if (found.kind != Kind::kUndetermined && excluded_.size() < limits::kNodesPerJob) excluded_.insert(node.identity());
   out.push_back(node_is_unfit(node, format("{} is left out: {}", node.name(), found.why), found.why));
   stopping_.by_check = true;
@@ -102,7 +102,7 @@ void Coordinator::forget_who_passed(const std::vector<WorkerFailure>& failures) 
   }
 }
 
-// Nodes that the check has found unfit, once they have stopped.
+// Rejects the nodes that the check has found unfit, once they have stopped.
 void Coordinator::turn_away_excluded(Effects& out) {
   std::vector<Node*> unfit;
   for (auto& [agent, node] : roster_.nodes()) {

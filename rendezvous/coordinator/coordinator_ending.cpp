@@ -18,23 +18,23 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out, bool by
     has_gone(node, format("{} was lost: {}", node.name(), how));
   }
   const bool only_waits = standing == Standing::kReady || state_ == State::kEnding;
-  // It has no lease that would be waited for, and may be back in a moment.
+  // A waiting node has no lease that would have to expire, and may reconnect in a moment.
   if (standing == Standing::kReady) back_by_ms_ = now_ms_ + config_.lease.all_back_ms();
   if (only_waits || can_do_without(node)) {
     out.push_back(Note{format("{} is gone: {}", node.name(), how)});
     if (state_ == State::kEnding && node.reported) --heard_verdict_;
-    // It may come back for the verdict, which nobody could tell it when we are gone.
+    // The node may come back for the verdict, which it could not get once this coordinator has ended.
     const bool has_heard = state_ == State::kEnding && node.reported;
     if (state_ == State::kEnding && !has_heard && is_where_it_failed(node)) details_from_ = node.agent;
     if (standing != Standing::kReady && !has_heard) wait_for_witnesses(now_ms_ + config_.lease.all_back_ms());
     return forget(node);
   }
   Note lost = node_is_lost(node, how);
-  // Who was told to leave, or is gone by our own fault, is no node to look at.
+  // No operator has to look at a node that got a signal to leave, or whose session the coordinator ended itself.
   if (standing == Standing::kLeaving || by_us) lost = {.text = std::move(lost.text)};
   out.push_back(std::move(lost));
   if (standing != Standing::kLeaving) {
-    // A host that dies takes all its agents with it, and is to blame for one loss.
+    // A host that dies takes all its agents with it, and is charged with one loss.
     const bool goes_with_another = std::ranges::any_of(
         stopping_.lost, [&](const LostNode& other) { return !other.address.empty() && other.address == node.address; });
     stopping_.lost.push_back({node.place.node_rank, node.address, how});
@@ -60,7 +60,7 @@ void Coordinator::forget(Node& node) {
   roster_.erase(node.agent);
 }
 
-// For whoever is told why it waits. Of so many as are named, and some more.
+// Remembers the loss for the nodes that wait. More are kept than are named, since some come back.
 void Coordinator::has_gone(const Node& node, const std::string& text) {
   constexpr std::size_t kKept = 8;
   std::erase_if(gone_, [&](const Gone& gone) { return gone.agent == node.agent; });
@@ -85,7 +85,7 @@ void Coordinator::look_at_leases(Effects& out) {
 void Coordinator::look_for_silent(Effects& out) {
   const std::int64_t timeout_ms = config_.lease.loss_timeout_ms;
   if (now_ms_ - silence_check_ms_ > config_.lease.renewal_ms()) {
-    // We have been asleep ourselves: what nodes have sent meanwhile is to be read first.
+    // This process has not run for a while: what nodes have sent in the meantime is read first.
     silence_check_ms_ = now_ms_ + config_.lease.renewal_ms();
     return;
   }
@@ -127,7 +127,7 @@ void Coordinator::end(Verdict verdict, Effects& out) {
   dismiss_if_all_heard(out);
 }
 
-// Nodes that have lost their session just now may yet ask how the job has ended: so long the end waits for them.
+// Nodes that have just lost their session may reconnect to get the verdict. The coordinator stays until then.
 void Coordinator::wait_for_witnesses(std::int64_t until_ms) {
   ending_not_before_ms_ = std::max(ending_not_before_ms_, until_ms);
 }

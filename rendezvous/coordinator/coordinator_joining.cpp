@@ -1,5 +1,5 @@
-// Who is let into the job, who comes back to it, and how a coordinator that knows nothing learns of a
-// round which runs.
+// Which nodes are let into the job, how nodes come back to it, and how a coordinator that has just started learns of a
+// round that runs already.
 #include <algorithm>
 #include <utility>
 
@@ -17,7 +17,7 @@ using namespace protocol;
 
 namespace {
 
-// How long an incumbent may take to give a sign of life when its rank is claimed by another.
+// How long a node may take to answer AreYouThere when another node asks for its rank.
 constexpr std::int64_t kAskMs = 1000;
 
 using Activity = AgentFacts::Activity;
@@ -33,7 +33,7 @@ std::string other_terms(const JobTerms& its, const JobTerms& ours) {
                 describe(ours));
 }
 
-// What no elastic-run says of itself, as a clause; empty where there is nothing.
+// What is wrong with the message, as a clause, if no elastic-run would send it; empty if nothing is.
 std::string nonsense(const NodeJoins& message) {
   const JobTerms& terms = message.terms;
   if (message.local_world_size < 1 || message.local_world_size > limits::kMaxWorkersPerNode) {
@@ -81,17 +81,17 @@ void Coordinator::on(const Introduced& event, Effects& out) {
   if (event.incarnation == 0 && may_be_first) others_were_met_ = true;
   const bool is_of_other = event.incarnation == 0 || (event.incarnation != incarnation_ && !may_be_first);
   if (is_of_other) {
-    // Terms order the coordinators of one start of the job. The agent, which has met another's, would take us for
-    // replaced.
+    // Terms order the coordinators of one incarnation of the job. The agent has met a coordinator of another
+    // incarnation, and would take this one for an outdated one if its term were lower.
     if (may_be_first || event.term > term_) term_ = std::max(term_, term_after(event.term, config_.random));
     return;
   }
   if (may_be_first) {
-    // The job is older than we are: it goes on under its own name, and we speak with a higher term.
+    // The job began before this coordinator: it keeps its incarnation, and this coordinator takes a higher term.
     incarnation_ = event.incarnation;
     term_ = std::max(term_, term_after(event.term, config_.random));
     if (state_ != State::kEnding) return;
-    // What answers are on their way bear the name that we had: the verdict is told again under this one.
+    // Answers that are under way carry the previous incarnation: the verdict is sent again with the new one.
     for (auto& [agent, node] : roster_.nodes()) {
       if (node.session && !node.reported) out.push_back(Send{*node.session, EndJob{*verdict_}});
     }
@@ -99,11 +99,11 @@ void Coordinator::on(const Introduced& event, Effects& out) {
   }
   if (event.term <= term_) return;
   if (state_ == State::kRebuilding) {
-    // We have decided nothing yet, and the one that it has met may have died since.
+    // This coordinator has decided nothing yet, and the one that the agent has met may have died since.
     term_ = term_after(event.term, config_.random);
     return;
   }
-  // Its agents follow another coordinator by now.
+  // The agents of this coordinator follow another one by now.
   out.push_back(Note{format("a coordinator of term {} has taken over from us, who are at {}", text_of_term(event.term),
                             text_of_term(term_))});
   for (auto& [agent, node] : roster_.nodes()) {
@@ -120,19 +120,19 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
   }
   Node* const known = roster_.find(message.agent);
   if (known != nullptr && message.session < known->joined_by) {
-    // The kernel goes on to deliver what was written to a connection that has been given up, and closed, since.
+    // The kernel goes on to deliver what was written to a connection after its agent has given it up and closed it.
     out.push_back(Drop{session, "its agent has opened another session since"});
     return;
   }
   if (known != nullptr && known->session) {
-    // It has noticed before us that its connection is dead.
+    // The agent has noticed earlier than this coordinator that its connection is dead.
     out.push_back(Drop{*known->session, "its agent has opened another session"});
     lose(*known, "it lost its connection and came back on another", out);
   }
   if (!has_terms_) take_terms(message);
   blame_if_missed(message, out);
   if (begins_rebuilding(message, out)) {
-    if (state_ == State::kEnding) return admit(session, message, out);  // with the verdict that it brought
+    if (state_ == State::kEnding) return admit(session, message, out);  // the node brought the verdict itself
   }
   if (const auto rejected = refusal(message)) {
     out.push_back(Note{format("{} is not let in: {}", message.address, rejected->reason)});
@@ -143,7 +143,7 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
   admit(session, message, out);
 }
 
-// The first node says how the job is run.
+// The terms and rules of the first node that joins are those of the job.
 void Coordinator::take_terms(const NodeJoins& message) {
   has_terms_ = true;
   terms_ = message.terms;
@@ -175,7 +175,7 @@ void Coordinator::take_terms(const NodeJoins& message) {
   forming_since_ms_ = now_ms_;
 }
 
-// Why the node cannot be let in now, if it cannot.
+// Why the node cannot be let in now; nothing if it can.
 std::optional<Rejected> Coordinator::refusal(const NodeJoins& message) const {
   using Why = Rejected::Why;
   const bool knows_us = message.facts.incarnation == incarnation_;
@@ -189,7 +189,7 @@ std::optional<Rejected> Coordinator::refusal(const NodeJoins& message) const {
   if (message.terms != terms_) {
     return Rejected{Why::kTermsDiffer, other_terms(message.terms, terms_), {}};
   }
-  // Else the one would end without having trained, or the others' training be stopped for a node that trains not.
+  // A node with --check-only would end a job that trains, or one without it would end without having trained.
   if (message.check.only != check_rules_.only) {
     return Rejected{Why::kTermsDiffer,
                     format("this node was started {} --check-only, the job's others {} it; give it to all or to none",
@@ -206,7 +206,7 @@ std::optional<Rejected> Coordinator::refusal(const NodeJoins& message) const {
   if (const auto until_ms = losses_.kept_out_until(identity, now_ms_)) {
     return is_kept_out(*until_ms - now_ms_);
   }
-  // What is left of an older round has to end before its node may be in another one.
+  // Workers of an older round have to end before their node may be in another round.
   const AgentFacts& facts = message.facts;
   const bool has_processes = facts.incarnation != 0 && facts.activity != Activity::kIdle;
   const auto known = roster_.nodes().find(message.agent);
@@ -217,13 +217,13 @@ std::optional<Rejected> Coordinator::refusal(const NodeJoins& message) const {
   return {};
 }
 
-// Its workers have succeeded in the round that runs, which went on without it.
+// The node's workers have succeeded in the round that runs, and the round went on without the node.
 bool Coordinator::is_done_here(const AgentFacts& facts) const {
   return state_ == State::kRunning && facts.activity == Activity::kSucceeded && facts.incarnation == incarnation_ &&
          facts.round == round_;
 }
 
-// A rank that a living node has is not given away; a dead one is superseded.
+// A newcomer does not get the rank of a node that is alive, but replaces one that is dead.
 bool Coordinator::held_for_rank(NodeId session, const NodeJoins& message, Effects& out) {
   if (!message.node_rank) return false;
   if (reports_round(message.facts)) {
@@ -246,7 +246,7 @@ bool Coordinator::held_for_rank(NodeId session, const NodeJoins& message, Effect
   return false;
 }
 
-// Newcomers that were here before the node which has the rank in the round that runs.
+// Rejects newcomers that asked for the rank before the node came back that has it in the round that runs.
 void Coordinator::turn_away_claimants(int rank, Effects& out) {
   std::vector<Node*> claimants;
   for (auto& [agent, node] : roster_.nodes()) {
@@ -260,7 +260,7 @@ void Coordinator::turn_away_claimants(int rank, Effects& out) {
   }
 }
 
-// It does not wait for the rank any more.
+// The newcomer leaves while it waits for the rank.
 void Coordinator::held_leaves(NodeId session, const NodeLeaves& message, Effects& out) {
   if (std::erase_if(held_, [&](const Held& held) { return held.session == session; }) == 0) return;
   let_go(session, message.signal, out);
@@ -348,7 +348,7 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
   if (is_of_round) came_back(added, message, out);
 }
 
-// The node was in the present round, and has told what became of its workers.
+// The node was in the present round, and has reported the state of its workers.
 void Coordinator::came_back(Node& node, const NodeJoins& message, Effects& out) {
   const AgentFacts& facts = message.facts;
   if (facts.activity == Activity::kIdle || facts.round != round_) {
@@ -368,17 +368,17 @@ void Coordinator::came_back(Node& node, const NodeJoins& message, Effects& out) 
   if (state_ == State::kRebuilding) stop_round(out);
 }
 
-// --- A coordinator without a memory. -----------------------------------------------------------------
+// --- A coordinator that takes over a job that runs. ---------------------------------------------------
 
 bool Coordinator::reports_round(const AgentFacts& facts) const {
   return state_ == State::kRebuilding && facts.incarnation == incarnation_ && facts.round == round_ &&
          facts.membership == rebuild_->membership;
 }
 
-// True where the agent knows of a round, or of a verdict, that we do not: from then on we do.
+// Takes over the round or the verdict that the agent reports, and returns true, if this coordinator did not know it.
 bool Coordinator::begins_rebuilding(const NodeJoins& message, Effects& out) {
   const AgentFacts& facts = message.facts;
-  // A verdict holds, however late it comes, unless the job has gone on to another round since.
+  // A verdict is final, however late it arrives, unless the job has begun another round since.
   const bool is_over = facts.verdict && state_ != State::kEnding && (!round_ || *round_ <= facts.verdict->round);
   const bool may = is_over || (state_ == State::kForming && !round_) || state_ == State::kRebuilding;
   if (!may || facts.incarnation == 0 || facts.incarnation != incarnation_) return false;
@@ -395,11 +395,11 @@ bool Coordinator::begins_rebuilding(const NodeJoins& message, Effects& out) {
   return true;
 }
 
-// The job was over before it was ours.
+// The job had ended before this coordinator took it over.
 void Coordinator::take_over_verdict(const Verdict& verdict, Effects& out) {
   out.push_back(Note{"an agent brings the verdict of the coordinator before us"});
   ending_not_before_ms_ = config_.now_ms + config_.lease.all_back_ms();
-  // Whoever was in no round of it is told what those are who come later: it is no verdict on them.
+  // Nodes that were in no round of the job are rejected like those that come later: the verdict is not about them.
   std::vector<Node*> fresh;
   for (auto& [agent, node] : roster_.nodes()) {
     if (!node.belongs) fresh.push_back(&node);
@@ -416,7 +416,7 @@ void Coordinator::take_over_round(const AgentFacts& facts, Effects& out) {
   out.push_back(Note{format("round {} runs without us: it is taken over from the reports of its {} nodes", facts.round,
                             facts.place.node_count)});
   if (round_) {
-    // Who reported an older round has not heard that it went on.
+    // Nodes that reported an older round do not know that it is over.
     std::vector<Node*> older;
     for (auto& [agent, node] : roster_.nodes()) {
       if (node.standing() != Standing::kReady) older.push_back(&node);
@@ -440,7 +440,7 @@ void Coordinator::take_over_round(const AgentFacts& facts, Effects& out) {
   state_ = State::kRebuilding;
 }
 
-// It was lost while there was no coordinator, and nobody could tell then which host it is.
+// The node was lost while there was no coordinator, so its host was not known. It is now.
 void Coordinator::blame_if_missed(const NodeJoins& message, Effects& out) {
   const AgentFacts& facts = message.facts;
   if (facts.incarnation != incarnation_ || facts.round != missed_round_) return;
@@ -448,7 +448,7 @@ void Coordinator::blame_if_missed(const NodeJoins& message, Effects& out) {
   blame(newcomer(message), out);
 }
 
-// The job's terms are those of the nodes that are in it, not of newcomers that found us earlier.
+// The job's terms are those of the nodes that were in it, not those of newcomers that found this coordinator earlier.
 void Coordinator::adopt_terms(const NodeJoins& message, Effects& out) {
   std::vector<Node*> newcomers;
   for (auto& [agent, node] : roster_.nodes()) newcomers.push_back(&node);

@@ -1,5 +1,5 @@
-// Whether a coordinator without a memory may go on with a round that is not whole: another may have taken it over, too,
-// with the nodes that are missing here.
+// Whether a coordinator that takes over a round may go on with a part of its nodes: another coordinator may have taken
+// over the same round with the nodes that are missing here.
 #include <algorithm>
 #include <utility>
 
@@ -10,7 +10,7 @@ namespace elastic::coordinator {
 
 using namespace protocol;
 
-// Nodes of the round that have reported and are here.
+// The ranks of the nodes of the round that have reported and are connected.
 std::vector<int> Coordinator::back_again() const {
   std::vector<int> ranks;
   for (const Seat& seat : seats_) {
@@ -20,9 +20,9 @@ std::vector<int> Coordinator::back_again() const {
   return ranks;
 }
 
-// Of two coordinators with half of the round each one has node 0. Without it half is enough where nobody can have the
-// other half: nodes find one coordinator only, or one of the missing is dead, as where our own host has come back with
-// nothing of the round.
+// Of two coordinators with half of the round each, one has node 0. Without node 0, half is enough if no other
+// coordinator can have the other half: nodes can find one coordinator only, or a missing node is dead, as when this
+// coordinator's own host has restarted and knows nothing of the round.
 bool Coordinator::half_is_enough(const std::vector<int>& ranks) const {
   if (config_.is_claimed || std::ranges::find(ranks, 0) != ranks.end()) return true;
   return std::ranges::any_of(roster_.nodes(), [&](const auto& entry) {
@@ -37,20 +37,20 @@ bool Coordinator::may_renew_lease(NodeId session) const {
   return node != nullptr && (grants_leases() || node->standing() == Standing::kReady);
 }
 
-// Looks whether enough are here at once, until they have been.
+// Notices when enough nodes of the round are connected at once.
 void Coordinator::look_for_quorum() {
   if (rebuild_->has_quorum || 2 * static_cast<int>(seats_.size()) < rebuild_->node_count) return;
   const std::vector<int> ranks = back_again();
   const int twice = 2 * static_cast<int>(ranks.size());
   rebuild_->has_quorum = twice > rebuild_->node_count || (twice == rebuild_->node_count && half_is_enough(ranks));
   if (!rebuild_->has_quorum || !rebuild_->waits) return;
-  // Nodes that were cut off mostly come together; and those that have come may hold leases of another.
+  // Nodes that were cut off mostly come back together, and may hold leases of another coordinator.
   rebuild_->waits = false;
   rebuild_->until_ms = now_ms_ + config_.lease.all_back_ms();
 }
 
-// The time is over in which all should have come, and too few have: the others may train with another coordinator, and
-// what runs here may not go on beside them.
+// Too few nodes came back in time. The others may train with another coordinator, so that the workers that run here
+// have to be stopped.
 void Coordinator::wait_for_quorum(Effects& out) {
   if (!rebuild_->stops) stop_round(out);
   std::vector<int> ranks = back_again();

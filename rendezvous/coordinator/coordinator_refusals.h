@@ -7,10 +7,10 @@
 #include "rendezvous/protocol/messages.h"
 #include "src/base/text.h"
 
-// What is said in more than one place to nodes that are not let in, or not any more.
+// Rejections that are sent from more than one place.
 namespace elastic::coordinator {
 
-// When to try again where a job of the same name is ending.
+// How long a node waits before it tries again while a job of the same name is ending.
 inline constexpr std::int64_t kTryAgainMs = 500;
 
 inline protocol::Rejected job_is_ending() {

@@ -1,4 +1,4 @@
-// How rounds begin and end: forming, growing, stopping, and what is charged.
+// How rounds begin and end: forming, scaling up, stopping, and what --max-restarts is charged.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -23,7 +23,7 @@ std::vector<std::string> names_of(const std::vector<LostNode>& lost) {
   return names;
 }
 
-// All addresses of these nodes; empty where those of one are not known, or there are too many.
+// The addresses of all these nodes; empty if those of a node are not known, or if they are too many for a message.
 std::string addresses_of(const std::vector<membership::Node*>& nodes) {
   std::set<std::string> all;
   std::size_t bytes = 0;
@@ -37,13 +37,13 @@ std::string addresses_of(const std::vector<membership::Node*>& nodes) {
   return join({all.begin(), all.end()}, " ");
 }
 
-// From when something is to be told to nodes that wait until it is.
+// How long a change is held back before waiting nodes are told of it.
 constexpr std::int64_t kNewsMs = 1000;
 
 }  // namespace
 
 std::uint64_t membership_digest(Incarnation incarnation, RoundNumber round, const std::vector<AgentId>& agents) {
-  // FNV-1a over the numbers: a digest against mix-ups, not against an enemy.
+  // FNV-1a over the numbers: it detects mistakes, not attacks.
   std::uint64_t digest = 14695981039346656037ULL;
   const auto add = [&](std::uint64_t number) {
     for (int byte = 0; byte < 8; ++byte) {
@@ -59,7 +59,7 @@ std::uint64_t membership_digest(Incarnation incarnation, RoundNumber round, cons
 void Coordinator::form_if_due(Effects& out) {
   if (!has_terms_) return;
   if (!round_ && roster_.size() == 0 && held_.empty()) {
-    // Everybody has gone before there was a round: who comes next may bring other terms.
+    // All nodes left before a round was formed: the next node may bring other terms.
     state_ = State::kEnded;
     return;
   }
@@ -72,7 +72,7 @@ void Coordinator::form_if_due(Effects& out) {
   if (!enough) enough_since_ms_.reset();
   if (!enough && awaited == 0) was_below_min_ = true;
   if (roster_.size() == 0 && !stopping_.left.empty()) {
-    // Every node was told to go, each by its own user: nobody is left to be told.
+    // Every node got a signal and has left: no node is there to get the verdict.
     return end({.outcome = Outcome::kStopped, .reason = some_of(stopping_.left)}, out);
   }
   const membership::FormingView view{
@@ -103,8 +103,8 @@ void Coordinator::form_if_due(Effects& out) {
       look_again(decision.look_again_ms);
       return tell_what_is_awaited(std::move(news), out);
     case FormingDecision::Kind::kForm:
-      // All are new here. We may have taken the place of a coordinator whose nodes are cut off and hold its leases: no
-      // coordinator knows that it is the first.
+      // All nodes are new. An earlier coordinator of the job may have nodes that are cut off and still hold its leases:
+      // no coordinator can know that it is the first.
       if (!round_ && now_ms_ < first_round_not_before_ms(decision.size)) {
         news.until_ms = first_round_not_before_ms(decision.size);
         look_again(news.until_ms);
@@ -120,8 +120,8 @@ void Coordinator::form_if_due(Effects& out) {
   }
 }
 
-// Each time a while after the first thing has changed: most waits are over by then, and of many nodes that come
-// together all are told once.
+// News are sent a while after the first change: most waits are over by then, and when many nodes join together each of
+// them gets one message.
 void Coordinator::tell_what_is_awaited(News news, Effects& out) {
   const bool is_known = news == told_news_;
   if (roster_.count(Standing::kReady) == 0 || (is_known && arrivals_ == told_arrivals_)) return news_at_ms_.reset();
@@ -239,7 +239,7 @@ void Coordinator::run_if_ready(Effects& out) {
 void Coordinator::scale_up_if_due(Effects& out) {
   const int standby = static_cast<int>(roster_.count(Standing::kReady));
   if (standby == 0) return;
-  // Once a node is done the job is about to be: nothing is begun anew for the sake of newcomers.
+  // When the workers of one node have succeeded the job is about to end: no round is restarted for newcomers.
   if (roster_.count(Standing::kMember) < seats_.size()) return;
   const int size = static_cast<int>(in_round());
   membership::FormingRules rules = forming_rules_;
@@ -253,7 +253,7 @@ void Coordinator::scale_up_if_due(Effects& out) {
 void Coordinator::stop_round(Effects& out) {
   if (state_ == State::kStopping) return;
   if (state_ == State::kRebuilding) {
-    rebuild_->stops = true;  // who has not come back yet is told when it does
+    rebuild_->stops = true;  // nodes that have not come back yet are told when they do
   } else {
     state_ = State::kStopping;
   }
@@ -273,7 +273,7 @@ void Coordinator::has_stopped(Node& node, Effects& out) {
   forget(node);
 }
 
-// It was told to leave, and the job goes on without it.
+// The node got a signal to leave, and the job goes on without it.
 void Coordinator::let_go(NodeId session, int signal, Effects& out) {
   Verdict verdict{.outcome = Outcome::kStopped,
                   .reason = format("stopped by {}", signal_name(signal)),
@@ -286,7 +286,7 @@ void Coordinator::let_go(NodeId session, int signal, Effects& out) {
 
 namespace {
 
-// As many as are kept: the first, and one that ends the job for good.
+// Keeps the first failures, and in any case one that forbids to start the job again.
 void keep_first(std::vector<WorkerFailure>& failures) {
   if (failures.size() <= limits::kFailuresKept) return;
   const auto end = failures.begin() + static_cast<std::ptrdiff_t>(limits::kFailuresKept);
@@ -298,7 +298,8 @@ void keep_first(std::vector<WorkerFailure>& failures) {
 
 }  // namespace
 
-// Told of each round in which a worker failed. The crash of the node where the first one did is the attempt's.
+// To be called for each round in which a worker failed. The crash of the node where the first worker failed is that of
+// the attempt.
 std::string Coordinator::why_deterministic(const Stopping& ended) {
   std::optional<Crash> crash;
   if (!ended.failures.empty() && !ended.failures.front().stopped_by_us) {
@@ -312,7 +313,7 @@ std::string Coordinator::why_deterministic(const Stopping& ended) {
   return text_of_crash_loop(crash->kind, *before, attempt);
 }
 
-// What the round has ended of is known now: each of its nodes has answered, or is lost.
+// Why the round ended is known now: each of its nodes has answered, or is lost.
 void Coordinator::conclude_round(Effects& out) {
   Stopping ended = std::move(stopping_);
   stopping_ = {};
@@ -326,7 +327,7 @@ void Coordinator::conclude_round(Effects& out) {
                 .failures = std::move(ended.failures)},
                out);
   }
-  // Success has crossed our order to stop: there is nothing left to train.
+  // All workers had succeeded before StopWorkers arrived: nothing is left to train.
   const bool nobody_is_missed = ended.lost.empty() && ended.left.empty();
   if (nobody_is_missed && all_have_succeeded()) return end({.outcome = Outcome::kSucceeded}, out);
   charged_ = false;
@@ -345,7 +346,7 @@ void Coordinator::conclude_round(Effects& out) {
     again_because_ = some_of(ended.left);
     again_cause_ = status::Cause::kMembershipChange;
   } else if (!ended.other.empty()) {
-    // Nothing had failed when we ordered the stop; what fails since then comes of it: nodes hear the order one
+    // Nothing had failed when the stop was ordered. Later failures are a consequence of it: nodes get the order one
     // after the other, and workers whose peers are gone fail within milliseconds.
     again_because_ = ended.other;
     again_cause_ = ended.by_check ? status::Cause::kCheck : status::Cause::kMembershipChange;

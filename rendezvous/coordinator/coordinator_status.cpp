@@ -1,4 +1,4 @@
-// What the coordinator tells of its job, for /status and /metrics.
+// The job's status, for /status and /metrics.
 #include <algorithm>
 
 #include "rendezvous/coordinator/coordinator.h"
@@ -69,8 +69,8 @@ status::Job Coordinator::status(std::int64_t now_ms, std::size_t most_members) c
   return job;
 }
 
-// What a round has ended of, as far as something has failed; what failed after a stop that had another reason came of
-// that.
+// Adds the failures for which the round ended to the statistics. Failures after a stop that had another reason are a
+// consequence of the stop, and are not counted.
 void Coordinator::count_failures(const Stopping& ended) {
   const std::int64_t round = round_.value_or(0);
   for (const LostNode& lost : ended.lost) {

@@ -7,14 +7,15 @@
 
 namespace elastic::coordinator {
 
-// Finds an attempt that failed of the same crash as the attempt before it: the program fails so wherever it runs.
+// Detects an attempt that failed with the same crash as the attempt before it: a restart would fail alike.
 class CrashLoop {
  public:
-  // An attempt has failed, first of this crash, or of what is none. `attempt`: how many restarts were spent before it.
-  // Returns the attempt before it where that failed of the same.
+  // An attempt has failed. `crash` is that of the worker that failed first; nothing if it did not crash so. `attempt`
+  // is how many restarts were spent before it. Returns the number of the previous attempt if it failed with the same
+  // crash.
   std::optional<int> failed(const std::optional<protocol::Crash>& crash, int attempt);
 
-  // Workers ran, and stopped for another reason than their own failure: what they did says nothing of what comes next.
+  // Workers ran, and stopped for another reason than their own failure: the attempts are not compared any more.
   void interrupted() { last_.reset(); }
 
  private:
@@ -25,7 +26,7 @@ class CrashLoop {
   std::optional<Attempt> last_;
 };
 
-// Why a job ends that failed alike in these two attempts.
+// The reason in the verdict of a job that failed alike in these two attempts.
 std::string text_of_crash_loop(protocol::Crash::Kind kind, int first, int second);
 
 }  // namespace elastic::coordinator

@@ -21,7 +21,7 @@ void JobStatistics::enter(Phase phase, std::int64_t now_ms) {
   const std::int64_t spent_ms = std::max<std::int64_t>(now_ms - since_ms_, 0);
   of(phase_ms_, phase_) += spent_ms;
   if (phase_ == Phase::kRunning) ran_ms_ += spent_ms;
-  // What ran before was another round.
+  // The time that was counted so far belongs to the previous round.
   if (phase == Phase::kRunning) ran_ms_ = 0;
   phase_ = phase;
   since_ms_ = now_ms;

@@ -57,8 +57,8 @@ std::optional<std::int64_t> LossBudget::kept_out_until(const std::string& node, 
   return found->second.until_ms;
 }
 
-// Nothing of it counts any more: its last loss lies outside the window, and if it was kept out, it has been let in
-// again for as long as it had been kept out, so that the next time begins with the first span again.
+// The node's entry can be dropped: its last loss lies outside the window, and if the node was kept out, it has been
+// let in again for as long as it had been kept out, so that the next time begins with keep_out again.
 bool LossBudget::is_of_no_account(const Node& node, std::int64_t now_ms) const {
   return node.last_ms + rules_.window_ms <= now_ms && node.until_ms + node.keep_out_ms <= now_ms;
 }
@@ -72,8 +72,8 @@ void LossBudget::make_room(std::int64_t now_ms) {
   if (nodes_.size() < limits::kLossNodes) return;
   std::erase_if(nodes_, [&](const auto& entry) { return is_of_no_account(entry.second, now_ms); });
   if (nodes_.size() < limits::kLossNodes) return;
-  // Those whose absence will be noticed least: let in the earliest, lost the longest ago. Many at once, so that a
-  // flood of names does not look through all of them for each.
+  // The entries that matter least are dropped: those that may come back the earliest, and among them those that were
+  // lost the longest ago. An eighth of all is dropped at once, so that many new names do not cost a search each.
   using Entry = std::map<std::string, Node>::iterator;
   std::vector<Entry> entries;
   for (Entry entry = nodes_.begin(); entry != nodes_.end(); ++entry) entries.push_back(entry);

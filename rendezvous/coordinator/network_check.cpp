@@ -19,9 +19,9 @@ using namespace health;
 namespace {
 
 constexpr std::uint32_t kSelfPhase = 0;
-constexpr std::uint32_t kRingPhase = 4;  // after itself and three stages of pairs
+constexpr std::uint32_t kRingPhase = 4;  // comes after the self test and three stages of pairs
 
-// What the two nodes of a test have said of it.
+// What the two nodes of a test report of it.
 struct BothEnds {
   std::optional<PairResult> low = {};
   std::optional<PairResult> high = {};
@@ -47,7 +47,7 @@ PairHealth pair_health(int low, int high, int stage, const BothEnds& both) {
   return pair;
 }
 
-// What came of NCCL in a test, of which the reason of a failure is noted.
+// How the all-gather over NCCL went in a test. The reason of a failure is written into `pair`.
 Gathering gathering_of(const BothEnds& both, PairHealth& pair) {
   if (!pair.passed) return Gathering::kNone;
   Gathering out = pair.gpu_ms ? Gathering::kPassed : Gathering::kNone;
@@ -61,10 +61,11 @@ Gathering gathering_of(const BothEnds& both, PairHealth& pair) {
   return out;
 }
 
-// Where the GPU test may itself be at fault.
+// The remedy if the GPU test itself may be at fault.
 constexpr const char* kWithoutGpus = "if training works, set ELASTIC_RUN_PROBE_GPUS=off";
 
-// How many GPUs the other has, where both can gather and have the same NCCL: others cannot talk to each other.
+// How many GPUs the other node uses if both nodes can run an all-gather and have the same NCCL version; 0 otherwise,
+// since other versions cannot talk to each other.
 int gpus_to_meet(const SelfResult& self, const SelfResult& other) {
   const auto gathers = [](const SelfResult& one) {
     return one.gpu && one.gpu_figures && !one.gpu_failure ? one.gpu_figures->gathers : 0;
@@ -72,7 +73,7 @@ int gpus_to_meet(const SelfResult& self, const SelfResult& other) {
   return gathers(self) > 0 && gathers(other) > 0 && self.gpu->nccl == other.gpu->nccl ? gathers(other) : 0;
 }
 
-// How a node is to find another.
+// Where a node finds its partner.
 PairOrder order_to_meet(int with, int after, const CheckNode& node, const SelfResult& self) {
   PairOrder order{.with = with, .name = node.address, .port = self.port, .key = self.key, .after = after};
   order.master_port = self.master_port;
@@ -86,8 +87,8 @@ std::string unreadable(const std::string& text) {
   return format("its answer to the check cannot be read: {}", printable(text.substr(0, 80)));
 }
 
-// Of the members of a ring the first that failed by itself says why, else the first that failed. None: there was no
-// ring.
+// The result of the ring. If it failed, the reason is that of the first member that failed by itself, else that of the
+// first that failed. Nothing if there was no ring.
 std::optional<AllGather> all_gather_of(const CheckResults& results) {
   AllGather out;
   double slowest_ms = 0;
@@ -111,28 +112,28 @@ std::optional<AllGather> all_gather_of(const CheckResults& results) {
 
 }  // namespace
 
-// What the phases so far have said.
+// The results of the phases so far.
 struct NetworkCheck::Known {
   std::vector<SelfResult> selves;    // by node rank
-  std::vector<NodeFigures> figures;  // the same
+  std::vector<NodeFigures> figures;  // by node rank
   std::vector<PairTest> tests;       // of the stages so far, in order
-  std::vector<PairHealth> pairs;     // the same, with all that was said of them
+  std::vector<PairHealth> pairs;     // the same tests, with all that nodes report of them
   Racks racks;                       // by node rank
-  bool is_judged_by_gpus = false;    // in the tests of pairs
+  bool is_judged_by_gpus = false;    // the tests of pairs are compared by their NCCL times
 
   void make_unfit(std::size_t node, std::string why) {
     if (std::exchange(figures[node].is_fit_by_itself, false)) figures[node].why_not = std::move(why);
   }
 
-  // To be told once: all nodes have it.
-  void tell(const std::set<int>& nodes, const std::string& what) {
+  // Adds one warning to the findings of all these nodes.
+  void warn(const std::set<int>& nodes, const std::string& what) {
     for (const int node : nodes) {
       selves[static_cast<std::size_t>(node)].findings.push_back(
           {.severity = Severity::kWarning, .what = what + "; what was tested over TCP counts", .remedy = kWithoutGpus});
     }
   }
 
-  // A GPU test that failed makes its node unfit, unless it failed alike everywhere.
+  // A GPU test that failed makes its node unfit, unless it failed in the same step on all nodes.
   void judge_gpu_tests() {
     std::vector<GpuStanding> standings;
     for (std::size_t node = 0; node < selves.size(); ++node) {
@@ -152,12 +153,12 @@ struct NetworkCheck::Known {
     }
     if (excused.empty()) return;
     const GpuFailure& first = *selves[static_cast<std::size_t>(*excused.begin())].gpu_failure;
-    tell(excused,
+    warn(excused,
          format("the GPU test failed on all {} nodes{} (node {}: {})", excused.size(),
                 excused.size() < selves.size() ? " that have no other fault" : "", *excused.begin(), first.why));
   }
 
-  // A test whose all-gather over NCCL failed has failed, unless that worked between no two nodes.
+  // A test whose all-gather over NCCL failed has failed, unless NCCL worked between no two nodes.
   void judge_gatherings(const std::vector<Gathering>& gatherings) {
     const bool is_everywhere = no_gathering_worked(gatherings);
     std::set<int> excused;
@@ -174,11 +175,11 @@ struct NetworkCheck::Known {
       }
     }
     if (excused.empty()) return;
-    tell(excused, format("the all-gather over NCCL failed between all {} nodes that tried it (nodes {} and {}: {})",
+    warn(excused, format("the all-gather over NCCL failed between all {} nodes that tried it (nodes {} and {}: {})",
                          excused.size(), first->low, first->high, first->gpu_why_not));
   }
 
-  // Times of GPUs count where all nodes have them; with some that have none nothing else can be compared.
+  // GPU times are compared only if all nodes have them: the times of a node without GPUs are of another kind.
   void judge_by_gpus() {
     const auto has_tested = [](const SelfResult& self) {
       return self.gpu_figures && self.gpu_figures->product_ms && !self.gpu_failure;
@@ -239,7 +240,7 @@ NetworkCheck::Known NetworkCheck::known(const std::vector<CheckNode>& checked,
       }
       out.make_unfit(node, unreadable(text));
     }
-    // Before any later phase: what comes out then does not change who was excused.
+    // GPU tests are judged before any later phase, whose results do not change which nodes were excused.
     if (phase == kSelfPhase) out.judge_gpu_tests();
     for (const auto& [pair, both] : said) {
       const bool are_nodes = pair.first != pair.second && pair.second < static_cast<int>(nodes);
@@ -275,7 +276,7 @@ std::vector<std::string> NetworkCheck::orders(std::uint32_t phase, const std::ve
   const std::vector<StageFacts> facts = so_far.facts();
   std::vector<Group> groups;
   if (phase == 1) {
-    // The nodes that are fit by themselves, as neighbours.
+    // The first stage pairs the nodes that passed their own test with their neighbours.
     std::vector<int> fit;
     Racks racks;
     for (int node = 0; node < static_cast<int>(nodes.size()); ++node) {
@@ -347,7 +348,7 @@ JudgeSettings NetworkCheck::settings_for(const Known& all) const {
   return settings;
 }
 
-// With what a node's last test failed of, which the judge does not ask.
+// Adds to the verdict of each faulty node why its last test failed, which the judge does not know.
 Judgement NetworkCheck::judgement(const Known& all) const {
   Judgement found = judge(all.figures, all.tests, settings_for(all));
   for (std::size_t i = 0; i < found.nodes.size(); ++i) {
@@ -396,7 +397,7 @@ HealthReport NetworkCheck::report(const std::vector<CheckNode>& nodes, const std
                    .by_nccl = all.is_judged_by_gpus,
                    .settings = settings_for(all)};
   if (results.size() > kRingPhase) out.all_gather = all_gather_of(results[kRingPhase]);
-  // What an external probe exchanges nobody knows.
+  // How much an external probe exchanges is not known.
   if (std::ranges::any_of(all.selves, [](const SelfResult& self) { return self.master_port != 0; }))
     out.exchange_bytes = 0;
   std::vector<ClockOffset> offsets;

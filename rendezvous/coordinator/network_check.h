@@ -12,9 +12,9 @@
 
 namespace elastic::coordinator {
 
-// The check of --network-check: each node looks at itself, then meets others in up to three stages (health/judge). The
-// tests of a group follow each other in the same order on each of its nodes, so that none waits for one who waits for
-// it. Where the rules say so, all that are fit then make a ring and measure an all-gather; nobody is judged by it.
+// The check of --network-check: each node tests itself, then exchanges data with others in up to three stages
+// (health/judge). The nodes of a group make their tests in one order, so that no two nodes wait for each other. If the
+// rules say so, all fit nodes then form a ring and measure an all-gather, which no node is judged by.
 class NetworkCheck : public CheckPlan {
  public:
   explicit NetworkCheck(health::JudgeSettings settings = {}) : settings_(settings) {}
@@ -25,9 +25,9 @@ class NetworkCheck : public CheckPlan {
                                   const protocol::CheckRules& rules) const override;
   std::vector<Unfit> unfit(const std::vector<CheckNode>& nodes,
                            const std::vector<CheckResults>& results) const override;
-  // What unfit() follows from.
+  // The judgement that unfit() lists.
   health::Judgement judgement(const std::vector<CheckNode>& nodes, const std::vector<CheckResults>& results) const;
-  // The same with all that was said; job, round and times are left to who knows them.
+  // The judgement with all measurements. The caller adds the job, the round and the times.
   health::HealthReport report(const std::vector<CheckNode>& nodes, const std::vector<CheckResults>& results) const;
 
  private:

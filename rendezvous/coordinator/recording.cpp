@@ -23,11 +23,11 @@ constexpr int kVersion = 1;
 constexpr std::size_t kLevels = 16;
 constexpr std::size_t kMembers = 200;
 
-// --- Values that JSON has no way to say. -----------------------------------------------------------------
+// --- Values that JSON cannot express. --------------------------------------------------------------------
 
 constexpr std::string_view kDigits = "0123456789abcdef";
 
-// A JSON number loses what is beyond 2^53.
+// JSON numbers are exact up to 2^53 only.
 std::string hex(std::uint64_t number) { return format("0x{:x}", number); }
 
 std::optional<std::uint64_t> parse_hex(std::string_view text) {
@@ -92,7 +92,7 @@ class Writer {
   void unless_new(const char* name, const T& value) {
     object_.set(name, value == T{} ? Json() : json(value));
   }
-  // A variant: the name of its alternative, and the members of that.
+  // Writes a variant as the name of its alternative and the members of that.
   template <class Variant>
   void one_of(const char* name, const Variant& value) {
     object_.set(name, Names<Variant>::kWords[value.index()]);
@@ -133,14 +133,14 @@ class Writer {
   Json& object_;
 };
 
-// Keeps the first thing that is wrong, as a clause; what follows it means nothing.
+// Reads the members of an object. The first error is kept, as a clause; values that are read after it mean nothing.
 class Reader {
  public:
   static constexpr bool kWrites = false;
   Reader(const Json& object, std::string path, std::string& error)
       : object_(object), path_(std::move(path)), error_(error) {}
 
-  // `bounds` is one value of Bounds, or nothing.
+  // `bounds` is one value of type Bounds, or nothing.
   template <class T, class... OneBounds>
   void operator()(const char* name, T& value, OneBounds... bounds) {
     if (const Json* json = member(name)) read(*json, name, value, bounds...);
@@ -168,7 +168,7 @@ class Reader {
     if (json == nullptr) wrong(name, "is missing");
     return json;
   }
-  // A member that may be null, and may be left out.
+  // A member that may be null, or may be missing.
   const Json* given(const char* name) const {
     const Json* json = object_.find(name);
     return json != nullptr && !json->is_null() ? json : nullptr;

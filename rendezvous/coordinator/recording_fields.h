@@ -18,8 +18,8 @@ namespace elastic::coordinator::recorded {
 
 using namespace protocol;
 
-// What a whole number may be. What a coordinator refuses itself has the bounds of its type: it may have been told so.
-// What it reckons with unseen has closer ones, so that no recording can make it overflow.
+// The range of a whole number. Numbers that a coordinator checks itself have the range of their type, since it may have
+// received any. Those that it calculates with unchecked have a smaller one, so that no recording makes it overflow.
 struct Bounds {
   std::int64_t least = 0;
   std::int64_t most = 0;
@@ -68,7 +68,7 @@ template <>
 struct Names<AgentFacts::Activity> {
   static constexpr std::array kWords = {"idle", "preparing", "running", "succeeded", "stopping"};
 };
-// Of a variant's alternatives.
+// The names of a variant's alternatives.
 template <>
 struct Names<Event> {
   static constexpr std::array kWords = {"said", "heard", "session-ended", "introduced", "node-emptied", "time-passed"};
@@ -102,7 +102,7 @@ std::string all_names() {
 
 // --- The members of each value, for writing and for reading. ----------------------------------------------
 
-// The value, to be written from or read into.
+// A value that the archive writes, or one that it reads into.
 template <class Archive, class T>
 using Of = std::conditional_t<Archive::kWrites, const T, T>;
 

@@ -43,7 +43,7 @@ std::string phrase(const JobTerms& terms) {
                 terms.max_restarts);
 }
 
-// Of the first failure: lines of a worker's stderr, too many to be shown.
+// The details are lines of a worker's stderr: too many to be shown, so that only their size is.
 std::string with_details(const std::string& details) {
   return details.empty() ? "" : format(", with {} bytes of what is known of the first failure", details.size());
 }

@@ -7,13 +7,14 @@
 #include "rendezvous/coordinator/recording.h"
 #include "rendezvous/protocol/messages.h"
 
-// Events and messages of a coordinator in words, for people. Clauses on one line; texts of others in them are
-// printable, and cut where they are very long.
+// Events and messages of a coordinator in words, for people. Each is a clause on one line. Texts that come from other
+// processes are made printable, and shortened if they are very long.
 namespace elastic::coordinator {
 
-// "joins with 2 workers of role default ..." of who has said it; "the time has come" where nobody has.
+// "joins with 2 workers of role default ...", to follow the name of the node; "the time has come" if no node is
+// involved.
 std::string in_words(const Event& event);
-// "stop the workers of round 0", to whom it is sent.
+// "stop the workers of round 0", to follow the name of the node that gets the message.
 std::string in_words(const protocol::CoordinatorMessage& message);
 // "forming", "rebuilding", ...
 std::string in_words(Coordinator::State state);

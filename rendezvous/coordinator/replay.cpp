@@ -13,7 +13,7 @@ using namespace protocol;
 
 namespace {
 
-// Whose doing an event is.
+// The session that an event comes from, if it comes from one.
 std::optional<NodeId> session_of(const Event& event) {
   if (const auto* said = std::get_if<MessageReceived>(&event)) return said->from;
   if (const auto* heard = std::get_if<KeepAliveReceived>(&event)) return heard->from;
@@ -27,7 +27,7 @@ std::string counted(std::size_t count, const char* one, const char* many) {
 
 }  // namespace
 
-// Stands in for the check plan: what it answered then, from the lines behind the event.
+// Stands in for the check plan, with the answers that are recorded in the lines after the event.
 class Replay::Answers : public CheckPlan {
  public:
   explicit Answers(Replay& replay) : replay_(replay) {}
@@ -110,7 +110,7 @@ Result<RecordingHead> Replay::begin() {
   return head;
 }
 
-// Empty lines are nothing; what a writer was in the middle of is passed over.
+// Empty lines are skipped, and so is a last line that its writer did not finish.
 Result<std::optional<RecordedLine>> Replay::take_recorded() {
   for (;;) {
     const auto line = take_line();
@@ -151,7 +151,7 @@ Result<std::optional<Replay::Step>> Replay::next() {
     step.state += format(", waits until {}", time_in_words(*deadline_ms - born_ms_));
   }
   if (answer_error_) return std::unexpected(*answer_error_);
-  if (cut_off_) return std::nullopt;  // in the middle of what the check answered: the step is not whole
+  if (cut_off_) return std::nullopt;  // the recording ends among the answers of the check: the step is not whole
   return step;
 }
 
@@ -166,7 +166,7 @@ void Replay::perform(Step& step, const Effect& effect) {
     step.decisions.push_back(printable(note->text, 4000));
     return;
   }
-  if (std::holds_alternative<CheckJudged>(effect)) return;  // the answers of the check are lines of their own
+  if (std::holds_alternative<CheckJudged>(effect)) return;  // the answers of the check have lines of their own
   const auto* send = std::get_if<Send>(&effect);
   const auto* drop = std::get_if<Drop>(&effect);
   const NodeId session = send != nullptr ? send->to : drop->session;

@@ -15,30 +15,31 @@
 
 namespace elastic::coordinator {
 
-// Where a recording comes from.
+// A line of a recording.
 struct SourceLine {
-  std::string text;      // without its end
-  bool is_whole = true;  // its end was there
+  std::string text;      // without its newline
+  bool is_whole = true;  // it had a newline
 };
-// The next line; nothing behind the last one. A line longer than limits::kRecordingLineBytes need not be given whole.
+// Returns the next line; nothing after the last one. A line longer than limits::kRecordingLineBytes may be cut.
 using LineSource = std::function<std::optional<SourceLine>()>;
 
-// Tells a coordinator again what another one was told, and what it decides of it. The same recording gives the same.
+// Feeds a coordinator the recorded events of another one, and tells what it decides. The same recording always gives
+// the same steps.
 class Replay {
  public:
-  // One event and what came of it, in words.
+  // One event and its effects, in words.
   struct Step {
     std::int64_t since_birth_ms = 0;
-    std::string who;    // "node1 (session 3)"; empty where it is no node's doing
+    std::string who;    // "node1 (session 3)"; empty if the event comes from no node
     std::string event;  // what happened, as a clause
     std::vector<std::string> decisions;
     struct Sent {
-      std::vector<std::string> to;  // all that get the same
+      std::vector<std::string> to;  // the nodes that get the same message
       std::string what;
     };
     std::vector<Sent> sent;
     std::string state;      // after the event
-    bool is_quiet = false;  // a sign of life, or a time that has come, of which nothing came
+    bool is_quiet = false;  // a keep-alive or a deadline without effects
   };
 
   // `name` names the recording in errors: "run.jsonl".
@@ -47,14 +48,15 @@ class Replay {
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
 
-  // Reads the first line; to be called first. Fails on what is no recording.
+  // Reads the first line; to be called first. Fails if it is not that of a recording.
   Result<RecordingHead> begin();
-  // The next event; nothing behind the last. Fails on a line that is wrong, named in the error, and is over then.
+  // The next event; nothing after the last one. Fails on a line that is wrong, which the error names. Nothing can be
+  // read after a failure.
   Result<std::optional<Step>> next();
 
-  // The last line, which has no end, is not whole either and was passed over.
+  // The last line is not whole and was skipped.
   bool is_cut_off() const { return cut_off_; }
-  // Of the line that was read last, counted from 1.
+  // The number of the line that was read last, counted from 1.
   std::size_t line() const { return line_; }
   const Coordinator& coordinator() const { return *coordinator_; }
 
@@ -74,11 +76,11 @@ class Replay {
   bool cut_off_ = false;
   std::int64_t born_ms_ = 0;
   std::unique_ptr<Coordinator> coordinator_;
-  std::optional<Error> answer_error_;                  // the check's answers are not those that were asked for
-  std::map<protocol::NodeId, std::string> addresses_;  // of sessions that have joined
+  std::optional<Error> answer_error_;                  // the recorded answers are not those that the check is asked for
+  std::map<protocol::NodeId, std::string> addresses_;  // of the sessions that have joined
 };
 
-// As --replay prints them, each line with its end.
+// The texts that --replay prints; each line has its newline.
 std::string text(const RecordingHead& head);
 std::string text(const Replay::Step& step);
 std::string text_of_end(const Replay& replay);

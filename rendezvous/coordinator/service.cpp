@@ -14,12 +14,12 @@ using namespace protocol;
 
 namespace {
 
-// Of somebody who may have said nothing of himself yet.
+// The name of a connection that may not have introduced itself yet.
 std::string name_of(const auto& connection) {
   return connection.from.empty() ? "a connection" : format("a connection from {}", connection.from);
 }
 
-// Where a node has come from is one of its addresses, if others may come from there, too.
+// Adds the address that a node connects from to its addresses, unless it is a loopback address.
 void add_address(std::string& addresses, const std::string& from) {
   const auto is_it = [&](const std::string& known) { return same_address(known, from); };
   if (addresses.empty() || from.empty() || is_loopback(from) || std::ranges::any_of(split(addresses, ' '), is_it))
@@ -35,7 +35,7 @@ Service::Service(ServiceSettings settings, std::int64_t now_ms)
 ServiceEffects Service::on_event(const ServiceEvent& event, std::int64_t now_ms) {
   ServiceEffects out;
   now_ms_ = std::max(now_ms_, now_ms);
-  // Before anything else: what has come while we slept may have come too late.
+  // The authority is judged first: it may have ended while this process did not run, before the event came.
   if (!std::holds_alternative<AuthorityIs>(event)) judge_authority(out);
   std::visit([&](const auto& known) { on(known, out); }, event);
   for (const std::string& job : std::exchange(left_, {})) forget_if_empty(job);
@@ -152,7 +152,8 @@ std::string Service::why_not() const {
   return acts_ ? "" : "this coordinator may not act at present: its claim has not been renewed in time";
 }
 
-// When its time is over so is every lease that it has lent: nobody trains, and who was here looks for a coordinator.
+// When its authority ends, every lease that it has granted ends, too: no worker runs, and its nodes look for another
+// coordinator.
 void Service::judge_authority(ServiceEffects& out) {
   if (!acts_ || settings_.authority.holds(now_ms_)) return;
   acts_ = false;
@@ -166,7 +167,7 @@ void Service::judge_authority(ServiceEffects& out) {
                              deposed_.empty() ? "its claim has not been renewed in time" : deposed_, open.size()),
                       "authority"});
   }
-  // All are closed before any coordinator hears of it, and has something to say to the others.
+  // All connections are closed before any coordinator gets an event, since it would send messages to the others.
   for (const auto& [id, job] : open) close(id, out);
   for (const auto& [id, job] : open) on(job, SessionEnded{id, "the coordinator could not act any more", true}, out);
 }
@@ -180,7 +181,7 @@ void Service::on(ConnectionId id, const CoordinatorSession::Event& event, Servic
                    if (auto* store = std::get_if<StoreIsOpen>(&said.message)) {
                      if (store->endpoint.address.empty()) store->endpoint.address = address_of(connection);
                    }
-                   // A node that gives itself no name is known by where it comes from.
+                   // A node that gives no name is known by the address that it connects from.
                    if (auto* joins = std::get_if<NodeJoins>(&said.message)) {
                      if (joins->address.empty()) joins->address = connection.from;
                      add_address(joins->addresses, connection.from);
@@ -230,7 +231,7 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
     return close(id, out);
   }
   if (const Ended* over = ended(job, introduction.incarnation)) {
-    // It missed the end. Whatever it says, this is all there is to be said to it.
+    // The agent missed the end of its job: it gets the verdict, whatever it reports.
     ByteString bytes;
     connection.session.welcome(
         {std::max<Term>(1, introduction.term), introduction.incarnation, settings_.lease.loss_timeout_ms, {}}, bytes);
@@ -254,7 +255,7 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
                                    .is_claimed = settings_.is_claimed};
     jobs_.emplace(job, std::make_unique<Coordinator>(config, settings_.make_check(job)));
   }
-  // Every first coordinator is at the same term: one that the agent has met may have been another.
+  // All coordinators start with the same term: the agent may have met another coordinator of this term.
   if (introduction.incarnation != 0 || introduction.term >= jobs_.at(job)->term()) {
     on(job, Introduced{introduction.incarnation, introduction.term}, out);
   }
@@ -276,8 +277,8 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   out.push_back(Write{id, std::move(bytes)});
 }
 
-// An answer is a lease: who is not in the job, or not yet again, has none. It counts from the asking, however late it
-// is.
+// The answer to a keep-alive is a lease. A node that is not in the job, or not yet again, gets none. The lease counts
+// from when the keep-alive was sent, however late the answer is.
 void Service::renew_lease(ConnectionId id, Connection& connection, ServiceEffects& out) {
   const Coordinator* coordinator = find(connection.job);
   if (!connection.unanswered || coordinator == nullptr || !coordinator->may_renew_lease(id)) return;
@@ -287,8 +288,8 @@ void Service::renew_lease(ConnectionId id, Connection& connection, ServiceEffect
   out.push_back(Write{id, std::move(bytes)});
 }
 
-// By which the other nodes of its job reach a node: where its connection comes from, unless it is on our own host and
-// therefore comes by loopback. Then it is the address at which somebody from elsewhere has reached us.
+// The address by which the other nodes of its job reach a node: the one that it connects from, unless it is on this
+// host and connects by loopback. Then it is the address at which a node of another host has reached this one.
 std::string Service::address_of(const Connection& connection) const {
   const auto is_elsewhere = [](const Connection& each) { return !each.from.empty() && !is_loopback(each.from); };
   if (is_elsewhere(connection)) return connection.from;
@@ -331,11 +332,11 @@ void Service::on(std::string job, const Event& event, ServiceEffects& out) {
       if (ended_.size() > limits::kEndedJobs) ended_.pop_front();
       ++ended_by_outcome_[static_cast<std::size_t>(coordinator.verdict()->outcome)];
     } else if (coordinator.round()) {
-      // Another has taken over. Whoever comes here after that begins beside its leases, and ours.
+      // Another coordinator has taken over. A job that begins here after that must wait for its leases, and for ours.
       born_ms_ = now_ms_;
     }
     jobs_.erase(found);
-    // Those that had not joined yet: whoever looks for a job of this name begins anew.
+    // Sessions that had not joined yet are closed: their agents connect again, and begin a new job of this name.
     return close_all(job, out);
   }
   if (const auto next_ms = coordinator.next_deadline_ms()) {
@@ -384,7 +385,7 @@ void Service::close_all(const std::string& job, ServiceEffects& out) {
   for (const ConnectionId id : open) close(id, out);
 }
 
-// A job that nobody is in and that has not begun is none: its name may be used with other terms.
+// Forgets a job without nodes that has had no round: its name may be used with other terms.
 void Service::forget_if_empty(const std::string& job) {
   const auto found = jobs_.find(job);
   if (found == jobs_.end() || !found->second->is_empty()) return;

@@ -19,15 +19,15 @@
 
 namespace elastic::coordinator {
 
-// A connection, by a number that whoever accepts it gives, another each time.
+// The number of a connection. The caller gives each connection that it accepts another one.
 using ConnectionId = std::uint32_t;
 
-// --- What happens to a service. --------------------------------------------------------------------
+// --- Events. ---------------------------------------------------------------------------------------
 
 struct ConnectionOpened {
   ConnectionId connection = 0;
   protocol::Nonce nonce{};  // random
-  // Its two ends, without ports, as the sockets show them; empty where nobody knows.
+  // The addresses of its two ends, without ports; empty if they are not known.
   std::string from = {};
   std::string at = {};
 };
@@ -40,28 +40,28 @@ struct ConnectionClosed {
   std::string how;
 };
 struct ServiceTime {};
-// Until when it may act from now on.
+// Until when the coordinators of this process may act.
 struct AuthorityIs {
   locate::Authority authority;
 };
-// Another has taken its place, for good.
+// Another process hosts the coordinator from now on.
 struct Deposed {
   std::string why;  // as a clause: "10.0.0.6:4711 has taken its claim over"
 };
 using ServiceEvent =
     std::variant<ConnectionOpened, ConnectionRead, ConnectionClosed, ServiceTime, AuthorityIs, Deposed>;
 
-// --- What it wants done. ----------------------------------------------------------------------------
+// --- Effects. ---------------------------------------------------------------------------------------
 
 struct Write {
   ConnectionId connection = 0;
   protocol::ByteString bytes;
 };
-// After what was to be written. Nothing comes of the connection after it.
+// The connection is to be closed after everything was written. No event of it comes any more.
 struct Close {
   ConnectionId connection = 0;
 };
-// `event` and `fields` as in Note.
+// A line of the log; `event` and `fields` are those of Note.
 struct Log {
   std::string job;
   std::string text;
@@ -75,14 +75,13 @@ struct Judged {
 using ServiceEffect = std::variant<Write, Close, Log, Judged>;
 using ServiceEffects = std::vector<ServiceEffect>;
 
-// What a service is born with. `random` gives a random number other than 0, another each time: for the names of jobs,
-// and for the terms of their coordinators.
+// `random` returns another random number other than 0 each time: for incarnations and terms.
 struct ServiceSettings {
   protocol::LeaseTimes lease = {};
   std::string secret = {};
-  std::string only_job = {};         // agents of another are turned away; empty: all are served
+  std::string only_job = {};         // agents of other jobs are rejected; empty: all jobs are served
   bool is_claimed = false;           // see CoordinatorConfig
-  std::int64_t greeting_ms = 5'000;  // that a connection may take to introduce itself
+  std::int64_t greeting_ms = 5'000;  // how long a connection may take to introduce itself
   locate::Authority authority = locate::Authority::always();  // until AuthorityIs comes
   std::function<std::uint64_t()> random = {};
   std::function<std::unique_ptr<CheckPlan>(const std::string& job)> make_check = [](const std::string&) {
@@ -90,12 +89,12 @@ struct ServiceSettings {
   };
 };
 
-// Everything that agents connect to: their sessions, and the coordinators of any number of jobs, none of which
-// sees another.
+// What agents connect to: their sessions, and the coordinators of any number of jobs, which are independent of each
+// other.
 //
-// It lends no lease that lasts longer than it may act. When that is over no worker of its jobs may live, and it has
-// nothing to say: it ends all sessions, and welcomes nobody until it may act again; its coordinators keep what they
-// know, and can send nothing. Who is deposed forgets its jobs, too, their verdicts as well.
+// No lease that it grants lasts longer than its authority (locate/authority.h). When the authority is over no worker of
+// its jobs may live: it ends all sessions, and welcomes no agent until it may act again. Its coordinators keep their
+// state, and send nothing. When it is deposed it forgets its jobs and their verdicts, too.
 class Service {
  public:
   // `now_ms` is a monotonic clock's milliseconds.
@@ -104,13 +103,13 @@ class Service {
   ServiceEffects on_event(const ServiceEvent& event, std::int64_t now_ms);
   std::optional<std::int64_t> next_deadline_ms() const;
 
-  // The coordinator of a job, if there is one. For status, and for tests.
+  // The coordinator of a job; null if there is none. For status, and for tests.
   const Coordinator* find(const std::string& job) const;
   std::size_t jobs() const { return jobs_.size(); }
   std::size_t connections() const { return connections_.size(); }
-  // What is to be told of all jobs now.
+  // The status of all jobs.
   status::Coordinator status(std::int64_t now_ms) const;
-  // Whoever records a coordinator's inputs is told each of them, with the time.
+  // Called with each event of a coordinator before it is handled, for a recording. May be empty.
   std::function<void(const std::string& job, const Event& event, std::int64_t now_ms)> recorder;
 
  private:
@@ -119,12 +118,12 @@ class Service {
     protocol::CoordinatorSession session;
     std::string job;                               // empty until it is introduced
     bool welcome = false;                          // its keep-alives are answered
-    std::optional<std::uint64_t> unanswered = {};  // the last of them, while no lease is to be given
+    std::optional<std::uint64_t> unanswered = {};  // the last keep-alive, while no lease may be granted
     std::int64_t greet_until_ms = 0;
     std::string from;
     std::string at;
   };
-  // A job that is over, for agents that come late.
+  // A job that has ended, kept for agents that come late.
   struct Ended {
     std::string job;
     protocol::Incarnation incarnation = 0;
@@ -138,14 +137,15 @@ class Service {
   void on(const ServiceTime& event, ServiceEffects& out);
   void on(const AuthorityIs& event, ServiceEffects& out);
   void on(const Deposed& event, ServiceEffects& out);
-  // Why nobody is welcome now; empty: they are.
+  // Why no agent is welcome now; empty if agents are.
   std::string why_not() const;
   void judge_authority(ServiceEffects& out);
   void on(ConnectionId id, const protocol::CoordinatorSession::Event& event, ServiceEffects& out);
   void introduced(ConnectionId id, const protocol::Introduction& introduction, ServiceEffects& out);
   void renew_lease(ConnectionId id, Connection& connection, ServiceEffects& out);
   std::string address_of(const Connection& connection) const;
-  // By value: what the job decides may close the connection that the name is taken from.
+  // Hands an event to the job's coordinator and performs the effects. The name is passed by value, since an effect may
+  // close the connection that it is taken from.
   void on(std::string job, const Event& event, ServiceEffects& out);
   void perform(const std::string& job, const Effect& effect, ServiceEffects& out);
   void close(ConnectionId id, ServiceEffects& out);
@@ -154,7 +154,7 @@ class Service {
   const Ended* ended(const std::string& job, protocol::Incarnation incarnation) const;
 
   ServiceSettings settings_;
-  std::int64_t born_ms_;  // of the coordinators that are made from now on
+  std::int64_t born_ms_;  // CoordinatorConfig::now_ms of the coordinators that are made from now on
   std::int64_t now_ms_;
   std::map<ConnectionId, Connection> connections_;
   std::map<std::string, std::unique_ptr<Coordinator>> jobs_;
@@ -162,9 +162,9 @@ class Service {
   std::map<std::string, std::int64_t> deadline_of_;
   std::set<std::pair<std::int64_t, ConnectionId>> greetings_;  // of connections that have not introduced themselves
   std::deque<Ended> ended_;
-  std::array<std::int64_t, kOutcomeNames.size()> ended_by_outcome_{};  // of all times
+  std::array<std::int64_t, kOutcomeNames.size()> ended_by_outcome_{};  // since this process began
   bool acts_ = true;                                                   // as of the last event
-  std::string deposed_;                                                // why; empty: it is not
+  std::string deposed_;                                                // why it was deposed; empty: it was not
   std::set<std::string> left_;  // jobs of connections that the present event has ended
 };
 

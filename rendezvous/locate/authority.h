@@ -6,10 +6,10 @@
 
 namespace elastic::locate {
 
-// Whether a coordinator may act for its jobs, and until when: lend leases, form and run rounds, end a job. Where it is
-// the only one that can be (an endpoint's host, a job of one node) it always may; where others can take its place it
-// may until a time by its own clock, before which nobody else acts. Times in milliseconds of a clock that goes on while
-// the machine is suspended.
+// Until when a coordinator may act for its jobs: grant leases, form and run rounds, end a job. A coordinator that no
+// other can replace (on the endpoint's host, or in a job of one node) always may. One that holds a claim may act until
+// a time by its own clock, and no other coordinator acts before that time. Times are milliseconds of a clock that goes
+// on while the machine is suspended.
 class Authority {
  public:
   static constexpr Authority always() { return Authority(kAlways); }
@@ -17,9 +17,10 @@ class Authority {
   static constexpr Authority until(std::int64_t end_ms) { return Authority(end_ms); }
 
   bool holds(std::int64_t now_ms) const { return now_ms < end_ms_; }
-  // When it ends; none where it does not.
+  // When it ends; nothing if it does not end.
   std::optional<std::int64_t> ends_ms() const { return end_ms_ == kAlways ? std::nullopt : std::optional(end_ms_); }
-  // How long what is lent now may last by another clock, which may run slower by 1 %; none: any time.
+  // How long a lease that is granted now may last by another node's clock, which may run slower by 1 %; nothing if
+  // there is no limit.
   std::optional<std::int64_t> good_for_ms(std::int64_t now_ms) const {
     if (end_ms_ == kAlways) return {};
     const std::int64_t left_ms = holds(now_ms) ? end_ms_ - now_ms : 0;

@@ -15,12 +15,12 @@ constexpr std::int64_t kVersion = 2;
 constexpr std::int64_t kVersionWithoutRenewals = 1;
 constexpr std::size_t kLevels = 4;
 
-// As a name of JSON, which can't say all bytes; not cut.
+// The job's name as a JSON member's, which cannot have all bytes; it is not shortened.
 std::string job_key(const std::string& job) { return printable(job, 4 * limits::kAgentNameBytes); }
 
 std::unexpected<Error> no_claim(std::string reason) { return fail("", std::move(reason)); }
 
-// An object of our version, or nothing of ours.
+// Parses a JSON object of a version that this program knows.
 Result<Json> read_object(std::string_view text) {
   if (!json_over_bounds(text, kLevels, limits::kClaimsPerFile).empty()) {
     return no_claim("it holds something that elastic-run has not written");
@@ -70,7 +70,7 @@ Result<Claim> claim_of(const Json& fields) {
   return claim;
 }
 
-// The jobs of a file; none of an empty one.
+// The jobs of a file; an empty file has none.
 Result<Json> jobs_of(std::string_view file) {
   if (trim(file).empty()) return Json::object();
   const auto whole = read_object(file);
@@ -161,7 +161,7 @@ std::int64_t ClaimSight::seen(const Claim& claim, std::int64_t now_ms) {
 
 namespace {
 
-// What the last attempt has shown, as a clause; empty where it has not failed.
+// Why the last attempt failed, as a clause; empty if it did not fail.
 std::string failure_of(Tried tried, const std::string& where) {
   switch (tried) {
     case Tried::kNot:

@@ -9,7 +9,7 @@
 namespace elastic::locate {
 namespace {
 
-// Names are alike whatever their case, and with the dot of the root or without.
+// Names compare without regard to case and to the root's dot at their end.
 std::string plain_name(std::string_view name) {
   if (name.ends_with('.')) name.remove_suffix(1);
   return lower(name);
@@ -19,7 +19,7 @@ std::string_view first_label(std::string_view name) { return name.substr(0, name
 
 bool is_localhost(std::string_view name) { return name == "localhost" || name.ends_with(".localhost"); }
 
-// Whether a text is no name of a host: nothing at all, or what has the form of an address.
+// Whether a text is no host name: it is empty, or has the form of an address.
 bool is_no_name(std::string_view text) {
   return text.contains(':') || text.find_first_not_of("0123456789.") == std::string_view::npos;
 }
@@ -29,13 +29,13 @@ bool is_ours(const HostingView& view, const std::string& address) {
          std::ranges::any_of(view.own_addresses, [&](const auto& own) { return same_address(own, address); });
 }
 
-// "node0 is 10.0.0.5", or the address alone where the endpoint is one.
+// "node0 is 10.0.0.5", or the address alone if the endpoint is an address.
 std::string stands_for(const HostingView& view, const std::string& address) {
   const std::string typed = printable(view.endpoint_host);
   return same_address(view.endpoint_host, address) ? typed : format("{} is {}", typed, address);
 }
 
-// What a user should know of a name that stands for this node and for others: each of them may think as we do.
+// A warning for a name that resolves to this node and to others: each of these nodes may decide to host.
 std::string also_elsewhere(const HostingView& view) {
   const auto other = std::ranges::find_if(view.resolved, [&](const auto& one) { return !is_ours(view, one); });
   if (other == view.resolved.end()) return {};
@@ -45,7 +45,7 @@ std::string also_elsewhere(const HostingView& view) {
       *other);
 }
 
-// "node0 is 10.0.0.5, which no interface of this node has", for the rules that come to no "hosts".
+// "node0 is 10.0.0.5, which no interface of this node has", for decisions other than kHosts.
 std::string elsewhere(const HostingView& view) {
   const std::string typed = printable(view.endpoint_host);
   if (!view.resolved.empty()) {

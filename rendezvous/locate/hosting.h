@@ -5,31 +5,32 @@
 #include <string>
 #include <vector>
 
-// Who hosts the coordinator: the node that the endpoint leads to. docs/rendezvous.md has the rules for users.
+// Which node hosts the coordinator: the one that the endpoint's address belongs to. docs/rendezvous.md has the rules
+// for users.
 namespace elastic::locate {
 
-// What a node does for its job to have a coordinator.
+// What a node does about the coordinator.
 enum class Hosting : std::uint8_t {
-  // It opens the coordinator, and its own agent goes there.
+  // It opens the coordinator, and its own agent connects to that.
   kHosts,
-  // It opens the coordinator, for the endpoint may lead to it; but its own agent looks for one at the endpoint, as
-  // everybody does, and goes to the one at home only when another node has come there. So a guess that is
-  // wrong leaves an open port without visitors, never a second job beside the true one.
+  // It opens the coordinator, since the endpoint may lead to it; but its own agent connects to the endpoint as all
+  // others do, and to its own coordinator only when another node has come there. If the guess is wrong there is an open
+  // port without connections, but never a second job beside the right one.
   kOffers,
-  // It opens nothing, and looks for the coordinator at the endpoint.
+  // It opens nothing, and connects to the endpoint.
   kAsks,
 };
 
-// What is known when the question is put. Addresses are numeric; scopes and IPv4 mapped into IPv6 do not matter.
+// What the decision depends on. Addresses are numeric; scopes and IPv4 mapped into IPv6 do not matter.
 struct HostingView {
   std::string endpoint_host;               // as typed: a name or an address, without port and brackets
-  std::vector<std::string> resolved;       // the addresses that it stands for (its own where it is one)
-  std::string resolve_error;               // why there are none, for the reason
+  std::vector<std::string> resolved;       // the addresses that it resolves to
+  std::string resolve_error;               // why it resolves to none
   std::vector<std::string> own_addresses;  // of all interfaces that are up
-  std::string host_name;                   // as gethostname(2) has it
-  std::string full_host_name;              // with its domain, or the same where none is known
-  std::optional<bool> is_host;             // the key of --rdzv-conf, or known from where the job was started
-  std::string is_host_source = {};         // of the latter, as a clause
+  std::string host_name;                   // from gethostname(2)
+  std::string full_host_name;              // with its domain, if that is known
+  std::optional<bool> is_host;             // is_host= of --rdzv-conf, or known from the batch system
+  std::string is_host_source = {};         // what the batch system says, as a clause
   std::optional<int> node_rank;            // claimed by --node-rank or the environment, not a default
 };
 
@@ -39,19 +40,19 @@ struct HostingDecision {
   std::string reason;
 };
 
-// The first rule that applies, torchrun's in the main (its own: 1 to 4, of 4 only what the host name stands for):
-//   1. is_host says it.
-//   2. localhost, a loopback address, 0.0.0.0 and :: are every node itself: hosts.
-//   3. The endpoint is this host's name, short or full: hosts.
-//   4. The endpoint stands for an address of this node: hosts.
-//   5. Its first label is this host's (a service's name, "job-0.training.svc" on job-0): hosts while the name
-//      stands for nothing; offers where it stands for an address that is not ours, which may be the service's
-//      or another host's of that name.
-//   6. Node rank 0 is claimed: offers. The endpoint may lead here through an address that no interface has (a
-//      service, a published port of a container), or to another node: ranks need not follow the endpoint.
-//   7. Asks.
-// To be asked again with each new look-up of the endpoint, until the agent has found a coordinator: a name
-// that stands for nothing today may be ours tomorrow.
+// The first rule that applies (1 to 4 are torchrun's, which compares the addresses of the host name only):
+//   1. is_host decides.
+//   2. localhost, a loopback address, 0.0.0.0 and :: mean each node itself: kHosts.
+//   3. The endpoint is this host's name, short or full: kHosts.
+//   4. The endpoint resolves to an address of this node: kHosts.
+//   5. The endpoint's first label is this host's name (a service, "job-0.training.svc" on job-0): kHosts while the name
+//      does not resolve; kOffers if it resolves to an address that this node does not have, which may be the service's
+//      or that of another host of this name.
+//   6. Node rank 0 is claimed: kOffers. The endpoint may lead here through an address that no interface has (a service,
+//      a published port of a container), or to another node: ranks need not follow the endpoint.
+//   7. Otherwise kAsks.
+// To be called after each new look-up of the endpoint, until the agent has found a coordinator: a name that does not
+// resolve yet may resolve to this node later.
 HostingDecision decide_hosting(const HostingView& view);
 
 }  // namespace elastic::locate

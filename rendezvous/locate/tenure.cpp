@@ -15,7 +15,7 @@ void Tenure::find(const Claim& claim, std::int64_t now_ms) {
   holder_ = claim;
   standing_ = claim;
   due_ms_ = now_ms;
-  doubt(now_ms);
+  wait_for_other_holder(now_ms);
 }
 
 Claim Tenure::next() const {
@@ -30,7 +30,7 @@ Tenure::Fate Tenure::answered(const std::optional<Claim>& there, std::int64_t be
     standing_ = there;
     due_ms_ = began_ms + times_.renewal_ms();
     if (now_ms - began_ms > kLongestWriteMs) {
-      doubt(now_ms);
+      wait_for_other_holder(now_ms);
       return Fate::kHeld;
     }
     if (not_before_ms_ && now_ms < *not_before_ms_) return Fate::kHeld;
@@ -46,11 +46,11 @@ Tenure::Fate Tenure::answered(const std::optional<Claim>& there, std::int64_t be
     authority_ = Authority::none();
     return Fate::kGone;
   }
-  // Ours, written by an attempt of which we heard nothing; or taken away, which no other node does while our time runs.
+  // The claim is of an attempt that was not answered; or somebody has removed it, which no elastic-run does meanwhile.
   holder_ = next();
   standing_ = there;
   due_ms_ = now_ms;
-  doubt(now_ms);
+  wait_for_other_holder(now_ms);
   return Fate::kAgain;
 }
 
@@ -59,7 +59,7 @@ void Tenure::unanswered(std::int64_t began_ms) {
   due_ms_ = began_ms + times_.renewal_ms();
 }
 
-void Tenure::doubt(std::int64_t now_ms) {
+void Tenure::wait_for_other_holder(std::int64_t now_ms) {
   if (!authority_.holds(now_ms)) not_before_ms_ = now_ms + times_.taken_after_ms();
 }
 

@@ -42,7 +42,7 @@ std::string_view digits_of(std::string_view text) {
   return text.substr(0, length);
 }
 
-// Two numbers of any length: below, at or above 0 as the first is less, equal or greater.
+// Compares two numbers of any length: the result is below, at or above 0 if the first is less, equal or greater.
 int compare_values(std::string_view a, std::string_view b) {
   a.remove_prefix(std::min(a.find_first_not_of('0'), a.size()));
   b.remove_prefix(std::min(b.find_first_not_of('0'), b.size()));
@@ -64,7 +64,7 @@ bool natural_less(std::string_view a, std::string_view b) {
       rest_b.remove_prefix(number_b.size());
       continue;
     }
-    // All digits lie on one side of any other byte, so that it does not matter which of a number is seen here.
+    // All digits compare alike with any byte that is none, so that it does not matter which digit of a number this is.
     const auto byte_a = static_cast<unsigned char>(rest_a.front());
     const auto byte_b = static_cast<unsigned char>(rest_b.front());
     if (byte_a != byte_b) return byte_a < byte_b;
@@ -88,7 +88,7 @@ std::vector<std::size_t> all_indices(std::size_t count) {
   return indices;
 }
 
-// Seats as they are given away, each once.
+// The seats that have been given so far; each is given once.
 class SeatPlan {
  public:
   SeatPlan(const std::vector<Candidate>& chosen, const std::vector<VacantSeat>& vacant)
@@ -135,7 +135,7 @@ class SeatPlan {
     }
   }
 
-  // Who has no seat yet, in the order in which the free ones are given.
+  // The nodes without a seat, in the order in which they get the free ones.
   std::vector<std::size_t> unseated() const {
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < seats_.size(); ++i) {
@@ -153,7 +153,7 @@ class SeatPlan {
     return order;
   }
 
-  // Those that are seated leave `waiting`.
+  // Nodes that get a seat are removed from `waiting`.
   void take_vacant(std::vector<std::size_t>& waiting) {
     std::vector<VacantSeat> free;
     for (const VacantSeat& seat : vacant_) {
@@ -186,9 +186,9 @@ class SeatPlan {
   }
 
   void sit_behind(const std::vector<std::size_t>& waiting) {
-    // Where a claim stands at the end of all numbers there is no behind, and the lowest free ones are taken.
+    // If a node claims the highest of all numbers no seat comes after it, and the lowest free seats are given.
     const bool room = highest_ + static_cast<std::int64_t>(waiting.size()) <= std::numeric_limits<int>::max();
-    // In a first round those without a claim fill what the claims leave: a claim is to be the rank, too.
+    // In a first round nodes without a claim fill the gaps between claims, so that a claimed rank is the node rank.
     const bool is_first = vacant_.empty() && std::ranges::none_of(chosen_, [](const Candidate& node) {
                             return valid(node.seat).has_value();
                           });

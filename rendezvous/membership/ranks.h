@@ -9,39 +9,38 @@
 
 #include "rendezvous/protocol/messages.h"
 
-// Who is in a round and in which order. A node holds a seat; the order of the seats is the order of the
-// node ranks. Seats keep a node's rank from one round to the next and may have gaps; node ranks have none.
+// Which nodes are in a round, and in which order. Each node has a seat number; node ranks follow the order of the
+// seats. Seats keep a node's rank from one round to the next. They may have gaps, which node ranks do not.
 namespace elastic::membership {
 
-// What a node brings into a round.
+// The workers that a node has in a round.
 struct NodeShape {
   int local_world_size = 0;
   std::string role;
 };
 
-// Gives each node its place, in the order given (the order is the node rank). Global ranks run through
-// all workers, role ranks through those of one role name; torchrun's rule, so nodes may differ in size.
+// The places of the nodes; the order of `nodes` is that of the node ranks. Global ranks count all workers, role ranks
+// those of one role. This is torchrun's rule: nodes may differ in size.
 std::vector<protocol::NodePlace> assign_places(const std::vector<NodeShape>& nodes);
 
-// Orders texts as people do: runs of digits count by value (node2 before node10, 10.0.0.9 before
-// 10.0.0.10), all else by bytes. Texts that differ only in leading zeros are ordered by bytes. A strict
-// total order.
+// Orders names as people do: runs of digits compare by value (node2 before node10, 10.0.0.9 before 10.0.0.10), all else
+// by bytes. Names that differ only in leading zeros compare by bytes. It is a strict total order.
 bool natural_less(std::string_view a, std::string_view b);
 
 // A node that could be in the round.
 struct Candidate {
-  std::optional<int> claimed_rank;  // what its user said its node rank is
-  std::optional<int> seat;          // the one it had in the last round, if it was in it
-  std::string address;              // how it calls itself
-  std::uint64_t arrival = 0;        // counted up: a lower one joined earlier
+  std::optional<int> claimed_rank;  // --node-rank, if the user gave it
+  std::optional<int> seat;          // its seat in the last round, if it was in it
+  std::string address;              // the name that it gives itself
+  std::uint64_t arrival = 0;        // its number in the order of joining
 };
 
-// Which `size` of the candidates form the round, as indices, the foremost first: those of the last round
-// before others, so that a newcomer never drives out a survivor; then claimed ranks, the lowest first;
-// then by seat; then by arrival. All of them if they are fewer.
+// Which `size` of the candidates form the round, as indices in the order of preference: nodes of the last round before
+// others, so that a newcomer never replaces a survivor; then claimed ranks, the lowest first; then by seat; then by
+// arrival. All candidates if they are fewer than `size`.
 std::vector<std::size_t> choose_members(const std::vector<Candidate>& candidates, int size);
 
-// A seat whose node was in the last round and is not there any more.
+// A seat whose node was in the last round and is gone.
 struct VacantSeat {
   int seat = 0;
   std::string address;
@@ -53,15 +52,15 @@ struct Seated {
   bool operator==(const Seated&) const = default;
 };
 
-// Gives each of the chosen a seat of its own; sorted by seat, so that the position is the node rank.
-//   1. A claimed rank is the seat. Of two that claim one, the node that has it already wins, or the
-//      earlier; the other is seated as if it claimed nothing (the coordinator refuses it before that).
-//   2. Who was in the last round keeps its seat. If that is claimed by another now, it is seated as in 3, before
-//      the newcomers.
-//   3. The others take vacant seats: that of the own address first (a node that came back), then, in natural
-//      order of addresses, the lowest (a replacement takes the lost node's rank).
-//   4. Who finds none sits behind all others, in the same order.
-// Claims and seats below 0 count as none.
+// Gives each of the chosen nodes a seat of its own. The result is sorted by seat: a position in it is the node rank.
+//   1. A claimed rank is the seat. If two nodes claim one rank, the node that has it already gets it, or the one that
+//      joined earlier; the other is seated as if it claimed nothing (the coordinator rejects it before that).
+//   2. A node of the last round keeps its seat. If another node claims that seat now, rule 3 holds, and the node comes
+//      before the newcomers.
+//   3. The others take vacant seats: the seat of their own address first (the node came back), then, in natural order
+//      of addresses, the lowest seat (a replacement takes the lost node's rank).
+//   4. Nodes without a vacant seat get seats after all others, in the same order.
+// Claims and seats below 0 are ignored.
 std::vector<Seated> seat_members(const std::vector<Candidate>& chosen, const std::vector<VacantSeat>& vacant);
 
 }  // namespace elastic::membership

@@ -12,52 +12,52 @@
 
 namespace elastic::membership {
 
-// Where a node stands in its job.
+// The state of a node in its job.
 enum class Standing : std::uint8_t {
-  kReady,     // here, without processes: free for the next round
+  kReady,     // connected and without workers: free for the next round
   kMember,    // in the round
-  kDone,      // in the round, its workers have succeeded
-  kStopping,  // told to stop; its processes may be there until it says otherwise
-  kLeaving,   // told by its user to go; the same
-  kLost,      // no session; its processes may be there until its lease is over
+  kDone,      // in the round; its workers have succeeded
+  kStopping,  // told to stop its workers, which may run until it reports that they have ended
+  kLeaving,   // told to leave by a signal; the same holds for its workers
+  kLost,      // without a session; its workers may run until its lease is over
 };
 inline constexpr std::size_t kStandings = 6;
 
 // A node as the coordinator knows it.
 struct Node {
   protocol::AgentId agent = 0;
-  std::optional<protocol::NodeId> session;  // none when it is lost
+  std::optional<protocol::NodeId> session;  // nothing if the node is lost
   NodeShape shape;
   std::string address;
   std::string addresses;  // NodeJoins::addresses
   std::string group;      // NodeJoins::group
   std::optional<int> claimed_rank;
   bool hosts_coordinator = false;
-  std::uint64_t arrival = 0;        // order of joining
-  std::int64_t last_heard_ms = 0;   // by the coordinator's clock
-  std::uint64_t heard = 0;          // signs of life so far
-  std::uint32_t joined_by = 0;      // NodeJoins::session of the last
-  std::int64_t lease_until_ms = 0;  // of one that is lost: its end, or
-  bool lease_has_ended = false;     // when its workers must be gone
+  std::uint64_t arrival = 0;        // its number in the order of joining
+  std::int64_t last_heard_ms = 0;   // when its last message or keep-alive came, by the coordinator's clock
+  std::uint64_t heard = 0;          // messages and keep-alives so far
+  std::uint32_t joined_by = 0;      // NodeJoins::session of its last NodeJoins
+  std::int64_t lease_until_ms = 0;  // if it is lost: when its lease ends, or, with lease_has_ended,
+  bool lease_has_ended = false;     // when its guardian must have killed its workers
   std::optional<int> seat;          // in the last round, if it was in that
   protocol::NodePlace place;        // in the round that it is in
-  int leave_signal = 0;             // of one that leaves
-  bool reported = false;            // what this round's phase asks of every node has come from it
+  int leave_signal = 0;             // the signal that told it to leave
+  bool reported = false;            // it has answered what the present phase asks of every node
   bool passed_check = false;
-  bool succeeded = false;  // its workers of the last round have, though it may have been told to stop
-  std::string unfit;       // why the check leaves it out; empty: it does not
+  bool succeeded = false;  // its workers of the last round succeeded, though it may have been told to stop
+  std::string unfit;       // why the check excludes it; empty: it does not
   bool belongs = false;    // it has been in a round of this incarnation
 
-  // A sign of life has come.
+  // A message or a keep-alive has come.
   void is_heard(std::int64_t now_ms) {
     last_heard_ms = now_ms;
     ++heard;
   }
   Standing standing() const { return standing_; }
-  // "node 2 (10.0.0.7)", or the address alone for one that is in no round.
+  // "node 2 (10.0.0.7)", or the address alone if the node is in no round.
   std::string name() const;
-  // What its losses and its exclusion are remembered under: the host, as it calls itself. Never the claimed
-  // rank, which a new host takes over from one that is gone.
+  // The key of its losses and of its exclusion: the name of its host. It is never the claimed rank, which a new host
+  // takes over from one that is gone.
   std::string identity() const;
 
  private:
@@ -65,14 +65,14 @@ struct Node {
   Standing standing_ = Standing::kReady;
 };
 
-// Who is known to a coordinator, by agent and by session, with a count of each standing. Pointers to nodes
-// stay good until the node is erased.
+// The nodes that a coordinator knows, by agent and by session, with a count of each state. A pointer to a node is valid
+// until the node is erased.
 class Roster {
  public:
   Node& add(Node node, Standing standing);
   void move(Node& node, Standing standing);
   void erase(protocol::AgentId agent);
-  // The session that a node has now.
+  // Sets the present session of a node; nothing if it has none.
   void set_session(Node& node, std::optional<protocol::NodeId> session);
 
   Node* find(protocol::AgentId agent);

@@ -22,7 +22,7 @@ FormingDecision wait_until(std::int64_t time_ms, std::string reason) {
   return {.kind = Kind::kWait, .size = 0, .look_again_ms = time_ms, .reason = std::move(reason)};
 }
 
-// Fewer than the minimum are ready.
+// The decision while fewer nodes than the minimum are ready.
 FormingDecision too_few(const FormingView& view, const FormingRules& rules, std::int64_t now_ms) {
   const bool for_replacements = view.again && rules.replacement_wait_ms;
   const std::int64_t patience_ms = for_replacements ? *rules.replacement_wait_ms : rules.join_timeout_ms;
@@ -40,14 +40,14 @@ FormingDecision too_few(const FormingView& view, const FormingRules& rules, std:
                                  seconds_text(patience_ms))};
 }
 
-// The first round, with enough for it and fewer than the maximum.
+// The decision on a first round with at least the minimum and less than the maximum of nodes.
 FormingDecision last_call(const FormingView& view, const FormingRules& rules, int size, std::int64_t now_ms) {
   const std::int64_t deadline_ms = *view.enough_since_ms + rules.last_call_ms;
   if (now_ms < deadline_ms) return wait_until(deadline_ms, format("last call: {} are there", nodes_text(view.ready)));
   return form(size, format("the last call of {} is over", seconds_text(rules.last_call_ms)));
 }
 
-// A later round, with enough for it and fewer than the maximum.
+// The decision on a later round with at least the minimum and less than the maximum of nodes.
 FormingDecision form_again(const FormingView& view, const FormingRules& rules, int size, std::int64_t now_ms) {
   const bool smaller = size < round_size(view.previous_size, rules);
   std::int64_t deadline_ms = now_ms;

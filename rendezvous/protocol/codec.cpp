@@ -33,7 +33,7 @@ std::string_view cut(std::string_view text, std::size_t limit) {
   return text.substr(0, inside(end) ? limit : end);
 }
 
-// --- Writing and reading: the same functions fields() below describe a struct to both. ---------------
+// --- Writer and reader. The functions fields() below describe each struct to both. -------------------
 
 class Writer {
  public:
@@ -83,17 +83,17 @@ class Writer {
   ByteString& out_;
 };
 
-// Whether fields may be missing at the end of a frame; those inside a struct in it never may.
+// Whether fields may be missing at the end of a frame. Fields of a struct inside it may never be missing.
 enum class Ending : std::uint8_t { kStrict, kMayBeEarly };
 
 class Reader {
  public:
   Reader(Bytes bytes, Ending ending) : left_(bytes), depth_(ending == Ending::kStrict ? 1 : 0) {}
 
-  // Empty: all is well.
+  // What is wrong, as a clause; empty if nothing is.
   const std::string& error() const { return error_; }
 
-  // Of a session's own frame: what follows was added by a later minor version, and may be missing.
+  // In a session's own frame: the fields that follow were added by a later minor version, and may be missing.
   void added() { depth_ = 0; }
 
   template <std::unsigned_integral T>
@@ -178,11 +178,11 @@ class Reader {
   }
 
   Bytes left_;
-  int depth_;  // of structs, optionals and lists that we are in
+  int depth_;  // how many structs, optionals and lists enclose the present field
   std::string error_;
 };
 
-// --- What a frame is made of. Fields that a later minor version adds to a message stand at its end. ---
+// --- The fields of each frame. Fields that a later minor version adds to a message come at its end. ---
 
 template <class T, class U>
 concept Is = std::same_as<std::remove_const_t<T>, U>;
@@ -374,7 +374,7 @@ void fields(auto& io, Is<Awaiting> auto& message) {
   io(message.because_ms);
 }
 
-// --- Which type is which. ------------------------------------------------------------------------------
+// --- The frame type of each message. -------------------------------------------------------------------
 
 template <class Message>
 constexpr FrameType kTypeOf{};
@@ -415,7 +415,7 @@ constexpr FrameType kTypeOf<AreYouThere> = FrameType::kAreYouThere;
 template <>
 constexpr FrameType kTypeOf<Awaiting> = FrameType::kAwaiting;
 
-// Whether a type is one of a variant's, and the message of it.
+// Whether a frame type is that of one of a variant's messages, and that message.
 template <class Variant>
 struct MessagesOf;
 template <class... Messages>
@@ -575,7 +575,7 @@ Decoded<CoordinatorMessage> read_coordinator_message(const Frame& frame) {
 }
 
 Bytes before_proof(const Frame& frame, const NodeIsEmptyFrame& empty) {
-  // Version, length of the job's name, the name, agent.
+  // The fields before the proof: version, length of the job's name, the name, agent.
   const std::size_t size = 4 + 4 + empty.job.size() + 8;
   return frame.whole.first(frame.whole.size() - frame.fields.size() + size);
 }

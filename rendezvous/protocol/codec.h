@@ -12,8 +12,8 @@
 
 #include "rendezvous/protocol/messages.h"
 
-// The frames of the agent protocol and their bytes, both ways. docs/agent-protocol.md specifies every
-// byte. What a frame means, and when it is due, is in session.h.
+// Encodes and decodes the frames of the agent protocol. docs/agent-protocol.md specifies every byte. What a frame
+// means, and when it may come, is in session.h.
 namespace elastic::protocol {
 
 using Bytes = std::span<const std::uint8_t>;
@@ -21,11 +21,10 @@ using ByteString = std::vector<std::uint8_t>;
 using Nonce = std::array<std::uint8_t, 32>;
 using Proof = std::array<std::uint8_t, 32>;
 
-// The first bytes of a connection, in both directions. No text begins like this, nor do TLS, HTTP/2 and
-// PyTorch's TCPStore (0x00).
+// The first bytes of a connection, in both directions. No text, TLS, HTTP/2 or PyTorch TCPStore (0x00) begins so.
 inline constexpr std::array<std::uint8_t, 8> kMark = {0x8E, 'e', 'l', 'a', 's', 't', 'i', 'c'};
 
-// Of the protocol. A newer minor only adds what an older reader may pass over.
+// The version of the protocol. A newer minor version only adds what an older reader may ignore.
 struct Version {
   std::uint16_t major = 1;
   std::uint16_t minor = 0;
@@ -34,7 +33,7 @@ struct Version {
 };
 inline constexpr Version kOurVersion = {1, 2};
 
-// Numbers on the wire: they never change, and a new one of a minor version is kFirstOptional or above.
+// The numbers of frames on the wire, which never change. A new minor version gives new frames kFirstOptional or above.
 enum class FrameType : std::uint8_t {
   kHello = 1,
   kChallenge = 2,
@@ -63,22 +62,22 @@ enum class FrameType : std::uint8_t {
   kDismiss = 53,
   kRejected = 54,
   kAreYouThere = 55,
-  // From here on what a reader does not know is passed over.
+  // A reader ignores frames from here on that it does not know.
   kFirstOptional = 128,
   // Coordinator to agent, since 1.1.
   kAwaiting = kFirstOptional,
 };
 inline constexpr bool is_optional(FrameType type) { return type >= FrameType::kFirstOptional; }
-// The minor version of ours that has brought the type.
+// The minor version that introduced the type.
 inline constexpr std::uint16_t minor_of(FrameType type) { return type == FrameType::kAwaiting ? 1 : 0; }
 bool is_agent_message(FrameType type);
 bool is_coordinator_message(FrameType type);
 FrameType type_of(const AgentMessage& message);
 FrameType type_of(const CoordinatorMessage& message);
-// As docs/agent-protocol.md has it: "HELLO", "NodeJoins". Of an unknown one: "frame of the unknown type 99".
+// The name in docs/agent-protocol.md: "HELLO", "NodeJoins"; for an unknown number "frame of the unknown type 99".
 std::string name_of(FrameType type);
 
-// What each frame says of where it belongs. 0: not known, or not meant.
+// The incarnation, term and round that each frame carries. 0: not known, or of no meaning for this frame.
 struct Stamp {
   Incarnation incarnation = 0;
   Term term = 0;
@@ -86,7 +85,7 @@ struct Stamp {
   bool operator==(const Stamp&) const = default;
 };
 
-// A frame whose fields are not read yet. Its bytes belong to who gave it.
+// A frame whose fields are not decoded yet. Its bytes belong to the reader that returned it.
 struct Frame {
   FrameType type{};
   Stamp stamp;
@@ -128,11 +127,11 @@ struct NodeIsEmptyFrame {
   Version version;
   std::string job;
   AgentId agent = 0;
-  Proof proof{};  // over all that is before it
+  Proof proof{};  // over all bytes before it
 };
 
-// Each appends one frame. Texts above their limit are cut at a character's border, lists behind their
-// limit: what is sent is never too long to be read.
+// Each appends one frame. Texts and lists above their limit are cut (texts between two characters), so that the
+// receiver can always read them.
 void append_frame(ByteString& out, const Stamp& stamp, const Hello& hello);
 void append_frame(ByteString& out, const Stamp& stamp, const Challenge& challenge);
 void append_frame(ByteString& out, const Stamp& stamp, const ProofFrame& proof);
@@ -141,12 +140,12 @@ void append_frame(ByteString& out, const Stamp& stamp, const Refused& refused);
 void append_frame(ByteString& out, const Stamp& stamp, const KeepAliveFrame& keep_alive);
 void append_frame(ByteString& out, const Stamp& stamp, const KeptFrame& kept);
 void append_frame(ByteString& out, const Stamp& stamp, const NodeIsEmptyFrame& empty);
-// The message's own round, where it has one, takes the place of the stamp's.
+// The round of a message that has one replaces that of the stamp.
 void append_frame(ByteString& out, const Stamp& stamp, const AgentMessage& message);
 void append_frame(ByteString& out, const Stamp& stamp, const CoordinatorMessage& message);
 
-// Each reads the fields of a frame of its type; the error says what is wrong with them, as a clause. What
-// follows the known fields is passed over.
+// Each decodes the fields of a frame of its type. The error says what is wrong with them, as a clause. Bytes after the
+// known fields are ignored.
 template <class T>
 using Decoded = std::expected<T, std::string>;
 Decoded<Hello> read_hello(const Frame& frame);
@@ -157,16 +156,14 @@ Decoded<Refused> read_refused(const Frame& frame);
 Decoded<KeepAliveFrame> read_keep_alive(const Frame& frame);
 Decoded<KeptFrame> read_kept(const Frame& frame);
 Decoded<NodeIsEmptyFrame> read_node_is_empty(const Frame& frame);
-// Fields that are missing at the end keep their defaults: an older minor version has no more.
+// Fields that are missing at the end keep their defaults: an older minor version did not have them.
 Decoded<AgentMessage> read_agent_message(const Frame& frame);
 Decoded<CoordinatorMessage> read_coordinator_message(const Frame& frame);
 
-// The version in a HELLO, CHALLENGE, REFUSED or NODE_IS_EMPTY, of which it is the first field in every
-// major version.
+// The version in a HELLO, CHALLENGE, REFUSED or NODE_IS_EMPTY: it is their first field in every major version.
 Decoded<Version> read_version(const Frame& frame);
 
-// The frame's bytes from its length up to `proof`, which is its last known field: what a guardian's proof
-// is over.
+// The bytes that the guardian's proof is over: the frame from its length up to `proof`, its last known field.
 Bytes before_proof(const Frame& frame, const NodeIsEmptyFrame& empty);
 
 }  // namespace elastic::protocol

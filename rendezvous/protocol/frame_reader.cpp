@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kLengthSize = 4;
 constexpr std::size_t kHeaderSize = 17;  // type, incarnation, term, round
-// What an idle connection's reader may keep allocated.
+// How many bytes the reader of an idle connection may keep allocated.
 constexpr std::size_t kKeptBytes = 1024;
 
 template <std::unsigned_integral T>
@@ -22,7 +22,7 @@ T number_at(Bytes bytes) {
   return number;
 }
 
-// What the first bytes of a connection are taken for.
+// Which protocol the first bytes of a connection are taken for.
 std::string stranger_of(std::string_view seen) {
   if (const auto stranger = recognised(seen)) {
     return format("it speaks {}, not elastic-run's agent protocol", name_of(*stranger));
@@ -68,7 +68,7 @@ bool FrameReader::take_mark(Bytes& bytes) {
   std::size_t taken = 0;
   for (; taken < bytes.size() && mark_size_ < kMark.size(); ++taken, ++mark_size_) {
     if (bytes[taken] == kMark[mark_size_]) continue;
-    // What came in earlier reads was right so far, so it is known.
+    // Bytes of earlier reads were those of kMark, so they need not be kept.
     std::string seen(kMark.begin(), kMark.begin() + static_cast<std::ptrdiff_t>(mark_size_ - taken));
     seen.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     stranger_ = stranger_of(seen);

@@ -5,28 +5,28 @@
 
 namespace elastic::protocol {
 
-// The times that follow from the loss timeout, in milliseconds: how long a node may be without word, in
-// both directions. Agents enforce the lease by their clocks, the coordinator waits by its own; so that no
-// two rounds' workers live at once, it waits a little longer than the lease.
+// The times that follow from the loss timeout, in milliseconds: how long a node and the coordinator may not hear of
+// each other. Agents enforce their lease by their own clocks, and the coordinator waits by its own. It waits a little
+// longer than the lease, so that the workers of two rounds never run at once.
 struct LeaseTimes {
   std::int64_t loss_timeout_ms = 5000;
 
-  // How often an agent asks for its lease to be renewed.
+  // How often an agent sends a keep-alive, which renews its lease.
   std::int64_t renewal_ms() const { return loss_timeout_ms / 5; }
-  // How long an agent lets its workers run, counted from when it sent the last renewal that was answered.
+  // How long an agent lets its workers run, counted from when it sent the last keep-alive that was answered.
   std::int64_t lease_ms() const { return loss_timeout_ms * 3 / 5; }
-  // When no lease runs any more, counted from the last word that came from the node: clocks may run apart by 1 %.
+  // When the lease of a node is over in any case, counted from its last message: clocks may differ by 1 %.
   std::int64_t ends_ms() const { return lease_ms() + lease_ms() / 100; }
-  // When the workers of a node that is lost are gone: the agent needs a moment to kill. A machine that was asleep at
-  // the lease's end wakes its guardians no sooner than the coordinator on it; so the moment counts from where that has
-  // seen the end.
+  // When the workers of a lost node are gone: its guardian needs a moment to kill them. If the coordinator's machine
+  // was suspended when the lease ended, guardians on it are not resumed earlier than the coordinator is; so the moment
+  // counts from when the coordinator has noticed the end.
   std::int64_t over_ms() const { return ends_ms() + kKillMs; }
-  // When all have found a coordinator that came into a running job, counted from its coming: no lease that another
-  // gave runs any more, and who is between two tries has made the next.
+  // When all nodes have found a coordinator that takes a job over, counted from its start: every lease that another
+  // coordinator gave is over by then, and each agent has made another attempt to connect.
   std::int64_t all_back_ms() const { return std::max(over_ms(), kLongestPauseMs + kLongestPauseMs / 100 + kConnectMs); }
 
   static constexpr std::int64_t kKillMs = 100;
-  // Between two tries of an agent to reach a coordinator, at most; and for the try itself.
+  // The longest pause between two attempts of an agent to connect, and the time that the attempt itself takes.
   static constexpr std::int64_t kLongestPauseMs = 2000;
   static constexpr std::int64_t kConnectMs = 250;
 };

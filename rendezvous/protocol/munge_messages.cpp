@@ -34,7 +34,7 @@ std::optional<std::string> wrong_user(const Opened& opened, std::uint32_t our_ui
   return format("it runs as the user with uid {}, and we run as uid {}", opened.uid, our_uid);
 }
 
-// The lines of a payload of that side and step; else what is wrong.
+// The lines of a payload of that side and step. The error says what is wrong, as a clause.
 std::expected<std::vector<std::string>, std::string> lines_of(const Opened& opened, std::string_view side,
                                                               const std::string& step, std::size_t count) {
   std::vector<std::string> lines = split(opened.payload, '\n');

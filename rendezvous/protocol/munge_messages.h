@@ -9,25 +9,25 @@
 #include "rendezvous/protocol/codec.h"
 
 // How a node of a Slurm step gets the job's secret from the coordinator, on a connection of its own: each side shows
-// the other a credential that munge has made. The words alone; who makes and opens credentials is none of this.
+// the other a credential that munge has made. Here are the messages only; credentials are made and opened by net/munge.
 // docs/agent-protocol.md specifies every byte.
 namespace elastic::protocol::munge {
 
 // The first bytes of such a connection, in both directions; the last one is the version.
 inline constexpr std::string_view kMark("\x8Emunge\x00\x01", 8);
 
-// What a node asks with.
+// What a node sends.
 struct Request {
-  std::string step;        // "slurm-1234.0": which step it is of
-  std::string credential;  // of agent_payload(); empty: no munged answers on its host
+  std::string step;        // "slurm-1234.0": the Slurm step that it belongs to
+  std::string credential;  // has agent_payload(); empty: no munged answers on its host
   bool operator==(const Request&) const = default;
 };
 struct Answer {
   enum class Kind : std::uint8_t {
-    kCredential,  // of coordinator_payload(), in the text
+    kCredential,  // the text is a credential with coordinator_payload()
     kNone,        // no munged answers on the coordinator's host
-    kNeeded,      // the coordinator has munge, and the node has not
-    kRefused,     // for the reason in the text
+    kNeeded,      // munged answers on the coordinator's host, and the node sent no credential
+    kRefused,     // the text says why
   };
   Kind kind = Kind::kNone;
   std::string text = {};
@@ -36,12 +36,12 @@ struct Answer {
 std::string bytes_of(const Request& request);
 std::string bytes_of(const Answer& answer);
 
-// What comes on such a connection, as far as it has come.
+// Collects the bytes that arrive on such a connection.
 class Reader {
  public:
-  // False: this is none of it, or too long.
+  // Returns false if the bytes are of another protocol, or too many.
   bool add(Bytes bytes);
-  // Both nothing until all is there, or if it means nothing, which complete() tells apart.
+  // Whether a whole message has arrived. request() and answer() return nothing before that, or if it cannot be read.
   bool complete() const;
   std::optional<Request> request() const;
   std::optional<Answer> answer() const;
@@ -53,7 +53,7 @@ class Reader {
 
 std::string hex(const Nonce& nonce);
 
-// What is in the credentials. That of the coordinator is good for the one question that it answers.
+// The payloads of the credentials. The coordinator's has the nonce of the request, so that it answers that one only.
 std::string agent_payload(const std::string& step, const Nonce& nonce);
 std::string coordinator_payload(const std::string& step, const std::string& nonce, const std::string& secret);
 
@@ -62,8 +62,8 @@ struct Opened {
   std::string payload;
   std::uint32_t uid = 0;
 };
-// Of a node: its nonce, or why the node is refused. Of the coordinator: the job's secret, or why it is not believed.
-// Clauses.
+// Judge the credential of a node (the result is its nonce) and that of the coordinator (the result is the job's
+// secret). An error says why it is refused, as a clause.
 std::expected<std::string, std::string> judge_agent(const Opened& opened, const std::string& step,
                                                     std::uint32_t our_uid);
 std::expected<std::string, std::string> judge_coordinator(const Opened& opened, const std::string& step,

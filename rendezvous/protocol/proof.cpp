@@ -9,7 +9,7 @@
 namespace elastic::protocol {
 namespace {
 
-// What else may be made of the same secret one day is made with another purpose.
+// Each use of the secret has a purpose of its own, so that the derived keys differ.
 constexpr std::string_view kPurpose = "elastic-run agent protocol";
 constexpr std::string_view kStatusPurpose = "elastic-run status key";
 

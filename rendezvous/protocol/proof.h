@@ -8,25 +8,25 @@
 
 #include "rendezvous/protocol/codec.h"
 
-// Keyed hashes that prove the knowledge of a job's secret without showing it. libsodium is behind this.
+// Keyed hashes that prove that a side knows the job's secret without sending it. They are libsodium's.
 namespace elastic::protocol {
 
-// Made of a secret of any length, the empty one too.
+// A key that is derived from a secret of any length; the secret may be empty.
 using Key = std::array<std::uint8_t, 32>;
 Key key_of(std::string_view secret);
 
-// What is shown in the place of the secret to see a job's status by HTTP, which is not encrypted: 64 hex digits.
-// Whoever reads it there can see the status, and cannot join the job. Empty for an empty secret.
+// The key that gives access to a job's status by HTTP, which is not encrypted: 64 hex digits. Who intercepts it can see
+// the status, but cannot join the job. Empty for an empty secret.
 std::string status_key(std::string_view secret);
 
-// Who proves: a proof of one side is none of another.
+// The side that proves. A proof of one side is not valid for another.
 enum class Side : std::uint8_t { kAgent, kCoordinator, kGuardian };
 
-// The keyed hash of the side's name and the parts, one after another; where they are of no fixed length,
-// they say their length themselves.
+// The keyed hash of the side's name and the parts, one after another. Parts of variable length must contain their
+// length.
 Proof prove(const Key& key, Side side, std::initializer_list<Bytes> parts);
 
-// In a time that says nothing of where they differ.
+// Compares in constant time.
 bool same_proof(const Proof& left, const Proof& right);
 
 }  // namespace elastic::protocol

@@ -12,16 +12,16 @@ namespace {
 
 using Kind = SessionError::Kind;
 
-// Bytes of a REFUSED's reason that a message quotes.
+// How many bytes of a REFUSED's reason are quoted.
 constexpr std::size_t kQuotedBytes = 1000;
 
-// Of a frame: "a StopWorkers", "an EndJob".
+// A frame's name with its article: "a StopWorkers", "an EndJob".
 std::string one(FrameType type) {
   const std::string name = name_of(type);
   return format("{} {}", name.starts_with('E') || name.starts_with('A') ? "an" : "a", name);
 }
 
-// What is said of a fault: to our side of the other, and to the other of itself.
+// A fault of the other side: `error` is for this side, and `told` is the REFUSED that the other side gets.
 struct Fault {
   SessionError error;
   std::string told;
@@ -37,7 +37,7 @@ Fault not_due(FrameType type) {
   return fault(Kind::kOutOfOrder, format("sent {}, which was not due", one(type)));
 }
 
-// What keeps a reader from the next frame.
+// Why no further frame can be read.
 Fault unreadable(const FrameReader& reader, FrameReader::Step step, std::size_t limit) {
   if (step == FrameReader::Step::kStranger) return {{Kind::kNotOurs, reader.stranger()}, {}};
   if (step == FrameReader::Step::kTooShort) {
@@ -64,7 +64,7 @@ Fault wrong_secret(const Key& ours, bool they_have_none) {
           "without"};
 }
 
-// The other side's REFUSED, as an error of ours.
+// The other side's REFUSED, as an error of this session.
 SessionError refused_by(const Frame& frame, const Version& ours) {
   const auto version = read_version(frame);
   if (version && version->major != ours.major) return other_major(*version, ours).error;
@@ -75,8 +75,8 @@ SessionError refused_by(const Frame& frame, const Version& ours) {
 
 void append(ByteString& out, Bytes bytes) { out.insert(out.end(), bytes.begin(), bytes.end()); }
 
-// What both proofs of a session are over: the agent's over the whole CHALLENGE, the coordinator's over
-// what it has to say before its proof.
+// The two proofs of a session: the agent's is over the whole CHALLENGE, the coordinator's over the fields before its
+// proof.
 Proof coordinator_proof(const Key& key, Bytes hello, const Challenge& challenge) {
   const std::array<std::uint8_t, 4> version = {
       static_cast<std::uint8_t>(challenge.version.major >> 8), static_cast<std::uint8_t>(challenge.version.major),
@@ -139,7 +139,7 @@ void AgentSession::take_challenge(const Frame& frame, Events& events, ByteString
   if (version && version->major != version_.major) return give_up(other_major(*version, version_));
   const auto challenge = read_challenge(frame);
   if (!challenge) return give_up(cannot_read(frame.type, challenge.error()));
-  // It proves first: a coordinator that does not know the secret learns nothing of it.
+  // The coordinator has to prove first: one that does not know the secret learns nothing of it.
   if (!same_proof(challenge->proof, coordinator_proof(key_, hello_, *challenge))) {
     const Proof without = coordinator_proof(key_of(""), hello_, *challenge);
     return give_up(wrong_secret(key_, same_proof(challenge->proof, without)));
@@ -172,7 +172,7 @@ void AgentSession::take_welcome(const Frame& frame, Events& events, ByteString& 
   send_waiting(events, out);
 }
 
-// News of the start of the job that we came from mean nothing in another one, but that we leave does.
+// Messages about another incarnation of the job mean nothing in this one, except that the node leaves.
 void AgentSession::send_waiting(Events& events, ByteString& out) {
   const bool is_another = introduction_.incarnation != 0 && introduction_.incarnation != welcome_.incarnation;
   for (const AgentMessage& message : std::exchange(waiting_, {})) {
@@ -214,8 +214,8 @@ void AgentSession::take_message(const Frame& frame, Events& events, ByteString& 
   events.push_back(Received{std::move(*message)});
 }
 
-// One connection has one coordinator behind it, whose frames come in order: another incarnation of its
-// term or a higher one is what it has taken over since.
+// A connection leads to one coordinator, whose frames come in order: it has taken over a job if they carry another
+// incarnation, with the same term or a higher one.
 bool AgentSession::is_stale(const Frame& frame, Events& events) {
   const Stamp& its = frame.stamp;
   if (its.term < welcome_.term) {
@@ -226,7 +226,7 @@ bool AgentSession::is_stale(const Frame& frame, Events& events) {
   if (its.incarnation != welcome_.incarnation) round_.reset();
   welcome_.term = its.term;
   welcome_.incarnation = its.incarnation;
-  // To stop what is over does no harm, and the others without a round are of now.
+  // An old StopWorkers does no harm, and messages without a round are never old.
   const bool goes_with_round = frame.type == FrameType::kPrepareRound || frame.type == FrameType::kRunCheck ||
                                frame.type == FrameType::kRunWorkers;
   if (!goes_with_round || !round_ || its.round >= *round_) return false;
@@ -266,7 +266,7 @@ Stamp CoordinatorSession::stamp() const { return {welcome_.incarnation, welcome_
 std::vector<CoordinatorSession::Event> CoordinatorSession::receive(Bytes bytes, ByteString& out) {
   Events events;
   while (state_ != State::kBroken) {
-    // A stranger is given little room.
+    // A connection that has not proved itself may send short frames only.
     const bool is_known = state_ == State::kIntroduced || state_ == State::kWelcomed;
     const std::size_t limit = is_known ? limits::kAgentFrameBytes : limits::kAgentHelloBytes;
     const FrameReader::Step step = reader_.next(bytes, limit);
@@ -299,7 +299,7 @@ void CoordinatorSession::on(const Frame& frame, Events& events, ByteString& out)
   end(found.error, found.told, events, out);
 }
 
-// Whether its version can be talked to; otherwise the session is ended.
+// Whether the other side has our major version. If it has not the session is ended.
 bool CoordinatorSession::is_of_our_major(const Frame& frame, Events& events, ByteString& out) {
   const auto version = read_version(frame);
   if (!version || version->major == version_.major) return true;  // without one it cannot be read
@@ -329,7 +329,7 @@ void CoordinatorSession::take_hello(const Frame& frame, Events& events, ByteStri
 void CoordinatorSession::take_proof(const Frame& frame, Events& events, ByteString& out) {
   const auto proof = read_proof(frame);
   if (!proof || !same_proof(proof->proof, expected_)) {
-    // An agent whose user has made a mistake has found our proof to be wrong, and says so instead.
+    // An agent with another secret notices that our proof is wrong and sends REFUSED instead: this proof was forged.
     const Fault found = proof ? Fault{{Kind::kSecret, "its proof that it knows the job's secret is wrong"},
                                       "your proof that you know the job's secret is wrong"}
                               : cannot_read(frame.type, proof.error());
@@ -349,7 +349,7 @@ void CoordinatorSession::take_node_is_empty(const Frame& frame, Events& events, 
     const Fault found = empty ? wrong_secret(key_, proof_is_right(key_of(""))) : cannot_read(frame.type, empty.error());
     return end(found.error, found.told, events, out);
   }
-  state_ = State::kBroken;  // it says no more
+  state_ = State::kBroken;  // nothing else comes on this connection
   events.push_back(NodeIsEmpty{empty->job, empty->agent, frame.stamp.incarnation, frame.stamp.round});
 }
 
@@ -373,7 +373,7 @@ void CoordinatorSession::take_message(const Frame& frame, Events& events, ByteSt
     const Fault found = cannot_read(frame.type, message.error());
     return end(found.error, found.told, events, out);
   }
-  // Who joins says itself what it knows, and who leaves leaves whatever it knew.
+  // NodeJoins carries the agent's incarnation itself, and NodeLeaves holds in any.
   const bool is_of_any = frame.type == FrameType::kNodeJoins || frame.type == FrameType::kNodeLeaves;
   if (!is_of_any && its.incarnation != welcome_.incarnation) {
     events.push_back(Stale{format("{} of incarnation {:016x} of the job, which is at {:016x}", one(frame.type),

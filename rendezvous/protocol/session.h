@@ -14,8 +14,8 @@
 #include "rendezvous/protocol/messages.h"
 #include "rendezvous/protocol/proof.h"
 
-// The conversation of one agent with the coordinator over one connection, both ends, without the
-// connection: bytes in, bytes out. docs/agent-protocol.md specifies every byte.
+// The session of one agent with the coordinator over one connection, both ends of it: bytes come in, bytes go out; the
+// connection itself is the caller's. docs/agent-protocol.md specifies every byte.
 //
 //   agent                                   coordinator
 //     HELLO   version, job, agent, nonce   -->
@@ -25,14 +25,14 @@
 //                                          <--  WELCOME  term, incarnation, loss timeout, good for
 //     messages, KEEP_ALIVE n               <->  messages, KEPT n, good for
 //
-// Each end may say REFUSED with a reason in place of what is due, after which the connection is closed.
-// A proof is a keyed hash; its key is made of the job's secret (the empty one where there is none).
+// Each end may send REFUSED with a reason instead of the frame that is due, and then closes the connection. A proof is
+// a keyed hash; its key is derived from the job's secret, which may be empty.
 //
-// After the WELCOME each frame says to which incarnation and term it belongs. The agent goes with the
-// coordinator's, as they grow; what is older is passed over by either end, by name.
+// After the WELCOME each frame carries its incarnation and term. The agent follows those of the coordinator as they
+// grow. Either end ignores an older frame, and reports it as Stale.
 namespace elastic::protocol {
 
-// Which job an agent wants to be in, and what it knows of it already (0: nothing).
+// The job that an agent wants to join, and what it knows of it already (0: nothing).
 struct Introduction {
   std::string job;  // at most limits::kAgentNameBytes
   AgentId agent = 0;
@@ -41,29 +41,29 @@ struct Introduction {
   bool operator==(const Introduction&) const = default;
 };
 
-// What the coordinator says at the end of the introduction.
+// What the coordinator sends at the end of the introduction.
 struct Welcome {
   Term term = 0;
   Incarnation incarnation = 0;
-  // Milliseconds without a word after which a node is given up; the lease is 3/5 of it, and a keep-alive is
-  // sent each fifth.
+  // A node is declared lost after so many milliseconds without a message. Its lease is 3/5 of it, and a keep-alive is
+  // sent each fifth of it.
   std::int64_t loss_timeout_ms = 5000;
-  // No lease may last for longer than so many milliseconds after it was asked for, if it is said; as in Kept.
+  // The longest lease in milliseconds, counted from when it was asked for; nothing if there is no limit. As in Kept.
   std::optional<std::int64_t> good_for_ms = {};
   bool operator==(const Welcome&) const = default;
 };
 
-// Why a session ends before its time.
+// Why a session ends early.
 struct SessionError {
   enum class Kind : std::uint8_t {
-    kVersion,     // the other side's major version is not ours
-    kSecret,      // the proof is not right: another secret, or none
+    kVersion,     // the other side has another major version
+    kSecret,      // the proof is wrong: the other side has another secret, or none
     kNotOurs,     // the first bytes are not those of this protocol
-    kMalformed,   // what came cannot be read
-    kTooLong,     // a frame above limits::kAgentFrameBytes
-    kOutOfOrder,  // a frame that is not due
+    kMalformed,   // a frame cannot be read
+    kTooLong,     // a frame is longer than limits::kAgentFrameBytes
+    kOutOfOrder,  // a frame came that was not due
     kOlderTerm,   // the coordinator has been replaced by one that the agent has met
-    kRefused,     // the other side said so, for the reason in the text
+    kRefused,     // the other side sent REFUSED, for the reason in the text
   };
   Kind kind = Kind::kMalformed;
   std::string text;  // for a person: "it speaks version 2.0 of the agent protocol, and we speak 1.2"
@@ -77,34 +77,34 @@ class AgentSession {
   };
   struct Kept {
     std::int64_t sent_ms = 0;  // when the keep-alive that was answered had been sent, by the agent's clock
-    // How long after that the lease ends at the latest, where the coordinator may not lend a whole one.
+    // How long after that the lease ends, if the coordinator may not grant a whole one.
     std::optional<std::int64_t> good_for_ms = {};
   };
   struct Received {
     CoordinatorMessage message;
   };
-  // A message of an older term, incarnation or round than is known here; it was passed over. Also one of
-  // ours that waited for the WELCOME, which was of another incarnation; it was not sent.
+  // A message of an older term, incarnation or round than is known here was ignored; or a message of this agent that
+  // waited for the WELCOME was not sent, since the WELCOME was of another incarnation.
   struct Stale {
     std::string text;
   };
   using Event = std::variant<Welcomed, Kept, Received, Stale, SessionError>;
 
-  // `nonce` is random. `secret` may be empty. Another version than ours is for tests.
+  // `nonce` is random. `secret` may be empty. Tests give another version.
   AgentSession(Introduction introduction, const std::string& secret, const Nonce& nonce,
                const Version& version = kOurVersion);
 
-  // What to send when the connection is there.
+  // The first bytes to send when the connection is open.
   ByteString begin();
-  // Takes what has arrived. To be sent is added to `out`. After a SessionError nothing more is taken.
+  // Handles bytes that have arrived, and appends bytes to be sent to `out`. After a SessionError it ignores all bytes.
   std::vector<Event> receive(Bytes bytes, ByteString& out);
-  // The first message is NodeJoins. Before the CHALLENGE has come it waits in the session, all others
-  // before the WELCOME has. After a SessionError nothing is sent.
+  // Appends the message to `out`. The first message is NodeJoins. It waits in the session until the CHALLENGE has come,
+  // and all others until the WELCOME has. After a SessionError nothing is sent.
   void send(const AgentMessage& message, ByteString& out);
-  // Before the WELCOME has come there is nothing to keep, and nothing is sent.
+  // Appends a keep-alive to `out`; nothing before the WELCOME.
   void keep_alive(std::int64_t now_ms, ByteString& out);
 
-  // As the coordinator says it now: term and incarnation may have changed since it was said.
+  // The WELCOME, with the coordinator's present term and incarnation.
   const Welcome& welcome() const { return welcome_; }
 
  private:
@@ -126,29 +126,31 @@ class AgentSession {
   Version version_;
   State state_ = State::kHello;
   FrameReader reader_;
-  ByteString hello_;  // the frame, which the proofs are over
+  ByteString hello_;  // the HELLO frame, which the proofs are over
   std::vector<AgentMessage> waiting_;
   Welcome welcome_;
-  std::optional<RoundNumber> round_;  // the highest that was to be prepared
+  std::optional<RoundNumber> round_;  // the highest of any PrepareRound
   std::uint64_t last_keep_alive_ = 0;
-  std::deque<std::pair<std::uint64_t, std::int64_t>> unanswered_;  // keep-alives: number, when sent
+  std::deque<std::pair<std::uint64_t, std::int64_t>>
+      unanswered_;  // keep-alives: their numbers, and when they were sent
 };
 
 // The coordinator's end.
 class CoordinatorSession {
  public:
-  // The secret is known to be shared; to be answered by welcome() or refuse(). NodeJoins may follow at once.
+  // The agent has proved that it knows the secret. To be answered by welcome() or refuse(). NodeJoins may follow at
+  // once.
   struct Introduced {
     Introduction introduction;
   };
   struct Received {
     AgentMessage message;
   };
-  // To be answered by kept(), unless the node was given up meanwhile.
+  // To be answered by kept(), unless the node has been declared lost.
   struct KeepAlive {
     std::uint64_t number = 0;
   };
-  // A guardian's word that no process of a round is left on its node; its connection says no more.
+  // A guardian reports that no process of a round is left on its node. Nothing else comes on its connection.
   struct NodeIsEmpty {
     std::string job;
     AgentId agent = 0;
@@ -156,25 +158,25 @@ class CoordinatorSession {
     RoundNumber round = 0;
     bool operator==(const NodeIsEmpty&) const = default;
   };
-  // A message of another incarnation than ours; it was passed over.
+  // A message of another incarnation was ignored.
   struct Stale {
     std::string text;
   };
   using Event = std::variant<Introduced, Received, KeepAlive, NodeIsEmpty, Stale, SessionError>;
 
-  // As the agent's.
+  // The arguments are those of AgentSession.
   CoordinatorSession(const std::string& secret, const Nonce& nonce, const Version& version = kOurVersion);
 
-  // Takes what has arrived. To be sent is added to `out`. After a SessionError nothing more is taken.
+  // Handles bytes that have arrived, and appends bytes to be sent to `out`. After a SessionError it ignores all bytes.
   std::vector<Event> receive(Bytes bytes, ByteString& out);
-  // Once, after Introduced. The term is to be no lower than the introduction's.
+  // To be called once, after Introduced. The term must not be lower than that of the introduction.
   void welcome(const Welcome& welcome, ByteString& out);
-  // The coordinator's term has grown since the welcome, or the incarnation was taken over from the agents.
+  // The coordinator's term has grown since the welcome, or it has taken over the agents' incarnation.
   void set_stamp(Term term, Incarnation incarnation);
-  // Ends the session; the reason is told to the agent.
+  // Ends the session. The reason is sent to the agent.
   void refuse(const std::string& reason, ByteString& out);
-  // Before the welcome only Rejected may be sent. After a SessionError nothing is, nor ever what the agent's version
-  // has not.
+  // Before the welcome only Rejected may be sent. After a SessionError nothing is sent, and never a message that the
+  // agent's version does not know.
   void send(const CoordinatorMessage& message, ByteString& out);
   void kept(std::uint64_t number, std::optional<std::int64_t> good_for_ms, ByteString& out);
 
@@ -198,15 +200,15 @@ class CoordinatorSession {
   State state_ = State::kStart;
   FrameReader reader_;
   Introduction introduction_;
-  std::uint16_t minor_ = 0;  // of the agent's version
-  Proof expected_{};         // of the agent
+  std::uint16_t minor_ = 0;  // the agent's minor version
+  Proof expected_{};         // the agent's right proof
   bool mark_is_sent_ = false;
   bool has_joined_ = false;  // NodeJoins has come
   Welcome welcome_;
 };
 
-// What a guardian sends on a connection of its own when the last process of a round is gone, from the first
-// byte on: prepared by the launcher, which knows the secret, for the guardian, which need not.
+// All bytes that a guardian sends on a connection of its own when the last process of a round is gone. The launcher,
+// which knows the secret, makes them for the guardian, which does not need it.
 ByteString node_is_empty_frame(const Introduction& introduction, RoundNumber round, const std::string& secret);
 
 }  // namespace elastic::protocol

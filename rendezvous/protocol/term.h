@@ -5,15 +5,15 @@
 
 #include "rendezvous/protocol/messages.h"
 
-// Which of a job's coordinators speaks: the first has term 1, a later one has a higher term. Of those that have taken
-// over the upper half of the number counts them, and the lower half is random, so that two that take over at once, and
-// do not know of each other, have different terms.
+// Terms order the coordinators of a job: the first has term 1, and each later one a higher term. The upper half of a
+// later term is a count, and the lower half is random, so that two coordinators that take over at the same time, and do
+// not know of each other, have different terms.
 namespace elastic::protocol {
 
-// Higher than `known`, with bits of `random`.
+// A term above `known`, whose lower half is from `random`.
 Term term_after(Term known, std::uint32_t random);
 
-// For people: "1", then "2.4f1a" with the random half.
+// The term as people see it: "1", and later "2.4f1a" with the random half in hex.
 std::string text_of_term(Term term);
 
 }  // namespace elastic::protocol

@@ -8,15 +8,15 @@
 
 namespace elastic::store {
 
-// Who may connect to a worker store, by address.
+// The addresses that may connect to a worker store.
 class Admission {
  public:
-  // Everybody.
+  // Admits all addresses.
   Admission() = default;
-  // These numeric addresses, in whatever form, and this host by its loopback; nobody else.
+  // Admits these numeric addresses, in any notation, and loopback addresses.
   explicit Admission(const std::vector<std::string>& addresses);
 
-  // An empty address is that of a peer who is gone already, and no matter.
+  // An empty address, which is that of a peer who has disconnected already, is admitted.
   bool admits(std::string_view address) const;
 
  private:

@@ -21,7 +21,7 @@ std::string too_long(std::string_view what, std::size_t size, std::size_t limit)
   return format("a {} of {} bytes; at most {} are allowed", what, size, limit);
 }
 
-// What waits for a reply and passes it on: `read` makes the value of it, or says by nothing that it makes none.
+// A handler that passes a reply on to `done`. `read` makes the value from the reply; nothing if it makes no sense.
 template <class T, class Read>
 auto passing_on(std::function<void(Result<T>)> done, Read read) {
   return [done = std::move(done), read = std::move(read)](const Error* error) {
@@ -209,7 +209,7 @@ void Client::send_what_may_be_sent() {
     bytes += std::exchange(request.bytes, {});
     if (!request.reply) continue;
     if (sent_.empty()) heard_ms_ = loop_.now_ms();
-    // What needs no byte is complete without one coming.
+    // A reply of no bytes is complete at once.
     if (sent_.empty() && request.texts == 0) soon_.start(0, [this] { deliver({}); });
     reader_.expect(*request.reply, request.texts);
     sent_.push_back(std::move(request));

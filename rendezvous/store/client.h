@@ -21,34 +21,34 @@ namespace elastic::store {
 // Bounds of a Client.
 struct ClientBounds {
   std::int64_t connect_ms = 60'000;
-  std::int64_t answer_ms = 60'000;              // to anything but a WAIT that may last; then the connection ends
-  std::size_t unsent_bytes = 64 * 1024 * 1024;  // requests that the server does not take
+  std::int64_t answer_ms = 60'000;              // for the reply to a request other than WAIT; then the connection ends
+  std::size_t unsent_bytes = 64 * 1024 * 1024;  // of requests that the server does not read
 };
 
-// A client of a TCPStore server, PyTorch's or ours. All of it happens on its loop. Requests are sent one
-// behind the other without waiting; but a reply bears no sign of its request and that to a wait comes when its
-// time has come, so what is asked after a wait() is sent when that has ended.
+// A client of a TCPStore server, PyTorch's or elastic-run's, on the loop. Requests are sent one after the other without
+// waiting for replies. Replies do not name their request, and that to a wait may come late: requests after a wait() are
+// sent when it has ended.
 //
-// A callback is called once, in a later turn of the loop: with the reply, or with an error that names address,
-// port and reason. An error ends the connection and with it all requests, but for a wait that took too long and
-// a request that is too large to be sent. Ending the client, also from within a callback, calls none of them.
+// A callback is called once, in a later turn of the loop: with the reply, or with an error that names address, port and
+// reason. An error ends the connection and all its requests, except for a wait that timed out and a request that is too
+// large. Destroying the client, also from within a callback, calls no callback.
 class Client {
  public:
   template <class T>
   using Done = std::function<void(Result<T>)>;
   struct Popped {
-    std::int64_t length_before;  // 0: there was nothing to take
+    std::int64_t length_before;  // 0: the queue was empty
     std::string value;
   };
 
-  // Connects to a numeric address and says VALIDATE; requests may be made at once.
+  // Connects to a numeric address and sends VALIDATE. Requests may be made at once.
   Client(net::Loop& loop, const std::string& address, std::uint16_t port, const ClientBounds& bounds = {});
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // These have no reply: what succeeds has been queued. Whether it was carried out is known when a later
-  // request has been answered. Fails where the connection has ended or the server would refuse the size.
+  // These requests have no reply: success means that the request was queued. It was carried out when a later request
+  // has been answered. They fail if the connection has ended or the server would refuse the size.
   Status set(std::string_view key, std::string_view value);
   Status append(std::string_view key, std::string_view value);
   Status multi_set(Pairs pairs);
@@ -56,38 +56,38 @@ class Client {
 
   void get(std::string_view key, Done<std::string> done);  // the empty value if the key is missing
   void compare_set(std::string_view key, std::string_view expected, std::string_view desired,
-                   Done<std::string> done);  // the value afterwards, as docs/store-protocol.md has it
+                   Done<std::string> done);  // gets the value afterwards; docs/store-protocol.md
   void add(std::string_view key, std::int64_t delta, Done<std::int64_t> done);
-  void check(Keys keys, Done<bool> done);                  // whether all are there
-  void delete_key(std::string_view key, Done<bool> done);  // whether it was there
+  void check(Keys keys, Done<bool> done);                  // gets whether all keys exist
+  void delete_key(std::string_view key, Done<bool> done);  // gets whether the key existed
   void num_keys(Done<std::int64_t> done);
   void list_keys(Done<std::vector<std::string>> done);
   void multi_get(Keys keys, Done<std::vector<std::string>> done);
   void queue_pop(std::string_view key, Done<Popped> done);
   void queue_len(std::string_view key, Done<std::int64_t> done);
   void ping(Done<void> done);
-  // Until all keys are there. After `timeout_ms`, counted from this call, it is cancelled as PyTorch's client
-  // does it, and fails; unless the keys come just then. The connection goes on.
+  // Waits until all keys exist. `timeout_ms` after this call it is cancelled as PyTorch's client does, and fails,
+  // unless the keys are set just then. The connection stays open.
   void wait(Keys keys, std::int64_t timeout_ms, Done<void> done);
 
-  // This host's address of the connection, numeric; empty while there is none.
+  // This host's numeric address on the connection; empty while there is none.
   std::string local_address() const { return stream_ ? stream_->local_address() : std::string(); }
-  // Why the connection has ended; nothing while it is made or stands.
+  // Why the connection has ended; nothing while it is being made or open.
   const std::optional<Error>& ended() const { return ended_; }
 
  private:
-  // Told of an error, or of nothing when its reply is in reader_; false if that reply makes no sense, and
-  // then its callback has not been called.
+  // Gets an error, or null when the reply is in reader_. Returns false if the reply makes no sense; then the callback
+  // has not been called.
   using OnReply = std::function<bool(const Error*)>;
   struct Request {
     std::string bytes;                // until it is sent
-    std::optional<Reply> reply = {};  // none: nothing comes
+    std::optional<Reply> reply = {};  // nothing: the request has no reply
     OnReply on_reply = {};
     std::size_t texts = 1;  // of Reply::kTexts
     bool is_wait = false;
     std::int64_t deadline_ms = 0;  // of a wait, on the loop's clock
   };
-  // What a server judges a request by.
+  // The sizes that a server checks.
   struct Size {
     std::size_t keys = 1;
     std::size_t longest_key = 0;
@@ -112,18 +112,18 @@ class Client {
   std::string what_;                           // "store at port 29500 of 127.0.0.1"
   std::unique_ptr<net::Connector> connector_;  // until there is a stream
   std::unique_ptr<net::Stream> stream_;
-  std::deque<Request> unsent_;    // connecting, or behind a wait
-  std::size_t unsent_bytes_ = 0;  // in there
-  std::deque<Request> sent_;      // and not yet answered; a wait is the last
+  std::deque<Request> unsent_;    // requests that wait for the connection, or for a wait to end
+  std::size_t unsent_bytes_ = 0;  // the bytes in unsent_
+  std::deque<Request> sent_;      // requests without their reply yet; a wait is the last
   bool canceling_ = false;        // CANCEL_WAIT was sent for that wait
   ReplyReader reader_;
-  std::int64_t heard_ms_ = 0;                     // when something came last, or was asked after all was answered
+  std::int64_t heard_ms_ = 0;                     // when the last bytes came, or the first unanswered request was sent
   net::Timer timer_;                              // the next time limit
-  net::Timer soon_;                               // for calls that must not happen at once
-  std::deque<std::pair<OnReply, Error>> failed_;  // to be told soon
+  net::Timer soon_;                               // for callbacks that must not be called at once
+  std::deque<std::pair<OnReply, Error>> failed_;  // callbacks that get their error soon
   std::uint32_t nonce_ = 0;
   std::optional<Error> ended_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // false when this has gone
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // false once this is destroyed
 };
 
 }  // namespace elastic::store

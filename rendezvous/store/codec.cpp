@@ -13,23 +13,23 @@
 namespace elastic::store {
 namespace {
 
-// The protocol has the byte order of the host that wrote it, and all that train are little-endian.
+// The protocol has the byte order of the sending host, and all hosts that train are little-endian.
 static_assert(std::endian::native == std::endian::little);
 
 // VALIDATE and its magic.
 constexpr std::array<std::uint8_t, 5> kHello = {0x00, 0xCE, 0xF7, 0x85, 0x3C};
 
-// A command of so many bytes, the strings of its lists counted too, leaves its memory to the next one of its
-// connection; and that of one text, at most twice as much, may end in the keyspace.
+// The memory of a command of at most so many bytes, with the strings of its lists, is kept for the connection's next
+// command. That of one text, at most twice as much, may move into the keyspace.
 constexpr std::size_t kKeptBytes = 128;
-// Room made at once for a list that is only announced.
+// How many elements are reserved for a list before they have come.
 constexpr std::uint64_t kFirstListRoom = 1024;
 std::string_view as_text(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 std::size_t most_bytes(bool is_key) { return is_key ? limits::kStoreKeyBytes : limits::kStorePayloadBytes; }
 
-// Before VALIDATE existed a request was an op from 0 to 12 and the length of a key. A first byte of
-// 0 is judged only when the whole length is there: it may as well be VALIDATE with a wrong magic.
+// Before VALIDATE existed a request was an op from 0 to 12 and the length of a key. A first byte of 0 is judged only
+// when the whole length has come: it may be VALIDATE with a wrong magic.
 bool may_be_old_torch(std::string_view seen) {
   const auto op = static_cast<unsigned char>(seen[0]);
   if (op > 12 || (op == 0 && seen.size() < 9)) return false;
@@ -45,7 +45,7 @@ Refusal::Kind kind_of(Stranger stranger) {
     case Stranger::kHttp2: return Refusal::Kind::kHttp;
     case Stranger::kTls: return Refusal::Kind::kTls;
     case Stranger::kSsh: return Refusal::Kind::kSsh;
-    case Stranger::kTcpStore:  // cannot be: it would not be wrong
+    case Stranger::kTcpStore:  // cannot occur here: that is the right protocol
     case Stranger::kRedis: break;
   }
   return Refusal::Kind::kUnknownProtocol;
@@ -134,7 +134,7 @@ bool Decoder::take_hello(Bytes& bytes) {
   std::size_t taken = 0;
   while (taken < bytes.size() && hello_size_ < kHello.size()) {
     if (bytes[taken] != kHello[hello_size_]) {
-      // What came in earlier reads was right so far, so it is known.
+      // Bytes of earlier reads were those of kHello, so they need not be kept.
       std::string seen(as_text(Bytes(kHello).first(hello_size_ - taken)));
       seen += as_text(bytes);
       refusal_ = stranger_of(seen);
@@ -148,7 +148,7 @@ bool Decoder::take_hello(Bytes& bytes) {
   return greeted();
 }
 
-// What large commands have allocated would add up over idle connections.
+// The memory of large commands would add up over many idle connections.
 void Decoder::forget_command() {
   if (!in_command_ && held_bytes_ > kKeptBytes) release();
 }
@@ -203,7 +203,7 @@ std::optional<std::uint64_t> Decoder::take_number(Bytes& bytes, std::size_t size
   return number;
 }
 
-// What nearly always happens, and so has a short way of its own.
+// Most texts come whole, and take this short path.
 bool Decoder::take_whole_text(Bytes& bytes, std::size_t most, std::string_view& text) {
   std::uint64_t length = 0;
   if (has_length_ || part_size_ > 0 || bytes.size() < sizeof length) return false;
@@ -271,7 +271,7 @@ bool Decoder::take_length(Bytes& bytes, bool is_key) {
 bool Decoder::take_text(Bytes& bytes, std::string& text) {
   const std::size_t taken = std::min(length_ - text.size(), bytes.size());
   const std::size_t needed = text.size() + taken;
-  // Room grows with what has come, not with what is announced, for that costs a client nothing.
+  // Memory grows with the bytes that have come, not with the announced length, which costs a client nothing.
   if (needed > text.capacity()) text.reserve(std::min(length_, std::max(needed, 2 * text.capacity())));
   text.append(as_text(bytes.first(taken)));
   held_bytes_ += taken;
@@ -281,7 +281,7 @@ bool Decoder::take_text(Bytes& bytes, std::string& text) {
   return true;
 }
 
-// The refusals stand apart so that the ways to a command, which make no text, stay short.
+// The refusals are functions of their own, so that the code that decodes commands stays short.
 bool Decoder::refuse_op(std::uint8_t op) {
   if (Op{op} == Op::kValidate) return refuse(Refusal::Kind::kSecondValidate, "it sent VALIDATE a second time");
   return refuse(Refusal::Kind::kUnknownOp, format("it sent the unknown request {}", op));

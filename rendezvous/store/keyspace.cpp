@@ -13,17 +13,17 @@ namespace {
 
 using Outcome = std::expected<void, Refusal>;
 
-// Of a counter's text: a sign and 19 digits.
+// The longest text of a counter: a sign and 19 digits.
 constexpr std::size_t kCounterBytes = 20;
-// A number may go on behind nothing else.
+// The characters that a number may begin with.
 constexpr std::string_view kOfNumbers = " \t\n\v\f\r+-0123456789";
 
 std::unexpected<Refusal> refuse(Refusal::Kind kind, std::string reason) {
   return std::unexpected<Refusal>(Refusal{kind, std::move(reason)});
 }
 
-// A number as std::stoll reads it, for that is what PyTorch's server does with a counter: blanks
-// and a sign may precede it, whatever follows the digits is ignored.
+// Reads a number as std::stoll does, which PyTorch's server uses for a counter: blanks and a sign may precede it, and
+// all that follows the digits is ignored.
 std::optional<std::int64_t> read_counter(std::string_view text) {
   const std::size_t start = text.find_first_not_of(" \t\n\v\f\r");
   if (start == std::string_view::npos) return {};
@@ -40,7 +40,7 @@ std::optional<std::int64_t> read_counter(std::string_view text) {
 }  // namespace
 
 Outcome Keyspace::apply(ClientId client, Command& command, Outbox& outbox) {
-  // A wait takes room only if it lasts.
+  // A wait that is answered at once takes no room.
   if (command.op != Op::kWait && !has_room(command)) return no_room();
   Replies& out = outbox.replies_to(client);
   switch (command.op) {
@@ -65,13 +65,12 @@ Outcome Keyspace::apply(ClientId client, Command& command, Outbox& outbox) {
     case Op::kQueueLen: put_i64(out.end(), queue_length(command.key)); break;
     case Op::kListKeys: list_keys(out); break;
     case Op::kBarrier: return barrier(client, command, out, outbox);
-    case Op::kValidate: ELASTIC_CHECK(command.op != Op::kValidate); break;  // the decoder's own
+    case Op::kValidate: ELASTIC_CHECK(command.op != Op::kValidate); break;  // the decoder handles it
   }
   return {};
 }
 
-// A failed comparison with a missing key answers `expected` as if it were there: clients rely on
-// it.
+// A failed comparison with a missing key answers `expected` as if that were the value: clients rely on it.
 void Keyspace::compare_set(Command& command, Replies& out, Outbox& outbox) {
   const auto found = values_.find(command.key);
   if (found == values_.end()) {
@@ -105,7 +104,7 @@ std::expected<std::int64_t, Refusal> Keyspace::counted(std::string_view key, std
                                                        std::string_view request) const {
   const auto found = values_.find(key);
   if (found == values_.end()) return delta;
-  // Of a long value, which is hardly a number, no more is looked at than that needs.
+  // Only the beginning of a long value is read, which is hardly a number.
   std::string room;
   std::string_view value = found->second.beginning();
   if (value.find_first_not_of(kOfNumbers) == std::string_view::npos) value = found->second.whole(room);
@@ -189,7 +188,7 @@ std::int64_t Keyspace::queue_length(std::string_view key) const {
   return found == queues_.end() ? 0 : static_cast<std::int64_t>(found->second.size());
 }
 
-// The count stays at the key, for all to see; only reaching the world size wakes its waiters.
+// The count is the key's value, which all clients can read. Only reaching the world size wakes its waiters.
 Outcome Keyspace::barrier(ClientId client, Command& command, Replies& out, Outbox& outbox) {
   const auto count = counted(command.key, 1, "BARRIER");
   if (!count) return std::unexpected(count.error());
@@ -205,7 +204,7 @@ Outcome Keyspace::barrier(ClientId client, Command& command, Replies& out, Outbo
   return {};
 }
 
-// A wait that can be answered at once leaves the one that is pending alone; any other replaces it.
+// A wait that can be answered at once does not change the client's pending wait; any other wait replaces that.
 Outcome Keyspace::wait(ClientId client, Command& command, Replies& out) {
   if (all_present(command.keys)) {
     put_byte(out.end(), kStopWaiting);
@@ -223,7 +222,7 @@ void Keyspace::add_place(ClientId client, std::string key, WaitsFor what) {
   const auto [at, is_new] = waiters_.try_emplace(std::move(key));
   if (is_new) text_bytes_ += at->first.size();
   WaitList& list = at->second;
-  // This wait is being made now, so a key named twice has it as its last waiter.
+  // This wait is the last of the key's waiters already if the command names the key twice.
   if (!list.empty() && list.back().client == client) return;
   Wait& wait = waits_[client];
   list.push_back({client, wait.places.size(), what});
@@ -328,8 +327,8 @@ void Keyspace::wake_all(std::string_view key, Outbox& outbox) {
   for (const Waiter& waiter : list) arrived(waiter, outbox);
 }
 
-// One item is for one client: the one that has waited longest for nothing else. If there is none,
-// all who wait for this queue among other keys note that it has come.
+// An item wakes one client: the one that has waited the longest for this queue alone. If there is none, all waits that
+// name this queue among other keys have one key less to wait for.
 void Keyspace::wake_one(std::string_view key, Outbox& outbox) {
   const auto found = waiters_.find(key);
   if (found == waiters_.end()) return;

@@ -18,52 +18,51 @@
 
 namespace elastic::store {
 
-// One connection; never used again for another one.
+// The number of a connection, which is never given to another one.
 using ClientId = std::uint64_t;
 
 // Where a keyspace puts its replies.
 class Outbox {
  public:
-  // What is to be sent to a client, to append to. Asked for the client of a command and for those
-  // that wait; the reference stays good until apply() returns.
+  // The replies of a client, to append to. Called for the client of a command and for those that wait. The reference
+  // must be valid until apply() returns.
   virtual Replies& replies_to(ClientId client) = 0;
 
  protected:
   ~Outbox() = default;
 };
 
-// The keys, queues and waiting clients of one round: what PyTorch's TCPStore server does with each
-// command (libuv backend of torch 2.15), but for the differences that docs/store-protocol.md lists.
+// The keys, queues and waiting clients of one round. Each command does what PyTorch's TCPStore server does (libuv
+// backend of torch 2.15), except for the differences that docs/store-protocol.md lists.
 class Keyspace {
  public:
-  // `most_bytes`: what held_bytes() may reach.
+  // `most_bytes` is the bound of held_bytes().
   explicit Keyspace(std::size_t most_bytes = limits::kStoreBytes) : most_bytes_(most_bytes) {}
   Keyspace(const Keyspace&) = delete;
   Keyspace& operator=(const Keyspace&) = delete;
 
-  // Carries out one command, whose strings it may take, and appends the replies it causes, to this
-  // and to waiting clients. A refusal means that the client's connection must be closed: nothing
-  // has changed and nothing was appended. Whether a command has room is judged as if all of its keys
-  // were new, whatever it would replace.
+  // Carries out one command, whose strings it may move away, and appends the replies to this client and to waiting
+  // ones. A refusal means that the client's connection must be closed: nothing has changed and nothing was appended.
+  // Whether a command has room is judged as if all of its keys were new.
   std::expected<void, Refusal> apply(ClientId client, Command& command, Outbox& outbox);
 
-  // Forgets what the client waits for. To be called when its connection has gone.
+  // Forgets what the client waits for. To be called when its connection has ended.
   void drop(ClientId client);
 
   std::size_t keys() const { return values_.size(); }
   std::size_t waiting_clients() const { return waits_.size(); }
   std::size_t awaited_keys() const { return waiters_.size(); }
 
-  // Bytes of all keys, values, items and awaited keys, and what limits.h counts for each of them.
-  // 0 when there are no keys, queues and waits.
+  // The bytes of all keys, values, items and awaited keys, with what limits.h counts for each of them. 0 if there are
+  // no keys, queues and waits.
   std::size_t held_bytes() const {
     return text_bytes_ + (values_.size() + waiters_.size()) * limits::kStoreEntryBytes +
            queues_.size() * limits::kStoreQueueBytes + items_ * limits::kStoreItemBytes +
            waits_.size() * limits::kStoreWaitBytes + places_ * limits::kStorePlaceBytes;
   }
 
-  // What its replies hold that is in no key and no queue: values that were replaced or deleted since, items that were
-  // taken, copies. To be counted beside held_bytes().
+  // The bytes that replies hold and that are in no key or queue any more: values that were replaced or deleted since,
+  // popped items, copies. They are not part of held_bytes().
   const LooseBytesPtr& loose() const { return loose_; }
 
  private:

@@ -5,7 +5,7 @@
 namespace elastic::store {
 namespace {
 
-// A text below it is copied while what it follows is short: that costs less than a piece of its own.
+// A shorter text is copied if the bytes before it are few: that costs less than a piece of its own.
 constexpr std::size_t kCopiedBytes = 16 * 1024;
 constexpr std::size_t kLongBytes = 64 * 1024;
 
@@ -73,7 +73,7 @@ Replies::Slice Replies::take(std::size_t most, const LooseBytesPtr& loose) {
   return slice;
 }
 
-// In a time that the number of chunks that are taken pays for.
+// Its time is amortised by the chunks that have been taken.
 void Replies::forget_taken() {
   if (!has_chunks()) {
     std::vector<ChunkPtr>().swap(chunks_);

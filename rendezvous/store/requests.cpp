@@ -137,7 +137,7 @@ bool ReplyReader::take_reply(const Expected& expected, Bytes& bytes) {
     case Reply::kList: break;
   }
   if (!take_number(bytes, 8)) return false;
-  // Each has at least its length.
+  // Each text has at least its length.
   constexpr auto kMost = static_cast<std::int64_t>(kReplyBytes / 8);
   if (number_ < 0 || number_ > kMost) {
     return nonsense(format("a list of {} keys; at most {} are possible", number_, kMost));
@@ -186,7 +186,7 @@ bool ReplyReader::take_text(Bytes& bytes, std::string& text) {
     has_length_ = true;
   }
   const std::size_t taken = std::min(length_ - text.size(), bytes.size());
-  // Room grows with what has come, not with what is announced.
+  // Memory grows with the bytes that have come, not with the announced length.
   text.append(reinterpret_cast<const char*>(bytes.data()), taken);
   bytes = bytes.subspan(taken);
   if (text.size() < length_) return false;

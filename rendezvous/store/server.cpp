@@ -13,26 +13,27 @@
 namespace elastic::store {
 namespace {
 
-// Replies of one read that are handed to the kernel before the rest of it is served.
+// With so many bytes of replies to the requests of one read, they are handed to the kernel before the others are
+// served.
 constexpr std::size_t kSendEarlyBytes = 256 * 1024;
-// Large replies go out in slices, one for each client in a turn of the loop: of so many bytes, or less where as many in
-// all would keep those waiting who ask for little.
+// Large replies are sent in slices, one for each client in a turn of the loop: of so many bytes, or less if slices of
+// all clients would delay small requests.
 constexpr std::size_t kSliceBytes = 256 * 1024;
 constexpr std::size_t kLeastSliceBytes = 16 * 1024;
 constexpr std::size_t kSlicesBytes = 2 * 1024 * 1024;
-// And short ones at once.
+// Shorter replies are sent at once.
 constexpr std::size_t kSendAtOnceBytes = 512 * 1024;
-// What an idle connection keeps allocated for its next replies.
+// How many bytes an idle connection keeps allocated for its next replies.
 constexpr std::size_t kKeptReplyBytes = 1024;
 
-// What a connection takes by itself.
+// The memory of a connection without requests and replies.
 constexpr std::size_t kConnectionBytes = 1024;
-// The C library keeps what is freed, for good. So much of it, once it is half of all, is given back
-// to the system after so long: that takes milliseconds, and what comes and goes all the time is kept.
+// The C library does not return freed memory to the system by itself. If so much of it is free, and that is half of
+// all, it is returned after a while: this takes milliseconds, and memory that is used again soon is kept.
 constexpr std::size_t kMuchFreeBytes = 8 * 1024 * 1024;
 constexpr std::int64_t kGiveBackMs = 500;
 
-// Whoever else scans ports or asks for a web page here is not the user's concern.
+// Port scanners and web browsers that connect here are not the user's concern.
 bool concerns_user(Refusal::Kind kind) {
   switch (kind) {
     case Refusal::Kind::kHttp:
@@ -50,15 +51,15 @@ struct Server::Connection {
   ClientId client;
   std::unique_ptr<net::Stream> stream;
   Decoder decoder;
-  Replies replies;                // not yet given to the stream
-  std::string ahead;              // has been read and is served when the client has taken replies
-  std::size_t transit_bytes = 0;  // when they were last counted
-  bool is_sending = false;        // is counted by sending_
-  bool paused = false;            // nothing more is read
-  bool ending = false;            // is closed when the client has taken all replies
+  Replies replies;                // those that the stream has not got yet
+  std::string ahead;              // bytes that were read, and are served when the client has read replies
+  std::size_t transit_bytes = 0;  // as of when they were last counted
+  bool is_sending = false;        // it is counted in sending_
+  bool paused = false;            // nothing is read from it
+  bool ending = false;            // it is closed when the client has read all replies
 };
 
-// Memory that waits for a client, but for that of the chunks in its replies: those count once for all.
+// The memory that waits for a client, without the chunks in its replies, which are counted once for all clients.
 std::size_t Server::bytes_under_way(const Connection& connection) {
   return connection.decoder.held_bytes() + connection.stream->held_bytes() + connection.ahead.size();
 }
@@ -166,7 +167,7 @@ std::optional<Refusal> Server::carry_out(Connection& connection, Bytes bytes) {
     if (connection.replies.size() < kSendEarlyBytes) continue;
     send(connection);
     if (!is_behind(connection)) continue;
-    connection.decoder.forget_command();  // the next may be long in coming
+    connection.decoder.forget_command();  // the next command may take long to come
     connection.ahead.assign(bytes.begin(), bytes.end());
     return {};
   }
@@ -179,7 +180,7 @@ void Server::send(Connection& connection) {
   } else if (!replies.empty()) {
     if (!replies.has_chunks() && replies.size() <= kSendAtOnceBytes) {
       connection.stream->write(std::move(replies.end()));
-      // What was sent at once has left its memory here for the next replies.
+      // The memory of what was sent at once is kept for the next replies.
       replies.end().clear();
       if (replies.end().capacity() > kKeptReplyBytes) std::string().swap(replies.end());
     } else {
@@ -232,7 +233,7 @@ void Server::count_transit(Connection& connection) {
   recount_transit(connection);
   if (transit_bytes() <= bounds_.transit_bytes) return;
   for (const auto& [client, other] : connections_) recount_transit(*other);
-  // What a connection had is given back soon after its end.
+  // The memory of a connection is freed soon after its end.
   std::size_t ended = 0;
   while (!connections_.empty() && transit_bytes() > bounds_.transit_bytes + ended)
     ended += end_who_has_most_under_way();
@@ -311,7 +312,7 @@ void Server::watch_memory() {
 void Server::give_memory_back() {
   will_give_back_ = false;
   const std::size_t held = held_bytes();
-  if (held > most_held_bytes_ / 2) return;  // it is in use again
+  if (held > most_held_bytes_ / 2) return;  // the memory is in use again
   malloc_trim(0);
   most_held_bytes_ = held;
 }

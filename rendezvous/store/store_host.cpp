@@ -44,15 +44,15 @@ Result<protocol::StoreEndpoint> StoreHost::open(store::Admission admission) {
     case StoreSettings::Kind::kFreshLoopback: port = listen(kLoopback); break;
     case StoreSettings::Kind::kFixedPort:
       if (server_) {
-        server_->reset();  // a stranger may have written since close()
+        server_->reset();  // another client may have written since close()
       } else {
         port = listen("");
       }
       break;
     case StoreSettings::Kind::kByWorker:
-      // Whoever takes the port before rank 0's worker does, wins; torchrun has the same gap.
+      // Another process may take the port before rank 0's worker does; torchrun has the same gap.
       port = listen(settings_.of_loopback ? kLoopback : "");
-      server_.reset();  // which has served nobody
+      server_.reset();  // it was opened only to find a free port
       break;
     case StoreSettings::Kind::kFreshPort:
       port = listen("");
@@ -99,7 +99,7 @@ status::Store StoreHost::status() const {
   const store::Server::Stats stats = server_ ? server_->stats() : store::Server::Stats{};
   for (std::size_t i = 0; i < store::kOps; ++i) {
     const auto op = static_cast<store::Op>(i);
-    if (op == store::Op::kValidate) continue;  // a greeting
+    if (op == store::Op::kValidate) continue;  // it is no operation
     out.operations[std::string(store::name_of(op))] = static_cast<std::int64_t>(operations_[i] + stats.operations[i]);
   }
   out.connections = static_cast<std::int64_t>(stats.connections);

@@ -17,22 +17,23 @@
 
 namespace elastic::store {
 
-// Gives each round its worker store: empty, and out of reach of the round before.
+// Gives each round its worker store, which is empty and which workers of the previous round cannot reach.
 class StoreHost {
  public:
   StoreHost(net::Loop& loop, StoreSettings settings);
 
-  // Where the coming round's workers find their store. Fails where the port cannot be had, naming who
-  // holds it if that can be told. `admission`: of a store that is reached from other hosts.
+  // Opens the store of the next round and returns where its workers find it. Fails if the port is taken, and names the
+  // process that has it if that can be found out. `admission` holds for a store that other hosts can reach.
   Result<protocol::StoreEndpoint> open(store::Admission admission = {});
 
-  // Of kAtEndpoint: a client that has come to the coordinator's port. One that comes between two rounds is closed.
+  // With kAtEndpoint: a client has connected to the coordinator's port. Between two rounds it is closed.
   void adopt(std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes);
 
-  // The store that is open, and how often each operation was asked for in all rounds; empty where it never served.
+  // The status of the open store, with how often each operation was requested in all rounds; empty if no store was ever
+  // opened.
   status::Store status() const;
 
-  // Ends the round's store. No process of the round may be left.
+  // Closes the round's store. No process of the round may be left.
   void close();
 
  private:
@@ -44,7 +45,7 @@ class StoreHost {
   std::size_t next_choice_ = 0;  // of the settings' port_choices
   bool told_of_strangers_ = false;
   bool has_served_ = false;
-  std::array<std::uint64_t, store::kOps> operations_{};  // of stores that are gone
+  std::array<std::uint64_t, store::kOps> operations_{};  // of stores that are closed
   std::unique_ptr<store::Server> server_;
 };
 

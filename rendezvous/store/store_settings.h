@@ -6,7 +6,7 @@
 
 namespace elastic::store {
 
-// Who serves the worker store, and where.
+// Which process serves the worker store, and where.
 struct StoreSettings {
   enum class Kind {
     kFreshLoopback,  // the launcher, on a free port of 127.0.0.1, another one each round
@@ -16,14 +16,14 @@ struct StoreSettings {
     kAtEndpoint,     // the same, at the port at which the coordinator listens
   };
   Kind kind = Kind::kFreshLoopback;
-  // What workers are told; empty: the address by which the other nodes reach this one.
+  // MASTER_ADDR of the workers; empty: the address by which the other nodes reach this one.
   std::string master_addr = "127.0.0.1";
-  std::uint16_t port = 0;  // of kFixedPort
-  // Of kByWorker and kFreshPort without a port: each round begins with the one behind that of the round before, and
-  // takes the first that is free, else any.
+  std::uint16_t port = 0;  // with kFixedPort
+  // With kByWorker and kFreshPort: the ports to choose from. Each round begins with the port after that of the previous
+  // round and takes the first that is free; if none is, any free port.
   std::vector<std::uint16_t> port_choices = {};
-  bool of_loopback = true;  // kByWorker: the port need be free there only
-  bool admits_all = false;  // kFreshPort, kAtEndpoint: whoever connects, and not only the round's nodes
+  bool of_loopback = true;  // with kByWorker: the port has to be free on loopback only
+  bool admits_all = false;  // with kFreshPort and kAtEndpoint: all addresses may connect, not only the round's nodes
 };
 
 }  // namespace elastic::store

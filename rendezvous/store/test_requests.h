@@ -7,7 +7,7 @@
 
 #include "rendezvous/store/requests.h"
 
-// Requests as a PyTorch client sends them, each a string of its own, for the unit tests of this folder.
+// Requests as a PyTorch client sends them, each as a string, for the unit tests of this folder.
 namespace elastic::store::test {
 
 // The bytes that one of the put_ functions appends.

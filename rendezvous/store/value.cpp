@@ -5,11 +5,11 @@
 namespace elastic::store {
 namespace {
 
-// Up to it a text is copied into the memory of the one it replaces.
+// A text of at most so many bytes is copied into the memory of the one that it replaces.
 constexpr std::size_t kSmallBytes = 256;
-// From it on a text is a chunk.
+// A text of at least so many bytes is a chunk.
 constexpr std::size_t kChunkBytes = 1024;
-// What is allocated beside a chunk's text, about.
+// About how many bytes are allocated beside a chunk's text.
 constexpr std::size_t kAroundChunk = sizeof(Chunk) + 32;
 
 }  // namespace
@@ -23,7 +23,7 @@ Chunk::~Chunk() {
   if (is_loose_) loose_->count -= bytes();
 }
 
-// What a long text has reserved beside its bytes is no memory until it is written to.
+// Memory that a long text has reserved beside its bytes takes no pages until it is written to.
 std::size_t Chunk::bytes() const { return text_.size() + kAroundChunk; }
 
 void Chunk::leave_store() {
@@ -33,11 +33,11 @@ void Chunk::leave_store() {
 
 void Value::set(std::string&& text, const LooseBytesPtr& loose) {
   if (chunks_.empty() && text.size() <= end_.capacity() && end_.capacity() <= kSmallBytes) {
-    end_.assign(text);  // costs neither of them its memory
+    end_.assign(text);  // both strings keep their memory
     return;
   }
   if (!chunks_.empty()) leave_chunks();
-  // An assignment would keep the memory of what is replaced, here or with the command.
+  // An assignment would keep the memory of the replaced text, here or in the command.
   std::string taken(std::move(text));
   if (taken.size() < kChunkBytes) {
     end_.swap(taken);
@@ -51,7 +51,7 @@ void Value::append(std::string&& text, const LooseBytesPtr& loose) {
   if (size() == 0) return set(std::move(text), loose);
   end_ += text;
   if (end_.size() < kChunkBytes) return;
-  // What many short ones have grown to has up to twice the memory; it grows no more.
+  // A text that many appends have built has up to twice the memory that it needs, and does not grow any more.
   if (end_.capacity() < 2 * kChunkBytes) end_.shrink_to_fit();
   add_chunk(std::exchange(end_, {}), loose);
 }

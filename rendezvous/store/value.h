@@ -9,7 +9,7 @@
 
 namespace elastic::store {
 
-// Counts the bytes of all chunks that no key and no queue has any more, but replies still have.
+// The number of bytes of all chunks that are in no key and no queue any more, but in replies.
 struct LooseBytes {
   std::size_t count = 0;
 };
@@ -26,9 +26,9 @@ class Chunk {
 
   std::string_view text() const { return text_; }
   const LooseBytesPtr& loose() const { return loose_; }
-  // Its memory, if only replies have it; else 0.
+  // Its memory in bytes if only replies have it; else 0.
   std::size_t loose_bytes() const { return is_loose_ ? bytes() : 0; }
-  // The store has it no more.
+  // The key or queue that had it drops it.
   void leave_store();
 
  private:
@@ -40,8 +40,8 @@ class Chunk {
 };
 using ChunkPtr = std::shared_ptr<Chunk>;
 
-// What a key has, or an item of a queue. What is long lies in chunks, so that replies share it, and it is not moved
-// when more is appended; what is short, or the short end, in a string.
+// The value of a key, or an item of a queue. Long parts are in chunks, so that replies share them and an append does
+// not move them; a short value, or the short end of a long one, is in a string.
 class Value {
  public:
   Value() = default;
@@ -55,12 +55,12 @@ class Value {
   void set(std::string&& text, const LooseBytesPtr& loose);
   void append(std::string&& text, const LooseBytesPtr& loose);
   bool operator==(std::string_view text) const;
-  // All of it; `room` is where it is put together if it does not lie in one piece.
+  // The whole value. If it is in several pieces they are put together in `room`.
   std::string_view whole(std::string& room) const {
     return chunks_.empty() ? std::string_view(end_) : put_together(room);
   }
 
-  // All of it where it is short, else some of its first bytes: for what need not be put together.
+  // The whole value if it is short, else some of its first bytes, without putting pieces together.
   std::string_view beginning() const { return chunks_.empty() ? std::string_view(end_) : chunks_.front()->text(); }
 
   const std::vector<ChunkPtr>& chunks() const { return chunks_; }

@@ -44,7 +44,7 @@ std::string directory_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// A whole file; errno's value where it cannot be read.
+// The contents of a file; the value of errno if it cannot be read.
 std::expected<std::string, int> contents(const std::string& path) {
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!file) return std::unexpected(errno);
@@ -60,7 +60,7 @@ std::expected<std::string, int> contents(const std::string& path) {
   }
 }
 
-// The text of the file of claims, empty where there is none. A directory that is missing is told from that.
+// The text of the file of claims; empty if there is no file. It is an error if the directory is missing, too.
 std::expected<std::string, ClaimRegister::Failure> text_of(const std::string& path) {
   auto text = contents(path);
   if (text) return std::move(*text);
@@ -82,7 +82,7 @@ Outcome claim_in(const std::string& text, const std::string& job) {
   return std::move(*claim);
 }
 
-// Makes a file with that text; 0, or errno's value, and then there is none.
+// Makes a file with that text. Returns 0, or the value of errno; then there is no such file.
 int write_new(const std::string& path, const std::string& text) {
   const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!file) return errno;
@@ -97,8 +97,8 @@ int write_new(const std::string& path, const std::string& text) {
   return error;
 }
 
-// The lock beside a file, from the moment that held() says so until its end.
-// Nodes that cannot lock each other out may both write, and both believe that the claim is theirs.
+// The failure if the file system has no reliable locks: two nodes could both write, and both believe that they hold the
+// claim.
 ClaimRegister::Failure no_locks(const std::string& why) {
   return {
       format("its file system gives no locks: {}; name a file on one that makes hard links, as NFS and Lustre do, or "
@@ -111,6 +111,7 @@ bool has_no_links(int error) {
   return error == EPERM || error == EOPNOTSUPP || error == ENOSYS || error == EXDEV || error == EMLINK;
 }
 
+// The lock beside a file, from when try_once() returns 0. The destructor releases it.
 class Lock {
  public:
   explicit Lock(const std::string& path)
@@ -125,35 +126,36 @@ class Lock {
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
-  // Names of files that nobody else has.
+  // The name of a file that no other process uses.
   std::string another_name() const { return own_ + ".new"; }
 
-  // Makes what the lock is a link to; 0 or errno's value.
+  // Makes the file that the lock is a hard link to. Returns 0 or the value of errno.
   int prepare() {
     const int error = write_new(own_, mark_);
     made_ = error == 0;
     return error;
   }
-  // 0: taken; EEXIST: somebody else has it; EILSEQ: it was given to us, and is not ours.
+  // Returns 0 if the lock is taken, EEXIST if another process has it, EILSEQ if link(2) succeeded and the lock is
+  // another's nevertheless; else the value of errno.
   int try_once() {
     const int error = link(own_.c_str(), name_.c_str()) == 0 ? 0 : errno;
     taken_at_ms_ = process::monotonic_ms();
-    // The answer may be lost on the way, and asked for again: what counts is the number of links, where those are
-    // counted.
+    // NFS may lose the answer and repeat the request, which then fails. The number of links tells whether the first
+    // request succeeded, on file systems that count them.
     struct stat facts {};
     const bool is_linked = stat(own_.c_str(), &facts) == 0 && facts.st_nlink == 2;
     taken_ = is_linked || (error == 0 && held());
     return taken_ ? 0 : error == 0 ? EILSEQ : error;
   }
-  // Why it is not ours any more: a lock is taken away from who has had it for long, and never before.
+  // Why the lock is lost. Other nodes break a lock only if it is old.
   ClaimRegister::Failure taken_away() const {
     if (process::monotonic_ms() - taken_at_ms_ > kStaleLockMs / 2) return {"its lock was taken away", false};
     return no_locks(format("it gave {} to this node, whose it is not", printable(name_)));
   }
   bool held() const { return contents(name_) == mark_; }
 
-  // Takes away a lock whose holder is long dead, by the file system's own clock. Should it be another's by the time
-  // that it is moved, it is put back; and its holder looks before it writes.
+  // Breaks a lock that is old by the file system's own clock, since its holder has died. If another process has taken
+  // the lock in the meantime it is put back; that process checks its lock before it writes.
   void break_if_stale() const {
     struct stat lock {};
     struct stat now {};
@@ -183,7 +185,7 @@ class Lock {
   bool taken_ = false;
 };
 
-// What is to be done with the lock held and `expected` there.
+// Replaces the claim. The lock is held, and the expected claim was there.
 Outcome replace(const std::string& path, const Lock& lock, const std::string& before, const std::string& job,
                 const std::string& desired) {
   const auto after = locate::file_with_claim(before, job, desired);
@@ -225,7 +227,7 @@ Outcome compare_set(const std::string& path, const std::string& job, const std::
     const auto text = text_of(path);
     if (!text) return std::unexpected(text.error());
     auto there = claim_in(*text, job);
-    // Who finds another claim there needs no lock to know that it was late.
+    // If another claim is there the call has failed, and needs no lock.
     if (!there || *there != expected) return there;
     if (error == 0) return replace(path, lock, *text, job, desired);
     lock.break_if_stale();
@@ -241,7 +243,7 @@ Outcome compare_set(const std::string& path, const std::string& job, const std::
 
 namespace {
 
-// An answer is waited for no longer than this.
+// How long the answer of the thread is waited for.
 constexpr std::int64_t kAnswerMs = locate::Tenure::kLongestWriteMs;
 static_assert(2 * kAnswerMs <= claim_file::kStaleLockMs);
 }  // namespace

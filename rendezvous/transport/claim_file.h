@@ -10,30 +10,30 @@
 
 namespace elastic::transport {
 
-// What is done to a file of claims, at once and by whoever calls; may block for as long as the file system likes.
-// `hopeless` tells those failures apart that time won't mend: no such directory, no permission, another's file.
+// Reads and writes a file of claims. The calls block as long as the file system does. `hopeless` marks failures that
+// another attempt will not mend: no such directory, no permission, a file that elastic-run has not written.
 namespace claim_file {
 
 using Outcome = std::expected<std::string, ClaimRegister::Failure>;
 
-// A lock that is older than this was left by a process that died. One that was stopped for so long with the lock in its
-// hand is dealt with by locate::Tenure.
+// A lock that is older than this was left by a process that died. If its process was only stopped for so long,
+// locate::Tenure handles that.
 inline constexpr std::int64_t kStaleLockMs = 5'000;
-// How long a lock that somebody else has is waited for.
+// How long another node's lock is waited for.
 inline constexpr std::int64_t kLockPatienceMs = 1'500;
 
-// The claim of a job, empty where the file or the job in it is missing.
+// The claim of a job; empty if the file, or the job in it, is missing.
 Outcome read(const std::string& path, const std::string& job);
-// Holds a lock beside the file, a hard link named "<path>.lock", which a network file system makes at most once (where
-// it does not, or makes none, that is the failure); writes
-// another file and renames it over the first, so that readers see the one or the other. Removes the file when no job is
-// left in it. Returns what stands there afterwards.
+// Takes a lock beside the file: a hard link named "<path>.lock", which a network file system makes at most once (the
+// call fails if it does not, or if it makes no hard links). Writes another file and renames it over the first, so that
+// readers see either of them. Removes the file when no job is left in it. Returns the claim that is there afterwards.
 Outcome compare_set(const std::string& path, const std::string& job, const std::string& expected,
                     const std::string& desired);
 
 }  // namespace claim_file
 
-// The claim of a job in a file that all nodes share. The file system may hang: all is done by a thread of its own.
+// The claim of a job in a file that all nodes share. A thread of its own does all file operations, since the file
+// system may hang.
 class ClaimFile : public ClaimRegister {
  public:
   ClaimFile(net::Loop& loop, std::string path, std::string job);
@@ -55,9 +55,9 @@ class ClaimFile : public ClaimRegister {
   net::Timer timer_;
   net::SideThread thread_;
   net::ReadWatch done_watch_;
-  bool busy_ = false;  // the thread is at something
-  Work next_;          // what it is to do then
-  Done done_;          // of what was asked last; empty: forgotten
+  bool busy_ = false;  // the thread is doing something
+  Work next_;          // what the thread is to do next
+  Done done_;          // the callback of the last call; empty after forget()
   std::uint64_t asked_ = 0;
 };
 

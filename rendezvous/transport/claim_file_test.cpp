@@ -24,7 +24,7 @@ namespace {
 
 namespace files = std::filesystem;
 
-// A directory of its own, which goes with it.
+// A temporary directory, which is removed at the end.
 struct Place {
   Place() {
     std::string pattern = (files::temp_directory_path() / "claims.XXXXXX").string();
@@ -45,7 +45,7 @@ std::string claim(int number) { return locate::claim_text({"10.0.0.5", 4711, for
 
 void put(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
 
-// As the file system of a node sees it so many seconds later.
+// Makes the file older by so many seconds.
 void make_older(const std::string& path, int seconds) {
   timespec times[2] = {{time(nullptr) - seconds, 0}, {time(nullptr) - seconds, 0}};
   REQUIRE(utimensat(AT_FDCWD, path.c_str(), times, 0) == 0);
@@ -84,7 +84,7 @@ TEST_CASE("of many that claim at once one wins, and all others hear of it") {
     std::vector<std::thread> threads;
     for (int i = 0; i < kMany; ++i) {
       threads.emplace_back([&, i] {
-        // A lock may be held by another for longer than its patience.
+        // Another process may hold the lock for longer than kLockPatienceMs.
         for (;;) {
           auto answer = claim_file::compare_set(place.path, "job", "", claim(i));
           if (!answer) continue;

@@ -7,30 +7,30 @@
 
 namespace elastic::transport {
 
-// How long the name of the register's host, or of one that is claimed, may take to be resolved.
+// How long it may take to resolve the name of the register's host, or that in a claim.
 inline constexpr std::int64_t kClaimResolveMs = 2'000;
 
-// Where the claim of one job stands (locate::claim_text), changed by compare-and-set only. One call at a time.
+// The place of one job's claim (locate::claim_text), which is changed by compare-and-set only. One call at a time.
 class ClaimRegister {
  public:
   struct Failure {
     std::string reason;     // as a clause
-    bool hopeless = false;  // time won't mend it
+    bool hopeless = false;  // another attempt will fail, too
   };
-  // The text that stands there now; empty: none.
+  // Gets the text of the present claim; empty if there is none.
   using Done = std::function<void(std::expected<std::string, Failure>)>;
 
   virtual ~ClaimRegister() = default;
 
-  // Both are answered once, in a later turn of the loop, within some seconds.
+  // read() and compare_set() call `done` once, in a later turn of the loop, within some seconds.
   virtual void read(Done done) = 0;
-  // Writes `desired` (empty: nothing) in the place of `expected`, if that is what stands there.
+  // Replaces `expected` by `desired` if `expected` is the present text. An empty text means that there is no claim.
   virtual void compare_set(std::string expected, std::string desired, Done done) = 0;
-  // Nothing comes of what was asked, though it may be carried out; and nothing is kept open.
+  // Cancels the callback of the present call, though the call may still take effect, and closes connections.
   virtual void forget() = 0;
-  // This host's address on the way there, since the last answer; empty: not known.
+  // This host's address on the connection of the last answer; empty: not known.
   virtual std::string own_address() const { return {}; }
-  // Whether the place is said to be on this host, so that loopback will do.
+  // Whether the user has named this host as that of the register, so that a loopback address may be claimed.
   virtual bool loopback_is_meant() const { return false; }
   // See MeetingPlace.
   virtual bool hangs() const { return false; }

@@ -32,7 +32,7 @@ void ClaimStore::compare_set(std::string expected, std::string desired, Done don
   with_client(
       [this, expected = std::move(expected), desired = std::move(desired)](store::Client& client) {
         client.compare_set(key_, expected, desired, [this, expected, desired](Result<std::string> answer) {
-          // Of a key that is missing, as where the server was started anew, it says that what was expected is there.
+          // If the key is missing, as after a restart of the server, PyTorch's store answers with the expected value.
           if (answer && *answer == expected && expected != desired) answer = std::string();
           answered(std::move(answer));
         });

@@ -12,8 +12,8 @@
 
 namespace elastic::transport {
 
-// The claim of a job in the key "elastic-run/<job>/coordinator" of a PyTorch TCPStore that somebody else runs. A
-// connection is made for each look, and closed by forget().
+// The claim of a job in the key "elastic-run/<job>/coordinator" of a PyTorch TCPStore, which the user runs. A
+// connection is made for each read, and closed by forget().
 class ClaimStore : public ClaimRegister {
  public:
   ClaimStore(net::Loop& loop, std::string host, std::uint16_t port, const std::string& job);
@@ -28,7 +28,7 @@ class ClaimStore : public ClaimRegister {
  private:
   using Ask = std::function<void(store::Client&)>;
 
-  // Has it asked of the client that there is, or of one at the first address that answers.
+  // Asks the present client, or a new one at the first address that answers.
   void with_client(Ask ask, Done done);
   void try_next();
   void answered(Result<std::string> answer);
@@ -39,7 +39,7 @@ class ClaimStore : public ClaimRegister {
   const std::string key_;  // as PyTorch's client sends it
   net::Resolver resolver_;
   std::unique_ptr<store::Client> client_;
-  std::vector<std::string> addresses_;  // that are left to be tried, the next one last
+  std::vector<std::string> addresses_;  // those left to be tried; the next one is the last
   Ask ask_;
   Done done_;
   std::string own_address_;

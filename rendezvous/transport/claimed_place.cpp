@@ -18,7 +18,7 @@ using locate::ClaimStep;
 using locate::Tenure;
 using locate::Tried;
 
-// Between two attempts at a claim of ours that is not as we left it, at least.
+// The shortest pause before a renewal is tried again.
 constexpr std::int64_t kAgainMs = 20;
 
 }  // namespace
@@ -32,7 +32,7 @@ ClaimedPlace::ClaimedPlace(net::Loop& loop, const MeetingSettings& settings, std
       renewal_(loop),
       agent_(format("{:016x}", process::random_number())) {}
 
-// --- Looking. --------------------------------------------------------------------------------------------
+// --- Finding the coordinator. ----------------------------------------------------------------------------
 
 void ClaimedPlace::find(bool belongs, OnFound on_found) {
   stop();
@@ -55,7 +55,7 @@ void ClaimedPlace::tried(Tried how) {
 
 void ClaimedPlace::read(const Answer& answer) {
   if (answer) return judge(*answer);
-  // The coordinator needs no place where all know where it is.
+  // Without the register, nodes of a job that has a coordinator go on with the one that they know.
   if (holds() || (belongs_ && reached_)) return go_to(holds() ? *own_ : *reached_);
   found_problem(answer.error().reason, answer.error().hopeless);
 }
@@ -82,14 +82,14 @@ void ClaimedPlace::judge(const std::string& text) {
     case ClaimStep::kConnect:
       if (!view.is_own) close_if_unclaimed();
       if (view.is_own && !holds()) {
-        // Written by an attempt of ours that was given up before its answer came.
+        // An earlier attempt of this node has written it, and was given up before its answer came.
         Tenure tenure(times());
         tenure.find(*view.there, process::boottime_ms());
         hold(std::move(tenure), locate::claim_endpoint(*own_), format("{} has its claim", claims_->name()));
       }
       return go_to(*view.there);
     case ClaimStep::kClaim:
-      // Its renewal writes it anew.
+      // The next renewal writes the claim again.
       if (holds()) return go_to(*own_);
       return claim(text, decision.reason);
     case ClaimStep::kWait: return found_problem(decision.reason);
@@ -115,7 +115,7 @@ void ClaimedPlace::claim(const std::string& expected, const std::string& reason)
 
 void ClaimedPlace::claimed(const Answer& answer, const Claim& wanted, const std::string& reason,
                            std::int64_t began_ms) {
-  // It may have been written nevertheless, so that the coordinator stays open until the next look.
+  // The claim may have been written nevertheless, so the coordinator stays open until the claim is read again.
   if (!answer) return found_problem(answer.error().reason, answer.error().hopeless);
   const auto there = locate::read_claim(*answer);
   if (!there) {
@@ -159,7 +159,7 @@ void ClaimedPlace::found(Way way) {
   if (const OnFound call = std::exchange(on_found_, nullptr)) call(std::move(way));
 }
 
-// --- Holding. --------------------------------------------------------------------------------------------
+// --- Holding the claim. ----------------------------------------------------------------------------------
 
 void ClaimedPlace::hold(Tenure tenure, const std::string& where, const std::string& reason) {
   tenure_ = std::move(tenure);
@@ -231,7 +231,7 @@ void ClaimedPlace::withdraw(std::function<void()> done) {
   take_back(locate::claim_text(*standing), true, std::move(done));
 }
 
-// A renewal that was on its way may have come first.
+// A renewal that was under way may have replaced the expected text. Then the removal is tried once more.
 void ClaimedPlace::take_back(const std::string& expected, bool once_more, std::function<void()> done) {
   claims_->compare_set(expected, "", [this, once_more, done = std::move(done)](const Answer& answer) {
     const auto there = answer && !answer->empty() ? locate::read_claim(*answer) : Result<Claim>(Claim{});

@@ -9,12 +9,12 @@
 
 namespace elastic::transport {
 
-// The coordinator is where a claim says it is; carries out what locate::decide_claim decides. The claim is read anew
-// for each attempt, also where the coordinator is in this process: another node may have taken it over meanwhile. Where
-// it is ours, it is renewed as locate::Tenure says, and the coordinator acts as long as that gives it the right to.
+// Finds the coordinator by a claim, as locate::decide_claim decides. The claim is read again for each attempt, even if
+// the coordinator is in this process: another node may have taken it over. This node's own claim is renewed as
+// locate::Tenure says, and the coordinator acts as long as its authority holds.
 class ClaimedPlace : public MeetingPlace {
  public:
-  // `claims` and `renewals` are the same place, and are asked side by side.
+  // `claims` and `renewals` are two registers of the same claim, so that reads and renewals do not wait for each other.
   ClaimedPlace(net::Loop& loop, const MeetingSettings& settings, std::unique_ptr<ClaimRegister> claims,
                std::unique_ptr<ClaimRegister> renewals, ToStore to_store, OnHosting on_hosting);
 
@@ -28,7 +28,7 @@ class ClaimedPlace : public MeetingPlace {
  private:
   using Answer = std::expected<std::string, ClaimRegister::Failure>;
 
-  // Looking.
+  // Finding the coordinator.
   void read(const Answer& answer);
   void judge(const std::string& text);
   void claim(const std::string& expected, const std::string& reason);
@@ -39,17 +39,17 @@ class ClaimedPlace : public MeetingPlace {
     found({.problem = std::move(problem), .hopeless = hopeless});
   }
   bool is_own(const locate::Claim& claim) const { return own_ && locate::same_holder(*own_, claim); }
-  // The claim is not ours: nobody has been told of the coordinator that we may have opened for it.
+  // Closes a coordinator that was opened for a claim which was not written: no node knows of it.
   void close_if_unclaimed();
 
-  // Holding.
+  // Holding the claim.
   bool holds() const { return tenure_.has_value(); }
   void hold(locate::Tenure tenure, const std::string& where, const std::string& reason);
   void plan_renewal();
   void renew();
   void renewed(const Answer& answer, std::int64_t began_ms);
   void tell_not_renewed(const std::string& reason);
-  // It is the coordinator's place no more; why, as a clause.
+  // This node does not hold the claim any more. `why` is a clause.
   void lose(const std::string& why);
   void take_back(const std::string& expected, bool once_more, std::function<void()> done);
 
@@ -59,13 +59,13 @@ class ClaimedPlace : public MeetingPlace {
   std::unique_ptr<ClaimRegister> renewals_;
   net::Resolver resolver_;
   net::Timer renewal_;
-  const std::string agent_;               // of our claims
-  std::uint64_t written_ = 0;             // claims of ours that may have been written: each has a number of its own
-  std::optional<locate::Claim> own_;      // names server(); it may stand there, or have been about to
-  std::optional<locate::Tenure> tenure_;  // it has stood there
+  const std::string agent_;               // the random name in this node's claims
+  std::uint64_t written_ = 0;             // the number of the next claim: each has one of its own
+  std::optional<locate::Claim> own_;      // names server(); it was written, or its write was not answered
+  std::optional<locate::Tenure> tenure_;  // set while this node holds the claim
   bool told_not_renewed_ = false;
-  std::optional<locate::Claim> going_;    // the claim of the last way
-  std::optional<locate::Claim> reached_;  // the last that was answered at
+  std::optional<locate::Claim> going_;    // the claim that was found last
+  std::optional<locate::Claim> reached_;  // the last claim whose coordinator answered
   locate::ClaimTrials trials_;
   locate::ClaimSight sight_;
   bool belongs_ = false;

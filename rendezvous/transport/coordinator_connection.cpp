@@ -15,9 +15,9 @@ namespace {
 
 using locate::Tried;
 
-// To one address; another attempt begins with all of them again.
+// The limit for one address. The next attempt begins with all addresses again.
 constexpr std::int64_t kConnectMs = 2'000;
-constexpr std::int64_t kDoubtMs = 1'000;
+constexpr std::int64_t kSilenceMs = 1'000;
 
 }  // namespace
 
@@ -27,7 +27,7 @@ CoordinatorConnection::CoordinatorConnection(net::Loop& loop, const MeetingSetti
       settings_(settings),
       handlers_(std::move(handlers)),
       place_(make_meeting_place(loop, settings, std::move(to_store), handlers_.on_hosting)),
-      doubt_(loop),
+      silence_(loop),
       lingering_(loop) {
   if (settings.munge.step.empty()) return;
   munge_ = std::make_unique<MungeTrust>(loop, settings.munge, settings.is_host.value_or(false));
@@ -54,10 +54,10 @@ void CoordinatorConnection::disconnect() {
   ++attempt_;
   exchange_.reset();
   place_->stop();
-  believe();
+  stop_probing();
   connector_.reset();
   ended(Tried::kSilent);  // if nothing has come until now
-  // What was written last is for the coordinator to read.
+  // The connection is kept until the coordinator has read what was written last.
   if (stream_) lingering_.part(std::move(stream_));
 }
 
@@ -103,7 +103,7 @@ void CoordinatorConnection::connected(const Target& target, std::unique_ptr<net:
   was_connected_ = true;
   reached_ = target;
   stream_ = std::move(stream);
-  first_words_ = place_->may_be_stale() ? std::make_unique<protocol::FrameReader>() : nullptr;
+  first_frame_ = place_->may_be_stale() ? std::make_unique<protocol::FrameReader>() : nullptr;
   stream_->start({.on_data = [this](std::span<const std::uint8_t> bytes) { received(bytes); },
                   .on_end =
                       [this] {
@@ -111,12 +111,12 @@ void CoordinatorConnection::connected(const Target& target, std::unique_ptr<net:
                         broken("it ended the connection");
                       }});
   at_home_ = way_.home && target.address == kLoopback;
-  // A coordinator with the store at its own port would take the question for a worker's.
-  if (!at_home_ && !settings_.store_at_endpoint) doubt();
+  // A coordinator that has the workers' store at its own port would take the probe for a worker.
+  if (!at_home_ && !settings_.store_at_endpoint) probe_if_silent();
   handlers_.on_connected(at_home_);
 }
 
-// The secret comes on a connection of its own; the session is on the next one.
+// The secret is got on a connection of its own. The session uses the next one.
 void CoordinatorConnection::ask_by_munge(const Target& target, std::unique_ptr<net::Stream> stream) {
   exchange_ = std::make_unique<MungeExchange>(
       *munge_, std::move(stream),
@@ -141,28 +141,28 @@ void CoordinatorConnection::ask_by_munge(const Target& target, std::unique_ptr<n
                                   }});
 }
 
-// A coordinator answers at once. Who has not is asked in PyTorch's tongue, and what it says is taken as if it had said
-// so by itself: its first byte tells the session what it is.
-void CoordinatorConnection::doubt() {
-  doubt_.start(kDoubtMs, [this] {
+// A coordinator answers at once. If nothing has come, a PyTorch store may listen there: it is asked on a connection of
+// its own, and if it answers the session gets a store's first bytes, by which it names the server.
+void CoordinatorConnection::probe_if_silent() {
+  silence_.start(kSilenceMs, [this] {
     probe_ = std::make_unique<StoreProbe>(loop_, reached_.address, reached_.port,
-                                          [this] { received(StoreProbe::kItsFirstWord); });
+                                          [this] { received(StoreProbe::kFirstBytes); });
   });
 }
 
-void CoordinatorConnection::believe() {
-  doubt_.stop();
+void CoordinatorConnection::stop_probing() {
+  silence_.stop();
   probe_.reset();
 }
 
-// A claim that is stale may lead to anybody. To say so is for us, and no reason for the agent to despair.
+// A stale claim may lead to any kind of server. Then this attempt has failed, and the agent goes on looking.
 void CoordinatorConnection::received(std::span<const std::uint8_t> bytes) {
-  believe();
-  if (first_words_) {
+  stop_probing();
+  if (first_frame_) {
     protocol::Bytes rest = bytes;
-    const auto step = first_words_->next(rest, limits::kAgentHelloBytes);
+    const auto step = first_frame_->next(rest, limits::kAgentHelloBytes);
     if (step == protocol::FrameReader::Step::kStranger) {
-      const std::string who = first_words_->stranger();
+      const std::string who = first_frame_->stranger();
       ended(Tried::kStranger);
       return broken(who);
     }
@@ -172,12 +172,12 @@ void CoordinatorConnection::received(std::span<const std::uint8_t> bytes) {
 }
 
 void CoordinatorConnection::ended(Tried how) {
-  first_words_.reset();
+  first_frame_.reset();
   if (std::exchange(trying_, false)) place_->tried(how);
 }
 
 void CoordinatorConnection::broken(std::string why) {
-  believe();
+  stop_probing();
   connector_.reset();
   exchange_.reset();
   stream_.reset();

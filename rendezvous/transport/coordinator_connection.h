@@ -22,42 +22,42 @@
 
 namespace elastic::transport {
 
-// A node's connection to the coordinator, one at a time; and the coordinator itself, where this node is the one to
-// host it: its meeting place says so anew with each attempt.
+// A node's connection to the coordinator, one at a time. It also owns the coordinator if this node hosts it, which the
+// meeting place decides at each attempt.
 class CoordinatorConnection {
  public:
   struct Handlers {
-    std::function<void(bool local)> on_connected;  // local: the coordinator is in this process
+    std::function<void(bool local)> on_connected;  // `local` says that the coordinator is in this process
     std::function<void(std::string why)> on_broken;
     std::function<void(std::span<const std::uint8_t>)> on_received;
-    // The coordinator listens here from now on.
+    // The coordinator listens in this process from now on.
     std::function<void(CoordinatorServer&)> on_hosting = {};
-    // In place of on_broken, before the first connection: no attempt will do better, and why.
+    // Called instead of on_broken, before the first connection, if no further attempt can succeed. `why` is a clause.
     std::function<void(std::string why)> on_hopeless = {};
   };
   using ToStore = MeetingPlace::ToStore;
 
-  // Settings outlive it. `to_store`: see CoordinatorServer.
+  // `settings` must outlive it. For `to_store` see CoordinatorServer.
   CoordinatorConnection(net::Loop& loop, const MeetingSettings& settings, Handlers handlers, ToStore to_store = {});
 
-  // Answered by on_connected or on_broken, in a later turn of the loop. `belongs`: this node is in a job that has had
-  // a coordinator.
+  // Answered by on_connected or on_broken, in a later turn of the loop. `belongs` says that this node is in a job that
+  // has had a coordinator.
   void connect(bool belongs);
-  // Nothing comes of the connection after it.
+  // Closes the connection. No handler is called for it any more.
   void disconnect();
   void write(std::span<const std::uint8_t> bytes);
   // See MeetingPlace.
   void withdraw(std::function<void()> done) { place_->withdraw(std::move(done)); }
   bool hangs() const { return place_->hangs(); }
 
-  // The coordinator in this process, if it is here.
+  // The coordinator in this process; null if it is elsewhere.
   CoordinatorServer* server() { return place_->server(); }
-  // The coordinator that was reached last is in this process.
+  // The coordinator that was connected to last is in this process.
   bool is_at_home() const { return at_home_; }
-  // Where the coordinator was reached last: a numeric address, empty before.
+  // The numeric address of the coordinator that was connected to last; empty before the first connection.
   const std::string& reached_at() const { return reached_.address; }
   std::uint16_t reached_port() const { return reached_.port; }
-  // The job's, where munge has brought it.
+  // The job's secret, if it was got by munge.
   std::optional<std::string> secret() const { return munge_ ? munge_->secret() : std::nullopt; }
 
  private:
@@ -72,32 +72,32 @@ class CoordinatorConnection {
   void connected(const Target& target, std::unique_ptr<net::Stream> stream);
   void received(std::span<const std::uint8_t> bytes);
   void ended(locate::Tried how);
-  void doubt();
-  void believe();
+  // If no answer comes within a second, asks whether a PyTorch store listens there.
+  void probe_if_silent();
+  void stop_probing();
   void broken(std::string why);
 
   net::Loop& loop_;
   const MeetingSettings& settings_;
   Handlers handlers_;
-  std::unique_ptr<MungeTrust> munge_;  // in a Slurm step without a secret of the user's
+  std::unique_ptr<MungeTrust> munge_;  // in a Slurm step, unless the user has given a secret
   std::unique_ptr<MeetingPlace> place_;
   MeetingPlace::Way way_;
-  std::vector<Target> targets_;  // of the way, that have not been tried; the next one is the last
+  std::vector<Target> targets_;  // those that have not been tried; the next one is the last
   Target reached_;
   bool at_home_ = false;
   bool was_connected_ = false;
   std::unique_ptr<net::Connector> connector_;
   std::unique_ptr<net::Stream> stream_;
-  // Of who accepts us and says nothing, which PyTorch's store does.
-  net::Timer doubt_;
+  net::Timer silence_;  // PyTorch's store accepts the connection and sends nothing
   std::unique_ptr<StoreProbe> probe_;
-  std::unique_ptr<protocol::FrameReader> first_words_;  // of who may be a stranger, until its first frame
+  // Checks the first bytes if a stale claim may lead to another kind of server, until the first frame has come.
+  std::unique_ptr<protocol::FrameReader> first_frame_;
   std::unique_ptr<MungeExchange> exchange_;
   std::uint64_t attempt_ = 0;
   net::LingeringConnections lingering_;
-  // Of the way, until it is known how the attempt at it ends.
-  bool trying_ = false;
-  bool all_refused_ = true;
+  bool trying_ = false;      // the meeting place is still to be told how the present attempt ends
+  bool all_refused_ = true;  // every target so far has refused the connection
 };
 
 }  // namespace elastic::transport

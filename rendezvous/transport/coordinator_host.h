@@ -17,8 +17,8 @@
 
 namespace elastic::transport {
 
-// The job's coordinator in the same process as its only agent: messages are handed over directly. A job of
-// one node waits for nobody, so that nobody has to be woken here; times are milliseconds since it was made.
+// The coordinator of a job of one node, in the same process as its only agent: messages are handed over directly. It
+// needs no timer, since such a job waits for no other node. Times are milliseconds since it was made.
 class CoordinatorHost {
  public:
   CoordinatorHost(net::Loop& loop, coordinator::CoordinatorConfig config)
@@ -29,10 +29,10 @@ class CoordinatorHost {
                                                            if (recorder_) recorder_(line);
                                                          })) {}
 
-  // Where the coordinator's messages go. To be set before the agent begins.
+  // Sets the receiver of the coordinator's messages. To be called before the agent begins.
   void set_agent(std::function<void(protocol::CoordinatorMessage)> agent) { agent_ = std::move(agent); }
 
-  // From now on `write` gets the recording of the coordinator, line by line. To be set before the agent begins.
+  // From now on `write` gets the recording of the coordinator, line by line. To be called before the agent begins.
   void record(const std::string& job, std::function<void(std::string_view line)> write) {
     recorder_ = std::move(write);
     recorder_(coordinator::recording_head(job, coordinator_.config(), true));
@@ -41,7 +41,7 @@ class CoordinatorHost {
   // Called when the check of a round is over.
   void on_judged(std::function<void(const coordinator::CheckJudged& check)> call) { on_judged_ = std::move(call); }
 
-  // What is to be told of the job, as a coordinator's process tells it.
+  // The status of the job.
   status::Coordinator status(const std::string& job) const {
     status::Coordinator out;
     out.jobs.push_back(coordinator_.status(loop_.now_ms() - began_ms_, limits::kStatusNodes));
@@ -62,7 +62,7 @@ class CoordinatorHost {
   }
 
  private:
-  // The node in the same process tells of its rounds and of the end by itself; of the end programs hear here, too.
+  // The node in the same process logs its rounds and the job's end by itself. The end is logged here for programs only.
   static void tell(const coordinator::Note& note) {
     if (note.event == coordinator::kRoundFormed) return;
     const log::Level level = note.event == coordinator::kJobEnds ? log::Level::kDebug : log::Level::kInfo;

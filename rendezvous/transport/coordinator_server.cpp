@@ -20,11 +20,11 @@
 namespace elastic::transport {
 namespace {
 
-// Service's word for connections that are none of an agent of ours, of which the user is told so many.
+// Service's event for connections that are not those of an agent of this job. So many of them are logged as warnings.
 constexpr std::string_view kStranger = "stranger";
 constexpr std::size_t kTold = 32;
 
-// With it begin all connections of PyTorch's TCPStore.
+// The first byte of a client of PyTorch's TCPStore.
 constexpr std::uint8_t kStoreClient = 0;
 
 }  // namespace
@@ -161,7 +161,7 @@ void CoordinatorServer::perform(coordinator::ServiceEffect& effect) {
                  },
                  [&](const coordinator::Log& e) {
                    const std::string text = e.job.empty() ? e.text : format("job {}: {}", printable(e.job), e.text);
-                   // Who comes by mistake, or with another secret, comes again and again.
+                   // A client that connects by mistake, or with another secret, mostly does so again and again.
                    const bool is_news = e.event == kStranger && told_.size() < kTold && told_.insert(text).second;
                    Json fields = e.fields.is_null() ? Json::object() : e.fields;
                    fields.set("job", e.job);

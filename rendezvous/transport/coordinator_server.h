@@ -20,21 +20,21 @@
 
 namespace elastic::transport {
 
-// What listens at an endpoint: coordinator::Service on sockets, for any number of jobs.
+// Listens at an endpoint: coordinator::Service on sockets, for any number of jobs.
 class CoordinatorServer {
  public:
   struct Settings {
-    std::string address;  // numeric; empty: all
+    std::string address;  // numeric; empty: all addresses
     std::uint16_t port = 0;
     std::string secret;
     protocol::LeaseTimes lease;
     locate::Authority authority = locate::Authority::always();  // until set_authority()
     std::string only_job = {};                                  // see coordinator::ServiceSettings
     bool is_claimed = false;                                    // see coordinator::CoordinatorConfig
-    // Takes connections that begin as those of a worker store's clients, with what they have sent so far. None:
-    // they are strangers.
+    // Gets connections of clients of the workers' store, with the bytes that they have sent so far. If it is empty they
+    // are rejected.
     std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)> to_store = {};
-    // The same of those that begin with the words of munge.
+    // The same for connections that ask by munge (munge_messages.h).
     std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)> to_munge = {};
   };
 
@@ -43,9 +43,9 @@ class CoordinatorServer {
   CoordinatorServer(const CoordinatorServer&) = delete;
   CoordinatorServer& operator=(const CoordinatorServer&) = delete;
 
-  // Until when it may act from now on.
+  // Sets until when it may act.
   void set_authority(locate::Authority authority) { on(coordinator::AuthorityIs{authority}); }
-  // Ends it: another has taken its place, says the clause. It listens no more, and its jobs are forgotten.
+  // Another process hosts the coordinator now; `why` is a clause. It stops listening and forgets its jobs.
   void depose(std::string why);
 
   // From now on `write` gets the recording of this job's coordinator, line by line.
@@ -56,34 +56,34 @@ class CoordinatorServer {
     on_judged_ = std::move(call);
   }
 
-  // Takes connections that begin with an HTTP request, with what they have sent so far. Until it is called they are
-  // strangers.
+  // Sets the receiver of connections that begin with an HTTP request, with the bytes that they have sent so far. Until
+  // then they are rejected.
   void on_http(std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)> take) {
     to_http_ = std::move(take);
   }
-  // What is to be told of its jobs.
+  // The status of its jobs.
   status::Coordinator status() const;
 
   std::uint16_t port() const { return port_; }
   std::size_t jobs() const { return service_.jobs(); }
-  // Somebody has been welcomed.
+  // An agent has connected.
   bool has_visitors() const { return service_.jobs() > 0; }
-  // All that was to be said has been, and nobody is here.
+  // There is no connection, and everything was sent.
   bool is_idle() const { return service_.connections() == 0 && lingering_.empty(); }
-  // Called when that has become so.
+  // Called when it has become idle.
   void on_idle(std::function<void()> call) { on_idle_ = std::move(call); }
 
  private:
   struct Connection {
     std::unique_ptr<net::Stream> stream;
-    bool begun = false;  // its first bytes have been looked at
+    bool begun = false;  // its first bytes have been read
   };
 
   CoordinatorServer(net::Loop& loop, Settings settings);
   coordinator::ServiceSettings service_settings();
   void accept(std::unique_ptr<net::Stream> stream);
   void read(coordinator::ConnectionId id, std::span<const std::uint8_t> bytes);
-  // Takes a connection away from the agents.
+  // Removes a connection that is no agent's, for another receiver.
   std::unique_ptr<net::Stream> release(coordinator::ConnectionId id, std::string why);
   void on(const coordinator::ServiceEvent& event);
   void perform(coordinator::ServiceEffect& effect);
@@ -92,7 +92,7 @@ class CoordinatorServer {
 
   net::Loop& loop_;
   Settings settings_;
-  std::unique_ptr<net::Listener> listener_;  // none: it is deposed
+  std::unique_ptr<net::Listener> listener_;  // null after depose()
   std::uint16_t port_ = 0;
   coordinator::Service service_;
   std::map<coordinator::ConnectionId, Connection> connections_;
@@ -104,8 +104,8 @@ class CoordinatorServer {
   std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)> to_http_;
   std::function<void(const std::string&, const coordinator::CheckJudged&)> on_judged_;
   std::string recorded_job_;
-  std::function<void(std::string_view)> recorder_;  // of that job; none: nothing is recorded
-  std::set<std::string> told_;                      // of strangers, as warnings
+  std::function<void(std::string_view)> recorder_;  // gets the recording of that job; empty: nothing is recorded
+  std::set<std::string> told_;                      // the warnings about strangers that were logged
 };
 
 }  // namespace elastic::transport

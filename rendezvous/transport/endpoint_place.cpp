@@ -16,7 +16,7 @@ EndpointPlace::EndpointPlace(net::Loop& loop, const MeetingSettings& settings, T
     : MeetingPlace(loop, settings, std::move(to_store), std::move(on_hosting)), resolver_(loop) {}
 
 void EndpointPlace::find(bool belongs, OnFound on_found) {
-  // Our own coordinator is reached whatever the name means.
+  // This node's own coordinator is reached by loopback, whatever the name resolves to.
   const std::string host = server() != nullptr && is_sure_ ? kLoopback : settings_.host;
   const std::uint64_t attempt = ++attempt_;
   if (belongs && reached_) first_port_ = *reached_;
@@ -36,7 +36,7 @@ MeetingPlace::Way EndpointPlace::way(Result<std::vector<std::string>> resolved) 
   out.home = server() != nullptr;
   if (server() != nullptr) out.ports = {server()->port()};
   if (server() != nullptr && is_sure_) out.addresses = {kLoopback};
-  // The one that we only offer, once others have found it.
+  // A coordinator that is only offered is used once another node has connected to it.
   if (server() != nullptr && !is_sure_ && server()->has_visitors()) out.addresses.emplace_back(kLoopback);
   if (out.addresses.empty() && out.problem.empty()) out.problem = "it has no address";
   return out;
@@ -55,17 +55,17 @@ void EndpointPlace::host_if_ours(const Way& way) {
   log::answer("endpoint", how_to_join(settings_, server()->port(), net::host_name()), {{"port", server()->port()}});
 }
 
-// At the first of the endpoint's ports that can be had.
+// Opens the coordinator at the first of the endpoint's ports that is free.
 bool EndpointPlace::open_one() {
   std::string problem;
   for (const std::uint16_t port : ports_from(settings_.port)) {
     const Status opened = open_server(port);
     if (opened) return true;
     problem = opened.error().text();
-    // Another elastic-run of this host may have been first: then it answers.
+    // Another elastic-run on this host may have the port: then that answers.
     log::debug("hosting", problem);
   }
-  // Where other jobs' nodes are turned away, nobody else answers for us.
+  // If coordinators serve their own job only, no other elastic-run on this host answers for this job.
   if (settings_.serves_own_job_only && !std::exchange(told_no_port_, true)) {
     log::warning("no_port",
                  format("this node is to host the coordinator, and none of its {} ports is free; trying again: {}",
@@ -74,7 +74,7 @@ bool EndpointPlace::open_one() {
   return false;
 }
 
-// All of them, the given one first.
+// All ports of the endpoint, rotated so that the given one is the first.
 std::vector<std::uint16_t> EndpointPlace::ports_from(std::uint16_t first) const {
   std::vector<std::uint16_t> ports{settings_.port};
   ports.insert(ports.end(), settings_.more_ports.begin(), settings_.more_ports.end());

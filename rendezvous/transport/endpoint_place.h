@@ -9,9 +9,9 @@
 
 namespace elastic::transport {
 
-// The coordinator is where the endpoint leads: who may host it is decided anew with each attempt until somebody does,
-// since a name may not be known yet, and who binds the endpoint first hosts. An endpoint of several ports is hosted at
-// the first that is free, and looked for at all of them.
+// Finds the coordinator at the endpoint. Each attempt decides again whether this node hosts it, until a coordinator is
+// found: a name may not resolve yet, and the first process to bind the port hosts. If the endpoint has several ports
+// the coordinator listens at the first that is free, and nodes try all of them.
 class EndpointPlace : public MeetingPlace {
  public:
   EndpointPlace(net::Loop& loop, const MeetingSettings& settings, ToStore to_store, OnHosting on_hosting);
@@ -29,12 +29,12 @@ class EndpointPlace : public MeetingPlace {
 
   net::Resolver resolver_;
   std::uint64_t attempt_ = 0;
-  bool is_sure_ = false;  // that the endpoint leads to server()
+  bool is_sure_ = false;  // the endpoint leads to server()
   bool told_why_not_ = false;
   bool told_no_port_ = false;
-  // Who answers at a port of several may be another job's. The look-up that follows begins at the next one, unless
-  // this node's coordinator was there.
-  std::uint16_t first_port_ = 0;  // none of them: the endpoint's
+  // The coordinator at one of several ports may be another job's. The next attempt begins at the next port, unless this
+  // node's coordinator was found.
+  std::uint16_t first_port_ = 0;  // 0: the endpoint's own port
   std::optional<std::uint16_t> reached_;
 };
 

@@ -15,7 +15,7 @@ MeetingPlace::MeetingPlace(net::Loop& loop, const MeetingSettings& settings, ToS
     : loop_(loop), settings_(settings), to_store_(std::move(to_store)), on_hosting_(std::move(on_hosting)) {}
 
 Status MeetingPlace::open_server(std::uint16_t port) {
-  // A claim is one job's, and gives the right to act.
+  // A claim belongs to one job, and its coordinator acts only while it holds the claim.
   const bool is_claimed = settings_.place != MeetingSettings::Place::kEndpoint;
   ToStore to_munge;
   if (gate_) {

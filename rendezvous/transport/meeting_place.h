@@ -14,19 +14,20 @@
 
 namespace elastic::transport {
 
-// How long the endpoint's name may take to be resolved, in one attempt.
+// How long one attempt may take to resolve the endpoint's name.
 inline constexpr std::int64_t kResolveMs = 4'000;
 
-// Where the nodes of a job meet. It says where the coordinator is, and opens it in this process where it is to be here.
+// How the nodes of a job find the coordinator. It also opens the coordinator in this process if this node is to host
+// it.
 class MeetingPlace {
  public:
   // Where a coordinator may be.
   struct Way {
     std::vector<std::string> addresses = {};  // numeric, in the order in which they are to be tried
-    std::vector<std::uint16_t> ports = {};    // of each address, the same
+    std::vector<std::uint16_t> ports = {};    // to be tried with each address
     bool home = false;                        // 127.0.0.1 among them leads to the coordinator in this process
-    std::string problem = {};                 // why there is none, as a clause
-    bool hopeless = false;                    // and time won't mend that
+    std::string problem = {};                 // why there is no address, as a clause
+    bool hopeless = false;                    // another attempt will fail, too
   };
   using OnFound = std::function<void(Way)>;
   using ToStore = std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)>;
@@ -37,36 +38,38 @@ class MeetingPlace {
   MeetingPlace& operator=(const MeetingPlace&) = delete;
 
   // Looks for the coordinator; `on_found` is called once, in a later turn of the loop, unless stop() comes before.
-  // `belongs`: this node is in a job that has had one.
+  // `belongs` says that this node is in a job that has had a coordinator.
   virtual void find(bool belongs, OnFound on_found) = 0;
   virtual void stop() = 0;
-  // A connection to this port of the last way is there; what answers may still be somebody else.
+  // A connection to this port is open. The server there need not be a coordinator.
   virtual void reached(std::uint16_t /*port*/) {}
-  // How the attempt at the last way has ended.
+  // How the last attempt has ended.
   virtual void tried(locate::Tried) {}
-  // Whether who answers at the way may be somebody else without the user having erred.
+  // Whether another kind of server may answer there without a mistake of the user's.
   virtual bool may_be_stale() const { return false; }
-  // Takes back what says that the coordinator is in this process, as far as anything does; `done` is called when that
-  // has been tried, perhaps at once.
+  // Removes the claim that names this process, if there is one. `done` is called when that has been tried, perhaps at
+  // once.
   virtual void withdraw(std::function<void()> done) { done(); }
-  // A thread of it waits for what does not answer, and keeps this process from ending.
+  // A thread is blocked by a file system or a server, and keeps this process from ending.
   virtual bool hangs() const { return false; }
 
-  // The coordinator in this process, if it is here.
+  // The coordinator in this process; null if it is elsewhere.
   CoordinatorServer* server() { return server_.get(); }
-  // Nodes are let in by it, from the next coordinator on; it outlives this, and knows whether munged answers.
+  // Coordinators that are opened from now on let nodes in by munge. `munge` must outlive this, and knows whether munged
+  // answers.
   void trust(MungeTrust& munge) { gate_ = std::make_unique<MungeGate>(loop_, munge), munge_ = &munge; }
 
  protected:
-  // Settings outlive it.
+  // `settings` must outlive it.
   MeetingPlace(net::Loop& loop, const MeetingSettings& settings, ToStore to_store, OnHosting on_hosting);
-  // Opens the coordinator at a port of all addresses, 0: a free one. Fails as CoordinatorServer::open does.
+  // Opens the coordinator at a port of all addresses; 0 takes a free port. Fails as CoordinatorServer::open does.
   Status open_server(std::uint16_t port);
-  // Nobody has been told of it.
+  // Closes a coordinator that no node knows of.
   void close_server() { server_.reset(); }
-  // Another has taken its place, says the clause. Who was told of it may ask it on, until another is told.
+  // Another process hosts the coordinator now; `why` is a clause. The server is kept until the next one is retired,
+  // since on_hosting has handed out references to it.
   void retire_server(const std::string& why);
-  // Tells the user, and who wants to know, that it is here from now on: "this node hosts the coordinator at port 29400:
+  // Logs that the coordinator is in this process, and calls on_hosting: "this node hosts the coordinator at port 29400:
   // node0 is 10.0.0.5".
   void tell_hosting(const std::string& does, const std::string& where, const std::string& reason);
 
@@ -82,7 +85,7 @@ class MeetingPlace {
   std::unique_ptr<CoordinatorServer> retired_;  // the last
 };
 
-// The one that the settings name.
+// Makes the meeting place that the settings name.
 std::unique_ptr<MeetingPlace> make_meeting_place(net::Loop& loop, const MeetingSettings& settings,
                                                  MeetingPlace::ToStore to_store, MeetingPlace::OnHosting on_hosting);
 

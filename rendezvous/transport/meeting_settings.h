@@ -12,39 +12,39 @@ namespace elastic::transport {
 // The port of an endpoint that names none, torchrun's for c10d.
 inline constexpr std::uint16_t kDefaultPort = 29400;
 
-// How nodes of a Slurm step prove themselves without a secret of the user's.
+// How nodes of a Slurm step authenticate each other if the user has given no secret.
 struct MungeSettings {
   std::string step = {};    // "slurm-1234.0"; empty: munge is not used
-  std::string socket = {};  // munged's; empty: the one that libmunge knows
-  bool required = false;    // else it is used where it answers
+  std::string socket = {};  // munged's socket; empty: libmunge's default
+  bool required = false;    // munged must answer; else it is used if it does
 };
 
 // How the nodes of a job find each other.
 struct MeetingSettings {
   enum class Place {
-    kEndpoint,  // who binds the endpoint hosts the coordinator
-    kFile,      // a file says who hosts it
-    kTcpStore,  // the same by a key of a PyTorch TCPStore, which somebody else runs at the endpoint
+    kEndpoint,  // the node that binds the endpoint hosts the coordinator
+    kFile,      // a claim in a file says which node hosts it
+    kTcpStore,  // a claim in a key of a PyTorch TCPStore, which the user runs at the endpoint, says so
   };
-  std::string job = {};               // what --rdzv-id names
-  std::optional<int> node_rank = {};  // of this node, if the user has said so
-  std::string node_address = {};      // by which the others reach this node, if the user has said so
+  std::string job = {};               // --rdzv-id
+  std::optional<int> node_rank = {};  // --node-rank, if the user gave it
+  std::string node_address = {};      // --local-addr, if the user gave it: by which other nodes reach this one
   int max_nodes = 1;
-  bool alone = true;  // one node: its coordinator is in its own process, and nothing of this is used
+  bool alone = true;  // the job has one node: its coordinator is in its own process, and nothing else here is used
   Place place = Place::kEndpoint;
   std::string path = {};                       // of kFile
-  std::uint16_t coordinator_port = 0;          // of kFile and kTcpStore: where it listens; 0: a free one
-  std::string host = {};                       // of the endpoint: a name or a numeric address; not of kFile
+  std::uint16_t coordinator_port = 0;          // of kFile and kTcpStore: its port; 0: a free one
+  std::string host = {};                       // of the endpoint: a name or a numeric address; unused with kFile
   std::uint16_t port = 0;                      // of the endpoint
-  bool is_default = false;                     // the endpoint's host is one that nobody has named: every host itself
+  bool is_default = false;                     // the user has named no host: the endpoint is each host itself
   std::vector<std::uint16_t> more_ports = {};  // of the endpoint: tried after `port`, in this order
-  std::optional<bool> is_host = {};            // whether this node hosts the coordinator, if anybody has said so
-  std::string is_host_source = {};             // who, as a clause; empty: is_host= in --rdzv-conf
-  bool serves_own_job_only = false;  // other jobs are turned away; else a coordinator of ours serves them, too
-  bool store_at_endpoint = false;    // static: one port for the coordinator and the workers' store
+  std::optional<bool> is_host = {};            // whether this node hosts the coordinator, if that is known
+  std::string is_host_source = {};             // what says so, as a clause; empty: is_host= in --rdzv-conf
+  bool serves_own_job_only = false;  // a coordinator in this process rejects other jobs; else it serves them, too
+  bool store_at_endpoint = false;    // with static the coordinator and the workers' store have one port
   std::string secret = {};
   MungeSettings munge = {};
-  bool status_open = false;  // names and texts are in everybody's status
+  bool status_open = false;  // the status shows names and texts to all, not only to those with the job's token
   std::int64_t loss_timeout_ms = 5'000;
   std::int64_t rejoin_ms = 30'000;
 };

@@ -12,15 +12,15 @@
 
 namespace elastic::transport {
 
-// A node's side of munge: asks a coordinator for the job's secret. Destroying it gives it up.
+// The node's side of munge: asks a coordinator for the job's secret. Destroying it cancels the request.
 class MungeExchange {
  public:
   struct Handlers {
-    std::function<void(std::string secret)> on_secret;  // empty: munge answers on neither side
-    std::function<void(std::string why)> on_broken;     // it may be another's, or not be ready: a clause
-    std::function<void(std::string why)> on_hopeless;   // munge answers on one of the two hosts only
+    std::function<void(std::string secret)> on_secret;  // an empty secret: munged answers on neither host
+    std::function<void(std::string why)> on_broken;     // the attempt has failed; why, as a clause
+    std::function<void(std::string why)> on_hopeless;   // munged answers on one of the two hosts only
   };
-  // Each is called at most once, one of them, and may destroy it. `trust` knows whether munged answers.
+  // One of the handlers is called, once, and may destroy this. `trust` must know already whether munged answers.
   MungeExchange(MungeTrust& trust, std::unique_ptr<net::Stream> stream, Handlers handlers);
 
  private:
@@ -35,7 +35,7 @@ class MungeExchange {
   Handlers handlers_;
   protocol::Nonce nonce_;
   protocol::munge::Reader reader_;
-  std::shared_ptr<bool> here_ = std::make_shared<bool>(true);  // for what munged answers after our end
+  std::shared_ptr<bool> here_ = std::make_shared<bool>(true);  // munged may answer after this was destroyed
 };
 
 }  // namespace elastic::transport

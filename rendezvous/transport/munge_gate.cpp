@@ -11,7 +11,7 @@ namespace elastic::transport {
 using protocol::munge::Answer;
 
 void MungeGate::take(std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes) {
-  if (visits_.size() >= limits::kMungeVisits) return;  // it comes again
+  if (visits_.size() >= limits::kMungeVisits) return;  // the connection is closed, and the node tries again
   const std::uint64_t id = ++last_;
   Visit& visit = visits_[id];
   visit.peer = stream->peer_address();

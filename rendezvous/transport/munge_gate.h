@@ -17,10 +17,10 @@ namespace elastic::transport {
 // The coordinator's side of munge: gives the job's secret to nodes of the step that run as the same user.
 class MungeGate {
  public:
-  // `trust` outlives it and knows whether munged answers.
+  // `trust` must outlive it, and know already whether munged answers.
   MungeGate(net::Loop& loop, MungeTrust& trust) : loop_(loop), trust_(trust), lingering_(loop) {}
 
-  // Takes a connection that begins with the words of munge, with what it has sent so far.
+  // Gets a connection that asks by munge, with the bytes that it has sent so far.
   void take(std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes);
 
  private:
@@ -41,7 +41,7 @@ class MungeGate {
   net::LingeringConnections lingering_;
   std::map<std::uint64_t, Visit> visits_;
   std::uint64_t last_ = 0;
-  std::shared_ptr<bool> here_ = std::make_shared<bool>(true);  // for what munged answers after our end
+  std::shared_ptr<bool> here_ = std::make_shared<bool>(true);  // munged may answer after this was destroyed
 };
 
 }  // namespace elastic::transport

@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kWhat = "munged";
 
-// Who we are to munged: a credential of ours, made and opened.
+// Our user id as munged sees it: from a credential that is made and opened again.
 Result<uid_t> ask_who_we_are(const std::string& socket) {
   const auto credential = net::munge::encode(socket, "elastic-run", {});
   if (!credential) return std::unexpected(credential.error());

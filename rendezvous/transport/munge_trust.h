@@ -16,24 +16,25 @@
 
 namespace elastic::transport {
 
-// What this node knows by munge: whether munged answers here, who we are to it, and the job's secret once it is known.
-// munged may never answer: it is asked by a thread of its own.
+// What this node knows by munge: whether munged answers on this host, our user id, and the job's secret once it is
+// known. A thread of its own asks munged, which may never answer.
 class MungeTrust {
  public:
   MungeTrust(net::Loop& loop, const MungeSettings& settings, bool hosts);
 
-  // Calls back when it is known whether munged answers here, at once if it is: limits::kMungeSilenceMs at the latest.
+  // Calls back when it is known whether munged answers on this host: at once if it is known already, and after
+  // limits::kMungeSilenceMs at the latest.
   void find_out(std::function<void()> known);
   bool answers() const { return uid_.has_value(); }
   const std::string& why_not() const { return why_not_; }
-  // As munged sees it, which in a container may be another than we see.
+  // This process's user id as munged sees it. In a container it may differ from getuid(2).
   uid_t uid() const { return *uid_; }
 
-  // In a later turn of the loop, perhaps never; only where munged answers.
+  // Call back in a later turn of the loop, or never. To be called only if munged answers.
   void encode(std::string payload, std::function<void(Result<std::string>)> done);
   void decode(std::string credential, std::function<void(Result<net::munge::Decoded>)> done);
 
-  // The job's: none while it is not known; empty: the job has none.
+  // The job's secret; nothing while it is not known, empty if the job has none.
   const std::optional<std::string>& secret() const { return secret_; }
   void settle(std::string secret) { secret_ = std::move(secret); }
   const MungeSettings& settings() const { return settings_; }

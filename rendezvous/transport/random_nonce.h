@@ -5,7 +5,7 @@
 
 namespace elastic::transport {
 
-// For one session; nobody can guess it.
+// A nonce for one session, from the kernel's random numbers.
 inline protocol::Nonce random_nonce() {
   protocol::Nonce nonce{};
   process::fill_randomly(nonce);

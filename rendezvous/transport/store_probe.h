@@ -11,14 +11,14 @@
 
 namespace elastic::transport {
 
-// Asks, in PyTorch's own tongue, whether a TCPStore serves at an address: to ours such a server says nothing.
-// Destroying it, also from within its callback's callers, gives it up.
+// Asks by PyTorch's store protocol whether a TCPStore listens at an address. To elastic-run's own protocol such a
+// server does not answer. Destroying it cancels the request; the callback may do that.
 class StoreProbe {
  public:
-  // By which a client of a TCPStore is known.
-  static constexpr std::array<std::uint8_t, 5> kItsFirstWord = {0x00, 0xce, 0xf7, 0x85, 0x3c};
+  // The first bytes of a client of a TCPStore.
+  static constexpr std::array<std::uint8_t, 5> kFirstBytes = {0x00, 0xce, 0xf7, 0x85, 0x3c};
 
-  // `on_found` is called at most once, in a later turn of the loop, and only if one does.
+  // `on_found` is called at most once, in a later turn of the loop, and only if a TCPStore answers.
   StoreProbe(net::Loop& loop, const std::string& address, std::uint16_t port, std::function<void()> on_found);
 
  private:
