@@ -8,7 +8,7 @@ using namespace elastic::coordinator;
 
 namespace {
 
-// The smallest check that there can be: each node that has not passed yet says whether it is well.
+// The smallest possible check: each node that has not passed yet reports whether it is fit.
 class AskEach : public CheckPlan {
  public:
   int phases(const std::vector<CheckNode>& nodes, const elastic::protocol::CheckRules&) const override {

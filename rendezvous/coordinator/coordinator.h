@@ -97,6 +97,7 @@ inline constexpr std::string_view kNodeUnfit = "node_unfit";
 inline constexpr std::string_view kNodeKeptOut = "node_kept_out";
 // With --check-only the verdict begins with this text if a node or a link is not fit. The names of those nodes follow,
 // each with what is wrong.
+// Nodes recognise the verdict by it, also those of another version: the text must not change.
 inline constexpr std::string_view kFoundUnfit = "the check has found what is not fit";
 // The check before a round is over: its results, for the health report.
 struct CheckJudged {

@@ -14,7 +14,7 @@ using namespace elastic::protocol;
 
 namespace {
 
-// Two phases for who has not passed; a result names the kind of what is wrong.
+// A check of two phases for nodes that have not passed yet. A result names the kind of the fault.
 class TwoPhases : public CheckPlan {
  public:
   int phases(const std::vector<CheckNode>& nodes, const CheckRules&) const override {
@@ -54,7 +54,7 @@ struct Checked : Job {
       : Job(with_terms, {}, std::make_unique<TwoPhases>()) {
     check_rules = with_check;
   }
-  // Both phases of a check, with these results of the second.
+  // Completes both phases of a check, with these results in the second.
   Answer done_all(const std::vector<std::string>& results) {
     for (NodeId node = 1; node <= results.size(); ++node) done(node, 0);
     Answer last;

@@ -1,4 +1,4 @@
-// A job whose attempts fail alike.
+// Jobs whose attempts fail with the same crash.
 #include <doctest/doctest.h>
 
 #include "rendezvous/coordinator/coordinator_test_support.h"
@@ -12,13 +12,13 @@ namespace {
 
 const Crash kCrash = {Crash::Kind::kImport, 0x77};
 
-// Two nodes of one worker each, whose rounds run.
+// A job of two nodes with one worker each, whose round runs.
 struct Pair : Job {
   explicit Pair(int max_restarts, JobRules with_rules = {}) : Job(job_terms(2, 2, max_restarts), with_rules) {
     run({1, 2});
   }
 
-  // The worker of this session's node fails first, of this, and the round is over.
+  // The worker of this session's node fails first, with the crash `of`, and the round ends.
   Answer crash(NodeId first, std::optional<Crash> of, std::optional<Crash> of_other = {}) {
     const RoundNumber round = *coordinator.round();
     const int rank = static_cast<int>(first) - 1;
@@ -27,7 +27,7 @@ struct Pair : Job {
     say(other, NodeStopped{round, {failure(1 - rank, 4, true)}, of_other});
     return say(first, NodeStopped{round, {failure(rank, 5)}, of});
   }
-  // The same where a restart follows.
+  // The same, with a restart after it.
   void restart(NodeId first, std::optional<Crash> of) {
     const Answer answer = crash(first, of);
     REQUIRE(answer.all<PrepareRound>().size() == 2);

@@ -1,4 +1,4 @@
-// News that are old, and the end of a job.
+// Messages about older rounds, and the end of a job.
 #include <doctest/doctest.h>
 
 #include "rendezvous/coordinator/coordinator.h"
@@ -14,7 +14,7 @@ namespace {
 
 using State = Coordinator::State;
 
-// A job of two nodes that is in round 1 after a restart, brought to this state.
+// A job of two nodes that is in round 1 after a restart, in this state.
 Job in_state(State state) {
   Job job(job_terms(2, 2, 3));
   job.run({1, 2});
@@ -55,7 +55,7 @@ TEST_CASE("news of a round that is over, or is not yet, change nothing in any st
       CHECK(job.on(NodeEmptied{2, job.coordinator.incarnation() + 1, 1}).silent());
       CHECK(job.coordinator.state() == state);
       CHECK(job.coordinator.round() == 1U);
-      if (state == State::kStopping) {  // none of them was counted as an answer
+      if (state == State::kStopping) {  // none of the messages was counted as an answer
         CHECK(job.stop(1).silent());
         CHECK(job.stop(2).to<PrepareRound>(1).restart_count == 2);
       }
@@ -103,7 +103,7 @@ TEST_CASE("nodes that finish early wait, and rejoin a new round if one is needed
 TEST_CASE("a node that has waited long enough for the others goes, and the job succeeds without it") {
   Job job(job_terms(2, 2));
   job.run({1, 2});
-  CHECK(job.say(2, NodeLeaves{0}).silent());  // its workers run: it cannot mean it
+  CHECK(job.say(2, NodeLeaves{0}).silent());  // ignored, since its workers run
   job.say(2, WorkersSucceeded{0});
   const Answer left = job.say(2, NodeLeaves{0});
   left.only<Dismiss>();
@@ -130,7 +130,7 @@ TEST_CASE("a job that is ending says when to try again; its own nodes may come b
   CHECK(rejected.retry_ms > 0);
   job.say(1, VerdictHeard{});
   CHECK(job.on(SessionEnded{2, "reset"}).silent());
-  CHECK(job.pass_with({1}, 3000).silent());  // it may come back for the verdict, as long as its lease could run
+  CHECK(job.pass_with({1}, 3000).silent());  // the node may come back for the verdict while its lease may hold
   CHECK(job.pass_with({1}, 200).all<Dismiss>().size() == 1);
   Job other = in_state(State::kEnding);
   other.say(1, VerdictHeard{});
@@ -152,7 +152,7 @@ TEST_CASE("a node that was asked about is told that the job ends, too") {
   job.open_store();
   NodeJoins second = job.joiner(2);
   second.node_rank = 0;
-  // What the incumbent says first ends the job; it is a sign of life as well.
+  // The incumbent's first message ends the job, and also shows that the node is alive.
   job.say(2, second).only<AreYouThere>();
   CHECK(job.say(1, WorkersSucceeded{0}).only<Rejected>().why == Rejected::Why::kRankTaken);
 }

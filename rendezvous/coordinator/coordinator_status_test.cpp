@@ -15,7 +15,7 @@ namespace {
 status::Job status_of(const Job& job) { return job.coordinator.status(job.now_ms, 100); }
 std::int64_t of(const auto& values, auto name) { return values[static_cast<std::size_t>(name)]; }
 
-// A check of one phase, that finds these ranks faulty.
+// A check of one phase that finds these ranks faulty.
 class OnePhase : public CheckPlan {
  public:
   explicit OnePhase(std::vector<Unfit> unfit) : unfit_(std::move(unfit)) {}

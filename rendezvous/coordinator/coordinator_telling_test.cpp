@@ -1,4 +1,4 @@
-// What the coordinator tells all nodes for their users alone: the details of the first failure, and what is waited for.
+// What the coordinator sends for users only: the details of the first failure, and what nodes wait for.
 #include <doctest/doctest.h>
 
 #include "rendezvous/coordinator/coordinator_test_support.h"
@@ -11,7 +11,7 @@ using namespace elastic::protocol;
 
 namespace {
 
-// Two nodes whose job has failed for good, by a worker of the first.
+// A job of two nodes that has failed: a worker of the first node failed, and no restart was left.
 Job failed() {
   Job job(job_terms(2, 2, 0));
   job.run({1, 2});
@@ -53,7 +53,7 @@ TEST_CASE("a node that loses its connection before it has told may come back for
   CHECK(job.pass_with({2}, 1400).silent());
   CHECK(job.pass_with({2}, 100).to<Dismiss>(2).details.empty());
 
-  Job another = failed();  // its worker has not failed first
+  Job another = failed();  // the worker of node 1 has not failed first here
   another.say(1, VerdictHeard{});
   CHECK(another.on(SessionEnded{2, "reset"}).to<Dismiss>(1).details.empty());
 
@@ -69,7 +69,7 @@ TEST_CASE("a node that loses its connection before it has told may come back for
   CHECK(end.to<Dismiss>(11).details == "Traceback");
 }
 
-// --- What is waited for. ---------------------------------------------------------------------------------
+// --- What nodes wait for. --------------------------------------------------------------------------------
 
 TEST_CASE("nodes that wait for others are told how many are here, a second after it has changed") {
   Job job(job_terms(2, 4), waits(30'000, 60'000));

@@ -17,7 +17,7 @@ JobTerms nodes(int min, int max, int max_restarts = 0) {
   return {.min_nodes = min, .max_nodes = max, .node_unit = 1, .max_restarts = max_restarts};
 }
 
-// A job of one node with four workers, brought to running.
+// A job of one node with four workers, in kRunning.
 struct OneNode : Job {
   explicit OneNode(int max_restarts) : Job(nodes(1, 1, max_restarts)) {
     NodeJoins join = joiner(7, 4);
@@ -141,9 +141,9 @@ TEST_CASE("a lost node costs no restart and is named, though another's workers f
   job.run({1, 2});
   job.say(1, WorkerFailed{0, failure(0, 5)});
   job.say(1, NodeStopped{0, {failure(0, 5)}});
-  CHECK(job.coordinator.state() == Coordinator::State::kStopping);  // the other has not answered
+  CHECK(job.coordinator.state() == Coordinator::State::kStopping);  // the other node has not answered
   const Answer lost = job.on(SessionEnded{2, "its connection was reset"});
-  CHECK(lost.all<PrepareRound>().empty());  // its lease may run
+  CHECK(lost.all<PrepareRound>().empty());  // its lease may hold
   const auto again = job.pass_with({1}, 4000).only<PrepareRound>();
   CHECK(again.restart_count == 0);
   CHECK(!again.charged);
@@ -262,7 +262,7 @@ TEST_CASE("a verdict that one agent has heard reaches all through the coordinato
   NodeJoins other = after.joiner(2);
   other.facts = {.incarnation = 5, .term = 1, .round = 3, .activity = AgentFacts::Activity::kSucceeded};
   CHECK(after.say(2, other).only<EndJob>().verdict.outcome == Verdict::Outcome::kSucceeded);
-  CHECK(after.say(2, VerdictHeard{}).all<Dismiss>().empty());  // others may still be looking for us
+  CHECK(after.say(2, VerdictHeard{}).all<Dismiss>().empty());  // other nodes may still look for it
   CHECK(after.pass_with({1, 2}, 4000).all<Dismiss>().size() == 2);
 }
 

@@ -10,14 +10,14 @@
 
 #include "rendezvous/coordinator/coordinator.h"
 
-// A coordinator with a clock that is set by hand, for tests.
+// A coordinator with a virtual clock, for tests.
 namespace elastic::coordinator::testing {
 
 inline protocol::JobTerms job_terms(int min, int max, int max_restarts = 0, int unit = 1) {
   return {.min_nodes = min, .max_nodes = max, .node_unit = unit, .max_restarts = max_restarts};
 }
 
-// What a node reports of a round that it was in.
+// The facts that a node reports about a round that it was in.
 inline protocol::AgentFacts facts_of(const protocol::PrepareRound& round, protocol::Incarnation incarnation,
                                      protocol::AgentFacts::Activity activity) {
   return {.incarnation = incarnation,
@@ -39,7 +39,7 @@ inline protocol::WorkerFailure failure(int rank, std::int64_t wall_ms, bool stop
           .stopped_by_us = stopped_by_us};
 }
 
-// What one event led to.
+// The effects of one event.
 struct Answer {
   Effects effects;
 
@@ -70,7 +70,7 @@ struct Answer {
     FAIL("no such message");
     return {};
   }
-  // Nothing is said to anybody, but for what is waited for.
+  // No message is sent, except Awaiting.
   bool silent() const {
     for (const Effect& effect : effects) {
       const auto* send = std::get_if<Send>(&effect);
@@ -87,9 +87,9 @@ struct Answer {
   }
 };
 
-// Sessions and agents have the same numbers here unless a test says otherwise.
+// A job whose sessions and agents have the same numbers unless a test says otherwise.
 struct Job {
-  // A coordinator that has been there for long: workers of none before it can live.
+  // The coordinator has run for long, so that no worker of an earlier coordinator can be alive.
   explicit Job(protocol::JobTerms with_terms, protocol::JobRules with_rules = {},
                std::unique_ptr<CheckPlan> check = no_check())
       : Job(with_terms, with_rules, {.now_ms = -10'000}, std::move(check)) {
@@ -116,7 +116,7 @@ struct Job {
   }
   Answer join(protocol::NodeId session, int workers = 1) { return say(session, joiner(session, workers)); }
 
-  // Joins these nodes and brings their round to where its workers run.
+  // These nodes join, and their round is brought to kRunning.
   void run(const std::vector<protocol::NodeId>& sessions) {
     for (const protocol::NodeId session : sessions) join(session);
     open_store();
@@ -137,7 +137,7 @@ struct Job {
     FAIL("nobody's store was awaited");
     return {};
   }
-  // Lets time pass, as far as somebody waits for it, and gives what came of it.
+  // Lets time pass: the coordinator gets TimePassed at each of its deadlines. Returns all effects.
   Answer pass(std::int64_t ms) {
     const std::int64_t until_ms = now_ms + ms;
     Answer all;
@@ -152,7 +152,7 @@ struct Job {
     now_ms = until_ms;
     return all;
   }
-  // The same, with a sign of life of these sessions in each 100 ms.
+  // The same, with a keep-alive of these sessions every 100 ms.
   Answer pass_with(const std::vector<protocol::NodeId>& alive, std::int64_t ms) {
     Answer all;
     for (std::int64_t passed_ms = 0; passed_ms < ms; passed_ms += 100) {

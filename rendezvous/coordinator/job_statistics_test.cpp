@@ -46,7 +46,7 @@ TEST_CASE("work is lost once, and only what the last round has run") {
   CHECK(of(told(statistics, 1000).lost_work_ms, Cause::kWorkerFailure) == 600);
   CHECK(of(told(statistics, 1000).lost_work_ms, Cause::kNodeLost) == 0);
   statistics.round_began(Cause::kWorkerFailure, true);
-  statistics.work_lost(Cause::kNodeLost, 2000);  // it never ran
+  statistics.work_lost(Cause::kNodeLost, 2000);  // the round never ran
   CHECK(of(told(statistics, 2000).lost_work_ms, Cause::kNodeLost) == 0);
 }
 

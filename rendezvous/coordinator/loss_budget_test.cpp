@@ -129,10 +129,11 @@ TEST_CASE("names in any number take bounded memory, and who is kept out is remem
     REQUIRE(budget.remembered() <= limits::kLossNodes);
   }
   CHECK(budget.remembered() > limits::kLossNodes / 2);
-  for (int i = 0; i < 2; ++i) budget.lose("node49000", 500);  // one of the last: its first loss still counts
+  for (int i = 0; i < 2; ++i)
+    budget.lose("node49000", 500);  // it is one of the last names: its first loss still counts
   CHECK(budget.kept_out_until("node49000", 500).has_value());
   CHECK(budget.kept_out_until("flapping", 2000) == 5 * kMinute);
-  // Whose losses count no more go first.
+  // Hosts whose losses do not count any more are dropped first.
   for (int i = 0; i < static_cast<int>(limits::kLossNodes); ++i) budget.lose("late" + std::to_string(i), 30 * kMinute);
   CHECK(budget.remembered() == limits::kLossNodes);
 }

@@ -11,7 +11,7 @@
 // processes are made printable, and shortened if they are very long.
 namespace elastic::coordinator {
 
-// "joins with 2 workers of role default ...", to follow the name of the node; "the time has come" if no node is
+// "joins with 2 workers of role default ...", to follow the name of the node; "a deadline has passed" if no node is
 // involved.
 std::string in_words(const Event& event);
 // "stop the workers of round 0", to follow the name of the node that gets the message.

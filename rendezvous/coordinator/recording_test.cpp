@@ -51,7 +51,7 @@ TEST_CASE("an event of any kind is the same after it was recorded and read") {
       CHECK(std::get<MessageReceived>(recorded->event).from == said->from);
       CHECK(std::get<MessageReceived>(recorded->event).message == said->message);
     }
-    CHECK(recording_line(recorded->event, recorded->at_ms) == line);  // the events that are no messages
+    CHECK(recording_line(recorded->event, recorded->at_ms) == line);  // these are the events that are no messages
   }
 }
 
@@ -140,7 +140,7 @@ TEST_CASE("a line of a recording that is wrong is refused with its place and wha
   CHECK(error_of(std::string(100'000, '[')).contains("nested deeper than 16 levels"));
   CHECK(error_of(std::string(limits::kRecordingLineBytes + 1, ' ')).contains("longer than 16777216 bytes"));
   const auto parsed = Json::parse(joins, "");
-  for (const auto& [name, member] : *parsed->as_object()) {  // none can be left out unseen
+  for (const auto& [name, member] : *parsed->as_object()) {  // a missing member is always noticed
     Json less = Json::object();
     for (const auto& [other, value] : *parsed->as_object()) {
       if (other != name) less.set(other, value);

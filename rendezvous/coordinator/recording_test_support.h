@@ -12,15 +12,15 @@
 #include "rendezvous/protocol/test_messages.h"
 #include "src/base/limits.h"
 
-// Events of any content, and recordings in memory, for tests.
+// Random events, and recordings in memory, for tests.
 namespace elastic::coordinator::testing {
 
-// Draws events whose numbers are within the bounds of a recording.
+// Makes random events whose numbers are within the bounds of a recording.
 class EventMaker {
  public:
   explicit EventMaker(std::uint64_t seed) : dice_(seed), messages_(dice_) {}
 
-  // The kinds are counted through: those of MessageReceived's messages, and then the other events.
+  // The kinds are numbered: first those of MessageReceived's messages, then the other events.
   static constexpr std::size_t kKinds = std::variant_size_v<protocol::AgentMessage> + std::variant_size_v<Event> - 1;
   Event event(std::size_t kind) {
     constexpr std::size_t kMessages = std::variant_size_v<protocol::AgentMessage>;
@@ -82,7 +82,7 @@ class EventMaker {
   protocol::test::Maker<protocol::test::Dice> messages_;
 };
 
-// The lines of a text, as they would come of a file. The text outlives it.
+// A source of the lines of a text, as if it were a file. The text must outlive it.
 inline LineSource lines_of(const std::string& text) {
   return [&text, at = std::size_t{0}]() mutable -> std::optional<SourceLine> {
     if (at >= text.size()) return {};
@@ -92,7 +92,7 @@ inline LineSource lines_of(const std::string& text) {
   };
 }
 
-// All that --replay prints of a recording; an error as its last line.
+// All that --replay prints of a recording, with an error as the last line.
 inline std::string replayed(const std::string& recording) {
   Replay replay(lines_of(recording), "rec");
   const auto head = replay.begin();

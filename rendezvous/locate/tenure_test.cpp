@@ -52,7 +52,7 @@ TEST_CASE("a renewal that is not answered gives nothing, and one that is answere
   tenure.unanswered(3'000);
   CHECK(tenure.due_ms() == 4'000);
   CHECK(tenure.authority().ends_ms() == 3'970);
-  // The text stood there all the time: nobody else has had the claim.
+  // The text was there all the time: no other node has had the claim.
   CHECK(tenure.standing() == kOurs);
   CHECK(tenure.answered(renewed(3), 9'000, 9'100) == Tenure::Fate::kHeld);
   CHECK(tenure.authority().ends_ms() == 9'000 + 2'970);
@@ -68,7 +68,7 @@ TEST_CASE("a renewal of which only the answer was lost is found, and the next on
   Tenure tenure = begun(1'000);
   tenure.unanswered(2'000);
   CHECK(tenure.next() == renewed(2));
-  // It was written at 2'000 at the earliest: from then on others count.
+  // The text was written at 2'000 at the earliest: other nodes count from then on.
   CHECK(tenure.answered(renewed(1), 3'000, 3'100) == Tenure::Fate::kAgain);
   CHECK(tenure.standing() == renewed(1));
   CHECK(tenure.next() == renewed(3));
@@ -112,7 +112,7 @@ TEST_CASE("a claim that was taken away is written anew, and given up for another
   Tenure tenure = begun(1'000);
   CHECK(tenure.answered(std::nullopt, 2'000, 2'100) == Tenure::Fate::kAgain);
   CHECK_FALSE(tenure.standing());
-  CHECK(tenure.authority().holds(2'100));  // its time goes on
+  CHECK(tenure.authority().holds(2'100));  // its authority still holds
   SUBCASE("nobody else has been there") {
     CHECK(tenure.answered(renewed(2), 2'100, 2'200) == Tenure::Fate::kHeld);
     CHECK(tenure.authority().ends_ms() == 2'100 + 2'970);

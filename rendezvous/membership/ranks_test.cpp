@@ -30,7 +30,7 @@ Candidate claims(int rank, std::string address, std::uint64_t arrival = 0) {
   return {.claimed_rank = rank, .seat = {}, .address = std::move(address), .arrival = arrival};
 }
 
-// Seat by candidate, in the candidates' order.
+// The seats in the order of the candidates.
 std::vector<int> seats(const std::vector<Candidate>& chosen, const std::vector<VacantSeat>& vacant = {}) {
   std::vector<int> result(chosen.size(), -1);
   for (const Seated& seated : seat_members(chosen, vacant)) result.at(seated.candidate) = seated.seat;
@@ -202,7 +202,7 @@ TEST_CASE("claims and seats below 0 count as none, and one at the end of all num
 
 namespace {
 
-// Nodes of all sorts: claims and seats that collide, one address for several, seats of nobody.
+// Random nodes: claims and seats that collide, several nodes of one address, vacant seats.
 struct Mix {
   std::vector<Candidate> nodes;
   std::vector<VacantSeat> vacant;
@@ -257,7 +257,7 @@ TEST_CASE("whatever is claimed and held, every node has one seat, claims first, 
     for (const Candidate& node : mix.nodes) {
       if (node.claimed_rank) claimed.insert(*node.claimed_rank);
     }
-    for (const Seated& one : seated) {  // who sits where it claims to does not hold its old seat
+    for (const Seated& one : seated) {  // a node that got the rank it claims does not hold its old seat
       const Candidate& node = mix.nodes[one.candidate];
       if (node.seat && node.claimed_rank != one.seat) held.insert(*node.seat);
     }
@@ -266,7 +266,7 @@ TEST_CASE("whatever is claimed and held, every node has one seat, claims first, 
     for (const int seat : held) {
       if (!claimed.contains(seat)) REQUIRE(mix.nodes[by_seat.at(seat)].seat == seat);
     }
-    // The rest sits on what is vacant, lowest or own first, and only behind all others when that is full.
+    // The other nodes take vacant seats, their own or the lowest first, and new seats only when none is vacant.
     bool somebody_behind = false;
     int last_of_front = -1;
     for (const auto& [seat, candidate] : by_seat) {
@@ -286,7 +286,7 @@ TEST_CASE("whatever is claimed and held, every node has one seat, claims first, 
     Mix shuffled = mix;
     std::ranges::shuffle(shuffled.nodes, random);
     std::ranges::shuffle(shuffled.vacant, random);
-    // Two vacant seats of one number and different addresses are no input; else the order says nothing.
+    // Two vacant seats of one number and different addresses are no valid input. Otherwise the order does not matter.
     if (offered.size() == mix.vacant.size()) REQUIRE(seat_by_arrival(shuffled) == seat_by_arrival(mix));
   }
 }
@@ -316,7 +316,7 @@ TEST_CASE("over many rounds of losses and joins nobody who stays is moved or lef
       REQUIRE(static_cast<std::size_t>(std::ranges::count_if(members, had_seat)) == std::min(survivors, chosen.size()));
 
       const auto seated = seat_members(members, vacant);
-      // Who fills all vacant seats leaves no node rank changed.
+      // If all vacant seats are filled no node rank changes.
       const bool all_replaced = members.size() >= survivors + vacant.size();
       for (Candidate& node : known) node.seat.reset();
       for (const Seated& one : seated) {
@@ -341,7 +341,7 @@ TEST_CASE("ten thousand nodes get their seats, and after the loss of each second
   }
   const Indices chosen = choose_members(nodes, kNodes);
   REQUIRE(chosen.size() == kNodes);
-  CHECK(chosen.front() == kNodes - 1);  // the first to arrive
+  CHECK(chosen.front() == kNodes - 1);  // it has arrived first
   const auto first = seat_members(nodes, {});
   bool in_order = true;
   for (std::size_t i = 0; i < kNodes; ++i) in_order = in_order && first[i] == Seated{i, static_cast<int>(i)};

@@ -50,9 +50,9 @@ TEST_CASE("fewer newcomers than the unit, and any above the maximum, start no ne
       return !decision.grow_now && !decision.look_again_ms;
     };
     CHECK(none(8, 0));
-    CHECK(none(8, 2));  // DLRover: 8 and 9 wait, nobody is told
+    CHECK(none(8, 2));  // in DLRover nodes 8 and 9 wait as well
     CHECK(none(8, 3));
-    CHECK(!none(8, 4));  // 10 and 11 came
+    CHECK(!none(8, 4));  // nodes 10 and 11 have come
     CHECK(!none(8, 6));
     CHECK(none(12, 6));
   }

@@ -27,10 +27,10 @@ ByteString frame_of(const Message& message) {
   append_frame(bytes, kStamp, message);
   return bytes;
 }
-// A frame by its parts, for what no writer of ours would write. Frame::whole is not set.
+// A frame that append_frame() would not write. Frame::whole is not set.
 Frame frame_with(FrameType type, Bytes fields) { return {type, kStamp, fields, {}}; }
 
-// The one frame in these bytes, which it lies in.
+// The only frame in these bytes; it refers to them.
 Frame only_frame(const ByteString& bytes) {
   FrameReader reader;
   Bytes mark(kMark);
@@ -114,7 +114,7 @@ TEST_CASE("a message that is cut off inside a field cannot be read") {
         Frame frame = whole;
         frame.fields = copy;
         const auto read = read_agent_message(frame);
-        // At the border of a field it may end; then what is there is read again as it was.
+        // A frame may end between two fields. Then the fields before that are read back unchanged.
         if (!read) {
           CHECK(read.error() == "it ends in the middle of a field");
           continue;
@@ -155,7 +155,7 @@ TEST_CASE("fields that a newer sender appended are passed over") {
 
 TEST_CASE("a long text is cut where a character ends, a long list behind its limit") {
   NodeCannotRun message;
-  message.reason = std::string(limits::kAgentTextBytes - 1, 'x') + "\u00e9";  // its second byte is too much
+  message.reason = std::string(limits::kAgentTextBytes - 1, 'x') + "\u00e9";  // the last character does not fit whole
   auto back = read_back(AgentMessage(message));
   REQUIRE(back);
   CHECK(std::get<NodeCannotRun>(*back).reason == std::string(limits::kAgentTextBytes - 1, 'x'));
@@ -168,7 +168,7 @@ TEST_CASE("a long text is cut where a character ends, a long list behind its lim
   back = read_back(AgentMessage(message));
   CHECK(std::get<NodeCannotRun>(*back).reason == std::string(limits::kAgentTextBytes - 3, 'x'));
 
-  message.reason = std::string(limits::kAgentTextBytes + 5, '\x80');  // no text at all
+  message.reason = std::string(limits::kAgentTextBytes + 5, '\x80');  // these bytes are no UTF-8
   back = read_back(AgentMessage(message));
   CHECK(std::get<NodeCannotRun>(*back).reason.size() == limits::kAgentTextBytes);
 

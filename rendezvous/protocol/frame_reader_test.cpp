@@ -41,7 +41,7 @@ TEST_CASE("frames come whole from any pieces") {
     FrameReader reader;
     std::size_t read = 0;
     for (std::size_t at = 0; at < bytes.size(); at += size) {
-      // Memory of its own: what is read beyond it is seen.
+      // The piece has memory of its own, so that sanitizers notice a read beyond it.
       const ByteString piece(bytes.begin() + static_cast<std::ptrdiff_t>(at),
                              bytes.begin() + static_cast<std::ptrdiff_t>(std::min(at + size, bytes.size())));
       Bytes left(piece);
@@ -75,7 +75,7 @@ TEST_CASE("a length is judged as soon as it is there") {
     const ByteString bytes = with_mark(frame);
     Bytes left(bytes);
     const Step step = reader.next(left, 1000);
-    CHECK(reader.next(left, 1000) == step);  // there is no way on
+    CHECK(reader.next(left, 1000) == step);  // the reader stays in this state
     length = reader.length();
     return step;
   };

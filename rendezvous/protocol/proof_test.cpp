@@ -16,7 +16,7 @@ std::string hex(Bytes bytes) {
 }
 Bytes bytes_of(std::string_view text) { return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}; }
 
-// As Python has it: hashlib.blake2b(b"secret", key=b"elastic-run agent protocol", digest_size=32).
+// Python gives the same: hashlib.blake2b(b"secret", key=b"elastic-run agent protocol", digest_size=32).
 TEST_CASE("a key is a hash of the secret, whatever its length") {
   CHECK(hex(key_of("secret")) == "20cca3862bdd90eb3d26ec6a867c96897f1e0ae2c06ef46c97f548616781bbde");
   CHECK(hex(key_of("")) == "ff2b242ab295300e61b658598d1381d356bad3fbe95d820ab396a79634c9f843");
@@ -30,7 +30,7 @@ TEST_CASE("a status key is another hash of the secret, and none of no secret") {
   CHECK(status_key("").empty());
 }
 
-// And hashlib.blake2b(b"agent\0onetwo", key=key_of("secret"), digest_size=32).
+// hashlib.blake2b(b"agent\0onetwo", key=key_of("secret"), digest_size=32).
 TEST_CASE("a proof is a keyed hash of the side's name and the parts") {
   const Key key = key_of("secret");
   const Bytes one = bytes_of("one"), two = bytes_of("two");

@@ -66,7 +66,7 @@ struct SessionError {
     kRefused,     // the other side sent REFUSED, for the reason in the text
   };
   Kind kind = Kind::kMalformed;
-  std::string text;  // for a person: "it speaks version 2.0 of the agent protocol, and we speak 1.2"
+  std::string text;  // for a person: "it speaks version 2.0 of the agent protocol, and this node speaks 1.2"
 };
 
 // The agent's end.

@@ -22,7 +22,7 @@ TEST_CASE("a frame that is not due ends the session, by name") {
   CHECK(first_at_coordinator(5) == "out of order: it sent a REFUSED, which was not due");
   CHECK(first_at_coordinator(200) == "malformed: it sent a frame of the unknown type 200");
 
-  Talk early;  // news before the agent has joined
+  Talk early;  // a message comes before the agent has joined
   early.introduce();
   early.coordinator.welcome(kWelcome, early.to_agent);
   CHECK(early.forged_at_coordinator({kWelcome.incarnation, 3, 0}, WorkersSucceeded{}) ==
@@ -82,7 +82,7 @@ TEST_CASE("a stranger is named and not answered") {
     agent.begin();
     CHECK(told(agent.receive(received, out)).at(0).starts_with("not ours: it "));
     CHECK(out.empty());
-    CHECK(coordinator.receive(received, out).empty());  // nothing more is taken
+    CHECK(coordinator.receive(received, out).empty());  // further bytes are ignored
   }
 }
 

@@ -11,7 +11,7 @@
 
 #include "rendezvous/protocol/session.h"
 
-// Two sessions that talk to each other, for tests.
+// The two ends of a session, connected to each other, for tests.
 namespace elastic::protocol::test {
 
 inline Nonce nonce_of(std::uint8_t first) {
@@ -32,7 +32,7 @@ inline PrepareRound prepare(RoundNumber round) {
   return message;
 }
 
-// What a test makes of events: one line each.
+// Events in words, one line each.
 inline std::string told(const SessionError& error) {
   const char* const kinds[] = {"version",  "secret",       "not ours",   "malformed",
                                "too long", "out of order", "older term", "refused"};
@@ -72,7 +72,7 @@ inline void append_raw(ByteString& out, std::uint8_t type, const ByteString& fie
   out.insert(out.end(), fields.begin(), fields.end());
 }
 
-// Both ends, and the bytes that are on their way.
+// Both ends of a session, and the bytes that are under way.
 struct Talk {
   explicit Talk(const std::string& agent_secret = "secret", const std::string& coordinator_secret = "secret",
                 const Introduction& introduction = kIntroduction, const Version& agent_version = kOurVersion,
@@ -91,14 +91,14 @@ struct Talk {
   }
   void say(const AgentMessage& message) { agent.send(message, to_coordinator); }
   void tell(const CoordinatorMessage& message) { coordinator.send(message, to_agent); }
-  // Up to and with the PROOF.
+  // Runs the session up to and including the PROOF.
   Talk& introduce() {
     at_coordinator();
     at_agent();
     REQUIRE(at_coordinator().at(0) == "introduced");
     return *this;
   }
-  // Up to a WELCOME and a NodeJoins.
+  // Runs the session up to a WELCOME and a NodeJoins.
   Talk& welcome(const Welcome& welcome = kWelcome) {
     introduce();
     coordinator.welcome(welcome, to_agent);
@@ -107,7 +107,7 @@ struct Talk {
     REQUIRE(at_coordinator() == Lines{"NodeJoins"});
     return *this;
   }
-  // A frame from the coordinator's end that it would not write itself.
+  // Sends a frame to the agent that the coordinator's end would not write.
   Lines forged_at_agent(const Stamp& stamp, const CoordinatorMessage& message) {
     append_frame(to_agent, stamp, message);
     return at_agent();
@@ -116,7 +116,7 @@ struct Talk {
     append_frame(to_coordinator, stamp, message);
     return at_coordinator();
   }
-  // A frame of any type, without a stamp, from the other end.
+  // Sends a frame of any type, without a stamp, from the other end.
   Lines raw_at_agent(std::uint8_t type, const ByteString& fields = {}) {
     append_raw(to_agent, type, fields);
     return at_agent();

@@ -10,10 +10,10 @@
 
 #include "rendezvous/protocol/messages.h"
 
-// Messages of any content, for tests: every field is drawn from a source of numbers and texts.
+// Random messages for tests: every field is drawn from a source of numbers and texts.
 namespace elastic::protocol::test {
 
-// Numbers from a seed (splitmix64).
+// Random numbers from a seed (splitmix64).
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : state_(seed) {}
@@ -24,12 +24,12 @@ class Dice {
     mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB;
     return mixed ^ mixed >> 31;
   }
-  // Of any bytes; most are short.
+  // A text of any bytes; most texts are short.
   std::string text(std::size_t limit) {
     const std::uint64_t kind = number() % 16;
     std::string text(kind == 0 ? limit : number() % 20, '\0');
     for (char& byte : text) byte = static_cast<char>(number());
-    // The last byte is no part of a character, so that a text of the limit is not cut.
+    // The last byte is not part of a longer character, so that a text of the limit is not shortened.
     if (!text.empty()) text.back() = 'z';
     return text;
   }
@@ -38,7 +38,7 @@ class Dice {
   std::uint64_t state_;
 };
 
-// Draws whole messages. A Source has number() and text(limit), as Dice.
+// Makes whole messages. A Source has number() and text(limit), as Dice does.
 template <class Source>
 class Maker {
  public:

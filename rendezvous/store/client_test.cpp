@@ -22,7 +22,7 @@ using net::test::LoopThread;
 
 constexpr std::int64_t kLongMs = 10'000;
 
-// A loop with a client on it, whose server is what a test makes.
+// A loop with a client, whose server each test makes.
 class World {
  public:
   explicit World(const ClientBounds& bounds = {}) : bounds_(bounds) { log::set_level(log::Level::kOff); }
@@ -36,7 +36,7 @@ class World {
     log::set_level(log::Level::kWarning);
   }
 
-  // Our own server.
+  // elastic-run's own server.
   World& with_server() {
     on_loop([&] {
       auto opened = Server::open(loop_.loop(), "127.0.0.1", 0);
@@ -46,7 +46,7 @@ class World {
     });
     return connect();
   }
-  // A server that answers each piece that comes with these bytes, if the piece ends with `last`.
+  // A server that answers with these bytes whenever it has read something that ends with `last`.
   World& with_answer(const std::string& bytes, std::optional<Op> last = {}) {
     on_loop([&] {
       auto opened = net::Listener::open(loop_.loop(), "127.0.0.1", 0, [this, bytes, last](auto stream) {
@@ -63,8 +63,7 @@ class World {
     });
     return connect();
   }
-  // One more client, which is the last of `clients`. What is to be done `at_once` is done before it can be
-  // connected.
+  // Adds a client at the end of `clients`. `at_once` is called before it can be connected.
   World& connect(const std::function<void(Client&)>& at_once = {}) {
     on_loop([&] {
       clients.push_back(std::make_unique<Client>(loop_.loop(), "127.0.0.1", port, bounds_));
@@ -76,7 +75,7 @@ class World {
   void on_loop(const std::function<void()>& task) { loop_.on_loop(task); }
   Client& client(std::size_t index = 0) { return *clients[index]; }
 
-  // What a request comes to; `request` is given the callback.
+  // The result of a request. `request` gets the callback.
   template <class T>
   Result<T> ask(const std::function<void(Client&, Client::Done<T>)>& request, std::size_t index = 0) {
     std::promise<Result<T>> promise;
@@ -85,7 +84,7 @@ class World {
     REQUIRE(future.wait_for(std::chrono::seconds(10)) == std::future_status::ready);
     return future.get();
   }
-  // What follows "store at port P of 127.0.0.1: " in the error of a PING.
+  // The error of a PING, without "store at port P of 127.0.0.1: ".
   std::string error_of_ping() {
     const auto result = ask<void>([](Client& one, auto done) { one.ping(done); });
     return result ? "none" : text_of(result.error());
@@ -290,7 +289,7 @@ TEST_CASE("requests that a server does not take are bounded") {
   world.with_answer("");
   world.connect([&](Client& client) {
     const std::string value(400, 'v');
-    CHECK(client.set("/a", value).has_value());  // kept
+    CHECK(client.set("/a", value).has_value());  // it is kept for the connection
     CHECK(client.set("/b", value).has_value());
     const Status third = client.set("/c", value);
     CHECK(!third.has_value());

@@ -14,7 +14,7 @@ namespace {
 
 using namespace test;
 
-// What a decoder made of some bytes: its commands, told in one line each, and its refusal.
+// The result of decoding some bytes: the commands, in one line each, and the refusal.
 struct Decoded {
   std::vector<std::string> commands;
   bool refused = false;
@@ -86,7 +86,7 @@ Refusal::Kind kind_of(const std::string& data) {
   return decoded.refusal.kind;
 }
 
-// One of every request, as a client sends it, and what is to be understood.
+// One request of each kind as a client sends it; below, the commands that it is decoded to.
 const std::string kEverything =
     kHello + set("/foo", "bar") + op(Op::kCompareSet) + text("/foo") + text("") + text("x") + get("/foo") +
     add("init/", -2) + op(Op::kCheck) + key_list({"/a", "/b"}) + wait({}) + op(Op::kGetNumKeys) + op(Op::kDeleteKey) +
@@ -100,7 +100,7 @@ const std::vector<std::string> kEverythingTold = {
     "15 /q",      "16 /q",       "17",         "18 /foo 2"};
 
 TEST_CASE("a client's bytes are understood as PyTorch's protocol has them") {
-  // From a recording of torch 2.15: VALIDATE, PING of pid 12345, ADD init/ 1, SET foo=bar.
+  // These are recorded bytes of torch 2.15: VALIDATE, PING of pid 12345, ADD init/ 1, SET foo=bar.
   const std::string recorded(
       "\x00\xCE\xF7\x85\x3C"
       "\x0D\x39\x30\x00\x00"
@@ -161,7 +161,7 @@ TEST_CASE("a stranger is refused by its first byte and named by what it seems to
 }
 
 TEST_CASE("clients of torch without VALIDATE are refused with a word about the version") {
-  // torch 1.13: ADD was 3, SET was 0. The form of 2023 put the magic before each request.
+  // In torch 1.13 ADD was 3 and SET was 0. The form of 2023 put the magic before each request.
   const std::string old_add = "\x03" + text("init/") + i64(1);
   const std::string old_set = std::string(1, '\0') + text("/foo") + text("bar");
   CHECK(kind_of(old_add) == Refusal::Kind::kOldTorch);
@@ -311,7 +311,7 @@ TEST_CASE("the memory of a large command can be given back before the next one c
 }
 
 TEST_CASE("the time to read a request does not grow with the number of its pieces") {
-  // Parsed from its start for each piece, this would be 10^11 steps: a test that never ends.
+  // A decoder that began at the start for each piece would take 10^11 steps, and the test would never end.
   const auto keys = static_cast<std::int64_t>(limits::kStoreKeysPerCommand);
   std::string data = kHello + op(Op::kCheck) + i64(keys);
   for (std::int64_t i = 0; i < keys; ++i) data += text("/key");

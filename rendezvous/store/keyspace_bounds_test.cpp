@@ -15,7 +15,7 @@ namespace {
 
 using namespace test;
 
-// What the limits count for each, beside its text.
+// What the limits count for each of these beside its text.
 constexpr std::size_t kEntry = limits::kStoreEntryBytes;
 constexpr std::size_t kQueue = limits::kStoreQueueBytes;
 constexpr std::size_t kItem = limits::kStoreItemBytes;
@@ -69,12 +69,12 @@ TEST_CASE("waits are counted until they are answered, given up or dropped") {
   CHECK(held() == two + kPlace + kWait);
   world.keyspace.drop(2);
   CHECK(held() == two);
-  world.wait(1, {"/a"});  // replaces
+  world.wait(1, {"/a"});  // it replaces the client's first wait
   CHECK(held() == 2 + kEntry + kPlace + kWait);
   world.run(1, World::with(Op::kCancelWait, {}));
   CHECK(held() == 0);
   world.wait(1, {"/a", "/b"});
-  world.push(9, "/a", "");  // counts for the wait, which goes on
+  world.push(9, "/a", "");  // one key of the wait is there, and the wait goes on
   CHECK(held() == 2 + kEntry + 2 * kPlace + kWait + 2 + kQueue + kItem);
   world.pop("/a");
   world.set(9, "/b", "");
@@ -109,7 +109,7 @@ TEST_CASE("a request that could take the store beyond its bound is refused and c
     CHECK(world.keyspace.keys() == 0);
     CHECK(world.answers(1).empty());
     CHECK(world.check({"/a"}) == kOne);
-    // Smaller ones are carried out still.
+    // Smaller commands are still carried out.
     CHECK(world.add(2, "/n", 1) == i64(1));
   }
 }
@@ -123,7 +123,7 @@ TEST_CASE("a store takes as much as its bound, and again when something was dele
   CHECK(world.refused(1, World::with(Op::kSet, "/c", {})) == Refusal::Kind::kStoreFull);
   CHECK(world.refused(1, World::list(Op::kWait, {"/c"})) == Refusal::Kind::kStoreFull);
   CHECK(world.get("/a") == text(half));
-  CHECK(world.wait(1, {"/a", "/b"}) == kZero);  // what is there can be fetched
+  CHECK(world.wait(1, {"/a", "/b"}) == kZero);  // existing keys can be read
   world.run(1, World::with(Op::kDeleteKey, "/a"));
   world.set(1, "/c", half);
   CHECK(world.check({"/b", "/c"}) == kZero);

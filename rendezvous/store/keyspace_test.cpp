@@ -210,7 +210,7 @@ TEST_CASE("an answer is what was there when it was asked for, whatever becomes o
   const auto ask = [&](Command command) { REQUIRE(world.keyspace.apply(1, command, world)); };
   ask(World::list(Op::kMultiGet, {"/set", "/deleted", "/longer"}));
   ask(World::with(Op::kQueuePop, "/popped"));
-  CHECK(world.keyspace.loose()->count > old.size());  // the item
+  CHECK(world.keyspace.loose()->count > old.size());  // the popped item
   CHECK(world.keyspace.loose()->count < 2 * old.size());
   ask(World::with(Op::kSet, "/set", std::string(100'000, 'n')));
   ask(World::with(Op::kDeleteKey, "/deleted"));

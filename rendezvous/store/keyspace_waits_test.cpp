@@ -79,7 +79,7 @@ TEST_CASE("setting a key again does not stand for another key") {
   CHECK(world.answers(1).empty());
   world.run(2, World::with(Op::kDeleteKey, "/a"));
   world.set(2, "/b", "");
-  CHECK(world.answers(1) == kZero);  // a key that came and went has come
+  CHECK(world.answers(1) == kZero);  // a key that was set and deleted counts as set
 }
 
 TEST_CASE("a failed compare_set on a missing key wakes nobody") {
@@ -140,7 +140,7 @@ TEST_CASE("cancel_wait always answers one byte, and forgets the wait") {
   CHECK(world.answers(1).empty());
   CHECK(world.wait(1, {"/c"}).empty());
   world.set(2, "/c", "");
-  CHECK(world.run(1, World::with(Op::kCancelWait, {})) == kZero + kOne);  // it came just before
+  CHECK(world.run(1, World::with(Op::kCancelWait, {})) == kZero + kOne);  // the key was set just before
 }
 
 TEST_CASE("a dropped client leaves nothing, and others wait on") {

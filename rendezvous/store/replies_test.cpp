@@ -12,7 +12,7 @@ namespace {
 
 using namespace test;
 
-// Texts that are short, copied, and shared, in this order and again.
+// Replies that contain short, copied and shared texts, in turn.
 struct Mixed {
   LooseBytesPtr loose = std::make_shared<LooseBytes>();
   std::vector<Value> values;

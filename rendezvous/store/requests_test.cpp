@@ -17,12 +17,12 @@ using namespace test;
 
 Bytes bytes_of(std::string_view data) { return {reinterpret_cast<const std::uint8_t*>(data.data()), data.size()}; }
 
-// A decoder and a keyspace without sockets: what clients send and what they are answered.
+// A decoder and a keyspace without sockets: turns the requests of clients into replies.
 class World final : public Outbox {
  public:
   Replies& replies_to(ClientId client) override { return replies_[client]; }
 
-  // What the requests of client 1 were answered, VALIDATE being said for it.
+  // The replies to the requests of client 1; VALIDATE is sent for it.
   std::string answers(const std::string& requests) {
     Decoder decoder;
     const std::string sent = kHello + requests;
@@ -40,7 +40,7 @@ class World final : public Outbox {
   std::map<ClientId, Replies> replies_;
 };
 
-// Each reply in one line, and what made the reader stop.
+// Each reply in one line, and why the reader stopped.
 std::vector<std::string> read(ReplyReader& reader, const std::string& data, std::size_t piece_size = 1 << 20) {
   std::vector<std::string> told;
   for (std::size_t at = 0; at < data.size(); at += piece_size) {

@@ -26,7 +26,7 @@ using net::test::LoopThread;
 const std::string kZero(1, '\0');
 const std::string kOne(1, '\1');
 
-// A server on a running loop. Refusals are expected here and must not fill the test's output.
+// A server on a running loop. Refusals are expected and not logged.
 class Host {
  public:
   explicit Host(const std::string& address = "127.0.0.1", const ServerBounds& bounds = {}) {
@@ -52,7 +52,7 @@ class Host {
     on_loop([&](Server& server) { stats = server.stats(); });
     return stats;
   }
-  // A client that has said its first words and was answered.
+  // A client that has sent VALIDATE and PING and got the answer.
   Client client() {
     Client made(port_);
     REQUIRE(made.send(kHello + ping("1234")));
@@ -71,7 +71,7 @@ std::string ask(Client& client, const std::string& request, std::size_t reply_si
   return client.receive(reply_size);
 }
 
-// Fails where it does not come true within ten seconds.
+// Waits until the condition is true. Fails after ten seconds.
 void wait_until(const std::function<bool()>& condition) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (!condition()) REQUIRE(std::chrono::steady_clock::now() < end);
@@ -140,7 +140,7 @@ TEST_CASE("a client that dies while it waits or in the middle of a command leave
   REQUIRE(half.send(set("/k", "never complete").substr(0, 25)));
   waiting.end(true);
   half.end(true);
-  // Both ends are events of the loop; a request sent after them may still be served before.
+  // The ends of both connections are events of the loop. A request that is sent after them may be served before them.
   while (host.stats().connections > 1) CHECK(ask(other, ping("turn"), 4) == "turn");
   CHECK(ask(other, op(Op::kGetNumKeys), 8) == i64(0));
   CHECK(ask(other, set("/k", "") + ping("done"), 4) == "done");
@@ -174,7 +174,7 @@ TEST_CASE("a reply far longer than what may wait for a client arrives whole, and
   REQUIRE(slow.send(op(Op::kMultiGet) + key_list(keys) + ping("last")));
   wait_until([&] { return host.stats().transit_bytes > 0; });
   CHECK(host.stats().transit_bytes < 1 << 20);
-  // The values go and others come; the reply is what was there.
+  // The values are deleted and replaced; the reply has the old ones.
   for (int i = 0; i < 99; ++i)
     CHECK(ask(other, set(keys[static_cast<std::size_t>(i)], "new") + ping("turn"), 4) == "turn");
   CHECK(host.stats().transit_bytes < 101 << 20);
@@ -195,7 +195,7 @@ TEST_CASE("a client that does not read is not read from, delays nobody, and is s
   REQUIRE(slow.send(requests));
   wait_until([&] { return host.stats().transit_bytes > 0; });
   CHECK(ask(other, set("/k", "") + ping("turn"), 4) == "turn");
-  CHECK(host.stats().commands < 20);  // the rest of its requests was not even looked at
+  CHECK(host.stats().commands < 20);  // its other requests were not even decoded
   CHECK(host.stats().transit_bytes < 1 << 20);
   std::size_t received = 0;
   std::size_t zeros = 0;
@@ -205,7 +205,7 @@ TEST_CASE("a client that does not read is not read from, delays nobody, and is s
     received += part.size();
     zeros += static_cast<std::size_t>(std::ranges::count(part, '\0'));
   }
-  CHECK(zeros == 100 * 7 + 1);  // of the lengths, and the wait's
+  CHECK(zeros == 100 * 7 + 1);  // the bytes of the lengths, and the reply to the wait
   CHECK(ask(slow, ping("last"), 4) == "last");
   CHECK(host.stats().refused == 0);
 }
@@ -322,7 +322,7 @@ TEST_CASE("half requests of all clients together are bounded: who has the most i
   wait_for(4 * (kMost / 8 - 1) + 1002);
   CHECK(host.stats().refused == 1);
   CHECK(host.stats().connections == 5);
-  // What vanishes or is completed makes room.
+  // Requests that are dropped or completed make room.
   smaller.clear();
   REQUIRE(one_more.send(std::string(kMost - 1000, 'v') + ping("done")));
   CHECK(one_more.receive(4) == "done");
@@ -346,7 +346,7 @@ TEST_CASE("unread replies that the store no longer holds are bounded for all cli
   };
   fill();
   std::vector<Client> harmless;
-  for (int i = 0; i < 20; ++i) {  // gigabytes, of what is there anyway
+  for (int i = 0; i < 20; ++i) {  // these replies are gigabytes, but share the stored values
     harmless.push_back(host.client());
     ask_for(harmless.back(), 60);
   }
@@ -361,7 +361,7 @@ TEST_CASE("unread replies that the store no longer holds are bounded for all cli
   fill();
   CHECK(host.stats().refused == 1);
   CHECK(host.stats().transit_bytes <= kMost);
-  CHECK(greedy.receive(60 << 20).size() < 60 << 20);  // and then its connection ended
+  CHECK(greedy.receive(60 << 20).size() < 60 << 20);  // then its connection was closed
   CHECK(modest.receive(30 * (8 + (1 << 20))).size() == 30 * (8 + (1 << 20)));
 }
 
@@ -370,7 +370,7 @@ TEST_CASE("replies that have been read since make room for others") {
   Host host("127.0.0.1", {.transit_bytes = kMost});
   const std::string value(8 << 20, 'v');
   std::vector<Client> clients;
-  for (int i = 0; i < 12; ++i) {  // each asks nothing more after it, so its count is an old one
+  for (int i = 0; i < 12; ++i) {  // none of them sends another request, so that its count is an old one
     clients.push_back(host.client());
     REQUIRE(clients.back().send(i == 0 ? set("/v", value) + get("/v") + get("/v") : get("/v") + get("/v")));
     CHECK(clients.back().receive(2 * (8 + value.size())).size() == 2 * (8 + value.size()));
@@ -415,7 +415,7 @@ TEST_CASE("no key of an old round is seen over a hundred resets") {
     REQUIRE(half.send(kHello + set("/half", "of a value").substr(0, 20)));
     std::vector<Client> queued;
     host.on_loop([&](Server& server) {
-      // They wait in the accept queue with an old round's requests.
+      // These connections wait in the accept queue with requests of the old round.
       for (int i = 0; i < 10; ++i) {
         queued.emplace_back(host.port());
         REQUIRE(queued.back().connected());
@@ -461,7 +461,7 @@ TEST_CASE("who does not say VALIDATE in time is closed, who said it may be silen
   CHECK(silent.ended());
   CHECK(halfway.ended());
   CHECK(host.stats().refused == 2);
-  Client later(host.port());  // the clock runs for each from its own start, also after a pause
+  Client later(host.port());  // each connection has a deadline of its own, also after a pause
   CHECK(later.ended());
   CHECK(ask(greeted, ping("abcd"), 4) == "abcd");
 }

@@ -1,6 +1,6 @@
-// A conversation of each version of the agent protocol, as it was once recorded: both ends must take it for
-// ever, and what is cut off, changed or in pieces must do no harm. With ELASTIC_RUN_WRITE_RECORDING=1 in
-// the environment that of our version is recorded anew, which nobody may do once it has been released.
+// A recorded session of each version of the agent protocol: both ends must always accept it, and a session that is cut
+// off, changed or in pieces must do no harm. With ELASTIC_RUN_WRITE_RECORDING=1 in the environment the session of the
+// present version is recorded again, which is forbidden once that version has been released.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::optional<std::int64_t> kept_for(const Version& version) {
   return version.minor >= 2 ? std::optional<std::int64_t>(1850) : std::nullopt;
 }
 
-// A version, and the file that has its conversation.
+// A version, and the file that has its session.
 struct Recording {
   Version version;
   const char* path;
@@ -122,7 +122,7 @@ NodeStopped stopped(const Version& version) {
   return message;
 }
 
-// What is said after the welcome, in this order.
+// The messages after the welcome, in this order.
 std::vector<AgentMessage> agent_messages(const Version& version) {
   const std::string details = version.minor >= 1 ? "Traceback (most recent call last):\n  ..." : "";
   return {StoreIsOpen{4, {"10.0.0.1", 29500}},
@@ -195,7 +195,7 @@ class Recorder {
   bool agent_has_mark_ = false, coordinator_has_mark_ = false;
 };
 
-// The conversation as both ends have it today.
+// The session as both ends have it today.
 std::vector<Part> converse() {
   const Version& version = kNewest.version;
   AgentSession agent = agent_session(version);
@@ -284,7 +284,8 @@ std::size_t end_of(const std::string& name, bool agent, const std::vector<Part>&
   return 0;
 }
 
-// One end with what it was told so far. Pieces have memory of their own: what is read beyond it is seen.
+// One end of the session, with its events so far. Each piece has memory of its own, so that sanitizers notice a read
+// beyond it.
 struct AgentEnd {
   explicit AgentEnd(const Version& with) : version(with), session(agent_session(with)) {}
   Version version;
@@ -327,7 +328,7 @@ struct CoordinatorEnd {
   }
 };
 
-// Neither side says more before it has been answered, so `first` bytes come alone.
+// Neither side sends more before it has got an answer, so that the `first` bytes come alone.
 template <class End>
 End taken(const Version& version, Bytes bytes, std::size_t first, std::size_t piece = SIZE_MAX) {
   End end(version);
@@ -367,7 +368,7 @@ void check_all_is_understood(const CoordinatorEnd& end) {
 
 TEST_CASE("the recording is what both ends say today") { CHECK((converse() == recorded(kNewest))); }
 
-// What each end hears, and how much of it comes alone.
+// The bytes that each end gets, and how many of them come alone.
 struct Heard {
   explicit Heard(const std::vector<Part>& parts)
       : by_agent(said_by(true, parts)),
@@ -378,7 +379,7 @@ struct Heard {
   std::size_t agent_first, coordinator_first;
 };
 
-// A proof is over the versions that both have said, so each end is of the recording's.
+// A proof is over the versions of both sides, so that each end has the version of the recording.
 TEST_CASE("both ends take the recording of every version, in any pieces") {
   for (const Recording& recording : kRecordings) {
     CAPTURE(recording.path);
@@ -429,8 +430,8 @@ TEST_CASE("a recording with any byte changed does no harm, and nobody is known w
   const Heard heard(parts);
   const std::size_t hello_end = end_of("HELLO", true, parts), proof_end = end_of("PROOF", true, parts);
   const std::size_t challenge_end = end_of("CHALLENGE", false, parts);
-  // A frame may be longer than what is known of it. Nothing follows from the stamp of a PROOF; that of a
-  // CHALLENGE, and its length, are in the agent's proof, with which the coordinator will not be content.
+  // A frame may be longer than its known fields. The stamp of a PROOF is not read. The stamp and the length of a
+  // CHALLENGE are part of the agent's proof, which the coordinator then finds to be wrong.
   const auto is_length = [](std::size_t at, std::size_t frame) { return at >= frame && at < frame + 4; };
   const auto is_stamp = [](std::size_t at, std::size_t frame) { return at >= frame + 5 && at < frame + 21; };
   for (const int change : {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0xFF, 0x55}) {

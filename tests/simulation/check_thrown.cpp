@@ -1,5 +1,5 @@
-// A broken check of the product is a broken invariant of the world it happened in: this takes the place of
-// src/base/check.cpp, whose process would end.
+// A failed ELASTIC_CHECK of the product is a broken invariant of its world. This replaces src/base/check.cpp, which
+// would end the process.
 #include "src/base/check.h"
 #include "src/base/text.h"
 #include "tests/simulation/invariants.h"

@@ -32,7 +32,7 @@ constexpr std::array<std::string_view, kFaultKinds> kKindNames = {"delays",
                                                                   "other terms",
                                                                   "rank claimed twice"};
 
-// Cells that stay empty, and why. All others must have counts.
+// The cells that stay empty, each with the reason. All others must have counts.
 struct Reason {
   FaultKind kind;
   Place place;
@@ -44,7 +44,7 @@ constexpr Reason kReasons[] = {
     {FaultKind::kStranger, Place::kDown, "nobody accepts it"},
     {FaultKind::kReset, Place::kDown, "a dead coordinator has no connections"},
     {FaultKind::kGarbage, Place::kDown, "a dead coordinator has no connections"},
-    // Of these only the workers of a node that was cut off are left.
+    // In these states only workers of a node that was cut off are left.
     {FaultKind::kCrashWorker, Place::kNoJob, "workers run in a job"},
     {FaultKind::kCrashWorker, Place::kForming, "no worker runs before the first round"},
     {FaultKind::kCrashWorker, Place::kChecking, "the workers of a round run after its check"},
@@ -52,7 +52,8 @@ constexpr Reason kReasons[] = {
     {FaultKind::kCrashWorker, Place::kEnding, "a job ends when its workers have ended"},
 };
 
-// What is never done, although each part of it is; faults.cpp takes care of it, and Node throws where it does not.
+// Combinations of faults that are never injected, although each of them is. faults.cpp avoids them, and Node throws if
+// they occur.
 constexpr std::string_view kLeftOut =
     "left out: an agent that is stopped while its guardian is dead, or the other way round: nobody is left who could "
     "end the "

@@ -11,11 +11,11 @@
 
 namespace elastic::simulation {
 
-// Where a job is when a fault strikes: the states of its coordinator, with forming and preparing told apart by
-// what is waited for.
+// The state of a job when a fault strikes: the states of its coordinator, with forming and preparing split by what the
+// coordinator waits for.
 enum class Place : std::uint8_t {
   kDown,     // its coordinator is dead
-  kNoJob,    // it knows nothing of the job yet, or any more
+  kNoJob,    // the coordinator does not know the job yet, or does not know it any more
   kForming,  // the first round
   kFormingAgain,
   kRebuilding,
@@ -27,7 +27,7 @@ enum class Place : std::uint8_t {
 };
 inline constexpr std::size_t kPlaces = 10;
 std::string name(Place place);
-// A round is being made or ended, so that what strikes now makes it a faulty one.
+// A round is beginning or ending: a fault that strikes now makes it a faulty round.
 bool is_transition(Place place);
 
 enum class FaultKind : std::uint8_t {
@@ -56,7 +56,7 @@ enum class FaultKind : std::uint8_t {
 inline constexpr std::size_t kFaultKinds = 21;
 std::string name(FaultKind kind);
 
-// What faults have met what.
+// Counts which faults struck in which states.
 class Coverage {
  public:
   void strikes(FaultKind kind, Place place, const std::string& job, protocol::Incarnation incarnation,
@@ -67,10 +67,10 @@ class Coverage {
   std::uint64_t faulty_rounds() const { return faulty_rounds_; }
   std::uint64_t worlds() const { return worlds_; }
   std::string table() const;
-  // Cells without a count for which no reason is known, as text; empty: none.
+  // The cells without a count for which no reason is known, as text; empty if there are none.
   std::string unexplained() const;
 
-  // As numbers, for a pipe.
+  // All counts as numbers, to be sent through a pipe.
   std::vector<std::uint64_t> numbers() const;
   void add(const std::vector<std::uint64_t>& numbers);
 

@@ -4,7 +4,7 @@
 
 #include "rendezvous/agent/agent.h"
 
-// What happens, in words for a person who reads a trace. Empty: of no interest.
+// Events and effects in words, for a person who reads a trace. An empty text means that the trace leaves it out.
 namespace elastic::simulation {
 
 std::string text(const agent::AgentEvent& event);

@@ -11,10 +11,10 @@ namespace elastic::simulation {
 
 namespace {
 
-// More hosts than this do not come.
+// The most hosts of a world.
 constexpr std::size_t kMostNodes = 40;
 
-// Connects, says something that is no session, and is silent.
+// A client of another protocol: it connects, sends some bytes, and is silent.
 class Stranger : public ConnectionOwner {
  public:
   Stranger(World& world, ByteString says) : world_(world), says_(std::move(says)) {}
@@ -27,7 +27,7 @@ class Stranger : public ConnectionOwner {
   ByteString says_;
 };
 
-// Of a set of small numbers.
+// The bit of a small number in a set of them.
 std::uint64_t bit(std::size_t number) { return 1ULL << (number % 64); }
 
 ByteString bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
@@ -82,7 +82,7 @@ void Faults::fire(Armed& armed) {
   if (armed.done || world_.is_calm()) return;
   armed.done = true;
   const Fault fault = armed.fault;
-  // A process dies anywhere, in the midst of what it does too; all else strikes between two events.
+  // A process can die at any point, also while it handles an event. All other faults strike between two events.
   const bool dies = fault.kind == FaultKind::kCrashAgent || fault.kind == FaultKind::kCrashHost ||
                     fault.kind == FaultKind::kCrashCoordinator;
   if (fault.delay_ms == 0 && dies) return strike(fault);
@@ -114,7 +114,7 @@ bool Faults::inject(const Fault& fault, Node& node) {
       return true;
     }
     case FaultKind::kReset:
-      // In one process with the coordinator there is nothing to be reset.
+      // An agent in the coordinator's process has no connection that could be reset.
       if (node.shape().hosts_coordinator || node.connection() == 0 ||
           !world_.network().is_open(node.connection(), End::kServer))
         return false;
@@ -132,7 +132,7 @@ bool Faults::inject(const Fault& fault, Node& node) {
     case FaultKind::kCrashHost: return crash_host(fault, node);
     case FaultKind::kCrashCoordinator: return crash_coordinator(fault);
     case FaultKind::kCrashGuardian:
-      // With the agent stopped as well nobody is left to keep the lease.
+      // If the agent is stopped as well, no process is left to enforce the lease.
       if (!node.is_running() || node.is_disturbed()) return false;
       node.crash_guardian();
       return true;
@@ -151,7 +151,7 @@ bool Faults::inject(const Fault& fault, Node& node) {
   return false;
 }
 
-// Everything ends with the faults' time at the latest.
+// Undoes a fault after a while, at the latest when the calm begins.
 void Faults::later(Ms after_ms, std::function<void()> undoing) {
   world_.timeline().after(after_ms, [this, undoing = std::move(undoing)] {
     if (!world_.is_calm()) undoing();
@@ -161,7 +161,7 @@ void Faults::later(Ms after_ms, std::function<void()> undoing) {
 bool Faults::cut(const Fault& fault, Node& node) {
   Network& network = world_.network();
   const int server = network.server_host();
-  // From the coordinator, or from another node.
+  // The node is cut off from the coordinator, or from another node.
   int there = server;
   if (fault.extra % 4 == 0 || node.host() == server) {
     auto& nodes = world_.nodes();
@@ -241,7 +241,7 @@ bool Faults::crash_host(const Fault& fault, Node& node) {
   if (fault.comes_back && was_running) {
     start_again(node, fault.lasts_ms);
   } else {
-    // Its address answers again, for those who try.
+    // The host's address answers again.
     later(fault.lasts_ms, [&node] { node.boot_host(); });
   }
   return true;

@@ -21,8 +21,8 @@ class World;
 struct Trigger {
   enum class Type : std::uint8_t {
     kTime,
-    kMessage,  // when the nth frame of a kind is about to be sent, by whomever
-    kAct,      // when an agent does something of a kind for the nth time
+    kMessage,  // when the nth frame of a type is about to be sent, by any process
+    kAct,      // when an agent performs an effect of a type for the nth time
     kPlace,    // when a job's coordinator enters a state for the nth time
   };
   Type type = Type::kTime;
@@ -33,27 +33,27 @@ struct Trigger {
   int nth = 1;
 };
 
-// One thing that goes wrong.
+// One fault.
 struct Fault {
   Trigger trigger;
   FaultKind kind{};
-  int subject = 0;  // a node, modulo as many as there are
-  Ms delay_ms = 0;  // after the trigger; with 0 in the midst of what set it off
+  int subject = 0;  // a node's index, modulo the number of nodes
+  Ms delay_ms = 0;  // after the trigger; with 0 it strikes in the middle of the action that triggered it
   Ms lasts_ms = 100;
-  bool comes_back = true;  // what died
+  bool comes_back = true;  // a process or host that died is started again
   int extra = 0;
 };
 
 struct FaultPlan {
   std::vector<Fault> faults;
-  Ms calm_ms = 0;  // then nothing goes wrong any more
+  Ms calm_ms = 0;  // from then on there are no faults
 };
 
 FaultPlan plan_of(const Shape& shape);
 // "when PrepareRound is sent for the 3rd time: agent dies, node 2, back after 300 ms"
 std::string text(const Fault& fault);
 
-// Carries out a plan.
+// Injects the faults of a plan.
 class Faults {
  public:
   Faults(World& world, FaultPlan plan, Coverage& coverage, Random random);
@@ -61,13 +61,13 @@ class Faults {
   void message_is_sent(protocol::FrameType type);
   void agent_acts(std::size_t act);
   void place_is_entered(Place place);
-  // What has not struck does not, what is dead and to come back comes.
+  // Cancels the faults that have not struck, and starts again what is dead and to come back.
   void calm();
 
  private:
   struct Armed {
     Fault fault;
-    int left = 0;  // times until it strikes
+    int left = 0;  // how many times its trigger is still to occur
     bool done = false;
   };
   void fire(Armed& armed);
@@ -94,7 +94,7 @@ class Faults {
   Random random_;
   Ms calm_ms_;
   std::vector<std::unique_ptr<ConnectionOwner>> strangers_;
-  std::uint64_t frames_ = 0;  // types of frames, and acts, that any fault waits for
+  std::uint64_t frames_ = 0;  // the types of frames, and below those of effects, that any fault waits for
   std::uint64_t acts_ = 0;
 };
 

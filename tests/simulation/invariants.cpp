@@ -14,7 +14,7 @@ void Invariants::broken(const std::string& what, const std::string& text) const 
   throw Broken{what, format("at {} ms: {}", world_.now_ms(), text)};
 }
 
-// The latest, where the term is not known.
+// The round of this term; the latest one if the term is not given.
 Invariants::Formed* Invariants::find(const RoundKey& key, std::uint64_t membership, std::optional<Term> term) {
   std::vector<Formed>& all = rounds_[key];
   for (std::size_t i = all.size(); i-- > 0;) {
@@ -23,7 +23,7 @@ Invariants::Formed* Invariants::find(const RoundKey& key, std::uint64_t membersh
   return nullptr;
 }
 
-// --- What is sent. ---------------------------------------------------------------------------------
+// --- Messages. -------------------------------------------------------------------------------------
 
 void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const PrepareRound& message) {
   const RoundKey key{node.shape().job, stamp.incarnation, message.round};
@@ -82,7 +82,7 @@ void Invariants::check_ranks(const Formed& formed) const {
     broken("ranks have no gap", format("{} workers in a world of {}", next, formed.place.world_size));
 }
 
-// Members of the round as it was formed last that have not said that they are done with it.
+// The members of the last round of this number that have not reported that its workers have ended.
 std::vector<AgentId> Invariants::unanswered(const std::string& job, Incarnation incarnation, RoundNumber round) const {
   std::vector<AgentId> silent;
   const RoundKey key{job, incarnation, round};
@@ -143,7 +143,7 @@ void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const
     broken("a deterministic failure has come twice", "no restart was used");
   Term& judge = judges_[{node.shape().job, stamp.incarnation}];
   judge = std::max(judge, stamp.term);
-  // The last that it was told: an earlier one may have been lost with its coordinator.
+  // The last verdict counts: an earlier one may have been lost with its coordinator.
   if (verdict.outcome == Verdict::Outcome::kFailed) {
     told_of_failure_.insert(agent);
   } else {
@@ -175,7 +175,7 @@ void Invariants::answered(const Node& node, AgentId agent, Incarnation incarnati
 
 void Invariants::store_opened(std::uint16_t port, const Node& node) { stores_[port] = node.agent_id(); }
 
-// A round of which no process knows any more cannot be counted on from.
+// If no process knows a round any more, the next one need not have the next number.
 void Invariants::knowledge_is_lost() {
   for (auto& [key, restarts] : counts_) {
     std::optional<RoundNumber> known;
@@ -190,7 +190,7 @@ void Invariants::knowledge_is_lost() {
   }
 }
 
-// --- What is done. ---------------------------------------------------------------------------------
+// --- Effects. --------------------------------------------------------------------------------------
 
 void Invariants::workers_start(const Node& node, const agent::StartWorkers& order, Incarnation incarnation) {
   const std::string& job = node.shape().job;
@@ -227,7 +227,7 @@ void Invariants::workers_start(const Node& node, const agent::StartWorkers& orde
 
 void Invariants::worker_started(WorkerId id) { check_alone(id); }
 
-// Not what is frozen, nor what was until just now.
+// A worker counts unless its host is frozen, or was until just now.
 bool Invariants::counts(const Worker& worker) const {
   const int host = world_.nodes()[static_cast<std::size_t>(worker.node)]->host();
   if (!world_.network().is_up(host) || world_.network().is_frozen(host)) return false;
@@ -274,7 +274,7 @@ void Invariants::agent_finished(const Node& node, const agent::Finish& end) {
         broken("nobody leaves workers behind", format("node {}: rank {}", node.index(), worker.rank));
     }
   }
-  // Who goes for a reason of its own says nothing of the job.
+  // An agent that ends for a reason of its own says nothing about the job.
   const bool gave_up =
       verdict.reason.find("has not come back") != std::string::npos || verdict.reason.starts_with("no coordinator");
   if (gave_up && node.gave_up_in_vain()) {
@@ -286,7 +286,7 @@ void Invariants::agent_finished(const Node& node, const agent::Finish& end) {
   const Incarnation incarnation = link.own_incarnation() != 0 ? link.own_incarnation() : link.incarnation();
   auto& outcomes = outcomes_[{node.shape().job, incarnation}];
   const bool is_another = !outcomes.empty() && !outcomes.contains(verdict.outcome);
-  // Alone with the verdict of a coordinator that died, and cut off until another had ended the job.
+  // Only this agent has the verdict of a coordinator that died, and it was cut off until another one had ended the job.
   const auto judge = judges_.find({node.shape().job, incarnation});
   if (is_another && judge != judges_.end() && judge->second > link.term()) {
     if (!node.gave_up_in_vain()) return;
@@ -341,7 +341,8 @@ void Invariants::ended() {
 void Invariants::look_at_sizes() {
   const coordinator::Service* service = world_.server().service();
   if (service == nullptr) return;
-  // Of each node one session, a dead one that nobody has noticed, a guardian's, and strangers.
+  // Each node may have one session, a dead one that was not noticed yet, its guardian's, and clients of other
+  // protocols.
   const std::size_t most = 8 * world_.nodes().size() + 64;
   if (service->connections() > most)
     broken("memory is bounded by the nodes",

@@ -18,41 +18,40 @@ namespace elastic::simulation {
 class Node;
 class World;
 
-// An invariant that did not hold. Thrown where it is seen.
+// An invariant that did not hold. It is thrown where that is noticed.
 struct Broken {
-  std::string what;  // its name: the same for the same mistake
-  std::string text;  // what was seen, for a person
+  std::string what;  // the name of the invariant
+  std::string text;  // what happened, for a person
 };
 
-// What must always be true, whatever goes wrong.
+// What must always hold, whatever goes wrong.
 //
 // The lease rule: while a worker of a round is alive, no worker of another round of the same incarnation of the job
 // is started with its rank. Two exceptions follow from what a process can do: in a host that is frozen whole (a
 // virtual machine) nothing runs, its workers neither, so they do not count; and for kThawMs after the thaw they may
 // be there, since the guardian first has to look at the clock (3 ms here) and the kernel to kill (30 ms here). All
-// else (but not an agent that is stopped and whose guardian is dead: then nobody is left to kill)
-// has to fit between the lease and the time that the coordinator waits for it: clocks of nodes that are
-// wrong by 1 % against the coordinator's, agents that are stopped (their guardian keeps the lease), SIGKILL that
-// takes 30 ms.
+// else has to fit between the lease and the time that the coordinator waits for it: clocks of nodes that differ from
+// the coordinator's by 1 %, agents that are stopped (their guardian enforces the lease), SIGKILL that takes 30 ms. An
+// agent that is stopped and whose guardian is dead is never simulated: no process is left to kill its workers.
 class Invariants {
  public:
   static constexpr Ms kThawMs = 60;
 
   explicit Invariants(World& world) : world_(world) {}
 
-  // A coordinator has sent this to an agent; its bytes may never arrive.
+  // A coordinator has sent this message to an agent. Its bytes may never arrive.
   void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp,
             const protocol::PrepareRound& message);
   void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp,
             const protocol::RunWorkers& message);
   void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp, const protocol::EndJob& message);
   void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp, const protocol::Dismiss& message);
-  // The agent says that nothing of this round is left with it, or that its workers have succeeded.
+  // The agent reports that none of this round's processes are left on its node, or that its workers have succeeded.
   void answered(const Node& node, protocol::AgentId agent, protocol::Incarnation incarnation,
                 protocol::RoundNumber round);
   void turned_away(protocol::AgentId agent) { turned_away_.insert(agent); }
   void store_opened(std::uint16_t port, const Node& node);
-  // A process that may have known of a round is gone: an agent, or the coordinator, in whose place a new one is.
+  // A process that may have known of a round has ended: an agent, or a coordinator that a new one replaces.
   void knowledge_is_lost();
 
   void workers_start(const Node& node, const agent::StartWorkers& order, protocol::Incarnation incarnation);
@@ -60,14 +59,14 @@ class Invariants {
   void host_thawed(const Node& node);
   void agent_finished(const Node& node, const agent::Finish& end);
 
-  // A verdict that nobody alive has heard is forgotten when the coordinator that gave it dies: who was out of the
-  // job's reach all the while may come to another end.
+  // A verdict that no living agent has got is lost when the coordinator that gave it dies: nodes that were cut off all
+  // the time may come to another end.
   void look_for_witnesses();
 
-  // Nothing goes wrong any more, for so long.
+  // There have been no faults since that time.
   void settled(Ms since_ms);
   void ended();
-  // What is kept by the product is bounded by the nodes that there are.
+  // What the product keeps in memory is bounded by the number of nodes.
   void look_at_sizes();
   void rounds_or_verdicts_since_calm_begin() { news_.clear(); }
 
@@ -81,12 +80,12 @@ class Invariants {
     int base_rank = 0;
     std::string role;
   };
-  // A round as one coordinator has formed it. If it is lost before anybody hears of it, the next may form another
-  // with the same number.
+  // A round as one coordinator has formed it. If that coordinator dies before any node gets to know the round, the next
+  // one may form another round of the same number.
   struct Formed {
     std::uint64_t membership = 0;
     protocol::Term term = 0;
-    protocol::NodePlace place;  // the sizes
+    protocol::NodePlace place;  // only its sizes are used
     int restart_count = 0;
     std::map<int, Member> members;  // by node rank
     std::set<protocol::AgentId> agents;
@@ -106,15 +105,15 @@ class Invariants {
   std::map<RoundKey, std::set<protocol::AgentId>> answered_;
   std::map<std::pair<std::string, protocol::Incarnation>, std::map<protocol::RoundNumber, int>> counts_;  // of restarts
   std::map<std::pair<std::string, protocol::Incarnation>, std::map<protocol::Verdict::Outcome, int>> outcomes_;
-  std::map<std::pair<std::string, protocol::Incarnation>, protocol::Term> judges_;   // the last who has given a verdict
+  std::map<std::pair<std::string, protocol::Incarnation>, protocol::Term> judges_;   // the term of the last verdict
   std::map<std::pair<std::string, protocol::Incarnation>, std::uint32_t> given_by_;  // verdicts: launch of the server
-  // What those who were told that the job has failed heard of why, by the launch of the server.
+  // The details of the failure that the nodes of a failed job got, by the launch of the server.
   std::map<std::tuple<std::string, protocol::Incarnation, std::uint32_t>, std::string> details_;
   std::set<protocol::AgentId> told_of_failure_;
-  std::map<std::uint16_t, protocol::AgentId> stores_;  // port: who opened it
+  std::map<std::uint16_t, protocol::AgentId> stores_;  // by port: the agent that opened it
   std::set<protocol::AgentId> turned_away_;
-  std::map<int, Ms> thawed_;    // nodes: when
-  std::set<std::string> news_;  // jobs of which a round has run or a verdict was given
+  std::map<int, Ms> thawed_;    // when each node was thawed last
+  std::set<std::string> news_;  // jobs that have run a round or got a verdict
 };
 
 }  // namespace elastic::simulation

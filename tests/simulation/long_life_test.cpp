@@ -1,5 +1,5 @@
-// A day in the life of a job: the real coordinator and the real life cycle of a node, with workers that a
-// seed makes crash in every way, on a clock that costs nothing. ELASTIC_RUN_SIMULATION_SEED sets the seed.
+// A day of a job: the real coordinator and the real life cycle of a node, with workers that crash as a seed says, on a
+// virtual clock. ELASTIC_RUN_SIMULATION_SEED sets the seed.
 #include <doctest/doctest.h>
 #include <malloc.h>
 
@@ -26,8 +26,8 @@ constexpr int kWorkers = 8;
 constexpr protocol::NodeId kNode = 0;
 constexpr std::int64_t kSecondMs = 1000;
 constexpr int kSecondsPerHour = 3600;
-// Short, so that a round always ends before the next crash, also where the agent waits half a second for an
-// order, as after a death by SIGTERM.
+// Short, so that a round always ends before the next crash, even if the agent waits half a second for an order, as it
+// does after a death by SIGTERM.
 constexpr std::int64_t kShutdownTimeoutMs = 300;
 constexpr std::int64_t kBeforeCrashMs = 50;
 constexpr std::int64_t kLongestEndMs = 30;  // of a worker that heeds SIGTERM
@@ -43,8 +43,8 @@ std::uint64_t seed_of_this_run() {
   return text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
 }
 
-// One node with its workers and processes as they would be, and the coordinator. It carries out what
-// the life cycle wants and checks that it may be wanted.
+// One node with simulated workers, and the coordinator. It performs the effects of the life cycle and checks that they
+// are allowed.
 class World {
  public:
   World(int max_restarts, int crashes)
@@ -59,7 +59,7 @@ class World {
     on(agent::Begin{});
   }
 
-  // Goes on until the clock shows `until_ms` or nothing is left to happen.
+  // Runs until the clock shows `until_ms`, or until there is no event left.
   void run_until(std::int64_t until_ms) {
     while (!coming_.empty() && coming_.top().at_ms <= until_ms) {
       const Coming next = coming_.top();
@@ -88,10 +88,10 @@ class World {
   enum class Kind { kWorkerEnds, kGroupGone, kTimer, kCrash };
   struct Coming {
     std::int64_t at_ms;
-    std::uint64_t order;  // first planned, first to happen, at the same time
+    std::uint64_t order;  // events of the same time happen in the order in which they were planned
     Kind kind;
     int rank;
-    std::int64_t subject;  // the worker's pid, or the timer's number: what has been replaced is void
+    std::int64_t subject;  // the worker's pid, or the timer's number; the event is void if that was replaced
     ExitStatus exit;
     bool operator<(const Coming& other) const { return std::pair(at_ms, order) > std::pair(other.at_ms, other.order); }
   };
@@ -125,7 +125,7 @@ class World {
     deciding_ = false;
   }
 
-  // --- What the life cycle wants ---
+  // --- Effects of the life cycle ---
 
   void perform(const agent::ToCoordinator& effect) {
     for (coordinator::Effect& wanted :
@@ -171,7 +171,7 @@ class World {
       return;
     }
     --crashes_left_;
-    // At the next full second; a few workers may have ended well before.
+    // The crash comes at the next full second. A few workers may have succeeded before.
     const std::int64_t until_crash = kSecondMs - now_ms_ % kSecondMs;
     plan(until_crash, Kind::kCrash, static_cast<int>(random(0, kWorkers - 1)), rounds_);
   }
@@ -183,7 +183,7 @@ class World {
       Worker& worker = workers_[rank];
       const std::int64_t delay = effect.signal == kSigKill ? 0 : random(0, kLongestEndMs);
       if (worker.running && (effect.signal == kSigKill || !worker.stubborn)) {
-        // Most end by the signal; some handle it and end well, or badly.
+        // Most workers die of the signal. Some handle it and exit with 0 or another code.
         const ExitStatus exit = effect.signal == kSigTerm && chance(20)
                                     ? ExitStatus{.code = static_cast<int>(random(0, 3))}
                                     : ExitStatus{.signal = effect.signal};
@@ -231,7 +231,7 @@ class World {
   void perform(const agent::FindCrash&) { must(false, "nobody asks for it here"); }
   void perform(const agent::Paused&) { must(false, "nobody pauses here"); }
 
-  // --- What takes place ---
+  // --- Events ---
 
   void take_place(const Coming& event) {
     switch (event.kind) {
@@ -249,7 +249,7 @@ class World {
     }
   }
 
-  // One worker fails, or a few in the same millisecond; before that a few may end well.
+  // One worker fails, or a few in the same millisecond. A few may succeed before.
   void crash(int first) {
     for (int well = static_cast<int>(random(0, 9)) - 7; well > 0; --well) {
       const int rank = (first + static_cast<int>(random(1, kWorkers - 1))) % kWorkers;
@@ -268,7 +268,7 @@ class World {
 
   void end_worker(int rank, std::int64_t pid, ExitStatus exit) {
     Worker& worker = workers_[rank];
-    if (worker.pid != pid || !worker.running) return;  // has ended otherwise
+    if (worker.pid != pid || !worker.running) return;  // it has ended already
     worker.running = false;
     --alive_;
     if (awaiting_gone_) worker.child_left = false;  // the signal went to the whole group
@@ -297,7 +297,7 @@ class World {
 
   Worker workers_[kWorkers];
   int alive_ = 0;        // workers
-  int groups_left_ = 0;  // of workers, or of what they left
+  int groups_left_ = 0;  // process groups that are not empty
   bool awaiting_gone_ = false;
   int store_port_ = 0;
   std::int64_t timer_ = 0;  // the one that runs, or 0
@@ -306,7 +306,7 @@ class World {
   int rounds_ = 0;
   int failed_first_ = -1;
   int failures_ = 0;
-  int killed_ = 0;  // times that SIGKILL was needed
+  int killed_ = 0;  // how often SIGKILL was sent
   std::optional<protocol::Verdict> verdict_;
 };
 
@@ -328,7 +328,7 @@ TEST_CASE("a day with a crash every second is 86,400 rounds in order, and memory
   std::vector<std::size_t> hourly;
   hourly.reserve(kHours);
   for (int hour = 1; hour <= kHours; ++hour) {
-    // Shortly before a crash the round runs, and nothing else is under way.
+    // Shortly before a crash the round runs, and no other event is pending.
     world.run_until(std::int64_t{hour} * kSecondsPerHour * kSecondMs - kBeforeCrashMs);
     CHECK(world.rounds() == hour * kSecondsPerHour);
     CHECK(world.alive() == kWorkers);

@@ -1,5 +1,6 @@
-// Bytes that an agent and its part of the coordinator keep allocated, by the number of nodes and of rounds gone by.
-//   memory_per_node NODES ROUNDS      prints what it is after 5 rounds and at the end; 1: more than there may be
+// Measures the bytes that an agent, and the coordinator for it, keep allocated, by the number of nodes and rounds.
+//   memory_per_node NODES ROUNDS      prints the bytes after 5 rounds and at the end; exit status 1: they exceed a
+//   bound
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -13,18 +14,18 @@ using namespace elastic::simulation;
 
 namespace {
 
-// What each agent, and the coordinator for each of its nodes (session, roster, seat), may keep.
+// The most bytes that each agent may keep, and below the coordinator for each of its nodes (session, roster, seat).
 constexpr double kMostOfAgent = 4 * 1024;
 constexpr double kMostOfCoordinator = 1.5 * 1024;
-// Whatever the number of nodes is: the job itself.
+// The most bytes for the job itself, whatever the number of nodes.
 constexpr double kMostOfJob = 16 * 1024;
-// By so much for each node, and for the job, may the last round have more than the fifth: a number has a digit more,
-// what was under way then is not now. A word kept of each round is 8 bytes 45 times.
+// How many bytes more than the fifth round the last one may have, for each node and for the job: a number may have one
+// more digit, and other messages are under way. A leak of one word a round would be 8 bytes 45 times.
 constexpr double kGrowthOfNode = 128;
 constexpr double kGrowthOfJob = 4 * 1024;
 constexpr int kFirstLook = 5;
 
-// In front of each block: how large it is and whose.
+// The header of each block: its size, and the part of the program that it belongs to.
 struct alignas(16) Label {
   std::uint64_t size;
   Part part;
@@ -43,7 +44,7 @@ Shape shape_of_many(int nodes, int rounds) {
   return shape;
 }
 
-// Until all workers of the round have started, and all that was said has arrived.
+// Runs until all workers of the round have started, and all messages have arrived.
 void until_running(World& world, std::size_t round) {
   const auto running = [&] {
     const auto& trainings = world.workers().trainings();

@@ -4,8 +4,8 @@
 
 namespace elastic::simulation {
 
-// Whose code runs just now, for whoever counts memory (memory_per_node.cpp): the agents', the coordinator's, or that of
-// the simulator around them.
+// The part of the program that is running, for memory_per_node.cpp, which counts the memory of each: the agents, the
+// coordinator, or the simulator around them.
 enum class Part : unsigned char { kSimulator, kAgent, kCoordinator };
 inline Part running_part = Part::kSimulator;
 

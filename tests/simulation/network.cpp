@@ -7,7 +7,7 @@ namespace elastic::simulation {
 
 namespace {
 constexpr std::size_t index(End end) { return static_cast<std::size_t>(end); }
-// TCP sends the first SYN again after a second, then after twice as long.
+// TCP repeats the first SYN after a second, and then after twice as long each time.
 constexpr Ms kFirstSynAgainMs = 1000;
 constexpr int kSyns = 4;
 }  // namespace
@@ -138,7 +138,7 @@ void Network::arrive(ConnectionId id, End from) {
 void Network::take(ConnectionId id, End from, Chunk chunk, ByteString& merged) {
   const End to = other(from);
   if (!at(id).open[index(to)]) {
-    // The end of a connection whose other end is gone is no news.
+    // The end of a connection whose other end is closed already needs no reset.
     if (!chunk.is_end && !chunk.is_reset) answer_by_reset(id, from);
     return;
   }
@@ -255,7 +255,7 @@ void Network::heal_all() {
   let_go();
 }
 
-// What has waited is sent again some time after its way is open.
+// Bytes that have waited are sent again some time after their way is open.
 void Network::let_go() {
   ++changes_;
   for (ConnectionId id = 1; id < connections_.size(); ++id) {

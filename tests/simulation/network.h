@@ -20,7 +20,7 @@ using ConnectionId = std::uint32_t;
 using protocol::Bytes;
 using protocol::ByteString;
 
-// Whoever has one end of a connection. What comes for an end that was closed is not told.
+// The owner of one end of a connection. It gets no events of an end that was closed.
 class ConnectionOwner {
  public:
   virtual ~ConnectionOwner() = default;
@@ -32,25 +32,25 @@ class ConnectionOwner {
 enum class End : std::uint8_t { kClient, kServer };
 inline End other(End end) { return end == End::kClient ? End::kServer : End::kClient; }
 
-// Hosts, and TCP connections between clients and the one server. A connection keeps the order of its bytes,
-// may cut them anywhere, and has a delay of its own in each direction; two connections keep no order.
-//   A process ends, its host lives: its connections end behind what was sent, those to it are refused.
-//   A host is down or frozen, or a way is cut: bytes wait. The sender's connection breaks after the TCP user
-//   timeout, if there is one; otherwise they arrive some time after the way is open again, or are answered by a
-//   reset if nobody has the other end any more.
+// Hosts, and TCP connections between clients and the one server. A connection keeps the order of its bytes, may split
+// them anywhere, and has a delay of its own in each direction; two connections are independent.
+//   If a process ends and its host lives, its connections end after what was sent, and new ones to it are refused.
+//   If a host is down or frozen, or a way is cut, bytes wait. The sender's connection breaks after the TCP user
+//   timeout, if there is one; otherwise the bytes arrive some time after the way is open again, or are answered by a
+//   reset if the other end is closed.
 class Network {
  public:
   Network(Timeline& timeline, Trace& trace, Random random) : timeline_(timeline), trace_(trace), random_(random) {}
 
-  // Largest delay of one way, and the user timeout (0: never).
+  // Sets the largest delay of one way, and the TCP user timeout (0: none).
   void set_speed(Ms delay_ms, Ms user_timeout_ms, bool steady);
   void add_delay(Ms more_ms) {
     burst_ms_ += more_ms;
     longest_burst_ms_ = std::max(longest_burst_ms_, burst_ms_);
   }
-  // Of one way, of what is sent when nothing is held up.
+  // The longest delay of one way while nothing is held up.
   Ms longest_way_ms() const { return 2 * longest_delay_ms_ + 1 + longest_burst_ms_; }
-  // Another number whenever what reaches what may have changed.
+  // Changes whenever the hosts that reach each other may have changed.
   std::uint64_t changes() const { return changes_; }
   int add_host();
   void set_server(int host, ConnectionOwner* owner) {
@@ -65,10 +65,10 @@ class Network {
 
   ConnectionId connect(int host, ConnectionOwner& client);
   void send(ConnectionId id, End from, ByteString bytes);
-  // Ends it behind what was sent; the owner hears no more of it.
+  // Ends the connection after what was sent. The owner gets no further event of it.
   void close(ConnectionId id, End end);
   void close_all_of_server();
-  // As by a firewall that sends resets to both: what is under way is lost.
+  // Resets both ends, as a firewall does: bytes that are under way are lost.
   void reset(ConnectionId id);
 
   void host_down(int host);
@@ -82,7 +82,7 @@ class Network {
   void heal(int from, int to);
   void heal_all();
   bool is_cut(int from, int to) const;
-  // Packets go both ways, and both are awake.
+  // Packets go both ways, and both hosts are up and not frozen.
   bool reaches(int from, int to) const;
   bool is_up(int host) const { return hosts_[static_cast<std::size_t>(host)].up; }
   bool is_frozen(int host) const { return hosts_[static_cast<std::size_t>(host)].frozen > 0; }
@@ -99,7 +99,7 @@ class Network {
     bool is_end = false;
     bool is_reset = false;
   };
-  // First in, first out; nothing is allocated before something is sent.
+  // A queue that allocates nothing before something is sent.
   class Flight {
    public:
     bool empty() const { return gone_ == chunks_.size(); }
@@ -123,19 +123,19 @@ class Network {
     Flight flight;
     Ms delay_ms = 0;
     Ms last_ms = 0;
-    bool waits = false;  // the foremost chunk cannot go on
+    bool waits = false;  // the first chunk is held up
     bool timing_out = false;
-    bool is_local = false;  // within one host: at once
+    bool is_local = false;  // both ends are on one host, so there is no delay
   };
   struct Connection {
     int client_host = 0;
     ConnectionOwner* client = nullptr;
     bool open[2] = {false, false};
-    bool made = false;      // the server has it
-    bool is_reset = false;  // what is sent from now on arrives nowhere, though an end may not have heard of it
+    bool made = false;      // the server has accepted it
+    bool is_reset = false;  // bytes that are sent from now on are lost, though an end may not know of the reset yet
     bool client_knows = false;
     int attempts = 0;
-    Way way[2];  // by who sends
+    Way way[2];  // by the sending end
   };
   struct Host {
     bool up = true;
@@ -159,7 +159,7 @@ class Network {
   Random random_;
   Ms longest_delay_ms_ = 3;
   Ms user_timeout_ms_ = 0;
-  bool steady_ = false;  // every way takes as long
+  bool steady_ = false;  // every way has the longest delay
   Ms burst_ms_ = 0;
   Ms longest_burst_ms_ = 0;
   std::uint64_t changes_ = 0;

@@ -15,8 +15,8 @@ namespace elastic::simulation {
 namespace {
 
 const int kSigKill = *signal_number("KILL");
-// What docs/rendezvous.md promises: between two attempts, and until one that is not answered is given up; by a clock
-// that is slow by 1 %.
+// What docs/rendezvous.md promises, by a clock that is slow by 1 %: the longest pause between two attempts, and how
+// long an attempt may stay without an answer.
 constexpr Ms kLongestPauseMs = 2020;
 constexpr Ms kUnansweredMs = 5050;
 
@@ -87,7 +87,7 @@ void Node::start() {
   on(agent::Event{agent::Begin{}});
 }
 
-// --- The agent and what it wants done. -------------------------------------------------------------
+// --- The agent's events and effects. ---------------------------------------------------------------
 
 void Node::on(agent::AgentEvent event) {
   if (at_work_) return coming_.push_back(std::move(event));
@@ -157,7 +157,7 @@ void Node::perform(agent::AgentEffect& effect) {
                  [&](agent::Link::Write& e) {
                    if (connection_ == 0) return;
                    world_.sniff(connection_, End::kClient, e.bytes);
-                   if (connection_ == 0) return;  // of a fault that this has set off
+                   if (connection_ == 0) return;  // this frame has triggered a fault
                    world_.network().send(connection_, End::kClient, std::move(e.bytes));
                  },
                  [&](const agent::Link::Deliver&) {},
@@ -174,7 +174,7 @@ void Node::perform(const agent::Effect& effect) {
   world_.trace().add(effect.index());
   if (world_.trace().is_read()) world_.line_if(format("node {}: -> ", index_), text(effect));
   world_.agent_acts(*this, effect);
-  if (!process_.is_alive()) return;  // of a fault that this has set off
+  if (!process_.is_alive()) return;  // this effect has triggered a fault
   std::visit(
       Overloaded{
           [&](const agent::ToCoordinator&) {},
@@ -254,14 +254,14 @@ void Node::all_gone_if_so() {
   on(agent::Event{agent::AllGone{}});
 }
 
-// Its files may be slow, or on a file system that hangs.
+// The node's files may be on a file system that is slow or hangs.
 void Node::gather_details() {
   const agent::Event gathered = agent::DetailsGathered{format("details of agent {:x}", agent_id_)};
   if (random_.chance(50)) return on(gathered);
   if (random_.chance(80)) on_later(random_.range(0, 2500), gathered);
 }
 
-// Failures are of few kinds, so that some come twice running.
+// There are few different crashes, so that some come twice in a row.
 void Node::find_crash(protocol::RoundNumber round) {
   agent::CrashFound found{.round = round};
   if (random_.chance(85)) found.crash = {protocol::Crash::Kind::kImport, random_.chance(85) ? 1U : 2U};
@@ -316,7 +316,7 @@ void Node::way_is_open(bool open) { reach_.is_open(open, world_.now_ms()); }
 
 void Node::connection_is_disturbed() { reach_.is_disturbed(world_.now_ms()); }
 
-// Whether it was right to give up is judged when it does.
+// Judges whether the link could still have reached the coordinator when it gives up.
 void Node::watch_link() {
   const agent::Link& link = agent_->link();
   const Ms now_ms = world_.now_ms();
@@ -340,7 +340,7 @@ void Node::watch_link() {
 
 // --- The guardian. ---------------------------------------------------------------------------------
 
-// After each event it is told until when the lease holds.
+// The guardian is told after each event until when the lease holds.
 void Node::tell_guardian() {
   const auto lease_ms = agent_->lifecycle().needs_lease() ? agent_->link().lease_until_ms() : std::nullopt;
   if (lease_ms == guardian_lease_ms_) return;
@@ -447,7 +447,7 @@ void Node::thaw() {
   world_.network().thaw(host_);
   if (world_.network().is_frozen(host_)) return;
   for (const WorkerId id : std::vector<WorkerId>(workers_)) world_.workers().thaw(id);
-  // The guardian looks at the clock as soon as it runs, and so does the agent.
+  // The guardian checks the clock as soon as it runs, and so does the agent.
   const bool over = guardian_lease_ms_ && local_ms() >= *guardian_lease_ms_;
   const bool orphaned = !process_.is_alive() && !workers_.empty();
   if (over || orphaned) world_.timeline().after(random_.range(0, 3), [this] { guardian_kills(); });

@@ -19,7 +19,7 @@ namespace elastic::simulation {
 
 class World;
 
-// A guardian's own connection: says one thing as soon as it is there.
+// A guardian's own connection, which sends one message as soon as it is open.
 class GuardianWord : public ConnectionOwner {
  public:
   GuardianWord(World& world, ByteString word) : world_(world), word_(std::move(word)) {}
@@ -40,7 +40,7 @@ class Node : public ConnectionOwner {
   // A new elastic-run of the same command line, with another agent id.
   void start();
 
-  // Faults. Each does nothing where its subject is not there.
+  // Faults. Each does nothing if the process or host that it is about is not running.
   void crash_agent();
   void crash_guardian();
   void crash_host();
@@ -62,15 +62,15 @@ class Node : public ConnectionOwner {
   const agent::Agent* agent() const { return agent_ ? &*agent_ : nullptr; }
   ConnectionId connection() const { return connection_; }
   std::uint32_t launch() const { return process_.launch(); }
-  // Of the last elastic-run here that came to its end by itself.
+  // The verdict of the last elastic-run here that ended by itself.
   const std::optional<protocol::Verdict>& verdict() const { return verdict_; }
   bool was_signalled() const { return was_signalled_; }
   bool lost_its_guardian() const { return guardian_is_lost_; }
   bool has_workers() const { return !workers_.empty(); }
-  // Where its link has given up, by itself or because there is no more to be said: that it need not have, and why.
+  // Set if its link has given up although it could have reached the coordinator: how.
   const std::optional<std::string>& gave_up_in_vain() const { return chance_; }
   void way_is_open(bool open);
-  // What is under way on its connection is lost.
+  // Bytes that are under way on its connection are lost.
   void connection_is_disturbed();
 
   void worker_ended(WorkerId id);
@@ -111,12 +111,12 @@ class Node : public ConnectionOwner {
   Process process_;  // of the agent
   std::optional<agent::Agent> agent_;
   protocol::AgentId agent_id_ = 0;
-  std::deque<agent::AgentEvent> coming_;  // told while the agent was at work
+  std::deque<agent::AgentEvent> coming_;  // events that came while the agent handled another one
   bool at_work_ = false;
   ConnectionId connection_ = 0;
   std::uint64_t timer_ = 0;
   std::uint64_t link_timer_ = 0;
-  std::vector<WorkerId> workers_;  // alive, of any launch
+  std::vector<WorkerId> workers_;  // those alive, of any launch of the agent
   bool awaiting_all_gone_ = false;
   std::optional<protocol::RoundNumber> store_of_;
   std::optional<protocol::Verdict> verdict_;
@@ -126,10 +126,11 @@ class Node : public ConnectionOwner {
   bool was_signalled_ = false;
   bool guardian_is_lost_ = false;
 
-  // The guardian's own: it lives on when the agent dies.
+  // The guardian, which lives on when the agent dies.
   std::optional<Ms> guardian_lease_ms_;
   std::uint64_t guardian_timer_ = 0;
-  // What the agent has prepared for when the round's workers are gone. The frame is made when it is said: few are.
+  // The message that the agent has prepared for when the round's workers are gone. Its frame is made when it is sent,
+  // since few are.
   struct Word {
     protocol::AgentId agent = 0;
     protocol::Incarnation incarnation = 0;

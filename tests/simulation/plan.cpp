@@ -1,4 +1,4 @@
-// Which faults a seed means.
+// Makes the fault plan of a seed.
 #include <algorithm>
 #include <iterator>
 
@@ -24,7 +24,7 @@ constexpr Place kEntered[] = {Place::kForming,   Place::kFormingAgain, Place::kR
                               Place::kPreparing, Place::kRunning,      Place::kStopping,     Place::kEnding,
                               Place::kNoJob,     Place::kStopping,     Place::kFormingAgain, Place::kRebuilding};
 
-// The acts of an agent that are steps of its life.
+// The effects of an agent's life cycle.
 template <class T, std::size_t I = 0>
 constexpr std::size_t act() {
   if constexpr (std::is_same_v<std::variant_alternative_t<I, agent::Effect>, T>)
@@ -59,7 +59,7 @@ Trigger trigger_of(Random& random, const Shape& shape) {
   return trigger;
 }
 
-// Some kinds end a job or most of it, and are rarer, so that others meet what comes after.
+// Faults that end a job, or most of it, are rarer, so that other faults strike in later states, too.
 FaultKind kind_of(Random& random) {
   const int draw = random.number(1, 100);
   if (draw <= 22) return FaultKind::kCrashWorker;
@@ -85,7 +85,7 @@ FaultPlan plan_of(const Shape& shape) {
     fault.kind = kind_of(random);
     fault.subject = random.number(0, static_cast<int>(shape.nodes.size()) - 1);
     fault.delay_ms = random.chance(60) ? 0 : random.range(0, random.chance(50) ? 10 : 200);
-    // Shorter than a lease, about as long as one, and longer than all patience.
+    // A fault lasts less than a lease, about as long as one, or longer than all timeouts.
     const int length = random.number(1, 100);
     if (length <= 40)
       fault.lasts_ms = random.range(5, 300);
@@ -97,7 +97,7 @@ FaultPlan plan_of(const Shape& shape) {
     fault.extra = random.number(0, 1000);
     plan.faults.push_back(fault);
   }
-  // Many rounds need many ends of rounds: a worker that fails in each of the first few.
+  // To get many rounds, a worker fails in each of the first few.
   const int rounds = random.chance(60) ? random.number(1, 5) : 0;
   for (int round = 1; round <= rounds; ++round) {
     Fault fault;

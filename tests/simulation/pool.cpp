@@ -1,5 +1,6 @@
-// Memory of the program `simulate`: a quarter of its time was malloc's. One thread, blocks of a few sizes that are used
-// again and never given back; large ones are malloc's as before. The build with sanitizers keeps theirs.
+// The allocator of the program `simulate`, which spent a quarter of its time in malloc. It serves one thread with
+// blocks of a few sizes, which are used again and never freed; large blocks come from malloc. The build with sanitizers
+// does not use it.
 #ifndef __SANITIZE_ADDRESS__
 
 #include <sys/mman.h>

@@ -8,12 +8,12 @@
 
 namespace elastic::simulation {
 
-// A process that takes one thing after another, and nothing while it is stopped.
+// A process that handles one event after another, and none while it is stopped.
 class Process {
  public:
   bool is_alive() const { return alive_; }
   bool is_paused() const { return pauses_ > 0; }
-  // Another each time it is started.
+  // The number of the start: another one each time.
   std::uint32_t launch() const { return launch_; }
 
   void start() {
@@ -27,10 +27,11 @@ class Process {
     waiting_.clear();
   }
   void pause() { ++pauses_; }
-  // What has waited happens now; with `timers_first` as in a loop that looks at the clock before it reads.
+  // Handles the events that have waited. With `timers_first` timers come first, as in a loop that checks the clock
+  // before it reads.
   void resume(bool timers_first);
 
-  // Does it now, or when the process is no longer stopped; never, if it has ended.
+  // Calls the function now, or when the process is resumed; never if it has ended.
   template <class Doing>
   void run(bool is_timer, Doing&& doing) {
     if (!alive_) return;

@@ -4,8 +4,8 @@
 
 namespace elastic::simulation {
 
-// Random numbers from a seed, the same in every build (splitmix64; the standard library's distributions
-// are not).
+// Random numbers from a seed (splitmix64). They are the same in every build, which those of the standard library's
+// distributions are not.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
@@ -21,7 +21,7 @@ class Random {
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
     return z ^ (z >> 31);
   }
-  // Both ends included.
+  // A number from `from` to `to`, both included.
   std::int64_t range(std::int64_t from, std::int64_t to) {
     return from + static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(to - from + 1));
   }

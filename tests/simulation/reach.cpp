@@ -52,10 +52,10 @@ std::optional<std::string> Reach::chance(Ms from_ms, Ms now_ms, const Times& tim
 }
 
 std::optional<std::string> Reach::chance_in(const Span& span, const Times& times) const {
-  // When it should begin an attempt at the latest: some time after the one before has failed, or is given up.
+  // When the agent should begin an attempt at the latest: some time after the previous one has failed, or is given up.
   Ms due_ms = std::max(span.from_ms, free_since_ms_.value_or(span.to_ms)) + times.pause_ms;
   for (const auto& [try_ms, failed_ms] : tries_) {
-    // At the very beginning it may have been tried just before.
+    // At the beginning of the span the attempt may have been made just before it.
     if (try_ms > span.from_ms && try_ms + times.attempt_ms <= span.to_ms) {
       return format("it tried at {} ms, and the way was open from {} to {} ms", try_ms, span.from_ms, span.to_ms);
     }

@@ -9,36 +9,36 @@
 
 namespace elastic::simulation {
 
-// What an agent without a session could have reached of its coordinator, and when it tried: one that gives up must have
-// had no chance.
+// Records when an agent without a session could have reached its coordinator, and when it tried: an agent that gives up
+// must have had no chance.
 //
-// A chance is an attempt during which the way was open until it must have been answered; or such a time, with nothing
-// else to be waited for, in which the agent should have begun one and did not.
+// A chance is an attempt during which the way was open for as long as the answer takes; or a time in which the way was
+// open, nothing else kept the agent from trying, and it made no attempt.
 class Reach {
  public:
   struct Times {
-    Ms attempt_ms = 0;     // from the attempt to the welcome, at most
-    Ms pause_ms = 0;       // between two attempts, at most
-    Ms unanswered_ms = 0;  // until an attempt that is not answered is given up
+    Ms attempt_ms = 0;     // the longest time from the attempt to the welcome
+    Ms pause_ms = 0;       // the longest pause between two attempts
+    Ms unanswered_ms = 0;  // after it, an attempt without an answer is given up
   };
 
-  // Another agent.
+  // A new agent has started.
   void begin(Ms now_ms);
-  // It has a session.
+  // The agent has a session.
   void attached(Ms now_ms);
   void tries(Ms now_ms);
-  // The last attempt has come to nothing.
+  // The last attempt has failed.
   void has_failed(Ms now_ms);
-  // Both processes and both hosts are awake and packets go both ways, or not all of that.
+  // Whether both processes and both hosts run and packets go both ways.
   void is_open(bool open, Ms now_ms);
-  // What is under way is lost, as by a reset.
+  // Bytes that are under way are lost, as by a reset.
   void is_disturbed(Ms now_ms);
-  // Nothing of its own keeps it from trying: no workers are to end first.
+  // Whether the agent may try: it has no workers that have to end first.
   void is_free(bool free, Ms now_ms);
 
-  // The first chance since `from_ms`, in words; nothing: there was none.
+  // The first chance since `from_ms`, in words; nothing if there was none.
   std::optional<std::string> chance(Ms from_ms, Ms now_ms, const Times& times) const;
-  // When it was last seen with a session, or began.
+  // When the agent last had a session, or was started.
   Ms since_ms() const { return since_ms_; }
 
  private:

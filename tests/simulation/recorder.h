@@ -11,13 +11,13 @@
 
 namespace elastic::simulation {
 
-// What one coordinator of a world was told, as --record writes it, and what it was seen to do of it.
+// The events of one coordinator of a world, as --record writes them, and what it did.
 struct Recording {
   std::string job;
   protocol::Term term = 0;
-  std::string text;  // the file
+  std::string text;  // the contents of the file
 
-  // After each event; nothing, where the coordinator was gone by then.
+  // The state after each event; nothing if the coordinator had ended by then.
   struct State {
     coordinator::Coordinator::State state{};
     std::optional<protocol::RoundNumber> round;
@@ -29,28 +29,28 @@ struct Recording {
     bool operator==(const State&) const = default;
   };
   std::vector<std::optional<State>> after;
-  // What went to the nodes, in order: "10.0.0.1 (session 3): stop the workers of round 0".
+  // The messages to the nodes, in order: "10.0.0.1 (session 3): stop the workers of round 0".
   std::vector<std::string> sent;
-  // What its process wrote into its log: its decisions, and what its sessions had to say.
+  // The lines of its process's log: its decisions, and the reports of its sessions.
   std::vector<std::string> logged;
-  bool was_killed = false;  // not all that it decided last was done
+  bool was_killed = false;  // its last effects may not have been performed
 };
 
-// Writes them down.
+// Makes the recordings of a world.
 class Recorder {
  public:
   explicit Recorder(bool has_check) : has_check_(has_check) {}
 
-  // `real` is about to take this.
+  // `real` is about to handle this event.
   void takes(const std::string& job, const coordinator::Coordinator& real, const coordinator::Event& event,
              std::int64_t now_ms);
-  // Its check plan has answered, in the midst of the event.
+  // Its check plan has answered while the event is handled.
   void answered(const std::string& line);
-  // The process has done all that followed from an event; null: the job has no coordinator any more.
+  // The process has performed all effects of an event. `real` is null if the job has no coordinator any more.
   void has_acted(const std::string& job, const coordinator::Coordinator* real);
   void sends(const std::string& job, protocol::NodeId session, const protocol::CoordinatorMessage& message);
   void logs(const std::string& job, const std::string& text);
-  // By SIGKILL, with all its jobs.
+  // The process was killed by SIGKILL, with the coordinators of all its jobs.
   void killed();
 
   const std::vector<Recording>& recordings() const { return recordings_; }
@@ -59,19 +59,19 @@ class Recorder {
   struct Open {
     std::size_t index = 0;  // of its recording
     protocol::Incarnation born_as = 0;
-    std::map<protocol::NodeId, std::string> names;  // of sessions that have said anything
-    bool acts = false;                              // an event has been taken, and its state after it is not known yet
+    std::map<protocol::NodeId, std::string> names;  // of the sessions that have sent anything
+    bool acts = false;                              // an event was handled, and the state after it is not recorded yet
   };
   void know_state(Open& open, const coordinator::Coordinator* real);
 
   bool has_check_;
   std::vector<Recording> recordings_;
   std::map<std::string, Open> open_;
-  std::optional<std::size_t> asked_;  // whose check is asked
+  std::optional<std::size_t> asked_;  // the coordinator whose check plan is asked
 };
 
-// Plays a recording to another coordinator, by coordinator::Replay, and holds it to what the first one did. Nothing: it
-// did the same. Else what differs, beginning with `name` and the line.
+// Replays a recording with coordinator::Replay and compares the result with what the coordinator did. Returns nothing
+// if both are the same; else the difference, beginning with `name` and the line.
 std::optional<std::string> difference(const Recording& recording, const std::string& name);
 
 }  // namespace elastic::simulation

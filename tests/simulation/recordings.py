@@ -1,4 +1,4 @@
-"""What the simulator records, the real elastic-run replays, and decides alike.
+"""elastic-run replays what the simulator has recorded, and decides the same.
 
 recordings.py SIMULATE ELASTIC_RUN
 """
@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-# Worlds with a coordinator that dies and is back, two jobs, a check before training, and as the seeds come.
+# Worlds with a coordinator that dies and is started again, with two jobs, with a check before training, and others.
 SEEDS = (2, 3, 9, 12, 68, 342, 571, 775, 985, 2012, 8121, 41450)
 TOLD = re.compile(r"^    to (.*?): (.*)$")
 killed_files = set()
@@ -17,7 +17,7 @@ MORE = re.compile(r" and (\d+) more$")
 
 
 def replayed(elastic_run, file):
-    """What the replayed coordinator tells, one for each receiver, and elastic-run's status and stderr."""
+    """The messages of the replayed coordinator, one for each receiver, and elastic-run's status and stderr."""
     done = subprocess.run([elastic_run, "--replay", file], capture_output=True, text=True, check=False)
     told = []
     for line in done.stdout.splitlines():
@@ -32,7 +32,7 @@ def replayed(elastic_run, file):
 
 
 def recorded(simulate, seed, folder):
-    """{file: what its coordinator told}; killed_files get those whose coordinator was killed."""
+    """{file: the messages of its coordinator}; killed_files gets the files whose coordinator was killed."""
     done = subprocess.run([simulate, "--seed", str(seed), "--record", folder / f"{seed}.jsonl"],
                           capture_output=True, text=True, check=True)
     told, file = {}, None
@@ -49,7 +49,7 @@ def recorded(simulate, seed, folder):
 
 
 def is_alike(file, told, again):
-    """What a session was to be told that was broken already, or by a process that was killed in the midst, was not sent."""
+    """Messages to a session that was broken already, or of a process that was killed meanwhile, were not sent."""
     left = iter(again)
     most = file.read_text().count('"session-ended"') + 50 * (file in killed_files)
     return all(what in left for what in told) and len(again) - len(told) <= most

@@ -15,7 +15,7 @@ namespace elastic::simulation {
 
 namespace {
 
-// Worlds between two looks at what is wanted.
+// How many worlds are run between two checks of the limits.
 constexpr std::uint64_t kBatch = 4000;
 constexpr std::size_t kFailuresKept = 20;
 
@@ -48,7 +48,7 @@ void run_part(const Wanted& wanted, std::uint64_t from, std::uint64_t to, std::u
   }
 }
 
-// What one process tells the other: numbers, then lines.
+// What a process sends to its parent: numbers, then lines.
 std::string written(const Totals& totals) {
   std::ostringstream out;
   const std::vector<std::uint64_t> numbers = totals.coverage.numbers();
@@ -189,7 +189,7 @@ std::optional<Shrunk> shrink(std::uint64_t seed) {
     shrunk.broken = *outcome.broken;
     return true;
   };
-  // One fault less, as long as that goes; then those that are left as short and as simple as may be.
+  // Faults are removed one by one while the seed still fails; then the others are made as short and simple as possible.
   for (bool smaller = true; smaller;) {
     smaller = false;
     for (std::size_t i = shrunk.plan.faults.size(); i-- > 0;) {

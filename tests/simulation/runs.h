@@ -13,11 +13,11 @@
 
 namespace elastic::simulation {
 
-// One world from its seed; `plan` in place of the seed's own. `reader` may be null.
+// Runs the world of a seed, with `plan` instead of the seed's own plan if it is given. `reader` may be null.
 WorldOutcome run_world(std::uint64_t seed, Coverage& coverage, std::ostream* reader,
                        const std::optional<FaultPlan>& plan = {});
 
-// What its coordinators were told, in the order in which they began.
+// The recordings of a world's coordinators, in the order in which they began.
 std::vector<Recording> record_world(std::uint64_t seed);
 
 struct FailedSeed {
@@ -26,32 +26,32 @@ struct FailedSeed {
   std::string text;
 };
 
-// Many worlds.
+// The results of many worlds.
 struct Totals {
   Coverage coverage;
-  std::uint64_t hash = 0;  // of all hashes, in whatever order
+  std::uint64_t hash = 0;  // of the hashes of all worlds; it does not depend on their order
   std::uint64_t next_seed = 0;
-  std::uint64_t recordings = 0;  // held to what their coordinators did, and their events
+  std::uint64_t recordings = 0;  // how many were replayed; below, how many events they had
   std::uint64_t events = 0;
   std::vector<FailedSeed> failed;  // the lowest first
 };
 
-// When to stop: whatever comes first. Zero: not asked for.
+// When to stop, whichever comes first. Zero means that there is no such limit.
 struct Wanted {
   std::uint64_t from = 1;
   std::uint64_t worlds = 0;
   std::uint64_t faulty_rounds = 0;
   std::int64_t seconds = 0;
   bool first_failure = true;
-  bool replay = false;  // each coordinator is recorded, and the recording held to what it did
+  bool replay = false;  // each coordinator is recorded, and its recording is replayed and compared
 };
 
-// Runs worlds of consecutive seeds in `jobs` processes. What is found does not depend on `jobs`, and is the same each
-// time where no seconds are wanted.
+// Runs worlds of consecutive seeds in `jobs` processes. The result does not depend on `jobs`, and is the same each time
+// unless a number of seconds is wanted.
 Totals run_worlds(const Wanted& wanted, int jobs, std::ostream* progress);
 
-// The fewest faults of a seed's plan with which it still fails for the same reason, and what it then says; nothing,
-// if it does not fail.
+// The fewest faults of a seed's plan with which it still fails for the same reason, and that failure; nothing if the
+// seed does not fail.
 struct Shrunk {
   FaultPlan plan;
   Broken broken;

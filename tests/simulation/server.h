@@ -15,24 +15,24 @@ namespace elastic::simulation {
 
 class World;
 
-// The process that listens at the endpoint: the real coordinator::Service, which knows nothing when it starts again.
+// The process that listens at the endpoint: the real coordinator::Service, which has no jobs when it is started again.
 class Server : public ConnectionOwner {
  public:
   Server(World& world, Random random) : world_(world), random_(random) {}
 
   void start();
-  // As if by SIGKILL: the kernel ends its connections.
+  // The process dies as by SIGKILL: the kernel closes its connections.
   void crash();
-  // With its host: nobody hears of it.
+  // The process dies with its host: its connections are not closed.
   void vanish();
-  // It has nothing left to do, and its node leaves.
+  // The process ends with its node, since no job is left.
   void leave() { crash(); }
   bool is_up() const { return process_.is_alive(); }
   std::uint32_t launch() const { return process_.launch(); }
   bool is_paused() const { return process_.is_paused(); }
   void pause();
   void resume(bool timers_first);
-  // The coordinator of a job, where there is one.
+  // The coordinator of a job; null if there is none.
   const coordinator::Coordinator* find(const std::string& job) const {
     return service_ ? service_->find(job) : nullptr;
   }
@@ -56,7 +56,7 @@ class Server : public ConnectionOwner {
   std::uint64_t timer_ = 0;
 };
 
-// A check before training that finds those unfit whose shape says so; two at most of its phases.
+// A check before training which finds the nodes unfit that sent "bad" or "slow". At most two phases.
 std::unique_ptr<coordinator::CheckPlan> make_check(int phases);
 
 }  // namespace elastic::simulation

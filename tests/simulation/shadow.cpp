@@ -14,7 +14,7 @@ using namespace protocol;
 
 namespace {
 
-// One world in so many is looked at like this: it takes three coordinators.
+// One world in so many is checked in this way, since it takes three coordinators.
 constexpr std::uint64_t kOneOf = 8;
 constexpr std::size_t kKept = 24;
 

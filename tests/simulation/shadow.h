@@ -13,12 +13,12 @@
 
 namespace elastic::simulation {
 
-// No older message changes anything: two coordinators take all that the real one takes, and the second takes
-// messages of earlier rounds besides. Both must do the same for ever after.
+// Checks that messages of earlier rounds change nothing: two coordinators get all events of the real one, and the
+// second one also gets messages of earlier rounds. Both must decide the same.
 class Shadow {
  public:
   Shadow(World& world, const Shape& shape, Random random);
-  // What the coordinator of a job, `real`, is about to take.
+  // `real`, the coordinator of a job, is about to handle this event.
   void takes(const std::string& job, const coordinator::Coordinator* real, const coordinator::Event& event,
              std::int64_t now_ms);
   // The coordinator's process has died.

@@ -15,7 +15,7 @@ protocol::JobTerms terms_of(Random& random, int nodes) {
   protocol::JobTerms terms;
   terms.node_unit = random.chance(70) ? 1 : random.number(2, std::max(2, std::min(4, nodes)));
   const int units = std::max(1, nodes / terms.node_unit);
-  const int most = random.chance(25) ? std::max(1, units - random.number(0, 2)) : units;  // some stand by
+  const int most = random.chance(25) ? std::max(1, units - random.number(0, 2)) : units;  // the other nodes stand by
   const int least = random.number(1, most);
   terms.max_nodes = std::min(most * terms.node_unit + (random.chance(10) ? terms.node_unit - 1 : 0), nodes);
   terms.max_nodes = std::max(terms.max_nodes, most * terms.node_unit);
@@ -144,7 +144,7 @@ Ms settling_bound_ms(const Shape& shape) {
         std::max(rules.join_timeout_ms, rules.last_call_ms + rules.replacement_grace_ms + rules.scale_up_after_ms);
     bound_ms = std::max(bound_ms, finding_ms + stopping_ms + forming_ms + node.exit_barrier_ms);
   }
-  // What was lost while the faults lasted is noticed and over; a greeting that nobody answers is, too.
+  // Nodes and connections that were lost during the faults are noticed, and unanswered introductions time out.
   return bound_ms + 3 * shape.loss_timeout_ms + 10'000;
 }
 

@@ -18,8 +18,8 @@ struct NodeShape {
   int workers = 1;
   std::optional<int> claim;
   bool hosts_coordinator = false;
-  bool fit = true;    // as the check before training finds it
-  bool slow = false;  // the same
+  bool fit = true;    // the check before training finds it fit
+  bool slow = false;  // the check before training finds it slow
   Ms starts_ms = 0;
   protocol::JobTerms terms;
   protocol::JobRules rules;
@@ -29,7 +29,7 @@ struct NodeShape {
   Ms join_timeout_ms = 20'000;
   Ms rejoin_ms = 3'000;
   Ms clock_offset_ms = 0;
-  int clock_error = 0;  // parts of 10,000
+  int clock_error = 0;  // in parts of 10,000
   bool logs = false;
   bool tells_crashes = false;
 };
@@ -44,22 +44,22 @@ struct Shape {
   bool steady = false;  // every way takes the longest delay
   Ms user_timeout_ms = 0;
   int check_phases = 0;
-  Ms training_ms = 200;       // what the workers of a round take when nothing disturbs them, at least
-  int stubborn_percent = 10;  // of workers: end by SIGKILL only
-  int saving_percent = 20;    // save for a while when told to end
+  Ms training_ms = 200;       // the shortest time that the workers of a round take without faults
+  int stubborn_percent = 10;  // of the workers end by SIGKILL only
+  int saving_percent = 20;    // of the workers save for a while when they are told to end
   bool guardian_speaks = true;
   int jobs = 1;
 };
 
-// `nodes` of 0: as many as the seed says.
+// The shape of a seed. With `nodes` of 0 the seed decides their number, too.
 Shape shape_of(std::uint64_t seed, int nodes = 0);
-// A job without anything of note, to be disturbed by hand: so many nodes, all needed.
+// A plain job of so many nodes, all of which are needed, for worlds whose faults are chosen by hand.
 Shape plain_shape(std::uint64_t seed, int nodes);
-// In words, for a person.
+// The shape in words, for a person.
 std::string text(const Shape& shape);
 
-// A sum of all times that the job and its nodes may lose, one after another, when nothing disturbs them any more:
-// until then a round runs or the job is over. shape.cpp says of what it is made.
+// The longest time from the last fault until a round runs or the job is over: the sum of all timeouts that may follow
+// each other. shape.cpp lists them.
 Ms settling_bound_ms(const Shape& shape);
 
 }  // namespace elastic::simulation

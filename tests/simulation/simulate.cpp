@@ -166,7 +166,7 @@ int record(const Options& options) {
   return 0;
 }
 
-// One line for each hundred seeds, so that a difference has a place.
+// One line for each hundred seeds, so that a difference can be located.
 constexpr std::uint64_t kHashLines = 10;
 constexpr std::uint64_t kSeedsPerLine = 100;
 
@@ -224,7 +224,7 @@ int run(const Options& options, std::string_view program) {
 
 int main(int argc, char** argv) {
   const Options options = parse(argc, argv);
-  // Chooses faster hashes, of which each session needs some. Without it they are the same, only slower.
+  // This chooses faster code for the hashes that each session computes. Their values do not depend on it.
   if (sodium_init() < 0) std::cerr << "simulate: libsodium cannot choose its fastest code\n";
   if (options.mutant != 0) {
 #ifdef ELASTIC_RUN_MUTANTS

@@ -12,8 +12,8 @@ namespace elastic::simulation {
 // Virtual milliseconds since the beginning of a world.
 using Ms = std::int64_t;
 
-// Something to be done once. What it holds lies within it as long as that is small; most of a world's time went
-// into making room for it elsewhere.
+// A function to be called once. A small one is stored inside the object: allocating memory for each took most of a
+// world's time.
 class Action {
  public:
   Action() = default;
@@ -83,14 +83,14 @@ class Action {
   alignas(std::max_align_t) std::byte room_[kRoom];
 };
 
-// What is going to happen, in the order of its time; what happens at the same millisecond, in the order in
-// which it was planned.
+// The actions that are planned, in the order of their time; actions of the same millisecond in the order in which they
+// were planned.
 class Timeline {
  public:
   Ms now_ms() const { return now_ms_; }
   void at(Ms when_ms, Action action);
   void after(Ms delay_ms, Action action) { at(now_ms_ + delay_ms, std::move(action)); }
-  // Lets the next thing happen; false if there is none.
+  // Performs the next action; false if there is none.
   bool step();
   std::uint64_t steps() const { return steps_; }
   bool empty() const { return heap_.empty(); }
@@ -116,14 +116,14 @@ class Timeline {
   std::vector<std::uint32_t> free_;
 };
 
-// A node's clock, which runs at a rate of its own and began at another time.
+// A node's clock, with a rate and an origin of its own.
 class Clock {
  public:
   Clock() = default;
-  // `error` in parts of 10,000: 100 is 1 % fast.
+  // `error` is in parts of 10,000: with 100 the clock is 1 % fast.
   Clock(Ms offset_ms, int error) : offset_ms_(offset_ms), rate_(10'000 + error) {}
   Ms local(Ms true_ms) const { return offset_ms_ + true_ms * rate_ / 10'000; }
-  // The first true millisecond at which it shows so much.
+  // The first true millisecond at which the clock shows `local_ms`.
   Ms when_shows(Ms local_ms) const {
     Ms at = (local_ms - offset_ms_) * 10'000 / rate_ - 1;
     if (at < 0) at = 0;

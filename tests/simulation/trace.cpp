@@ -11,7 +11,7 @@ namespace elastic::simulation {
 
 namespace {
 
-// The lowest first, whatever the machine.
+// Reads bytes as a little-endian number on every machine.
 std::uint64_t word_of(std::span<const std::uint8_t> bytes) {
   std::uint64_t word = 0;
   if (std::endian::native == std::endian::little) {

@@ -7,10 +7,10 @@
 
 namespace elastic::simulation {
 
-// What has happened, in order: as a hash always, for people where somebody reads it.
+// All that happens in a world, in order: as a hash, and as lines if there is a reader.
 class Trace {
  public:
-  // Null: the hash alone.
+  // With a null reader only the hash is made.
   explicit Trace(std::ostream* reader) : reader_(reader) {}
 
   void add(std::uint64_t number) {
@@ -21,7 +21,7 @@ class Trace {
   void add(std::string_view text);
   std::uint64_t hash() const { return hash_; }
 
-  // Whether lines are of use: they cost more than all else.
+  // Whether lines are wanted. Making them costs more than all else.
   bool is_read() const { return reader_ != nullptr; }
   void line(std::int64_t now_ms, std::string_view text);
 

@@ -15,7 +15,7 @@ const int kSigStop = *signal_number("STOP");
 const int kSigCont = *signal_number("CONT");
 const int kSigAbrt = *signal_number("ABRT");
 
-// A gloo job's peers fail so long after one has died.
+// The peers of a worker that has died fail so long after it, as with gloo.
 constexpr Ms kPeersFailFromMs = 27;
 constexpr Ms kPeersFailToMs = 45;
 constexpr Ms kLongestKillMs = 30;
@@ -75,7 +75,7 @@ void Workers::all_are_there(std::size_t index) {
   }
 }
 
-// Training goes on only while each can talk to each.
+// Training goes on only while all workers can reach each other.
 void Workers::try_to_succeed(WorkerId id) {
   const Worker& worker = all_[id];
   if (!worker.alive || worker.told || worker.killed) return;
@@ -83,7 +83,7 @@ void Workers::try_to_succeed(WorkerId id) {
   bool waits = worker.stopped > 0;
   for (const WorkerId peer : trainings_[worker.training].workers) {
     const Worker& other = all_[peer];
-    if (!other.alive && (other.told || !other.exit.success())) return;  // it hangs until it fails or is stopped
+    if (!other.alive && (other.told || !other.exit.success())) return;  // the worker hangs until it fails or is stopped
     if (other.alive && other.told) return;
     if (other.alive &&
         (other.stopped > 0 || (other.node != worker.node && !network_.reaches(host, host_of(other.node)))))
@@ -108,7 +108,7 @@ void Workers::signal(WorkerId id, int signal) {
     if (worker.killed) return;
     worker.killed = true;
     timeline_.after(random_.range(1, kLongestKillMs), [this, id] {
-      // In a frozen host nothing dies before the thaw.
+      // No process of a frozen host dies before the thaw.
       if (network_.is_frozen(host_of(all_[id].node))) return;
       end(id, {.signal = kSigKill});
     });
@@ -167,7 +167,7 @@ void Workers::end(WorkerId id, ExitStatus exit) {
   ended(id);
 }
 
-// Its connections end, as far as its host can say so.
+// The connections of the dead worker end, unless its host is down.
 void Workers::peers_fail(const Worker& dead) {
   const int host = host_of(dead.node);
   Training& training = trainings_[dead.training];

@@ -13,14 +13,13 @@
 
 namespace elastic::simulation {
 
-// A worker process, by a number that no other ever has.
+// The number of a worker process, which no other one ever has.
 using WorkerId = std::uint32_t;
 
-// How it takes SIGTERM.
+// What a worker does on SIGTERM: it ends, saves for a while and ends, or ignores it.
 enum class Temper : std::uint8_t { kHeeds, kSaves, kIgnores };
 
-// A worker process and the training that it is part of: one round's workers, which bear one another's death
-// as gloo does.
+// A worker process. The workers of one round train together, and fail when one of them dies, as with gloo.
 struct Worker {
   int node = 0;
   std::uint32_t launch = 0;  // of the agent that started it
@@ -29,12 +28,12 @@ struct Worker {
   std::size_t training = 0;
   Temper temper = Temper::kHeeds;
   bool alive = true;
-  bool told = false;    // SIGTERM or SIGINT
-  bool killed = false;  // SIGKILL is on its way through the kernel
-  bool doomed = false;  // a peer has died, and it is about to notice
-  int stopped = 0;      // SIGSTOP, or its host is frozen
+  bool told = false;    // it got SIGTERM or SIGINT
+  bool killed = false;  // it got SIGKILL, and the kernel has not ended it yet
+  bool doomed = false;  // a peer has died, and this worker is about to notice
+  int stopped = 0;      // it got SIGSTOP, or its host is frozen
   ExitStatus exit = {};
-  std::size_t place = 0;  // among those alive
+  std::size_t place = 0;  // its index among those alive
 };
 
 struct Training {
@@ -47,7 +46,7 @@ struct Training {
   Ms takes_ms = 0;
   int started = 0;
   int succeeded = 0;
-  int unaware = 0;  // alive, and neither told to end nor about to notice a peer's death
+  int unaware = 0;  // workers that are alive, and neither told to end nor about to notice a peer's death
   std::vector<WorkerId> workers = {};
 };
 
@@ -62,17 +61,17 @@ class Workers {
   Workers(Timeline& timeline, Trace& trace, const Network& network, Random random, Settings settings)
       : timeline_(timeline), trace_(trace), network_(network), random_(random), settings_(settings) {}
 
-  // Called when one has ended.
+  // Called when a worker has ended.
   std::function<void(WorkerId)> ended;
-  // Host of a node.
+  // Returns the host of a node.
   std::function<int(int)> host_of;
 
   WorkerId start(int node, std::uint32_t launch, const std::string& job, protocol::Incarnation incarnation,
                  const agent::StartWorkers& order, int local_rank);
   void signal(WorkerId id, int signal);
-  // It fails by itself.
+  // The worker fails by itself.
   void fail(WorkerId id, ExitStatus exit);
-  // With its host: nobody is told, and no connection of it ends.
+  // The worker dies with its host: no process is told, and no connection of it ends.
   void vanish(WorkerId id);
   void freeze(WorkerId id) { ++all_[id].stopped; }
   void thaw(WorkerId id);
@@ -81,7 +80,7 @@ class Workers {
   const Training& training(std::size_t index) const { return trainings_[index]; }
   const Training& training_of(const Worker& worker) const { return trainings_[worker.training]; }
   const std::vector<WorkerId>& alive() const { return alive_; }
-  // Those of alive() with this rank, of any training.
+  // The workers of alive() that have this rank, of any training.
   const std::vector<WorkerId>& alive_with(int rank) const { return by_rank_[static_cast<std::size_t>(rank)]; }
   const std::vector<Training>& trainings() const { return trainings_; }
 

@@ -12,9 +12,9 @@ using protocol::FrameType;
 
 namespace {
 enum Stream : std::uint64_t { kOfWorld = 10, kOfNetwork, kOfWorkers, kOfServer, kOfFaults, kOfShadow, kOfNodes = 100 };
-// Looks at sizes each so many steps.
+// Sizes are checked after each so many steps.
 constexpr std::uint64_t kLookAtSizes = 64;
-// Who comes late may wait for a job of its own, and be turned away in vain, before it is over for it too.
+// A node that comes late may wait for a job of its own, and be rejected several times, before it ends, too.
 constexpr Ms kTurns = 6;
 }  // namespace
 
@@ -48,7 +48,7 @@ void World::begin() {
       places_.emplace_back(node.job, Place::kDown);
   }
   network_.set_server(shape_.hosted ? nodes_.front()->host() : network_.add_host(), &server_);
-  // Others may be there before the coordinator is.
+  // Other nodes may be started before the coordinator is.
   const Ms serves_ms = shape_.hosted ? shape_.nodes.front().starts_ms : random_.chance(70) ? 0 : random_.range(0, 1500);
   expect_start(1);
   timeline_.at(serves_ms, [this] {
@@ -82,7 +82,7 @@ WorldOutcome World::run() {
   bool settled = false;
   try {
     begin();
-    // The workers of the last one may need a moment, a guardian too.
+    // The workers of the last agent may need a moment to end, and so may a guardian.
     while (!(is_over() && workers_.alive().empty())) {
       if (!timeline_.step()) break;
       trace_.add(static_cast<std::uint64_t>(now_ms()));
@@ -108,7 +108,7 @@ WorldOutcome World::run() {
   return outcome;
 }
 
-// Who could talk to the coordinator now.
+// Updates which nodes could reach the coordinator now.
 void World::look_at_ways() {
   changes_seen_ = network_.changes() + process_changes_;
   const bool serves = server_.is_up() && !server_.is_paused();
@@ -139,7 +139,7 @@ protocol::StoreEndpoint World::open_store(const Node& node) {
   return {node.shape().address, port};
 }
 
-// --- What is said on the wire. ---------------------------------------------------------------------
+// --- Bytes on the wire. ----------------------------------------------------------------------------
 
 void World::connects(ConnectionId id, const Node& node) {
   if (taps_.size() <= id) taps_.resize(id + 1);
@@ -191,7 +191,7 @@ void World::frame_sent(ConnectionId id, Tap& tap, End from, const protocol::Fram
   faults_.message_is_sent(frame.type);
 }
 
-// --- What nodes do. --------------------------------------------------------------------------------
+// --- Nodes. ----------------------------------------------------------------------------------------
 
 void World::agent_started(Node&) {}
 void World::agent_died(Node&) {
@@ -202,7 +202,7 @@ void World::agent_died(Node&) {
 void World::agent_acts(Node& node, const agent::Effect& effect) {
   const auto* warn = std::get_if<agent::Warn>(&effect);
   if (warn != nullptr && warn->text.find("this one's workers succeeded; it leaves") != std::string::npos) {
-    invariants_.turned_away(node.agent_id());  // of its own accord
+    invariants_.turned_away(node.agent_id());  // it has given up by itself
   }
   faults_.agent_acts(effect.index());
 }
@@ -223,7 +223,7 @@ void World::host_thawed(Node& node) { invariants_.host_thawed(node); }
 
 void World::hosting_node_left() { server_.leave(); }
 
-// --- What the coordinator does. --------------------------------------------------------------------
+// --- The coordinator. ------------------------------------------------------------------------------
 
 void World::coordinator_takes(const std::string& job, const coordinator::Event& event, std::int64_t now_ms) {
   shadow_.takes(job, server_.find(job), event, now_ms);

@@ -27,7 +27,7 @@ namespace elastic::simulation {
 
 inline constexpr const char* kSecret = "of the simulator";
 
-// What became of a world.
+// The result of a world.
 struct WorldOutcome {
   std::optional<Broken> broken;
   std::uint64_t hash = 0;
@@ -37,19 +37,19 @@ struct WorldOutcome {
   std::uint64_t bytes = 0;
 };
 
-// Hosts, agents, workers, one coordinator's process and all that goes wrong, from a seed. The same seed and plan
-// give the same events in the same order, in every build.
+// Hosts, agents, workers, one coordinator's process and their faults, from a seed. The same seed and plan give the same
+// events in the same order, in every build.
 class World {
  public:
-  // `reader` may be null. What the faults met is counted in `coverage`.
+  // `reader` may be null. `coverage` counts the states in which faults strike.
   World(Shape shape, FaultPlan plan, Coverage& coverage, std::ostream* reader);
 
-  // To the end of everything, or to the first invariant that does not hold.
+  // Runs to the end, or to the first invariant that does not hold.
   WorldOutcome run();
-  // Step by step, for benchmarks: until `until` is true or nothing is left to happen.
+  // For benchmarks: runs until `until` is true or no action is left.
   bool run_until(const std::function<bool()>& until);
   void begin();
-  // Writes down what coordinators are told; to be called first.
+  // Records the events of the coordinators. To be called first.
   void record() { recorder_.emplace(shape_.check_phases > 0); }
   Recorder* recorder() { return recorder_ ? &*recorder_ : nullptr; }
 
@@ -67,16 +67,16 @@ class World {
     if (!text.empty()) line(who + text);
   }
 
-  // Another host with an elastic-run of this shape.
+  // Adds a host with an elastic-run of this shape.
   Node& add_node(NodeShape shape);
   protocol::StoreEndpoint open_store(const Node& node);
-  // Something is planned that may yet start an agent: the world does not end before.
+  // An action is planned that may start an agent: the world does not end before it.
   void expect_start(int more) { starts_expected_ += more; }
-  // Faults are over: all ways are open, and everybody is awake.
+  // There are no faults any more: all ways are open, and all processes run.
   void calm();
   bool is_calm() const { return calm_since_ms_.has_value(); }
 
-  // What nodes and the server tell of themselves.
+  // Called by nodes and by the server.
   void connects(ConnectionId id, const Node& node);
   void sniff(ConnectionId id, End from, Bytes bytes);
   void agent_started(Node& node);
@@ -89,11 +89,11 @@ class World {
   void hosting_node_left();
   void coordinator_takes(const std::string& job, const coordinator::Event& event, std::int64_t now_ms);
   void coordinator_has_acted();
-  // A process was started, stopped, continued, or has ended.
+  // A process was started, stopped or continued, or has ended.
   void process_changes() { ++process_changes_; }
   void coordinator_logs(const std::string& job, const std::string& text);
   void coordinator_is_gone();
-  // Where a job is, as rows of the table have it.
+  // The state of a job, as a row of the table.
   Place place_of(const std::string& job) const;
 
  private:
