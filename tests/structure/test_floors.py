@@ -46,6 +46,16 @@ def house(tree, tmp_path):
     return add
 
 
+@pytest.mark.parametrize("gone", ["src/status", "health/judge", "cli/rdzv_conf.cpp", "rendezvous/protocol/proof.cpp"])
+def test_a_rule_for_what_is_not_there_is_found(tree, tmp_path, gone):
+    copy, _ = tree
+    shutil.copytree(copy, tmp_path, dirs_exist_ok=True)
+    for path in [tmp_path / gone] if "." not in gone else tmp_path.glob(gone.split(".")[0] + "*"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    place = gone if gone.endswith("proof.cpp") else gone.removesuffix(".cpp")
+    assert [line for line in floors.check(tmp_path) if line.startswith(f"{place}: there is no such ")]
+
+
 AGAINST_THE_ORDER = [
     ("src/base", "health/judge"),
     ("src/process", "rendezvous/store"),
@@ -138,7 +148,7 @@ PURE_FILES = [
 ]
 DOING = [
     "uv.h", "sys/socket.h", "netinet/in.h", "arpa/inet.h", "netdb.h", "poll.h", "sys/epoll.h",
-    "unistd.h", "signal.h", "csignal", "fcntl.h", "spawn.h", "sys/wait.h", "sys/types.h", "time.h",
+    "unistd.h", "signal.h", "fcntl.h", "spawn.h", "sys/wait.h", "sys/types.h", "time.h",
     "ctime", "chrono", "sys/time.h", "thread", "mutex", "condition_variable", "future", "atomic",
     "pthread.h", "semaphore", "fstream", "filesystem", "iostream", "cstdio", "stdio.h", "cstdlib",
     "stdlib.h", "random", "linux/close_range.h", "spdlog/spdlog.h", "fmt/chrono.h", "fmt/os.h",
@@ -170,6 +180,14 @@ def test_a_header_that_does_something_is_found_through_headers_of_ours(house):
 def test_a_header_of_ours_that_does_something_is_found(house, used):
     broken = house({used: "#pragma once", "rendezvous/agent/bad.h": f'#include "{used}"'})
     assert [line for line in broken if line.startswith("rendezvous/agent/bad.h:1:") and "is not pure" in line]
+
+
+@pytest.mark.parametrize("code", ["std::raise(SIGTERM);", "std::signal(SIGTERM, SIG_IGN);", "::kill(pid, SIGKILL);",
+                                  "sigaction(SIGTERM, &action, nullptr);", "sigprocmask (SIG_BLOCK, &set, nullptr);"])
+def test_pure_code_may_name_signals_and_send_none(house, code):
+    assert house({"rendezvous/agent/bad.h": "#include <csignal>\ninline int last = SIGKILL;"}) == []
+    broken = house({"rendezvous/agent/bad.h": f"#include <csignal>\ninline void send(int pid) {{ {code} }}"})
+    assert [line for line in broken if line.startswith("rendezvous/agent/bad.h:2: pure code may not call ")]
 
 
 def test_hashes_of_libsodium_are_pure_in_one_file_and_its_random_numbers_in_none(house):
