@@ -475,6 +475,7 @@ Status Planner::plan_output() {
                             .tee = checked_.tee.of(rank),
                             .shown = !filter || filter->contains(rank)});
   }
+  output.role = plan_.settings.worker.role;
   output.prefix_template = flags_.text(FlagId::kLogLinePrefixTemplate);
   if (output.prefix_template.empty()) {
     output.prefix_template = variable("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE").value_or("");
@@ -485,6 +486,7 @@ Status Planner::plan_output() {
   // A process that is to outlive us had better not write to a pipe that ends here.
   output.stderr_tail =
       flags_.text(FlagId::kStderrTail) == "auto" && (!leaves_background() || flags_.is_given(FlagId::kStderrTail));
+  if (!output.stderr_tail) output.no_tail_because = leaves_background() ? "--leave-background" : "--stderr-tail=never";
   const std::string terminal = variable("TERM").value_or("");
   output.status_line = !terminal.empty() && terminal != "dumb" && flags_.text(FlagId::kLogFormat) == "text";
   show_output();

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "cli/run/part_settings.h"
 #include "rendezvous/transport/meeting_settings.h"
 #include "rendezvous/transport/random_nonce.h"
 #include "src/base/limits.h"
@@ -16,7 +17,6 @@
 #include "src/net/local_host.h"
 #include "src/process/clock.h"
 #include "src/process/random.h"
-#include "src/report/details.h"
 
 namespace elastic::run {
 namespace {
@@ -95,22 +95,20 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
       handlers_(std::move(handlers)),
       agent_(make_mind(settings, logs != nullptr)),
       link_timer_(loop),
-      files_(files),
-      logs_(logs),
       narrator_(narrator_settings(settings)),
       torch_events_(make_torch_events(settings)),
       store_(loop, settings.store),
-      check_(loop, settings,
+      check_(loop, check_settings(settings),
              {.on_checked = [this](agent::NodeChecked checked) { happened(std::move(checked)); },
               .start = [this](const process::Command& command) { return workers_.start_helper(command); },
               .kill = [this] { workers_.kill_helper(); }}),
-      output_(loop, settings, files, std::move(logs),
+      output_(loop, settings.output, files, logs,
               {.on_opened = [this](protocol::RoundNumber round) { happened(agent::LogsOpened{round}); },
                .on_failed =
                    [this](protocol::RoundNumber round, std::string reason) {
                      happened(agent::LogsFailed{round, std::move(reason)});
                    }}),
-      reporter_(settings),
+      reporter_(report_settings(settings), files, std::move(logs), output_),
       timer_(loop),
       signals_timer_(loop),
       gpus_timer_(loop),
@@ -376,8 +374,17 @@ void AgentRunner::carry_out(const agent::Effect& effect) {
           [&](const agent::StartTimer& e) { timer_.start(e.delay_ms, [this] { happened(agent::TimerFired{}); }); },
           [&](const agent::StopTimer&) { timer_.stop(); },
           [&](const agent::Warn&) {},  // told already
-          [&](const agent::GatherDetails&) { gather_details(); },
-          [&](const agent::FindCrash& e) { find_crash(e.round); },
+          [&](const agent::GatherDetails&) {
+            reporter_.gather_details(*lifecycle().verdict(), [this](std::string details) {
+              happened(agent::DetailsGathered{std::move(details)});
+            });
+          },
+          [&](const agent::FindCrash& e) {
+            output_.end_round();
+            reporter_.find_crash(lifecycle().failures(), [this, round = e.round](std::optional<protocol::Crash> crash) {
+              happened(agent::CrashFound{round, crash});
+            });
+          },
           [&](const agent::Finish& e) { handlers_.finished(e.verdict, e.details); },
       },
       effect);
@@ -415,46 +422,6 @@ void AgentRunner::plan_shared_signals() {
     for (const int signal : shared_signals_.take_due(loop_.now_ms())) workers_.signal_groups(signal);
     plan_shared_signals();
   });
-}
-
-// For the other nodes' reports, while ours is not made yet.
-void AgentRunner::gather_details() {
-  struct Work {
-    report::FailedWorker worker;
-    std::vector<StderrOfWorker> stderrs;
-    std::string details;
-  };
-  stderrs_ = take_stderrs();
-  const auto work = std::make_shared<Work>(reporter_.first_failure(*lifecycle().verdict(), *stderrs_), *stderrs_, "");
-  const auto gather = [work, logs = logs_, attempt = output_.attempt(), run_id = settings_.worker.run_id] {
-    read_files(work->worker, work->stderrs, logs.get(), attempt);
-    work->details = report::details_of(std::move(work->worker), run_id, limits::kAgentDetailsBytes);
-  };
-  const auto gathered = [this, work] { happened(agent::DetailsGathered{std::move(work->details)}); };
-  if (logs_) return files_.post(logs_->path(), gather, gathered);
-  gather();
-  gathered();
-}
-
-// Of the workers that failed here, whichever ended first: the one whose error.json is the oldest failed first.
-void AgentRunner::find_crash(protocol::RoundNumber round) {
-  struct Work {
-    std::vector<report::FailedWorker> workers;
-    std::vector<StderrOfWorker> stderrs;
-    std::optional<protocol::Crash> crash;
-  };
-  output_.end_round();
-  stderrs_ = output_.take_stderrs();
-  const auto work = std::make_shared<Work>(reporter_.failed_workers(lifecycle().failures(), *stderrs_), *stderrs_);
-  // Logs that were given up hang.
-  const auto logs = output_.error_file(0).empty() ? nullptr : logs_;
-  const auto find = [work, logs, attempt = output_.attempt()] {
-    work->crash = read_crash(std::move(work->workers), work->stderrs, logs.get(), attempt);
-  };
-  const auto found = [this, work, round] { happened(agent::CrashFound{round, work->crash}); };
-  if (logs) return files_.post(logs->path(), find, found);
-  find();
-  found();
 }
 
 void AgentRunner::name_survivors() {
@@ -510,7 +477,7 @@ void AgentRunner::start_on_free_gpus(const agent::StartWorkers& order) {
 
 void AgentRunner::begin_round(const agent::StartWorkers& order) {
   shared_signals_.workers_began();
-  stderrs_.reset();
+  output_.begin_round();
   farewell_ = {.round = order.round.round};
   renew_farewell();
   start_workers(order);

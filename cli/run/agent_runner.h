@@ -10,6 +10,7 @@
 
 #include "cli/run/check_runner.h"
 #include "cli/run/event_log.h"
+#include "cli/run/job_report.h"
 #include "cli/run/launch_settings.h"
 #include "cli/run/output_host.h"
 #include "rendezvous/agent/agent.h"
@@ -63,11 +64,8 @@ class AgentRunner {
   // What this node tells of itself.
   status::Node status() const;
   const std::vector<health::Finding>& check_findings() const { return check_.findings(); }
-  // Where the last round's files are.
-  const output::Attempt& attempt() const { return output_.attempt(); }
-  // What a report is made of, once the agent has finished.
+  // Makes the report, once the agent has finished.
   JobReporter& reporter() { return reporter_; }
-  std::vector<StderrOfWorker> take_stderrs() { return stderrs_ ? std::move(*stderrs_) : output_.take_stderrs(); }
   // Shows what workers have written and is not shown yet.
   void flush_output() { output_.flush(); }
   // Prints torchelastic's last events, where they are wanted. `error_files`: what stood in those of this node's
@@ -102,8 +100,6 @@ class AgentRunner {
   void name_survivors();
   void find_background();
   std::string background_text(const std::vector<process::WorkerTree::Background>& left) const;
-  void gather_details();
-  void find_crash(protocol::RoundNumber round);
   // Starts them when the GPUs that the check has tested are free again, or at once.
   void start_on_free_gpus(const agent::StartWorkers& order);
   void begin_round(const agent::StartWorkers& order);
@@ -131,12 +127,9 @@ class AgentRunner {
   };
   std::optional<Farewell> farewell_;
   std::string link_problem_;  // the last
-  net::SideThread& files_;
-  std::shared_ptr<output::RunDirectory> logs_;  // null: nothing is kept
   agent::Narrator narrator_;
-  std::optional<agent::TorchEvents> torch_events_;      // where they are wanted
-  std::optional<Environment> inherited_environment_;    // what all workers get of the launcher's
-  std::optional<std::vector<StderrOfWorker>> stderrs_;  // taken already
+  std::optional<agent::TorchEvents> torch_events_;    // where they are wanted
+  std::optional<Environment> inherited_environment_;  // what all workers get of the launcher's
   std::deque<agent::AgentEvent> events_;
   bool deciding_ = false;
   bool warned_of_wrap_ = false;

@@ -24,25 +24,15 @@ constexpr std::uint32_t kSelfPhase = 0;
 
 }  // namespace
 
-CheckRunner::CheckRunner(net::Loop& loop, const LaunchSettings& settings, Handlers handlers)
-    : loop_(loop),
-      settings_(settings),
-      handlers_(std::move(handlers)),
-      began_us_(process::clock_ms(CLOCK_MONOTONIC_RAW) * 1000),
-      deadline_(loop) {}
+CheckRunner::CheckRunner(net::Loop& loop, CheckSettings settings, Handlers handlers)
+    : loop_(loop), settings_(std::move(settings)), handlers_(std::move(handlers)), deadline_(loop) {
+  settings_.task.began_us = process::clock_ms(CLOCK_MONOTONIC_RAW) * 1000;
+}
 
 health::ProbeTask CheckRunner::probe_task() const {
-  return {.local_world_size = settings_.node.local_world_size,
-          .log_directory = settings_.logs.base.value_or(""),
-          .hook = settings_.health_hook,
-          .external = settings_.check_probe,
-          .interfaces = net::interfaces_with(settings_.node.address, net::interfaces()),
-          .gpus = settings_.gpus,
-          .nccl_lib = settings_.nccl_lib,
-          .gpu_program = settings_.gpu_probe,
-          .python = settings_.program,
-          .temporary = settings_.logs.temporary,
-          .began_us = began_us_};
+  health::ProbeTask task = settings_.task;
+  task.interfaces = net::interfaces_with(settings_.address, net::interfaces());
+  return task;
 }
 
 void CheckRunner::carry_out(const agent::CheckNode& order) {
@@ -60,7 +50,7 @@ void CheckRunner::begin(const agent::CheckNode&) {
   const health::ProbeTask task = probe_task();
   process::Command command{.path = "/proc/self/exe",
                            .arguments = health::probe_arguments(task),
-                           .environment = settings_.worker.environment,
+                           .environment = settings_.environment,
                            .variables = {},
                            .standard_output = its.get()};
   command.arguments.insert(command.arguments.begin(), std::string(program_name()));
@@ -70,7 +60,7 @@ void CheckRunner::begin(const agent::CheckNode&) {
     return failed(pid.error().text());
   }
   watch_.emplace(loop_, channel_.get(), [this] { read(); });
-  const std::int64_t limit_ms = health::look_limit_ms(settings_.worker.environment, task);
+  const std::int64_t limit_ms = health::look_limit_ms(settings_.environment, task);
   deadline_.start(limit_ms, [this, limit_ms] { failed(format("it did not answer within {} s", limit_ms / 1000)); });
 }
 
@@ -78,10 +68,10 @@ void CheckRunner::ask(const agent::CheckNode& order) {
   std::int64_t limit_ms = 0;
   if (const auto ring = health::read_ring_order(order.order)) {
     is_ring_ = true;
-    limit_ms = health::ring_limit_ms(settings_.worker.environment, probe_task(), *ring);
+    limit_ms = health::ring_limit_ms(settings_.environment, probe_task(), *ring);
   } else if (const auto orders = health::read_pair_orders(order.order)) {
     tests_ = orders->tests;
-    limit_ms = health::tests_limit_ms(settings_.worker.environment, probe_task(), tests_);
+    limit_ms = health::tests_limit_ms(settings_.environment, probe_task(), tests_);
   } else {
     return answer(health::text_of(health::PairResults{}));
   }

@@ -7,16 +7,24 @@
 #include <string>
 #include <vector>
 
-#include "cli/run/launch_settings.h"
 #include "health/messages/messages.h"
 #include "health/probe/probe_process.h"
 #include "rendezvous/agent/lifecycle.h"
+#include "src/base/environment.h"
 #include "src/base/exit_status.h"
 #include "src/base/unique_fd.h"
 #include "src/net/loop.h"
 #include "src/process/spawn.h"
 
 namespace elastic::run {
+
+// What a check has to know of this node.
+struct CheckSettings {
+  // What the probe is asked; the runner itself fills in `interfaces` and `began_us`.
+  health::ProbeTask task = {};
+  std::string address = {};      // this node's, of which `interfaces` are those; empty: not known
+  Environment environment = {};  // the workers', in which the probe runs
+};
 
 // Answers the check's orders to this node by a probe: this program once more, as a process that lives through all
 // phases of a round's check and is killed where it does not answer in time. However it ends, each order is answered.
@@ -28,7 +36,7 @@ class CheckRunner {
     std::function<Result<pid_t>(const process::Command&)> start;
     std::function<void()> kill;
   };
-  CheckRunner(net::Loop& loop, const LaunchSettings& settings, Handlers handlers);
+  CheckRunner(net::Loop& loop, CheckSettings settings, Handlers handlers);
 
   void carry_out(const agent::CheckNode& order);
   void exited(ExitStatus status);
@@ -49,10 +57,9 @@ class CheckRunner {
   void keep_findings(std::uint32_t phase, const std::string& result);
 
   net::Loop& loop_;
-  const LaunchSettings& settings_;
+  CheckSettings settings_;
   Handlers handlers_;
-  std::int64_t began_us_;  // when the job began on this node, CLOCK_MONOTONIC_RAW
-  UniqueFd channel_;       // to the probe; none: there is no probe
+  UniqueFd channel_;  // to the probe; none: there is no probe
   std::optional<net::ReadWatch> watch_;
   net::Timer deadline_;
   std::string line_;  // that is being read

@@ -35,12 +35,11 @@ struct Played {
   }
 
   net::Loop loop;
-  LaunchSettings settings = {};
   UniqueFd probe = {};
   std::string answer = {};
   bool is_running = false;
   CheckRunner runner{loop,
-                     settings,
+                     {},
                      {.on_checked =
                           [this](agent::NodeChecked checked) {
                             CHECK(checked.round == 3);

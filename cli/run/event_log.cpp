@@ -1,6 +1,5 @@
 #include "cli/run/event_log.h"
 
-#include "rendezvous/transport/meeting_settings.h"
 #include "src/base/log.h"
 #include "src/base/program_name.h"
 #include "src/base/signals.h"
@@ -46,15 +45,6 @@ void tell_failure(const report::JobReport& report) {
 void tell_end(int status, std::int64_t milliseconds) {
   log::tell(log::Level::kDebug, "launch_ended", format("{} ends with status {}", program_name(), status),
             Json::object().set("exit_status", status).set("milliseconds", milliseconds));
-}
-
-agent::Narrator::Settings narrator_settings(const LaunchSettings& settings) {
-  return {.run_id = settings.worker.run_id,
-          .title = settings.title,
-          .endpoint = settings.meeting.alone ? "" : transport::endpoint_text(settings.meeting),
-          .local_world_size = settings.node.local_world_size,
-          .max_restarts = settings.max_restarts,
-          .logs = settings.logs.enabled};
 }
 
 }  // namespace elastic::run

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 
-#include "cli/run/launch_settings.h"
 #include "rendezvous/agent/narrator.h"
 #include "src/report/failure.h"
 
@@ -16,8 +15,5 @@ void tell(const agent::Happenings& happenings);
 void tell_failure(const report::JobReport& report);
 // The launcher ends with this status, so many milliseconds after it began.
 void tell_end(int status, std::int64_t milliseconds);
-
-// What has to be known of a launch to tell of it.
-agent::Narrator::Settings narrator_settings(const LaunchSettings& settings);
 
 }  // namespace elastic::run

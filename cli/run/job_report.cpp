@@ -13,6 +13,8 @@
 #include <map>
 #include <utility>
 
+#include "src/base/limits.h"
+#include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/net/local_host.h"
 #include "src/output/write_all.h"
@@ -30,11 +32,13 @@ namespace {
 // What is remembered of a job that restarts for ever: the last rounds, and of each the first that failed.
 constexpr std::size_t kRounds = 64;
 constexpr std::size_t kFailuresOfARound = 4;
+// How long the log directory may stand still when the report is written, so that all is over within 2 s.
+constexpr std::int64_t kFilesPatienceMs = 1200;
 static_assert(kRounds <= report::kJsonRounds && kFailuresOfARound <= report::kJsonFailuresOfARound);
 
-std::string command_text(const LaunchSettings& settings) {
+std::string command_text(const std::vector<std::string>& arguments) {
   std::vector<std::string> quoted;
-  for (const std::string& argument : settings.worker.arguments) quoted.push_back(shell_quote(argument));
+  for (const std::string& argument : arguments) quoted.push_back(shell_quote(argument));
   return join(quoted, " ");
 }
 
@@ -84,9 +88,117 @@ void read_tail(report::FailedWorker& worker, const std::string& path) {
   if (start > 0) worker.tail.lines_before.reset();
 }
 
+// Of a regular file; 0 of another, or where it cannot be told.
+std::int64_t written_ns(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return 0;
+  return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+}
+
+// Reads what a worker of this node has left in files. Returns what stood in its error file.
+std::string read_files(report::FailedWorker& worker, const std::vector<WorkerStderr>& stderrs,
+                       const output::RunDirectory* logs, const output::Attempt& attempt) {
+  const auto index = static_cast<std::size_t>(worker.local_rank);
+  if (index < stderrs.size() && !stderrs[index].file.empty()) read_tail(worker, stderrs[index].file);
+  if (logs == nullptr) return "";
+  const std::string path = logs->rank_file(attempt, worker.local_rank, "error.json");
+  auto text = read_part(path, 0, report::kErrorFileBytes + 1);
+  if (!text) {
+    if (errno == ENOENT) return "";
+    worker.error_file_problem = errno_text(errno);
+  }
+  worker.error_file = path;
+  if (!text) return "";
+  auto parsed = report::parse_error_file(*text);
+  if (parsed) {
+    worker.error = std::move(*parsed);
+    worker.error_written_ns = written_ns(path);
+  } else {
+    worker.error_file_problem = parsed.error().reason;
+  }
+  return std::move(*text);
+}
+
+std::optional<protocol::Crash> crash_of(const std::vector<report::FailedWorker>& workers) {
+  const auto first = std::ranges::find(workers, false, &report::FailedWorker::stopped_by_us);
+  const auto crash = first == workers.end() ? std::nullopt : report::crash_of(*first);
+  if (!crash) return {};
+  using Kind = protocol::Crash::Kind;
+  switch (crash->kind) {
+    case report::PythonCrash::Kind::kImport: return protocol::Crash{Kind::kImport, crash->digest()};
+    case report::PythonCrash::Kind::kSyntax: return protocol::Crash{Kind::kSyntax, crash->digest()};
+    case report::PythonCrash::Kind::kMissingFile: return protocol::Crash{Kind::kMissingFile, crash->digest()};
+  }
+  return {};
+}
+
+// What stood there is replaced; a file that is not there is not made. Returns what went wrong.
+std::string write_termination_log(const std::string& path, const report::JobReport& report) {
+  if (path.empty()) return "";
+  const UniqueFd file(open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file && errno == ENOENT) return "";
+  const int error = file ? output::write_all(file.get(), report::short_report(report)) : errno;
+  return error == 0 ? "" : format("cannot write {}: {}", printable(path), errno_text(error));
+}
+
+// The first failure's error file (`texts`, by local rank), or why there was none, for our own parent. Returns what went
+// wrong.
+std::string write_parent_error_file(const std::string& path, const report::JobReport& report,
+                                    const std::map<int, std::string>& texts) {
+  const report::FailedWorker* first = report.first_failure();
+  if (first == nullptr) return tell_parent(path, report.reason);
+  if (path.empty() || first->node_rank != report.node_rank) return "";
+  const auto copy = report::error_file_for_parent(texts.at(first->local_rank), first->exit.python_code());
+  return copy ? write_for_parent(path, *copy) : "";
+}
+
+std::string write_failure_json(const std::string& directory, const report::JobReport& report) {
+  const std::string path = directory + "/failure.json";
+  const int error = write_file(path, report::failure_json(report));
+  return error == 0 ? "" : format("cannot write {}: {}", printable(path), errno_text(error));
+}
+
+// Returns what went wrong, for a warning; empty if nothing did.
+std::string write_report(report::JobReport& report, const std::map<int, std::string>& error_files,
+                         const output::RunDirectory* logs, const ReportFiles& files) {
+  std::vector<std::string> problems;
+  if (logs != nullptr && report.outcome == report::JobReport::Outcome::kFailed) {
+    report.log_directory = logs->path();
+    problems.push_back(write_failure_json(logs->path(), report));
+  }
+  problems.push_back(write_parent_error_file(files.parent_error_file, report, error_files));
+  problems.push_back(write_termination_log(files.termination_log, report));
+  std::erase(problems, "");
+  return join(problems, "; ");
+}
+
 }  // namespace
 
-JobReporter::JobReporter(const LaunchSettings& settings) : settings_(settings), host_(net::full_host_name()) {}
+// Where workers have left something of a round. Owns all that it touches, for the side thread.
+struct JobReporter::Remains {
+  std::vector<WorkerStderr> stderrs;           // by local rank
+  std::shared_ptr<output::RunDirectory> logs;  // null: nothing is kept
+  output::Attempt attempt;
+  int node_rank = 0;                            // of this node
+  std::map<int, std::string> error_files = {};  // what stood in those of this node's workers, by local rank
+
+  // Reads the files of this node's workers, and puts the first failure first. Touches files only.
+  void read(std::vector<report::FailedWorker>& workers) {
+    for (report::FailedWorker& worker : workers) {
+      if (worker.node_rank != node_rank) continue;  // its files are on its own node
+      error_files[worker.local_rank] = read_files(worker, stderrs, logs.get(), attempt);
+    }
+    report::put_first_error_first(workers, node_rank);
+  }
+};
+
+JobReporter::JobReporter(ReportSettings settings, net::SideThread& files, std::shared_ptr<output::RunDirectory> logs,
+                         const OutputHost& output)
+    : settings_(std::move(settings)),
+      files_(files),
+      logs_(std::move(logs)),
+      output_(output),
+      host_(net::full_host_name()) {}
 
 void JobReporter::round_began(const protocol::PrepareRound& round) {
   if (!oom_counter_) {
@@ -105,7 +217,7 @@ void JobReporter::round_began(const protocol::PrepareRound& round) {
                      .began_ms = process::wall_clock_ms(),
                      .ended_ms = 0,
                      .first_rank = round.place.base_rank,
-                     .rank_count = settings_.node.local_world_size,
+                     .rank_count = settings_.local_world_size,
                      .reason = round.reason,
                      .failures = {}});
   if (rounds_.size() > kRounds) rounds_.erase(rounds_.begin());
@@ -124,7 +236,7 @@ void JobReporter::round_ended(const std::vector<protocol::WorkerFailure>& failur
 
 // It ran on this node, in the last round that this node was in.
 bool JobReporter::is_ours(const protocol::WorkerFailure& failure) const {
-  return settings_.meeting.alone || failure.node_rank == node_rank_;
+  return settings_.alone || failure.node_rank == node_rank_;
 }
 
 report::FailedWorker JobReporter::failed_worker(const protocol::WorkerFailure& failure) const {
@@ -160,8 +272,8 @@ void JobReporter::add_evidence(report::FailedWorker& worker, bool is_first) cons
   const process::CrashedProcess crashed{
       .pid = static_cast<pid_t>(worker.pid),
       .signal = worker.exit.signal,
-      .name = std::filesystem::path(settings_.program).filename().string().substr(0, 15),
-      .executable = settings_.program,
+      .name = std::filesystem::path(settings_.executable).filename().string().substr(0, 15),
+      .executable = settings_.executable,
       .working_directory = std::filesystem::current_path(error).string(),
       .hostname = net::host_name(),
       .uid = getuid(),
@@ -170,47 +282,79 @@ void JobReporter::add_evidence(report::FailedWorker& worker, bool is_first) cons
   worker.core_file = process::core_place(crashed).text(crashed.pid);
 }
 
-report::FailedWorker JobReporter::whole(const protocol::WorkerFailure& failure,
-                                        const std::vector<StderrOfWorker>& stderrs, bool is_first) const {
-  report::FailedWorker worker = failed_worker(failure);
-  const auto index = static_cast<std::size_t>(failure.local_rank);
-  if (!is_ours(failure)) {
-    worker.tail.none_because = "it ran on another node";
-  } else if (index < stderrs.size()) {
-    worker.tail.bytes = stderrs[index].kept.bytes;
-    worker.tail.lines_before = stderrs[index].kept.lines_before;
-    worker.tail.none_because = stderrs[index].none_because;
-  }
-  if (!failure.stopped_by_us && is_ours(failure)) add_evidence(worker, is_first);
-  return worker;
-}
-
-report::FailedWorker JobReporter::first_failure(const protocol::Verdict& verdict,
-                                                const std::vector<StderrOfWorker>& stderrs) {
-  look_for_evidence();
-  const auto first = std::ranges::find(verdict.failures, false, &protocol::WorkerFailure::stopped_by_us);
-  return first == verdict.failures.end() ? report::FailedWorker{} : whole(*first, stderrs, true);
-}
-
 std::vector<report::FailedWorker> JobReporter::failed_workers(const std::vector<protocol::WorkerFailure>& failures,
-                                                              const std::vector<StderrOfWorker>& stderrs) const {
+                                                              const std::vector<WorkerStderr>& stderrs) const {
   std::vector<report::FailedWorker> workers;
+  bool is_first = true;
   for (const protocol::WorkerFailure& failure : failures) {
     report::FailedWorker& worker = workers.emplace_back(failed_worker(failure));
     const auto index = static_cast<std::size_t>(failure.local_rank);
-    if (index < stderrs.size()) worker.tail.bytes = stderrs[index].kept.bytes;
+    if (!is_ours(failure)) {
+      worker.tail.none_because = "it ran on another node";
+    } else if (index < stderrs.size()) {
+      worker.tail.bytes = stderrs[index].kept.bytes;
+      worker.tail.lines_before = stderrs[index].kept.lines_before;
+      worker.tail.none_because = stderrs[index].none_because;
+    }
+    if (failure.stopped_by_us || !is_ours(failure)) continue;
+    add_evidence(worker, std::exchange(is_first, false));
   }
   return workers;
 }
 
-report::JobReport JobReporter::make(const protocol::Verdict& verdict, const std::vector<StderrOfWorker>& stderrs,
-                                    std::string_view details) {
+JobReporter::Remains JobReporter::remains() const {
+  return {
+      .stderrs = output_.stderrs(), .logs = logs_, .attempt = output_.attempt(), .node_rank = std::max(node_rank_, 0)};
+}
+
+template <typename Made>
+void JobReporter::read_and_make(const std::vector<protocol::WorkerFailure>& failures,
+                                std::function<Made(const std::vector<report::FailedWorker>&)> make,
+                                std::function<void(Made)> done) const {
+  struct Work {
+    Remains remains;
+    std::vector<report::FailedWorker> workers = {};
+    Made made = {};
+  };
+  const auto work = std::make_shared<Work>(remains());
+  work->workers = failed_workers(failures, work->remains.stderrs);
+  if (!output_.keeps_logs()) work->remains.logs = nullptr;  // those that were given up hang
+  const auto read = [work, make = std::move(make)] {
+    work->remains.read(work->workers);
+    work->made = make(work->workers);
+  };
+  const auto then = [work, done = std::move(done)] { done(std::move(work->made)); };
+  if (work->remains.logs) return files_.post(work->remains.logs->path(), read, then);
+  read();
+  then();
+}
+
+void JobReporter::find_crash(const std::vector<protocol::WorkerFailure>& failures,
+                             std::function<void(std::optional<protocol::Crash>)> found) const {
+  read_and_make<std::optional<protocol::Crash>>(failures, crash_of, std::move(found));
+}
+
+void JobReporter::gather_details(const protocol::Verdict& verdict, std::function<void(std::string)> gathered) {
+  look_for_evidence();
+  const auto first = std::ranges::find(verdict.failures, false, &protocol::WorkerFailure::stopped_by_us);
+  std::vector<protocol::WorkerFailure> failures;
+  if (first != verdict.failures.end()) failures.push_back(*first);
+  read_and_make<std::string>(
+      failures,
+      [run_id = settings_.run_id](const std::vector<report::FailedWorker>& workers) {
+        return report::details_of(workers.empty() ? report::FailedWorker{} : workers.front(), run_id,
+                                  limits::kAgentDetailsBytes);
+      },
+      std::move(gathered));
+}
+
+report::JobReport JobReporter::make(const protocol::Verdict& verdict) {
   report::JobReport report;
   report.version = ELASTIC_RUN_VERSION;
-  report.run_id = settings_.worker.run_id;
+  report.run_id = settings_.run_id;
   report.title = settings_.title;
-  report.program = command_text(settings_);
-  report.executable = settings_.program;
+  report.program = command_text(settings_.arguments);
+  report.executable = settings_.executable;
   report.outcome = verdict.outcome;
   report.reason = verdict.reason;
   report.restarts_used = verdict.restarts_used;
@@ -224,125 +368,41 @@ report::JobReport JobReporter::make(const protocol::Verdict& verdict, const std:
     report.rounds.back().failures.clear();  // the last round's stand below
     if (report.rounds.back().ended_ms == 0) report.rounds.back().ended_ms = process::wall_clock_ms();
   }
+  return report;
+}
+
+JobReporter::Finished JobReporter::finish(const protocol::Verdict& verdict, std::string_view details,
+                                          const ReportFiles& files) {
+  struct Work {
+    Remains remains;
+    report::JobReport report;
+    std::string problem = {};
+  };
+  const auto work = std::make_shared<Work>(remains(), make(verdict));
+  report::JobReport& report = work->report;
   look_for_evidence();
-  bool is_first = true;
-  for (const protocol::WorkerFailure& failure : verdict.failures) {
-    report.failures.push_back(whole(failure, stderrs, is_first));
-    if (!failure.stopped_by_us && is_ours(failure)) is_first = false;
-  }
+  report.failures = failed_workers(verdict.failures, work->remains.stderrs);
   // Of one of our own we know more than was told.
   const report::FailedWorker* first = report.first_failure();
   if (first != nullptr && first->node_rank != report.node_rank) report::add_details(report, details);
   const auto whose = std::ranges::find(verdict.failures, false, &protocol::WorkerFailure::stopped_by_us);
   report.first_failed_elsewhere = whose != verdict.failures.end() && !is_ours(*whose);
-  return report;
-}
-
-namespace {
-
-// Of a regular file; 0 of another, or where it cannot be told.
-std::int64_t written_ns(const std::string& path) {
-  struct stat status {};
-  if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return 0;
-  return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
-}
-
-}  // namespace
-
-std::string read_files(report::FailedWorker& worker, const std::vector<StderrOfWorker>& stderrs,
-                       const output::RunDirectory* logs, const output::Attempt& attempt) {
-  const auto index = static_cast<std::size_t>(worker.local_rank);
-  if (index < stderrs.size() && !stderrs[index].file.empty()) read_tail(worker, stderrs[index].file);
-  if (logs == nullptr) return "";
-  const std::string path = logs->rank_file(attempt, worker.local_rank, "error.json");
-  auto text = read_part(path, 0, report::kErrorFileBytes + 1);
-  if (!text) {
-    if (errno == ENOENT) return "";
-    worker.error_file_problem = errno_text(errno);
+  report::JobReport without_files = report;
+  // What is named should it not answer.
+  const std::string& place = files.parent_error_file.empty() ? files.termination_log : files.parent_error_file;
+  files_.post(logs_ ? logs_->path() : place, [work, files] {
+    work->remains.read(work->report.failures);
+    work->problem = write_report(work->report, work->remains.error_files, work->remains.logs.get(), files);
+    if (work->remains.logs && work->remains.logs->remove_if_unused()) work->report.log_directory.clear();
+  });
+  if (!files_.finish(kFilesPatienceMs)) return {std::move(without_files), {}};
+  if (!work->problem.empty()) log::warning("report_incomplete", work->problem);
+  Finished finished{std::move(work->report), {}};
+  for (auto& [local_rank, text] : work->remains.error_files) {
+    finished.error_files.resize(static_cast<std::size_t>(local_rank) + 1);
+    finished.error_files.back() = std::move(text);
   }
-  worker.error_file = path;
-  if (!text) return "";
-  auto parsed = report::parse_error_file(*text);
-  if (parsed) {
-    worker.error = std::move(*parsed);
-    worker.error_written_ns = written_ns(path);
-  } else {
-    worker.error_file_problem = parsed.error().reason;
-  }
-  return std::move(*text);
-}
-
-std::optional<protocol::Crash> read_crash(std::vector<report::FailedWorker> workers,
-                                          const std::vector<StderrOfWorker>& stderrs, const output::RunDirectory* logs,
-                                          const output::Attempt& attempt) {
-  if (workers.empty()) return {};
-  for (report::FailedWorker& worker : workers) read_files(worker, stderrs, logs, attempt);
-  report::put_first_error_first(workers, workers.front().node_rank);
-  const auto first = std::ranges::find(workers, false, &report::FailedWorker::stopped_by_us);
-  if (first == workers.end()) return {};
-  const auto crash = report::crash_of(*first);
-  if (!crash) return {};
-  using Kind = protocol::Crash::Kind;
-  switch (crash->kind) {
-    case report::PythonCrash::Kind::kImport: return protocol::Crash{Kind::kImport, crash->digest()};
-    case report::PythonCrash::Kind::kSyntax: return protocol::Crash{Kind::kSyntax, crash->digest()};
-    case report::PythonCrash::Kind::kMissingFile: return protocol::Crash{Kind::kMissingFile, crash->digest()};
-  }
-  return {};
-}
-
-namespace {
-
-// What stood there is replaced; a file that is not there is not made. Returns what went wrong.
-std::string write_termination_log(const std::string& path, const report::JobReport& report) {
-  if (path.empty()) return "";
-  const UniqueFd file(open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!file && errno == ENOENT) return "";
-  const int error = file ? output::write_all(file.get(), report::short_report(report)) : errno;
-  return error == 0 ? "" : format("cannot write {}: {}", printable(path), errno_text(error));
-}
-
-// The first failure's error file (`texts`, by local rank), or why there was none, for our own parent. Returns what went
-// wrong.
-std::string write_parent_error_file(const std::string& path, const report::JobReport& report,
-                                    const std::map<int, std::string>& texts) {
-  const report::FailedWorker* first = report.first_failure();
-  if (first == nullptr) return tell_parent(path, report.reason);
-  if (path.empty() || first->node_rank != report.node_rank) return "";
-  const auto copy = report::error_file_for_parent(texts.at(first->local_rank), first->exit.python_code());
-  return copy ? write_for_parent(path, *copy) : "";
-}
-
-std::string write_failure_json(const std::string& directory, const report::JobReport& report) {
-  const std::string path = directory + "/failure.json";
-  const int error = write_file(path, report::failure_json(report));
-  return error == 0 ? "" : format("cannot write {}: {}", printable(path), errno_text(error));
-}
-
-}  // namespace
-
-std::string complete_with_files(report::JobReport& report, const std::vector<StderrOfWorker>& stderrs,
-                                const output::RunDirectory* logs, const output::Attempt& attempt,
-                                const ReportFiles& files, std::vector<std::string>* error_files) {
-  std::map<int, std::string> texts;  // by local rank
-  for (report::FailedWorker& worker : report.failures) {
-    if (worker.node_rank != report.node_rank) continue;  // its files are on its own node
-    std::string& text = texts[worker.local_rank] = read_files(worker, stderrs, logs, attempt);
-    if (const auto rank = static_cast<std::size_t>(worker.local_rank); error_files != nullptr) {
-      if (error_files->size() <= rank) error_files->resize(rank + 1);
-      (*error_files)[rank] = text;
-    }
-  }
-  report::put_first_error_first(report.failures, report.node_rank);
-  std::vector<std::string> problems;
-  if (logs != nullptr && report.outcome == report::JobReport::Outcome::kFailed) {
-    report.log_directory = logs->path();
-    problems.push_back(write_failure_json(logs->path(), report));
-  }
-  problems.push_back(write_parent_error_file(files.parent_error_file, report, texts));
-  problems.push_back(write_termination_log(files.termination_log, report));
-  std::erase(problems, "");
-  return join(problems, "; ");
+  return finished;
 }
 
 std::string tell_parent(const std::string& parent_error_file, const std::string& message) {

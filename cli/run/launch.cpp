@@ -19,6 +19,7 @@
 #include "cli/run/event_stream.h"
 #include "cli/run/job_report.h"
 #include "cli/run/on_event.h"
+#include "cli/run/part_settings.h"
 #include "cli/run/recording_file.h"
 #include "cli/run/status_host.h"
 #include "health/report/drain_line.h"
@@ -46,8 +47,8 @@ constexpr int kExitUsage = 2;
 constexpr int kExitUnfit = 69;    // sysexits' EX_UNAVAILABLE: the check has left this node out
 constexpr int kExitSignal = 128;  // plus the signal's number
 
-// How long the log directory may take to be made, and at the end to get on with what is left to be written, so
-// that all is over within 2 s.
+// How long the log directory may take to be made, and how long it may stand still at the end, so that all is over
+// within 2 s.
 constexpr std::int64_t kOpenLogsMs = 2000;
 constexpr std::int64_t kCloseLogsMs = 1200;
 // How long the place where the nodes meet may take to forget our coordinator.
@@ -125,44 +126,6 @@ Result<std::shared_ptr<output::RunDirectory>> open_logs(const LogSettings& setti
   }
   log::info("log_directory", format("log directory: {}", made->value()->path()), {{"path", made->value()->path()}});
   return std::make_shared<output::RunDirectory>(std::move(*made->value()));
-}
-
-// Waits for the thread as long as it gets on. False if it hangs.
-bool finish(net::SideThread& files) {
-  for (;;) {
-    if (files.wait(kCloseLogsMs)) {
-      if (!files.run_done()) return true;
-    } else if (files.stuck_for(kCloseLogsMs)) {
-      return false;
-    }
-  }
-}
-
-// Reads and writes what the report needs of files, and clears away directories that nobody has written to.
-// A log directory that hangs leaves the report as it is. Returns what stood in the workers' error files, by local rank,
-// where that is wanted.
-std::vector<std::string> complete_report(report::JobReport& report, std::vector<StderrOfWorker> stderrs,
-                                         const std::shared_ptr<output::RunDirectory>& logs,
-                                         const output::Attempt& attempt, const ReportFiles& written,
-                                         net::SideThread& files, bool wants_error_files) {
-  struct Work {
-    report::JobReport report;
-    std::vector<StderrOfWorker> stderrs;
-    std::string problem;
-    std::vector<std::string> error_files;
-  };
-  const auto work = std::make_shared<Work>(report, std::move(stderrs), "", std::vector<std::string>());
-  // What is named should it not answer.
-  const std::string& place = written.parent_error_file.empty() ? written.termination_log : written.parent_error_file;
-  files.post(logs ? logs->path() : place, [=] {
-    work->problem = complete_with_files(work->report, work->stderrs, logs.get(), attempt, written,
-                                        wants_error_files ? &work->error_files : nullptr);
-    if (logs && logs->remove_if_unused()) work->report.log_directory.clear();
-  });
-  if (!finish(files)) return {};
-  if (!work->problem.empty()) log::warning("report_incomplete", work->problem);
-  report = std::move(work->report);
-  return std::move(work->error_files);
 }
 
 int exit_status(const protocol::Verdict& verdict, const report::FailedWorker* first, bool propagate_exit_code) {
@@ -343,7 +306,7 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
   if (const Status served = serve_status(status_host, settings.http_port); !served) {
     tell_refusal(served.error(), settings.parent_error_file);
     if (logs) files.post(logs->path(), [logs] { logs->remove_if_unused(); });
-    finish(files);
+    files.finish(kCloseLogsMs);
     events.finish();
     return kExitUsage;
   }
@@ -362,12 +325,12 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
   std::vector<std::string> error_files;
   if (verdict.outcome == protocol::Verdict::Outcome::kSucceeded) {
     if (logs) files.post(logs->path(), [logs] { logs->remove_if_unused(); });
-    finish(files);
+    files.finish(kCloseLogsMs);
   } else {
-    std::vector<StderrOfWorker> stderrs = agent.take_stderrs();
-    report = agent.reporter().make(verdict, stderrs, end.details);
-    error_files = complete_report(report, std::move(stderrs), logs, agent.attempt(),
-                                  {settings.parent_error_file, settings.termination_log}, files, settings.torch_events);
+    auto finished =
+        agent.reporter().finish(verdict, end.details, {settings.parent_error_file, settings.termination_log});
+    report = std::move(finished.report);
+    error_files = std::move(finished.error_files);
     tell_failure(report);
   }
   agent.flush_output();
@@ -440,7 +403,7 @@ int launch(const LaunchSettings& settings, const process::InheritedState& inheri
     return kExitFailed;
   }
   rename_launcher(title);
-  OnEvent on_event(settings, inherited);  // while there is one thread
+  OnEvent on_event(on_event_settings(settings), inherited);  // while there is one thread
   const process::SpawnContext context{.inherited = inherited,
                                       .cgroup = cgroup ? cgroup->descriptor() : -1,
                                       .cgroup_procs = cgroup ? cgroup->procs_descriptor() : -1};

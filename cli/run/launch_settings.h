@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "cli/run/output_settings.h"
 #include "cli/run/worker_environment.h"
 #include "cli/run/wrap.h"
 #include "rendezvous/agent/lifecycle.h"
 #include "rendezvous/store/store_settings.h"
 #include "rendezvous/transport/meeting_settings.h"
-#include "src/output/lines/stream_plan.h"
 
 namespace elastic::run {
 
@@ -21,17 +21,6 @@ struct LogSettings {
   std::string temporary = "/tmp";
 };
 
-// Where the workers' output goes.
-struct OutputSettings {
-  std::vector<output::OutputFlags> ranks;  // by local rank: redirects, tee and shown
-  std::string prefix_template;             // empty: torchrun's
-  std::vector<std::string> stdout_filters;
-  std::vector<std::string> stderr_filters;
-  std::uint64_t log_max_bytes = 0;  // of each log file, before it is rotated; 0: no bound
-  bool status_line = false;         // our terminal can draw one, and it is wanted
-  bool stderr_tail = true;          // keep the end of each worker's stderr for the failure report
-};
-
 // Several elastic-runs that were started on this node for one of them to launch.
 struct LocalTasksSettings {
   std::string name = {};  // the same for all, and on this host for no others
@@ -39,7 +28,7 @@ struct LocalTasksSettings {
   int members = 1;
 };
 
-// All that carrying out a launch needs to know.
+// All that carrying out a launch needs to know. A part of the launcher has settings of its own (part_settings.h).
 struct LaunchSettings {
   agent::NodeSettings node;
   WorkerTemplate worker;

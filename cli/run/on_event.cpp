@@ -15,10 +15,10 @@ namespace elastic::run {
 
 using agent::EventCommands;
 
-OnEvent::OnEvent(const LaunchSettings& settings, const process::InheritedState& inherited)
-    : is_wanted_(!settings.on_event.empty()), commands_(settings.on_event_kinds) {
+OnEvent::OnEvent(const Settings& settings, const process::InheritedState& inherited)
+    : is_wanted_(!settings.command.empty()), commands_(settings.kinds) {
   if (!is_wanted_) return;
-  auto channel = start_event_process(settings.on_event, settings.worker.environment, inherited);
+  auto channel = start_event_process(settings.command, settings.environment, inherited);
   if (channel) {
     channel_ = std::move(*channel);
   } else {

@@ -2,11 +2,12 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
-#include "cli/run/launch_settings.h"
 #include "rendezvous/agent/event_commands.h"
+#include "src/base/environment.h"
 #include "src/base/unique_fd.h"
 #include "src/net/loop.h"
 #include "src/process/spawn.h"
@@ -17,8 +18,14 @@ namespace elastic::run {
 // comes of it. Whatever goes wrong costs commands, never the job.
 class OnEvent {
  public:
+  struct Settings {
+    std::string command = {};          // the user's, for a shell; empty: none
+    std::set<std::string> kinds = {};  // the events for which it is run
+    Environment environment = {};      // the launcher's own, which the command gets
+  };
+
   // Starts that process; see start_event_process(). Does nothing where there is no command.
-  OnEvent(const LaunchSettings& settings, const process::InheritedState& inherited);
+  OnEvent(const Settings& settings, const process::InheritedState& inherited);
   OnEvent(const OnEvent&) = delete;
   OnEvent& operator=(const OnEvent&) = delete;
 

@@ -61,7 +61,7 @@ OurStreams look_at_our_streams() {
 
 }  // namespace
 
-OutputHost::OutputHost(net::Loop& loop, const LaunchSettings& settings, net::SideThread& files,
+OutputHost::OutputHost(net::Loop& loop, const OutputSettings& settings, net::SideThread& files,
                        std::shared_ptr<output::RunDirectory> directory, Handlers handlers)
     : settings_(settings),
       files_(files),
@@ -88,9 +88,9 @@ OutputHost::OutputHost(net::Loop& loop, const LaunchSettings& settings, net::Sid
             .status = status_line_,
             .on_room = [this] { pump_.room(); }}),
       pump_(loop, files,
-            {.out_filter = output::LineFilter(settings.output.stdout_filters),
-             .err_filter = output::LineFilter(settings.output.stderr_filters),
-             .log_max_bytes = settings.output.log_max_bytes},
+            {.out_filter = output::LineFilter(settings.stdout_filters),
+             .err_filter = output::LineFilter(settings.stderr_filters),
+             .log_max_bytes = settings.log_max_bytes},
             out_, err_),
       // Our parent is the process that the shell has started.
       status_(loop, {.line = status_line_, .job = getppid()}, out_, err_) {
@@ -100,20 +100,20 @@ OutputHost::OutputHost(net::Loop& loop, const LaunchSettings& settings, net::Sid
 OutputHost::~OutputHost() { log::set_output({}); }
 
 output::OutputFlags OutputHost::flags_of(int local_rank) const {
-  output::OutputFlags flags = settings_.output.ranks.at(static_cast<std::size_t>(local_rank));
-  flags.filters_stdout = !settings_.output.stdout_filters.empty();
-  flags.filters_stderr = !settings_.output.stderr_filters.empty();
+  output::OutputFlags flags = settings_.ranks.at(static_cast<std::size_t>(local_rank));
+  flags.filters_stdout = !settings_.stdout_filters.empty();
+  flags.filters_stderr = !settings_.stderr_filters.empty();
   flags.log_dir = logs_.is_kept();
-  flags.stderr_tail = settings_.output.stderr_tail;
-  flags.rotated = settings_.output.log_max_bytes > 0;
+  flags.stderr_tail = settings_.stderr_tail;
+  flags.rotated = settings_.log_max_bytes > 0;
   return flags;
 }
 
 void OutputHost::open_round(protocol::RoundNumber round, int restart_count) {
   output::WantedFiles wanted;
-  for (const output::OutputFlags& flags : settings_.output.ranks) wanted.ranks.push_back(flags.redirects | flags.tee);
-  if (!settings_.output.stdout_filters.empty()) wanted.filtered |= output::kStdoutBit;
-  if (!settings_.output.stderr_filters.empty()) wanted.filtered |= output::kStderrBit;
+  for (const output::OutputFlags& flags : settings_.ranks) wanted.ranks.push_back(flags.redirects | flags.tee);
+  if (!settings_.stdout_filters.empty()) wanted.filtered |= output::kStdoutBit;
+  if (!settings_.stderr_filters.empty()) wanted.filtered |= output::kStderrBit;
   logs_.open(round, restart_count, std::move(wanted));
 }
 
@@ -122,7 +122,7 @@ void OutputHost::opened(protocol::RoundNumber round, output::RoundFiles files) {
   const auto filtered = [this](UniqueFd& file, std::string_view stream) -> std::shared_ptr<output::LogFile> {
     if (!file) return nullptr;
     const std::string path = logs_.filtered_file(stream);
-    return std::make_shared<output::LogFile>(files_, path, std::move(file), settings_.output.log_max_bytes,
+    return std::make_shared<output::LogFile>(files_, path, std::move(file), settings_.log_max_bytes,
                                              pump_.handlers_for(path));
   };
   pump_.use_filtered(filtered(round_files_.filtered_out, "stdout"), filtered(round_files_.filtered_err, "stderr"));
@@ -133,8 +133,8 @@ Result<output::WorkerEnds> OutputHost::open_worker(int local_rank, int rank) {
   output::WorkerOutput output{
       .plan = output::plan_streams(flags_of(local_rank), ours_),
       .prefix = output::line_prefix(
-          settings_.output.prefix_template,
-          {.role_name = settings_.worker.role, .rank = rank, .local_rank = local_rank, .hostname = hostname_}),
+          settings_.prefix_template,
+          {.role_name = settings_.role, .rank = rank, .local_rank = local_rank, .hostname = hostname_}),
       .out_file = {},
       .err_file = {},
       .out_path = logs_.rank_file(local_rank, "stdout.log"),
@@ -145,21 +145,24 @@ Result<output::WorkerEnds> OutputHost::open_worker(int local_rank, int rank) {
     output.out_file = std::move(round_files_.ranks[index].out);
     output.err_file = std::move(round_files_.ranks[index].err);
   }
-  tail_sources_.resize(settings_.output.ranks.size());
+  tail_sources_.resize(settings_.ranks.size());
   tail_sources_[index] = output.plan.tail;
   return pump_.open(local_rank, std::move(output));
 }
 
-std::vector<StderrOfWorker> OutputHost::take_stderrs() {
-  std::vector<StderrOfWorker> all(tail_sources_.size());
+void OutputHost::begin_round() {
+  tail_sources_.clear();
+  pump_.begin_round();
+}
+
+std::vector<WorkerStderr> OutputHost::stderrs() const {
+  std::vector<WorkerStderr> all(tail_sources_.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
     const int local_rank = static_cast<int>(i);
     switch (tail_sources_[i]) {
-      case output::TailSource::kKept: all[i].kept = pump_.take_tail(local_rank); break;
+      case output::TailSource::kKept: all[i].kept = pump_.tail(local_rank); break;
       case output::TailSource::kFile: all[i].file = logs_.rank_file(local_rank, "stderr.log"); break;
-      case output::TailSource::kNone:
-        all[i].none_because = settings_.node.leave_background ? "--leave-background" : "--stderr-tail=never";
-        break;
+      case output::TailSource::kNone: all[i].none_because = settings_.no_tail_because; break;
       case output::TailSource::kUnavailable:
         all[i].none_because = "it is a terminal, and no pseudo-terminal could be made (/dev/ptmx)";
         break;
@@ -170,10 +173,10 @@ std::vector<StderrOfWorker> OutputHost::take_stderrs() {
 
 // Only then no worker's line can get between the status line and its end.
 bool OutputHost::all_passes_through_us() const {
-  if (!settings_.output.status_line || ours_.err != OurStreams::Kind::kTerminal) return false;
+  if (!settings_.status_line || ours_.err != OurStreams::Kind::kTerminal) return false;
   // Somebody behind a pipe (tee, less) may be writing to the same terminal.
   if (is_pipe(STDOUT_FILENO)) return false;
-  for (std::size_t rank = 0; rank < settings_.output.ranks.size(); ++rank) {
+  for (std::size_t rank = 0; rank < settings_.ranks.size(); ++rank) {
     const output::RankStreams plan = output::plan_streams(flags_of(static_cast<int>(rank)), ours_);
     if (plan.err.kind == output::StreamPlan::Kind::kInherit) return false;
     if (plan.out.kind == output::StreamPlan::Kind::kInherit && are_one_terminal(ours_)) return false;

@@ -5,9 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/run/job_report.h"
-#include "cli/run/launch_settings.h"
 #include "cli/run/log_host.h"
+#include "cli/run/output_settings.h"
 #include "rendezvous/protocol/messages.h"
 #include "src/base/waiting.h"
 #include "src/net/loop.h"
@@ -19,7 +18,15 @@
 
 namespace elastic::run {
 
-// What the workers of this node write: to our consoles, to log files, and the end of stderr for the report.
+// The end of what one worker has written to stderr.
+struct WorkerStderr {
+  output::TailText kept;
+  std::string file;          // its log file, where the launcher has not seen the stream
+  std::string none_because;  // why neither is there
+};
+
+// Carries what the workers of this node write to our consoles and to log files, and keeps the end of their stderr for
+// the failure report.
 class OutputHost {
  public:
   struct Handlers {
@@ -28,15 +35,17 @@ class OutputHost {
   };
 
   // Settings and `files` outlive it. `directory` may be null: then nothing is kept.
-  OutputHost(net::Loop& loop, const LaunchSettings& settings, net::SideThread& files,
+  OutputHost(net::Loop& loop, const OutputSettings& settings, net::SideThread& files,
              std::shared_ptr<output::RunDirectory> directory, Handlers handlers);
   ~OutputHost();
 
   // Makes the directories and files of a round.
   void open_round(protocol::RoundNumber round, int restart_count);
-  void prepare_round() { logs_.prepare(settings_.node.local_world_size); }
+  void prepare_round() { logs_.prepare(static_cast<int>(settings_.ranks.size())); }
   void give_up_logs() { logs_.give_up(); }
 
+  // Workers of a new round are started from now on; nothing is known of the last round's any more.
+  void begin_round();
   // One worker's streams, good until started().
   Result<output::WorkerEnds> open_worker(int local_rank, int rank);
   void started(int local_rank) { pump_.started(local_rank); }
@@ -46,9 +55,11 @@ class OutputHost {
   void ended(int local_rank) { pump_.drain(local_rank); }
   void end_round() { pump_.end_round(); }
 
+  // Whether there is a log directory that answers.
+  bool keeps_logs() const { return logs_.is_kept(); }
   const output::Attempt& attempt() const { return logs_.attempt(); }
-  // The end of what the workers of the last round have written to stderr, by local rank. Once.
-  std::vector<StderrOfWorker> take_stderrs();
+  // The end of what the workers of the last round have written to stderr, by local rank.
+  std::vector<WorkerStderr> stderrs() const;
 
   void resize() { pump_.resize(); }
   // Tells the user what is waited for; see StatusDrawer.
@@ -63,7 +74,7 @@ class OutputHost {
   output::OutputFlags flags_of(int local_rank) const;
   bool all_passes_through_us() const;
 
-  const LaunchSettings& settings_;
+  const OutputSettings& settings_;
   net::SideThread& files_;
   Handlers handlers_;
   output::OurStreams ours_;

@@ -130,6 +130,16 @@ bool SideThread::wait(std::int64_t milliseconds) {
   return state_->idle.wait_for(lock, std::chrono::milliseconds(milliseconds), [this] { return state_->is_idle(); });
 }
 
+bool SideThread::finish(std::int64_t patience_ms) {
+  for (;;) {
+    if (wait(patience_ms)) {
+      if (!run_done()) return true;
+    } else if (stuck_for(patience_ms)) {
+      return false;
+    }
+  }
+}
+
 std::optional<std::string> SideThread::stuck_for(std::int64_t milliseconds) const {
   const std::lock_guard lock(state_->mutex);
   if (!state_->busy || Clock::now() - state_->busy->second < std::chrono::milliseconds(milliseconds)) return {};

@@ -34,6 +34,10 @@ class SideThread {
   // run_done(). False if it is not.
   bool wait(std::int64_t milliseconds);
 
+  // Waits until all that was posted and all call-backs are done. False once the thread has been at one job for so many
+  // milliseconds.
+  bool finish(std::int64_t patience_ms);
+
   // What the thread has been at for at least so many milliseconds; nothing if it is not.
   std::optional<std::string> stuck_for(std::int64_t milliseconds) const;
 

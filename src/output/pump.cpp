@@ -309,9 +309,9 @@ void Pump::end_round() {
   err_filtered_.reset();
 }
 
-TailText Pump::take_tail(int local_rank) {
+TailText Pump::tail(int local_rank) const {
   const auto found = tails_.find(local_rank);
-  return found == tails_.end() ? TailText{} : found->second.take();
+  return found == tails_.end() ? TailText{} : found->second.text();
 }
 
 void Pump::resize() {

@@ -59,6 +59,8 @@ class Pump {
   // Where the lines that match go in this round; null for none.
   void use_filtered(std::shared_ptr<LogFile> out, std::shared_ptr<LogFile> err);
 
+  // Forgets what was kept of the last round's stderr.
+  void begin_round() { tails_.clear(); }
   // Makes one worker's streams and begins to read them. The ends are good until started().
   Result<WorkerEnds> open(int local_rank, WorkerOutput output);
   // The worker has its ends.
@@ -71,8 +73,8 @@ class Pump {
   // its part later; nobody waits for it.
   void end_round();
 
-  // What was kept of a worker's stderr, since the round began.
-  TailText take_tail(int local_rank);
+  // What is kept of a worker's stderr, until the next round begins.
+  TailText tail(int local_rank) const;
 
   // Goes on reading what was held back for a console or a file that is behind.
   void room();

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -57,7 +58,7 @@ struct FakeLog {
 const std::string kKilled = "Memory cgroup out of memory: Killed process 42 (python) total-vm:9kB, anon-rss:8kB";
 
 const CrashedProcess kCrashed{.pid = 42,
-                              .signal = 11,
+                              .signal = SIGSEGV,
                               .name = "pt/main",
                               .executable = "/opt/py/bin/python3.11",
                               .working_directory = "/job",

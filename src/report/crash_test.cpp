@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <csignal>
 #include <string>
 
 using namespace elastic::report;
@@ -95,7 +96,7 @@ TEST_CASE("other exceptions are no crash, and neither is a worker that a signal 
       !crash_in("Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\n    f()\n"
                 "my.ImportError: not Python's\n"));
   CHECK(!crash_in(""));
-  CHECK(!crash_of({.exit = {.signal = 9}, .tail = {.bytes = imports(3, "timm")}}));
+  CHECK(!crash_of({.exit = {.signal = SIGKILL}, .tail = {.bytes = imports(3, "timm")}}));
 }
 
 TEST_CASE("what the worker has said in its error.json goes before its stderr") {
@@ -104,7 +105,7 @@ TEST_CASE("what the worker has said in its error.json goes before its stderr") {
   CHECK(crash_of(worker) ==
         PythonCrash{Kind::kImport, "ModuleNotFoundError", "No module named 'flash'", "\"/work/model.py\", line 8"});
   FailedWorker told = worker;
-  told.exit = {.signal = 15};
+  told.exit = {.signal = SIGTERM};
   CHECK(!crash_of(told));
   told.error_came_first = true;
   CHECK(crash_of(told) == crash_of(worker));

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <csignal>
+
 using namespace elastic;
 using namespace elastic::report;
 
@@ -34,19 +36,19 @@ TEST_CASE("a first failure that has only lost a peer gives way to whoever says m
   CHECK(rank_of_culprit({victim, ended(1, {.code = 1}, kPeerLost)}) == 0);
   CHECK(rank_of_culprit({victim, ended(1, {.code = 1}, kPeerLost), ended(2, {.code = 1}, kOutOfMemory)}) == 2);
   SUBCASE("also when it was still on its way out and had to be stopped") {
-    CHECK(rank_of_culprit({victim, ended(3, {.signal = 15}, kOutOfMemory, true)}) == 3);
+    CHECK(rank_of_culprit({victim, ended(3, {.signal = SIGTERM}, kOutOfMemory, true)}) == 3);
   }
   SUBCASE("but who failed by itself comes first") {
     CHECK(rank_of_culprit(
-              {victim, ended(3, {.signal = 15}, kOutOfMemory, true), ended(2, {.code = 1}, kOutOfMemory)}) == 2);
+              {victim, ended(3, {.signal = SIGTERM}, kOutOfMemory, true), ended(2, {.code = 1}, kOutOfMemory)}) == 2);
   }
   SUBCASE("and how a worker ended by our signal says nothing") {
-    CHECK(rank_of_culprit({victim, ended(3, {.signal = 9}, "epoch 1\n", true)}) == 0);
+    CHECK(rank_of_culprit({victim, ended(3, {.signal = SIGKILL}, "epoch 1\n", true)}) == 0);
   }
 }
 
 TEST_CASE("a first failure with a cause of its own is the culprit, whatever the others say") {
-  CHECK(rank_of_culprit({ended(0, {.signal = 11}, ""), ended(1, {.code = 1}, kOutOfMemory)}) == 0);
+  CHECK(rank_of_culprit({ended(0, {.signal = SIGSEGV}, ""), ended(1, {.code = 1}, kOutOfMemory)}) == 0);
 }
 
 TEST_CASE("without a rule that fits there is no culprit") {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "src/base/json.h"
 #include "src/base/screen_text.h"
@@ -20,7 +21,7 @@ FailedWorker full_worker() {
           .rank = 9,
           .local_rank = 1,
           .pid = 4711,
-          .exit = {.signal = 11, .core_dumped = true},
+          .exit = {.signal = SIGSEGV, .core_dumped = true},
           .wall_ms = 1'795'279'603'500,
           .error_file = "/logs/error.json",
           .error = ErrorFile{.message = "m", .traceback = "t\n", .timestamp_s = 1795279602, .error_code = -11},

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <csignal>
+
 #include "src/base/html_test_support.h"
 #include "src/base/screen_text.h"
 
@@ -34,16 +36,20 @@ JobReport report_of_two_nodes() {
                                .rank_count = 8});
     }
   }
-  report.failures = {
-      {.host = "node1",
-       .node_rank = 1,
-       .rank = 9,
-       .local_rank = 1,
-       .pid = 4711,
-       .exit = {.signal = 11},
-       .wall_ms = kTime,
-       .tail = {.bytes = "Fatal Python error: Segmentation fault\n"}},
-      {.host = "node0", .rank = 0, .pid = 4712, .exit = {.signal = 15}, .wall_ms = kTime + 5, .stopped_by_us = true}};
+  report.failures = {{.host = "node1",
+                      .node_rank = 1,
+                      .rank = 9,
+                      .local_rank = 1,
+                      .pid = 4711,
+                      .exit = {.signal = SIGSEGV},
+                      .wall_ms = kTime,
+                      .tail = {.bytes = "Fatal Python error: Segmentation fault\n"}},
+                     {.host = "node0",
+                      .rank = 0,
+                      .pid = 4712,
+                      .exit = {.signal = SIGTERM},
+                      .wall_ms = kTime + 5,
+                      .stopped_by_us = true}};
   return report;
 }
 

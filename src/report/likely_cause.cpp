@@ -1,5 +1,7 @@
 #include "src/report/likely_cause.h"
 
+#include <csignal>
+
 #include "src/base/program_name.h"
 #include "src/base/screen_text.h"
 #include "src/base/text.h"
@@ -9,14 +11,6 @@
 
 namespace elastic::report {
 namespace {
-
-// The numbers of the signals by name: this folder includes no <csignal>.
-constexpr int kSigill = 4;
-constexpr int kSigabrt = 6;
-constexpr int kSigbus = 7;
-constexpr int kSigfpe = 8;
-constexpr int kSigkill = 9;
-constexpr int kSigsegv = 11;
 
 // A text that is searched, and what it is called.
 struct Place {
@@ -136,22 +130,22 @@ std::optional<Cause> from_exit(const FailedWorker& worker) {
         .rule = rule, .sentence = std::string(sentence), .evidence = worker.exit.text(), .source = "exit status"};
   };
   switch (worker.exit.signal) {
-    case kSigkill:
+    case SIGKILL:
       return cause("killed",
                    in_our_name("somebody killed it, not elastic-run: the kernel for memory (its log says so: dmesg), "
                                "the container's runtime, or a person"));
-    case kSigsegv:
+    case SIGSEGV:
       return cause("segmentation-fault",
                    "it used memory that is not its own, most often a fault in an extension module; "
                    "PYTHONFAULTHANDLER=1 shows where");
-    case kSigbus:
+    case SIGBUS:
       return cause("bus-error", "a bus error, most often a full /dev/shm or a file that was cut while it was mapped");
-    case kSigill:
+    case SIGILL:
       return cause("illegal-instruction",
                    "the CPU does not know an instruction: the program or a library was built for a "
                    "newer CPU");
-    case kSigfpe: return cause("arithmetic-error", "an arithmetic error outside Python, most often a division by zero");
-    case kSigabrt: return cause("aborted", "the program or a library called abort(); the lines before say why");
+    case SIGFPE: return cause("arithmetic-error", "an arithmetic error outside Python, most often a division by zero");
+    case SIGABRT: return cause("aborted", "the program or a library called abort(); the lines before say why");
     default: break;
   }
   if (worker.exit.signal == 0 && worker.exit.code == 126) {

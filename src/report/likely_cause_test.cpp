@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <csignal>
 #include <set>
 
 #include "src/report/cause_rules.h"
@@ -123,7 +124,7 @@ TEST_CASE("cause: an illegal address on the GPU, also where NCCL's watchdog repo
   check_cause(died("[rank1]:[E1121 ProcessGroupNCCL.cpp:1895] [PG ID 0 Rank 1] Process group "
                    "watchdog thread terminated "
                    "with exception: CUDA error: an illegal memory access was encountered\n",
-                   {.signal = 6}),
+                   {.signal = SIGABRT}),
               "cuda-illegal-address",
               "[rank1]:[E1121 ProcessGroupNCCL.cpp:1895] [PG ID 0 Rank 1] Process group watchdog "
               "thread terminated with exception: CUDA error: an illegal memory access was "
@@ -156,9 +157,9 @@ TEST_CASE("cause: a collective that did not end in time, of whatever the worker 
       "ran for 600012 milliseconds before timing out.";
   check_cause(
       died(std::string(kWatchdog) + "\nterminate called after throwing an instance of 'c10::DistBackendError'\n",
-           {.signal = 6}),
+           {.signal = SIGABRT}),
       "nccl-timeout", kWatchdog);
-  CHECK(likely_cause(died(kWatchdog, {.signal = 6}))->lost_peer);
+  CHECK(likely_cause(died(kWatchdog, {.signal = SIGABRT}))->lost_peer);
 }
 
 TEST_CASE("cause: another error of CUDA") {
@@ -279,8 +280,8 @@ TEST_CASE("cause: too many open files") {
 TEST_CASE("cause: no memory left on the host, where the kernel killed nobody") {
   check_cause(died(raised("OSError: [Errno 12] Cannot allocate memory")), "host-memory",
               "OSError: [Errno 12] Cannot allocate memory");
-  check_cause(died("terminate called after throwing an instance of 'std::bad_alloc'\n", {.signal = 6}), "host-memory",
-              "terminate called after throwing an instance of 'std::bad_alloc'");
+  check_cause(died("terminate called after throwing an instance of 'std::bad_alloc'\n", {.signal = SIGABRT}),
+              "host-memory", "terminate called after throwing an instance of 'std::bad_alloc'");
 }
 
 TEST_CASE("cause: a fault that faulthandler saw, with where Python stood") {
@@ -288,19 +289,19 @@ TEST_CASE("cause: a fault that faulthandler saw, with where Python stood") {
                    "recent call first):\n"
                    "  File \"/job/train.py\", line 12 in step\n  File \"/job/train.py\", line 30 "
                    "in <module>\n",
-                   {.signal = 11}),
+                   {.signal = SIGSEGV}),
               "python-fatal-error", "Fatal Python error: Segmentation fault / File \"/job/train.py\", line 12 in step");
 }
 
 TEST_CASE("cause: a C++ exception that nobody caught") {
   check_cause(died("terminate called after throwing an instance of 'std::runtime_error'\n  what():  no "
                    "such codec\n",
-                   {.signal = 6}),
+                   {.signal = SIGABRT}),
               "cpp-exception", "terminate called after throwing an instance of 'std::runtime_error' / no such codec");
 }
 
 TEST_CASE("cause: killed for memory, with the evidence, before all that the worker said") {
-  FailedWorker worker = died(raised("RuntimeError: CUDA error: out of memory"), {.signal = 9});
+  FailedWorker worker = died(raised("RuntimeError: CUDA error: out of memory"), {.signal = SIGKILL});
   worker.oom_evidence = "memory.events of /user.slice/job: oom_kill 0 -> 1\n";
   check_cause(worker, "killed-for-memory", "memory.events of /user.slice/job: oom_kill 0 -> 1", "cgroup");
   worker.oom_evidence = "Out of memory: Killed process 4711 (python3) total-vm:1kB";
@@ -309,7 +310,7 @@ TEST_CASE("cause: killed for memory, with the evidence, before all that the work
 
 TEST_CASE("cause: every known Xid has its meaning, hardware comes before programs") {
   const auto sentence = [](std::string_view log) {
-    return likely_cause({.exit = {.signal = 6}, .kernel_log = std::string(log)})->sentence;
+    return likely_cause({.exit = {.signal = SIGABRT}, .kernel_log = std::string(log)})->sentence;
   };
   for (const int number : {13, 31, 43, 48, 62, 63, 64, 74, 79, 92, 94, 95, 119, 120}) {
     CAPTURE(number);
@@ -358,17 +359,17 @@ TEST_CASE("cause: a bare signal or exit code says at least what it usually means
     const auto cause = likely_cause(died("some text\n", exit));
     return cause ? cause->rule : "";
   };
-  CHECK(rule({.signal = 9}) == "killed");
-  CHECK(rule({.signal = 11}) == "segmentation-fault");
-  CHECK(rule({.signal = 7}) == "bus-error");
-  CHECK(rule({.signal = 4}) == "illegal-instruction");
-  CHECK(rule({.signal = 8}) == "arithmetic-error");
-  CHECK(rule({.signal = 6}) == "aborted");
+  CHECK(rule({.signal = SIGKILL}) == "killed");
+  CHECK(rule({.signal = SIGSEGV}) == "segmentation-fault");
+  CHECK(rule({.signal = SIGBUS}) == "bus-error");
+  CHECK(rule({.signal = SIGILL}) == "illegal-instruction");
+  CHECK(rule({.signal = SIGFPE}) == "arithmetic-error");
+  CHECK(rule({.signal = SIGABRT}) == "aborted");
   CHECK(rule({.code = 126}) == "not-executable");
   CHECK(rule({.code = 127}) == "command-not-found");
   CHECK(rule({.code = 1}).empty());
-  CHECK(rule({.signal = 15}).empty());
-  check_cause(died("", {.signal = 11, .core_dumped = true}), "segmentation-fault",
+  CHECK(rule({.signal = SIGTERM}).empty());
+  check_cause(died("", {.signal = SIGSEGV, .core_dumped = true}), "segmentation-fault",
               "was killed by SIGSEGV (core dumped)", "exit status");
 }
 
@@ -377,7 +378,8 @@ TEST_CASE("an error that the worker survived is not held against it") {
   CHECK_FALSE(likely_cause(died(survived + raised("ValueError: bad label"))));
   // Without an exception at its end nobody knows what it survived.
   CHECK(likely_cause(died(survived))->rule == "cuda-out-of-memory");
-  CHECK(likely_cause(died(survived + raised("ValueError: bad label"), {.signal = 6}))->rule == "cuda-out-of-memory");
+  CHECK(likely_cause(died(survived + raised("ValueError: bad label"), {.signal = SIGABRT}))->rule ==
+        "cuda-out-of-memory");
 }
 
 TEST_CASE("the cause is found in error.json where stderr was not kept, and in a chained exception") {
@@ -408,7 +410,7 @@ TEST_CASE("evidence is one bounded printable line, cut around what was found") {
 }
 
 TEST_CASE("a worker that we stopped has no cause of its own") {
-  FailedWorker worker = died("CUDA out of memory\n", {.signal = 15});
+  FailedWorker worker = died("CUDA out of memory\n", {.signal = SIGTERM});
   worker.stopped_by_us = true;
   CHECK_FALSE(likely_cause(worker));
 }

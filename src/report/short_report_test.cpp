@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <csignal>
+
 #include "src/base/text.h"
 
 using namespace elastic;
@@ -58,7 +60,7 @@ TEST_CASE("where the first failure has only lost a peer the worker that says mor
       {.rank = 5,
        .local_rank = 5,
        .pid = 4705,
-       .exit = {.signal = 15},
+       .exit = {.signal = SIGTERM},
        .stopped_by_us = true,
        .tail = {.bytes = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n"}});
   CHECK(short_report(report).contains("  likely cause: rank 5 (local rank 5, pid 4705) "));
@@ -85,7 +87,7 @@ TEST_CASE("a job that was stopped or had no worker's failure is told in a line; 
 
 TEST_CASE("whatever workers and hosts are called and write, the short report has at most 2,048 bytes") {
   const std::string much(100'000, 'x');
-  JobReport report = job({.exit = {.signal = 9},
+  JobReport report = job({.exit = {.signal = SIGKILL},
                           .oom_evidence = "oom_kill " + much,
                           .tail = {.bytes = "Traceback (most recent call last):\n  File \"a\"\nValueError: " + much}});
   report.reason = much;

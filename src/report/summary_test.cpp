@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "src/base/text.h"
 #include "src/report/short_report.h"
@@ -26,7 +27,7 @@ FailedWorker worker(int rank, ExitStatus exit, std::int64_t later_ms = 0) {
 }
 
 FailedWorker stopped(int rank) {
-  FailedWorker out = worker(rank, {.signal = 15}, 10);
+  FailedWorker out = worker(rank, {.signal = SIGTERM}, 10);
   out.stopped_by_us = true;
   return out;
 }
@@ -46,7 +47,7 @@ std::string details(const JobReport& report) {
 TEST_CASE(
     "the summary has torchrun's block, what is left of the first failure, what followed, and at the end the short "
     "report") {
-  FailedWorker first = worker(2, {.signal = 9});
+  FailedWorker first = worker(2, {.signal = SIGKILL});
   first.oom_evidence = "memory.events of /job: oom_kill 0 -> 1";
   first.core_file = "none: core_pattern is empty";
   first.tail = {.bytes = "loading\nepoch 1\n", .source = "/logs/none_x/attempt_3/2/stderr.log"};
@@ -169,7 +170,8 @@ TEST_CASE("a process of the worker that was killed for memory is told apart from
 
 TEST_CASE("the failures of earlier rounds are named, the last five of them") {
   JobReport report{.title = "x", .failures = {worker(0, {.code = 1})}};
-  for (std::uint32_t i = 0; i < 7; ++i) report.rounds.push_back({.round = i, .failures = {worker(3, {.signal = 9})}});
+  for (std::uint32_t i = 0; i < 7; ++i)
+    report.rounds.push_back({.round = i, .failures = {worker(3, {.signal = SIGKILL})}});
   report.rounds.push_back({.round = 7});
   const std::string summary = details(report);
   CHECK_FALSE(summary.contains("in round 1:"));
@@ -198,7 +200,7 @@ TEST_CASE("4,096 ranks do not flood the screen, whether they failed or were stop
 }
 
 TEST_CASE("the cause is the last thing on the screen, and no line of ours is longer than 98 columns") {
-  FailedWorker first = worker(0, {.signal = 11});
+  FailedWorker first = worker(0, {.signal = SIGSEGV});
   const std::string summary =
       failure_summary({.title = "x", .left_behind = "process 7 (x, state D)", .failures = {first, stopped(1)}});
   CHECK(summary.find("received by PID 4700\n" + std::string(54, '=') + "\n") < summary.find("elastic-run: "));

@@ -1,6 +1,7 @@
 #include "src/report/torchrun_block.h"
 
 #include <algorithm>
+#include <csignal>
 #include <vector>
 
 #include "src/base/screen_text.h"
@@ -18,8 +19,8 @@ constexpr std::string_view kException = "torch.distributed.elastic.multiprocessi
 
 // As Python's signal.Signals names it; empty where that has no name.
 std::string python_signal_name(int number) {
-  if (number == 29) return "SIGIO";  // SIGPOLL elsewhere
-  if (number == 64) return "SIGRTMAX";
+  if (number == SIGIO) return "SIGIO";  // signal_name() has it as SIGPOLL
+  if (number == SIGRTMAX) return "SIGRTMAX";
   const std::string name = signal_name(number);
   return name.starts_with("SIG") && !name.contains('+') ? name : "";
 }

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <csignal>
+
 #include "src/base/text.h"
 
 using namespace elastic;
@@ -20,7 +22,7 @@ FailedWorker worker(int rank, ExitStatus exit) {
 // Printed by torchrun of torch 2.15.0 for three ranks of which one died of SIGSEGV and one raised;
 // only the order of the indices is that of time here.
 TEST_CASE("the block is what torchrun prints, byte by byte") {
-  FailedWorker raised = worker(0, {.signal = 15});
+  FailedWorker raised = worker(0, {.signal = SIGTERM});
   raised.stopped_by_us = true;
   raised.error_file = "/tmp/torchelastic_7nceqx1h/attempt_0/0/error.json";
   raised.error = ErrorFile{.message = "RuntimeError: boom",
@@ -35,9 +37,9 @@ TEST_CASE("the block is what torchrun prints, byte by byte") {
                                "Traceback (most recent call last):\n"
                                "RuntimeError: boom ü\n",
                            .timestamp_s = 1795279602};
-  FailedWorker stopped = worker(2, {.signal = 15});
+  FailedWorker stopped = worker(2, {.signal = SIGTERM});
   stopped.stopped_by_us = true;
-  const JobReport report{.title = "a.py", .failures = {worker(1, {.signal = 11}), raised, stopped}};
+  const JobReport report{.title = "a.py", .failures = {worker(1, {.signal = SIGSEGV}), raised, stopped}};
   CHECK(torchrun_block(report) ==
         "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
         "============================================================\n"
@@ -154,7 +156,7 @@ TEST_CASE(
     "the rest") {
   JobReport report{.title = "x"};
   for (int rank = 0; rank < 1000; ++rank) {
-    report.failures.push_back(worker(rank, {.signal = 15}));
+    report.failures.push_back(worker(rank, {.signal = SIGTERM}));
     report.failures.back().stopped_by_us = rank != 0 && rank != 999;
   }
   const std::string block = torchrun_block(report);
@@ -179,7 +181,7 @@ TEST_CASE("a traceback beyond its bound loses its middle and says how much") {
 
 TEST_CASE("without a worker that failed by itself there is no block") {
   CHECK(torchrun_block({.title = "x"}).empty());
-  JobReport report{.title = "x", .failures = {worker(0, {.signal = 15})}};
+  JobReport report{.title = "x", .failures = {worker(0, {.signal = SIGTERM})}};
   report.failures[0].stopped_by_us = true;
   CHECK(torchrun_block(report).empty());
 }

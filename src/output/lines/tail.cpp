@@ -1,7 +1,6 @@
 #include "src/output/lines/tail.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "src/base/check.h"
 
@@ -48,15 +47,13 @@ void Tail::cut(std::string_view bytes) {
   }
 }
 
-TailText Tail::take() {
-  std::rotate(ring_.begin(), ring_.begin() + static_cast<std::ptrdiff_t>(start_), ring_.end());
-  TailText text{std::move(ring_), lines_before_};
+TailText Tail::text() const {
+  TailText text{ring_.substr(start_) + ring_.substr(0, start_), lines_before_};
   const std::size_t end = in_line_ ? text.bytes.find('\n') : std::string::npos;
   if (end != std::string::npos && end + 1 < text.bytes.size()) {
     text.bytes.erase(0, end + 1);
     ++text.lines_before;
   }
-  *this = Tail(max_bytes_);
   return text;
 }
 

@@ -25,8 +25,7 @@ class Tail {
 
   void add(std::string_view bytes);
   bool empty() const { return ring_.empty(); }
-  // What is kept, and gives its memory back: the tail is as new.
-  TailText take();
+  TailText text() const;
 
  private:
   void cut(std::string_view bytes);

@@ -12,7 +12,7 @@ TEST_CASE("a tail keeps everything until there is more than its bound") {
   tail.add("abc");
   tail.add("d\nfgh");
   CHECK_FALSE(tail.empty());
-  const TailText text = tail.take();
+  const TailText text = tail.text();
   CHECK(text.bytes == "abcd\nfgh");
   CHECK(text.lines_before == 0);
 }
@@ -25,8 +25,7 @@ TEST_CASE("a tail keeps the last bytes in order, in whatever pieces they come") 
       const std::string bytes(piece, static_cast<char>('a' + i));
       tail.add(bytes);
       all += bytes;
-      Tail copy = tail;
-      CHECK(copy.take().bytes == all.substr(all.size() - std::min<std::size_t>(all.size(), 8)));
+      CHECK(tail.text().bytes == all.substr(all.size() - std::min<std::size_t>(all.size(), 8)));
     }
   }
 }
@@ -36,31 +35,28 @@ TEST_CASE("small pieces and one larger than the bound follow each other in any o
   tail.add("abc");
   tail.add("def");
   tail.add("0123456");
-  CHECK(Tail(tail).take().bytes == "3456");
+  CHECK(tail.text().bytes == "3456");
   tail.add("g");
-  CHECK(tail.take().bytes == "456g");
+  CHECK(tail.text().bytes == "456g");
 }
 
 TEST_CASE("a tail begins with a whole line and tells how many came before it") {
   Tail tail(8);
   tail.add("1\n2\n3\n4\n");
   tail.add("5\n");
-  Tail copy = tail;
-  TailText text = copy.take();
+  TailText text = tail.text();
   CHECK(text.bytes == "2\n3\n4\n5\n");
   CHECK(text.lines_before == 1);
   tail.add("6");
-  copy = tail;
-  text = copy.take();
+  text = tail.text();
   CHECK(text.bytes == "3\n4\n5\n6");
   CHECK(text.lines_before == 2);
   tail.add("\n0123456\n");
-  copy = tail;
-  text = copy.take();
+  text = tail.text();
   CHECK(text.bytes == "0123456\n");
   CHECK(text.lines_before == 6);
   tail.add("789\n");
-  text = tail.take();
+  text = tail.text();
   CHECK(text.bytes == "789\n");
   CHECK(text.lines_before == 7);
 }
@@ -68,22 +64,11 @@ TEST_CASE("a tail begins with a whole line and tells how many came before it") {
 TEST_CASE("of a line longer than the bound a tail keeps the end") {
   Tail tail(4);
   tail.add("one\n0123456789");
-  TailText text = Tail(tail).take();
+  TailText text = tail.text();
   CHECK(text.bytes == "6789");
   CHECK(text.lines_before == 1);
   tail.add("\n");
-  text = tail.take();
+  text = tail.text();
   CHECK(text.bytes == "789\n");
   CHECK(text.lines_before == 1);
-}
-
-TEST_CASE("a tail that was taken is as new") {
-  Tail tail(4);
-  tail.add("a\nbcdef");
-  CHECK(tail.take().lines_before == 1);
-  CHECK(tail.empty());
-  tail.add("xy");
-  const TailText text = tail.take();
-  CHECK(text.bytes == "xy");
-  CHECK(text.lines_before == 0);
 }

@@ -1,0 +1,44 @@
+#include "cli/run/part_settings.h"
+
+#include "rendezvous/transport/meeting_settings.h"
+
+namespace elastic::run {
+
+CheckSettings check_settings(const LaunchSettings& settings) {
+  return {.task = {.local_world_size = settings.node.local_world_size,
+                   .log_directory = settings.logs.base.value_or(""),
+                   .hook = settings.health_hook,
+                   .external = settings.check_probe,
+                   .gpus = settings.gpus,
+                   .nccl_lib = settings.nccl_lib,
+                   .gpu_program = settings.gpu_probe,
+                   .python = settings.program,
+                   .temporary = settings.logs.temporary},
+          .address = settings.node.address,
+          .environment = settings.worker.environment};
+}
+
+ReportSettings report_settings(const LaunchSettings& settings) {
+  return {.run_id = settings.worker.run_id,
+          .title = settings.title,
+          .executable = settings.program,
+          .arguments = settings.worker.arguments,
+          .local_world_size = settings.node.local_world_size,
+          .max_restarts = settings.max_restarts,
+          .alone = settings.meeting.alone};
+}
+
+OnEvent::Settings on_event_settings(const LaunchSettings& settings) {
+  return {.command = settings.on_event, .kinds = settings.on_event_kinds, .environment = settings.worker.environment};
+}
+
+agent::Narrator::Settings narrator_settings(const LaunchSettings& settings) {
+  return {.run_id = settings.worker.run_id,
+          .title = settings.title,
+          .endpoint = settings.meeting.alone ? "" : transport::endpoint_text(settings.meeting),
+          .local_world_size = settings.node.local_world_size,
+          .max_restarts = settings.max_restarts,
+          .logs = settings.logs.enabled};
+}
+
+}  // namespace elastic::run

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "cli/run/check_runner.h"
+#include "cli/run/job_report.h"
+#include "cli/run/launch_settings.h"
+#include "cli/run/on_event.h"
+#include "rendezvous/agent/narrator.h"
+
+// The settings of each part of a launcher, composed of those of the launch.
+namespace elastic::run {
+
+CheckSettings check_settings(const LaunchSettings& settings);
+ReportSettings report_settings(const LaunchSettings& settings);
+OnEvent::Settings on_event_settings(const LaunchSettings& settings);
+agent::Narrator::Settings narrator_settings(const LaunchSettings& settings);
+
+}  // namespace elastic::run
