@@ -16,7 +16,7 @@ namespace elastic::process {
 namespace {
 
 constexpr std::string_view kPrefix = "elastic-run-";
-// A thousand launches at once must not look at each other's thousand.
+// A launch looks at no more cgroups than this, so that a thousand launches at once do not read a million directories.
 constexpr int kStaleLooks = 32;
 
 bool is_delegated(const std::string& directory, const std::string& whole_path) {
@@ -28,8 +28,8 @@ bool is_delegated(const std::string& directory, const std::string& whole_path) {
   return false;
 }
 
-// What an elastic-run left of which both processes were killed at once: it bears the pid of one that is
-// no more. The kernel removes a cgroup only if nobody is in it.
+// Removes the cgroups of launches of which both processes were killed at once: the name of such a cgroup has the pid of
+// a process that does not exist. The kernel removes a cgroup only if no process is in it.
 void remove_stale(const std::string& directory) {
   std::error_code error;
   int looked_at = 0;
@@ -49,7 +49,7 @@ std::unique_ptr<Cgroup> Cgroup::make() {
   if (!place || !is_delegated(place->directory(), place->whole_path)) return nullptr;
   remove_stale(place->directory());
   const std::string ours = format("{}/{}{}", place->directory(), kPrefix, getpid());
-  rmdir(ours.c_str());  // of somebody who had our number
+  rmdir(ours.c_str());  // left by an earlier process with our pid
   if (mkdir(ours.c_str(), 0755) != 0) return nullptr;
   UniqueFd procs(open((ours + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
   UniqueFd opened(open(ours.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -7,18 +7,18 @@
 
 namespace elastic::process {
 
-// A cgroup (version 2) of our own, for the workers and all that they fork: it can be killed whole,
-// double forks in other sessions included.
+// A cgroup (version 2) that elastic-run makes for the workers and all that they fork. The kernel can kill the whole
+// cgroup, daemons that have left their worker's session included.
 class Cgroup {
  public:
-  // Makes one below the cgroup of this process, where that is delegated to us: it can be written, and
+  // Makes a cgroup below that of this process, where that is delegated to us: it can be written, and
   // this process is not root, or is at the root of its cgroup namespace (a container), or the
-  // delegation is marked as systemd marks it. Null elsewhere, and where the kernel has no cgroup.kill
-  // (before 5.14). Whoever ends last removes its directory (rmdir).
+  // delegation is marked as systemd marks it. Returns null elsewhere, and where the kernel has no cgroup.kill
+  // (before 5.14). The process that ends last removes the directory (rmdir).
   static std::unique_ptr<Cgroup> make();
-  // The directory, open: clone3 makes a child in it.
+  // The open directory, in which clone3 makes a child.
   int descriptor() const { return directory_.get(); }
-  // Open for writing: a process that writes "0" to it moves itself into the cgroup.
+  // cgroup.procs, open for writing: a process that writes "0" to it moves itself into the cgroup.
   int procs_descriptor() const { return procs_.get(); }
   // Writing "1" to this file kills all in it.
   const std::string& kill_file() const { return kill_file_; }

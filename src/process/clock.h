@@ -12,16 +12,16 @@ inline std::int64_t clock_ms(clockid_t clock) {
   return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
-// Stands still while the machine is suspended, as the loop's does.
+// This clock stands still while the machine is suspended, as the loop's does.
 inline std::int64_t monotonic_ms() { return clock_ms(CLOCK_MONOTONIC); }
 
-// Goes on while the machine is suspended: leases are judged by it.
+// This clock goes on while the machine is suspended: leases are judged by it.
 inline std::int64_t boottime_ms() { return clock_ms(CLOCK_BOOTTIME); }
 
 // Unix time.
 inline std::int64_t wall_clock_ms() { return clock_ms(CLOCK_REALTIME); }
 
-// Of local time now, in seconds, east positive.
+// The offset of local time from UTC now, in seconds, east positive.
 inline int utc_offset_s() {
   const std::time_t now = std::time(nullptr);
   std::tm local{};

@@ -5,8 +5,9 @@
 
 namespace elastic::process {
 
-// CPUs' worth of time that our cgroup and those above it may use, of version 2 (cpu.max) or 1 (cpu.cfs_quota_us): the
-// smallest counts. Nothing where none is limited. Files are looked for below `root`, "/" but for tests.
+// The number of CPUs whose time our cgroup may use, by version 2 (cpu.max) or 1 (cpu.cfs_quota_us): the smallest limit
+// among our cgroup and those above it. Nothing where none is limited. Files are looked for below `root`, "/" but for
+// tests.
 std::optional<double> cpu_quota(const std::string& root = "/");
 
 }  // namespace elastic::process

@@ -17,8 +17,8 @@
 namespace elastic::process {
 namespace {
 
-// A whole file of /proc that fits in a page; empty if it cannot be read. Plain calls: the guardian, which
-// has to stay small, runs this too.
+// Reads a whole file of /proc that fits in a page; empty if it cannot be read. Plain system calls are used because the
+// guardian, whose memory has to stay small, runs this too.
 std::string read_file(const std::string& path) {
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) return {};
@@ -89,7 +89,7 @@ std::string describe(const ProcessFacts& facts) {
 
 void kill_process(const ProcessFacts& found) {
   const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, found.pid, 0)));
-  // If it is the same one now, the descriptor, which is older, means it too.
+  // If the pid still names the same process, so does the descriptor, which is older.
   if (process_facts(found.pid).started != found.started) return;
   if (pidfd) {
     syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
@@ -100,7 +100,8 @@ void kill_process(const ProcessFacts& found) {
 
 bool processes_can_be_seen() { return access("/proc/self/stat", R_OK) == 0; }
 
-// A parent that ends between two looks has handed its child up, to the ancestor at last: then the way is gone again.
+// When a parent ends between two reads of /proc, its child gets another parent, at last `ancestor` itself, so the walk
+// upwards starts anew.
 bool is_descendant(pid_t process, pid_t ancestor) {
   constexpr int kAttempts = 8;
   constexpr int kGenerations = 1024;

@@ -20,20 +20,21 @@ struct ProcessFacts {
   std::string waiting;        // the kernel function it waits in; empty if unknown
 };
 
-// What /proc says of one process; a state of '?' if it is gone or /proc is not there.
+// Reads what /proc says of one process. The state is '?' if the process is gone or /proc is not mounted.
 ProcessFacts process_facts(pid_t pid);
 
-// Its arguments with blanks between, as ps shows them; empty if they cannot be read. At most a page of them.
+// The arguments of a process with blanks between, as ps shows them, at most a page of them; empty if they cannot be
+// read.
 std::string command_line(pid_t pid);
 
 // "process 4711 (python, state D, in fuse_wait)", for messages.
 std::string describe(const ProcessFacts& facts);
 
-// Kills by SIGKILL the very process that was found, never one that has got its number since (but for an
+// Sends SIGKILL to the very process that was found, never to one that has got its pid since (but for an
 // instant where the kernel has no pidfd_open, before Linux 5.3).
 void kill_process(const ProcessFacts& found);
 
-// False where /proc is not mounted: nobody's descendants can be told then.
+// False where /proc is not mounted: then no process's descendants can be found.
 bool processes_can_be_seen();
 
 // True for a process that has this ancestor, a zombie too. False where there is no /proc, or it does not show them.

@@ -46,7 +46,7 @@ std::optional<std::int64_t> index_of(const GpuInventory& inventory, std::string_
   std::optional<std::int64_t> found;
   for (std::size_t i = 0; i < inventory.uuids.size(); ++i) {
     if (!inventory.uuids[i].starts_with(entry)) continue;
-    if (found) return {};  // the beginning of two UUIDs names neither
+    if (found) return {};  // a beginning that two UUIDs share names neither
     found = static_cast<std::int64_t>(i);
   }
   return found;
@@ -85,7 +85,7 @@ GpuInventory find_gpus(const std::string& root) {
 
 int visible_gpus(const GpuInventory& inventory, const std::optional<std::string>& cuda_visible_devices) {
   if (!cuda_visible_devices) return inventory.count;
-  // Without the driver's files a UUID cannot be looked up: each different one is taken at its word.
+  // Without the driver's files a UUID cannot be looked up: each different one counts as a GPU.
   const bool uuids_known = !inventory.uuids.empty();
   std::set<std::string> seen;
   int visible = 0;

@@ -7,8 +7,8 @@
 
 namespace elastic::process {
 
-// CPUs that this process may run on, by its affinity and by its cgroups' limits of CPU time, of which a part of a CPU
-// counts for nothing: a worker with half a CPU holds up all others. At least 1.
+// The number of CPUs that this process may run on, by its affinity and by its cgroups' limits of CPU time. A part of a
+// CPU is not counted, for a worker with half a CPU would hold up all others. At least 1.
 int usable_cpus(const std::string& root = "/");
 
 // The NVIDIA GPUs of this host, found without loading a library.

@@ -37,7 +37,7 @@ void EndGate::open() {
   theirs_ = UniqueFd();
 }
 
-// One message each; what is no number, a script has written there by mistake.
+// Each worker sends one message. A message that is not a number was written there by a script, by mistake.
 void EndGate::hear() {
   std::array<char, 16> text{};
   while (ours_) {

@@ -9,21 +9,21 @@
 
 namespace elastic::process {
 
-// Behind which workers that are done wait, in their processes, until all of the node are, as torchrun's --run-path
-// has it. A worker writes its local rank to the one socket that all of them are given, and reads from it: that ends
-// when the gate opens, or its owner has gone. So a copy of the socket that a worker's child has kept holds up nobody.
+// Lets workers that are done wait, in their processes, until all workers of the node are done, as torchrun's --run-path
+// does. All workers are given one socket. A worker writes its local rank to it and then reads from it; the read ends
+// when the gate opens or its owner has gone. So a copy of the socket that a worker's child has kept holds up nobody.
 class EndGate {
  public:
-  // `workers`: how many have to be done before it opens. Fails where no socket can be had.
+  // The gate opens when so many `workers` are done. Fails where no socket can be made.
   static Result<std::unique_ptr<EndGate>> make(net::Loop& loop, int workers);
 
-  // What each worker is given, open as long as the gate is closed; -1 after.
+  // The socket that each worker is given, open as long as the gate is closed; -1 afterwards.
   int workers_end() const { return theirs_.get(); }
 
-  // This one is done, if it has not said so itself. The last one opens the gate.
+  // Counts a worker as done, if it has not said so itself. The last one opens the gate.
   void done(int local_rank);
 
-  // Lets go all that wait, and whoever comes later.
+  // Ends the wait of all workers, also of those that come later.
   void open();
 
  private:

@@ -55,7 +55,7 @@ bool OomCounter::use(std::string file) {
   return count.has_value();
 }
 
-// The line "oom_kill N", which the three files have alike.
+// Reads the line "oom_kill N", which all three files have.
 std::optional<std::uint64_t> OomCounter::read() const {
   if (file_.empty()) return {};
   std::ifstream file(file_);
@@ -85,7 +85,7 @@ std::optional<int> leading_number(std::string_view text) {
   return static_cast<int>(*number);
 }
 
-// What follows `mark` in a text; nothing if it is not in there.
+// The text behind `mark`; nothing if `mark` is not in it.
 std::optional<std::string_view> after(std::string_view text, std::string_view mark) {
   const std::size_t at = text.find(mark);
   if (at == std::string_view::npos) return {};
@@ -99,8 +99,8 @@ std::optional<KernelEvent> parse_xid(std::string_view message) {
       .kind = KernelEvent::Kind::kXid, .pid = xid->pid, .xid = xid->number, .text = printable(message, kTextBytes)};
 }
 
-// "Killed process" since Linux 5.0, "Kill process" in the line before it in older kernels, which
-// ends with "or sacrifice child": the process that was killed stands in the next line, alone.
+// Linux writes "Killed process" since version 5.0. Older kernels write a line before it with "Kill process", which
+// ends with "or sacrifice child"; the process that was killed is named by the next line.
 std::optional<KernelEvent> parse_oom_kill(std::string_view message) {
   const bool begins = message.starts_with("Out of memory") || message.starts_with("Memory cgroup out of memory") ||
                       message.starts_with("Killed process ");
@@ -119,8 +119,8 @@ std::optional<KernelEvent> parse_kernel_message(std::string_view message) {
 
 namespace {
 
-// What a record's first line, "priority,sequence,time,flags[,...];message", tells. Nothing if a process wrote it, not
-// the kernel; a line " KEY=value" that belongs to a record begins with no priority.
+// Reads a record's first line, "priority,sequence,time,flags[,...];message". Returns nothing if a process wrote it, not
+// the kernel, and for the record's further lines (" KEY=value"), which begin with no priority.
 std::optional<KernelEvent> event_of(std::string_view line) {
   const std::size_t end = line.find(';');
   const auto priority = leading_number(line);
@@ -158,7 +158,7 @@ std::vector<KernelEvent> KernelLog::read_new() {
   is_at_end_ = false;
   for (int i = 0; i < kReadsPerCall && waiting_.size() < kEventsPerCall; ++i) {
     const ssize_t length = read(records_.get(), buffer.data(), buffer.size());
-    // EPIPE: records were overwritten before they were read; the next read goes on behind them.
+    // EPIPE says that records were overwritten before they were read; the next read goes on behind them.
     if (length < 0 && (errno == EINTR || errno == EPIPE)) continue;
     is_at_end_ = length <= 0;
     if (is_at_end_) break;
@@ -173,14 +173,14 @@ std::vector<KernelEvent> KernelLog::read_new() {
 
 namespace {
 
-// A name as the kernel puts it into a core's name: no '/', and not "." or "..".
+// A text as the kernel puts it into the name of a core file: no '/', and not "." or "..".
 std::string core_name_part(std::string text) {
   if (text == "." || text == "..") text[0] = '!';
   std::ranges::replace(text, '/', '!');
   return text;
 }
 
-// What stands for %<c>. Nothing for a letter that the kernel does not know: it leaves those out.
+// The text that replaces %<c>; empty for a letter that the kernel does not know, as the kernel leaves those out.
 std::string core_macro(char c, const CrashedProcess& process) {
   switch (c) {
     case '%': return "%";

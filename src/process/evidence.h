@@ -31,13 +31,13 @@ class OomCounter {
     // What was read, for the report: "/sys/fs/cgroup/memory.events: oom_kill 3 (2 before)".
     std::string evidence;
   };
-  // Since the mark. None if nothing counts here.
+  // The kills since the mark; none if there is no file that counts them.
   Kills since_mark() const;
   void mark();
 
   // The file that is read; empty if there is none.
   const std::string& file() const { return file_; }
-  // The count is of all processes of the host: a kill need not have been one of ours.
+  // Whether the count is that of all processes of the host, so that a kill need not have been one of ours.
   bool is_whole_host() const { return whole_host_; }
 
  private:
@@ -56,49 +56,50 @@ struct KernelEvent {
     kXid,      // "NVRM: Xid (PCI:0000:3b:00): 79, pid=42, ...": an error of an NVIDIA GPU
   };
   Kind kind = Kind::kOomKill;
-  // Of the process, as the first pid namespace counts: in a container it is not the number that we
-  // know the process by. 0 if the line names none.
+  // The pid in the initial pid namespace: in a container it is not the number that we know the process by. 0 if the
+  // line names none.
   pid_t pid = 0;
   int xid = 0;
   std::string text;  // the line, fit for a message
-  // Since the host has started, in microseconds, by a clock that nobody sets: CLOCK_MONOTONIC_RAW, to a second or so.
-  // 0 where only a message is known.
+  // Microseconds since the host was started, by a clock that nobody sets: CLOCK_MONOTONIC_RAW, to a second or so.
+  // 0 where only the message is known.
   std::int64_t time_us = 0;
 
   bool operator==(const KernelEvent&) const = default;
 };
 
-// One message of the kernel, without what stands before it in the log; nothing if it is another.
+// Reads one message of the kernel, without the prefix that the log puts before it. Returns nothing for a message that
+// explains no death.
 std::optional<KernelEvent> parse_kernel_message(std::string_view message);
 
-// The kernel's log. Nothing waits: what is not there yet is not there.
+// Reads the kernel's log. No call waits for a record.
 class KernelLog {
  public:
   enum class From : unsigned char {
-    kNow,     // what comes from now on
+    kNow,     // records that are written from now on
     kOldest,  // the oldest record that the kernel still has
   };
   // Fails where /dev/kmsg is missing (most containers) or not ours to read (dmesg_restrict).
   static Result<KernelLog> open(const std::string& root = "/", From from = From::kNow);
-  // Reads records from a non-blocking descriptor: one a read(), as the kernel gives them, or several, of a file.
+  // Reads records from a non-blocking descriptor: /dev/kmsg gives one record a read(), a file may give several.
   explicit KernelLog(UniqueFd records) : records_(std::move(records)) {}
 
-  // The events since the log was opened or read last. A call makes at most 10,000 reads and keeps
-  // at most 64 events; what is left comes with the next.
+  // Returns the events since the log was opened or read last. A call makes at most 10,000 reads and returns
+  // at most 64 events; the next call returns the rest.
   std::vector<KernelEvent> read_new();
-  // Whether the last call has read all that there was.
+  // Whether the last call has read all records that there were.
   bool is_at_end() const { return is_at_end_; }
 
  private:
   void take_lines(std::string_view bytes);
 
   UniqueFd records_;
-  std::string unread_;               // the beginning of a line whose end is not read yet
-  std::deque<KernelEvent> waiting_;  // of reads that had more than a call may keep
+  std::string unread_;               // the beginning of a line whose end has not been read yet
+  std::deque<KernelEvent> waiting_;  // events beyond those that one call may return
   bool is_at_end_ = false;
 };
 
-// A process that dumped core, or should have.
+// A process that was killed by a signal that makes a core dump.
 struct CrashedProcess {
   pid_t pid = 0;
   int signal = 0;
@@ -111,7 +112,7 @@ struct CrashedProcess {
   std::uint64_t core_limit_bytes = 0;  // RLIMIT_CORE; all bits set: unlimited
 };
 
-// Where its core is.
+// Where a process's core dump is.
 struct CorePlace {
   enum class Kind : unsigned char {
     kFile,      // in the file `where`; "*" stands for what cannot be known (time, thread, ...)
@@ -125,9 +126,9 @@ struct CorePlace {
   std::string text(pid_t pid) const;
 };
 
-// By a pattern as core(5) describes it (/proc/sys/kernel/core_pattern, core_uses_pid).
+// Applies a pattern as core(5) describes it (/proc/sys/kernel/core_pattern, core_uses_pid).
 CorePlace expand_core_pattern(std::string_view pattern, bool core_uses_pid, const CrashedProcess& process);
-// By the pattern of this host. Looks at no core file.
+// The same with the pattern of this host. Looks at no core file.
 CorePlace core_place(const CrashedProcess& process, const std::string& root = "/");
 
 }  // namespace elastic::process

@@ -25,7 +25,7 @@ SocketAddress held(const Address& address) {
   return out;
 }
 
-// False when the time is up.
+// Waits for the events; false at the deadline.
 bool wait_for(int socket, short events, std::int64_t deadline_ms) {
   for (;;) {
     const std::int64_t left_ms = deadline_ms - monotonic_ms();

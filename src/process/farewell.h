@@ -12,7 +12,7 @@
 
 namespace elastic::process {
 
-// A word's length, in bytes: what an agent session may send before it has introduced itself.
+// The greatest length of a farewell, in bytes: that of what an agent session may send before it has introduced itself.
 inline constexpr std::size_t kFarewellBytes = limits::kAgentHelloBytes;
 
 struct SocketAddress {
@@ -20,7 +20,7 @@ struct SocketAddress {
   socklen_t length = 0;
 };
 
-// Of a numeric address ("10.0.0.1", "::1", "fe80::1%eth0"); none if it is not one.
+// Reads a numeric address ("10.0.0.1", "::1", "fe80::1%eth0"). Returns nothing if it is not numeric.
 std::optional<SocketAddress> socket_address(const std::string& address, std::uint16_t port);
 
 struct Farewell {
@@ -28,9 +28,9 @@ struct Farewell {
   std::span<const std::uint8_t> bytes;
 };
 
-// Connects, sends, and waits until the other side, which has read it then, closes: where this process is a
-// container's first, its network ends with it. All of that in at most `patience_ms`; failures are silent, for
-// nobody is left who could do anything about them.
+// Connects, sends, and waits until the other side closes the connection, which shows that it has read everything: where
+// this process is PID 1 of a container, the container's network ends with it. Takes at most `patience_ms`. Failures are
+// not reported, for nothing is left of the job that could act on them.
 void say(const Farewell& word, std::int64_t patience_ms);
 
 }  // namespace elastic::process

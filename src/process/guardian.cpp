@@ -26,15 +26,15 @@
 namespace elastic::process {
 namespace {
 
-// How long messages of the launcher gather in the socket, which holds some 250 of them.
+// How long messages of the launcher are left in the socket, which holds some 250 of them.
 constexpr int kGatherMs = 10;
-// A second signal to end sooner than this means the same as the first.
+// A second signal to end that comes sooner than this counts as the first.
 constexpr std::int64_t kSecondSignalMs = 1000;
-// The launcher answers a signal at once, unless it hangs.
+// How long the launcher may take to acknowledge a signal; it does so at once unless it hangs.
 constexpr int kUnheardMs = 1000;
-// How long a launcher that is done, and hangs, is waited for.
+// How long the guardian waits for a launcher that has sent its exit status and hangs.
 constexpr int kLeavingMs = 200;
-// A launcher that runs ends its workers itself when their lease is over. It comes first.
+// A launcher that runs stops its workers itself when their lease is over. The guardian gives it so much time.
 constexpr std::int64_t kHeadStartMs = 50;
 
 sigset_t set_of(const std::vector<int>& numbers) {
@@ -44,13 +44,13 @@ sigset_t set_of(const std::vector<int>& numbers) {
   return set;
 }
 
-// True for a child that a signal has stopped. Asks the kernel, not /proc, which may not be there.
+// Whether a signal has stopped the child. Asks the kernel, not /proc, which may not be mounted.
 bool is_stopped(pid_t child) {
   siginfo_t info{};
   return waitid(P_PID, static_cast<id_t>(child), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child;
 }
 
-// Gives a descriptor this number; what had it is closed.
+// Moves a descriptor to this number; a descriptor that had the number is closed.
 UniqueFd moved_to(int number, UniqueFd from) {
   if (!from || from.get() == number) return from;
   ELASTIC_CHECK(dup2(from.get(), number) == number);
@@ -71,18 +71,19 @@ void Guardian::run() {
   keep_only_what_is_needed();
   for (;;) {
     pollfd watched[3] = {{signals_.get(), POLLIN, 0}, {channel_.get(), POLLIN, 0}, {lease_timer_.get(), POLLIN, 0}};
-    const int ready = poll(watched, 3, patience_ms());  // what is -1 is passed over
+    const int ready = poll(watched, 3, patience_ms());  // poll() ignores a descriptor of -1
     if (ready < 0) continue;
     if (watched[2].revents != 0) lease_timer_at_ms_.reset();
     if (ready > 0 && watched[0].revents == 0 && watched[2].revents == 0) {
-      // Workers are told of in bursts, and to wake for each takes a core from them. What lies in the
-      // socket meanwhile is not lost: it is read before the launcher's death is acted upon.
+      // Workers are announced in bursts, and waking up for each would take CPU time from them. Messages that wait in
+      // the socket are not lost: they are read before the guardian acts on the launcher's death.
       poll(watched, 1, kGatherMs);
     }
-    // The signals first: a SIGCONT may have followed the SIGTSTP that the launcher answers.
+    // Signals are read first: a SIGCONT may have followed the SIGTSTP to which the launcher has responded.
     read_signals();
     if (channel_) read_channel();
-    // Before anybody goes on: while all were stopped, another node may have taken the workers' place.
+    // The lease is judged before any process is continued: while all were stopped, another node may have taken the
+    // workers' place.
     judge_lease();
     if (std::exchange(continue_wanted_, false)) resume();
     if (unheard_since_ms_ && monotonic_ms() - *unheard_since_ms_ >= kUnheardMs) end_launcher();
@@ -93,7 +94,7 @@ void Guardian::run() {
 int Guardian::patience_ms() const {
   if (leaving_status_) return kLeavingMs;
   if (unheard_since_ms_) return kUnheardMs;
-  // A filter of system calls has refused the timer. This one stands still while the machine is suspended.
+  // A seccomp filter has refused the timer. This clock stands still while the machine is suspended.
   if (!lease_timer_ && lease_timer_at_ms_) {
     return static_cast<int>(std::clamp<std::int64_t>(*lease_timer_at_ms_ - boottime_ms(), 0, kUnheardMs));
   }
@@ -104,8 +105,9 @@ void Guardian::keep_only_what_is_needed() {
   std::vector<int> numbers = settings_.signals;
   numbers.insert(numbers.end(), {SIGCHLD, SIGTSTP, SIGCONT, SIGWINCH});
   const sigset_t set = set_of(not_ignored(numbers));
-  // stderr, the signals, the channel, the timer and the local_tasks; the user's pipes must not stay open through us.
-  UniqueFd local_tasks;  // out of the way of the others
+  // The guardian keeps stderr, the signals, the channel, the timer and the local tasks' socket. It closes everything
+  // else, so that the user's pipes do not stay open.
+  UniqueFd local_tasks;  // at a number that none of the others gets
   if (settings_.local_tasks != nullptr)
     local_tasks = UniqueFd(fcntl(settings_.local_tasks->descriptor(), F_DUPFD_CLOEXEC, 7));
   channel_ = moved_to(4, std::move(channel_));
@@ -140,7 +142,7 @@ void Guardian::handle(int signal) {
   if (signal != SIGINT && signal != SIGTERM) return;
   const std::int64_t now = monotonic_ms();
   if (asked_to_stop_ && now - first_stop_ms_ >= kSecondSignalMs) {
-    // The user insists. A launcher that is stopped cannot do it, nor can one that hangs.
+    // This is a second signal. A launcher that is stopped or hangs cannot act on it.
     if (is_stopped(launcher_)) return end_launcher();
     if (!unheard_since_ms_) unheard_since_ms_ = now;
   }
@@ -161,7 +163,7 @@ void Guardian::read_channel() {
     const ssize_t count = recvmsg(channel_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (count < 0) return;
     if (count == 0) {
-      channel_ = UniqueFd();  // the launcher is ending; SIGCHLD says how
+      channel_ = UniqueFd();  // the launcher is ending; SIGCHLD follows
       return;
     }
     int attached = -1;
@@ -180,19 +182,19 @@ void Guardian::heard(GuardianMessage message, UniqueFd attached) {
     case GuardianMessage::Kind::kPaused: pause(); break;
     case GuardianMessage::Kind::kHeard: unheard_since_ms_.reset(); break;
     case GuardianMessage::Kind::kLeaving: leaving_status_ = message.value; break;
-    case GuardianMessage::Kind::kLease:   // it is judged whenever we wake
-    case GuardianMessage::Kind::kSignal:  // only we say that
+    case GuardianMessage::Kind::kLease:   // the lease is judged whenever the guardian wakes up
+    case GuardianMessage::Kind::kSignal:  // only the guardian sends it
       break;
   }
 }
 
-// Ctrl-Z: the workers are stopped; now the launcher, and then this process, for the shell to see. It is
-// stopped by the same signal with its default action, which the kernel does not take where nobody could
-// continue us (no shell with job control, PID 1). Then, as after SIGCONT, all go on.
+// Ctrl-Z: the workers are stopped already. The launcher is stopped now, and then this process, so that the shell sees
+// it. This process stops itself by SIGTSTP with its default action, which the kernel ignores where nobody could
+// continue it (no shell with job control, PID 1). Then, as after SIGCONT, all go on.
 void Guardian::pause() {
   sigset_t pending;
   sigpending(&pending);
-  // Who has been continued meanwhile must not be stopped for ever.
+  // If this process has been continued meanwhile, the launcher must not stay stopped.
   continue_wanted_ = true;
   if (!pause_wanted_ || sigismember(&pending, SIGCONT) == 1) return;
   pause_wanted_ = false;
@@ -209,9 +211,9 @@ void Guardian::resume() {
   (void)!send(channel_.get(), &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-// Takes what has ended: the launcher, and orphans that came to us (all of them, as PID 1). A worker comes
-// to us by the launcher's death only, and is not reaped before that is dealt with: until then its number
-// is good for its process group.
+// Reaps what has ended: the launcher, and orphans that became our children (all orphans, as PID 1). A worker becomes
+// our child only when the launcher dies, and is not reaped before that has been handled: until then its pid
+// still names its process group.
 void Guardian::reap() {
   for (;;) {
     siginfo_t info{};
@@ -248,7 +250,7 @@ void Guardian::set_lease_timer(std::optional<std::int64_t> at_ms) {
 
 namespace {
 
-// Children that this process had before it became elastic-run (a shell that exec'd us): not ours to kill.
+// Children that this process had before it became elastic-run (a shell that executed us); they must not be killed.
 std::vector<pid_t> children_before() {
   siginfo_t info{};
   if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return {};
@@ -257,9 +259,9 @@ std::vector<pid_t> children_before() {
   return out;
 }
 
-// Where the guardian is killed while the launcher is stopped (Ctrl-Z), the launcher has to go on and end the
-// workers: the kernel continues it. As a process group that is left orphaned and stopped it is sent SIGHUP
-// besides, of which it must not die.
+// If the guardian is killed while the launcher is stopped (Ctrl-Z), the launcher has to go on and end the
+// workers: the kernel sends it SIGCONT. As an orphaned process group that is stopped it is sent SIGHUP, too, which
+// must not kill it.
 void go_on_when_the_guardian_dies() {
   prctl(PR_SET_PDEATHSIG, SIGCONT);
   const sigset_t hangup = set_of({SIGHUP});
@@ -270,7 +272,7 @@ void go_on_when_the_guardian_dies() {
 
 Result<GuardianChannel> split_off_launcher(const GuardianSettings& settings) {
   std::vector<int> numbers = settings.signals;
-  // The terminal's stops are for the guardian to decide; SIGTTOU must never stop the launcher.
+  // The guardian decides about the terminal's stop signals; SIGTTOU must never stop the launcher.
   numbers.insert(numbers.end(), {SIGCHLD, SIGTSTP, SIGCONT, SIGTTIN, SIGTTOU, SIGWINCH});
   const sigset_t set = set_of(numbers);
   ELASTIC_CHECK(sigprocmask(SIG_BLOCK, &set, nullptr) == 0);
@@ -294,7 +296,7 @@ Result<GuardianChannel> split_off_launcher(const GuardianSettings& settings) {
     return GuardianChannel{UniqueFd(ends[1]), std::move(*board)};
   }
   close(ends[1]);
-  setpgid(launcher, launcher);  // whoever comes first
+  setpgid(launcher, launcher);  // both processes do this, whichever runs first
   Guardian(settings, launcher, {UniqueFd(ends[0]), std::move(*board)}, std::move(strangers)).run();
 }
 

@@ -24,7 +24,7 @@ struct Slot {
 
 }  // namespace
 
-// Seen by two processes: atomics must not be made of locks, which a process may take to its grave.
+// Two processes use this: the atomics must be lock-free, for a process could die while it holds a lock.
 struct GuardianBoard::Shared {
   std::atomic<std::int64_t> lease_until_ms{kNoLease};
   std::atomic<bool> leaves_background{false};

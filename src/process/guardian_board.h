@@ -11,26 +11,27 @@
 
 namespace elastic::process {
 
-// Memory that launcher and guardian share: what the guardian has to know at the very moment when the launcher
-// stops or dies. The launcher writes; nothing waits, nothing is lost while the guardian does not run, and
-// nothing older is ever read than what was written last, as it would be with messages that fill a socket.
+// Memory that launcher and guardian share, for what the guardian has to know at the very moment when the launcher
+// stops or dies. The launcher writes it without waiting. Nothing is lost while the guardian does not run, and the
+// guardian always reads the last value, which messages that fill a socket could not promise.
 class GuardianBoard {
  public:
-  // To be made before the fork. Fails where no memory can be mapped.
+  // Must be called before the fork. Fails where no memory can be mapped.
   static Result<GuardianBoard> make();
 
-  // Launcher: until when its workers may run, in milliseconds of CLOCK_BOOTTIME; none: for ever.
+  // Launcher: sets until when its workers may run, in milliseconds of CLOCK_BOOTTIME; none: for ever.
   void set_lease(std::optional<std::int64_t> until_ms);
   std::optional<std::int64_t> lease() const;
 
-  // Launcher: it ends well, and what workers have left in the background is to live on. Not taken back.
+  // Launcher: says that it ends with success, and that the workers' background processes are to live on. This cannot be
+  // taken back.
   void leave_background();
   bool leaves_background() const;
 
-  // Launcher: what the guardian is to say when nothing of this node is left, and to whom. A launcher that is
-  // killed in the middle of this leaves the word before it. At most kFarewellBytes; none: nothing is said.
+  // Launcher: sets what the guardian is to send when nothing of this node is left, and to whom. If the launcher is
+  // killed in the middle of this, the farewell before it stands. At most kFarewellBytes; none: nothing is sent.
   void set_farewell(const SocketAddress& to, std::span<const std::uint8_t> bytes);
-  // Guardian, when the launcher does not write any more; valid as long as the board is.
+  // Guardian, once the launcher does not write any more: the farewell, valid as long as the board is.
   std::optional<Farewell> farewell() const;
 
  private:

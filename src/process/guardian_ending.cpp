@@ -19,13 +19,13 @@
 namespace elastic::process {
 namespace {
 
-// How long the guardian waits for killed processes before it names those that are left and goes.
+// How long the guardian waits for killed processes before it names those that are left and exits.
 constexpr std::int64_t kSweepMs = 1500;
-// The same where the launcher is done, and hangs.
+// The same where the launcher has sent its exit status and hangs.
 constexpr std::int64_t kLeavingSweepMs = 500;
-// Between two looks at /proc while killed processes hand their children up to us, or to the launcher.
+// The time between two reads of /proc while the children of killed processes become ours, or the launcher's.
 constexpr int kSweepLookMs = 10;
-// For the last word, from the connection to its end.
+// How long sending the farewell may take.
 constexpr std::int64_t kFarewellMs = 1000;
 
 bool is_child(pid_t pid) {
@@ -47,7 +47,7 @@ bool is_running(int pidfd) {
 
 }  // namespace
 
-// Its end will end all the rest.
+// Kills the launcher. When it has ended, the guardian kills all the rest.
 void Guardian::end_launcher() {
   unheard_since_ms_.reset();
   kill_known_workers();
@@ -60,9 +60,9 @@ void Guardian::kill_cgroup() const {
   if (file) (void)!write(file.get(), "1", 1);
 }
 
-// A worker's number, and that of its group, are right as long as it has not been reaped. Once the launcher has
-// died it is our child, and nobody but us can do that; before, the launcher may have, and the number be a
-// stranger's by now. What a pidfd finds, be it a zombie, is not reaped.
+// The pid of a worker, which is also that of its process group, is valid as long as the worker has not been reaped.
+// Once the launcher has died the worker is our child, and only this process can reap it. Before, the launcher may have
+// reaped it, and the pid may name another process. A process that a pidfd finds, even a zombie, has not been reaped.
 bool Guardian::kill_known_workers() {
   const bool was_running = std::ranges::any_of(
       workers_, [](const KnownWorker& worker) { return worker.pidfd && is_running(worker.pidfd.get()); });
@@ -76,15 +76,15 @@ bool Guardian::kill_known_workers() {
   return was_running;
 }
 
-// The launcher is stopped, or hangs, or all was frozen. It is left as it is: it judges its lease itself when it
-// goes on. Returns when none of the workers is left, at the latest after a sweep's time: what does not end then
-// ends before it can do anything else.
+// The launcher is stopped, or hangs, or all processes were frozen. The launcher is left alone: it judges its lease
+// itself when it goes on. Returns when no worker is left, at the latest after kSweepMs: a process that still exists
+// then has SIGKILL pending, and ends before it can do anything else.
 void Guardian::end_workers_of_lease(std::int64_t until_ms) {
   bool was_running = kill_known_workers();
   const std::int64_t deadline_ms = monotonic_ms() + kSweepMs;
   for (;;) {
     const std::vector<ProcessFacts> found = descendants_of(launcher_);
-    // In this order: as long as the launcher has not put another lease up, all that was found is of this one.
+    // The order matters: as long as the launcher has not set another lease, all processes found belong to this one.
     if (found.empty() || board_.lease() != until_ms) break;
     was_running = true;
     for (const ProcessFacts& facts : found) kill_process(facts);
@@ -101,8 +101,8 @@ void Guardian::launcher_ended(int status) {
   if (WIFEXITED(status) && leaves_background(WEXITSTATUS(status))) leave(0, {});
   if (WIFSIGNALED(status)) kill_known_workers();
   const std::vector<ProcessFacts> survivors = sweep(kSweepMs);
-  say_farewell(survivors);  // the other nodes wait for it
-  // Only now: nobody may be reading.
+  say_farewell(survivors);  // other nodes wait for it
+  // This comes last, for nobody may be reading stderr.
   if (WIFSIGNALED(status)) {
     log::critical("launcher_killed", format("the launcher (process {}) was killed by {}; all workers were ended",
                                             launcher_, signal_name(WTERMSIG(status))));
@@ -120,7 +120,7 @@ void Guardian::leave_launcher_behind() {
   }
   const bool is_named = std::any_of(survivors.begin(), survivors.end(),
                                     [this](const ProcessFacts& facts) { return facts.pid == launcher_; });
-  // Not reaped: a thread of it is left, of which a process that has ended otherwise shows nothing.
+  // It was not reaped: one of its threads is left, which /proc does not show for a process that has ended otherwise.
   if (!is_named && kill(launcher_, 0) == 0) {
     log::critical("left_behind",
                   format("the launcher (process {}) was killed but does not end; it is left behind", launcher_));
@@ -134,7 +134,8 @@ void Guardian::await_launcher(std::int64_t milliseconds) const {
   while (waitpid(launcher_, nullptr, WNOHANG) == 0 && monotonic_ms() < deadline_ms) poll(nullptr, 0, kSweepLookMs);
 }
 
-// That nothing is left is told only where that is known: without /proc, only once no child is left at all.
+// The farewell says that no process is left. It is sent only where that is known: without /proc, only once no child is
+// left at all.
 void Guardian::say_farewell(const std::vector<ProcessFacts>& survivors) const {
   const std::optional<Farewell> word = board_.farewell();
   if (!word || !survivors.empty()) return;
@@ -169,12 +170,13 @@ std::vector<ProcessFacts> Guardian::sweep(std::int64_t milliseconds) {
   for (;;) {
     while (waitpid(-1, nullptr, WNOHANG) > 0) {
     }
-    // The usual end: no child is left at all, and /proc need not be read.
+    // In the usual case no child is left at all, and /proc need not be read.
     if (waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD) return {};
     kill_cgroup();
     std::vector<ProcessFacts> left = ours();
-    // Without /proc nobody can be found; where this is PID 1, the kernel ends all with it. A child that was
-    // not found forks faster than /proc is read: look again. Or it is somebody else's.
+    // Without /proc no process can be found; where this is PID 1, the kernel kills all others when it ends. If a child
+    // exists that was not found, processes fork faster than /proc is read, and /proc is read again, unless the child is
+    // one of `strangers`.
     const bool none = left.empty() && (!strangers_.empty() || !processes_can_be_seen());
     if (none || monotonic_ms() >= deadline) {
       for (ProcessFacts& facts : left) facts = process_facts(facts.pid);

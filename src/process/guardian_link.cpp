@@ -15,15 +15,15 @@ GuardianLink::GuardianLink(net::Loop& loop, GuardianChannel channel, Handlers ha
 }
 
 void GuardianLink::send(GuardianMessage message) const {
-  // A guardian that has gone is seen by receive().
+  // If the guardian has died, receive() sees it.
   (void)!::send(channel_.socket.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void GuardianLink::set_lease(std::optional<std::int64_t> until_ms) {
   const std::optional<std::int64_t> before_ms = channel_.board.lease();
   channel_.board.set_lease(until_ms);
-  // The guardian has set its timer by the lease before, looks when that is over and sees the new one. Where the
-  // packet is lost, for the guardian does not read, it finds others when it does, and looks at the board then.
+  // The guardian has set its timer by the lease before; when the timer fires, it reads the new lease. If the packet is
+  // lost because the guardian does not read, others wait in the socket, and it reads the lease after those.
   const bool ends_sooner = until_ms && (!before_ms || *until_ms < *before_ms);
   if (ends_sooner) send({GuardianMessage::Kind::kLease, 0});
 }
@@ -58,7 +58,7 @@ void introduce_to_guardian(int channel, pid_t pid) {
   header.msg_iov = &part;
   header.msg_iovlen = 1;
   const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-  if (pidfd >= 0) {  // without one (before Linux 5.3) the number has to do
+  if (pidfd >= 0) {  // before Linux 5.3 there is none, and the pid alone is sent
     header.msg_control = control;
     header.msg_controllen = sizeof control;
     cmsghdr* attached = CMSG_FIRSTHDR(&header);

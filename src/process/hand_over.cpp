@@ -10,7 +10,7 @@
 namespace elastic::process {
 namespace {
 
-// One descriptor on its way: a message must have at least one byte.
+// A message that carries one descriptor; it must have at least one byte.
 struct Parcel {
   char byte = 0;
   iovec part{&byte, sizeof byte};
@@ -47,7 +47,7 @@ Status HandOver::put(int descriptor) const {
 }
 
 int take_descriptor(int out, int target) {
-  close(target);  // the lowest number that is free is what comes next
+  close(target);  // the kernel gives the next descriptor the lowest free number
   Parcel parcel;
   if (recvmsg(out, &parcel.header, MSG_DONTWAIT) < 0) return errno;
   const cmsghdr* attached = CMSG_FIRSTHDR(&parcel.header);

@@ -7,17 +7,17 @@
 
 namespace elastic::process {
 
-// Hands descriptors to a child through a socket. A child that copied one by its number would have to copy all below
-// it, too, and to close those again.
+// Hands descriptors to a child through a socket. A child that has a copied descriptor table would have a copy of every
+// descriptor below it, too, and would have to close those.
 class HandOver {
  public:
-  // Fails where no socket can be had.
+  // Fails where no socket can be made.
   static Result<HandOver> make();
 
-  // Puts a descriptor in; it stays the caller's, who must not close it before the child has it. Two at most.
+  // Sends a descriptor. It stays the caller's, who must not close it before the child has received it. At most two.
   Status put(int descriptor) const;
 
-  // What the child takes them from.
+  // The socket from which the child receives them.
   int out() const { return out_.get(); }
 
  private:
@@ -27,9 +27,9 @@ class HandOver {
   UniqueFd out_;
 };
 
-// Takes the descriptor that was put in first, at the number `target`: what is there is closed, and all numbers below
-// it must be in use. So there is no second copy of it to be closed. Returns an errno, or 0. Only system calls: for a
-// child between vfork and exec, with descriptors of its own.
+// Receives the next descriptor as the number `target`: a descriptor that has this number is closed, and all lower
+// numbers must be in use, so that no second copy has to be closed. Returns an errno, or 0. Makes only system calls: for
+// a child between vfork and exec that has a descriptor table of its own.
 int take_descriptor(int out, int target);
 
 }  // namespace elastic::process

@@ -22,7 +22,7 @@ namespace {
 constexpr const char* kWaiting = "waiting for this node's other elastic-run";
 constexpr const char* kHow = "start one elastic-run on each node (srun --ntasks-per-node=1)";
 
-// Of a member's socket. Other users' members have other names.
+// The name of a task's socket. It contains the user, so that other users' tasks have other names.
 std::string socket_name(const LocalTaskPlace& place, int index) {
   return format("elastic-run/{}/{}/{}", geteuid(), place.name, index);
 }
@@ -63,7 +63,7 @@ Result<UniqueFd> listen_as(const LocalTaskPlace& place, int index) {
   return listener;
 }
 
-// None where nobody of ours listens.
+// Connects to a task; none where no task of this user listens.
 UniqueFd call_at(const LocalTaskPlace& place, int index) {
   const auto address = address_of(place, index);
   if (!address) return {};
@@ -88,7 +88,7 @@ Result<LocalTasksHost> LocalTasksHost::open(const LocalTaskPlace& place) {
   host.others_ = place.members - 1;
   host.opened_ms_ = monotonic_ms();
   for (int index = 0; index < place.members; ++index) {
-    if (index != place.index) (void)call_at(place, index);  // that it comes is all there is to say
+    if (index != place.index) (void)call_at(place, index);  // the connection itself is the message
   }
   return host;
 }
@@ -109,7 +109,7 @@ void LocalTasksHost::tell(int status) const {
 }
 
 Result<int> wait_for_local_tasks(const LocalTaskPlace& place, const std::function<void()>& on_met) {
-  ignore({SIGUSR1, SIGUSR2});  // for workers, of which there are none here
+  ignore({SIGUSR1, SIGUSR2});  // they are meant for workers, and this task has none
   const auto door = listen_as(place, place.index);
   if (!door) return std::unexpected(door.error());
   const std::int64_t until_ms = monotonic_ms() + kLocalTasksPatienceMs;

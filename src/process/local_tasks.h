@@ -7,32 +7,32 @@
 #include "src/base/result.h"
 #include "src/base/unique_fd.h"
 
-// Several elastic-runs on one host, started together, of which one launches: the others learn of its end by Unix
-// sockets with abstract names, which leave nothing behind. Nobody polls: the launching one listens and calls at those
-// that are there already; who comes later calls at it. A connection waits in its queue until its end, and whatever
-// becomes of it, the kernel ends the connection with it. Sockets of other users are passed over.
+// Several elastic-runs were started together on one host, and only task 0 launches. The others learn of its end over
+// Unix sockets with abstract names, which leave no files behind. Nobody polls: task 0 listens, and connects to the
+// tasks that are there already; a task that starts later connects to task 0. A connection waits in task 0's accept
+// queue until task 0 ends; if task 0 is killed, the kernel closes the connection. Sockets of other users are ignored.
 namespace elastic::process {
 
 struct LocalTaskPlace {
-  std::string name;  // the same for all, and on this host for no others
-  int index = 0;     // 0 launches
+  std::string name;  // the same for all tasks of this group, and for no others on this host
+  int index = 0;     // task 0 launches
   int members = 1;
 };
 
-// How long after its start the launching one still waits for those that have not come yet; how long a waiting one waits
-// for it.
+// How long after its start task 0 still waits for tasks that have not connected yet, and how long the others wait for
+// task 0.
 inline constexpr std::int64_t kLocalTasksMeetMs = 10'000;
 inline constexpr std::int64_t kLocalTasksPatienceMs = 30'000;
 
-// The launching side. Fails where the name is taken, or there can be no socket.
+// Task 0's side. open() fails where the name is taken, or no socket can be made.
 class LocalTasksHost {
  public:
   static Result<LocalTasksHost> open(const LocalTaskPlace& place);
 
   int descriptor() const { return listener_.get(); }
-  // Moves to a place of the owner's choice.
+  // The listening socket, which the owner may move to another number.
   UniqueFd& socket() { return listener_; }
-  // Tells all others this exit status. Those that are not there yet are waited for until kLocalTasksMeetMs after
+  // Tells all other tasks this exit status. Waits for those that have not connected until kLocalTasksMeetMs after
   // open().
   void tell(int status) const;
 
@@ -42,9 +42,9 @@ class LocalTasksHost {
   std::int64_t opened_ms_ = 0;
 };
 
-// A waiting one's part. Returns the exit status that it was told. From when it has met the launching one, signals that
-// end a process are ignored: those of a whole job reach the launching one, too, which needs its time to end. `on_met`
-// is called then. Fails where there is none within the patience, or where it has ended without a word.
+// What the other tasks do: waits for task 0 and returns the exit status that it sends. Once connected, calls `on_met`
+// and ignores signals that end a process: a signal to the whole job reaches task 0, too, which needs its time to end.
+// Fails if task 0 does not appear within kLocalTasksPatienceMs, or ends without sending its exit status.
 Result<int> wait_for_local_tasks(const LocalTaskPlace& place, const std::function<void()>& on_met);
 
 }  // namespace elastic::process

@@ -47,7 +47,7 @@ std::optional<std::string> process_with_socket(const std::string& inode) {
     const std::string name = entry.path().filename();
     if (!parse_int(name) || !has_socket(entry.path() / "fd", inode)) continue;
     ProcessFacts holder = process_facts(static_cast<pid_t>(*parse_int(name)));
-    // The user knows an elastic-run by its outer process, and that is the one to end.
+    // The user knows elastic-run by its guardian, and that is the process to end.
     if (holder.name == kLauncherName) holder = process_facts(holder.parent);
     return format("process {} ({})", holder.pid, printable(holder.name));
   }

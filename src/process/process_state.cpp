@@ -11,11 +11,10 @@
 namespace elastic::process {
 namespace {
 
-// Takes the numbers of standard streams that were closed at our start: a file of ours must not get them.
+// Opens the standard streams that were closed when we were started, so that no file of ours gets their numbers.
 // Returns the lowest number that is free then.
 int fill_standard_streams() {
-  // Without /dev there is still "/", as a path only: to read or write it is the same error as on a
-  // closed descriptor.
+  // Without /dev there is still "/", opened as a path only: reading or writing it fails as on a closed descriptor.
   const auto anything = [] {
     const int fd = open("/dev/null", O_RDWR);
     return fd >= 0 ? fd : open("/", O_PATH);

@@ -5,7 +5,7 @@
 
 namespace elastic::process {
 
-// Bytes and numbers of the kernel's generator (getrandom(2)), which nobody can guess. The process ends if it fails.
+// Fills memory with random bytes of the kernel (getrandom(2)), which nobody can guess. Aborts if that fails.
 void fill_randomly(std::span<std::uint8_t> bytes);
 std::uint64_t random_number();
 

@@ -17,17 +17,17 @@ struct ReceivedSignal {
   uid_t user = 0;    // the sender's
 };
 
-// Those of the signals that this process does not ignore. While it is blocked, the kernel keeps even an
-// ignored signal for whoever reads it: what nohup or a shell's `&` has silenced must be left out by hand.
+// Returns those of the signals that this process does not ignore. The kernel queues a blocked signal even if it is
+// ignored, so signals that nohup or a shell's `&` has set to be ignored must be left out here.
 std::vector<int> not_ignored(const std::vector<int>& numbers);
 
-// Turns signals into events of the loop. The signals are blocked from construction on and stay blocked;
-// one that is ignored in this process is never seen (nohup keeps its meaning).
+// Turns signals into events of the loop. The signals are blocked from construction on and stay blocked.
+// A signal that this process ignores is never reported (nohup keeps its meaning).
 class SignalSource {
  public:
   SignalSource(net::Loop& loop, const std::vector<int>& numbers, std::function<void(const ReceivedSignal&)> callback);
 
-  // Tells at once what has come by now, and does not wait for the loop.
+  // Reports the signals that have arrived by now, without waiting for the loop.
   void read_all();
 
  private:

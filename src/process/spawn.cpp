@@ -19,9 +19,9 @@
 #include "src/process/guardian.h"
 #include "src/process/hand_over.h"
 
-// vfork() by clone3(), for what clone3 can do and vfork cannot. Returns twice, the second time minus errno
-// or the child's pid. The return address is kept in a register over the call, for the child writes over
-// the stack that it shares. The sanitizer knows vfork but not this.
+// vfork() by clone3(), which can also place the child in a cgroup. Returns twice, the second time minus errno
+// or the child's pid. The return address is kept in a register over the call, for the child overwrites
+// the stack that it shares. The address sanitizer knows vfork but not this.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
 asm(".text\n"
     ".local elastic_run_vfork_clone3\n"
@@ -42,11 +42,11 @@ namespace elastic::process {
 namespace {
 
 constexpr int kFirstOther = 3;  // after stdin, stdout, stderr
-// From here on a worker's file is handed over: log files have high numbers (open_log_file), and a child that copied its
-// own would copy those of others with it, and wait for the file system to close them.
+// Descriptors from this number on are handed over through a socket: log files have high numbers (open_log_file), and a
+// child that copied the table up to its own would copy those of other workers, too, and closing them may block.
 constexpr int kFirstHandedOver = 256;
 
-// All that the child needs, made before the fork: between vfork and exec it shares our memory and may
+// All that the child needs, prepared before the fork: between vfork and exec the child shares our memory and may
 // only make system calls.
 struct Prepared {
   const char* path;
@@ -64,7 +64,7 @@ struct Prepared {
   int first_unneeded = kFirstOther;
 };
 
-// What become() returns where a table of descriptors of its own cannot be had (before Linux 5.9, by a filter).
+// What become() returns where the child cannot get a descriptor table of its own (before Linux 5.9, or by seccomp).
 constexpr int kSharesDescriptors = -1;
 
 std::vector<char*> pointers(std::span<const std::string> strings, std::span<const std::string> more = {}) {
@@ -76,14 +76,14 @@ std::vector<char*> pointers(std::span<const std::string> strings, std::span<cons
   return out;
 }
 
-// Runs in the child: makes what it was given its stdout or stderr. Returns an errno, or 0.
+// Runs in the child: makes `given` its stdout or stderr. Returns an errno, or 0.
 int place(const Prepared& prepared, int given, int target) {
   if (given < 0) return 0;
   if (given >= kFirstHandedOver) return take_descriptor(prepared.handed_over, target);
   return dup2(given, target) < 0 ? errno : 0;
 }
 
-// Runs in the child, where nothing else is needed any more that may have its number. Returns an errno, or 0.
+// Runs in the child, when no other descriptor with the number kEndGate is needed any more. Returns an errno, or 0.
 int place_end_gate(int given) {
   if (given < 0) return 0;
   const int result = given == kEndGate ? fcntl(given, F_SETFD, 0) : dup2(given, kEndGate);
@@ -97,7 +97,7 @@ int become(const Prepared& prepared) {
   // The launcher may have died before the line above took effect.
   if (getppid() != prepared.launcher) return ESRCH;
   const SpawnContext& context = *prepared.context;
-  // Without it the groups and subreapers have to do.
+  // If that fails, process groups and subreapers still find every process.
   if (!prepared.born_in_cgroup && context.cgroup_procs >= 0) (void)!write(context.cgroup_procs, "0", 1);
   if (context.guardian >= 0) introduce_to_guardian(context.guardian, getpid());
   if (prepared.shares_descriptors) {
@@ -119,7 +119,7 @@ int become(const Prepared& prepared) {
 }
 
 #ifndef ELASTIC_RUN_NO_VFORK_CLONE3
-// The number after the last descriptor that the child copies.
+// The lowest number above the descriptors that the child copies.
 int first_unneeded(const Prepared& prepared) {
   int last = std::max({STDERR_FILENO, prepared.handed_over, prepared.end_gate});
   for (const int descriptor : {prepared.standard_output, prepared.standard_error}) {
@@ -128,10 +128,10 @@ int first_unneeded(const Prepared& prepared) {
   return last + 1;
 }
 
-// Where there is a cgroup, the child is made in it: to move there takes it 80 us and a lock of the whole
-// machine. It shares our descriptors until it copies those that it needs: what is copied must be closed again,
-// which waits for ever for a log file on a file system that does not answer. Where clone3 is refused (before
-// Linux 5.7, by a filter), plain vfork has to do.
+// Where there is a cgroup, the child is made in it: moving there takes 80 us and a lock of the whole
+// machine. The child shares our descriptors until it copies those that it needs: a copied descriptor must be closed
+// again, and closing a log file on a file system that does not answer may block for ever. Where clone3 is refused
+// (before Linux 5.7, or by seccomp), plain vfork is used.
 inline clone_args how_to_clone(const SpawnContext& context, const Prepared& prepared) {
   clone_args arguments{};
   arguments.flags = CLONE_VM | CLONE_VFORK;
@@ -144,7 +144,7 @@ inline clone_args how_to_clone(const SpawnContext& context, const Prepared& prep
 }
 #endif
 
-// For the descriptors that a worker is handed; nothing where it needs none.
+// Sends the descriptors that a worker is handed; returns nothing where it needs none.
 Result<std::optional<HandOver>> hand_over(const Command& command) {
   std::optional<HandOver> way;
   for (const int descriptor : {command.standard_output, command.standard_error}) {
@@ -186,12 +186,12 @@ Result<pid_t> spawn(const Command& command, const SpawnContext& context) {
   const auto way = hand_over(command);
   if (!way) return std::unexpected(way.error());
   if (*way) prepared.handed_over = (*way)->out();
-  // No handler of ours may run in the child while it shares our memory.
+  // No signal handler of ours may run in the child while it shares our memory.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &before);
-  volatile int child_error = 0;  // as vfork wants them: kept in memory, not in registers
+  volatile int child_error = 0;  // vfork needs these in memory, not in registers
   volatile pid_t pid = -1;
 #ifndef ELASTIC_RUN_NO_VFORK_CLONE3
   prepared.born_in_cgroup = context.cgroup >= 0 && context.born_in_cgroup;

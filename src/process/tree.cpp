@@ -13,14 +13,14 @@
 namespace elastic::process {
 namespace {
 
-// Every end of a process that we parent wakes us at once. This is for the one that we do not: a zombie
-// whose living parent, outside our groups, has not reaped it.
+// The end of each child wakes us at once. This interval is for a zombie that is not our child: its
+// living parent, outside our process groups, has not reaped it.
 constexpr std::int64_t kLookAgainMs = 50;
-// Between two looks for what has left its group, was killed, and may have forked before.
+// The time between two searches for processes that have left their group; they are killed, and may have forked before.
 constexpr std::int64_t kLookForStraysMs = 5;
 
-// SIGCHLD, ready to be waited for. Left ignored by a parent, it would make the kernel reap our children
-// and lose their exit codes.
+// Sets SIGCHLD to its default action and returns it. If our parent has left it ignored, the kernel would reap our
+// children, and their exit codes would be lost.
 std::vector<int> child_signal() {
   struct sigaction default_action {};
   default_action.sa_handler = SIG_DFL;
@@ -28,8 +28,8 @@ std::vector<int> child_signal() {
   return {SIGCHLD};
 }
 
-// Of a worker that has been reaped: true if its group still has a process. The number is the worker's as
-// long as that is so, and may be a stranger's afterwards: only descendants count, where they can be told.
+// Whether the process group of a worker that has been reaped still has a process. The number is the worker's group as
+// long as that is so, and may be reused afterwards: only our descendants count, where /proc shows them.
 bool group_outlived(pid_t worker) {
   if (kill(-worker, 0) != 0 && errno == ESRCH) return false;
   if (!processes_can_be_seen()) return true;
@@ -37,7 +37,7 @@ bool group_outlived(pid_t worker) {
   return std::any_of(all.begin(), all.end(), [worker](const ProcessFacts& facts) { return facts.group == worker; });
 }
 
-// Ended ones that nobody has reaped count.
+// Whether this process has children, zombies included.
 bool has_children() {
   siginfo_t info{};
   return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
@@ -100,7 +100,7 @@ bool WorkerTree::is_from_workers(const ReceivedSignal& signal) const {
   const bool has_ended = kill(signal.sender, 0) != 0 && errno == ESRCH;
   if (has_ended) return !workers_.empty() && signal.user == getuid();
   if (processes_can_be_seen()) return false;
-  // A worker's session bears its number.
+  // A worker's session has the worker's pid as its number.
   const pid_t session = getsid(signal.sender);
   return std::ranges::any_of(workers_, [session](const auto& entry) { return entry.second.pid == session; });
 }
@@ -120,13 +120,13 @@ void WorkerTree::expect_all_gone() {
   look_again_timer_.start(0, [this] { look_at_groups(); });
 }
 
-// From the timer only: /proc is not read again for each that has ended.
+// Only the timer calls this, so that /proc is not read again for each process that ends.
 void WorkerTree::look_again() {
   if (killing_) kill_all();
   look_at_groups();
 }
 
-// Takes whatever has ended: workers, and orphans that came to us as their subreaper.
+// Reaps what has ended: workers, and orphans that became our children because we are their subreaper.
 void WorkerTree::reap() {
   for (;;) {
     siginfo_t info{};
@@ -178,7 +178,8 @@ void WorkerTree::reaped(pid_t pid, ExitStatus status) {
   }
 }
 
-// Without workers every child that is left was adopted from it. What forks while it is killed goes with the round.
+// Without workers, every child that is left is an orphan of the helper. Processes that fork while they are killed are
+// killed when the round ends.
 void WorkerTree::kill_what_helper_left() {
   if (!workers_.empty() || !has_children()) return;
   for (const ProcessFacts& facts : survivors()) kill_process(facts);
@@ -209,13 +210,12 @@ void WorkerTree::look_at_groups() {
   handlers_.on_all_gone();
 }
 
-// With the groups gone every child that is left was adopted: what a worker put into a session or group of
-// its own.
+// When the groups are empty, every child that is left is an orphan that has a session or group of its own.
 bool WorkerTree::strays_left() {
   if (!has_children()) return false;
   kill_all();
-  // A child is there. If /proc does not show it, it forks and ends faster than that is read; or it was given
-  // up, or nobody can be seen at all.
+  // There is a child. If /proc does not show it, it forks and ends faster than /proc is read, or it was abandoned,
+  // or /proc is not mounted.
   return !survivors().empty() || (abandoned_.empty() && processes_can_be_seen());
 }
 

@@ -26,11 +26,11 @@ namespace elastic::process {
 class WorkerTree {
  public:
   struct Handlers {
-    // A worker has ended and been reaped. Told once per started worker.
+    // A worker has ended and been reaped. Called once per started worker.
     std::function<void(int local_rank, ExitStatus status)> on_exit;
-    // The helper has ended and been reaped. May be none.
+    // The helper has ended and been reaped. May be empty.
     std::function<void(ExitStatus status)> on_helper_exit = {};
-    // Neither a worker nor anything it forked is left. Told once per expect_all_gone().
+    // Neither a worker nor anything it forked is left. Called once per expect_all_gone().
     std::function<void()> on_all_gone;
   };
 
@@ -39,48 +39,48 @@ class WorkerTree {
   WorkerTree(const WorkerTree&) = delete;
   WorkerTree& operator=(const WorkerTree&) = delete;
 
-  // Of the workers that are started from now on, `count`, each may wait for the others before it ends (EndGate), until
-  // expect_all_gone(). Fails where there is no socket for it.
+  // Lets each of the next `count` workers wait for the others before it ends (EndGate), until expect_all_gone(). Fails
+  // where no socket can be made.
   Status let_wait_for_each_other(int count);
 
   // Starts one worker; `local_rank` must not be in use. Returns its pid. Fails as spawn() does.
   Result<pid_t> start(int local_rank, Command command);
 
-  // Starts a process that is no worker, one at a time: it is signalled, and waited for by on_all_gone, as they are. If
-  // no worker was started before it has ended, what it has left behind is killed then.
+  // Starts a process that is no worker, one at a time. It is signalled, and waited for by on_all_gone, as workers are.
+  // If no worker was started before it has ended, the processes that it has left behind are killed then.
   Result<pid_t> start_helper(const Command& command);
-  // Kills it with its group; without effect where there is none.
+  // Kills the helper with its process group; without effect where there is none.
   void kill_helper();
 
   // Sends a signal to every process group that still has a process, also where its leader has gone. SIGKILL
-  // is for everybody, also for what has left its group, and again for what it forks until all are gone.
+  // goes to every descendant, also to those that have left their group, and again to new ones until all are gone.
   void signal_groups(int signal_number);
 
-  // Whether a signal was sent by a worker, or by what one has started. Of a sender that has ended nothing but its
-  // number and its user are left: while there are workers it counts as theirs if it was of our user, for hardly anybody
-  // else signals this process.
+  // Whether a signal was sent by a worker or by one of its descendants. If the sender has ended, only its pid and its
+  // user are known: while there are workers it counts as one of them if the user is ours, for hardly anybody else
+  // signals this process.
   bool is_from_workers(const ReceivedSignal& signal) const;
 
-  // Asks for on_all_gone, which comes from the loop, never from within this call. What has left its
+  // Asks for on_all_gone, which is called from the loop, never from within this call. A process that has left its
   // worker's group (a daemon) is killed as soon as the groups are empty.
   void expect_all_gone();
 
   // The living processes that on_all_gone is waiting for.
   std::vector<ProcessFacts> survivors() const;
 
-  // Calls back when this process has no child any more, at the latest after so many milliseconds; perhaps from within
-  // this call. One at a time.
+  // Calls back when this process has no child any more, at the latest after `patience_ms`; perhaps from within
+  // this call. One wait at a time.
   void await_childless(std::int64_t patience_ms, std::function<void()> done);
 
-  // What is left where all workers have ended; with the local rank whose worker it belonged to, where that is known:
-  // it is in that worker's session.
+  // A process that is left when all workers have ended, with the local rank of the worker that it belonged to, where
+  // that is known because it is in that worker's session.
   struct Background {
     ProcessFacts facts;
     std::optional<int> local_rank;
   };
   std::vector<Background> background() const;
 
-  // Forgets what does not end even when killed; on_all_gone does not come for it.
+  // Forgets processes that do not end even when killed; on_all_gone is not called for them.
   void abandon();
 
  private:
@@ -90,7 +90,7 @@ class WorkerTree {
     bool group_gone = false;
   };
 
-  static constexpr int kHelper = -1;  // in the place of a local rank
+  static constexpr int kHelper = -1;  // the helper's, in place of a local rank
 
   void reap();
   void reaped(pid_t pid, ExitStatus status);
@@ -104,14 +104,14 @@ class WorkerTree {
   net::Loop& loop_;
   SpawnContext context_;
   Handlers handlers_;
-  std::unique_ptr<EndGate> end_gate_;                    // none where they do not wait
+  std::unique_ptr<EndGate> end_gate_;                    // null where they do not wait
   std::map<int, Worker> workers_;                        // by local rank; emptied when all are gone
   std::set<std::pair<pid_t, std::uint64_t>> abandoned_;  // pid and start
   bool expecting_all_gone_ = false;
   bool killing_ = false;  // SIGKILL was sent, and not all are gone
   SignalSource child_signals_;
   net::Timer look_again_timer_;
-  std::function<void()> on_childless_;  // waited for
+  std::function<void()> on_childless_;  // the call that await_childless() was given
   net::Timer childless_timer_;
 };
 
