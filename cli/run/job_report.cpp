@@ -29,7 +29,7 @@
 namespace elastic::run {
 namespace {
 
-// What is remembered of a job that restarts for ever: the last rounds, and of each the first that failed.
+// How much of a job that restarts for ever is kept: the last rounds, and the first failures of each.
 constexpr std::size_t kRounds = 64;
 constexpr std::size_t kFailuresOfARound = 4;
 // How long the log directory may stand still when the report is written, so that all is over within 2 s.
@@ -42,7 +42,7 @@ std::string command_text(const std::vector<std::string>& arguments) {
   return join(quoted, " ");
 }
 
-// At most `bytes` from `offset` on; nothing if it cannot be read, with errno.
+// Reads at most `bytes` from `offset` on. Returns nothing, with errno set, if the file cannot be read.
 std::optional<std::string> read_part(const std::string& path, off_t offset, std::size_t bytes) {
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file) return {};
@@ -59,7 +59,7 @@ std::optional<std::string> read_part(const std::string& path, off_t offset, std:
   return text;
 }
 
-// A new file in place of what was there, whole or not at all. Returns an errno, or 0.
+// Replaces the file as a whole, or not at all. Returns an errno, or 0.
 int write_file(const std::string& path, const std::string& text) {
   const std::string unfinished = path + ".new";
   const UniqueFd file(open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
@@ -88,7 +88,7 @@ void read_tail(report::FailedWorker& worker, const std::string& path) {
   if (start > 0) worker.tail.lines_before.reset();
 }
 
-// Of a regular file; 0 of another, or where it cannot be told.
+// When a regular file was last written, in nanoseconds; 0 for another file, or if that is not known.
 std::int64_t written_ns(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return 0;
@@ -132,7 +132,7 @@ std::optional<protocol::Crash> crash_of(const std::vector<report::FailedWorker>&
   return {};
 }
 
-// What stood there is replaced; a file that is not there is not made. Returns what went wrong.
+// Overwrites the file, but does not create it. Returns what went wrong.
 std::string write_termination_log(const std::string& path, const report::JobReport& report) {
   if (path.empty()) return "";
   const UniqueFd file(open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
@@ -141,8 +141,8 @@ std::string write_termination_log(const std::string& path, const report::JobRepo
   return error == 0 ? "" : format("cannot write {}: {}", printable(path), errno_text(error));
 }
 
-// The first failure's error file (`texts`, by local rank), or why there was none, for our own parent. Returns what went
-// wrong.
+// Writes the first failure's error file (one of `texts`, by local rank), or why there was none, for our own parent.
+// Returns what went wrong.
 std::string write_parent_error_file(const std::string& path, const report::JobReport& report,
                                     const std::map<int, std::string>& texts) {
   const report::FailedWorker* first = report.first_failure();
@@ -174,15 +174,15 @@ std::string write_report(report::JobReport& report, const std::map<int, std::str
 
 }  // namespace
 
-// Where workers have left something of a round. Owns all that it touches, for the side thread.
-struct JobReporter::Remains {
+// What the workers of a round have left in files. The side thread uses it, so it owns all that it touches.
+struct JobReporter::RoundOutput {
   std::vector<WorkerStderr> stderrs;           // by local rank
   std::shared_ptr<output::RunDirectory> logs;  // null: nothing is kept
   output::Attempt attempt;
   int node_rank = 0;                            // of this node
   std::map<int, std::string> error_files = {};  // what stood in those of this node's workers, by local rank
 
-  // Reads the files of this node's workers, and puts the first failure first. Touches files only.
+  // Reads the files of this node's workers, and puts the first failure first.
   void read(std::vector<report::FailedWorker>& workers) {
     for (report::FailedWorker& worker : workers) {
       if (worker.node_rank != node_rank) continue;  // its files are on its own node
@@ -227,14 +227,14 @@ void JobReporter::round_ended(const std::vector<protocol::WorkerFailure>& failur
   if (rounds_.empty()) return;
   report::RoundReport& round = rounds_.back();
   round.ended_ms = process::wall_clock_ms();
-  // Should it turn out to be the last round, its failures are told from the verdict, and whole.
+  // If this is the last round, its failures are reported in full from the verdict.
   for (const protocol::WorkerFailure& failure : failures) {
     if (failure.stopped_by_us || round.failures.size() == kFailuresOfARound) continue;
     round.failures.push_back(failed_worker(failure));
   }
 }
 
-// It ran on this node, in the last round that this node was in.
+// Whether the worker ran on this node, in the last round that this node was in.
 bool JobReporter::is_ours(const protocol::WorkerFailure& failure) const {
   return settings_.alone || failure.node_rank == node_rank_;
 }
@@ -262,7 +262,7 @@ void JobReporter::add_evidence(report::FailedWorker& worker, bool is_first) cons
     if (event.kind == process::KernelEvent::Kind::kXid) worker.kernel_log += event.text + "\n";
     if (event.kind == process::KernelEvent::Kind::kOomKill && event.pid == worker.pid) worker.oom_evidence = event.text;
   }
-  // A count says that somebody was killed, not who: the first that died by SIGKILL without our doing.
+  // The count does not say which process was killed: it is taken to be the first worker that SIGKILL ended by itself.
   const bool may_be_it = worker.exit.signal == SIGKILL && is_first && oom_counter_ && !oom_counter_->is_whole_host();
   if (worker.oom_evidence.empty() && may_be_it && kills_.count > 0) worker.oom_evidence = kills_.evidence;
   if (!worker.exit.core_dumped) return;
@@ -302,7 +302,7 @@ std::vector<report::FailedWorker> JobReporter::failed_workers(const std::vector<
   return workers;
 }
 
-JobReporter::Remains JobReporter::remains() const {
+JobReporter::RoundOutput JobReporter::round_output() const {
   return {
       .stderrs = output_.stderrs(), .logs = logs_, .attempt = output_.attempt(), .node_rank = std::max(node_rank_, 0)};
 }
@@ -312,19 +312,19 @@ void JobReporter::read_and_make(const std::vector<protocol::WorkerFailure>& fail
                                 std::function<Made(const std::vector<report::FailedWorker>&)> make,
                                 std::function<void(Made)> done) const {
   struct Work {
-    Remains remains;
+    RoundOutput output;
     std::vector<report::FailedWorker> workers = {};
     Made made = {};
   };
-  const auto work = std::make_shared<Work>(remains());
-  work->workers = failed_workers(failures, work->remains.stderrs);
-  if (!output_.keeps_logs()) work->remains.logs = nullptr;  // those that were given up hang
+  const auto work = std::make_shared<Work>(round_output());
+  work->workers = failed_workers(failures, work->output.stderrs);
+  if (!output_.keeps_logs()) work->output.logs = nullptr;  // those that were given up hang
   const auto read = [work, make = std::move(make)] {
-    work->remains.read(work->workers);
+    work->output.read(work->workers);
     work->made = make(work->workers);
   };
   const auto then = [work, done = std::move(done)] { done(std::move(work->made)); };
-  if (work->remains.logs) return files_.post(work->remains.logs->path(), read, then);
+  if (work->output.logs) return files_.post(work->output.logs->path(), read, then);
   read();
   then();
 }
@@ -374,31 +374,31 @@ report::JobReport JobReporter::make(const protocol::Verdict& verdict) {
 JobReporter::Finished JobReporter::finish(const protocol::Verdict& verdict, std::string_view details,
                                           const ReportFiles& files) {
   struct Work {
-    Remains remains;
+    RoundOutput output;
     report::JobReport report;
     std::string problem = {};
   };
-  const auto work = std::make_shared<Work>(remains(), make(verdict));
+  const auto work = std::make_shared<Work>(round_output(), make(verdict));
   report::JobReport& report = work->report;
   look_for_evidence();
-  report.failures = failed_workers(verdict.failures, work->remains.stderrs);
-  // Of one of our own we know more than was told.
+  report.failures = failed_workers(verdict.failures, work->output.stderrs);
+  // For a worker of our own, this node knows more than the details say.
   const report::FailedWorker* first = report.first_failure();
   if (first != nullptr && first->node_rank != report.node_rank) report::add_details(report, details);
   const auto whose = std::ranges::find(verdict.failures, false, &protocol::WorkerFailure::stopped_by_us);
   report.first_failed_elsewhere = whose != verdict.failures.end() && !is_ours(*whose);
   report::JobReport without_files = report;
-  // What is named should it not answer.
+  // The file that is named if the file system does not respond.
   const std::string& place = files.parent_error_file.empty() ? files.termination_log : files.parent_error_file;
   files_.post(logs_ ? logs_->path() : place, [work, files] {
-    work->remains.read(work->report.failures);
-    work->problem = write_report(work->report, work->remains.error_files, work->remains.logs.get(), files);
-    if (work->remains.logs && work->remains.logs->remove_if_unused()) work->report.log_directory.clear();
+    work->output.read(work->report.failures);
+    work->problem = write_report(work->report, work->output.error_files, work->output.logs.get(), files);
+    if (work->output.logs && work->output.logs->remove_if_unused()) work->report.log_directory.clear();
   });
   if (!files_.finish(kFilesPatienceMs)) return {std::move(without_files), {}};
   if (!work->problem.empty()) log::warning("report_incomplete", work->problem);
   Finished finished{std::move(work->report), {}};
-  for (auto& [local_rank, text] : work->remains.error_files) {
+  for (auto& [local_rank, text] : work->output.error_files) {
     finished.error_files.resize(static_cast<std::size_t>(local_rank) + 1);
     finished.error_files.back() = std::move(text);
   }

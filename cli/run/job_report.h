@@ -73,8 +73,8 @@ class JobReporter {
   void add_evidence(report::FailedWorker& worker, bool is_first) const;
   // The report but for its failures.
   report::JobReport make(const protocol::Verdict& verdict);
-  struct Remains;
-  Remains remains() const;
+  struct RoundOutput;
+  RoundOutput round_output() const;
   // Has these workers' files read and `make` applied, both on the side thread where there are logs, and then calls
   // `done`.
   template <typename Made>

@@ -26,7 +26,7 @@ void LogHost::open(protocol::RoundNumber round, int restart_count, output::Wante
       },
       [this, result, round] {
         if (result->has_value()) return handlers_.on_opened(round, std::move(**result));
-        // The first round may be refused where the user has named the place; a job that has begun goes on.
+        // The first round fails if the user has named the directory; a job that has begun goes on.
         const bool refuse = round == 0 && directory_ && !directory_->is_temporary();
         if (refuse) return handlers_.on_failed(round, result->error().text());
         log::warning("no_log_directory",
@@ -38,7 +38,7 @@ void LogHost::open(protocol::RoundNumber round, int restart_count, output::Wante
 
 void LogHost::prepare(int workers) {
   if (!directory_) return;
-  // What fails here is tried again, and told, when the round begins.
+  // If this fails, open() tries again, and reports it.
   thread_.post(directory_->path(), [directory = directory_, workers] { directory->prepare(workers); });
 }
 

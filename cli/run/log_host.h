@@ -12,8 +12,7 @@
 
 namespace elastic::run {
 
-// The log directory of a run, every touch of which is done by a side thread: it may lie on a file system
-// that hangs.
+// The log directory of a run. A side thread does all work on it, for it may be on a file system that hangs.
 class LogHost {
  public:
   struct Handlers {
@@ -21,18 +20,18 @@ class LogHost {
     std::function<void(protocol::RoundNumber, std::string reason)> on_failed;
   };
 
-  // `directory` may be null: then nothing is kept. The thread outlives the host.
+  // `directory` may be null: then nothing is kept. The thread outlives the LogHost.
   LogHost(net::Loop& loop, net::SideThread& thread, std::shared_ptr<output::RunDirectory> directory, Handlers handlers);
 
-  // Makes the directories and files of a round's workers. on_failed only for the first one, where the user
-  // has named the place; elsewhere it is no reason not to train.
+  // Makes the directories and files of a round's workers. A failure is passed to on_failed only for the first round,
+  // and if the user has named the directory; otherwise the job runs without logs.
   void open(protocol::RoundNumber round, int restart_count, output::WantedFiles wanted);
-  // The same for a round that may follow.
+  // Makes directories in advance, for a round that may follow.
   void prepare(int workers);
-  // From now on nothing is kept.
+  // From now on no logs are kept, because the directory does not respond.
   void give_up();
 
-  // The place of the round that was opened last.
+  // The attempt that was opened last.
   const output::Attempt& attempt() const { return attempt_; }
   bool is_kept() const { return directory_ != nullptr; }
   // Files of the round that was opened last; empty if nothing is kept.

@@ -19,7 +19,7 @@ namespace {
 
 using output::OurStreams;
 
-// Who writes to a console besides workers: the launcher's own lines.
+// The source of the launcher's own lines on a console.
 constexpr int kLauncher = -2;
 
 OurStreams::Kind kind_of(int descriptor) {
@@ -27,7 +27,7 @@ OurStreams::Kind kind_of(int descriptor) {
   return fcntl(descriptor, F_GETFD) < 0 ? OurStreams::Kind::kClosed : OurStreams::Kind::kOther;
 }
 
-// Where the kernel cannot be asked (kcmp is forbidden), two names for one file count as the same open file.
+// If kcmp is forbidden, two descriptors of the same file count as the same open file.
 bool are_the_same_open_file(int one, int other) {
   const pid_t self = getpid();
   const long compared = syscall(SYS_kcmp, self, self, KCMP_FILE, one, other);
@@ -92,7 +92,7 @@ OutputHost::OutputHost(net::Loop& loop, const OutputSettings& settings, net::Sid
              .err_filter = output::LineFilter(settings.stderr_filters),
              .log_max_bytes = settings.log_max_bytes},
             out_, err_),
-      // Our parent is the process that the shell has started.
+      // Our parent, the guardian, is the process that the shell has started.
       status_(loop, {.line = status_line_, .job = getppid()}, out_, err_) {
   log::set_output([this](std::string_view line) { err_.add(kLauncher, line); });
 }
@@ -171,10 +171,11 @@ std::vector<WorkerStderr> OutputHost::stderrs() const {
   return all;
 }
 
-// Only then no worker's line can get between the status line and its end.
+// Whether everything that workers write to the terminal passes through the launcher: only then no worker's line can
+// appear in the middle of the status line.
 bool OutputHost::all_passes_through_us() const {
   if (!settings_.status_line || ours_.err != OurStreams::Kind::kTerminal) return false;
-  // Somebody behind a pipe (tee, less) may be writing to the same terminal.
+  // A program behind a pipe (tee, less) may write to the same terminal.
   if (is_pipe(STDOUT_FILENO)) return false;
   for (std::size_t rank = 0; rank < settings_.ranks.size(); ++rank) {
     const output::RankStreams plan = output::plan_streams(flags_of(static_cast<int>(rank)), ours_);

@@ -44,29 +44,30 @@ class OutputHost {
   void prepare_round() { logs_.prepare(static_cast<int>(settings_.ranks.size())); }
   void give_up_logs() { logs_.give_up(); }
 
-  // Workers of a new round are started from now on; nothing is known of the last round's any more.
+  // The workers of a new round are about to be started: forgets what was kept of the last round's.
   void begin_round();
-  // One worker's streams, good until started().
+  // Opens one worker's streams; the ends are open until started().
   Result<output::WorkerEnds> open_worker(int local_rank, int rank);
   void started(int local_rank) { pump_.started(local_rank); }
-  // Where its @record is to write; empty if nothing is kept.
+  // The file to which the worker's @record is to write; empty if nothing is kept.
   std::string error_file(int local_rank) const { return logs_.rank_file(local_rank, "error.json"); }
-  // It has ended: takes what it wrote.
+  // The worker has ended: reads what it wrote.
   void ended(int local_rank) { pump_.drain(local_rank); }
   void end_round() { pump_.end_round(); }
 
   // Whether there is a log directory that answers.
   bool keeps_logs() const { return logs_.is_kept(); }
   const output::Attempt& attempt() const { return logs_.attempt(); }
-  // The end of what the workers of the last round have written to stderr, by local rank.
+  // The end of the stderr of the last round's workers, by local rank.
   std::vector<WorkerStderr> stderrs() const;
 
   void resize() { pump_.resize(); }
-  // Tells the user what is waited for; see StatusDrawer.
+  // Tells the user what elastic-run waits for; see StatusDrawer.
   void wait_for(std::optional<Waiting> waiting) { status_.wait_for(std::move(waiting)); }
   void hide_status() { status_.hide(); }
   void show_status() { status_.show(); }
-  // Waits until the consoles have everything, as long as they go on taking it, and tells what they have not.
+  // Waits until all output has been written to the consoles, as long as they go on taking it, and reports what was
+  // dropped.
   void flush();
 
  private:
@@ -81,7 +82,7 @@ class OutputHost {
   std::string hostname_;
   LogHost logs_;
   output::RoundFiles round_files_;
-  std::shared_ptr<output::StatusLine> status_line_;  // null where none is drawn
+  std::shared_ptr<output::StatusLine> status_line_;  // null where no status line is drawn
   std::shared_ptr<output::ConsoleThread> err_thread_;
   output::ConsoleWriter out_;
   output::ConsoleWriter err_;

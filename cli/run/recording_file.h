@@ -9,18 +9,19 @@
 
 namespace elastic::run {
 
-// A file to which a recording is written as it happens, beside the loop. Whatever goes wrong with it costs the
-// recording only, and one warning.
+// The file of --record, which a side thread writes as things happen. If anything goes wrong with it, the recording ends
+// with one warning, and the job goes on.
 class RecordingFile {
  public:
-  // Makes the file, or empties it. Fails where that is refused; a place that does not answer in time is given up.
+  // Creates or truncates the file. Fails where the system refuses that. If the file system does not respond in time,
+  // the recording is given up.
   static Result<std::unique_ptr<RecordingFile>> open(const std::string& path);
 
-  // Takes lines to be written, each with its end. Never waits.
+  // Queues lines to be written, each with its line end. Never waits.
   void append(std::string_view lines);
 
-  // Waits for what is left to be written, as long as that gets on. False if the thread hangs: it keeps this process
-  // from ending.
+  // Waits until all is written, as long as the thread makes progress. Returns false if the thread hangs, so that this
+  // process cannot end.
   bool finish();
 
  private:

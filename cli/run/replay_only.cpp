@@ -21,13 +21,13 @@ namespace {
 constexpr int kExitUsage = 2;
 constexpr std::size_t kReadBytes = 64 * 1024;
 
-// The lines of an open file.
+// Reads an open file line by line.
 class Lines {
  public:
   explicit Lines(int descriptor) : descriptor_(descriptor) {}
 
-  // The next one; nothing at the end, or where reading fails. Of a line that is too long only so much is kept as
-  // shows that.
+  // Returns the next line; nothing at the end, or where reading fails. A line that is too long is cut, but stays
+  // recognisable as too long.
   std::optional<coordinator::SourceLine> next() {
     std::size_t looked_at = begin_;
     for (;;) {
@@ -47,11 +47,11 @@ class Lines {
     return coordinator::SourceLine{std::exchange(buffer_, {}), false};
   }
 
-  // The errno of what went wrong with reading; 0 if nothing has.
+  // The errno of a failed read; 0 if none failed.
   int error() const { return error_; }
 
  private:
-  // False at the end.
+  // Reads more bytes; false at the end.
   bool fill() {
     const std::size_t size = buffer_.size();
     buffer_.resize(size + kReadBytes);
@@ -67,7 +67,7 @@ class Lines {
   int descriptor_;
   int error_ = 0;
   std::string buffer_;
-  std::size_t begin_ = 0;  // of what has not been given out
+  std::size_t begin_ = 0;  // where the next line begins
 };
 
 int refuse(const Error& error) {
@@ -77,7 +77,7 @@ int refuse(const Error& error) {
 
 int refuse_stdout(int error) { return refuse(Error{"stdout", errno_text(error), ""}); }
 
-// Signs of life and times of which nothing came, in one line.
+// One line for keep-alives and timer events that had no effect.
 std::string text_of_quiet(std::int64_t count) {
   return count == 0 ? ""
                     : format("    ({} of which nothing came)\n",

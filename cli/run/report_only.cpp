@@ -40,7 +40,7 @@ Result<std::string> read_whole(const std::string& path) {
   return text;
 }
 
-// The failure.json of a run's directory, or of the runs below it.
+// Finds the failure.json of a run's directory, or those of the runs right below it.
 Result<std::vector<std::string>> reports_in(const std::string& directory) {
   const std::string own = directory + "/failure.json";
   if (access(own.c_str(), F_OK) == 0) return std::vector{own};

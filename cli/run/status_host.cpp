@@ -16,7 +16,7 @@ namespace {
 
 using net::http::Response;
 
-// The least time that a page is good for, and how much longer than making it took.
+// How long a page is valid: at least so many milliseconds, and so many times as long as making it took.
 constexpr std::int64_t kFreshMs = 100;
 constexpr std::int64_t kFreshTimes = 20;
 
@@ -26,9 +26,9 @@ Response text_page(std::string_view type, std::string text) {
 
 }  // namespace
 
-StatusHost::StatusHost(net::Loop& loop, status::Doors doors)
+StatusHost::StatusHost(net::Loop& loop, status::AccessRules access)
     : loop_(loop),
-      doors_(std::move(doors)),
+      access_(std::move(access)),
       began_ms_(loop.now_ms()),
       server_(loop,
               [this](const net::http::Request& request, const std::string& peer) { return answer(request, peer); }) {}
@@ -68,7 +68,7 @@ void StatusHost::adopt(std::unique_ptr<net::Stream> stream, std::span<const std:
 Response StatusHost::answer(const net::http::Request& request, const std::string& peer_address) {
   const auto page_of_path = status::page_at(request.path);
   if (!page_of_path) return net::http::plain(404, status::kNoSuchPage);
-  const status::View view = status::view_of(doors_, request.authorization, peer_address);
+  const status::View view = status::view_of(access_, request.authorization, peer_address);
   if (view == status::View::kRefused) return net::http::plain(401, status::kTokenWrong);
   Made& made = made_[{*page_of_path, view}];
   if (made.response.body != nullptr && loop_.now_ms() < made.until_ms) return made.response;

@@ -22,22 +22,23 @@ namespace elastic::run {
 
 // Serves /healthz, /readyz, /status and /metrics of this process by HTTP: on connections that the coordinator's port
 // has accepted, and on a port of its own. A page is made anew at most every 100 ms, and so seldom that making it
-// takes a twentieth of the time at most: what is asked for more often is the same text.
+// takes at most a twentieth of the time; requests in between get the same text.
 class StatusHost {
  public:
-  // The doors say who sees names and texts, and who counts and states alone.
-  StatusHost(net::Loop& loop, status::Doors doors);
+  // `access` says which clients may see names and texts; the others see only counts and states.
+  StatusHost(net::Loop& loop, status::AccessRules access);
 
-  // Who knows of this node, of the jobs. To be called before the first request is answered, each by whom it outlives.
+  // Set the functions that describe this node, and the coordinator's jobs, before the first request is answered. What
+  // they use must live until they are replaced.
   void set_node(std::function<status::Node()> node) { node_ = std::move(node); }
   void set_coordinator(std::function<status::Coordinator()> coordinator) { coordinator_ = std::move(coordinator); }
-  // The check of a job is over.
+  // The check of a job is over, with this result.
   void checked(const std::string& job, const health::HealthReport& report);
 
-  // Serves a port of all addresses, too; 0: a free one. Returns it. Fails where it cannot be had, naming who holds it
-  // if that can be told.
+  // Serves also a port of all addresses; 0: a free one. Returns the port. Fails where it cannot be opened, and names
+  // the process that has it, if that is known.
   Result<std::uint16_t> listen(std::uint16_t port);
-  // Serves a connection that somebody else has accepted, and of which these bytes have been read.
+  // Serves a connection that the coordinator's port has accepted, and of which these bytes have been read.
   void adopt(std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes);
 
  private:
@@ -55,7 +56,7 @@ class StatusHost {
   status::Snapshot full_snapshot() const;
 
   net::Loop& loop_;
-  status::Doors doors_;
+  status::AccessRules access_;
   std::int64_t began_ms_;
   std::function<status::Node()> node_;
   std::function<status::Coordinator()> coordinator_;

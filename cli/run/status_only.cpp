@@ -40,7 +40,7 @@ std::string endpoint_of(const StatusRequest& request) {
                                     : format("{}:{}", printable(request.host), request.port);
 }
 
-// One question, from the name of the host to the document.
+// One request for /status: looks up the host, connects, and reads the document.
 class Question {
  public:
   using OnDone = std::function<void(Result<Json>)>;
@@ -126,7 +126,7 @@ class Question {
   void fail_with(std::string reason, std::string remedy) {
     done(fail(format("--status={}", endpoint_of(request_)), std::move(reason), std::move(remedy)));
   }
-  // Ends what goes on; whoever is told may end this.
+  // Ends the request; the callback may destroy this object.
   void done(Result<Json> result) {
     patience_.stop();
     connector_.reset();
@@ -140,7 +140,7 @@ class Question {
   const StatusRequest& request_;
   OnDone on_done_;
   net::Resolver resolver_;
-  std::vector<std::string> addresses_;  // the next one is the last
+  std::vector<std::string> addresses_;  // tried from the last to the first
   std::string problem_ = "it has no address";
   std::unique_ptr<net::Connector> connector_;
   std::unique_ptr<net::Stream> stream_;
@@ -149,10 +149,10 @@ class Question {
   net::Timer patience_;
 };
 
-// Where the page goes.
+// What stdout is.
 struct Screen {
   bool is_terminal = false;
-  std::size_t columns = 0;  // 0: any
+  std::size_t columns = 0;  // 0: unlimited
   std::size_t rows = 0;
 };
 
@@ -163,7 +163,7 @@ Screen screen() {
   return {true, size.ws_col, size.ws_row};
 }
 
-// As much of it as there is room for, with a line below.
+// As much of the page as there is room for, with a line below.
 std::string cut(const std::string& page, std::size_t rows, const std::string& below) {
   const auto lines = lines_of(page);
   const std::size_t room = std::max<std::size_t>(rows, 3) - 2;
@@ -179,7 +179,7 @@ class Watcher {
   int run() {
     const process::SignalSource signals(loop_, {SIGTERM, SIGINT, SIGHUP, SIGQUIT},
                                         [this](const process::ReceivedSignal& signal) {
-                                          // To end a watch is no failure, to have seen nothing is one.
+                                          // It is a failure only if no status was shown.
                                           if (!was_there_) exit_status_ = 128 + signal.number;
                                           loop_.stop();
                                         });
@@ -202,12 +202,12 @@ class Watcher {
                     format("no job of that name is at {}", endpoint_of(request_)), "leave it out to see all");
     }
     const bool shown = answer ? show(*answer) : show_problem(answer.error());
-    // The question must outlive its call of us.
+    // This is called by the Question, which must not be destroyed here.
     if (!shown || !request_.watch) return loop_.stop();
     timer_.start(kEveryMs, [this] { ask(); });
   }
 
-  // False where stdout takes nothing more.
+  // Returns false if stdout cannot be written.
   bool show(const Json& document) {
     was_there_ = true;
     const Screen where = screen();
@@ -229,7 +229,7 @@ class Watcher {
     return true;
   }
 
-  // In the place of what stood there.
+  // Draws the page over the one before it.
   bool draw(const std::string& page, const Screen& where) {
     constexpr std::string_view kHome = "\x1b[H\x1b[J";
     has_drawn_ = true;
@@ -249,7 +249,7 @@ class Watcher {
   net::Loop loop_;
   net::Timer timer_;
   std::unique_ptr<Question> question_;
-  bool was_there_ = false;  // at least once
+  bool was_there_ = false;  // a status was shown at least once
   bool has_drawn_ = false;
   int exit_status_ = 0;
 };

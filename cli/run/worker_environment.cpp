@@ -58,7 +58,7 @@ Result<std::vector<Variable>> worker_variables(const WorkerTemplate& worker, con
   if (!lookup(worker.environment, "TORCH_NCCL_ASYNC_ERROR_HANDLING")) {
     add("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   }
-  // torchrun's rule: one thread each where several workers share the CPUs and the user has not chosen.
+  // torchrun's rule: one thread each if several workers share the CPUs and the user has not set the number.
   if (worker.local_world_size > 1 && !lookup(worker.environment, "OMP_NUM_THREADS")) {
     add("OMP_NUM_THREADS", "1");
   }

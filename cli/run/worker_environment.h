@@ -10,21 +10,21 @@
 #include "src/base/environment.h"
 #include "src/base/result.h"
 
-// What a worker is given: its environment and arguments, as torchrun gives them.
+// A worker's environment and arguments, as torchrun sets them.
 namespace elastic::run {
 
-// Where the user may have put the job's secret; workers do not get it.
+// The variable that may have the job's secret; workers do not get it.
 inline constexpr const char* kSecretVariable = "ELASTIC_RUN_TOKEN";
 
-// What all workers of this node have in common.
+// The values that all workers of this node share.
 struct WorkerTemplate {
-  std::vector<std::string> arguments;  // argv; ${local_rank} stands for the local rank
-  Environment environment;             // the launcher's own, that each worker's is built upon
+  std::vector<std::string> arguments;  // argv; ${local_rank} is replaced by the local rank
+  Environment environment;             // the launcher's own, to which variables are added
   std::string run_id;
   std::string role;
   int local_world_size = 1;
   bool virtual_local_rank = false;
-  // The launcher serves the store; otherwise rank 0's worker does.
+  // Whether the launcher serves the store; otherwise the worker of rank 0 does.
   bool use_agent_store = true;
   std::string signals_to_handle;
 };
@@ -37,22 +37,22 @@ struct WorkerPlace {
   protocol::NodePlace node;
   std::string master_addr;
   std::string master_port;
-  std::string error_file;  // where @record writes; empty if nothing is to be kept
+  std::string error_file;  // where @record writes; empty: nothing is kept
 };
 
-// The variables that a worker gets on top of the launcher's environment, in the order in which
-// torchrun documents them. The names are the same at every place.
-// With virtual local ranks, fails if the visible devices are fewer than the workers.
+// The variables that a worker gets in addition to the launcher's environment, in the order in which
+// torchrun documents them. Every worker has the same names.
+// With virtual local ranks, fails if fewer devices are visible than there are workers.
 Result<std::vector<Variable>> worker_variables(const WorkerTemplate& worker, const WorkerPlace& place);
 
-// An environment without those that bear the name of one of the variables.
+// Returns `base` without entries that have the name of one of the variables.
 Environment without_variables(const Environment& base, const std::vector<Variable>& variables);
 
-// NAME=value for each.
+// Returns a NAME=value string for each variable.
 Environment as_environment(const std::vector<Variable>& variables);
 
-// argv with ${local_rank} and $local_rank replaced. Unlike Python's Template, which torchrun uses,
-// "$$" stays as it is: a script's own dollars arrive unchanged.
+// Returns argv with ${local_rank} and $local_rank replaced. Unlike in Python's Template, which torchrun uses,
+// "$$" stays unchanged, so that a script gets its own dollar signs.
 std::vector<std::string> worker_arguments(const WorkerTemplate& worker, int local_rank);
 
 }  // namespace elastic::run

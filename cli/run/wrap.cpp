@@ -29,7 +29,7 @@ std::string expand(const std::string& text, const WrappedWorker& worker) {
   return out;
 }
 
-// Null: none.
+// The first rule that names the rank; null: none.
 const WrapRule* rule_of(std::span<const WrapRule> rules, int rank) {
   const auto names = [rank](const WrapRule& rule) {
     return rule.ranks.empty() || std::ranges::any_of(rule.ranks, [rank](const WrapRule::Ranks& range) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-// --wrap: a command that stands before the worker's own on chosen ranks.
+// --wrap puts a command before the worker's own on chosen ranks.
 namespace elastic::run {
 
 struct WrapRule {
@@ -32,12 +32,12 @@ struct WorkerCommand {
   std::vector<std::string> arguments = {};  // argv[0] first
 };
 
-// The worker's command under the first rule that names its rank, as it is where none does: the rule's argv with %r
-// (rank), %l (local rank), %n (node rank), %a (restart count), %j (job id) and %% replaced, and behind it the worker's
-// file and its arguments without argv[0].
+// Applies the first rule that names the worker's rank; the command stays unchanged if no rule does. The result is the
+// rule's argv, with %r (rank), %l (local rank), %n (node rank), %a (restart count), %j (job id) and %% replaced,
+// followed by the worker's file and its arguments without argv[0].
 WorkerCommand wrapped(std::span<const WrapRule> rules, const WrappedWorker& worker, WorkerCommand own);
 
-// The first rank that a rule names and a world of that size does not have.
+// The first rank that a rule names although a world of that size does not have it.
 std::optional<int> rank_outside(std::span<const WrapRule> rules, int world_size);
 
 }  // namespace elastic::run

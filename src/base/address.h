@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-// Numeric addresses as text (inet_ntop's), compared and told apart without a socket.
+// Functions on numeric addresses as text (inet_ntop's form); none needs a socket.
 namespace elastic {
 
 inline constexpr const char* kLoopback = "127.0.0.1";

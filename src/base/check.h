@@ -7,6 +7,6 @@ namespace elastic {
 
 }  // namespace elastic
 
-// What must hold, in release builds too: a launcher with a broken invariant must not go on.
+// Aborts unless the expression holds, in release builds, too: a launcher with a broken invariant must not go on.
 #define ELASTIC_CHECK(expression) \
   ((expression) ? static_cast<void>(0) : ::elastic::check_failed(#expression, __FILE__, __LINE__))

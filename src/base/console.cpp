@@ -9,7 +9,7 @@ namespace elastic {
 namespace {
 
 constexpr int kPatienceMs = 200;
-// A pipe that is writable has room for as much without waiting.
+// A pipe that poll() reports as writable takes this many bytes without blocking.
 constexpr std::size_t kPieceBytes = 4096;
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 namespace elastic {
 
-// NAME=value strings, as a process has them.
+// The NAME=value strings of a process's environment.
 using Environment = std::vector<std::string>;
 using Variable = std::pair<std::string, std::string>;
 

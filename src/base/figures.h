@@ -2,14 +2,14 @@
 
 #include <string>
 
-// Numbers as people read them.
+// Formats numbers for people.
 namespace elastic {
 
 inline constexpr double kKib = 1024;
 inline constexpr double kMib = 1024 * kKib;
 inline constexpr double kGib = 1024 * kMib;
 
-// With one digit after the point, or none where it says nothing: "1.5", "64".
+// One digit after the point, or none where it is 0: "1.5", "64".
 std::string short_number(double value);
 
 // "79.6 GiB", "512 MiB", "17 bytes".

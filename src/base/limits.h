@@ -18,7 +18,7 @@ inline constexpr std::size_t kHostListHosts = 65536;
 // Seconds that any timeout on the command line may name: ten years, for "never".
 inline constexpr std::int64_t kMaxTimeoutSeconds = 3650LL * 24 * 3600;
 
-// Of LossBudget: losses of one node before it is kept out, and nodes whose losses are remembered.
+// LossBudget: the losses of one node before it is kept out, and the number of nodes whose losses are remembered.
 inline constexpr int kMaxLossesPerNode = 1000;
 inline constexpr std::size_t kLossNodes = 16384;
 
@@ -33,23 +33,23 @@ inline constexpr std::size_t kStoreClientBytes = 64 * 1024 * 1024;
 // What a store keeps in all, in bytes: values, queues and waits, with the memory around each below.
 // 1,024 workers may leave an object of the longest value each.
 inline constexpr std::size_t kStoreBytes = 10ULL * 1024 * 1024 * 1024;
-// Unfinished requests and unread replies of all clients together, in bytes, but for values in replies that the store
-// holds as well: as many workers may send such an object at the same moment.
+// Unfinished requests and unread replies of all clients together, in bytes, without values in replies that the store
+// holds as well. As many workers may send such an object at the same moment.
 inline constexpr std::size_t kStoreTransitBytes = 10ULL * 1024 * 1024 * 1024;
 
-// What is counted beside the bytes of keys, values and items, since each takes memory, an empty one
-// too: for a value and an awaited key; a queue; an item of a queue; a waiting client; each of the
-// keys that it waits for.
+// The overhead that is counted in addition to the bytes of keys, values and items, since each takes memory even if it
+// is empty: of a value and an awaited key; a queue; an item of a queue; a waiting client; each of the keys that it
+// waits for.
 inline constexpr std::size_t kStoreEntryBytes = 160;
 inline constexpr std::size_t kStoreQueueBytes = 800;
 inline constexpr std::size_t kStoreItemBytes = 64;
 inline constexpr std::size_t kStoreWaitBytes = 160;
 inline constexpr std::size_t kStorePlaceBytes = 96;
 
-// Milliseconds that a connection to the store may take to say what it is.
+// Milliseconds until a connection to the store must have sent its first command.
 inline constexpr std::int64_t kStoreGreetingMs = 30'000;
 
-// The agent protocol, in bytes: what follows a frame's length, and before the other side has proven that it
+// The agent protocol, in bytes: what follows a frame's length, and the same before the other side has proven that it
 // knows the secret; names (job, role, address, host) and the reason of a REFUSED; other reasons; orders and
 // results of the check.
 inline constexpr std::size_t kAgentFrameBytes = 256 * 1024;
@@ -57,17 +57,17 @@ inline constexpr std::size_t kAgentHelloBytes = 4096;
 inline constexpr std::size_t kAgentNameBytes = 1024;
 inline constexpr std::size_t kAgentTextBytes = 16 * 1024;
 inline constexpr std::size_t kAgentCheckBytes = 128 * 1024;
-// The addresses of a node; those of all nodes of a round.
+// The addresses of one node, and those of all nodes of a round, in bytes.
 inline constexpr std::size_t kAgentAddressesBytes = 4 * 1024;
 inline constexpr std::size_t kAgentAdmittedBytes = 128 * 1024;
-// What one node tells all others of the worker that failed first.
+// What one node tells all others about the worker that failed first, in bytes.
 inline constexpr std::size_t kAgentDetailsBytes = 64 * 1024;
-// What a coordinator keeps for an agent that does not read: then the connection is closed.
+// Bytes that a coordinator keeps for an agent that does not read; above it the connection is closed.
 inline constexpr std::size_t kAgentUnreadBytes = 4 * 1024 * 1024;
-// A job's secret.
+// A job's secret, in bytes.
 inline constexpr std::size_t kAgentSecretBytes = 4096;
-// What one side says to the other of munge, in bytes, behind its length; nodes that a coordinator is asked by at once;
-// and milliseconds: until munged is taken not to be there, and until a node that asks has to be done.
+// The munge exchange: bytes of one message behind its length; nodes that may ask a coordinator at once; milliseconds
+// until munged counts as absent, and until a node that asks must be done.
 inline constexpr std::size_t kMungeWordBytes = 4096;
 inline constexpr std::size_t kMungeVisits = 4096;
 inline constexpr std::int64_t kMungeSilenceMs = 2'000;
@@ -77,40 +77,41 @@ inline constexpr std::size_t kAgentFailures = 64;
 // Keep-alives without an answer that an agent remembers.
 inline constexpr std::size_t kAgentUnansweredKeepAlives = 64;
 
-// One line of a worker's output on the console, in bytes; a longer one is given out in pieces.
+// One line of a worker's output on the console, in bytes; a longer one is written in pieces.
 inline constexpr std::size_t kLogLineBytes = 64 * 1024;
 // The end of each worker's stderr that is kept for the failure report, in bytes.
 inline constexpr std::size_t kStderrTailBytes = 64 * 1024;
 // Output that waits for a slow console, in bytes, stdout and stderr each; above it lines are dropped.
 inline constexpr std::size_t kConsoleWaitingBytes = 4 * 1024 * 1024;
-// What workers that have ended left in their pipes for such a console, in bytes: it waits, too, as long as the console
-// takes some, and the end of a round does not wait for it.
+// Output that ended workers have left in their pipes for a slow console, in bytes: it is kept, too, as long as the
+// console goes on taking bytes, and the end of a round does not wait for it.
 inline constexpr std::size_t kConsoleRestBytes = 128 * 1024 * 1024;
 // The least that --log-max-bytes may be: less is taken for a mistake.
 inline constexpr std::uint64_t kLeastLogMaxBytes = 4096;
-// Output that waits for a log file, in bytes; above it its worker waits, too, unless the file does not answer.
+// Output that waits for a log file, in bytes; above it the worker waits, too, unless the file does not respond.
 inline constexpr std::size_t kLogFileWaitingBytes = 16 * 1024 * 1024;
 
 // Nodes that one job's coordinator serves, those that stand by included.
 inline constexpr std::size_t kNodesPerJob = 16'384;
-// Connections of agents and guardians that a coordinator's process has at once.
+// Connections of agents and guardians that a coordinator's process may have at once.
 inline constexpr std::size_t kAgentConnections = 32'768;
-// Jobs that one coordinator's process serves at once, and of jobs that are over, whose verdicts it remembers for
-// agents that come late.
+// Jobs that one coordinator's process serves at once, and ended jobs whose verdicts it remembers for agents that come
+// late.
 inline constexpr std::size_t kJobsServed = 1024;
 inline constexpr std::size_t kEndedJobs = 256;
-// Newcomers that wait at once because another node has the rank that they claim.
+// Newcomers that may wait at once because another node has the rank that they claim.
 inline constexpr std::size_t kHeldNodes = 64;
-// Failures of a round that its verdict carries, those that are the likeliest cause.
+// Failures of a round that its verdict contains: those that most likely are the cause.
 inline constexpr std::size_t kFailuresKept = 64;
 
-// Jobs whose coordinators one file names (store_type=file), and the bytes of such a file.
+// Jobs whose coordinators one file may name (store_type=file), and the bytes of such a file.
 inline constexpr std::size_t kClaimsPerFile = 256;
 inline constexpr std::size_t kClaimFileBytes = 2 * 1024 * 1024;
 
-// Status and metrics by HTTP: of a request its head (what is not a head is refused), its target; connections at once;
-// requests that one turn of the loop answers; bytes of what a client sends ahead, and of answers that it leaves unread;
-// milliseconds that a request may take to come, and a connection to be silent; and that answers may take to be taken.
+// Status and metrics by HTTP: bytes of a request's head, and of its target; connections at once;
+// requests that one turn of the loop answers; bytes that a client may send ahead, and of answers that it leaves unread;
+// milliseconds in which a request must be complete, and for which a connection may be silent; and those in which a
+// client must have taken its answers.
 inline constexpr std::size_t kHttpHeadBytes = 8 * 1024;
 inline constexpr std::size_t kHttpTargetBytes = 2 * 1024;
 inline constexpr std::size_t kHttpConnections = 256;
@@ -121,25 +122,26 @@ inline constexpr std::int64_t kHttpIdleMs = 10'000;
 inline constexpr std::int64_t kHttpTakesMs = 60'000;
 // Bytes of an answer that --status reads.
 inline constexpr std::size_t kHttpAnswerBytes = 64 * 1024 * 1024;
-// Nodes that /status names, failures and jobs that are over that it remembers.
+// What /status shows: nodes, the last failures, and the last jobs that have ended.
 inline constexpr std::size_t kStatusNodes = 1024;
 inline constexpr std::size_t kStatusFailures = 16;
 inline constexpr std::size_t kStatusEndedJobs = 16;
 
-// Addresses of one name that are tried, those first that RFC 6724 puts first.
+// Addresses of one name that are tried, in the order of RFC 6724.
 inline constexpr std::size_t kAddressesOfName = 64;
 
-// A line of a coordinator's recording that is read, in bytes.
+// The longest line of a coordinator's recording that is read, in bytes.
 inline constexpr std::size_t kRecordingLineBytes = 16 * 1024 * 1024;
-// What waits to be written to a recording, in bytes; above it the recording ends.
+// Bytes that may wait to be written to a recording; above it the recording ends.
 inline constexpr std::size_t kRecordingWaitingBytes = 16 * 1024 * 1024;
 
-// One line of --events, in bytes; and what waits to be written there, above which lines are lost.
+// One line of --events, in bytes, and the bytes that may wait to be written there; above it lines are lost.
 inline constexpr std::size_t kEventLineBytes = 4096;
 inline constexpr std::size_t kEventsWaitingBytes = 4 * 1024 * 1024;
 
-// Commands of --on-event: those that run at once, events that wait for one, milliseconds that one may take, bytes of
-// the end of its output that are told, and milliseconds that the end of the job waits for those that are left.
+// Commands of --on-event: how many run at once, events that wait for one, milliseconds that one may take, bytes of
+// the end of its output that are reported, and milliseconds for which the end of the job waits for those that still
+// run.
 inline constexpr std::size_t kEventCommands = 4;
 inline constexpr std::size_t kEventCommandsWaiting = 64;
 inline constexpr std::int64_t kEventCommandMs = 30'000;

@@ -64,7 +64,7 @@ std::string line_of(Level level, std::string_view event, std::string_view text, 
   return text_line(format("{}: ", name_of(level == Level::kCritical ? Level::kError : level)), text);
 }
 
-// Takes lines that are made already.
+// Writes lines that are complete already.
 class ConsoleSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
   void sink_it_(const spdlog::details::log_msg& message) override {
     const std::string_view text(message.payload.data(), message.payload.size());

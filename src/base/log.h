@@ -10,14 +10,14 @@
 #include "src/base/json.h"
 #include "src/base/result.h"
 
-// What elastic-run itself says, on stderr, one event a line: "elastic-run: warning: ...", or one JSON object.
-// The one place behind which the logging library stands.
+// elastic-run's own log on stderr, one event a line: "elastic-run: warning: ...", or one JSON object.
+// Only log.cpp uses the logging library.
 namespace elastic::log {
 
 enum class Level : unsigned char { kDebug, kInfo, kWarning, kError, kCritical, kOff };
 enum class Format : unsigned char { kText, kJson };
 
-// One thing that is known of an event beside its text, for programs: "round": 3.
+// A value of an event beside its text, for programs: "round": 3.
 struct Field {
   std::string_view name;
   std::variant<std::int64_t, std::string_view> value;
@@ -31,24 +31,26 @@ Result<Level> parse_level(std::string_view name, std::string_view input);
 // "debug", "info", ...
 std::string_view name_of(Level level);
 
-// Has lines, each with its end, written by somebody else than write_to_stderr(); an empty function: no more.
+// From now on `output` writes the lines, each with its line end, instead of write_to_stderr(). An empty function undoes
+// this.
 void set_output(std::function<void(std::string_view line)> output);
 
-// Only events of this level and above are printed; warnings to begin with.
+// Only events of this level and above are printed; the default is kWarning.
 void set_level(Level level);
 
-// One more reader of all events, whatever the level; those of an answer() are info. `fields` is an object. An empty
-// function: no more.
+// Sets a function that gets all events, whatever the level; those of answer() have the level info. `fields` is an
+// object. An empty function undoes this.
 void set_observer(
     std::function<void(Level level, std::string_view event, std::string_view text, const Json& fields)> observer);
 
-// How a line looks; text to begin with.
+// Sets the format of lines; the default is text.
 void set_format(Format format);
 
-// The line of such an event, with its end: whatever the text contains, it is one line, in JSON valid UTF-8.
+// Makes the line of such an event, with its line end. Whatever the text contains, it is one line, and JSON is valid
+// UTF-8.
 std::string line(Level level, std::string_view event, std::string_view text);
 
-// `event` is a word that a program finds the event by; it stands in JSON only, there in every line.
+// These log an event. `event` is the word by which a program finds it; only JSON lines contain it, and all of them do.
 void debug(std::string_view event, std::string_view text, Fields fields = {});
 void info(std::string_view event, std::string_view text, Fields fields = {});
 void warning(std::string_view event, std::string_view text, Fields fields = {});
@@ -58,18 +60,18 @@ void debug(std::string_view text);
 void info(std::string_view text);
 void warning(std::string_view text);
 void error(std::string_view text);
-// An error that ends elastic-run; only kOff hides it. Without a word of its own: "refused", before a job began.
+// Logs an error that ends elastic-run; only kOff hides it. Without `event` it is "refused": no job has begun.
 void critical(std::string_view event, std::string_view text);
 void critical(std::string_view text);
-// What the user has asked for: printed whatever the level.
+// Prints something that the user has asked for, whatever the level.
 void answer(std::string_view event, std::string_view text, Fields fields = {});
-// The same two for fields of any kind: an object.
+// The same as logging and answer(), with a JSON object of fields.
 void tell(Level level, std::string_view event, std::string_view text, const Json& fields);
 void tell_always(std::string_view event, std::string_view text, const Json& fields);
 
-// Whole lines that belong to the warning before them, as they are; nothing where a program reads (kJson).
+// Prints whole lines that belong to the warning before them, unchanged; nothing where the format is JSON.
 void lines(std::string_view text);
-// Whole lines that the user has asked for: as they are, whatever the level and the format. No event.
+// Prints whole lines that the user has asked for, unchanged, whatever the level and the format. This is no event.
 void print(std::string_view text);
 
 }  // namespace elastic::log

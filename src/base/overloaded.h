@@ -2,8 +2,8 @@
 
 namespace elastic {
 
-// Several lambdas as one function for std::visit, an overload per alternative: the compiler says which one
-// is missing.
+// Combines several lambdas into one function for std::visit, with an overload per alternative. The compiler reports an
+// alternative that is missing.
 template <class... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;

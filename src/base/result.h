@@ -6,7 +6,7 @@
 
 namespace elastic {
 
-// Why something could not be done, in the three parts that a message to a person needs.
+// Why something failed, in the three parts that a message needs.
 struct Error {
   std::string what;    // what was tried, on what: "cannot listen on port 29500"
   std::string reason;  // why it failed: "address already in use by process 4711 (python)"
@@ -20,15 +20,15 @@ template <class T>
 using Result = std::expected<T, Error>;
 using Status = Result<void>;
 
-// The failure side of a Result or Status.
+// Makes the failure of a Result or Status.
 inline std::unexpected<Error> fail(std::string what, std::string reason, std::string remedy = {}) {
   return std::unexpected<Error>(Error{std::move(what), std::move(reason), std::move(remedy)});
 }
 
-// The failure side of a Result from a system call: reason is the text of `error_number` (an errno).
+// Makes the failure of a system call: the reason is the text of `error_number` (an errno).
 std::unexpected<Error> fail_errno(std::string what, int error_number, std::string remedy = {});
 
-// The system's words for an errno value, without the locale: "No such file or directory".
+// The text of an errno value, independent of the locale: "No such file or directory".
 std::string errno_text(int error_number);
 
 }  // namespace elastic

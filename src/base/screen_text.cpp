@@ -52,7 +52,7 @@ std::size_t utf8_length(std::string_view text) {
     if ((byte_at(text, i) & 0xC0) != 0x80) return 0;
   }
   const unsigned char second = byte_at(text, 1);
-  // Overlong forms, surrogates, and what lies beyond U+10FFFF.
+  // These are overlong forms, surrogates, and values beyond U+10FFFF.
   if (first == 0xE0 && second < 0xA0) return 0;
   if (first == 0xED && second >= 0xA0) return 0;
   if (first == 0xF0 && second < 0x90) return 0;
@@ -131,7 +131,7 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 
 LastLines last_lines(std::string_view text, std::size_t count, std::size_t max_line_bytes) {
   std::vector<std::string_view> all = lines_of(text);
-  // Empty lines at the very end only take the place of lines that say something.
+  // Empty lines at the very end are left out, so that lines with text are shown instead.
   while (!all.empty() && trim(all.back()).empty()) all.pop_back();
   LastLines out;
   out.left_out = all.size() - std::min(count, all.size());

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-// Bytes of other programs, made fit for a terminal, a page and JSON.
+// Makes bytes of other programs fit for a terminal, a page and JSON.
 namespace elastic {
 
 // The number of bytes of the UTF-8 sequence that starts `text`, or 0 if there is no valid one.
@@ -20,17 +20,17 @@ std::size_t character_count(std::string_view text);
 // traceback on a terminal, in the middle of its lines.
 std::string without_colours(std::string_view text);
 
-// The text as it may go to a terminal: UTF-8, tabs and line ends stay, terminal colours and cursor
-// movements (CSI sequences) are left out, other control characters and bytes that are not UTF-8
+// Makes a text safe for a terminal: UTF-8, tabs and line ends stay, terminal colours and cursor
+// movements (CSI sequences) are left out, and other control characters and bytes that are not UTF-8
 // become \xNN.
 std::string screen_text(std::string_view text);
 
-// Lines without their line ends; what follows the last line end is a line too, unless it is empty.
+// The lines of a text without their line ends; text behind the last line end is a line, too.
 std::vector<std::string_view> lines_of(std::string_view text);
 
-// The last `count` lines of what a program wrote, ready for the screen: of a line that was
-// rewritten with carriage returns (a progress bar) what stood there last, and at most
-// `max_line_bytes` of it.
+// The last `count` lines of a program's output, fit for a terminal. A line that was
+// rewritten with carriage returns (a progress bar) has its last state, and each has at most
+// `max_line_bytes`.
 struct LastLines {
   std::vector<std::string> lines;
   std::size_t left_out = 0;  // whole lines before them in the same text

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kQuotedBytes = 16;
 
-// How a conversation begins, in the order in which a short read is judged.
+// The first bytes of protocols, in the order in which they are tried, which matters for short reads.
 constexpr std::pair<std::string_view, Stranger> kBeginnings[] = {
     {"GET ", Stranger::kHttp},
     {"HEAD ", Stranger::kHttp},
@@ -36,13 +36,13 @@ constexpr std::pair<std::string_view, Stranger> kBeginnings[] = {
     {"+OK\r\n", Stranger::kRedis},
 };
 
-// An array of Redis: an asterisk and its length.
+// A Redis array begins with an asterisk and its length.
 bool may_be_redis_request(std::string_view seen) {
   return seen[0] == '*' && (seen.size() == 1 || (seen[1] >= '1' && seen[1] <= '9'));
 }
 
-// The head of the frame that a server of HTTP/2 sends first: u24 length, SETTINGS (4), no flags, stream 0; six bytes a
-// setting. Only whole: it begins with zeros, as much does.
+// Recognises the head of the frame that an HTTP/2 server sends first: u24 length, SETTINGS (4), no flags, stream 0; six
+// bytes a setting. The head must be complete, for many protocols begin with zeros.
 bool is_http2_settings(std::string_view seen) {
   constexpr std::size_t kHeadBytes = 9;
   constexpr std::string_view kAfterLength("\x04\x00\x00\x00\x00\x00", 6);

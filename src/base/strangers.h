@@ -7,7 +7,7 @@
 
 namespace elastic {
 
-// Protocols that are met at a port of ours, or at the end of an address that was meant to be ours.
+// Foreign protocols that clients speak at our ports, or servers at an address that should have been ours.
 enum class Stranger : std::uint8_t {
   kHttp,  // a request
   kHttpAnswer,
@@ -18,14 +18,14 @@ enum class Stranger : std::uint8_t {
   kRedis,     // a request or an answer
 };
 
-// What the first bytes that the other side sent are taken for; nothing where they are none of these. A short first
-// read may be the start of a word. A pure function; the bytes may be any.
+// The protocol of the first bytes that the other side has sent; nothing where it is none of these. A short first
+// read may be the beginning of a longer word. Any bytes are allowed.
 std::optional<Stranger> recognised(std::string_view first_bytes);
 
-// "HTTP", for "it speaks ...".
+// The protocol's name for messages, "HTTP".
 std::string_view name_of(Stranger stranger);
 
-// "first bytes 03 05 00 00", the first 16 of them: for what is not recognised.
+// "first bytes 03 05 00 00", at most 16 of them, for messages about an unknown protocol.
 std::string first_bytes_text(std::string_view first_bytes);
 
 }  // namespace elastic

@@ -20,7 +20,7 @@ struct Date {
 bool is_leap(std::int64_t year) { return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0); }
 
 std::int64_t days_before_year(std::int64_t year) {
-  // Leap days of the years 0 .. year-1; the year 0 is one itself.
+  // The leap days of the years 0 .. year-1; year 0 is a leap year.
   const std::int64_t leaps = year == 0 ? 0 : (year - 1) / 4 - (year - 1) / 100 + (year - 1) / 400 + 1;
   return year * 365 + leaps;
 }

@@ -13,13 +13,13 @@ std::string wall_time(std::int64_t unix_ms, int utc_offset_s, char separator = '
 // The same with milliseconds: "2026-01-02 03:04:05.678".
 std::string wall_time_ms(std::int64_t unix_ms, int utc_offset_s);
 
-// RFC 3339 with microseconds, of `unix_us` since 1970: "2026-01-02T03:04:05.678901Z".
+// `unix_us` (microseconds since 1970) by RFC 3339: "2026-01-02T03:04:05.678901Z".
 std::string utc_time_us(std::int64_t unix_us);
 
 // "UTC", "UTC+02:00"
 std::string utc_offset_text(int utc_offset_s);
 
-// A span of time as people read it: "0.412 s", "41.2 s", "5 min 7 s", "3 h 12 min". Negative spans
+// A span of time for people: "0.412 s", "41.2 s", "5 min 7 s", "3 h 12 min". Negative spans
 // count as 0.
 std::string span_text(std::int64_t span_ms);
 

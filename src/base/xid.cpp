@@ -14,7 +14,7 @@ struct Entry {
   std::string_view meaning;
 };
 
-// In the words of NVIDIA's Xid documentation, made short.
+// The meanings are shortened from NVIDIA's Xid documentation.
 constexpr Entry kXids[] = {
     {13, XidWeight::kProgram, XidAftermath::kNone,
      "an exception in the graphics engine, most often an access out of bounds by a kernel"},

@@ -10,9 +10,9 @@
 namespace elastic::net {
 namespace {
 
-// How often it is looked for connections whose time is up.
+// How often connections whose time is over are looked for.
 constexpr std::int64_t kLookMs = 1000;
-// Not 0: libuv would go on with its timers until none is due, and ask no socket between.
+// This is not 0, for libuv would then run the timer again and again without polling any socket.
 constexpr std::int64_t kTurnMs = 1;
 
 http::Bytes bytes_of(const std::string& text) {
@@ -32,7 +32,7 @@ HttpServer::HttpServer(Loop& loop, Answer answer)
 void HttpServer::adopt(std::unique_ptr<Stream> stream, std::span<const std::uint8_t> bytes) {
   if (connections_.size() >= limits::kHttpConnections) {
     ++answered_[503];
-    if (lingering_.size() >= limits::kHttpConnections) return;  // no words for a flood
+    if (lingering_.size() >= limits::kHttpConnections) return;  // a flood of connections gets no answer
     http::Response full =
         http::plain(503, format("{} connections are open, more than are served; try again later", connections_.size()));
     full.keep_alive = false;
@@ -59,7 +59,7 @@ void HttpServer::read(Id id, std::span<const std::uint8_t> bytes) {
     waiting_.push_back(id);
   }
   connection.ahead.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  // Whoever sends so much without having been answered does not want an answer.
+  // A client that sends so much without waiting for an answer is not a client of ours.
   if (connection.ahead.size() > limits::kHttpAheadBytes) connections_.erase(found);
 }
 
@@ -114,7 +114,8 @@ void HttpServer::write(Connection& connection, const http::Response& response, b
   connection.stream->write(http::bytes_of(response, is_head));
 }
 
-// What it has asked may wait for another turn, and the answer for the kernel: then its deadline ends it.
+// The peer has closed its side. If requests wait for another turn, or answers for the kernel, the deadline ends the
+// connection.
 void HttpServer::end(Id id) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;

@@ -17,41 +17,41 @@
 
 namespace elastic::net {
 
-// Answers HTTP requests on connections that somebody else has accepted. However many come, it answers
-// limits::kHttpRequestsPerTurn at most in a millisecond: everything else on the loop has its turn between.
+// Answers HTTP requests on connections that its owner has accepted. However many come, it answers at most
+// limits::kHttpRequestsPerTurn in a millisecond, so that everything else on the loop has its turn in between.
 class HttpServer {
  public:
-  // Is told the request and the peer's address, as Stream::peer_address(). Must not wait for anything. Its keep_alive
-  // says whether it allows another request.
+  // Gets the request and the peer's address, as Stream::peer_address(). Must not block. The response's keep_alive
+  // says whether another request is allowed.
   using Answer = std::function<http::Response(const http::Request&, const std::string&)>;
 
   HttpServer(Loop& loop, Answer answer);
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  // Serves a connection of which these bytes have been read. Where limits::kHttpConnections are open it is answered
+  // Serves a connection of which these bytes have been read. If limits::kHttpConnections are open, it is answered
   // 503 and closed.
   void adopt(std::unique_ptr<Stream> stream, std::span<const std::uint8_t> bytes);
 
   std::size_t connections() const { return connections_.size(); }
-  // How many answers of each status were given so far.
+  // The number of answers with each status so far.
   const std::map<int, std::uint64_t>& answered() const { return answered_; }
 
  private:
   struct Connection {
     std::unique_ptr<Stream> stream;
-    std::string peer_address;  // as long as the peer is there it can be asked
+    std::string peer_address;  // read at the beginning, for it cannot be read once the peer is gone
     http::RequestReader reader;
-    std::string ahead;          // what has come and is not read yet, since this turn's requests are answered
-    std::int64_t until_ms = 0;  // by then a whole request must have come, or the peer have got on with taking answers
-    std::int64_t at_most_until_ms = 0;  // whatever it takes until then
-    std::size_t untaken = 0;            // of its answers, when it was looked at last
-    bool ended = false;                 // by the peer
+    std::string ahead;          // bytes that wait because this turn's requests have been answered
+    std::int64_t until_ms = 0;  // until then a request must be complete, or the peer must take some of its answers
+    std::int64_t at_most_until_ms = 0;  // the end of that, even if the peer goes on taking
+    std::size_t untaken = 0;            // bytes of answers that it had not taken at the last check
+    bool ended = false;                 // the peer has closed it
   };
   using Id = std::uint64_t;
 
   void read(Id id, std::span<const std::uint8_t> bytes);
-  // Answers what has come, as far as this turn allows. False: the connection is gone.
+  // Answers requests, as far as this turn allows. False: the connection is gone.
   bool serve(Id id, Connection& connection, http::Bytes& bytes);
   void wait_for_more(Connection& connection);
   bool is_late(Connection& connection);
@@ -65,8 +65,8 @@ class HttpServer {
   Answer answer_;
   std::map<Id, Connection> connections_;
   Id last_ = 0;
-  std::deque<Id> waiting_;     // whose requests another turn answers, in their order
-  std::size_t left_;           // requests that this turn may answer still
+  std::deque<Id> waiting_;     // connections that wait for another turn, in order
+  std::size_t left_;           // requests that this turn may still answer
   bool turn_is_over_ = false;  // the timer for the next one runs
   Timer turn_;
   Timer deadlines_;

@@ -16,7 +16,7 @@
 namespace elastic::net {
 namespace {
 
-// Empty for what is neither IPv4 nor IPv6.
+// The address as text; empty if it is neither IPv4 nor IPv6.
 std::string numeric_text(const sockaddr* address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   const void* bytes = nullptr;

@@ -18,9 +18,9 @@ struct Interface {
   bool up = false;
 };
 
-// All addresses of all interfaces that this process can see (its network namespace), in the system's order; an
-// interface with several has several entries, one without any has none. Empty, after one warning in the log,
-// where the system does not tell (no descriptor is left).
+// Lists all addresses of all interfaces in this process's network namespace, in the system's order. An
+// interface with several addresses has several entries, one without any has none. Empty, after one warning in the log,
+// where the system call fails (no descriptor is left).
 std::vector<Interface> interfaces();
 
 }  // namespace elastic::net

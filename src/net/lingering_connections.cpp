@@ -18,7 +18,7 @@ void LingeringConnections::part(std::unique_ptr<Stream> stream) {
   keep({std::move(stream), 0, loop_.now_ms() + most_ms_, untaken});
 }
 
-// From now on for another while.
+// Keeps the stream for another kPatienceMs from now on.
 void LingeringConnections::keep(Parting parting) {
   const std::uint64_t id = next_id_++;
   parting.until_ms = loop_.now_ms() + kPatienceMs;
@@ -27,7 +27,7 @@ void LingeringConnections::keep(Parting parting) {
   stream.start({.on_data = [](std::span<const std::uint8_t>) {}, .on_end = [this, id] { gone(id); }});
 }
 
-// Who says no more may still listen.
+// A peer that has closed its side may still read.
 void LingeringConnections::gone(std::uint64_t id) {
   const auto found = streams_.find(id);
   if (found == streams_.end() || found->second.stream->unsent_bytes() > 0) return;

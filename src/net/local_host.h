@@ -5,17 +5,18 @@
 
 #include "src/net/interfaces.h"
 
-// Facts of this host that reports and messages are made of.
+// Facts about this host for reports and messages.
 namespace elastic::net {
 
-// As gethostname(2) has it; "unknown" where that fails.
+// The name by gethostname(2); "unknown" where that fails.
 std::string host_name();
-// The same with its domain, where the name itself or /etc/hosts has it; reports name hosts by it. Nothing is
-// asked over the network.
+// The same with its domain, where the name itself or /etc/hosts has it; reports name hosts by it. No server is
+// asked.
 std::string full_host_name();
-// Numeric, of interfaces that are up, all but loopback.
+// The numeric addresses of all interfaces that are up, without loopback.
 std::vector<std::string> own_addresses();
-// The names of those that have this numeric address, each once. A name is not looked up: none has it.
+// The names of the interfaces that have this numeric address, each once. Host names are not looked up, so they match
+// none.
 std::vector<std::string> interfaces_with(const std::string& address, const std::vector<net::Interface>& interfaces);
 
 }  // namespace elastic::net

@@ -20,7 +20,7 @@ void close_and_delete(Handle* handle) {
 Loop::Loop() : loop_(new uv_loop_t) { ELASTIC_CHECK(uv_loop_init(loop_) == 0); }
 
 Loop::~Loop() {
-  // What was closed is freed in one more turn; anything still open here is a bug of its owner.
+  // Closed handles are freed in one more turn. A handle that is still open here is a bug of its owner.
   uv_run(loop_, UV_RUN_NOWAIT);
   ELASTIC_CHECK(uv_loop_close(loop_) == 0);
   delete loop_;
@@ -42,7 +42,7 @@ Timer::~Timer() { close_and_delete(handle_); }
 void Timer::start(std::int64_t delay_ms, std::function<void()> callback) {
   ELASTIC_CHECK(delay_ms >= 0);
   callback_ = std::move(callback);
-  // The loop's idea of now is as old as this turn; a timer must not fire before its time.
+  // The loop's time is that of the beginning of this turn; a timer must not fire too early.
   uv_update_time(handle_->loop);
   const auto fire = [](uv_timer_t* timer) {
     auto* self = static_cast<Timer*>(timer->data);

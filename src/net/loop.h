@@ -22,7 +22,7 @@ class Loop {
   void run();
   void stop();
 
-  // Milliseconds on the monotonic clock, as read when this turn of the loop began.
+  // The monotonic clock in milliseconds, as read when this turn of the loop began.
   std::int64_t now_ms() const;
 
   // libuv's own loop, for the other files of this folder.
@@ -40,7 +40,7 @@ class Timer {
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
-  // Starts, or starts again; a call-back that was pending does not happen.
+  // Starts, or starts again; a pending call is cancelled.
   void start(std::int64_t delay_ms, std::function<void()> callback);
   void stop();
 

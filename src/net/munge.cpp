@@ -36,7 +36,7 @@ Result<std::string> encode(const std::string& socket, const std::string& payload
   constexpr const char* kWhat = "munged cannot make a credential";
   const Context context = context_of(socket);
   if (!context || payload.size() > INT_MAX) return fail(kWhat, "no memory");
-  // A site's default may be not to encipher at all, and a secret may be in it.
+  // The payload may be a secret, and a site's default may be not to encipher at all.
   munge_ctx_set(context.get(), MUNGE_OPT_CIPHER_TYPE, static_cast<int>(MUNGE_CIPHER_AES256));
   munge_ctx_set(context.get(), MUNGE_OPT_MAC_TYPE, static_cast<int>(MUNGE_MAC_SHA256));
   if (only_for) munge_ctx_set(context.get(), MUNGE_OPT_UID_RESTRICTION, *only_for);
@@ -56,10 +56,10 @@ Result<Decoded> decode(const std::string& socket, const std::string& credential)
   uid_t uid = 0;
   gid_t gid = 0;
   const munge_err_t error = munge_decode(credential.c_str(), context.get(), &found, &size, &uid, &gid);
-  // With some errors the payload is there, too, and is none of ours.
+  // Some errors return a payload, too; it must be freed, and not used.
   const std::unique_ptr<void, Free> payload(found);
   if (error != EMUNGE_SUCCESS) return failed(kWhat, context, error);
-  // A credential that is not enciphered is one that anybody on the way could read.
+  // Anybody on the way could have read a credential that is not enciphered.
   int cipher = MUNGE_CIPHER_NONE;
   munge_ctx_get(context.get(), MUNGE_OPT_CIPHER_TYPE, &cipher);
   if (cipher == MUNGE_CIPHER_NONE) return fail(kWhat, "it is not enciphered");

@@ -7,21 +7,21 @@
 
 #include "src/base/result.h"
 
-// munge, as Slurm's hosts have it: munged on each host makes credentials that say which user made them, and what that
-// user put into them, enciphered with a key that all hosts of a cluster share. libmunge is behind this.
+// munge, as it runs on Slurm's hosts: munged on each host makes credentials, which contain the user that made them and
+// a payload, enciphered with a key that all hosts of a cluster share. libmunge does the work.
 //
-// These block until munged answers, which it may never do: they are for a side thread. `socket` is munged's, empty: the
-// one that libmunge knows. An error's reason is libmunge's, as a clause.
+// These functions block until munged answers, which may be never: they are for a side thread. `socket` is munged's;
+// empty: libmunge's default. An error's reason is libmunge's, as a clause.
 namespace elastic::net::munge {
 
-// `only_for`: munged opens it for no other user.
+// Makes a credential that munged opens only for the user `only_for`, if one is given.
 Result<std::string> encode(const std::string& socket, const std::string& payload, std::optional<uid_t> only_for);
 
 struct Decoded {
   std::string payload;
-  uid_t uid = 0;  // who made it, as munged sees users
+  uid_t uid = 0;  // the user that made it, by munged
 };
-// Each credential is opened once on a host: munged calls it a replay after that.
+// Opens a credential. munged opens each only once on a host, and calls a second time a replay.
 Result<Decoded> decode(const std::string& socket, const std::string& credential);
 
 }  // namespace elastic::net::munge

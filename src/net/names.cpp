@@ -20,17 +20,17 @@
 namespace elastic::net {
 namespace {
 
-constexpr std::size_t kNameBytes = 253;  // of a whole name and of one label: RFC 1035
+constexpr std::size_t kNameBytes = 253;  // RFC 1035's bounds of a whole name and of one label
 constexpr std::size_t kLabelBytes = 63;
 constexpr std::string_view kDigits = "0123456789";
 constexpr std::string_view kOfNames = "abcdefghijklmnopqrstuvwxyz0123456789-_.";
 
-// A name server's first chance is a sixth of the time (at most 5 s, resolv.conf's default), its second is
-// twice as long: time for one packet that is lost, and for a second server where the first is dead.
+// A name server gets a sixth of the time to answer (at most 5 s, resolv.conf's default), and twice as long at its
+// second try: that leaves time for one lost packet, and for a second server where the first is dead.
 constexpr std::int64_t kChances = 6;
 constexpr std::int64_t kLongestChanceMs = 5000;
 
-// An address in inet_ntop's form, with the scope that it has; nothing if it is none.
+// An address in inet_ntop's form, with its scope; nothing if `host` is not numeric.
 std::optional<std::string> numeric(const std::string& host) {
   std::array<std::uint8_t, sizeof(in6_addr)> bytes{};
   std::array<char, INET6_ADDRSTRLEN> text{};
@@ -53,7 +53,7 @@ std::string numeric(const ares_addrinfo_node& node) {
   return text.data();
 }
 
-// What keeps a text that is no address from being a name; empty if nothing does.
+// Why a text that is not an address cannot be a host name; empty if it can.
 std::string malformed(std::string_view host) {
   if (host.ends_with('.')) host.remove_suffix(1);
   if (host.empty()) return "it is empty";
@@ -80,7 +80,7 @@ bool is_localhost(std::string_view host) {
 
 }  // namespace
 
-// One name that is looked up. It has a channel of c-ares of its own, so that ending it ends nobody else's.
+// One lookup. It has a c-ares channel of its own, so that destroying it does not cancel other lookups.
 struct Resolver::Query {
   Query(Resolver& of, std::string name, OnDone on_done)
       : owner(of), host(std::move(name)), done(std::move(on_done)), deadline(of.loop_), retry(of.loop_) {}
@@ -103,16 +103,16 @@ struct Resolver::Query {
   Resolver& owner;
   std::string host;
   OnDone done;
-  Timer deadline;  // the end of the time; then the later turn in which `done` is called
-  Timer retry;     // when c-ares wants to be called for its own time-outs
+  Timer deadline;  // the time-out; then the later turn in which `done` is called
+  Timer retry;     // calls c-ares for its own time-outs
   ares_channel channel = nullptr;
   std::map<int, uv_poll_t*> watches;
   std::optional<Result<std::vector<std::string>>> result;
-  std::int64_t timed_out_ms = 0;  // the time that is over
+  std::int64_t timed_out_ms = 0;  // the time-out that is over
 };
 
 Resolver::Query::~Query() {
-  if (channel != nullptr) ares_destroy(channel);  // unwatches what is open
+  if (channel != nullptr) ares_destroy(channel);  // ends the watches of open sockets
   ELASTIC_CHECK(watches.empty());
 }
 
@@ -120,7 +120,7 @@ void Resolver::Query::ask(std::int64_t timeout_ms) {
   static const int library = ares_library_init(ARES_LIB_INIT_ALL);
   ELASTIC_CHECK(library == ARES_SUCCESS);
   const NameSources& sources = owner.sources_;
-  std::array<char, 3> lookups{"fb"};  // the hosts file, then the name servers, whatever nsswitch.conf has
+  std::array<char, 3> lookups{"fb"};  // the hosts file, then the name servers, whatever nsswitch.conf says
   std::string resolv_conf = sources.resolv_conf;
   ares_options options{};
   options.timeout = static_cast<int>(std::clamp<std::int64_t>(timeout_ms / kChances, 1, kLongestChanceMs));
@@ -152,7 +152,7 @@ void Resolver::Query::ask(std::int64_t timeout_ms) {
   process(ARES_SOCKET_BAD, ARES_SOCKET_BAD);
 }
 
-// To cancel has c-ares hand over what one family's answer has brought, if the other's has not come.
+// When it is cancelled, c-ares passes on the addresses of one family if the other's answer has not arrived.
 void Resolver::Query::give_up(std::int64_t timeout_ms) {
   timed_out_ms = timeout_ms;
   ares_cancel(channel);
@@ -174,7 +174,7 @@ void Resolver::Query::on_result(int status, const ares_addrinfo* found) {
   answer(error(status == ARES_SUCCESS ? ARES_ENODATA : status));
 }
 
-// Told in a later turn: c-ares calls from within, where its channel must not end.
+// The result is passed on in a later turn: this runs within c-ares, where its channel must not be destroyed.
 void Resolver::Query::answer(Result<std::vector<std::string>> what) {
   result = std::move(what);
   retry.stop();
@@ -209,7 +209,7 @@ std::unexpected<Error> Resolver::Query::error(int status) const {
                   format("the name server ({}) does not answer{}", servers(),
                          timed_out_ms > 0 ? format(" within {} ms", timed_out_ms) : ""),
                   kCheckServer);
-    case ARES_ECONNREFUSED:  // what c-ares makes of a server's own failure too
+    case ARES_ECONNREFUSED:  // c-ares reports a server's own failure like this, too
     case ARES_ESERVFAIL:
     case ARES_EREFUSED:
     case ARES_ENOTIMP:
@@ -219,7 +219,7 @@ std::unexpected<Error> Resolver::Query::error(int status) const {
   }
 }
 
-// "10.0.0.2, [fd00::1]:5353": those that are asked.
+// The servers that are asked: "10.0.0.2, [fd00::1]:5353".
 std::string Resolver::Query::servers() const {
   ares_addr_port_node* list = nullptr;
   std::vector<std::string> texts;
@@ -237,7 +237,7 @@ std::string Resolver::Query::servers() const {
   return texts.empty() ? "none is set" : join(texts, ", ");
 }
 
-// What c-ares wants to know of one of its sockets; with neither, it closes it next.
+// Watches one of c-ares' sockets as it asks; with neither flag the watch ends, for c-ares closes the socket next.
 void Resolver::Query::watch(int fd, bool readable, bool writable) {
   const auto known = watches.find(fd);
   if (!readable && !writable) {
@@ -253,7 +253,7 @@ void Resolver::Query::watch(int fd, bool readable, bool writable) {
   uv_poll_t* poll = known == watches.end() ? new uv_poll_t{} : known->second;
   if (known == watches.end()) {
     if (uv_poll_init(owner.loop_.native(), poll, fd) != 0) {
-      delete poll;  // not watched, it is as silent as a server that does not answer
+      delete poll;  // without a watch the lookup times out, as if the server did not answer
       return;
     }
     poll->data = this;
@@ -263,7 +263,7 @@ void Resolver::Query::watch(int fd, bool readable, bool writable) {
     auto* self = static_cast<Query*>(handle->data);
     uv_os_fd_t ready = -1;
     if (self == nullptr || uv_fileno(reinterpret_cast<uv_handle_t*>(handle), &ready) != 0) return;
-    // An error is c-ares' to find, by reading and writing.
+    // On an error c-ares has to read and write to find it.
     const bool both = status != 0;
     self->process(both || (events & UV_READABLE) != 0 ? ready : ARES_SOCKET_BAD,
                   both || (events & UV_WRITABLE) != 0 ? ready : ARES_SOCKET_BAD);
@@ -272,7 +272,7 @@ void Resolver::Query::watch(int fd, bool readable, bool writable) {
   ELASTIC_CHECK(uv_poll_start(poll, events, on_event) == 0);
 }
 
-// Lets c-ares read, write and see to its time-outs.
+// Lets c-ares read, write and handle its time-outs.
 void Resolver::Query::process(int readable, int writable) {
   ares_process_fd(channel, readable, writable);
   if (result) return;

@@ -28,14 +28,14 @@ struct Job {
 
 }  // namespace
 
-// Belongs to both threads, for the one may outlive the other.
+// Both threads share this, for either may outlive the other.
 struct SideThread::State {
   std::mutex mutex;
   std::condition_variable posted;
   std::condition_variable idle;
   std::deque<Job> jobs;
   std::deque<std::function<void()>> done;
-  std::optional<std::pair<std::string, Clock::time_point>> busy;  // with what, since when
+  std::optional<std::pair<std::string, Clock::time_point>> busy;  // the current job and its beginning
   bool ending = false;
   std::thread thread;
   UniqueFd event;
@@ -100,7 +100,7 @@ void SideThread::do_next(State& state, std::unique_lock<std::mutex>& lock) {
   state.busy = {std::move(job.what), Clock::now()};
   lock.unlock();
   job.work();
-  job.work = nullptr;  // what it owns may be large, and its end may block
+  job.work = nullptr;  // destroying what it owns may take long, or block
   lock.lock();
   state.busy.reset();
   if (job.done) {

@@ -24,10 +24,10 @@
 namespace elastic::net {
 namespace {
 
-// The kernel cuts it down to net.core.somaxconn; all workers of a node connect within milliseconds.
+// The kernel limits the backlog to net.core.somaxconn; all workers of a node connect within milliseconds.
 constexpr int kBacklog = 65535;
-// A peer whose host has gone without a word is found out by the kernel: after so many seconds of
-// silence it asks, again and again, and after so many in all without an answer, or in which the
+// The kernel detects that a peer's host has gone: after kSilentSeconds of
+// silence it sends keep-alive probes, and after kGoneMs without an answer, or in which the
 // peer took nothing of what was sent, the connection ends.
 constexpr int kSilentSeconds = 60;
 constexpr int kAskAgainSeconds = 10;
@@ -47,7 +47,7 @@ std::string address_text(const sockaddr_storage& address) {
   return format("[{}]:{}", host.data(), ntohs(v6->sin6_port));
 }
 
-// Without the port.
+// The address without the port.
 std::string bare_address(const sockaddr_storage& address) {
   std::array<char, INET6_ADDRSTRLEN> host{};
   if (address.ss_family == AF_INET) {
@@ -66,13 +66,13 @@ std::uint16_t bound_port(const uv_tcp_t* handle) {
                                             : reinterpret_cast<sockaddr_in6*>(&address)->sin6_port);
 }
 
-// False if it is no numeric address.
+// Parses a numeric address; false if it is not one.
 bool to_address(const char* host, std::uint16_t port, sockaddr_storage& address) {
   return uv_ip4_addr(host, port, reinterpret_cast<sockaddr_in*>(&address)) == 0 ||
          uv_ip6_addr(host, port, reinterpret_cast<sockaddr_in6*>(&address)) == 0;
 }
 
-// Of a listening socket: each connection that it accepts has them from the start.
+// Sets options of a listening socket, which each connection that it accepts inherits.
 void set_options(uv_tcp_t* handle) {
   uv_os_fd_t fd = -1;
   if (uv_fileno(reinterpret_cast<uv_handle_t*>(handle), &fd) != 0) return;
@@ -82,20 +82,20 @@ void set_options(uv_tcp_t* handle) {
   set(IPPROTO_TCP, TCP_KEEPIDLE, kSilentSeconds);
   set(IPPROTO_TCP, TCP_KEEPINTVL, kAskAgainSeconds);
   set(IPPROTO_TCP, TCP_KEEPCNT, kAskTimes);
-  // While something is unacknowledged the kernel does not ask, and sends it again for a quarter of an hour.
+  // While data is unacknowledged the kernel sends no probes, and would retransmit for a quarter of an hour.
   set(IPPROTO_TCP, TCP_USER_TIMEOUT, kGoneMs);
 }
 
 }  // namespace
 
-// Lives until libuv has let go of the handle, which may be after the Stream has gone.
+// Lives until libuv has closed the handle, which may be after the Stream has been destroyed.
 struct Stream::State {
   uv_tcp_t handle{};
   Handlers handlers;
   bool closed = false;
   bool paused = false;
-  std::size_t held_bytes = 0;  // by write()
-  // One buffer serves all streams of the thread: libuv reads into it and hands it over at once.
+  std::size_t held_bytes = 0;  // see Stream::held_bytes()
+  // One buffer serves all streams of the thread, for libuv passes on what it has read at once.
   static inline thread_local std::array<std::uint8_t, kReadBytes> read_buffer;
 
   void close() {
@@ -105,12 +105,12 @@ struct Stream::State {
              [](uv_handle_t* gone) { delete static_cast<State*>(gone->data); });
   }
 
-  // Something that libuv is sending. It ends before the handle's close is told, so the state is there still.
+  // A write in libuv. It ends before the close callback of the handle is called, so the State still exists.
   struct Pending {
     State* state;
     uv_write_t request{};
-    std::string bytes;                  // what is sent,
-    std::shared_ptr<const void> owner;  // or who has it
+    std::string bytes;                  // the bytes,
+    std::shared_ptr<const void> owner;  // or their owner
     std::size_t held_bytes = 0;
   };
   void send(std::unique_ptr<Pending> pending, std::span<const uv_buf_t> what);
@@ -121,7 +121,7 @@ struct Stream::State {
     if (self->closed) return;
     if (status == 0) {
       if (self->held_bytes == 0 && self->handlers.on_drained) self->handlers.on_drained();
-    } else if (self->paused) {  // else the reader sees it, too
+    } else if (self->paused) {  // otherwise reading fails, too
       self->end();
     }
   }
@@ -141,7 +141,7 @@ struct Stream::State {
 
   void read() {
     const int error = uv_read_start(reinterpret_cast<uv_stream_t*>(&handle), allocate, on_read);
-    // One that has broken says nothing more.
+    // A connection that has broken gives one of these errors.
     ELASTIC_CHECK(error == 0 || error == UV_EALREADY || error == UV_ENOTCONN);
   }
 
@@ -173,11 +173,11 @@ void Stream::write(std::string&& bytes) {
   auto* stream = reinterpret_cast<uv_stream_t*>(&state_->handle);
   std::size_t sent = 0;
   if (uv_stream_get_write_queue_size(stream) == 0) {
-    // What uv_try_write() does too, by way of write(), which costs the kernel more for a socket.
+    // uv_try_write() would do the same by write(), which costs the kernel more for a socket.
     uv_os_fd_t fd = -1;
     ELASTIC_CHECK(uv_fileno(reinterpret_cast<uv_handle_t*>(stream), &fd) == 0);
     const ssize_t result = send(fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    // An error here is seen again by the reader, which ends the stream.
+    // An error here comes again when reading, which ends the stream.
     if (result > 0) sent = static_cast<std::size_t>(result);
     if (sent == bytes.size()) return;
   }
@@ -265,7 +265,7 @@ void Stream::finish() {
   if (uv_shutdown(request, reinterpret_cast<uv_stream_t*>(&state_->handle), done) != 0) delete request;
 }
 
-// Lives until libuv has told its end, which may be after the Connector has gone.
+// Lives until libuv has called back, which may be after the Connector has been destroyed.
 struct Connector::Attempt {
   uv_connect_t request{};
   Connector* owner;
@@ -315,7 +315,7 @@ void Connector::end(std::string reason) {
   if (attempt_ != nullptr) std::exchange(attempt_, nullptr)->owner = nullptr;
   std::unique_ptr<Stream> stream = std::move(stream_);
   const OnDone done = std::move(on_done_);
-  // Nothing of this object is needed from here on: it may end in the call.
+  // This object may be destroyed in the call, so no member is used from here on.
   if (reason.empty()) return done(std::move(stream));
   stream.reset();
   done(fail(what_, std::move(reason)));
@@ -337,7 +337,7 @@ struct Listener::State {
     self->on_accept(std::move(stream));
   }
 
-  // libuv closes further connections without a word, so that nobody waits for an answer that can't come.
+  // When descriptors run out, libuv accepts and closes further connections, so that no client waits in vain.
   static void tell_if_last(const uv_tcp_t* accepted) {
     static bool told = false;
     uv_os_fd_t fd = -1;
@@ -381,7 +381,7 @@ Result<std::unique_ptr<Listener>> Listener::open(Loop& loop, const std::string& 
     return std::unique_ptr<Listener>(new Listener(state, bound_port(&state->handle)));
   };
   if (!address.empty()) return try_address(address.c_str());
-  // [::] takes IPv4 too; hosts without IPv6 have only 0.0.0.0.
+  // [::] accepts IPv4, too; hosts without IPv6 have only 0.0.0.0.
   auto both = try_address("::");
   if (both || both.error().reason == errno_text(EADDRINUSE)) return both;
   return try_address("0.0.0.0");

@@ -21,7 +21,7 @@ class Stream {
     std::function<void(std::span<const std::uint8_t>)> on_data;
     // The peer has closed or the connection failed; nothing follows. Called at most once.
     std::function<void()> on_end;
-    // The kernel has taken all that it did not take at once. Need not be there.
+    // The kernel has taken all bytes that it did not take at once. May be empty.
     std::function<void()> on_drained = nullptr;
   };
 
@@ -31,38 +31,39 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // Begins to read. Nothing is called before. Again: others are called from now on. Of a connection that has broken
-  // before, nothing is called.
+  // Begins to read; no handler is called before. A second call replaces the handlers. No handler is called for a
+  // connection that broke before.
   void start(Handlers handlers);
-  // Sends at once what the kernel takes and keeps the rest until it takes more. If all was sent at
-  // once, `bytes` keeps its memory: clear() makes it ready for the next. SIGPIPE must be ignored.
+  // Sends at once as much as the kernel takes and keeps the rest until it takes more. If all was sent at
+  // once, `bytes` keeps its memory, so that the caller can clear() and reuse it. SIGPIPE must be ignored.
   void write(std::string&& bytes);
-  // Sends these, INT_MAX bytes at most, from where they lie, behind what was written before. They must lie there until
-  // `owner` is let go of, which is when on_drained is called, in a later turn of the loop, or the connection ends.
+  // Sends these pieces, INT_MAX bytes at most, without a copy, behind what was written before. They must stay valid
+  // until `owner` is released, which is when on_drained is called, in a later turn of the loop, or when the connection
+  // ends.
   void write(std::span<const std::string_view> pieces, std::shared_ptr<const void> owner);
-  // Reads nothing more until resume(). Whether the peer has closed is seen only by what is sent to it: a failure of
-  // that is told by on_end.
+  // Reads nothing more until resume(). Meanwhile only a failed write shows that the peer has closed; on_end is called
+  // for it.
   void pause();
   void resume();
   // Bytes given to write() that the kernel has not taken yet.
   std::size_t unsent_bytes() const;
-  // The same and what the peer's kernel has not acknowledged yet: falls as the peer reads.
+  // The same, plus the bytes that the peer's kernel has not acknowledged yet. It falls as the peer reads.
   std::size_t untaken_bytes() const;
-  // Memory that they take: what is sent in part is kept whole, and each write() has its overhead.
+  // The memory that unsent bytes take: a write that was sent in part is kept whole, and each write() has an overhead.
   std::size_t held_bytes() const;
   // "127.0.0.1:40312", "[::1]:40312"; "unknown" if the peer is gone.
   std::string peer() const;
-  // Both ends' addresses without their ports, an IPv4 one always as that; empty if the peer is gone.
+  // Both ends' addresses without their ports, IPv4 ones never in mapped form; empty if the peer is gone.
   std::string peer_address() const;
   std::string local_address() const;
-  // Tells the peer, behind all that was written, that no more will come. Reading goes on.
+  // Ends the sending direction behind all that was written. Reading goes on.
   void finish();
 
  private:
   State* state_;
 };
 
-// An outgoing TCP connection that is being made. Destroying it, also from within its callback, gives it up.
+// An outgoing TCP connection that is being made. Destroying the Connector, also from within its callback, cancels it.
 class Connector {
  public:
   using OnDone = std::function<void(Result<std::unique_ptr<Stream>>)>;
@@ -77,13 +78,13 @@ class Connector {
 
  private:
   struct Attempt;
-  void end(std::string reason);  // empty: it is connected
+  void end(std::string reason);  // an empty reason: it is connected
 
   std::string what_;
   OnDone on_done_;
   Timer timer_;
   std::unique_ptr<Stream> stream_;  // until on_done_ takes it
-  Attempt* attempt_ = nullptr;      // while libuv has it
+  Attempt* attempt_ = nullptr;      // as long as libuv uses it
 };
 
 // A listening TCP socket.
@@ -102,7 +103,7 @@ class Listener {
 
   std::uint16_t port() const { return port_; }
 
-  // Accepts and closes at once whatever waits in the accept queue. Returns how many there were.
+  // Accepts and closes at once all connections in the accept queue. Returns their number.
   std::size_t refuse_queued();
 
  private:

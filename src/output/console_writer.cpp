@@ -48,7 +48,7 @@ bool ConsoleWriter::is_behind() {
 }
 
 void ConsoleWriter::expect_rest() {
-  is_behind();  // whose patience ends here, too
+  is_behind();  // this may find that the patience is over
   if (!impatient_) buffer_.expect_rest(limits::kConsoleRestBytes);
 }
 
@@ -77,7 +77,7 @@ void ConsoleWriter::post() {
 
 void ConsoleWriter::written() {
   writing_ = false;
-  // A reader that has gone (EPIPE), a terminal that hung up (EIO): training goes on.
+  // Training goes on when the reader has gone (EPIPE) or the terminal has hung up (EIO).
   if (batch_->error != 0 && !closed_) {
     closed_ = true;
     give_up();

@@ -14,7 +14,7 @@
 
 namespace elastic::output {
 
-// Who writes to a console: a thread, and the loop hears when it is done.
+// The thread that writes to a console; the loop is told when a write is done.
 class ConsoleThread {
  public:
   explicit ConsoleThread(net::Loop& loop)
@@ -26,19 +26,19 @@ class ConsoleThread {
   net::ReadWatch done_watch_;
 };
 
-// One console, stdout or stderr of ours, that workers' lines go to. A thread writes to it, for as long as its
-// reader takes; nobody else waits.
+// One console, our stdout or stderr, to which workers' lines go. A thread writes to it, however long its
+// reader takes; nothing else waits for that.
 class ConsoleWriter {
  public:
   struct Settings {
     int descriptor = -1;
     std::string name;  // for messages
     ConsoleBuffer::Notice notice = ConsoleBuffer::Notice::kNone;
-    // One for both consoles where they are one terminal: so what is written to them stays in order.
+    // The consoles share one thread where they are one terminal, so that lines of both stay in order.
     std::shared_ptr<ConsoleThread> thread;
     // The status line of that terminal, erased before anything else is written; null where there is none.
     std::shared_ptr<StatusLine> status;
-    std::function<void()> on_room;   // called when what waits has shrunk
+    std::function<void()> on_room;   // called when fewer bytes wait than before
     std::int64_t patience_ms = 200;  // see is_behind()
   };
   explicit ConsoleWriter(Settings settings);
@@ -47,47 +47,48 @@ class ConsoleWriter {
 
   // Adds whole lines of one source; see ConsoleBuffer. Once the console has been closed they are only counted.
   void add(int source, std::string_view lines);
-  // Adds bytes of a terminal as they are.
+  // Adds bytes of a pseudo-terminal unchanged.
   void add_raw(int source, std::string_view bytes);
 
-  // Ends the line that was begun, if there is one.
+  // Adds a line end if the last line has none.
   void end_line();
   // Nothing waits and nothing is being written.
   bool is_idle() const { return !writing_ && buffer_.empty(); }
   bool at_line_start() const { return buffer_.at_line_start(); }
   // How many bytes have been added so far.
   std::uint64_t added() const { return added_; }
-  // Sends what draws or erases the status line. Only while this writer, and the other one of the same terminal,
-  // are idle.
+  // Sends bytes that draw or erase the status line. Allowed only while this writer, and the other one of the same
+  // terminal, are idle.
   void write_status(std::string bytes);
 
-  // True while much waits and the console takes it: who can should hold back, before lines are dropped. A
-  // console that has not taken 256 KiB for `patience_ms` is waited for no longer until it has caught up.
+  // True while many bytes wait and the console goes on taking them: then the caller should read less from workers,
+  // before lines have to be dropped. False for a console that has not taken 256 KiB in `patience_ms`, until it has
+  // caught up.
   bool is_behind();
 
-  // Between the two calls it takes all that pipes still hold of workers that have ended, unless it has taken nothing
-  // for a while: they cannot wait any more. See ConsoleBuffer.
+  // Between these two calls the buffer accepts all that is left in the pipes of workers that have ended, unless the
+  // console has taken nothing for a while. See ConsoleBuffer.
   void expect_rest();
   void rest_has_come() { buffer_.rest_has_come(); }
 
-  // Waits for a part of what waits to be written, at most so many milliseconds. The loop need not run.
+  // Waits until a part of the waiting bytes has been written, at most so many milliseconds. The loop need not run.
   void wait_for_room(std::int64_t milliseconds);
 
-  // Waits until all is written, for as long as the console goes on taking; what it has not taken then is
-  // counted as dropped. The loop need not run.
+  // Waits until all is written, as long as the console goes on taking bytes; those that it has not taken then
+  // are counted as dropped. The loop need not run.
   void flush();
 
   const Dropped& dropped() const { return buffer_.dropped(); }
-  // What waits for it, as a clause: "the console is slow", "the console was closed".
+  // Why output was dropped, as a clause: "the console is slow", "the console was closed".
   const char* why_dropped() const { return closed_ ? "the console was closed" : "the console is slow"; }
 
  private:
   static constexpr std::size_t kBehindBytes = limits::kConsoleWaitingBytes / 2;
   static constexpr std::size_t kBatchBytes = 256 * 1024;
   static constexpr std::int64_t kFlushPatienceMs = 1000;
-  // What the thread is writing; it may outlive us.
+  // What the thread is writing; the thread may outlive the ConsoleWriter.
   struct Batch {
-    std::string lead;  // goes first: of the status line, no output
+    std::string lead;  // written first: it erases the status line
     std::string bytes;
     std::atomic<std::size_t> written = 0;
     int error = 0;
@@ -103,7 +104,7 @@ class ConsoleWriter {
   std::uint64_t added_ = 0;
   bool writing_ = false;
   bool closed_ = false;
-  bool impatient_ = false;  // it has taken nothing for a while, and has not caught up since
+  bool impatient_ = false;  // the console has taken nothing for a while, and has not caught up since
   std::shared_ptr<Batch> batch_ = std::make_shared<Batch>();
   net::SideThread& thread_;
 };

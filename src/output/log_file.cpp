@@ -17,12 +17,12 @@
 
 namespace elastic::output {
 
-// What one job writes: a file system that is only slow must be seen to get on.
+// The most bytes that one job of the thread writes, so that a file system that is only slow is seen to make progress.
 constexpr std::size_t kJobBytes = 256 * 1024;
 constexpr rlim_t kDescriptorsFrom = 4096;
 
-// What the thread writes may outlive the LogFile. While it writes, `file`, `rotation`, `batch` and `problem` are the
-// thread's.
+// The LogFile and the thread share this, for a write may outlive the LogFile. While the thread writes, only it uses
+// `file`, `rotation`, `batch` and `problem`.
 struct LogFile::State {
   net::SideThread& thread;
   std::string path;
@@ -40,18 +40,18 @@ struct LogFile::State {
 
 namespace {
 
-// The full file gets the name of the one before it, and a new one begins with `carry`, which the full one ends
-// with. Returns why that cannot be; empty if it is done.
+// Renames the full file to that of the older one, and begins a new one with `carry`, with which the full one ends.
+// Returns why that failed; empty if it is done.
 std::string begin_next(UniqueFd& file, const std::string& path, std::string_view carry) {
   const std::string older = path + ".1";
-  // Somebody may have cleared it away.
+  // ENOENT: somebody has removed the file.
   if (rename(path.c_str(), older.c_str()) != 0 && errno != ENOENT) {
     return format("it cannot be renamed to {}: {}", printable(older), errno_text(errno));
   }
   auto next = open_log_file(path);
   if (!next) return next.error().reason;
   if (const int error = write_all(next->get(), carry); error != 0) return errno_text(error);
-  // Last, so that what is cut off stands in the new one already, whatever happens.
+  // The old file is cut last, so that no byte is lost if anything fails before.
   if (!carry.empty()) {
     struct stat status {};
     const auto end = static_cast<off_t>(carry.size());
@@ -84,7 +84,7 @@ LogFile::LogFile(net::SideThread& thread, std::string path, UniqueFd file, std::
           thread, std::move(path), std::move(file), Rotation(max_bytes), std::move(handlers), {}, {}, 0, {}}) {}
 
 LogFile::~LogFile() {
-  state_->handlers.on_room = {};  // whom that concerns may be gone before what waits is written
+  state_->handlers.on_room = {};  // the owner may be gone before the waiting bytes are written
   state_->released = true;
   if (!state_->writing) close_later(state_->thread, state_->path, std::move(state_->file));
 }
@@ -95,7 +95,7 @@ void LogFile::add(std::string_view bytes) {
   write_next(state_);
 }
 
-// On the thread. Returns why it cannot be written; empty if it is.
+// Runs on the thread. Returns why the bytes cannot be written; empty if they are.
 std::string LogFile::write_part(State& state, std::string_view bytes) {
   while (!bytes.empty()) {
     const Rotation::Step step = state.rotation.next(bytes);

@@ -13,35 +13,35 @@
 
 namespace elastic::output {
 
-// Opens a log file for writing at its end, made if it is missing. The descriptor is a high one, so that spawn() need
-// not copy it with those that a worker needs: to close a copy would wait for the file system.
+// Opens a log file for appending, and creates it if it is missing. The descriptor has a high number, so that spawn()
+// need not copy it with those that a worker needs: closing a copy could block on the file system.
 Result<UniqueFd> open_log_file(const std::string& path);
 
-// Has a file closed by the thread: that may block, too.
+// Lets the thread close a file, for closing may block, too.
 void close_later(net::SideThread& thread, const std::string& path, UniqueFd file);
 
-// A log file that the launcher writes to, by the thread for all that touches the logs.
+// A log file that the launcher writes to, by the thread that does all work on the logs.
 class LogFile {
  public:
   struct Handlers {
-    std::function<void()> on_room;  // what waits has shrunk
-    // It cannot be written; told once, perhaps after the end of the LogFile.
+    std::function<void()> on_room;  // fewer bytes wait than before
+    // The file cannot be written. Called once, perhaps after the end of the LogFile.
     std::function<void(std::string reason)> on_lost;
   };
 
-  // `thread` outlives the file; its run_done() is called by somebody. Where `max_bytes` is not 0 the file never
-  // grows over it: it is renamed to "<path>.1", in the place of an older one, and a new one begins (Rotation).
+  // `thread` outlives the file, and its owner calls run_done(). Where `max_bytes` is not 0 the file never has
+  // more bytes: it is renamed to "<path>.1", which replaces an older one, and a new file begins (Rotation).
   LogFile(net::SideThread& thread, std::string path, UniqueFd file, std::uint64_t max_bytes, Handlers handlers);
-  // What waits is still written.
+  // Bytes that wait are still written.
   ~LogFile();
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
 
   void add(std::string_view bytes);
 
-  // True while much waits: who can should hold back.
+  // True while many bytes wait: then the caller should read less from workers.
   bool is_behind() const;
-  // Nothing is kept from now on: what waits for a file system that hangs would grow for ever.
+  // From now on nothing is written: bytes that wait for a file system that hangs would grow for ever.
   void give_up();
   const std::string& path() const;
 

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kAttempts = 100;  // names tried before giving up on a directory that has them all
+constexpr int kAttempts = 100;  // names that are tried before making a directory fails
 
 std::string random_suffix() {
   constexpr std::string_view kAlphabet = "abcdefghijklmnopqrstuvwxyz012345";
@@ -30,7 +30,7 @@ std::string random_suffix() {
   return out;
 }
 
-// A new directory of mode 0700 with a name that nobody else has.
+// Makes a directory of mode 0700 with a unique name.
 Result<std::string> make_unique(const std::string& parent, const std::string& prefix) {
   int error = EEXIST;
   for (int i = 0; i < kAttempts && error == EEXIST; ++i) {
@@ -66,7 +66,7 @@ bool make_directory(const std::string& path, mode_t mode = 0777) {
   return mkdir(path.c_str(), mode) == 0 || errno == EEXIST;
 }
 
-// The same for a directory in one that everybody may write to: what is there already must be ours.
+// Makes a directory within one that everybody may write to: if it exists already, it must be ours.
 bool make_private_directory(const std::string& path) {
   struct stat status {};
   if (mkdir(path.c_str(), 0700) == 0) return true;
@@ -119,7 +119,7 @@ bool RunDirectory::make_attempt(const Attempt& attempt) {
   if (!taken_over) prepared_ranks_ = 0;
   prepared_ = prepared_ && !taken_over;
   if (!taken_over && !make_directory(path)) {
-    // Somebody may have cleared away what lay above it.
+    // ENOENT: somebody has removed a directory above it.
     if (errno != ENOENT || !make_run_again() || !make_directory(path)) return false;
   }
   made_attempt_ = path;
@@ -182,7 +182,7 @@ std::string RunDirectory::filtered_file(const Attempt& attempt, std::string_view
   return format("{}/{}/filtered_{}.log", path_, attempt.name(), stream);
 }
 
-// The deepest first; rmdir refuses those that hold anything.
+// Removes the deepest directories first; rmdir refuses those that are not empty.
 void RunDirectory::remove_ranks(const std::string& attempt) const {
   for (int rank = 0; rank < ranks_; ++rank) rmdir(rank_path(attempt, rank).c_str());
   rmdir(attempt.c_str());

@@ -16,7 +16,7 @@ struct WantedFiles {
   unsigned filtered = 0;        // those of --duplicate-*-filters, the same bits
 };
 
-// The same, opened for writing at their ends; those that were not wanted are empty.
+// The same files, opened for appending; those that were not wanted are empty.
 struct RoundFiles {
   struct Rank {
     UniqueFd out;
@@ -48,23 +48,23 @@ class RunDirectory {
                                      const std::string& run_id);
 
   const std::string& path() const { return path_; }
-  // False where --log-dir names the base.
+  // Whether the base is a directory that was made for this run; false where --log-dir names it.
   bool is_temporary() const { return base_is_ours_; }
 
-  // Makes the directories of all local ranks in one attempt, and the log files that are wanted. Nothing that is
-  // there is ever deleted.
+  // Makes the directories of all local ranks in one attempt, and the log files that are wanted. Existing files are
+  // never deleted.
   Result<RoundFiles> open(const Attempt& attempt, const WantedFiles& wanted);
-  // Makes the directories of a further attempt, as far as that can be done, under a hidden name that the
-  // attempt takes over. remove_if_unused() removes them if none has.
+  // Makes the directories of a further attempt in advance, as far as that is possible, under a hidden name; open()
+  // renames them. remove_if_unused() removes them if no attempt has used them.
   void prepare(int ranks);
   // "<run directory>/attempt_<restart count>/<local rank>/error.json", "stdout.log", "stderr.log"
   std::string rank_file(const Attempt& attempt, int local_rank, std::string_view name) const;
   // "<run directory>/attempt_<restart count>/filtered_stdout.log"
   std::string filtered_file(const Attempt& attempt, std::string_view stream) const;
 
-  // The end of the run. Removes what was made here and is still empty, if the base was made in the
+  // Ends the run. Removes directories that were made here and are still empty, if the base was made in the
   // temporary directory: a run that wrote nothing leaves nothing. Files, and a base that the user named,
-  // stay. True if the run's own directory is gone then.
+  // stay. Returns whether the run's own directory is gone.
   bool remove_if_unused() const;
 
  private:
@@ -79,9 +79,9 @@ class RunDirectory {
   bool base_is_ours_ = false;
   std::string made_attempt_;             // the newest attempt's directory
   int newest_restart_count_ = -1;        // of the attempts
-  std::vector<Attempt> further_rounds_;  // those that kept the restart count of the one before
-  bool prepared_ = false;                // prepared_path() is there
-  int prepared_ranks_ = 0;               // of the newest attempt: local ranks below it have their directories
+  std::vector<Attempt> further_rounds_;  // rounds with the restart count of the round before
+  bool prepared_ = false;                // prepared_path() exists
+  int prepared_ranks_ = 0;               // local ranks below this have their directories in the newest attempt
   int ranks_ = 0;                        // no attempt has a directory for a local rank of this or more
 };
 

@@ -19,20 +19,20 @@ namespace elastic::output {
 namespace {
 
 constexpr std::size_t kReadBytes = 256 * 1024;
-// For what is logged: as large as an unprivileged user may have a pipe, so that a worker seldom waits for us.
+// The size of pipes for logged streams: the most that an unprivileged user may have, so that a worker seldom waits.
 constexpr int kPipeBytes = 1024 * 1024;
-// How often is read what a worker left, at most: somebody else may still be writing.
+// The most reads for what a worker has left in a pipe, for another process may still be writing to it.
 constexpr int kDrainReads = 64;
-// After so much silence the beginning of a line is shown: a prompt, a dot a step. Where it gets a prefix it is
-// cut in two by that, and a worker may only have been kept from writing the rest.
+// After so much silence an incomplete line is shown: a prompt, or a dot for each step. A line with a prefix is
+// cut in two by that, so it has to wait longer, for the worker may only have been kept from writing the rest.
 constexpr std::int64_t kRestMs = 100;
 constexpr std::int64_t kPrefixedRestMs = 1000;
-// Between two looks at a console or a file that is behind.
+// The time between two checks of a console or a file that is slow.
 constexpr std::int64_t kHoldMs = 50;
-// How long workers wait for a log file that does not answer, before it is given up.
+// How long workers wait for a log file that does not respond, before it is given up.
 constexpr std::int64_t kFilePatienceMs = 1000;
 
-// One buffer for all streams: what is read is taken at once.
+// One buffer serves all streams, for the bytes are passed on at once.
 std::array<char, kReadBytes> read_buffer;
 
 void set_nonblocking(int descriptor) { fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK); }
@@ -41,11 +41,11 @@ void set_nonblocking(int descriptor) { fcntl(descriptor, F_SETFL, fcntl(descript
 
 struct Pump::Stream {
   int local_rank = 0;
-  int source = 0;  // tells apart who writes to a console
+  int source = 0;  // identifies the writer to a console
   StreamPlan plan;
   bool is_err = false;
   UniqueFd descriptor;
-  std::unique_ptr<net::ReadWatch> watch;  // none while it is held, and once it has ended
+  std::unique_ptr<net::ReadWatch> watch;  // null while the stream is held back, and once it has ended
   bool ended = false;
   bool held = false;
   std::int64_t read_at_ms = 0;  // by the loop's clock
@@ -152,7 +152,7 @@ Result<std::unique_ptr<Pump::Stream>> Pump::make_stream(const StreamPlan& plan, 
     if (pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot make a pipe for a worker's output", errno);
     stream->descriptor = UniqueFd(ends[0]);
     worker_end = UniqueFd(ends[1]);
-    if (plan.to_file) fcntl(ends[1], F_SETPIPE_SZ, kPipeBytes);  // as it is, if that is refused
+    if (plan.to_file) fcntl(ends[1], F_SETPIPE_SZ, kPipeBytes);  // if that is refused, the size stays
   }
   set_nonblocking(stream->descriptor.get());
   return stream;
@@ -178,7 +178,7 @@ bool Pump::read_once(Stream& stream) {
     return true;
   }
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  // End of file, or EIO where nobody has the terminal any more.
+  // The end of the file, or EIO where no process has the terminal open any more.
   stream.ended = true;
   stream.watch.reset();
   flush(stream);
@@ -203,7 +203,7 @@ void Pump::take(Stream& stream, std::string_view bytes) {
   copy_matching(stream);
 }
 
-// Shows beginnings of lines whose streams have been silent for long enough, and looks at the others later.
+// Shows incomplete lines of streams that have been silent for long enough, and checks the others later.
 void Pump::watch_rests(std::int64_t delay_ms) {
   rest_timer_runs_ = true;
   rest_timer_.start(delay_ms, [this] {
@@ -221,7 +221,7 @@ void Pump::watch_rests(std::int64_t delay_ms) {
   });
 }
 
-// Of the lines that the stream's assembler for the filter has given out.
+// Copies those of `lines_`, which the stream's assembler for the filter has produced, that match.
 void Pump::copy_matching(const Stream& stream) {
   const std::shared_ptr<LogFile>& filtered = stream.is_err ? err_filtered_ : out_filtered_;
   if (!filtered) return;

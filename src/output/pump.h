@@ -18,7 +18,7 @@
 
 namespace elastic::output {
 
-// A worker's own ends of its streams, for spawn(): -1 is ours, inherited.
+// A worker's ends of its streams, for spawn(); -1: the worker inherits ours.
 struct WorkerEnds {
   int out = -1;
   int err = -1;
@@ -27,18 +27,18 @@ struct WorkerEnds {
 // Where one worker's output goes.
 struct WorkerOutput {
   RankStreams plan;
-  std::string prefix;  // of its lines where the plan says so
-  // The log files, opened: the worker's own for kFile, ours where the plan has to_file. Paths for messages.
+  std::string prefix;  // before each of its lines, where the plan says so
+  // The opened log files: for kFile the worker writes them, for to_file the launcher. The paths are for messages.
   UniqueFd out_file;
   UniqueFd err_file;
   std::string out_path;
   std::string err_path;
 };
 
-// Reads what the workers of a round write, and hands it on: whole lines to the consoles, bytes to log
-// files, the end of stderr to the failure report. Where a console or a file is behind, it lets workers
-// wait as long as that gets on: a console that takes nothing for 200 ms loses lines, a file that does not
-// answer for 1 s is given up.
+// Reads the output of a round's workers and passes it on: whole lines to the consoles, bytes to log
+// files, the end of stderr to the failure report. Where a console or a file is slow, workers have to
+// wait as long as it makes progress: a console that takes nothing for 200 ms loses lines, a file that does not
+// respond for 1 s is given up.
 class Pump {
  public:
   struct Settings {
@@ -47,39 +47,39 @@ class Pump {
     std::uint64_t log_max_bytes = 0;  // of each log file; 0: no bound
   };
 
-  // Console writers and thread outlive it.
+  // The console writers and the thread outlive the pump.
   Pump(net::Loop& loop, net::SideThread& files, Settings settings, ConsoleWriter& out, ConsoleWriter& err);
   ~Pump();
   Pump(const Pump&) = delete;
   Pump& operator=(const Pump&) = delete;
 
-  // For a log file that it is to wait for.
+  // The handlers for a log file that the pump is to wait for.
   LogFile::Handlers handlers_for(const std::string& path);
 
-  // Where the lines that match go in this round; null for none.
+  // Sets the files that get this round's lines that match the filters; null for none.
   void use_filtered(std::shared_ptr<LogFile> out, std::shared_ptr<LogFile> err);
 
   // Forgets what was kept of the last round's stderr.
   void begin_round() { tails_.clear(); }
-  // Makes one worker's streams and begins to read them. The ends are good until started().
+  // Makes one worker's streams and begins to read them. The worker's ends are open until started().
   Result<WorkerEnds> open(int local_rank, WorkerOutput output);
-  // The worker has its ends.
+  // The worker has been started with its ends; ours are closed.
   void started(int local_rank);
 
-  // Reads what the worker has written so far, as much as its console takes: all of it, once it has ended and a
-  // console is not behind. Whoever else holds the other end is not waited for.
+  // Reads what the worker has written so far, as much as its console takes: everything, once the worker has ended and
+  // its console is not slow. Does not wait for other processes that have the stream open.
   void drain(int local_rank);
-  // All workers of the round have gone: reads what is left, ends lines, closes files. A console that is behind gets
-  // its part later; nobody waits for it.
+  // All workers of the round have gone: reads what is left, ends lines, closes files. A slow console gets the rest
+  // later; nothing waits for it.
   void end_round();
 
   // What is kept of a worker's stderr, until the next round begins.
   TailText tail(int local_rank) const;
 
-  // Goes on reading what was held back for a console or a file that is behind.
+  // Resumes reading streams that were held back because of a slow console or file.
   void room();
 
-  // The size of our terminal has changed.
+  // Passes on that the size of our terminal has changed.
   void resize();
 
  private:
@@ -87,7 +87,7 @@ class Pump {
 
   Result<std::unique_ptr<Stream>> make_stream(const StreamPlan& plan, UniqueFd& worker_end);
   void readable(Stream& stream);
-  // One read. False if there is nothing more now, or ever.
+  // Reads once. False if there is nothing to read now, or the stream has ended.
   bool read_once(Stream& stream);
   void take(Stream& stream, std::string_view bytes);
   void copy_matching(const Stream& stream);
@@ -110,7 +110,7 @@ class Pump {
   std::map<int, std::vector<UniqueFd>> worker_ends_;                           // until started()
   std::map<int, std::vector<std::pair<std::string, UniqueFd>>> worker_files_;  // the same, log files
   std::map<int, Tail> tails_;
-  std::string lines_;  // given out by an assembler; kept for its memory
+  std::string lines_;  // lines of an assembler; a member to reuse its memory
   bool hold_timer_runs_ = false;
   net::Timer hold_timer_;
   net::Timer rest_timer_;

@@ -13,25 +13,25 @@
 namespace elastic::output {
 namespace {
 
-// How long the file may take to be made, and at the end a piece of it to be written.
+// How long opening the file may take, and at the end writing a piece.
 constexpr std::int64_t kOpenMs = 2000;
 constexpr std::int64_t kFinishMs = 1200;
-// Written at once at most, so that a slow file is not taken for one that hangs.
+// The most bytes of one write(), so that a slow file is not taken for one that hangs.
 constexpr std::size_t kPieceBytes = 256 * 1024;
 
 }  // namespace
 
 struct SideFile::State {
   Options options;
-  UniqueFd file;         // the thread's alone
-  bool is_torn = false;  // the thread's alone: a line has been written in part
+  UniqueFd file;         // used by the thread only
+  bool is_torn = false;  // used by the thread only: a line has been written in part
   std::mutex mutex;
   std::string waiting;
-  bool is_writing = false;  // the thread has been told of what waits
+  bool is_writing = false;  // the thread has a job that writes `waiting`
   int error = 0;            // the first
-  std::uint64_t lost = 0;   // lines that nobody has been told of
+  std::uint64_t lost = 0;   // lost lines that no loss_line has counted yet
 
-  // What is to be written next; empty if nothing is.
+  // Takes what is to be written next; empty if nothing is.
   std::string next_piece() {
     const std::lock_guard lock(mutex);
     if (!file || (error != 0 && !options.loss_line)) waiting.clear();
@@ -59,7 +59,7 @@ struct SideFile::State {
     return true;
   }
 
-  // On the thread, until nothing waits.
+  // Runs on the thread until nothing waits.
   void write_all() {
     for (std::string piece = next_piece(); !piece.empty(); piece = next_piece()) {
       if (!options.loss_line) {
@@ -72,7 +72,7 @@ struct SideFile::State {
   }
 
   bool write_line(const std::string& line) {
-    // What is left of a line stays by itself.
+    // A line that was written in part gets a line end.
     if (!write_piece(is_torn ? "\n" + line : line)) return false;
     is_torn = false;
     return true;

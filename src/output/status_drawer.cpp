@@ -9,12 +9,12 @@
 namespace elastic::output {
 namespace {
 
-// Between two looks while something is waited for: how soon the line is back after output, and, where there is
-// none, how late a line in the log may come.
+// The time between two updates during a wait: how soon the status line is drawn again after output, and, where there is
+// none, how late a line in the log may be.
 constexpr std::int64_t kLookMs = 250;
-// After so much silence a line that a worker has begun (a progress bar) is ended for ours.
+// After so much silence an incomplete line of a worker (a progress bar) is ended, so that the status line can be drawn.
 constexpr std::int64_t kQuietMs = 1000;
-// How long a terminal is waited for that is to lose the line.
+// How long erasing the status line may take.
 constexpr std::int64_t kHideMs = 100;
 
 }  // namespace
@@ -34,7 +34,7 @@ void StatusDrawer::look() {
   if (can_draw()) {
     draw();
   } else {
-    if (settings_.line) settings_.line->erase();  // the terminal is somebody else's: forgotten, not sent
+    if (settings_.line) settings_.line->erase();  // the terminal is another job's: nothing is sent to it
     if (waiting_ && !hidden_ && log_.due(*waiting_, loop_.now_ms())) {
       const std::string text = waiting_text(*waiting_, loop_.now_ms());
       if (waiting_->unusual) {
@@ -70,7 +70,7 @@ void StatusDrawer::draw() {
 void StatusDrawer::hide() {
   hidden_ = true;
   if (!settings_.line) return;
-  // Whatever was on its way erases it; else it is ours to do.
+  // Output that waits for the terminal erases the line first; otherwise the line is erased below.
   out_.wait_for_room(kHideMs);
   err_.wait_for_room(kHideMs);
   if (!is_in_foreground(settings_.job) || !out_.is_idle() || !err_.is_idle()) return;

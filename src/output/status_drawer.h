@@ -13,24 +13,24 @@
 
 namespace elastic::output {
 
-// Tells the user what is waited for: on the terminal that is our stderr by one line that lives while it lasts,
-// elsewhere by a line in the log now and then.
+// Tells the user what elastic-run waits for: on a terminal by a status line that is drawn while the wait lasts,
+// elsewhere by a line in the log from time to time.
 class StatusDrawer {
  public:
   struct Settings {
-    // The line of that terminal; null where there is none, or nothing is to be drawn there.
+    // The status line of the terminal that is our stderr; null where there is none, or nothing is to be drawn there.
     std::shared_ptr<StatusLine> line;
-    pid_t job = 0;  // a process of the group that the shell knows: in the background nothing is drawn
+    pid_t job = 0;  // a process of the shell's job; nothing is drawn while that is in the background
   };
 
-  // Both consoles outlive it; `err` is stderr.
+  // Both consoles outlive the drawer; `err` is stderr.
   StatusDrawer(net::Loop& loop, Settings settings, ConsoleWriter& out, ConsoleWriter& err);
 
-  // What is waited for from now on; nothing: the user need not wait.
+  // Sets what elastic-run waits for from now on; nothing: it does not wait.
   void wait_for(std::optional<Waiting> waiting);
 
-  // Takes the line away, and draws it no more until show(): we are about to be stopped, or to end. Waits for the
-  // terminal for a moment.
+  // Erases the status line and draws none until show(), because this process is about to be stopped, or to end. Waits
+  // for the terminal for a moment.
   void hide();
   void show() { hidden_ = false; }
 
@@ -47,8 +47,8 @@ class StatusDrawer {
   std::optional<Waiting> waiting_;
   WaitLog log_;
   bool hidden_ = false;
-  std::uint64_t seen_bytes_ = 0;     // of both consoles
-  std::int64_t quiet_since_ms_ = 0;  // since when no more have come
+  std::uint64_t seen_bytes_ = 0;     // added to both consoles so far
+  std::int64_t quiet_since_ms_ = 0;  // since when none were added
   bool timer_runs_ = false;
   net::Timer timer_;
 };

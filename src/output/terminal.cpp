@@ -17,13 +17,13 @@ Result<Terminal> make_terminal() {
   const int ours = made.ours.get();
   int unlocked = 0;
   if (ioctl(ours, TIOCSPTLCK, &unlocked) != 0) return fail_errno("cannot unlock a worker's terminal", errno);
-  // Not by its name: /dev/pts may not be ours.
+  // It is not opened by name, for /dev/pts may be another mount.
   made.workers = UniqueFd(ioctl(ours, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
   termios settings{};
   if (!made.workers || tcgetattr(made.workers.get(), &settings) != 0) {
     return fail_errno("cannot open a worker's terminal", errno);
   }
-  settings.c_oflag &= ~static_cast<tcflag_t>(OPOST);  // our own terminal does what is to be done, once
+  settings.c_oflag &= ~static_cast<tcflag_t>(OPOST);  // our own terminal translates line ends
   settings.c_lflag &= ~static_cast<tcflag_t>(ECHO);
   tcsetattr(made.workers.get(), TCSANOW, &settings);
   copy_terminal_size(ours);

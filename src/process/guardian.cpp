@@ -60,12 +60,12 @@ UniqueFd moved_to(int number, UniqueFd from) {
 }  // namespace
 
 Guardian::Guardian(const GuardianSettings& settings, pid_t launcher, GuardianChannel channel,
-                   std::vector<pid_t> strangers)
+                   std::vector<pid_t> other_children)
     : settings_(settings),
       launcher_(launcher),
       channel_(std::move(channel.socket)),
       board_(std::move(channel.board)),
-      strangers_(std::move(strangers)) {}
+      other_children_(std::move(other_children)) {}
 
 void Guardian::run() {
   keep_only_what_is_needed();
@@ -280,7 +280,7 @@ Result<GuardianChannel> split_off_launcher(const GuardianSettings& settings) {
   default_action.sa_handler = SIG_DFL;
   ELASTIC_CHECK(sigaction(SIGCHLD, &default_action, nullptr) == 0);
   ELASTIC_CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
-  std::vector<pid_t> strangers = children_before();
+  std::vector<pid_t> other_children = children_before();
   auto board = GuardianBoard::make();
   if (!board) return std::unexpected(board.error());
   int ends[2];
@@ -297,7 +297,7 @@ Result<GuardianChannel> split_off_launcher(const GuardianSettings& settings) {
   }
   close(ends[1]);
   setpgid(launcher, launcher);  // both processes do this, whichever runs first
-  Guardian(settings, launcher, {UniqueFd(ends[0]), std::move(*board)}, std::move(strangers)).run();
+  Guardian(settings, launcher, {UniqueFd(ends[0]), std::move(*board)}, std::move(other_children)).run();
 }
 
 }  // namespace elastic::process

@@ -154,9 +154,9 @@ void Guardian::leave(int status, const std::vector<ProcessFacts>& survivors) {
 
 std::vector<ProcessFacts> Guardian::ours() const {
   std::vector<ProcessFacts> found = descendants_of(getpid());
-  if (strangers_.empty()) return found;
-  std::vector<pid_t> theirs = strangers_;
-  for (const pid_t stranger : strangers_) {
+  if (other_children_.empty()) return found;
+  std::vector<pid_t> theirs = other_children_;
+  for (const pid_t stranger : other_children_) {
     for (const ProcessFacts& facts : descendants_of(stranger)) theirs.push_back(facts.pid);
   }
   std::erase_if(found, [&](const ProcessFacts& facts) {
@@ -176,8 +176,8 @@ std::vector<ProcessFacts> Guardian::sweep(std::int64_t milliseconds) {
     std::vector<ProcessFacts> left = ours();
     // Without /proc no process can be found; where this is PID 1, the kernel kills all others when it ends. If a child
     // exists that was not found, processes fork faster than /proc is read, and /proc is read again, unless the child is
-    // one of `strangers`.
-    const bool none = left.empty() && (!strangers_.empty() || !processes_can_be_seen());
+    // one of `other_children`.
+    const bool none = left.empty() && (!other_children_.empty() || !processes_can_be_seen());
     if (none || monotonic_ms() >= deadline) {
       for (ProcessFacts& facts : left) facts = process_facts(facts.pid);
       return left;

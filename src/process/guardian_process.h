@@ -21,8 +21,10 @@ struct KnownWorker {
 
 class Guardian {
  public:
-  // `channel`: its own end. `strangers`: children that this process had before the launch, which must not be killed.
-  Guardian(const GuardianSettings& settings, pid_t launcher, GuardianChannel channel, std::vector<pid_t> strangers);
+  // `channel`: its own end. `other_children`: children that this process had before the launch, which must not be
+  // killed.
+  Guardian(const GuardianSettings& settings, pid_t launcher, GuardianChannel channel,
+           std::vector<pid_t> other_children);
 
   [[noreturn]] void run();
 
@@ -48,7 +50,7 @@ class Guardian {
   void end_launcher();
   [[noreturn]] void launcher_ended(int status);
   [[noreturn]] void leave_launcher_behind();
-  // Kills all descendants but `strangers`. Returns those that have not ended within so many milliseconds.
+  // Kills all descendants but `other_children`. Returns those that have not ended within so many milliseconds.
   std::vector<ProcessFacts> sweep(std::int64_t milliseconds);
   // Whether the processes that are left are to live on when the launcher has ended with this status.
   bool leaves_background(int status) const { return status == 0 && board_.leaves_background(); }
@@ -61,7 +63,7 @@ class Guardian {
   pid_t launcher_;
   UniqueFd channel_;
   GuardianBoard board_;
-  std::vector<pid_t> strangers_;
+  std::vector<pid_t> other_children_;
   UniqueFd signals_;
   UniqueFd lease_timer_;
   std::vector<KnownWorker> workers_;

@@ -11,13 +11,13 @@ namespace elastic::process {
 namespace {
 
 // A message that carries one descriptor; it must have at least one byte.
-struct Parcel {
+struct DescriptorMessage {
   char byte = 0;
   iovec part{&byte, sizeof byte};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))]{};
   msghdr header{};
 
-  Parcel() {
+  DescriptorMessage() {
     header.msg_iov = &part;
     header.msg_iovlen = 1;
     header.msg_control = control;
@@ -36,7 +36,7 @@ Result<HandOver> HandOver::make() {
 }
 
 Status HandOver::put(int descriptor) const {
-  Parcel parcel;
+  DescriptorMessage parcel;
   cmsghdr* attached = CMSG_FIRSTHDR(&parcel.header);
   attached->cmsg_level = SOL_SOCKET;
   attached->cmsg_type = SCM_RIGHTS;
@@ -48,7 +48,7 @@ Status HandOver::put(int descriptor) const {
 
 int take_descriptor(int out, int target) {
   close(target);  // the kernel gives the next descriptor the lowest free number
-  Parcel parcel;
+  DescriptorMessage parcel;
   if (recvmsg(out, &parcel.header, MSG_DONTWAIT) < 0) return errno;
   const cmsghdr* attached = CMSG_FIRSTHDR(&parcel.header);
   if (attached == nullptr || attached->cmsg_type != SCM_RIGHTS) return EBADF;

@@ -6,9 +6,9 @@
 
 namespace elastic::report {
 
-// RFC 4648, with padding and without line ends.
+// Encodes by RFC 4648, with padding and without line ends.
 std::string base64(std::string_view bytes);
-// The bytes; nothing if the text is no base64.
+// Returns the bytes; nothing if the text is not base64.
 std::optional<std::string> base64_decoded(std::string_view text);
 
 }  // namespace elastic::report

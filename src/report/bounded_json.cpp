@@ -30,8 +30,7 @@ std::optional<unsigned> hex4(std::string_view text) {
 bool is_high_surrogate(unsigned code) { return code >= 0xD800 && code < 0xDC00; }
 bool is_low_surrogate(unsigned code) { return code >= 0xDC00 && code < 0xE000; }
 
-// Python escapes a file name that is not UTF-8 to a lone surrogate, which no reader but Python
-// takes.
+// Replaces lone surrogates: Python escapes a file name that is not UTF-8 in this way, and only Python reads it.
 std::string mend_surrogates(std::string text) {
   bool in_text = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -65,7 +64,7 @@ Result<Json> parse_bounded_json(std::string_view text, std::size_t max_bytes, st
     return fail("cannot read " + what, std::move(over));
   }
   auto parsed = Json::parse(mend_surrogates(to_utf8(text)), std::move(what));
-  // The library quotes what it stumbled over, which may be a megabyte of anything.
+  // The library quotes the malformed text, which may be a megabyte of arbitrary bytes.
   if (!parsed) parsed.error().reason = printable(parsed.error().reason, 200);
   return parsed;
 }
@@ -82,7 +81,7 @@ std::int64_t int_member(const Json& object, std::string_view name, std::int64_t 
   if (member == nullptr) return otherwise;
   std::optional<double> number = member->as_number();
   if (const std::string* text = member->as_string()) number = parse_float(*text);
-  // A double has all whole numbers up to 2^53, and no int64 overflows below 9e18.
+  // A double represents all whole numbers up to 2^53, and no int64 overflows below 9e18.
   if (!number || !std::isfinite(*number) || std::fabs(*number) > 9e18) return otherwise;
   const auto value = static_cast<std::int64_t>(*number);
   return value < lowest || value > highest ? otherwise : value;

@@ -9,21 +9,21 @@
 
 namespace elastic::report {
 
-// Nesting and members of one object up to which a text that others wrote is read. Deeper nesting
+// The bounds of nesting, and of members of one object, for JSON that comes from outside. Deeper nesting
 // could exhaust the stack, and objects are searched member by member.
 inline constexpr std::size_t kJsonDepth = 64;
 inline constexpr std::size_t kJsonMembers = 1000;
 
 // Reads JSON that anybody may have written. Bytes that are not UTF-8 and escapes of lone surrogates
-// become U+FFFD. Fails on more than `max_bytes`, on either bound above, and on anything malformed;
+// become U+FFFD. Fails on more than `max_bytes`, beyond either bound above, and on malformed text;
 // `what` names the text in the error.
 Result<Json> parse_bounded_json(std::string_view text, std::size_t max_bytes, std::string what);
 
-// Members of an object by name, for who takes what is there and lives with what is not.
-std::string text_member(const Json& object, std::string_view name);  // empty if it is no text
-// `otherwise` if it is no whole number within the bounds. A text that is a number counts.
+// Read members of an object by name; a missing member gives a default.
+std::string text_member(const Json& object, std::string_view name);  // empty if it is not a string
+// `otherwise` if it is not a whole number within the bounds. A string with a number counts as one.
 std::int64_t int_member(const Json& object, std::string_view name, std::int64_t otherwise, std::int64_t lowest,
                         std::int64_t highest);
-bool bool_member(const Json& object, std::string_view name);  // false if it is not true
+bool bool_member(const Json& object, std::string_view name);  // false unless it is true
 
 }  // namespace elastic::report

@@ -5,26 +5,25 @@
 
 namespace elastic::report {
 
-// Texts that must stand in one line together; those left empty are not asked for.
+// Texts that must be in one line together; empty ones are ignored.
 struct Needle {
   std::string_view text;
   std::string_view also = {};
 };
 
-// What is looked for in a worker's output. Names are part of failure.json: they do not change.
+// One rule about a worker's output. The names of rules are in failure.json, so they do not change.
 struct CauseRule {
   enum class Where {
-    kAtEnd,     // the exception that it died of and what it printed after it; all of the tail if there
-                // is none
-    kAnywhere,  // all of the tail: a text that nobody survives, or that explains a later exception
+    kAtEnd,     // the exception that ended the worker and what it printed after it; the whole tail if there
+                // is no exception
+    kAnywhere,  // the whole tail: a text that no program survives, or that explains a later exception
   };
 
   std::string_view name;
   Where where = Where::kAtEnd;
-  std::span<const Needle> needles;  // any of them; the line of the first that is found is quoted
+  std::span<const Needle> needles;  // the rule applies if one is found; the line of the first one is quoted
   std::string_view sentence;
-  // The quoted line is followed by the one behind this text, if it stands further down: "Last
-  // error:".
+  // The line behind this text ("Last error:"), if it comes after the quoted line, is quoted, too.
   std::string_view detail_behind = {};
   bool lost_peer = false;
 };

@@ -12,10 +12,10 @@ namespace {
 
 using Kind = PythonCrash::Kind;
 
-// Lines behind the error: further ones of its text, and what other parts of a dying interpreter write (warnings,
+// The most lines behind the error: further lines of its text, and what the interpreter writes while it exits (warnings,
 // loggers).
 constexpr std::ptrdiff_t kLinesBehind = 10;
-// Python shows a line of source and a mark below it between the place of a syntax error and its name.
+// The most lines between the place of a syntax error and its name: Python shows the source line, and a mark below it.
 constexpr std::ptrdiff_t kLinesOfPlace = 4;
 
 std::optional<Kind> kind_of(std::string_view type) {
@@ -25,7 +25,8 @@ std::optional<Kind> kind_of(std::string_view type) {
   return {};
 }
 
-// `  File "/work/train.py", line 3, in main`: what stands behind the first word, without the function. Empty of others.
+// `  File "/work/train.py", line 3, in main`: returns the part behind the first word, without the function; empty for
+// other lines.
 std::string_view location_in(std::string_view line) {
   constexpr std::string_view kFile = "  File \"";
   constexpr std::string_view kLine = "\", line ";
@@ -36,7 +37,7 @@ std::string_view location_in(std::string_view line) {
   return line.substr(kFile.size() - 1, (end == std::string_view::npos ? line.size() : end) - kFile.size() + 1);
 }
 
-// An exception's line taken apart, if it is of such a kind.
+// Parses an exception's line, if it is of such a kind.
 std::optional<PythonCrash> error_in(std::string_view line) {
   const std::size_t colon = line.find(':');
   const std::string_view type = line.substr(0, colon);
@@ -47,7 +48,7 @@ std::optional<PythonCrash> error_in(std::string_view line) {
                      std::string(text.substr(std::min(text.find_first_not_of(' '), text.size()))), ""};
 }
 
-// Of a traceback as last_traceback() gives it.
+// The error of a traceback as last_traceback() returns it.
 std::optional<PythonCrash> crash_in(const Traceback& traceback) {
   auto crash = error_in(traceback.exception);
   if (!crash) return {};
@@ -59,7 +60,8 @@ std::optional<PythonCrash> crash_in(const Traceback& traceback) {
   return crash;
 }
 
-// What Python says before it has a traceback: of a script that it cannot open or parse, and of a module behind -m.
+// Finds an error that Python reports without a traceback: a script that it cannot open or parse, or a missing module
+// behind -m.
 std::optional<PythonCrash> crash_without_traceback(const std::vector<std::string>& lines, std::ptrdiff_t at) {
   const std::string_view line = lines[static_cast<std::size_t>(at)];
   if (const auto what = line.find(": can't open file '");
@@ -105,7 +107,7 @@ std::uint64_t PythonCrash::digest() const {
   std::uint64_t digest = 14695981039346656037ULL;
   for (const std::string_view part : {std::string_view(type), std::string_view(text), std::string_view(location)}) {
     for (const char c : part) digest = (digest ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-    digest = (digest ^ 0x100) * 1099511628211ULL;  // no byte: the border of two parts
+    digest = (digest ^ 0x100) * 1099511628211ULL;  // a value that no byte has separates two parts
   }
   return digest;
 }

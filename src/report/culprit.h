@@ -7,15 +7,15 @@
 
 namespace elastic::report {
 
-// Which worker most probably brought the job down, and of what.
+// The worker that most probably ended the job, and the cause.
 struct Culprit {
   const FailedWorker* worker = nullptr;  // of the report
   Cause cause;
 };
 
-// The first failure with its likely cause. Where that is the loss of a peer the peer failed before, though perhaps it
-// ended later: then the first of the others, those that failed by themselves before those that were stopped, whose last
-// words say more. Nothing where no rule fits. The result points into `report`.
+// Finds the first failure with its likely cause. If that cause is the loss of a peer, the peer failed before, though it
+// may have ended later: then this is the first of the others whose output names another cause, those that failed by
+// themselves before those that were stopped. Nothing where no rule applies. The result points into `report`.
 std::optional<Culprit> likely_culprit(const JobReport& report);
 
 }  // namespace elastic::report

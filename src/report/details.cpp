@@ -9,14 +9,14 @@
 namespace elastic::report {
 namespace {
 
-// Each is shortened to at most `bytes`; its end is kept, which says most.
+// Shortens each text to at most `bytes`; its end is kept, which says most.
 void shorten(FailedWorker& worker, std::size_t bytes) {
   const auto keep_end = [bytes](std::string& text) {
     if (text.size() > bytes) text.erase(0, text.size() - bytes);
   };
   if (worker.tail.bytes.size() > bytes) {
     keep_end(worker.tail.bytes);
-    worker.tail.lines_before.reset();  // nobody has counted what was cut
+    worker.tail.lines_before.reset();  // the lines that were cut are not counted
   }
   keep_end(worker.kernel_log);
   if (!worker.error) return;
@@ -44,7 +44,7 @@ void add_details(JobReport& report, std::string_view details) {
         std::ranges::find_if(report.failures, [&](const FailedWorker& one) { return are_one(one, worker); });
     if (known == report.failures.end()) continue;
     complete(*known, worker);
-    if (known->tail.bytes.empty()) known->tail = worker.tail;  // and why there is none
+    if (known->tail.bytes.empty()) known->tail = worker.tail;  // this includes why there is none
   }
 }
 

@@ -8,7 +8,7 @@
 namespace elastic::report {
 namespace {
 
-constexpr std::int64_t kLastSecond = 253'402'300'799;  // of the year 9999
+constexpr std::int64_t kLastSecond = 253'402'300'799;  // the end of the year 9999
 
 Result<Json> read(std::string_view text) {
   auto json = parse_bounded_json(text, kErrorFileBytes, "the error file");

@@ -13,12 +13,12 @@
 namespace elastic::report {
 namespace {
 
-constexpr std::int64_t kLastMs = 253'402'300'799'999;  // of the year 9999
+constexpr std::int64_t kLastMs = 253'402'300'799'999;  // the end of the year 9999
 constexpr int kDaySeconds = 24 * 3600;
 
 // --- Writing ---------------------------------------------------------------------------------
 
-// The worker with at most the last `max_bytes` of each of its long texts.
+// Returns the worker with at most the last `max_bytes` of each of its long texts.
 FailedWorker shortened(FailedWorker worker, std::size_t max_bytes) {
   const auto cut = [max_bytes](std::string& text) { text.erase(0, text.size() - last_bytes(text, max_bytes).size()); };
   StderrTail& tail = worker.tail;
@@ -188,7 +188,7 @@ FailedWorker worker_of(const Json& json) {
   return worker;
 }
 
-// The objects of a list; none if the member is missing.
+// Returns the objects of a list; none if the member is missing.
 Result<std::vector<const Json*>> objects_of(const Json& json, std::string_view name, const std::string& what) {
   std::vector<const Json*> out;
   const Json* member = json.find(name);
@@ -229,7 +229,7 @@ Status read_rounds(const Json& json, const std::string& what, std::vector<RoundR
   return {};
 }
 
-// Whether it is ours and of our version.
+// Fails unless the text is a failure.json of our version.
 Status check_kind(const Json& json, const std::string& what) {
   const std::string remedy = "name a failure.json that elastic-run has written";
   if (json.as_object() == nullptr) {

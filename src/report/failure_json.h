@@ -14,20 +14,20 @@ inline constexpr int kFailureJsonVersion = 1;
 // The longest failure.json that is read.
 inline constexpr std::size_t kFailureJsonBytes = 256 * 1024 * 1024;
 
-// What is written of many workers. The first own failures are whole; of the others, and of earlier
+// How much of many workers is written. The first failures are written in full; for the others, and those of earlier
 // rounds, the last bytes of stderr, traceback and kernel log are enough.
 inline constexpr std::size_t kJsonWholeFailures = 16;
-inline constexpr std::size_t kJsonShortBytes = 4096;      // of a worker that failed by itself
-inline constexpr std::size_t kJsonStoppedBytes = 1024;    // of a worker that was only stopped
+inline constexpr std::size_t kJsonShortBytes = 4096;      // for a worker that failed by itself
+inline constexpr std::size_t kJsonStoppedBytes = 1024;    // for a worker that was only stopped
 inline constexpr std::size_t kJsonRounds = 100;           // the last ones
 inline constexpr std::size_t kJsonFailuresOfARound = 16;  // of each round before the last one
 
-// The text of failure.json, with a line end at its end. Valid UTF-8 whatever the report has in it.
+// Makes the text of failure.json, with a line end at its end. It is valid UTF-8 whatever the report contains.
 std::string failure_json(const JobReport& report);
 
-// Reads it again. `what` names the text in the error: "/logs/x/failure.json". A member that is
-// missing or of the wrong type is taken as empty; fails on what is no JSON, no failure.json, of
-// another version, or has something else than objects where failures and rounds should be.
+// Reads a failure.json. `what` names the text in the error: "/logs/x/failure.json". A member that is
+// missing or of the wrong type counts as empty. Fails on a text that is not JSON, not a failure.json, of
+// another version, or has something other than objects where failures and rounds should be.
 Result<JobReport> parse_failure_json(std::string_view text, std::string what);
 
 }  // namespace elastic::report

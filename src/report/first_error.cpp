@@ -21,7 +21,7 @@ void put_first_error_first(std::vector<FailedWorker>& failures, int node_rank) {
   const auto place = std::distance(failures.begin(), first);
   std::vector<FailedWorker> earlier;
   std::ranges::copy_if(failures, std::back_inserter(earlier), is_earlier);
-  // Only what was stopped stands before the first failure.
+  // Only workers that were stopped come before the first failure.
   const auto before = std::count_if(failures.begin(), failures.begin() + place, is_earlier);
   std::erase_if(failures, is_earlier);
   std::ranges::stable_sort(earlier, {}, &FailedWorker::error_written_ns);

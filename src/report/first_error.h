@@ -6,12 +6,12 @@
 
 namespace elastic::report {
 
-// Of the workers of one node the one that wrote its error.json first failed first, as torchrun has it, also where
-// another was quicker to end, or it was still on its way out when it was told to stop. Those that wrote theirs before
-// the first failure did come before it, in the order in which they wrote: they did not end because of a stop
-// (error_came_first), and their time is as much before the first failure's as their files are older. Only the files'
-// times are compared with each other, for a file system has a clock of its own. Without effect where the first failure
-// is of another node than `node_rank`, or its file's time is not known.
+// Puts the worker of one node that wrote its error.json first at the front, as torchrun does: it failed first, also
+// where another worker ended sooner, or it was still exiting when it was told to stop. All workers that wrote their
+// error.json before the first failure did are put before it, in the order in which they wrote: they did not end because
+// they were stopped (error_came_first), and their time is set as much before the first failure's as their files are
+// older. Only the files' times are compared with each other, for a file system has a clock of its own. Without effect
+// where the first failure is of another node than `node_rank`, or its file's time is not known.
 void put_first_error_first(std::vector<FailedWorker>& failures, int node_rank);
 
 }  // namespace elastic::report

@@ -112,7 +112,7 @@ std::vector<Row> rows_of(const JobReport& report) {
   return out;
 }
 
-// Where a time stands between the first and the last one, in hundredths of the width of 800.
+// Maps times between the first and the last one to the width of 800, in hundredths.
 class Scale {
  public:
   explicit Scale(const std::vector<Row>& rows) {
@@ -170,7 +170,7 @@ std::string bars(const Row& row, const Scale& scale, std::size_t y) {
 
 std::string marks(const Row& row, const Scale& scale, std::size_t y) {
   std::string out;
-  // Many ranks end in one moment; what cannot be seen apart is drawn once, a failure before a stop.
+  // Many ranks end at the same moment; marks at the same place are drawn once, a failure rather than a stop.
   std::map<std::int64_t, std::vector<const FailedWorker*>> places;
   for (const Mark& mark : row.marks) {
     if (mark.at_ms > 0) {

@@ -12,7 +12,7 @@
 namespace elastic::report {
 namespace {
 
-// A text that is searched, and what it is called.
+// A text that is searched, and its name.
 struct Place {
   std::string_view text;
   std::string_view name;
@@ -24,7 +24,7 @@ std::string_view line_around(std::string_view text, std::size_t at) {
   return text.substr(begin, text.find('\n', at) - begin);
 }
 
-// Up to kEvidenceBytes of one line; of a long one the part from a little before `needle`.
+// Quotes up to kEvidenceBytes of one line; of a long line the part that begins a little before `needle`.
 std::string quote(std::string_view line, std::string_view needle) {
   constexpr std::size_t kBefore = 80;
   std::string shown = screen_text(trim(line));
@@ -38,7 +38,7 @@ std::string quote(std::string_view line, std::string_view needle) {
   return printable(shown, kEvidenceBytes);
 }
 
-// The rest of the line behind `mark`, or the line after it if nothing is left there.
+// Returns the rest of the line behind `mark`, or the next line if that is empty.
 std::string_view behind(std::string_view text, std::string_view mark) {
   const std::size_t at = text.find(mark);
   if (at == std::string_view::npos) return {};
@@ -50,17 +50,17 @@ struct Found {
   std::string_view needle;
 };
 
-// The last line that has the first needle of the rule that is found at all.
+// Finds the last line with the first of the rule's needles that the text contains.
 std::optional<Found> find_last(const CauseRule& rule, std::string_view text) {
   for (const Needle& needle : rule.needles) {
-    // Much faster than rfind, and nearly always the answer.
+    // This is much faster than rfind(), and most needles are not found.
     if (!text.contains(needle.text)) continue;
     for (std::size_t from = text.size();;) {
       const std::size_t at = text.rfind(needle.text, from);
       if (at == std::string_view::npos) break;
       const std::string_view line = line_around(text, at);
       if (needle.also.empty() || line.contains(needle.also)) return Found{at, needle.text};
-      // Not this line: go on in the one before it.
+      // This line does not match: continue with the line before it.
       if (line.data() == text.data()) break;
       from = static_cast<std::size_t>(line.data() - text.data()) - 1;
     }
@@ -95,7 +95,7 @@ Cause of_xid(const Xid& xid) {
                .source = "kernel log"};
 }
 
-// What needs no word of the worker's own: it was killed, or its hardware has failed.
+// Finds causes that the worker's output does not show: it was killed for memory, or its hardware has failed.
 std::optional<Cause> from_kernel(const FailedWorker& worker) {
   const std::string_view oom = worker.oom_evidence;
   if (!oom.empty()) {
@@ -123,7 +123,7 @@ std::optional<Cause> from_kernel(const FailedWorker& worker) {
   return {};
 }
 
-// What the way it ended says, where nothing else says anything.
+// Finds a cause by the exit status alone, where nothing else says anything.
 std::optional<Cause> from_exit(const FailedWorker& worker) {
   const auto cause = [&](std::string_view rule, std::string_view sentence) {
     return Cause{
@@ -165,7 +165,7 @@ std::optional<Cause> cause_in_output(const FailedWorker& worker) {
   const auto traceback = last_traceback(tail);
   std::string said;
   if (worker.error) said = worker.error->message + "\n" + worker.error->traceback;
-  // A signal ends a worker wherever it is; an exception that it died of comes last.
+  // A signal may end a worker at any moment; an exception that ends it is the last thing it prints.
   const bool by_exception = (worker.exit.signal == 0 || worker.error_came_first) && (traceback || worker.error);
   std::string_view end = tail;
   if (by_exception && traceback) end.remove_prefix(traceback->begin);

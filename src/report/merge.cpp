@@ -18,7 +18,7 @@ void fill(std::string& into, const std::string& from) {
   if (into.empty()) into = from;
 }
 
-// Each worker once.
+// Merges failures of the same worker.
 void unite(std::vector<FailedWorker>& failures) {
   std::map<Key, std::size_t> known;
   std::vector<FailedWorker> out;
@@ -33,7 +33,7 @@ void unite(std::vector<FailedWorker>& failures) {
   failures = std::move(out);
 }
 
-// Each node's round once, in order.
+// Removes duplicates of a node's rounds and sorts them.
 void unite(std::vector<RoundReport>& rounds) {
   std::map<std::tuple<std::uint32_t, int, std::string>, RoundReport> known;
   for (RoundReport& round : rounds) {
@@ -56,7 +56,7 @@ std::uint32_t last_round(const JobReport& report) {
   return last;
 }
 
-// A node that was lost before the last round: its last failures belong to an earlier one.
+// The last failures of a node that was lost before the last round belong to an earlier round.
 void move_failures_to_their_round(JobReport& report) {
   if (report.rounds.empty()) return;
   auto last = std::ranges::max_element(report.rounds, {}, &RoundReport::round);
@@ -78,7 +78,7 @@ void put_first_cause_first(std::vector<FailedWorker>& failures) {
   failures = std::move(sorted);
 }
 
-// How grave an outcome is: one node's failure is the job's.
+// Ranks outcomes: a failure on one node is the job's failure.
 int gravity(JobReport::Outcome outcome) {
   switch (outcome) {
     case JobReport::Outcome::kFailed: return 2;
@@ -108,7 +108,7 @@ void complete(FailedWorker& worker, const FailedWorker& other) {
   fill(worker.kernel_log, other.kernel_log);
   fill(worker.core_file, other.core_file);
   if (!worker.error) worker.error = other.error;
-  // Its own node alone knows when its error was written.
+  // Only the worker's own node knows when its error.json was written.
   if (other.error_came_first && worker.stopped_by_us) worker.stopped_by_us = false;
   worker.error_came_first = worker.error_came_first || other.error_came_first;
   worker.wall_ms = std::min(worker.wall_ms, other.wall_ms);

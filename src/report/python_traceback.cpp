@@ -8,13 +8,13 @@ namespace {
 constexpr std::string_view kHeader = "Traceback (most recent call last):";
 constexpr std::string_view kCause = "The above exception was the direct cause of the following exception:";
 constexpr std::string_view kContext = "During handling of the above exception, another exception occurred:";
-// Of a prefix before every line; what is longer is some other text that ends in the same words.
+// The longest prefix before every line; a longer one is some other text that ends in the same words.
 constexpr std::size_t kPrefixBytes = 64;
-// Lines of one exception's message.
+// The most lines of one exception's message.
 constexpr int kMessageLines = 20;
 
 struct Line {
-  std::string_view text;  // without line end
+  std::string_view text;  // without its line end
   std::size_t begin;
   std::size_t end;  // behind the line end
 };
@@ -42,7 +42,7 @@ class Finder {
       begin(line, text.substr(0, text.size() - kHeader.size()));
       return;
     }
-    // A log's own words before the header are no prefix of the lines that follow.
+    // Text of a log before the header is not the prefix of the lines that follow.
     if (state_ == State::kBegun && text.starts_with("  File \"")) prefix_ = {};
     if (state_ != State::kOutside && text.starts_with(prefix_)) {
       inside(line, text.substr(prefix_.size()));
@@ -58,7 +58,7 @@ class Finder {
   enum class State { kOutside, kBegun, kFrames, kGroup, kMessage };
 
   void begin(const Line& line, std::string_view before) {
-    // An exception group is drawn as a tree behind the prefix; its lines are taken as they are.
+    // An exception group is drawn as a tree behind the prefix; its lines are kept unchanged.
     std::string_view tree;
     if (const std::size_t plus = before.find("+ Exception Group "); plus != std::string_view::npos) {
       const std::size_t last = before.substr(0, plus).find_last_not_of(' ');
@@ -108,7 +108,7 @@ class Finder {
       return;
     }
     add(text);
-    // The group's own exception is the first that stands right behind its bar.
+    // The group's own exception is the first one right behind its bar.
     const std::string_view content = text.substr(first + 1);
     if (open_exception_.empty() && content.starts_with(' ') && is_exception_line(content.substr(1))) {
       open_exception_ = std::string(content.substr(1));
@@ -118,7 +118,7 @@ class Finder {
 
   void message_line(const Line& line, std::string_view text) {
     if (text == kCause || text == kContext) {
-      // It belongs to the traceback that follows, if one follows.
+      // An empty line belongs to the next traceback, if one follows.
       add("");
       add(text);
       add("");
@@ -153,9 +153,9 @@ class Finder {
   State state_ = State::kOutside;
   std::string_view prefix_;
   Traceback current_;
-  std::string open_exception_;      // of the traceback that is being read
-  std::size_t finished_bytes_ = 0;  // of current_.text, up to the last exception; 0: it has come to none
-  bool chained_ = false;            // a sentence that announces one more has been read
+  std::string open_exception_;      // the exception of the traceback that is being read
+  std::size_t finished_bytes_ = 0;  // the size of current_.text up to the last exception; 0: there is none yet
+  bool chained_ = false;            // a sentence that announces another traceback has been read
   int message_lines_ = 0;
   std::optional<Traceback> last_;
 };

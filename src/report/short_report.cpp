@@ -13,7 +13,7 @@
 namespace elastic::report {
 namespace {
 
-// Together they leave room for every line of the report.
+// These bounds together leave room for every line of the report.
 constexpr std::size_t kReasonBytes = 700;
 constexpr std::size_t kHostBytes = 255;
 constexpr std::size_t kWordsBytes = 200;
@@ -33,7 +33,7 @@ std::string ended_line(const JobReport& report) {
                 report.max_restarts);
 }
 
-// The exception that it died of, else the last line that it wrote.
+// The exception that ended the worker, or else the last line that it wrote.
 std::string last_words(const FailedWorker& worker) {
   if (worker.error) {
     const std::string exception = exception_of(worker.error->traceback);
@@ -69,7 +69,7 @@ std::string cause_lines(const Culprit& culprit, const FailedWorker& first, const
   return out;
 }
 
-// The whole in one line, for nodes that have nothing to add.
+// The report in one line, for nodes that have nothing to add.
 std::string told_elsewhere(const JobReport& report, const FailedWorker& first, const std::optional<Culprit>& culprit) {
   std::string line = std::string(trim(ended_line(report)));
   line += format("; first failure: {}{} {}", first.name(),

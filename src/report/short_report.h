@@ -7,14 +7,14 @@
 
 namespace elastic::report {
 
-// The most of a short report, in bytes: what `kubectl logs --tail` and a container's termination message
-// (terminationMessagePolicy FallbackToLogsOnError: 2,048 bytes or 80 lines) still show.
+// The longest short report, in bytes: as much as a container's termination message still shows
+// (terminationMessagePolicy FallbackToLogsOnError: 2,048 bytes or 80 lines).
 inline constexpr std::size_t kShortReportBytes = 2048;
 
-// What a job ended by, in a few lines, fit for a terminal: the reason, the first failure and how it ended, the
-// exception or the last line that it wrote, the likely cause, where the logs are. One line of a job that was stopped,
-// and on a node on which the first failure was not (JobReport::first_failed_elsewhere); but there the cause follows
-// that a worker of this node has told, where the first failure had only lost its peers. Empty for success.
+// Says in a few lines, fit for a terminal, what ended the job: the reason, the first failure and how it ended, the
+// exception or the last line that it wrote, the likely cause, and where the logs are. It is one line for a job that was
+// stopped, and on a node that did not have the first failure (JobReport::first_failed_elsewhere); there the cause
+// follows if a worker of this node shows it, and the first failure had only lost its peers. Empty for success.
 std::string short_report(const JobReport& report);
 
 // "exited with code 1", "was killed by SIGKILL, for memory".

@@ -58,7 +58,7 @@ std::string tail_lines(const FailedWorker& worker) {
   return format("  its last {} of stderr{}:\n", counted(last.lines.size(), "line"), aside) + indented(last);
 }
 
-// What stderr has behind a traceback that has been shown.
+// The part of stderr behind a traceback that has been shown.
 std::string lines_after(std::string_view bytes) {
   while (bytes.starts_with('\n')) bytes.remove_prefix(1);
   const LastLines last = last_lines(bytes, kSummaryTailLines, kSummaryLineBytes);
@@ -68,7 +68,7 @@ std::string lines_after(std::string_view bytes) {
   return format("  after it on stderr{}:\n", left_out) + indented(last);
 }
 
-// The traceback, and the end of stderr where that says something else.
+// The traceback, and the end of stderr where that says more.
 std::string last_words(const FailedWorker& worker) {
   const std::string plain = without_colours(worker.tail.bytes);
   const std::string_view tail = plain;
@@ -123,7 +123,7 @@ std::string consequences(const JobReport& report, const FailedWorker& first) {
   const auto ranks = [&](std::string_view lead, const std::vector<int>& which) {
     if (which.empty()) return;
     std::string names = rank_ranges(which);
-    // Every other rank of thousands makes no ranges.
+    // If every other one of thousands of ranks failed, they cannot be written as ranges.
     if (names.size() > kRanksBytes) {
       names = format("{}, ... ({} in all)", names.substr(0, names.rfind(',', kRanksBytes)), which.size());
     }
@@ -148,7 +148,7 @@ std::string error_file_lines(const JobReport& report, const FailedWorker& first)
   return out;
 }
 
-// What is left of a worker: its core, its traceback or its last lines, its error file.
+// What a worker has left: its core dump, its traceback or its last lines, its error file.
 std::string remains(const JobReport& report, const FailedWorker& worker, std::string_view role) {
   std::string out = format("{}: {}, {}:\n", program_name(), role, worker.name());
   if (!worker.core_file.empty()) out += format("  core: {}\n", printable(worker.core_file, kPathBytes));

@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::size_t kMaxWidth = 60;
 constexpr std::size_t kNameBytes = 4096;
-// The last line of the traceback above torchrun's block, by which tools find it; with a blank at its end.
+// The last line of the traceback above torchrun's block, by which tools find it; it has a blank at its end.
 constexpr std::string_view kException = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ";
 
-// As Python's signal.Signals names it; empty where that has no name.
+// A signal's name in Python's signal.Signals; empty where it has none.
 std::string python_signal_name(int number) {
   if (number == SIGIO) return "SIGIO";  // signal_name() has it as SIGPOLL
   if (number == SIGRTMAX) return "SIGRTMAX";
@@ -27,7 +27,7 @@ std::string python_signal_name(int number) {
 
 std::string without_middle(std::string_view text, std::size_t max_bytes) {
   if (text.size() <= max_bytes) return std::string(text);
-  // The end of a traceback says more than its beginning.
+  // More of the end is kept than of the beginning, for it says more.
   const std::string_view head = text.substr(0, text.substr(0, max_bytes / 4).rfind('\n') + 1);
   const std::string_view tail = last_bytes(text, max_bytes - max_bytes / 4);
   return format("{}[... {} bytes left out ...]\n{}", head, text.size() - head.size() - tail.size(), tail);
@@ -52,7 +52,7 @@ std::string message_of(const FailedWorker& worker, std::size_t max_bytes) {
 }
 
 std::string block_of(const FailedWorker& worker, std::size_t index, int utc_offset_s, std::size_t max_bytes) {
-  // The worker's own time, where it left one.
+  // The time by the worker's error.json, where it has one.
   const std::int64_t own_ms = worker.error ? worker.error->timestamp_s * 1000 : 0;
   const int code = worker.exit.python_code();
   const std::string signal = code < 0 ? python_signal_name(-code) : "";
@@ -71,7 +71,7 @@ std::size_t widest_line(std::string_view text) {
   return widest;
 }
 
-// Which failures are shown: all, or as many as may be, those that failed by themselves before the
+// Chooses the failures that are shown: all, or as many as the bound allows, those that failed by themselves before the
 // others.
 std::vector<bool> choose(const std::vector<FailedWorker>& failures) {
   std::vector<bool> shown(failures.size(), false);

@@ -15,8 +15,8 @@ struct Label {
   std::string_view value;
 };
 
-// A label's value as the format has it: any UTF-8, with three characters escaped. What is none stands in other words,
-// so that two values remain two.
+// A label's value in this format: any UTF-8, with three characters escaped. Invalid bytes are written as text, so that
+// two different values stay different.
 std::string escaped(std::string_view value) {
   std::string out;
   for (const char c : to_utf8(value) == value ? std::string(value) : printable(value, value.size() * 4)) {
@@ -37,11 +37,11 @@ class Samples {
 
   void add(std::initializer_list<Label> labels, std::int64_t value) { put(labels, format("{}", value)); }
   void add(std::initializer_list<Label> labels, double value) { put(labels, format("{:g}", value)); }
-  // To the millisecond, however large.
+  // Adds a sample in seconds, to the millisecond, however large it is.
   void add_seconds(std::initializer_list<Label> labels, std::int64_t ms) {
     put(labels, format("{}.{:03}", ms / 1000, ms % 1000));
   }
-  // One sample for each value, by the names of an enumeration.
+  // Adds one sample for each value, labelled by the names of an enumeration.
   template <class Name, class Array>
   void each(std::string_view run_id, std::string_view label, const Array& values, bool is_seconds = false) {
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -75,7 +75,7 @@ struct Metric {
   Write write;
 };
 
-// One for each job.
+// Adds samples for each job.
 template <class Each>
 void for_jobs(const Snapshot& snapshot, const Each& each) {
   if (!snapshot.coordinator) return;

@@ -6,12 +6,12 @@
 
 #include "src/status/snapshot.h"
 
-// /metrics: Prometheus' text format, version 0.0.4.
+// /metrics in Prometheus' text format, version 0.0.4.
 namespace elastic::status {
 
 inline constexpr std::string_view kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 
-// What is told under one name. docs/status.md has the same table, which tests hold to this one.
+// All samples of one name. docs/status.md has the same table, and a test compares both.
 struct MetricFamily {
   std::string_view name;
   std::string_view type;    // "counter", "gauge"
@@ -20,7 +20,7 @@ struct MetricFamily {
 };
 std::span<const MetricFamily> metric_families();
 
-// All families with HELP and TYPE, those too of which there is no sample now.
+// All families with HELP and TYPE, also those that have no sample now.
 std::string metrics_text(const Snapshot& snapshot);
 
 }  // namespace elastic::status

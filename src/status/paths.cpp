@@ -14,7 +14,7 @@ constexpr std::array<std::pair<std::string_view, Page>, 4> kPages = {
 
 constexpr std::string_view kScheme = "bearer ";
 
-// Looks at every byte of what was sent, whatever the first of them are.
+// Compares every byte that was sent, so that the time does not show where they differ.
 bool is_same(std::string_view sent, std::string_view token) {
   unsigned differs = sent.size() == token.size() ? 0 : 1;
   for (std::size_t i = 0; i < sent.size(); ++i) {

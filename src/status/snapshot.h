@@ -11,11 +11,11 @@
 
 #include "src/base/outcome.h"
 
-// What a process of elastic-run tells of itself at one moment, as plain values: /status, /metrics and --status are
-// made of it. Times are milliseconds by whoever fills it in, never of a clock.
+// The state of an elastic-run process at one moment, as plain values, of which /status, /metrics and --status are
+// made. Times are in milliseconds and filled in by the caller; nothing here reads a clock.
 namespace elastic::status {
 
-// What a job does; one at a time. docs/status.md says what is in which.
+// What a job does at a time. docs/status.md describes each phase.
 enum class Phase : std::uint8_t { kWaiting, kRebuilding, kChecking, kPreparing, kRunning, kStopping };
 inline constexpr std::size_t kPhases = 6;
 std::string_view name_of(Phase phase);  // "waiting"
@@ -33,9 +33,9 @@ std::string_view name_of(Place place);  // "in_round"
 struct Failure {
   std::int64_t round = 0;
   Cause cause = Cause::kWorkerFailure;
-  std::string node = {};  // as it calls itself; empty: not known, or the job's only one
+  std::string node = {};  // its name; empty: not known, or the job's only node
   std::optional<int> node_rank = {};
-  std::optional<int> rank = {};  // of the worker that failed first
+  std::optional<int> rank = {};  // that of the worker that failed first
   std::string text = {};         // a sentence without its full stop
   std::int64_t age_ms = 0;
 };
@@ -43,41 +43,41 @@ struct Failure {
 // The last check before training.
 struct Check {
   std::int64_t round = 0;
-  std::int64_t fit = 0;  // nodes, each in one of the four
+  std::int64_t fit = 0;  // the number of nodes; each node counts in one of these four
   std::int64_t slow = 0;
   std::int64_t faulty = 0;
   std::int64_t undetermined = 0;
   std::int64_t bad_links = 0;
-  double seconds = 0;                              // that it took
-  std::optional<double> slowest_busbw_bytes = {};  // per second, of the slowest pair that passed
+  double seconds = 0;                              // how long the check took
+  std::optional<double> slowest_busbw_bytes = {};  // bytes per second of the slowest pair that passed
 };
 
 struct Member {
   std::string name = {};
   Place place = Place::kWaiting;
-  std::optional<int> node_rank = {};  // in the round
+  std::optional<int> node_rank = {};  // in this round
   int workers = 0;
   bool hosts_coordinator = false;
-  std::int64_t silent_ms = 0;  // since it was last heard of
+  std::int64_t silent_ms = 0;  // since its last message
 };
 
 struct Job {
   std::string id = {};
   Phase phase = Phase::kWaiting;
-  std::int64_t phase_for_ms = 0;           // that it has been in this phase
-  std::optional<std::int64_t> round = {};  // the last that was prepared
-  std::int64_t world_size = 0;             // of that
+  std::int64_t phase_for_ms = 0;           // how long it has been in this phase
+  std::optional<std::int64_t> round = {};  // the last one that was prepared
+  std::int64_t world_size = 0;             // of that round
   int min_nodes = 0;
   int max_nodes = 0;
-  int restarts_charged = 0;  // of max_restarts
+  int restarts_charged = 0;  // out of max_restarts
   int max_restarts = 0;
   std::int64_t node_losses = 0;
   std::string again_because = {};  // why the last round began, as a clause; empty: it was the first
   std::array<std::int64_t, kPlaces> nodes = {};
-  std::array<std::int64_t, kCauses> rounds = {};    // begun
+  std::array<std::int64_t, kCauses> rounds = {};    // rounds begun
   std::array<std::int64_t, kCauses> restarts = {};  // rounds after one whose workers had run
   std::array<std::int64_t, kCauses> lost_work_ms = {};
-  std::array<std::int64_t, kPhases> phase_ms = {};  // spent so far, the present one included
+  std::array<std::int64_t, kPhases> phase_ms = {};  // time spent so far, the current phase included
   std::vector<Failure> failures = {};               // the newest first, limits::kStatusFailures at most
   std::int64_t checks = 0;
   std::optional<Check> check = {};
@@ -91,11 +91,11 @@ struct EndedJob {
   std::string reason = {};  // a sentence; empty on success
 };
 
-// What a coordinator's process knows.
+// What the process that has the coordinator knows.
 struct Coordinator {
   std::vector<Job> jobs = {};
-  std::int64_t connections = 0;                               // of agents
-  std::array<std::int64_t, kOutcomeNames.size()> ended = {};  // jobs that are over, of all times
+  std::int64_t connections = 0;                               // from agents
+  std::array<std::int64_t, kOutcomeNames.size()> ended = {};  // all jobs that have ended so far
   std::vector<EndedJob> last_ended = {};                      // the newest first, limits::kStatusEndedJobs at most
 };
 
@@ -120,9 +120,9 @@ struct Worker {
   bool running = false;
 };
 
-// A worker store that this process serves, and all that it has served.
+// The worker store that this process serves, and counts of all that it has served.
 struct Store {
-  std::map<std::string, std::int64_t> operations = {};  // by name, of all rounds
+  std::map<std::string, std::int64_t> operations = {};  // by name, over all rounds
   std::int64_t connections = 0;                         // now
   std::int64_t keys = 0;
   std::int64_t bytes = 0;
@@ -132,22 +132,22 @@ struct Node {
   std::string job = {};
   std::string name = {};
   Activity activity = Activity::kWaiting;
-  std::string waits_for = {};              // where it does not run, as a clause
-  std::optional<std::int64_t> round = {};  // the last that it was in
-  int node_rank = 0;                       // in that, as what follows
+  std::string waits_for = {};              // as a clause, while its workers do not run
+  std::optional<std::int64_t> round = {};  // the last one that it was in
+  int node_rank = 0;                       // in that round, like what follows
   int node_count = 0;
   std::int64_t world_size = 0;
   int restart_count = 0;
   int max_restarts = 0;
-  std::vector<Worker> workers = {};  // of that round
-  std::int64_t workers_started = 0;  // of all rounds
-  std::int64_t workers_failed = 0;   // by themselves: those that were told to stop do not count
+  std::vector<Worker> workers = {};  // in that round
+  std::int64_t workers_started = 0;  // over all rounds
+  std::int64_t workers_failed = 0;   // over all rounds; those that were told to stop do not count
   bool hosts_coordinator = false;
   std::string endpoint = {};  // where the coordinator is looked for; empty: the job has this node only
-  bool connected = true;      // to the coordinator
+  bool connected = true;      // with the coordinator
   Store store = {};
 
-  // Its workers run in a round.
+  // Whether its workers run in a round.
   bool ready() const { return activity == Activity::kRunning; }
 };
 
@@ -155,9 +155,9 @@ struct Snapshot {
   std::string version = {};
   std::int64_t uptime_ms = 0;
   std::optional<Node> node = {};                // none: --coordinator-only
-  std::optional<Coordinator> coordinator = {};  // none: it is in another process
+  std::optional<Coordinator> coordinator = {};  // nothing: it is in another process
   std::map<int, std::int64_t> http_answers = {};
-  bool counts_only = false;  // names and texts were left out
+  bool counts_only = false;  // names and texts are left out
 };
 
 }  // namespace elastic::status

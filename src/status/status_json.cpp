@@ -7,7 +7,7 @@
 namespace elastic::status {
 namespace {
 
-// Seconds to the millisecond.
+// Milliseconds as seconds, with three decimals.
 Json seconds(std::int64_t ms) { return Json(static_cast<double>(ms) / 1000); }
 template <class Number>
 Json or_null(const std::optional<Number>& number) {

@@ -5,11 +5,11 @@
 
 #include "src/status/snapshot.h"
 
-// /status: one JSON document, docs/status.md has its schema.
+// /status is one JSON document; docs/status.md has its schema.
 namespace elastic::status {
 
 inline constexpr std::string_view kJsonType = "application/json";
-// Raised when a member changes its meaning or goes; new members come without.
+// Raised when a member changes its meaning or is removed; a new member does not change it.
 inline constexpr int kStatusFormat = 1;
 
 std::string status_json(const Snapshot& snapshot);

@@ -58,7 +58,7 @@ std::string time_text(double value) {
 
 std::string words(std::string_view name) { return replace_all(printable(name), "_", " "); }
 
-// A cause of so many restarts; one that we do not know stands as it is.
+// The words for a cause of so many restarts; an unknown cause is shown unchanged.
 std::string cause_words(std::int64_t count, std::string_view name) {
   constexpr std::pair<std::string_view, std::string_view> kMany[] = {{"worker_failure", "worker failures"},
                                                                      {"node_lost", "nodes lost"},
@@ -69,7 +69,8 @@ std::string cause_words(std::int64_t count, std::string_view name) {
   return count == 1 || found == std::end(kMany) ? words(name) : std::string(found->second);
 }
 
-// "3 in round, 1 standby" of those that are not 0; empty if all are. `say` has the words for a number and a name.
+// "3 in round, 1 standby": lists the counts that are not 0; empty if all are. `say` makes the words for a number and a
+// name.
 template <class Say>
 std::string counted(const Json& json, std::string_view name, const Say& say) {
   std::vector<std::string> parts;
@@ -100,8 +101,8 @@ std::string nodes_wanted(const Json& job) {
   return least == most ? format("{}", least) : format("{} to {}", least, most);
 }
 
-// What share of the time it was in a round; empty where none has passed. Not called goodput: workers that import, or
-// hang, are in a round, too.
+// The share of the time that the job was in a round; empty where no time has passed. It is not goodput: workers that
+// import modules, or hang, are in a round, too.
 std::string time_in_round(const Json& job) {
   const double all = sum_seconds(job, "phase_seconds");
   if (all <= 0) return {};
@@ -117,7 +118,7 @@ class Page {
  public:
   explicit Page(std::size_t columns) : columns_(columns == 0 ? SIZE_MAX : std::max<std::size_t>(columns, 20)) {}
 
-  // Wrapped where it is too long; what begins with blanks goes on under them.
+  // Wraps a line that is too long; its continuation is indented like the line.
   void line(const std::string& text) { put("", text); }
   void row(std::string_view name, const std::string& value) {
     if (!value.empty()) put(format("  {:<10}", name), value);
@@ -164,7 +165,7 @@ void put_members(Page& page, const Json& job) {
   if (left > 0) page.line(format("  and {} more {}", left, left == 1 ? "node" : "nodes"));
 }
 
-// What it says of itself, or where that was left out which kind it is, and where.
+// The failure's text, or, where texts are left out, its kind and its node.
 std::string failure_words(const Json& failure) {
   if (const std::string said = text(failure, "text"); !said.empty()) return said;
   std::string out = words(text(failure, "cause"));

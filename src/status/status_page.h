@@ -6,19 +6,19 @@
 
 #include "src/base/json.h"
 
-// What `elastic-run --status` prints of a /status document, which may be a newer or older one than ours.
+// What `elastic-run --status` prints of a /status document, which an older or newer elastic-run may have written.
 namespace elastic::status {
 
-// Lines of at most `columns` where that can be; 0: as long as they are. All texts are made fit for a terminal. Of
-// one job alone where `run_id` is not empty.
+// Makes lines of at most `columns` where possible; 0: of any length. All texts are made fit for a terminal. Shows only
+// one job where `run_id` is not empty.
 std::string status_page(const Json& document, std::string_view run_id, std::size_t columns);
 
-// The same in one line, for a log that is written again and again.
+// The same in one line, for repeated lines in a log.
 std::string status_line(const Json& document, std::string_view run_id);
 
-// The document is one of /status.
+// Whether the document is one of /status.
 bool is_status(const Json& document);
-// A job of that name is in it; always true for an empty one.
+// Whether a job of that name is in it; true for an empty name.
 bool has_job(const Json& document, std::string_view run_id);
 
 }  // namespace elastic::status

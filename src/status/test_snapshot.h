@@ -2,7 +2,7 @@
 
 #include "src/status/snapshot.h"
 
-// For tests of what is made of it: a process that knows all that one can know.
+// A snapshot with a value in every member, for tests.
 namespace elastic::status::testing {
 
 inline Snapshot full_snapshot() {

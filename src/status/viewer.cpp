@@ -108,11 +108,11 @@ Node counts_of(const Node& node) {
 
 }  // namespace
 
-View view_of(const Doors& doors, std::string_view authorization, std::string_view peer_address) {
-  if (doors.are_open) return View::kAll;
-  if (doors.key.empty()) return is_loopback(peer_address) ? View::kAll : View::kCounts;
+View view_of(const AccessRules& access, std::string_view authorization, std::string_view peer_address) {
+  if (access.are_open) return View::kAll;
+  if (access.key.empty()) return is_loopback(peer_address) ? View::kAll : View::kCounts;
   if (authorization.empty()) return View::kCounts;
-  return has_token(authorization, doors.key) ? View::kAll : View::kRefused;
+  return has_token(authorization, access.key) ? View::kAll : View::kRefused;
 }
 
 Snapshot counts_only(const Snapshot& snapshot) {

@@ -6,7 +6,7 @@
 
 #include "src/status/snapshot.h"
 
-// Who sees what of a snapshot.
+// Decides who may see which part of a snapshot.
 namespace elastic::status {
 
 enum class View : std::uint8_t {
@@ -15,17 +15,17 @@ enum class View : std::uint8_t {
   kRefused,  // a token was sent, and it is not the job's
 };
 
-struct Doors {
-  std::string key = {};   // what stands for the job's secret on the wire; empty: the job has none
-  bool are_open = false;  // everybody sees all
+struct AccessRules {
+  std::string key = {};   // the key made of the job's secret, which clients send; empty: the job has none
+  bool are_open = false;  // everybody may see everything
 };
 
-// What somebody sees who comes from this address (empty: not known) and sent this header Authorization (empty: none).
-// Where the job has a secret all is for those who send its key; else for those on this host.
-View view_of(const Doors& doors, std::string_view authorization, std::string_view peer_address);
+// What a client at this address (empty: not known) may see that sent this header Authorization (empty: none).
+// If the job has a secret, clients that send its key may see everything; otherwise clients on this host.
+View view_of(const AccessRules& access, std::string_view authorization, std::string_view peer_address);
 
-// The same without names of hosts, addresses, process ids and texts. What it lets through it names, member by member:
-// one that is added to a snapshot stays out until it is named there, too.
+// Returns the snapshot without host names, addresses, process ids and texts. It copies named members only, so that a
+// member that is added to Snapshot is left out until it is added there, too.
 Snapshot counts_only(const Snapshot& snapshot);
 
 }  // namespace elastic::status

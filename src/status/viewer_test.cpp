@@ -80,23 +80,23 @@ TEST_CASE("no label of a metric and no line of readiness has a name or a text wi
 }
 
 TEST_CASE("of a job without a secret this host sees all, and others counts, whatever they send") {
-  const Doors doors{};
+  const AccessRules access{};
   for (const char* own : {"127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"})
-    CHECK(view_of(doors, "", own) == View::kAll);
+    CHECK(view_of(access, "", own) == View::kAll);
   for (const char* other : {"10.0.0.7", "fd77::2", "::ffff:10.0.0.7", "", "128.0.0.1"}) {
     CAPTURE(other);
-    CHECK(view_of(doors, "", other) == View::kCounts);
-    CHECK(view_of(doors, "Bearer x", other) == View::kCounts);
+    CHECK(view_of(access, "", other) == View::kCounts);
+    CHECK(view_of(access, "Bearer x", other) == View::kCounts);
   }
 }
 
 TEST_CASE("of a job with a secret all is seen by its key, counts without one, and nothing by another, from wherever") {
-  const Doors doors{.key = "k3y"};
+  const AccessRules access{.key = "k3y"};
   for (const char* peer : {"127.0.0.1", "10.0.0.7", ""}) {
-    CHECK(view_of(doors, "Bearer k3y", peer) == View::kAll);
-    CHECK(view_of(doors, "", peer) == View::kCounts);
+    CHECK(view_of(access, "Bearer k3y", peer) == View::kAll);
+    CHECK(view_of(access, "", peer) == View::kCounts);
     for (const char* wrong : {"Bearer", "Bearer k3", "Bearer k3y2", "Basic k3y"})
-      CHECK(view_of(doors, wrong, peer) == View::kRefused);
+      CHECK(view_of(access, wrong, peer) == View::kRefused);
   }
 }
 

@@ -11,7 +11,7 @@
 namespace elastic::net::http {
 namespace {
 
-// http-parser's callbacks as members of a state: each returns 0 to go on.
+// Makes http-parser's callbacks of a state's members; each returns 0 to continue.
 template <class State>
 http_parser_settings callbacks() {
   http_parser_settings settings{};
@@ -34,7 +34,7 @@ http_parser_settings callbacks() {
 
 const char* text_of(Bytes bytes) { return reinterpret_cast<const char*>(bytes.data()); }
 
-// Of the header fields of a message the one that is wanted.
+// Keeps the value of one header field of a message.
 class OneHeader {
  public:
   explicit OneHeader(std::string_view wanted) : wanted_(wanted) {}
@@ -98,7 +98,7 @@ struct RequestReader::State {
   }
   int body_part(std::string_view) { return 0; }
   int ends() {
-    if (refused) return 1;  // what its head has said holds
+    if (refused) return 1;  // the head has been refused already
     complete = true;
     request = {.is_head = parser.method == HTTP_HEAD,
                .path = path(),
@@ -222,7 +222,7 @@ ResponseReader::Step ResponseReader::take(Bytes bytes) {
 }
 
 ResponseReader::Step ResponseReader::end() {
-  const Step step = take({});  // how http-parser is told
+  const Step step = take({});  // an empty input tells http-parser of the end
   if (step != Step::kNeedMore) return step;
   state_->problem = "it ended the connection before its answer was whole";
   return Step::kRefused;

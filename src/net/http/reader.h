@@ -6,19 +6,19 @@
 #include <span>
 #include <string>
 
-// HTTP/1.1 as far as status and metrics need it: GET and HEAD without a body. http-parser is behind this.
+// Reads HTTP/1.1 as far as status and metrics need it: GET and HEAD without a body. http-parser does the work.
 namespace elastic::net::http {
 
 using Bytes = std::span<const std::uint8_t>;
 
 struct Request {
-  bool is_head = false;            // HEAD, else GET
+  bool is_head = false;            // HEAD; otherwise GET
   std::string path = {};           // "/metrics", without the query
-  std::string authorization = {};  // that header's value; empty: it was not there
+  std::string authorization = {};  // that header's value; empty: there was none
   bool keep_alive = true;          // another request may follow
 };
 
-// Why a request is not served. Nothing that follows it can be read.
+// Why a request is refused. Nothing that follows it can be read.
 struct Refusal {
   int status = 400;
   std::string text = {};  // a sentence: what is wrong, and what to do
@@ -28,9 +28,9 @@ struct Refusal {
 class RequestReader {
  public:
   enum class Step : std::uint8_t {
-    kNeedMore,  // all bytes are taken and no request is complete
-    kRequest,   // request() is complete; there may be more in the bytes that are left
-    kRefused,   // refusal() says why; next() has no more to give
+    kNeedMore,  // all bytes were read, and no request is complete
+    kRequest,   // request() is complete; the bytes that are left may contain more
+    kRefused,   // refusal() says why; next() returns nothing else from now on
   };
 
   RequestReader();
@@ -38,9 +38,9 @@ class RequestReader {
   RequestReader(const RequestReader&) = delete;
   RequestReader& operator=(const RequestReader&) = delete;
 
-  // Takes bytes from the front of `bytes` up to the end of one request. A head of more than limits::kHttpHeadBytes
-  // is refused (431), and so are a longer target than kHttpTargetBytes (414), other methods (405), bodies and what is
-  // no HTTP/1 (400).
+  // Removes bytes from the front of `bytes` up to the end of one request. Refuses a head of more than
+  // limits::kHttpHeadBytes (431), a target of more than kHttpTargetBytes (414), other methods (405), and bodies and
+  // whatever is not HTTP/1 (400).
   Step next(Bytes& bytes);
   const Request& request() const;
   const Refusal& refusal() const;
@@ -50,7 +50,7 @@ class RequestReader {
   std::unique_ptr<State> state_;
 };
 
-// Reads the one answer to a request of ours.
+// Reads the answer to one request of ours.
 class ResponseReader {
  public:
   enum class Step : std::uint8_t { kNeedMore, kComplete, kRefused };
@@ -60,16 +60,16 @@ class ResponseReader {
   ResponseReader(const ResponseReader&) = delete;
   ResponseReader& operator=(const ResponseReader&) = delete;
 
-  // What the other side has sent. Refused: it is no answer of HTTP/1, or longer than limits::kHttpAnswerBytes.
+  // Reads bytes of the other side. Refused: they are not an HTTP/1 answer, or longer than limits::kHttpAnswerBytes.
   Step take(Bytes bytes);
-  // It has closed the connection, which may be the end of its answer.
+  // The other side has closed the connection, which may be the end of its answer.
   Step end();
 
   int status() const;
-  // The header Server; empty without one.
+  // The value of the header Server; empty without one.
   const std::string& server() const;
   const std::string& body() const;
-  // Of kRefused, as a clause.
+  // Why it was refused, as a clause.
   const std::string& problem() const;
 
  private:

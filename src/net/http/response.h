@@ -10,7 +10,7 @@ inline constexpr std::string_view kPlainText = "text/plain; charset=utf-8";
 // The value of the header Server in each answer of ours.
 inline constexpr std::string_view kServerName = "elastic-run";
 
-// What a request is answered. The body may be one that many answers share.
+// The answer to a request. Many answers may share one body.
 struct Response {
   int status = 200;
   std::string_view content_type = kPlainText;
@@ -18,16 +18,16 @@ struct Response {
   bool keep_alive = true;
 };
 
-// An answer of one line of plain text; what is not 200 says what is wrong and what to do.
+// An answer of one line of plain text. Where the status is not 200 it says what is wrong and what to do.
 Response plain(int status, std::string_view line);
 
-// Its bytes; the answer to a HEAD has no body, and says how long that would be.
+// The answer's bytes; the answer to a HEAD has no body, and says how long that would be.
 std::string bytes_of(const Response& response, bool is_head);
 
-// "Not Found"; empty for a status that we never give.
+// "Not Found"; empty for a status that we never send.
 std::string_view reason_of(int status);
 
-// A GET of ours, without a body; `token` may be empty. The connection is to be closed after it.
+// A GET request, without a body; `token` may be empty. The connection is to be closed after the answer.
 std::string get_request(std::string_view host, std::string_view path, std::string_view token);
 
 }  // namespace elastic::net::http

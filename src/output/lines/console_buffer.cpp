@@ -59,14 +59,14 @@ void ConsoleBuffer::expect_rest(std::size_t bytes) {
   expects_rest_ = true;
 }
 
-// As much room is left behind the rest as there usually is when lines are taken again.
+// Leaves as much room behind the rest as there usually is when lines are accepted again.
 void ConsoleBuffer::rest_has_come() {
   expects_rest_ = false;
   rest_bytes_ = size() - std::min(size(), max_bytes_ / 2);
   forget_rest();
 }
 
-// The memory of a large rest goes with it.
+// Frees the memory of a large rest.
 void ConsoleBuffer::forget_rest() {
   if (expects_rest_ || size() > max_bytes_ / 2) return;
   rest_bytes_ = 0;
@@ -81,14 +81,14 @@ void ConsoleBuffer::end_line() {
 
 void ConsoleBuffer::give_up(std::string_view unwritten) {
   given_up_ = true;
-  // The one may end in the middle of a line, which goes on in the other.
+  // `unwritten` may end in the middle of a line, which continues in the waiting bytes.
   const std::string lost = std::string(unwritten).append(waiting_, taken_);
   if (!lost.empty()) dropped_ += count(last_source_, lost);
   waiting_ = {};
   taken_ = 0;
 }
 
-// Of bytes that are dropped. A line that is dropped in pieces is counted with the first.
+// Counts bytes that are dropped. A line that is dropped in pieces is counted with its first piece.
 Dropped ConsoleBuffer::count(int source, std::string_view bytes) {
   auto lines = static_cast<std::uint64_t>(std::ranges::count(bytes, '\n'));
   if (cut_sources_.erase(source) > 0) --lines;
@@ -100,7 +100,7 @@ Dropped ConsoleBuffer::count(int source, std::string_view bytes) {
 }
 
 void ConsoleBuffer::append(std::string_view bytes) {
-  // What was taken goes once there is more of it than what moves up: so no byte moves often, and
+  // The taken bytes are erased once they are more than the bytes that have to move, so that no byte moves often, and
   // the string holds at most twice the bound.
   if (taken_ > size()) waiting_.erase(0, std::exchange(taken_, 0));
   waiting_.append(bytes);
@@ -123,7 +123,7 @@ bool ConsoleBuffer::take(std::string& bytes, std::size_t max_bytes) {
   return !bytes.empty();
 }
 
-// Takes lines again, behind the message about those that are missing, once there is room for many.
+// Accepts lines again, behind the message about those that are missing, once there is room for many.
 void ConsoleBuffer::resume() {
   if (!dropping_ || given_up_ || size() > max_bytes_ / 2) return;
   dropping_ = false;

@@ -7,21 +7,21 @@
 
 namespace elastic::output {
 
-// One of --duplicate-stdout-filters and --duplicate-stderr-filters: which lines are copied to the
-// file that all ranks share. torchrun's contract: a line with any of the texts in it, an empty one
-// is in every line, upper and lower case differ, the prefix is not searched.
+// Implements --duplicate-stdout-filters or --duplicate-stderr-filters: says which lines are copied to the
+// file that all ranks share. torchrun's contract: a line matches if it contains any of the texts, of which an empty one
+// is in every line; case matters; the prefix is not searched.
 class LineFilter {
  public:
-  // The parts of the flag's value; none where the flag is not given, and nothing matches then.
+  // `parts`: those of the flag's value. Without any, because the flag is not given, nothing matches.
   explicit LineFilter(std::vector<std::string> parts = {});
 
   bool is_given() const { return !parts_.empty(); }
-  // `line` without prefix and line end.
+  // `line` has no prefix and no line end.
   bool matches(std::string_view line) const;
 
-  // Appends to `out` those of `lines` that match, with their prefix. `lines` is what a
-  // LineAssembler with a prefix of `prefix_bytes` has given out. A line that the assembler gave out
-  // in pieces is tested piece by piece: where a rest is flushed before its line ends, the filter
+  // Appends to `out` those of `lines` that match, with their prefix. `lines` is the output of a
+  // LineAssembler with a prefix of `prefix_bytes`. A line that the assembler produced
+  // in pieces is tested piece by piece: where incomplete lines are flushed, the filter
   // needs an assembler of its own.
   void copy_matching(std::string_view lines, std::size_t prefix_bytes, std::string& out) const;
 

@@ -8,7 +8,7 @@
 namespace elastic::output {
 namespace {
 
-// Of thousands of streams few are in the middle of a long line: the memory of one is not kept.
+// The memory of a long line is freed, for of thousands of streams few are in the middle of one.
 constexpr std::size_t kKeptCapacity = 1024;
 
 void clear(std::string& rest) {
@@ -37,7 +37,7 @@ void LineAssembler::push(std::string_view input, std::string& out) {
     if (has_returns || !rest_.empty() || ended_early_ || end > max_line_bytes_) {
       end_line(has_returns ? push_returns(line, out) : line, out);
     } else {
-      // Nearly all lines come here.
+      // This is the usual case.
       out.append(prefix_);
       out.append(input.data(), end + 1);
     }
@@ -45,7 +45,7 @@ void LineAssembler::push(std::string_view input, std::string& out) {
   }
 }
 
-// Gives out what the '\r's in a text without '\n' end. Returns what follows the last of them.
+// Appends the lines that the '\r's in a text without '\n' end. Returns the text behind the last of them.
 std::string_view LineAssembler::push_returns(std::string_view text, std::string& out) {
   for (std::size_t end; (end = text.find('\r')) != std::string_view::npos; text.remove_prefix(end + 1)) {
     if (end == 0 && rest_.empty()) continue;
@@ -55,7 +55,7 @@ std::string_view LineAssembler::push_returns(std::string_view text, std::string&
   return text;
 }
 
-// Adds to the rest, of which whole pieces are given out where the line is too long.
+// Adds to the incomplete line; where that gets too long, whole pieces of it are appended to `out`.
 void LineAssembler::keep(std::string_view text, std::string& out) {
   while (rest_.size() + text.size() > max_line_bytes_) {
     const std::size_t taken = max_line_bytes_ - rest_.size();

@@ -8,9 +8,9 @@
 
 namespace elastic::output {
 
-// One stream of one worker, in whatever pieces it arrives, to whole lines with a prefix for a
-// console that many share. What it gives out does not depend on how the bytes were cut into pieces,
-// calls of flush() apart. Bytes that are no line end pass unchanged: NUL and invalid UTF-8 too.
+// Turns one stream of one worker, in whatever pieces it arrives, into whole lines with a prefix for a
+// console that many workers share. The lines do not depend on how the bytes were cut into pieces,
+// calls of flush() apart. Bytes that are no line end pass unchanged, NUL and invalid UTF-8 included.
 //
 // A line ends at "\n", "\r\n" or a '\r' alone, as for torchrun, and is given out with "\n": so a
 // progress bar (tqdm) shows each of its steps as a line, never held back until the bar is full. A
@@ -24,11 +24,11 @@ class LineAssembler {
   // Takes the next bytes and appends to `out` every line that they complete. Keeps the rest.
   void push(std::string_view input, std::string& out);
 
-  // Whether the beginning of a line is kept. A pump that has had no more for a moment (a prompt, a
-  // dot a step) may flush() it.
+  // Whether an incomplete line is kept. A caller that has read nothing more for a moment (a prompt, a
+  // dot for each step) may flush() it.
   bool has_rest() const { return !rest_.empty(); }
-  // Appends the rest as a line of its own, if there is one: at the end of the stream, or before.
-  // What follows begins with the prefix again; its line end, if that is all that follows, adds no
+  // Appends the incomplete line, if there is one, as a line of its own, at the end of the stream or before.
+  // What follows begins with the prefix again; if only the line end follows, that adds no
   // empty line.
   void flush(std::string& out);
 
@@ -40,13 +40,13 @@ class LineAssembler {
   std::string prefix_;
   std::size_t max_line_bytes_;
   std::string rest_;  // at most max_line_bytes_
-  // The line was ended by a '\r' or by flush(), and its "\n" may follow.
+  // The last line was ended by a '\r' or by flush(), and its "\n" may follow.
   bool ended_early_ = false;
 };
 
-// The same for a stream that has the console without a prefix (stderr that is not tee'd): the bytes
-// pass unchanged, up to the last '\n' or '\r' so far; what follows is kept until its line ends,
-// until it has more than `max_line_bytes`, or until flush(), which adds nothing.
+// The same for a stream that is shown without a prefix (stderr that is not tee'd): the bytes
+// pass unchanged, up to the last '\n' or '\r' so far. The rest is kept until its line ends,
+// until it has more than `max_line_bytes`, or until flush(), which adds no line end.
 class PlainAssembler {
  public:
   explicit PlainAssembler(std::size_t max_line_bytes = limits::kLogLineBytes);

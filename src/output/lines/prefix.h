@@ -5,10 +5,10 @@
 
 namespace elastic::output {
 
-// What torchrun puts before a line where no template is given.
+// The template of the prefix that torchrun puts before each line by default.
 inline constexpr std::string_view kDefaultLinePrefix = "[${role_name}${local_rank}]:";
 
-// Whose lines they are.
+// The worker whose lines get the prefix.
 struct PrefixValues {
   std::string_view role_name;
   int rank = 0;  // in the world
@@ -16,8 +16,8 @@ struct PrefixValues {
   std::string_view hostname;  // the short one (gethostname)
 };
 
-// The prefix by --log-line-prefix-template, torchrun's contract: string.Template.safe_substitute
-// with the four macros; nothing is added to it. An empty template means the default.
+// Makes the prefix by --log-line-prefix-template. torchrun's contract: string.Template.safe_substitute
+// with the four macros; nothing is added. An empty template means the default.
 std::string line_prefix(std::string_view template_text, const PrefixValues& values);
 
 }  // namespace elastic::output

@@ -20,12 +20,12 @@ Rotation::Step Rotation::next(std::string_view bytes) {
   const auto fits = static_cast<std::size_t>(room);
   const std::size_t end = bytes.substr(0, fits).rfind('\n');
   if (end != std::string_view::npos) return full(end + 1, {});
-  if (line_bytes_ == size_) return full(fits, {});  // the file has nothing but the beginning of this line
+  if (line_bytes_ == size_) return full(fits, {});  // the file contains only the beginning of this line
   if (line_bytes_ > max_carry_bytes_) return full(fits, {});
   return full(0, std::move(line_));
 }
 
-// The file is full behind so many bytes more.
+// The step after which the file is full: `write` more bytes go to it.
 Rotation::Step Rotation::full(std::size_t write, std::string carry) {
   size_ = line_bytes_ = carry.size();
   line_ = carry;
@@ -39,7 +39,8 @@ void Rotation::wrote(std::string_view bytes) {
     bytes.remove_prefix(end + 1);
     line_bytes_ = 0;
   }
-  if (line_bytes_ == 0) std::string().swap(line_);  // few of thousands of streams are in the middle of a line
+  if (line_bytes_ == 0)
+    std::string().swap(line_);  // frees the memory, for few of thousands of streams are in the middle of a line
   line_bytes_ += bytes.size();
   if (line_bytes_ <= max_carry_bytes_) {
     line_.append(bytes);

@@ -18,7 +18,7 @@ constexpr std::int64_t kLineMs = 30'000;
 constexpr std::string_view kEraseToEnd = "\x1b[K";
 
 std::string left_text(const Waiting& waiting, std::int64_t now_ms) {
-  // Rounded up: at "1 s" it is not over yet.
+  // Rounded up, so that at "1 s" the wait is not over yet.
   return duration_text(std::max<std::int64_t>(*waiting.until_ms - now_ms + 999, 0));
 }
 
@@ -28,7 +28,7 @@ std::string why_text(const Waiting& waiting, std::int64_t now_ms) {
   return format("; {} ago {}", duration_text(std::max<std::int64_t>(now_ms - waiting.because_ms, 0)), waiting.because);
 }
 
-// What a terminal shows in one column each.
+// Replaces all that is not printable ASCII, so that each character takes one column.
 std::string ascii(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -57,7 +57,7 @@ std::string duration_text(std::int64_t milliseconds) {
 }
 
 std::string status_text(const Waiting& waiting, std::int64_t now_ms, std::size_t columns) {
-  // In the last column a terminal would go to the next line.
+  // After the last column a terminal would begin the next line.
   const std::size_t room = std::max<std::size_t>(columns, 1) - 1;
   std::string time;
   if (!waiting.until_ms) {

@@ -10,32 +10,32 @@
 
 namespace elastic::output {
 
-// "29 s", "2 m 10 s", "1 h 5 m"; whole seconds, what is over is left out.
+// "29 s", "2 m 10 s", "1 h 5 m"; in whole seconds, rounded down.
 std::string duration_text(std::int64_t milliseconds);
 
-// For a terminal, fewer than `columns` of ASCII: "elastic-run: waiting for 2 workers to end (ranks 0, 3), killed in
-// 29 s; press Ctrl-C again to kill them now". Where it is too long the hint goes first, then the end of what is
-// waited for.
+// The text for a terminal, fewer than `columns` of ASCII: "elastic-run: waiting for 2 workers to end (ranks 0, 3),
+// killed in 29 s; press Ctrl-C again to kill them now". Where it is too long the hint is left out first, then the text
+// is cut.
 std::string status_text(const Waiting& waiting, std::int64_t now_ms, std::size_t columns);
 
-// For a log: "waiting for 2 workers to end (ranks 0, 3), for 10 s, killed in 20 s".
+// The text for a log: "waiting for 2 workers to end (ranks 0, 3), for 10 s, killed in 20 s".
 std::string waiting_text(const Waiting& waiting, std::int64_t now_ms);
 
-// The one line at the bottom of a terminal that tells what is waited for. Says what is to be sent to the terminal
-// and knows what stands there; sends nothing itself.
+// The status line at the bottom of a terminal. Says which bytes are to be sent to the terminal
+// and knows what is shown there; sends nothing itself.
 class StatusLine {
  public:
-  // What is waited for from now on; nothing: the line is to go.
+  // Sets what elastic-run waits for from now on; nothing: the line is to be erased.
   void wait_for(std::optional<Waiting> waiting) { waiting_ = std::move(waiting); }
   const std::optional<Waiting>& waiting() const { return waiting_; }
 
-  // What draws the line as it is to be now, or erases it; empty where it stands there already. For a moment at
-  // which nothing else is on its way to the terminal, whose cursor is at the beginning of a line, or behind ours.
-  // A wait shorter than a second is not worth it (a quarter where the user looks on), nor is a terminal of less
-  // than 20 columns.
+  // The bytes that draw the line as it is to be now, or erase it; empty where nothing changes. May be called only when
+  // nothing else is being written to the terminal, whose cursor is at the beginning of a line, or behind our status
+  // line. No line is drawn for a wait of less than a second (a quarter of one where the user has asked for it), and on
+  // a terminal of fewer than 20 columns.
   std::string draw(std::int64_t now_ms, std::size_t columns);
 
-  // What has to go before all else that is sent to the terminal: erases the line; empty where there is none.
+  // The bytes that erase the line, which have to be sent before anything else; empty where no line is shown.
   std::string erase();
   bool is_drawn() const { return !drawn_.empty(); }
 
@@ -44,14 +44,14 @@ class StatusLine {
   std::string drawn_;
 };
 
-// When a wait is worth a line in a log: after 10 s, then every 30 s.
+// Says when a wait gets a line in a log: after 10 s, then every 30 s.
 class WaitLog {
  public:
-  // True if this wait is to be told now.
+  // Whether this wait gets a line now.
   bool due(const Waiting& waiting, std::int64_t now_ms);
 
  private:
-  std::optional<std::int64_t> since_ms_;  // of the wait that was looked at last
+  std::optional<std::int64_t> since_ms_;  // when the current wait began
   std::int64_t next_ms_ = 0;
 };
 

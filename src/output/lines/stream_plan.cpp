@@ -5,10 +5,10 @@ namespace {
 
 using Kind = StreamPlan::Kind;
 
-// One stream that goes to its log file, and by --tee to the console.
+// Plans a stream that goes to its log file, and with --tee to the console.
 StreamPlan plan_logged(bool on_console, bool filtered, bool rotated, bool tail) {
   const bool shown = on_console || filtered;
-  // Nobody but the file is to have it: the worker writes it itself, at the speed of the disk.
+  // Only the file gets this stream: the worker writes it itself, at the speed of the disk.
   if (!shown && !rotated) return {.kind = Kind::kFile};
   return {.kind = Kind::kPipe,
           .to_console = on_console,
@@ -18,13 +18,13 @@ StreamPlan plan_logged(bool on_console, bool filtered, bool rotated, bool tail) 
           .has_prefix = shown};
 }
 
-// stderr that is not logged.
+// Plans stderr where it is not logged.
 StreamPlan plan_stderr(bool on_console, bool tail, const OurStreams& ours) {
   const bool terminal = on_console && ours.err == OurStreams::Kind::kTerminal;
   if (!tail || (terminal && !ours.can_make_terminals)) {
     return {.kind = on_console ? Kind::kInherit : Kind::kNull};
   }
-  // Also what the console does not show has an end that tells why the worker failed.
+  // The end of stderr tells why the worker failed, also where the console does not show it.
   return {.kind = terminal ? Kind::kPty : Kind::kPipe, .to_console = on_console, .keeps_tail = true};
 }
 
@@ -55,7 +55,7 @@ RankStreams plan_streams(const OutputFlags& flags, const OurStreams& ours) {
         plan_logged(tee && err_on_console, tee && shown && flags.filters_stderr, flags.rotated, flags.stderr_tail);
   } else {
     plan.err = plan_stderr(err_on_console, flags.stderr_tail, ours);
-    // Who writes both to one place sees them in the order in which they were written.
+    // Where both streams go to the same place, their lines must stay in the order in which they were written.
     plan.shared = ours.same && plan.out.kind == Kind::kInherit && plan.err.to_console;
     if (plan.shared) plan.out = plan.err;
   }

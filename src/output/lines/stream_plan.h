@@ -18,12 +18,12 @@ struct OutputFlags {
   bool rotated = false;         // --log-max-bytes is given
 };
 
-// What our own descriptors are.
+// What our own stdout and stderr are.
 struct OurStreams {
   enum class Kind : unsigned char { kClosed, kTerminal, kOther };
   Kind out = Kind::kOther;
   Kind err = Kind::kOther;
-  // Both are the same open file (kcmp), or the same terminal.
+  // stdout and stderr are the same open file (kcmp), or the same terminal.
   bool same = false;
   bool can_make_terminals = true;  // /dev/ptmx can be opened
 };
@@ -38,12 +38,12 @@ struct StreamPlan {
     kNull,     // /dev/null
   };
   Kind kind = Kind::kInherit;
-  // Where what is read goes; all false unless kPipe or kPty.
+  // Where the launcher passes on what it reads; all false unless kPipe or kPty.
   bool to_console = false;
   bool to_file = false;
-  bool to_filtered = false;  // the lines that match, to the file of all ranks
+  bool to_filtered = false;  // matching lines go to the file of all ranks
   bool keeps_tail = false;
-  bool has_prefix = false;  // its lines, on the console and in the filtered file
+  bool has_prefix = false;  // its lines get one, on the console and in the filtered file
 
   bool operator==(const StreamPlan&) const = default;
 };
@@ -59,14 +59,14 @@ enum class TailSource : unsigned char {
 struct RankStreams {
   StreamPlan out;
   StreamPlan err;
-  // One pipe or pseudo-terminal serves both, so that they stay in order; `out` equals `err`.
+  // One pipe or pseudo-terminal serves both streams, so that lines stay in order; `out` equals `err`.
   bool shared = false;
   TailSource tail = TailSource::kNone;
 };
 
-// torchrun's contract (--tee implies --redirects; --log-dir=/dev/null switches redirects, tee and
-// the ranks filter off; a rank that is not shown is written to its files only; only what is tee'd
-// to the console is filtered) and ours: stderr for the console passes through the launcher, which
+// Plans the streams of one worker by torchrun's contract (--tee implies --redirects; --log-dir=/dev/null switches
+// redirects, tee and the ranks filter off; a rank that is not shown is written to its files only; only what is tee'd
+// to the console is filtered) and by ours: stderr for the console passes through the launcher, which
 // keeps its end.
 RankStreams plan_streams(const OutputFlags& flags, const OurStreams& ours);
 

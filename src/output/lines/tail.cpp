@@ -20,7 +20,7 @@ void Tail::add(std::string_view bytes) {
   const std::size_t room = max_bytes_ - ring_.size();
   if (const std::size_t taken = std::min(room, bytes.size()); taken > 0) {
     const std::size_t needed = ring_.size() + taken;
-    // Doubled as std::string would, but not beyond the bound.
+    // The capacity is doubled, as std::string would, but not beyond the bound.
     if (needed > ring_.capacity()) {
       ring_.reserve(std::min(max_bytes_, std::max(needed, 2 * ring_.capacity())));
     }
@@ -36,11 +36,11 @@ void Tail::add(std::string_view bytes) {
   }
 }
 
-// Notes what is lost, oldest bytes first.
+// Counts the lines of bytes that are about to be overwritten; called with the oldest bytes first.
 void Tail::cut(std::string_view bytes) {
   if (bytes.empty()) return;
   in_line_ = !bytes.ends_with('\n');
-  // find() is memchr(): several times as fast as std::count() where lines are not short.
+  // find() is memchr(), several times as fast as std::count() where lines are not short.
   for (std::size_t end; (end = bytes.find('\n')) != std::string_view::npos;) {
     ++lines_before_;
     bytes.remove_prefix(end + 1);
