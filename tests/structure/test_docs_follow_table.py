@@ -123,7 +123,7 @@ def host_thresholds():
     """The rows of docs/health.md that health/host/thresholds.h asks for."""
     text = (ROOT / "health/host/thresholds.h").read_text()
     words = r'((?:"[^"]*"\s*)+)'
-    found = re.findall(rf"HostThreshold{{HostRule::(k\w+),\s*{words},\s*{words},\s*([\d.]+),\s*{words},\s*"
+    found = re.findall(rf"HostThreshold{{\s*HostRule::(k\w+),\s*{words},\s*{words},\s*([\d.]+),\s*{words},\s*"
                        rf"Severity::k(\w+),\s*{words}}}", text)
     rules = re.findall(r"k\w+", re.search(r"enum class HostRule {(.*?)}", text, re.DOTALL).group(1))
     assert [rule for rule, *_ in found] == rules, "a row of the table that this test cannot read"

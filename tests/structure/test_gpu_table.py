@@ -12,7 +12,7 @@ def rows_of_source(text):
     rows = []
     for entry in re.findall(r"GpuThreshold\{(.*?)\},\n", text, flags=re.S):
         name, when, limit, unit, severity, remedy = re.fullmatch(
-            r'GpuRule::\w+,\s*"([^"]*)",\s*((?:"[^"]*"\s*)+),\s*([0-9.]+),\s*"([^"]*)",\s*Severity::k(\w+),\s*'
+            r'\s*GpuRule::\w+,\s*"([^"]*)",\s*((?:"[^"]*"\s*)+),\s*([0-9.]+),\s*"([^"]*)",\s*Severity::k(\w+),\s*'
             r'((?:"[^"]*"\s*)+)', entry).groups()
         when, remedy = ("".join(re.findall('"([^"]*)"', part)) for part in (when, remedy))
         told = when if limit == "0" else f"{when} {limit} {unit}".rstrip()
