@@ -12,13 +12,14 @@ namespace {
 
 constexpr const char* kTorchrun = "torchrun";
 
-// Whether the command line or a variable asks for what is no job: to drop that would start one.
+// Whether the command line or a variable asks for what is no job: without it torchrun would start one. --help is not
+// meant: with it, too, the command line is torchrun's, which has a help of its own.
 bool asks_for_no_job(const CanonicalLine& line, const Environment& environment) {
   const auto stands_there = [&](const Flag& flag) {
     return std::ranges::any_of(line.flags, [&](const FlagToken& token) { return token.flag == flag.id; });
   };
   return std::ranges::any_of(flag_table(), [&](const Flag& flag) {
-    if (!flag.replaces_job) return false;
+    if (flag.mode == Mode::kJob || flag.mode == Mode::kHelp) return false;
     return stands_there(flag) ||
            (flag.has_variable && elastic::lookup(environment, variable_of(flag)).value_or("0") != "0");
   });

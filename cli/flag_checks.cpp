@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
-#include <limits>
 
 #include "rendezvous/agent/event_commands.h"
 #include "src/base/check.h"
@@ -15,7 +13,6 @@
 namespace elastic::cli {
 namespace {
 
-constexpr std::int64_t kMaxNodes = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kMaxPort = 65535;
 constexpr std::int64_t kDefaultMasterPort = 29500;
 constexpr unsigned kBothStreams = 3;
@@ -237,58 +234,11 @@ Result<std::int64_t> check_seconds(std::string_view value, std::string_view inpu
 
 namespace {
 
-// A whole number between two bounds.
-Status check_range(const ParsedFlags& flags, FlagId id, std::int64_t least, std::int64_t most) {
-  if (!flags.is_set(id)) return {};
-  const std::int64_t value = flags.integer(id);
-  if (value >= least && value <= most) return {};
-  return bad(flags.input(id), format("{} is out of range", value), format("give a number from {} to {}", least, most));
-}
-
 Status check_event_log_handler(const ParsedFlags& flags) {
   const std::string& name = flags.text(FlagId::kEventLogHandler);
   if (name == "null" || name == "dynamic_rendezvous" || name == "console") return {};
   return bad(flags.input(FlagId::kEventLogHandler),
              format("handlers are null, dynamic_rendezvous and console; {}", kPlugIns), "leave it out or use null");
-}
-
-Status check_numbers(const ParsedFlags& flags) {
-  if (flags.is_given(FlagId::kPort)) {
-    return bad(flags.input(FlagId::kPort), "it is the port of --store-only",
-               "use --master-port for the workers' store");
-  }
-  if (flags.is_given(FlagId::kHtml)) {
-    return bad(flags.input(FlagId::kHtml), "it is for the page that --report makes",
-               "name a run's directory with --report");
-  }
-  if (flags.is_given(FlagId::kWatch)) {
-    return bad(flags.input(FlagId::kWatch), "it is for the page that --status prints",
-               "name an endpoint with --status");
-  }
-  struct Range {
-    FlagId id;
-    std::int64_t least;
-    std::int64_t most;
-  };
-  const std::array ranges = {
-      Range{FlagId::kNodeUnit, 1, kMaxNodes},
-      Range{FlagId::kNodeRank, 0, kMaxNodes - 1},
-      Range{FlagId::kMasterPort, 0, kMaxPort},
-      Range{FlagId::kHttpPort, 0, kMaxPort},
-      Range{FlagId::kMaxRestarts, 0, limits::kMaxRestarts},
-      Range{FlagId::kShutdownTimeout, 0, limits::kMaxTimeoutSeconds},
-      Range{FlagId::kTrainingPort, 0, kMaxPort},
-  };
-  for (const Range& range : ranges) {
-    if (Status status = check_range(flags, range.id, range.least, range.most); !status) {
-      return status;
-    }
-  }
-  if (!(flags.number(FlagId::kMonitorInterval) > 0)) {
-    return bad(flags.input(FlagId::kMonitorInterval), "an interval must be above 0",
-               "leave it out: exits are seen at once");
-  }
-  return {};
 }
 
 // Runs a check on a flag's text and keeps what it finds.
@@ -401,73 +351,16 @@ Status check_on_event(std::set<std::string>& kinds, const ParsedFlags& flags) {
     }
     kinds.insert(name);
   }
-  const bool has_command = !flags.text(FlagId::kOnEvent).empty();
-  if (has_command || flags[FlagId::kOnEventKinds].origin != Origin::kCommandLine) return {};
-  return bad(flags.input(FlagId::kOnEventKinds), "it says for which events --on-event is run",
-             "give --on-event=CMD, too");
-}
-
-// An option in whose place of a job something else is done, with those that go with it.
-Status check_alone(const ParsedFlags& flags, FlagId alone, std::initializer_list<FlagId> companions) {
-  const std::string name = long_spelling(flag_of(alone));
-  for (const Flag& flag : flag_table()) {
-    if (flag.id == alone || std::ranges::find(companions, flag.id) != companions.end()) continue;
-    if (flag.id == FlagId::kLogLevel || flag.id == FlagId::kLogFormat) continue;  // they hold for all that we say
-    if (flags[flag.id].origin != Origin::kCommandLine) continue;  // variables are for the jobs of that shell
-    return bad(flags.input(flag.id), format("{} starts no job", name), format("leave it out, or {}", name));
-  }
   return {};
 }
 
 }  // namespace
-
-Result<std::vector<std::string>> check_report(const ParsedFlags& flags) {
-  if (Status status = check_alone(flags, FlagId::kReport, {FlagId::kHtml}); !status) {
-    return std::unexpected(std::move(status.error()));
-  }
-  std::vector<std::string> directories{flags.text(FlagId::kReport)};
-  if (!flags.script.empty()) directories.push_back(flags.script);
-  directories.insert(directories.end(), flags.script_arguments.begin(), flags.script_arguments.end());
-  return directories;
-}
-
-Result<std::string> check_replay(const ParsedFlags& flags) {
-  if (Status status = check_alone(flags, FlagId::kReplay, {}); !status) {
-    return std::unexpected(std::move(status.error()));
-  }
-  return flags.text(FlagId::kReplay);
-}
-
-Status check_status(const ParsedFlags& flags) {
-  return check_alone(flags, FlagId::kStatus, {FlagId::kWatch, FlagId::kRdzvId, FlagId::kRdzvConf});
-}
-
-Status check_status_key(const ParsedFlags& flags) {
-  return check_alone(flags, FlagId::kStatusKey, {FlagId::kRdzvConf});
-}
-
-Result<std::uint16_t> check_store_only(const ParsedFlags& flags) {
-  if (Status status = check_alone(flags, FlagId::kStoreOnly, {FlagId::kPort}); !status) {
-    return std::unexpected(std::move(status.error()));
-  }
-  if (Status status = check_range(flags, FlagId::kPort, 0, kMaxPort); !status) {
-    return std::unexpected(std::move(status.error()));
-  }
-  return static_cast<std::uint16_t>(flags.integer(FlagId::kPort));
-}
-
-Status check_coordinator_only(const ParsedFlags& flags) {
-  return check_alone(
-      flags, FlagId::kCoordinatorOnly,
-      {FlagId::kRdzvEndpoint, FlagId::kRdzvBackend, FlagId::kRdzvConf, FlagId::kRdzvId, FlagId::kStatusOpen});
-}
 
 Result<CheckedFlags> check_flags(const ParsedFlags& flags) {
   CheckedFlags checked;
   Status status = keep(checked.nodes, flags, FlagId::kNnodes, check_nnodes);
   if (status) status = keep(checked.workers, flags, FlagId::kNprocPerNode, check_nproc_per_node);
   if (status) status = keep(checked.rdzv_conf, flags, FlagId::kRdzvConf, check_rdzv_conf);
-  if (status) status = check_numbers(flags);
   if (status) {
     checked.node_rank = flags.integer(FlagId::kNodeRank);
     checked.max_restarts = flags.integer(FlagId::kMaxRestarts);

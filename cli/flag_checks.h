@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cli/parse.h"
-#include "rendezvous/protocol/messages.h"
+#include "cli/rdzv_conf.h"
 #include "src/base/result.h"
 
 // What the values mean. Every function takes the value and the input as the user knows it (for the
@@ -43,28 +43,6 @@ struct Endpoint {
 };
 Result<Endpoint> check_endpoint(std::string_view value, std::string_view input);
 
-// --rdzv-conf: the pairs in the order given, of a repeated key the last. Values of the known keys
-// are of their type.
-class RdzvConf {
- public:
-  std::vector<std::pair<std::string, std::string>> entries;
-  std::vector<std::string> unknown_keys;  // ignored, as torchrun ignores them
-
-  // The value of a key; null if it is not given.
-  const std::string* find(std::string_view key) const;
-  // Of a known key of that type; nothing if it is not given.
-  std::optional<std::int64_t> integer(std::string_view key) const;
-  std::optional<double> number(std::string_view key) const;  // may be infinite (pend_timeout)
-  std::optional<bool> boolean(std::string_view key) const;
-};
-// The key scale_up: "now", "after=S", "on-restart", "never"; nothing for another word.
-struct ScaleUpWish {
-  protocol::JobRules::ScaleUp mode = protocol::JobRules::ScaleUp::kAfter;
-  std::optional<std::int64_t> after_ms;  // of kAfter, where a time is given
-};
-std::optional<ScaleUpWish> parse_scale_up(std::string_view text);
-Result<RdzvConf> check_rdzv_conf(std::string_view value, std::string_view input);
-
 // --redirects, --tee: which streams of which local rank. Bit 1 is stdout, bit 2 is stderr.
 struct StreamMap {
   unsigned all = 0;                          // for the ranks that are not named
@@ -89,22 +67,6 @@ Result<std::vector<int>> check_signals(std::string_view value, std::string_view 
 // A time of whole seconds, 0..limits::kMaxTimeoutSeconds: --shutdown-timeout and, for
 // TORCH_ELASTIC_SHUTDOWN_TIMEOUT, where torchrun takes a negative value for 0.
 Result<std::int64_t> check_seconds(std::string_view value, std::string_view input);
-
-// --store-only, beside which only --port may be given. Returns that port, 0 for a free one.
-Result<std::uint16_t> check_store_only(const ParsedFlags& flags);
-
-// --coordinator-only, beside which only what says where and how it is to be met may be given.
-Status check_coordinator_only(const ParsedFlags& flags);
-
-// --report, beside which only --html may be given. Returns the directories; what follows the options are more.
-Result<std::vector<std::string>> check_report(const ParsedFlags& flags);
-
-// --replay, beside which nothing may be given. Returns the file, "-" for stdin.
-Result<std::string> check_replay(const ParsedFlags& flags);
-
-// --status, beside which only what says which job, and its token, may be given.
-Status check_status(const ParsedFlags& flags);
-Status check_status_key(const ParsedFlags& flags);
 
 // --log-max-bytes: "100M", "1GiB", "5000000"; 0, or 4 KiB and more.
 Result<std::uint64_t> check_log_max_bytes(std::string_view value, std::string_view input);

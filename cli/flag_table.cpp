@@ -4,6 +4,7 @@
 #include <array>
 
 #include "src/base/check.h"
+#include "src/base/limits.h"
 #include "src/base/text.h"
 
 namespace elastic::cli {
@@ -11,6 +12,7 @@ namespace {
 
 using enum FlagGroup;
 using enum FlagState;
+constexpr Family kTorchrun = Family::kTorchrun;
 constexpr Family kDlrover = Family::kDlrover;
 constexpr Family kOurs = Family::kOurs;
 constexpr FlagKind kSwitch = FlagKind::kSwitch;
@@ -20,11 +22,17 @@ constexpr FlagKind kChoice = FlagKind::kChoice;
 constexpr FlagKind kTextList = FlagKind::kTextList;
 constexpr FlagKind kOptionalChoice = FlagKind::kOptionalChoice;
 
+constexpr std::int64_t kMaxPort = 65535;
+// What a flag says of elastic-run's own messages holds whatever is asked for.
+constexpr Modes kEveryMode{Mode::kReport, Mode::kStatusKey,       Mode::kStatus,
+                           Mode::kReplay, Mode::kCoordinatorOnly, Mode::kStoreOnly};
+
 // Texts are shared with every output format: no markup in them, only what a person reads.
 constexpr std::array<Flag, kFlagCount> kTable{{
     // --- Job size
     {.id = FlagId::kNnodes,
      .name = "nnodes",
+     .family = kTorchrun,
      .group = kJobSize,
      .by_default = "1:1",
      .metavar = "N|MIN:MAX",
@@ -33,6 +41,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
              "no more have come in time, and takes up to MAX. The same on all nodes."},
     {.id = FlagId::kNprocPerNode,
      .name = "nproc-per-node",
+     .family = kTorchrun,
      .group = kJobSize,
      .by_default = "1",
      .metavar = "N",
@@ -56,6 +65,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .family = kDlrover,
      .group = kJobSize,
      .kind = kInteger,
+     .least = 1,
+     .most = kMaxNodes,
      .by_default = "1",
      .metavar = "N",
      .help = "take only multiples of N nodes"},
@@ -63,6 +74,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     // --- How nodes meet
     {.id = FlagId::kStandalone,
      .name = "standalone",
+     .family = kTorchrun,
      .group = kRendezvous,
      .kind = kSwitch,
      .by_default = "false",
@@ -71,7 +83,9 @@ constexpr std::array<Flag, kFlagCount> kTable{{
              "names neither more than one node nor an endpoint nor a port is standalone too."},
     {.id = FlagId::kRdzvBackend,
      .name = "rdzv-backend",
+     .family = kTorchrun,
      .group = kRendezvous,
+     .beside = {Mode::kCoordinatorOnly},
      .by_default = "static",
      .metavar = "NAME",
      .words = "static|c10d",
@@ -82,7 +96,9 @@ constexpr std::array<Flag, kFlagCount> kTable{{
              "and plug-ins are written in Python, which a program without Python cannot load: both are errors."},
     {.id = FlagId::kRdzvEndpoint,
      .name = "rdzv-endpoint",
+     .family = kTorchrun,
      .group = kRendezvous,
+     .beside = {Mode::kCoordinatorOnly},
      .by_default = "",
      .metavar = "HOST[:PORT]",
      .help = "where nodes meet",
@@ -91,22 +107,29 @@ constexpr std::array<Flag, kFlagCount> kTable{{
              "IPv6 address stands in brackets: [::1]:29400."},
     {.id = FlagId::kRdzvId,
      .name = "rdzv-id",
+     .family = kTorchrun,
      .group = kRendezvous,
+     .beside = {Mode::kStatus, Mode::kCoordinatorOnly},
      .by_default = "none",
      .metavar = "ID",
      .help = "name of the job",
      .more = "Workers see it as TORCHELASTIC_RUN_ID; it begins the name of the run's log directory."},
     {.id = FlagId::kRdzvConf,
      .name = "rdzv-conf",
+     .family = kTorchrun,
      .group = kRendezvous,
+     .beside = {Mode::kStatusKey, Mode::kStatus, Mode::kCoordinatorOnly},
      .by_default = "",
      .metavar = "KEY=VALUE,...",
      .help = "more settings, such as join_timeout=600",
      .more = "Values of known keys are checked; unknown keys are ignored, as torchrun ignores them."},
     {.id = FlagId::kNodeRank,
      .name = "node-rank",
+     .family = kTorchrun,
      .group = kRendezvous,
      .kind = kInteger,
+     .least = 0,
+     .most = kMaxNodes - 1,
      .by_default = "0",
      .metavar = "N",
      .help = "rank of this node",
@@ -114,19 +137,24 @@ constexpr std::array<Flag, kFlagCount> kTable{{
              "NODE_RANK and WORKER_RANK do; 0 is the default and says nothing."},
     {.id = FlagId::kMasterAddr,
      .name = "master-addr",
+     .family = kTorchrun,
      .group = kRendezvous,
      .by_default = "127.0.0.1",
      .metavar = "HOST",
      .help = "address of node 0, for static"},
     {.id = FlagId::kMasterPort,
      .name = "master-port",
+     .family = kTorchrun,
      .group = kRendezvous,
      .kind = kInteger,
+     .least = 0,
+     .most = kMaxPort,
      .metavar = "PORT",
      .help = "port of node 0, for static; 29500 if not given",
      .more = "Given for one node it makes the job static: the port then stays the same over restarts."},
     {.id = FlagId::kLocalAddr,
      .name = "local-addr",
+     .family = kTorchrun,
      .group = kRendezvous,
      .metavar = "HOST",
      .help = "address at which other nodes reach this one",
@@ -138,7 +166,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .family = kOurs,
      .group = kRendezvous,
      .kind = kSwitch,
-     .replaces_job = true,
+     .mode = Mode::kCoordinatorOnly,
      .has_variable = false,
      .by_default = "false",
      .help = "serve the coordinator at --rdzv-endpoint, and start nothing",
@@ -149,7 +177,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .family = kOurs,
      .group = kRendezvous,
      .kind = kSwitch,
-     .replaces_job = true,
+     .mode = Mode::kStoreOnly,
      .has_variable = false,
      .by_default = "false",
      .help = "serve a worker store on --port, and start nothing",
@@ -160,6 +188,10 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .family = kOurs,
      .group = kRendezvous,
      .kind = kInteger,
+     .beside = {Mode::kStoreOnly},
+     .needs = {{FlagId::kStoreOnly, "it is the port of --store-only", "use --master-port for the workers' store"}},
+     .least = 0,
+     .most = kMaxPort,
      .has_variable = false,
      .by_default = "29500",
      .metavar = "N",
@@ -170,18 +202,21 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kModule,
      .name = "module",
      .letter = 'm',
+     .family = kTorchrun,
      .group = kWorkers,
      .kind = kSwitch,
      .by_default = "false",
      .help = "SCRIPT is a Python module, as with python -m"},
     {.id = FlagId::kNoPython,
      .name = "no-python",
+     .family = kTorchrun,
      .group = kWorkers,
      .kind = kSwitch,
      .by_default = "false",
      .help = "run SCRIPT itself, without Python"},
     {.id = FlagId::kRunPath,
      .name = "run-path",
+     .family = kTorchrun,
      .group = kWorkers,
      .kind = kSwitch,
      .by_default = "false",
@@ -191,6 +226,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
              "failed. Wins over --no-python and --module."},
     {.id = FlagId::kRole,
      .name = "role",
+     .family = kTorchrun,
      .group = kWorkers,
      .by_default = "default",
      .metavar = "NAME",
@@ -210,6 +246,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
              "is then COMMAND with all that it starts: its exit status is COMMAND's. PET_WRAP has a rule a line."},
     {.id = FlagId::kVirtualLocalRank,
      .name = "virtual-local-rank",
+     .family = kTorchrun,
      .group = kWorkers,
      .kind = kSwitch,
      .by_default = "false",
@@ -217,6 +254,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .more = "CUDA_VISIBLE_DEVICES (HIP_VISIBLE_DEVICES where that is set) is narrowed to one entry for each worker."},
     {.id = FlagId::kNumaBinding,
      .name = "numa-binding",
+     .family = kTorchrun,
      .group = kWorkers,
      .kind = kChoice,
      .state = kLater,
@@ -246,8 +284,11 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     // --- Restart and stop
     {.id = FlagId::kMaxRestarts,
      .name = "max-restarts",
+     .family = kTorchrun,
      .group = kRestart,
      .kind = kInteger,
+     .least = 0,
+     .most = limits::kMaxRestarts,
      .by_default = "0",
      .metavar = "N",
      .help = "restarts of all workers before the job fails"},
@@ -267,14 +308,18 @@ constexpr std::array<Flag, kFlagCount> kTable{{
              "does. The first node's word holds for all."},
     {.id = FlagId::kShutdownTimeout,
      .name = "shutdown-timeout",
+     .family = kTorchrun,
      .group = kRestart,
      .kind = kInteger,
+     .least = 0,
+     .most = limits::kMaxTimeoutSeconds,
      .metavar = "SECONDS",
      .help = "time from SIGTERM to SIGKILL; 30 if not given",
      .more = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT sets another default. It counts for every stop, also for one that a "
              "failed worker causes."},
     {.id = FlagId::kSignalsToHandle,
      .name = "signals-to-handle",
+     .family = kTorchrun,
      .group = kRestart,
      .by_default = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
      .metavar = "LIST",
@@ -327,6 +372,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     // --- Output and logs
     {.id = FlagId::kLogDir,
      .name = "log-dir",
+     .family = kTorchrun,
      .group = kOutput,
      .metavar = "DIR",
      .help = "keep logs and error files below DIR",
@@ -335,6 +381,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kRedirects,
      .name = "redirects",
      .letter = 'r',
+     .family = kTorchrun,
      .group = kOutput,
      .by_default = "0",
      .metavar = "MAP",
@@ -344,6 +391,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kTee,
      .name = "tee",
      .letter = 't',
+     .family = kTorchrun,
      .group = kOutput,
      .by_default = "0",
      .metavar = "MAP",
@@ -351,6 +399,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .more = "Whole lines only, each with a prefix that tells its rank."},
     {.id = FlagId::kLogLinePrefixTemplate,
      .name = "log-line-prefix-template",
+     .family = kTorchrun,
      .group = kOutput,
      .by_default = "",
      .metavar = "TEXT",
@@ -358,6 +407,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .more = "The macros are ${role_name}, ${local_rank}, ${rank} and ${hostname}."},
     {.id = FlagId::kLocalRanksFilter,
      .name = "local-ranks-filter",
+     .family = kTorchrun,
      .group = kOutput,
      .by_default = "",
      .metavar = "LIST",
@@ -365,6 +415,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .more = "What others tee goes to their files only, what they would write to the console to /dev/null."},
     {.id = FlagId::kDuplicateStdoutFilters,
      .name = "duplicate-stdout-filters",
+     .family = kTorchrun,
      .group = kOutput,
      .kind = kTextList,
      .metavar = "LIST",
@@ -373,6 +424,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
              "stand between commas; two commas are a comma within a part."},
     {.id = FlagId::kDuplicateStderrFilters,
      .name = "duplicate-stderr-filters",
+     .family = kTorchrun,
      .group = kOutput,
      .kind = kTextList,
      .metavar = "LIST",
@@ -404,6 +456,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .name = "log-level",
      .family = kOurs,
      .group = kOutput,
+     .beside = kEveryMode,
      .metavar = "LEVEL",
      .words = "debug|info|warning|error|critical",
      .help = "what elastic-run itself says on stderr, from this level on; warning if not given",
@@ -414,6 +467,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .family = kOurs,
      .group = kOutput,
      .kind = kChoice,
+     .beside = kEveryMode,
      .by_default = "text",
      .metavar = "FORMAT",
      .words = "text|json",
@@ -442,6 +496,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .name = "on-event-kinds",
      .family = kOurs,
      .group = kOutput,
+     .needs = {{FlagId::kOnEvent, "it says for which events --on-event is run", "give --on-event=CMD, too"}},
      .by_default = "node_lost,node_unfit,node_kept_out,job_ends",
      .metavar = "KINDS",
      .help = "with --on-event: the events for which it is run",
@@ -450,7 +505,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .name = "report",
      .family = kOurs,
      .group = kOutput,
-     .replaces_job = true,
+     .mode = Mode::kReport,
      .has_variable = false,
      .metavar = "DIR",
      .help = "print the failure report of an earlier run, and start nothing",
@@ -460,6 +515,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .name = "html",
      .family = kOurs,
      .group = kOutput,
+     .beside = {Mode::kReport},
+     .needs = {{FlagId::kReport, "it is for the page that --report makes", "name a run's directory with --report"}},
      .has_variable = false,
      .metavar = "FILE",
      .help = "write what --report has to say as a page",
@@ -477,7 +534,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .name = "replay",
      .family = kOurs,
      .group = kOutput,
-     .replaces_job = true,
+     .mode = Mode::kReplay,
      .has_variable = false,
      .metavar = "FILE",
      .help = "print what was decided in a recorded job, and why; start nothing",
@@ -488,6 +545,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .family = kOurs,
      .group = kOutput,
      .kind = kInteger,
+     .least = 0,
+     .most = kMaxPort,
      .metavar = "PORT",
      .help = "serve status and metrics of this node by HTTP",
      .more = "/healthz, /readyz, /status (JSON) and /metrics (Prometheus), on all addresses; 0 takes a free port and "
@@ -499,6 +558,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .family = kOurs,
      .group = kOutput,
      .kind = kSwitch,
+     .beside = {Mode::kCoordinatorOnly},
      .by_default = "false",
      .help = "show names and texts to all who ask for the status",
      .more = "On the coordinator's port and --http-port: names of hosts, addresses, process ids, and what workers "
@@ -507,7 +567,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .name = "status",
      .family = kOurs,
      .group = kOutput,
-     .replaces_job = true,
+     .mode = Mode::kStatus,
      .has_variable = false,
      .metavar = "HOST[:PORT]",
      .help = "print who is in a job and how it goes; start nothing",
@@ -520,6 +580,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .family = kOurs,
      .group = kOutput,
      .kind = kSwitch,
+     .beside = {Mode::kStatus},
+     .needs = {{FlagId::kStatus, "it is for the page that --status prints", "name an endpoint with --status"}},
      .has_variable = false,
      .by_default = "false",
      .help = "with --status: again every 2 s, until Ctrl-C",
@@ -529,7 +591,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .family = kOurs,
      .group = kOutput,
      .kind = kSwitch,
-     .replaces_job = true,
+     .mode = Mode::kStatusKey,
      .has_variable = false,
      .by_default = "false",
      .help = "print the key by which a job's status shows names and texts",
@@ -609,7 +671,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .family = kOurs,
      .group = kNodeCheck,
      .kind = kSwitch,
-     .replaces_job = true,
+     .mode = Mode::kCheckOnly,
      .by_default = "false",
      .help = "test nodes and links, tell the result, start no worker",
      .more = "The acceptance test of a cluster: exit status 0 where every node and link is fit, 1 where one is not, on "
@@ -653,15 +715,18 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     // --- Taken for compatibility
     {.id = FlagId::kMonitorInterval,
      .name = "monitor-interval",
+     .family = kTorchrun,
      .group = kCompatibility,
      .kind = kNumber,
      .state = kAccepted,
+     .above = 0,
      .by_default = "0.1",
      .metavar = "SECONDS",
      .help = "not needed: exits are seen at once",
      .more = "With torchrun it is the time between two looks at the workers."},
     {.id = FlagId::kStartMethod,
      .name = "start-method",
+     .family = kTorchrun,
      .group = kCompatibility,
      .kind = kChoice,
      .state = kAccepted,
@@ -672,6 +737,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .more = "That holds for --run-path, too."},
     {.id = FlagId::kEventLogHandler,
      .name = "event-log-handler",
+     .family = kTorchrun,
      .group = kCompatibility,
      .by_default = "null",
      .metavar = "NAME",
@@ -681,6 +747,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
              "plug-ins in Python, which a program without Python cannot load: an error."},
     {.id = FlagId::kLogsSpecs,
      .name = "logs-specs",
+     .family = kTorchrun,
      .group = kCompatibility,
      .state = kRefused,
      .has_variable = false,
@@ -705,6 +772,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .group = kCompatibility,
      .kind = kInteger,
      .state = kLater,
+     .least = 0,
+     .most = kMaxPort,
      .by_default = "60000",
      .metavar = "PORT",
      .help = "first port of HCCL, for ascend-npu"},
@@ -746,9 +815,10 @@ constexpr std::array<Flag, kFlagCount> kTable{{
              "each worker. --dry-run=json prints it for programs."},
     {.id = FlagId::kPrintCompletion,
      .name = "print-completion",
+     .family = kTorchrun,
      .group = kAbout,
      .kind = kChoice,
-     .replaces_job = true,
+     .mode = Mode::kPrintCompletion,
      .has_variable = false,
      .metavar = "SHELL",
      .words = "bash|zsh|fish",
@@ -758,15 +828,17 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .family = kOurs,
      .group = kAbout,
      .kind = kSwitch,
-     .replaces_job = true,
+     .mode = Mode::kVersion,
      .has_variable = false,
      .by_default = "false",
      .help = "print the version"},
     {.id = FlagId::kHelp,
      .name = "help",
      .letter = 'h',
+     .family = kTorchrun,
      .group = kAbout,
      .kind = kSwitch,
+     .mode = Mode::kHelp,
      .has_variable = false,
      .by_default = "false",
      .help = "print this text"},
@@ -780,12 +852,16 @@ consteval bool in_order() {
   return true;
 }
 static_assert(in_order(), "the table must follow FlagId, and groups must stand together");
+static_assert(std::ranges::none_of(kTable, [](const Flag& flag) { return flag.family == Family{}; }),
+              "each row says whose flag it is");
 
 }  // namespace
 
 std::span<const Flag> flag_table() { return kTable; }
 
 const Flag& flag_of(FlagId id) { return kTable[static_cast<std::size_t>(id)]; }
+
+bool stands_alone(Mode mode) { return mode >= Mode::kReport && mode <= Mode::kStoreOnly; }
 
 std::string_view group_title(FlagGroup group) {
   switch (group) {
@@ -811,7 +887,12 @@ std::string dest_of(const Flag& flag) {
   return dest;
 }
 
-std::string variable_of(const Flag& flag) { return flag.has_variable ? "PET_" + upper(dest_of(flag)) : std::string(); }
+std::string variable_of(const Flag& flag) {
+  if (!flag.has_variable) return {};
+  std::string name(kVariablePrefix);
+  for (const char c : flag.name) name += c == '-' ? '_' : static_cast<char>(c - 'a' + 'A');
+  return name;
+}
 
 std::vector<std::string> words_of(const Flag& flag) {
   return flag.words.empty() ? std::vector<std::string>() : split(flag.words, '|');

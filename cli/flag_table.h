@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -106,7 +109,40 @@ enum class FlagId : unsigned char {
 inline constexpr std::size_t kFlagCount = static_cast<std::size_t>(FlagId::kHelp) + 1;
 
 // Whose flag it is. A prefix of a flag is looked up family by family in this order.
-enum class Family : unsigned char { kTorchrun, kDlrover, kOurs };
+enum class Family : unsigned char { kTorchrun = 1, kDlrover, kOurs };
+
+// What a command line asks for: a job, or something in its place. Where flags of several modes are given, the last one
+// of this list is meant.
+enum class Mode : unsigned char {
+  kJob,
+  kCheckOnly,  // a job whose workers never start
+  kReport,
+  kStatusKey,
+  kStatus,
+  kReplay,
+  kCoordinatorOnly,
+  kStoreOnly,
+  // The rest of the command line and the environment are not looked at:
+  kPrintCompletion,
+  kVersion,
+  kHelp,
+};
+// Whether the mode starts no job and therefore refuses the flags of one: kReport to kStoreOnly.
+bool stands_alone(Mode mode);
+
+// A set of modes.
+class Modes {
+ public:
+  constexpr Modes() = default;
+  constexpr Modes(std::initializer_list<Mode> modes) {
+    for (const Mode mode : modes) bits_ |= bit(mode);
+  }
+  constexpr bool has(Mode mode) const { return (bits_ & bit(mode)) != 0; }
+
+ private:
+  static constexpr unsigned bit(Mode mode) { return 1U << static_cast<unsigned>(mode); }
+  unsigned bits_ = 0;
+};
 
 enum class FlagKind : unsigned char {
   kSwitch,          // no value; its variable is an integer, 0 is off
@@ -138,16 +174,28 @@ enum class FlagGroup : unsigned char {
 };
 inline constexpr std::size_t kGroupCount = static_cast<std::size_t>(FlagGroup::kAbout) + 1;
 
+// Another flag, without which a flag on the command line has no meaning, and what is said where it is missing.
+struct Need {
+  FlagId flag;
+  std::string_view why;
+  std::string_view remedy;
+};
+
 struct Flag {
   FlagId id = FlagId::kHelp;
   std::string_view name = {};  // with dashes: "nproc-per-node"; all other spellings derive from it
   char letter = 0;             // 'r' for -r, 0 for none
-  Family family = Family::kTorchrun;
+  Family family = {};          // no default: each row says it
   FlagGroup group = FlagGroup::kAbout;
   FlagKind kind = FlagKind::kText;
   FlagState state = FlagState::kWorks;
-  bool repeats = false;                             // each one adds a line to the value
-  bool replaces_job = false;                        // asks for something else, which torchrun has not
+  bool repeats = false;    // each one adds a line to the value
+  Mode mode = Mode::kJob;  // what the flag asks for
+  Modes beside = {};       // modes that stand alone and yet take this flag; they exclude others
+  std::optional<Need> needs = {};
+  std::optional<std::int64_t> least = {};  // bounds of a kInteger
+  std::optional<std::int64_t> most = {};
+  std::optional<std::int64_t> above = {};           // bound of a kNumber, itself excluded
   bool has_variable = true;                         // PET_<DEST> is read
   std::optional<std::string_view> by_default = {};  // the value as text; none: unset
   std::string_view metavar = {};                    // "N|MIN:MAX"; empty where none is needed
@@ -162,6 +210,8 @@ struct Flag {
 std::span<const Flag> flag_table();
 const Flag& flag_of(FlagId id);
 
+inline constexpr std::int64_t kMaxNodes = std::numeric_limits<std::int32_t>::max();
+
 // "Job size", ...
 std::string_view group_title(FlagGroup group);
 
@@ -171,6 +221,7 @@ std::string long_spelling(const Flag& flag);
 std::string underscore_spelling(const Flag& flag);
 // "nproc_per_node", argparse's name of the value.
 std::string dest_of(const Flag& flag);
+inline constexpr std::string_view kVariablePrefix = "PET_";
 // "PET_NPROC_PER_NODE", empty where no variable is read.
 std::string variable_of(const Flag& flag);
 // The parts of `words`.

@@ -3,8 +3,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -84,46 +86,30 @@ bool prints_torch_events(const Environment& environment) {
   return !level || *level <= log::Level::kInfo;
 }
 
-int serve_store(const cli::ParsedFlags& flags, const Environment& environment) {
-  if (const Status set = set_up_log(flags, environment); !set) return refuse(set.error());
-  const auto port = cli::check_store_only(flags);
-  return port ? run::serve_store(*port) : refuse(port.error());
-}
-
 int serve_coordinator(const cli::ParsedFlags& flags, const Environment& environment) {
-  if (const Status set = set_up_log(flags, environment); !set) return refuse(set.error());
   const auto meeting = cli::plan_coordinator_only(flags, environment, cli::ThisHost());
   return meeting ? run::serve_coordinator(*meeting) : refuse(meeting.error());
 }
 
-int print_report(const cli::ParsedFlags& flags, const Environment& environment) {
-  if (const Status set = set_up_log(flags, environment); !set) return refuse(set.error());
-  const auto directories = cli::check_report(flags);
-  if (!directories) return refuse(directories.error());
-  return run::print_report(*directories, flags.text(cli::FlagId::kHtml));
+int print_report(const cli::ParsedFlags& flags) {
+  std::vector<std::string> directories{flags.text(cli::FlagId::kReport)};
+  if (!flags.script.empty()) directories.push_back(flags.script);
+  directories.insert(directories.end(), flags.script_arguments.begin(), flags.script_arguments.end());
+  return run::print_report(directories, flags.text(cli::FlagId::kHtml));
 }
 
 int print_status(const cli::ParsedFlags& flags, const Environment& environment) {
-  if (const Status set = set_up_log(flags, environment); !set) return refuse(set.error());
   const auto request = cli::plan_status(flags, environment, cli::ThisHost());
   return request ? run::print_status(*request) : refuse(request.error());
 }
 
 int print_status_key(const cli::ParsedFlags& flags, const Environment& environment) {
-  if (const Status set = set_up_log(flags, environment); !set) return refuse(set.error());
   const auto key = cli::plan_status_key(flags, environment, cli::ThisHost());
   return key ? print(*key + "\n") : refuse(key.error());
 }
 
-int replay(const cli::ParsedFlags& flags, const Environment& environment) {
-  if (const Status set = set_up_log(flags, environment); !set) return refuse(set.error());
-  const auto file = cli::check_replay(flags);
-  return file ? run::print_replay(*file) : refuse(file.error());
-}
-
 int run_job(cli::ParsedFlags flags, const Environment& environment, const process::InheritedState& inherited,
             const run::ProcessTitle& title) {
-  if (const Status set = set_up_log(flags, environment); !set) return refuse_job(set.error(), environment);
   const cli::ThisHost host;
   const auto detected = cli::detect::detect(
       flags, [&](const std::string& name) { return elastic::lookup(environment, name); },
@@ -199,20 +185,30 @@ int main(int argc, char** argv) {
   if (!delegation) return refuse_job(delegation.error(), environment);
   if (*delegation) return hand_over_to_torchrun(**delegation, inherited);
 
-  const auto flags =
-      cli::parse_command_line(arguments, [&](const std::string& name) { return elastic::lookup(environment, name); });
-  if (!flags) return refuse_job(flags.error(), environment);
-  switch (flags->request) {
-    case cli::Request::kHelp: return print(cli::help_text());
-    case cli::Request::kVersion: return print(cli::version_text());
-    case cli::Request::kPrintCompletion:
-      return print(cli::completion_script(flags->text(cli::FlagId::kPrintCompletion)));
-    case cli::Request::kStoreOnly: return serve_store(*flags, environment);
-    case cli::Request::kCoordinatorOnly: return serve_coordinator(*flags, environment);
-    case cli::Request::kReport: return print_report(*flags, environment);
-    case cli::Request::kReplay: return replay(*flags, environment);
-    case cli::Request::kStatus: return print_status(*flags, environment);
-    case cli::Request::kStatusKey: return print_status_key(*flags, environment);
-    case cli::Request::kRun: return run_job(*flags, environment, inherited, title_of(argc, argv));
+  Environment variables;  // few among many, of which each flag's is looked for
+  std::ranges::copy_if(environment, std::back_inserter(variables),
+                       [](const std::string& entry) { return entry.starts_with(cli::kVariablePrefix); });
+  const auto lookup = [&](const std::string& name) { return elastic::lookup(variables, name); };
+  const auto flags = cli::parse_command_line(arguments, lookup);
+  if (!flags) {
+    if (cli::wants_json_log(arguments, lookup)) log::set_format(log::Format::kJson);
+    return refuse_job(flags.error(), environment);
+  }
+  using cli::Mode;
+  switch (flags->mode) {
+    case Mode::kHelp: return print(cli::help_text());
+    case Mode::kVersion: return print(cli::version_text());
+    case Mode::kPrintCompletion: return print(cli::completion_script(flags->text(cli::FlagId::kPrintCompletion)));
+    default: break;
+  }
+  if (const Status set = set_up_log(*flags, environment); !set) return refuse_job(set.error(), environment);
+  switch (flags->mode) {
+    case Mode::kStoreOnly: return run::serve_store(static_cast<std::uint16_t>(flags->integer(cli::FlagId::kPort)));
+    case Mode::kCoordinatorOnly: return serve_coordinator(*flags, environment);
+    case Mode::kReport: return print_report(*flags);
+    case Mode::kReplay: return run::print_replay(flags->text(cli::FlagId::kReplay));
+    case Mode::kStatus: return print_status(*flags, environment);
+    case Mode::kStatusKey: return print_status_key(*flags, environment);
+    default: return run_job(*flags, environment, inherited, title_of(argc, argv));
   }
 }

@@ -409,7 +409,6 @@ void tell_meeting_of_node(run::LaunchSettings& settings) {
 
 Result<transport::MeetingSettings> plan_coordinator_only(const ParsedFlags& flags, const Environment& environment,
                                                          const HostView& host) {
-  if (Status alone = check_coordinator_only(flags); !alone) return std::unexpected(std::move(alone.error()));
   auto conf = check_rdzv_conf(flags.text(FlagId::kRdzvConf), flags.input(FlagId::kRdzvConf));
   if (!conf) return std::unexpected(std::move(conf.error()));
   if (const std::string* type = conf->find("store_type"); type != nullptr && *type != "tcp") {
@@ -429,7 +428,6 @@ Result<transport::MeetingSettings> plan_coordinator_only(const ParsedFlags& flag
 }
 
 Result<run::StatusRequest> plan_status(const ParsedFlags& flags, const Environment& environment, const HostView& host) {
-  if (Status alone = check_status(flags); !alone) return std::unexpected(std::move(alone.error()));
   auto conf = check_rdzv_conf(flags.text(FlagId::kRdzvConf), flags.input(FlagId::kRdzvConf));
   if (!conf) return std::unexpected(std::move(conf.error()));
   auto endpoint = check_endpoint(flags.text(FlagId::kStatus), flags.input(FlagId::kStatus));
@@ -449,7 +447,6 @@ Result<run::StatusRequest> plan_status(const ParsedFlags& flags, const Environme
 }
 
 Result<std::string> plan_status_key(const ParsedFlags& flags, const Environment& environment, const HostView& host) {
-  if (Status alone = check_status_key(flags); !alone) return std::unexpected(std::move(alone.error()));
   auto conf = check_rdzv_conf(flags.text(FlagId::kRdzvConf), flags.input(FlagId::kRdzvConf));
   if (!conf) return std::unexpected(std::move(conf.error()));
   auto secret = find_secret(*conf, flags, environment, host);

@@ -1,6 +1,20 @@
 #include "cli/parse.h"
 
+// CLI11 includes <iostream>, which sets up eight streams and all of the locale at every start of the program. Nothing
+// here uses a stream, so the header is passed over: its guard is defined, and the names are declared that CLI11
+// mentions.
+#include <ostream>
+#define _GLIBCXX_IOSTREAM 1
+namespace std {
+extern ostream cout;
+extern ostream cerr;
+}  // namespace std
+#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <ranges>
 #include <utility>
 
 #include "cli/argv_normalizer.h"
@@ -11,91 +25,279 @@
 namespace elastic::cli {
 namespace {
 
-// The value as ParsedFlags keeps it, or the reason why it is none of the flag's kind.
-using Converted = std::expected<std::string, std::string>;
+// A value on its way to its flag. A switch has a number: "1" on the command line, any other in a variable.
+struct Given {
+  const Flag* flag;
+  std::string value;
+  bool is_typed;  // or else the value follows from the flag: of a switch, or of a kOptionalChoice without "="
+  Origin origin;
+  std::string source;  // as in FlagValue
+};
 
-Converted convert_choice(const Flag& flag, const std::string& value) {
-  const std::vector<std::string> choices = words_of(flag);
-  if (std::find(choices.begin(), choices.end(), value) != choices.end()) return value;
-  return std::unexpected(format("the value must be one of {}", join(choices, ", ")));
+// Whether the value itself can be wrong, or the flag without another one.
+bool can_be_wrong(const Given& one) {
+  const Flag& flag = *one.flag;
+  if (flag.state == FlagState::kRefused || flag.needs) return true;
+  return one.is_typed && flag.kind != FlagKind::kText && flag.kind != FlagKind::kTextList;
 }
 
-Converted convert(const Flag& flag, const std::string& value) {
-  switch (flag.kind) {
-    case FlagKind::kInteger:
-      if (!parse_int(value)) return std::unexpected("the value is not a whole number");
-      return value;
-    case FlagKind::kNumber:
-      if (!parse_float(value)) return std::unexpected("the value is not a number");
-      return value;
-    case FlagKind::kChoice:
-    case FlagKind::kOptionalChoice: return convert_choice(flag, value);
-    case FlagKind::kSwitch:  // from a variable; on the command line a switch has no value
-      if (const auto number = parse_int(value)) return *number != 0 ? "true" : "false";
-      return std::unexpected("the value is not a whole number (0 is off, 1 is on)");
-    case FlagKind::kText:
-    case FlagKind::kTextList: return value;
-  }
-  ELASTIC_CHECK(false);
+// Gives the flag a value that is right.
+void keep(ParsedFlags& flags, const Given& one) {
+  FlagValue& slot = flags[one.flag->id];
+  const bool is_further = one.flag->repeats && slot.origin == Origin::kCommandLine;
+  std::string text = is_further ? *slot.text + "\n" + one.value : one.value;
+  if (one.flag->kind == FlagKind::kSwitch) text = parse_int(one.value) != 0 ? "true" : "false";
+  slot = {.text = std::move(text), .origin = one.origin, .source = one.source};
 }
 
-std::string remedy_of(const Flag& flag, Origin origin) {
-  if (origin == Origin::kEnvironment) {
-    return format("correct the variable or unset it, or give {} on the command line", long_spelling(flag));
-  }
-  return format("write {}={}", long_spelling(flag), flag.metavar);
-}
+// CLI::App's other constructors make a flag for help.
+class BareApp : public CLI::App {
+ public:
+  BareApp() : App("", "", nullptr) {}
+};
 
-Status store(ParsedFlags& flags, const Flag& flag, const std::string& value, FlagValue where) {
-  Converted converted = convert(flag, value);
-  FlagValue& slot = flags[flag.id];
-  slot = std::move(where);
-  slot.text = value;  // for the message
-  if (!converted) {
-    return fail(flags.input(flag.id), std::move(converted.error()), remedy_of(flag, slot.origin));
-  }
-  slot.text = std::move(*converted);
-  return {};
-}
+// Checks values by CLI11, which is told of these flags and no others: each value, and which flags go together, as the
+// flag table says. The normaliser has dealt with argparse's habits before. CLI11's own reading of variables stays
+// unused: it takes an empty one for none, and asks the process.
+class Reader {
+ public:
+  Reader(const std::vector<Given>& given, ParsedFlags& flags) : given_(given), flags_(flags) {}
 
-Status store_token(ParsedFlags& flags, FlagToken& token) {
-  const Flag& flag = flag_of(token.flag);
-  FlagValue where{.text = {}, .origin = Origin::kCommandLine, .source = std::move(token.typed)};
-  if (flag.state == FlagState::kRefused) {
-    return fail(where.source, std::string(flag.why), "leave " + long_spelling(flag) + " out");
+  Status read() {
+    add_options();
+    std::vector<std::string> words;  // CLI11 takes them from the end
+    for (const Given& one : given_ | std::views::reverse) {
+      words.push_back(one.value);
+      words.push_back(long_spelling(*one.flag));
+    }
+    try {
+      app_.parse(std::move(words));
+    } catch (const CLI::RequiresError& error) {
+      return refuse_lonely(named_first(error));
+    } catch (const CLI::ExcludesError& error) {
+      return refuse_excluded(named_first(error));
+    } catch (const CLI::ParseError&) {
+      return refuse_value();
+    }
+    return {};
   }
-  if (flag.kind == FlagKind::kSwitch) return store(flags, flag, "1", std::move(where));
-  if (!token.value) {
-    ELASTIC_CHECK(flag.kind == FlagKind::kOptionalChoice);
-    token.value = words_of(flag).front();
-  }
-  const FlagValue& before = flags[flag.id];
-  if (flag.repeats && before.origin == Origin::kCommandLine && before.text) {
-    return store(flags, flag, *before.text + "\n" + *token.value, std::move(where));
-  }
-  return store(flags, flag, *token.value, std::move(where));
-}
 
-Request request_of(FlagId last_flag) {
-  switch (last_flag) {
-    case FlagId::kHelp: return Request::kHelp;
-    case FlagId::kVersion: return Request::kVersion;
-    case FlagId::kPrintCompletion: return Request::kPrintCompletion;
-    default: return Request::kRun;
-  }
-}
+ private:
+  bool is_alone() const { return stands_alone(flags_.mode); }
 
-Status read_variables(ParsedFlags& flags, const EnvironmentLookup& environment) {
-  for (const Flag& flag : flag_table()) {
-    if (!flag.has_variable || flags.is_given(flag.id)) continue;
-    const std::string name = variable_of(flag);
-    const std::optional<std::string> value = environment(name);
-    if (!value) continue;
-    if (Status status = store(flags, flag, *value, {.text = {}, .origin = Origin::kEnvironment, .source = name});
-        !status) {
-      return status;
+  // The flag of the mode comes last: CLI11 names the first one that is excluded.
+  void add_options() {
+    std::array<const Given*, kFlagCount> last{};
+    for (const Given& one : given_) last[static_cast<std::size_t>(one.flag->id)] = &one;
+    const Flag* of_mode = nullptr;
+    for (const Given* one : last) {
+      if (one == nullptr) continue;
+      if (is_alone() && one->flag->mode == flags_.mode) {
+        of_mode = one->flag;
+      } else {
+        add_option(*one->flag, /*is_bounded=*/one->origin == Origin::kCommandLine || !is_alone());
+      }
+    }
+    CLI::Option* mode_option = of_mode == nullptr ? nullptr : add_option(*of_mode, /*is_bounded=*/true);
+    for (const Given* one : last) {
+      if (one == nullptr || one->origin != Origin::kCommandLine || one->flag == of_mode) continue;
+      const Flag& flag = *one->flag;
+      if (of_mode != nullptr && !flag.beside.has(of_mode->mode)) {
+        option_of(flag)->excludes(mode_option);
+      } else if (flag.needs) {
+        const Flag& needed = flag_of(flag.needs->flag);
+        option_of(flag)->needs(option_of(needed) != nullptr ? option_of(needed) : add_option(needed, true));
+      }
     }
   }
+
+  CLI::Option*& option_of(const Flag& flag) { return options_[static_cast<std::size_t>(flag.id)]; }
+
+  CLI::Option* add_option(const Flag& flag, bool is_bounded) {
+    CLI::Option* option = app_.add_option(long_spelling(flag), [this](const CLI::results_t&) { return take(); });
+    option_of(flag) = option;
+    option->trigger_on_parse();  // each value is checked, in the order in which they are given
+    if (flag.state == FlagState::kRefused) {
+      option->check([this, &flag](const std::string&) { return refuse(flag.why); });
+    }
+    switch (flag.kind) {
+      case FlagKind::kInteger:
+        option->transform(CLI::Validator([this](std::string& text) { return read_integer(text, kNoInteger); }, ""));
+        if (is_bounded && (flag.least || flag.most)) {
+          using Limits = std::numeric_limits<std::int64_t>;
+          option->check(CLI::Range(flag.least.value_or(Limits::min()), flag.most.value_or(Limits::max()), "bounds"));
+        }
+        break;
+      case FlagKind::kSwitch:
+        option->transform(CLI::Validator([this](std::string& text) { return read_integer(text, kNoSwitch); }, ""));
+        break;
+      case FlagKind::kNumber:
+        option->transform(CLI::Validator([this](std::string& text) { return read_number(text); }, ""));
+        if (is_bounded && flag.above) {
+          using Limits = std::numeric_limits<double>;
+          const double least = std::nextafter(static_cast<double>(*flag.above), Limits::infinity());
+          option->check(CLI::Range(least, Limits::max(), "bounds"));
+        }
+        break;
+      case FlagKind::kChoice:
+      case FlagKind::kOptionalChoice: option->check(CLI::IsMember(words_of(flag))); break;
+      case FlagKind::kText:
+      case FlagKind::kTextList: break;
+    }
+    return option;
+  }
+
+  // For a check of ours, which keeps the reason for the message.
+  std::string refuse(std::string_view reason) { return reason_ = reason; }
+
+  // As Python's int() reads it, turned to plain digits, which CLI11 reads as well.
+  std::string read_integer(std::string& text, std::string_view otherwise) {
+    const auto number = parse_int(text);
+    if (!number) return refuse(otherwise);
+    text = format("{}", *number);
+    return {};
+  }
+
+  std::string read_number(std::string& text) {
+    const auto number = parse_float(text);
+    if (!number) return refuse("the value is not a number");
+    text = format("{}", *number);
+    return {};
+  }
+
+  // The value that CLI11 looks at.
+  const Given& next() const {
+    ELASTIC_CHECK(taken_ < given_.size());
+    return given_[taken_];
+  }
+
+  // That value is right.
+  bool take() {
+    const Given& one = next();
+    ++taken_;
+    keep(flags_, one);
+    // To a flag that needs another, that one's empty text is as good as none.
+    if (one.value.empty() && !is_alone()) option_of(*one.flag)->clear();
+    return true;
+  }
+
+  // CLI11 begins its message with the option that cannot stay.
+  static const Flag& named_first(const CLI::ParseError& error) {
+    const std::string_view text = error.what();
+    const std::string_view name = text.substr(0, text.find(' '));
+    const auto found =
+        std::ranges::find_if(flag_table(), [&](const Flag& flag) { return long_spelling(flag) == name; });
+    ELASTIC_CHECK(found != flag_table().end());
+    return *found;
+  }
+
+  Status refuse_lonely(const Flag& flag) const {
+    return fail(flags_.input(flag.id), std::string(flag.needs->why), std::string(flag.needs->remedy));
+  }
+
+  Status refuse_excluded(const Flag& flag) const {
+    const auto of_mode = std::ranges::find(flag_table(), flags_.mode, &Flag::mode);
+    const std::string name = long_spelling(*of_mode);
+    return fail(flags_.input(flag.id), format("{} starts no job", name), format("leave it out, or {}", name));
+  }
+
+  Status refuse_value() {
+    const Given& one = next();
+    const Flag& flag = *one.flag;
+    flags_[flag.id] = {.text = one.value, .origin = one.origin, .source = one.source};
+    std::string input = flags_.input(flag.id);
+    if (flag.state == FlagState::kRefused) {
+      return fail(std::move(input), reason_, format("leave {} out", long_spelling(flag)));
+    }
+    if (reason_.empty() && flag.kind == FlagKind::kInteger) {
+      return fail(std::move(input), format("{} is out of range", *parse_int(one.value)),
+                  format("give a number from {} to {}", *flag.least, *flag.most));
+    }
+    if (reason_.empty() && flag.kind == FlagKind::kNumber) {
+      return fail(std::move(input), format("{} is out of range", *parse_float(one.value)),
+                  format("give a number above {}", *flag.above));
+    }
+    if (reason_.empty()) reason_ = format("the value must be one of {}", join(words_of(flag), ", "));
+    if (one.origin == Origin::kCommandLine) {
+      return fail(std::move(input), reason_, format("write {}={}", long_spelling(flag), flag.metavar));
+    }
+    return fail(std::move(input), reason_,
+                format("correct the variable or unset it, or give {} on the command line", long_spelling(flag)));
+  }
+
+  static constexpr std::string_view kNoInteger = "the value is not a whole number";
+  static constexpr std::string_view kNoSwitch = "the value is not a whole number (0 is off, 1 is on)";
+
+  const std::vector<Given>& given_;
+  ParsedFlags& flags_;
+  BareApp app_;
+  std::array<CLI::Option*, kFlagCount> options_{};
+  std::size_t taken_ = 0;  // how many of the values were right
+  std::string reason_;     // why the next one is not, where a check of ours says so
+};
+
+// Gives the flags their values. CLI11 costs time at every start, so it sees only what can be wrong: in a mode that
+// stands alone everything, as any flag may be excluded there.
+Status take_values(ParsedFlags& flags, std::vector<Given> given) {
+  std::array<bool, kFlagCount> is_checked{};
+  for (const Given& one : given) {
+    if (!stands_alone(flags.mode) && !can_be_wrong(one)) continue;
+    is_checked[static_cast<std::size_t>(one.flag->id)] = true;
+    if (one.flag->needs) is_checked[static_cast<std::size_t>(one.flag->needs->flag)] = true;
+  }
+  std::erase_if(given, [&](const Given& one) {
+    if (is_checked[static_cast<std::size_t>(one.flag->id)]) return false;
+    keep(flags, one);
+    return true;
+  });
+  return given.empty() ? Status() : Reader(given, flags).read();
+}
+
+void add_tokens(std::vector<Given>& given, std::vector<FlagToken>& tokens) {
+  for (FlagToken& token : tokens) {
+    const Flag& flag = flag_of(token.flag);
+    const bool is_typed = token.value.has_value();
+    if (!is_typed) token.value = flag.kind == FlagKind::kSwitch ? "1" : words_of(flag).front();
+    given.push_back({&flag, std::move(*token.value), is_typed, Origin::kCommandLine, std::move(token.typed)});
+  }
+}
+
+// Variables count where the command line does not give the flag.
+void add_variables(std::vector<Given>& given, const EnvironmentLookup& environment) {
+  std::array<bool, kFlagCount> is_typed{};
+  for (const Given& one : given) is_typed[static_cast<std::size_t>(one.flag->id)] = true;
+  for (const Flag& flag : flag_table()) {
+    if (!flag.has_variable || is_typed[static_cast<std::size_t>(flag.id)]) continue;
+    std::string name = variable_of(flag);
+    std::optional<std::string> value = environment(name);
+    if (value) given.push_back({&flag, std::move(*value), true, Origin::kEnvironment, std::move(name)});
+  }
+}
+
+Mode mode_of(const std::vector<Given>& given) {
+  Mode mode = Mode::kJob;
+  for (const Given& one : given) {
+    if (one.flag->kind == FlagKind::kSwitch && parse_int(one.value) == 0) continue;
+    mode = std::max(mode, one.flag->mode);
+  }
+  return mode;
+}
+
+// What is left of the command line: the script, in the modes that have one.
+Status take_script(ParsedFlags& flags, CanonicalLine& line) {
+  const bool may_lack = flags.mode == Mode::kReport || flags.mode == Mode::kCheckOnly;
+  if (stands_alone(flags.mode) && flags.mode != Mode::kReport) {
+    if (!line.script) return {};
+    const std::string name = long_spelling(*std::ranges::find(flag_table(), flags.mode, &Flag::mode));
+    return fail(printable(*line.script), format("{} starts no script", name), format("leave it out, or {}", name));
+  }
+  if (!line.script && may_lack) return {};
+  if (!line.script) {
+    return fail("SCRIPT", "the command line names no script",
+                in_our_name("write elastic-run [OPTION]... SCRIPT [ARGUMENT]...; elastic-run --help explains it"));
+  }
+  flags.script = std::move(*line.script);
+  flags.script_arguments = std::move(line.script_arguments);
   return {};
 }
 
@@ -158,45 +360,26 @@ Result<ParsedFlags> parse_command_line(std::span<const std::string> arguments, c
   for (const Flag& flag : flag_table()) {
     if (flag.by_default) flags[flag.id].text.emplace(*flag.by_default);
   }
-  for (FlagToken& token : line->flags) {
-    if (Status status = store_token(flags, token); !status) {
-      return std::unexpected(std::move(status.error()));
-    }
-    flags.request = request_of(token.flag);
-  }
-  if (flags.request != Request::kRun) return flags;
-  if (Status status = read_variables(flags, environment); !status) {
-    return std::unexpected(std::move(status.error()));
-  }
-  // In whose place nothing is started.
-  struct Instead {
-    FlagId id;
-    Request request;
-  };
-  for (const Instead& instead :
-       {Instead{FlagId::kStoreOnly, Request::kStoreOnly}, Instead{FlagId::kCoordinatorOnly, Request::kCoordinatorOnly},
-        Instead{FlagId::kReplay, Request::kReplay}, Instead{FlagId::kStatus, Request::kStatus},
-        Instead{FlagId::kStatusKey, Request::kStatusKey}}) {
-    const Flag& flag = flag_of(instead.id);
-    const bool wanted = flag.kind == FlagKind::kSwitch ? flags.on(flag.id) : flags.is_set(flag.id);
-    if (!wanted) continue;
-    if (line->script) {
-      const std::string name = format("--{}", flag.name);
-      return fail(printable(*line->script), format("{} starts no script", name), format("leave it out, or {}", name));
-    }
-    flags.request = instead.request;
-    return flags;
-  }
-  if (flags.is_set(FlagId::kReport)) flags.request = Request::kReport;
-  const bool needs_none = flags.request == Request::kReport || flags.on(FlagId::kCheckOnly);
-  if (!line->script && needs_none) return flags;
-  if (!line->script) {
-    return fail("SCRIPT", "the command line names no script",
-                in_our_name("write elastic-run [OPTION]... SCRIPT [ARGUMENT]...; elastic-run --help explains it"));
-  }
-  flags.script = std::move(*line->script);
-  flags.script_arguments = std::move(line->script_arguments);
+  std::vector<Given> given;
+  add_tokens(given, line->flags);
+  const bool is_answered = mode_of(given) >= Mode::kPrintCompletion;  // whatever the variables are
+  if (!is_answered) add_variables(given, environment);
+  flags.mode = mode_of(given);
+  Status status = take_values(flags, std::move(given));
+  if (status && !is_answered) status = take_script(flags, *line);
+  if (!status) return std::unexpected(std::move(status.error()));
   return flags;
+}
+
+bool wants_json_log(std::span<const std::string> arguments, const EnvironmentLookup& environment) {
+  const Flag& flag = flag_of(FlagId::kLogFormat);
+  std::optional<std::string> wanted = environment(variable_of(flag));
+  if (const auto line = normalize_arguments(arguments)) {
+    for (const FlagToken& token : line->flags) {
+      if (token.flag == flag.id) wanted = token.value;
+    }
+  }
+  return wanted == "json";
 }
 
 std::optional<std::string> no_effect_warning(const ParsedFlags& flags) {

@@ -24,26 +24,13 @@ struct FlagValue {
                        // kDetected: "Slurm: SLURM_STEP_NUM_NODES=3"
 };
 
-// What the command line asks for. Help, version and completions come before anything else is looked at.
-enum class Request : unsigned char {
-  kRun,
-  kStoreOnly,
-  kCoordinatorOnly,
-  kReport,
-  kReplay,
-  kStatus,
-  kStatusKey,
-  kHelp,
-  kVersion,
-  kPrintCompletion
-};
-
-// Every flag with its value and where it came from. Each value is of its flag's kind (a whole
-// number, one of the choices, ...); what a value means is checked in flag_checks.h.
+// Every flag with its value and where it came from. What the flag table says of a flag holds: each value is of its
+// flag's kind and within its bounds, and no flag stands beside one that excludes it or without one that it needs. What
+// a value means beyond that is checked in flag_checks.h.
 class ParsedFlags {
  public:
-  Request request = Request::kRun;
-  std::string script;  // empty only if request is not kRun, or if the empty string was typed
+  Mode mode = Mode::kJob;
+  std::string script;  // empty only if the mode needs none, or if the empty string was typed
   std::vector<std::string> script_arguments;
 
   const FlagValue& operator[](FlagId id) const { return values_[static_cast<std::size_t>(id)]; }
@@ -77,10 +64,15 @@ class ParsedFlags {
 // Looks up an environment variable by its name; nothing if it is not set.
 using EnvironmentLookup = std::function<std::optional<std::string>(const std::string& name)>;
 
-// Reads the arguments (without the program's name) and the PET_ variables. The command line wins
-// over a variable, a variable over the default; of a repeated flag the last one counts. Fails on
-// anything that is not of its flag's kind, on refused flags, and where the script is missing.
+// Reads the arguments (without the program's name) and the PET_ variables. The command line wins over a variable, a
+// variable over the default; of a repeated flag the last one counts. Fails on anything that the flag table forbids
+// (kind, bounds, choices, refused flags, flags that need or exclude others), and where the script is missing. In a mode
+// that stands alone, variables must be of their flag's kind and nothing more: they are meant for the jobs of that
+// shell.
 Result<ParsedFlags> parse_command_line(std::span<const std::string> arguments, const EnvironmentLookup& environment);
+
+// Whether the log is to be JSON, also where the command line or a variable is wrong: then its error is JSON, too.
+bool wants_json_log(std::span<const std::string> arguments, const EnvironmentLookup& environment);
 
 // The one warning about the flags that parse but have no effect yet and were given a value other
 // than their default; nothing if there is none.

@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
+
+#include "src/base/text.h"
 
 using namespace elastic;
 using namespace elastic::cli;
@@ -84,7 +87,7 @@ TEST_CASE("a flag without a variable does not read one") {
   const Variables variables = {{"PET_NUMA_BINDING", "bad"}, {"PET_LOGS_SPECS", "x"}, {"PET_HELP", "1"}};
   const auto flags = parse({"t"}, variables);
   REQUIRE(flags.has_value());
-  CHECK(flags->request == Request::kRun);
+  CHECK(flags->mode == Mode::kJob);
   CHECK(!flags->is_set(FlagId::kNumaBinding));
 }
 
@@ -121,11 +124,11 @@ TEST_CASE("a refused flag is an error that says why") {
 TEST_CASE("the script must be there, unless help, version or completion is asked for") {
   CHECK(error_of({"--nnodes=1"}).starts_with("SCRIPT: "));
   CHECK(error_of({}).starts_with("SCRIPT: "));
-  CHECK(parse({"--help"})->request == Request::kHelp);
-  CHECK(parse({"--version"})->request == Request::kVersion);
-  CHECK(parse({"--print-completion=zsh"})->request == Request::kPrintCompletion);
+  CHECK(parse({"--help"})->mode == Mode::kHelp);
+  CHECK(parse({"--version"})->mode == Mode::kVersion);
+  CHECK(parse({"--print-completion=zsh"})->mode == Mode::kPrintCompletion);
   CHECK(parse({"--print-completion=zsh"})->text(FlagId::kPrintCompletion) == "zsh");
-  CHECK(parse({"--max-restarts=2", "-h"}, {{"PET_NNODES", ""}, {"PET_MAX_RESTARTS", "x"}})->request == Request::kHelp);
+  CHECK(parse({"--max-restarts=2", "-h"}, {{"PET_NNODES", ""}, {"PET_MAX_RESTARTS", "x"}})->mode == Mode::kHelp);
 }
 
 TEST_CASE("a list of filters is split at commas, and two commas are one within a part") {
@@ -149,17 +152,130 @@ TEST_CASE("one warning names every flag that is set and has no effect yet") {
   CHECK(!no_effect_warning(*parse({"--event-log-handler=console", "t"})).has_value());
 }
 
-TEST_CASE("the flags that ask for something else than a job are marked in the table, and no others") {
+namespace {
+
+// The flag as a user writes it, with a value that is right.
+std::string typed(const Flag& flag) {
+  if (flag.kind == FlagKind::kSwitch) return long_spelling(flag);
+  return long_spelling(flag) + "=" + (flag.words.empty() ? "1" : words_of(flag).front());
+}
+
+std::vector<Mode> modes_that_stand_alone() {
+  std::vector<Mode> modes;
   for (const Flag& flag : flag_table()) {
-    if (flag.id == FlagId::kHelp || flag.state == FlagState::kRefused) continue;
-    const std::string value = flag.words.empty() ? "1" : words_of(flag).front();
-    std::vector<std::string> line{flag.kind == FlagKind::kSwitch ? long_spelling(flag)
-                                                                 : long_spelling(flag) + "=" + value};
-    if (!flag.replaces_job) line.emplace_back("a.py");
-    CAPTURE(line.front());
-    const auto flags = parse_command_line(line, [](const std::string&) { return std::nullopt; });
-    REQUIRE_MESSAGE(flags.has_value(), (flags ? "" : flags.error().text()));
-    const bool is_job = flags->request == Request::kRun && !flags->on(FlagId::kCheckOnly);
-    CHECK(is_job != flag.replaces_job);
+    if (stands_alone(flag.mode)) modes.push_back(flag.mode);
   }
+  return modes;
+}
+
+const Flag& flag_of_mode(Mode mode) { return *std::ranges::find(flag_table(), mode, &Flag::mode); }
+
+}  // namespace
+
+TEST_CASE("a flag asks for the mode that the table names, and where several are given the strongest holds") {
+  for (const Flag& flag : flag_table()) {
+    if (flag.state == FlagState::kRefused || flag.needs) continue;
+    Words line{typed(flag)};
+    if (flag.mode == Mode::kJob) line.emplace_back("a.py");
+    CAPTURE(line.front());
+    const auto flags = parse(line);
+    REQUIRE_MESSAGE(flags.has_value(), (flags ? "" : flags.error().text()));
+    CHECK(flags->mode == flag.mode);
+  }
+  CHECK(parse({"a.py"}, {{"PET_CHECK_ONLY", "1"}})->mode == Mode::kCheckOnly);
+  CHECK(parse({"a.py"}, {{"PET_CHECK_ONLY", "0"}})->mode == Mode::kJob);
+  CHECK(error_of({"--report=d", "--status=h"}) == "--report=d: --status starts no job; leave it out, or --status");
+}
+
+TEST_CASE("a bound of the table holds on the command line and in a variable, and belongs to what is right") {
+  int bounds = 0;
+  for (const Flag& flag : flag_table()) {
+    if (!flag.least) continue;
+    CAPTURE(flag.name);
+    REQUIRE((flag.kind == FlagKind::kInteger && flag.most));
+    const std::string name = long_spelling(flag);
+    const Words beside = flag.needs ? Words{long_spelling(flag_of(flag.needs->flag))} : Words{"a.py"};
+    const auto line_with = [&](std::int64_t value) {
+      Words line{format("{}={}", name, value)};
+      line.insert(line.end(), beside.begin(), beside.end());
+      return line;
+    };
+    for (const std::int64_t right : {*flag.least, *flag.most}) CHECK(error_of(line_with(right)) == "no error");
+    for (const std::int64_t wrong : {*flag.least - 1, *flag.most + 1}) {
+      const std::string why = format("{} is out of range; give a number from {} to {}", wrong, *flag.least, *flag.most);
+      CHECK(error_of(line_with(wrong)) == format("{}={}: {}", name, wrong, why));
+      if (!flag.has_variable) continue;
+      const std::string text = format("{}", wrong);
+      CHECK(error_of({"a.py"}, {{variable_of(flag), text}}) == format("{}={}: {}", variable_of(flag), wrong, why));
+    }
+    ++bounds;
+  }
+  CHECK(bounds == 8);
+  CHECK(error_of({"--max-restarts", " -1_0 ", "t"})
+            .ends_with(": -10 is out of range; give a number from 0 to 1000000000"));
+  CHECK(error_of({"--monitor-interval=0", "t"}) == "--monitor-interval=0: 0 is out of range; give a number above 0");
+  CHECK(error_of({"--monitor-interval=-1", "t"}).find("-1 is out of range") != std::string::npos);
+  CHECK(error_of({"--monitor-interval=5e-324", "t"}) == "no error");
+}
+
+TEST_CASE("a flag that needs another is refused without it, in the words of the table") {
+  int needing = 0;
+  for (const Flag& flag : flag_table()) {
+    if (!flag.needs) continue;
+    CAPTURE(flag.name);
+    CHECK(error_of({typed(flag), "a.py"}) == format("{}: {}; {}", typed(flag), flag.needs->why, flag.needs->remedy));
+    Words line{typed(flag), typed(flag_of(flag.needs->flag))};
+    if (flag_of(flag.needs->flag).mode == Mode::kJob) line.emplace_back("a.py");
+    CHECK(error_of(line) == "no error");
+    ++needing;
+  }
+  CHECK(needing == 4);
+  // A variable serves as well, an empty text does not, and what only a variable asks for may lack what it needs.
+  const Words kinds{"--on-event-kinds=job_ends", "a.py"};
+  CHECK(error_of(kinds, {{"PET_ON_EVENT", "true"}}) == "no error");
+  CHECK(error_of(kinds, {{"PET_ON_EVENT", ""}}).starts_with("--on-event-kinds=job_ends: "));
+  CHECK(error_of({"--on-event=", "--on-event-kinds=job_ends", "a.py"}).starts_with("--on-event-kinds=job_ends: "));
+  CHECK(error_of({"a.py"}, {{"PET_ON_EVENT_KINDS", "job_ends"}}) == "no error");
+}
+
+TEST_CASE("a mode that stands alone takes the flags that the table puts beside it, and refuses all others") {
+  CHECK(modes_that_stand_alone().size() == 6);
+  for (const Mode mode : modes_that_stand_alone()) {
+    const Flag& alone = flag_of_mode(mode);
+    const std::string name = long_spelling(alone);
+    for (const Flag& flag : flag_table()) {
+      if (flag.id == alone.id || flag.state == FlagState::kRefused || flag.mode >= mode) continue;
+      CAPTURE(name);
+      CAPTURE(flag.name);
+      const std::string expected = flag.beside.has(mode)
+                                       ? "no error"
+                                       : format("{}: {} starts no job; leave it out, or {}", typed(flag), name, name);
+      CHECK(error_of({typed(flag), typed(alone)}) == expected);
+      CHECK(error_of({typed(alone), typed(flag)}) == expected);
+    }
+  }
+  // Of several the first in the table is named.
+  CHECK(error_of({"--dry-run", "--role=x", "--store-only", "--nnodes=2"}).starts_with("--nnodes=2: --store-only"));
+  CHECK(error_of({"--store-only", "train.py"}) ==
+        "train.py: --store-only starts no script; leave it out, or --store-only");
+}
+
+TEST_CASE("variables are for the jobs of the shell: a mode that stands alone asks only that they are of their kind") {
+  CHECK(error_of({"--store-only"}, {{"PET_NNODES", "2"}, {"PET_MAX_RESTARTS", "-1"}}) == "no error");
+  CHECK(error_of({"--store-only"}, {{"PET_MAX_RESTARTS", "x"}}).starts_with("PET_MAX_RESTARTS=x: "));
+}
+
+TEST_CASE("where JSON is asked for, a command line that is wrong is told so in JSON, too") {
+  const auto wants = [](const Words& arguments, const Variables& variables) {
+    return wants_json_log(arguments, [&](const std::string& name) {
+      const auto found = variables.find(name);
+      return found == variables.end() ? std::nullopt : std::optional(found->second);
+    });
+  };
+  const Variables json{{"PET_LOG_FORMAT", "json"}};
+  CHECK(wants({"--log-form", "json", "--max-restarts=x", "a.py"}, {}));
+  CHECK(wants({"--max-restarts=-1", "a.py"}, json));
+  CHECK_FALSE(wants({"--log-format=text", "a.py"}, json));
+  CHECK_FALSE(wants({"a.py", "--log-format=json"}, {}));
+  CHECK(wants({"--bogus"}, json));
 }

@@ -1,13 +1,12 @@
+#include "cli/rdzv_conf.h"
+
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 
-#include "cli/flag_checks.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"
 
-// --rdzv-conf: the syntax of PyTorch's _parse_rendezvous_config, with the types of the keys.
 namespace elastic::cli {
 namespace {
 
@@ -34,7 +33,7 @@ struct Key {
   KeyType type;
 };
 
-// torchrun's keys, then those that only dlrover-run knows.
+// torchrun's keys come first, then those that only dlrover-run has.
 constexpr std::array kKeys = {
     Key{"timeout", KeyType::kSeconds},
     Key{"join_timeout", KeyType::kSeconds},
@@ -51,7 +50,7 @@ constexpr std::array kKeys = {
     Key{"lastcall_timeout", KeyType::kSeconds},
     Key{"pend_timeout", KeyType::kPatience},
     Key{"node_unit", KeyType::kNodes},
-    // Ours.
+    // The keys that only elastic-run has.
     Key{"stuck_timeout", KeyType::kSeconds},  // see --stuck-worker
     Key{"loss_timeout", KeyType::kSeconds},
     Key{"rejoin_timeout", KeyType::kSeconds},
@@ -105,7 +104,7 @@ bool is_whole_number(std::string_view value, std::int64_t least, std::int64_t mo
   return number && *number >= least && *number <= most;
 }
 
-// What the value should be; empty where it is that.
+// What a value of this type should be; empty where the value is right.
 std::string_view complaint(KeyType type, const std::string& value) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   switch (type) {
@@ -137,7 +136,7 @@ std::string_view complaint(KeyType type, const std::string& value) {
   return {};
 }
 
-// torchrun's own documents show the whole text in quotes within quotes.
+// torchrun's own documentation shows the whole text in quotes within quotes.
 std::string_view without_quotes(std::string_view text) {
   if (text.size() >= 2 && text.front() == text.back() && (text.front() == '\'' || text.front() == '"')) {
     return trim(text.substr(1, text.size() - 2));
@@ -164,16 +163,16 @@ Status check_entry(RdzvConf& conf, const std::string& key, const std::string& va
 }  // namespace
 
 std::optional<ScaleUpWish> parse_scale_up(std::string_view text) {
-  using Mode = protocol::JobRules::ScaleUp;
-  if (text == "now") return ScaleUpWish{Mode::kNow, {}};
-  if (text == "on-restart") return ScaleUpWish{Mode::kOnRestart, {}};
-  if (text == "never") return ScaleUpWish{Mode::kNever, {}};
+  using ScaleUp = protocol::JobRules::ScaleUp;
+  if (text == "now") return ScaleUpWish{ScaleUp::kNow, {}};
+  if (text == "on-restart") return ScaleUpWish{ScaleUp::kOnRestart, {}};
+  if (text == "never") return ScaleUpWish{ScaleUp::kNever, {}};
   if (text == "after") return ScaleUpWish{};
   constexpr std::string_view kAfter = "after=";
   if (!text.starts_with(kAfter)) return {};
   const auto seconds = parse_float(text.substr(kAfter.size()));
   if (!seconds || !(*seconds >= 0) || *seconds > static_cast<double>(limits::kMaxTimeoutSeconds)) return {};
-  return ScaleUpWish{Mode::kAfter, static_cast<std::int64_t>(*seconds * 1000)};
+  return ScaleUpWish{ScaleUp::kAfter, static_cast<std::int64_t>(*seconds * 1000)};
 }
 
 Result<RdzvConf> check_rdzv_conf(std::string_view value, std::string_view input) {

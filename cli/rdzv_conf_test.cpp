@@ -1,8 +1,8 @@
+#include "cli/rdzv_conf.h"
+
 #include <doctest/doctest.h>
 
 #include <limits>
-
-#include "cli/flag_checks.h"
 
 using namespace elastic;
 using namespace elastic::cli;

@@ -18,6 +18,7 @@ packages_for_build=(
   libhttp-parser-dev    # HTTP requests: status and metrics
   libsodium-dev         # keyed hashes: a node proves that it knows the job's secret
   libmunge-dev          # under Slurm nodes prove by munge whose they are
+  libcli11-dev          # checks the values of the command line, behind cli/parse (headers only)
   libfmt-dev            # text formatting (headers only)
   libspdlog-dev         # behind src/base/log (headers only)
   nlohmann-json3-dev    # behind src/base/json (headers only)

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-MOST_BYTES = 8_000_000
+MOST_BYTES = 10_000_000
 
 
 @pytest.fixture(scope="module")

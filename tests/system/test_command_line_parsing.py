@@ -123,6 +123,26 @@ def test_every_option_of_dlrover_run_is_there_in_both_spellings(understood, trai
         assert flag == {"value": value or "true", "origin": f"command line: {written(option, value)}"}
 
 
+def test_every_prefix_of_an_option_of_dlrover_run_that_fits_no_other_means_that_option(elastic_run, train):
+    # Two spellings of one option are one: argparse's own answer would be that they are ambiguous.
+    names = {option: action.dest for action in torchrun_actions() for option in action.option_strings
+             if option.startswith("--")}
+    names |= {option: option[2:].replace("-", "_") for option in DLROVER_OPTIONS}
+    taken = 0
+    for option, value in DLROVER_OPTIONS.items():
+        for end in range(3, len(option) + 1):
+            prefix = option[:end]
+            if prefix not in names and len({dest for name, dest in names.items() if name.startswith(prefix)}) > 1:
+                continue
+            taken += 1
+            typed = written(prefix, value)
+            result = elastic_run("--dry-run=json", typed, train)
+            assert result.returncode == 0, result
+            assert json.loads(result.stdout)["flags"][names[option]] == {
+                "value": value or "true", "origin": f"command line: {typed}"}, result
+    assert taken > 150  # the loop was not idle
+
+
 def test_every_option_of_torchrun_can_be_set_by_its_variable(understood, train):
     for action in torchrun_actions():
         if action.dest in ("help", "print_completion", "logs_specs", "numa_binding"):
