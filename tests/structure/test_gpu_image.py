@@ -71,5 +71,28 @@ def test_it_is_small_stripped_and_looks_for_libraries_nowhere_else(program):
     assert undefined and not [name for name in undefined if "_chk" in name or "asan" in name or "ubsan" in name]
 
 
+def calls_between_objects(objects):
+    """{object: the objects that define a symbol which it needs}."""
+    defined, needed = {}, {}
+    for path in objects:
+        needed[path.name] = set()
+        for line in readelf("--symbols", path).splitlines():
+            match = re.search(r"GLOBAL\s+\S+\s+(\S+)\s+(\S+)$", line)
+            if match and match[1] == "UND":
+                needed[path.name].add(match[2])
+            elif match:
+                defined[match[2]] = path.name
+    return {name: {defined[symbol] for symbol in symbols if symbol in defined} for name, symbols in needed.items()}
+
+
+def test_no_two_files_of_it_call_each_other():
+    objects = list(DIRECTORY.glob("health/gpu/CMakeFiles/elastic-gpu-probe.dir/probe/*.c.o"))
+    calls = calls_between_objects(objects)
+    assert "reply.c.o" in calls["compute.c.o"]
+    while leaves := [name for name, others in calls.items() if not others]:
+        calls = {name: others - set(leaves) for name, others in calls.items() if name not in leaves}
+    assert calls == {}, "these files of the probe call each other in a circle"
+
+
 def test_it_has_no_path_of_the_machine_that_built_it(program):
     assert str(DIRECTORY.parent.parent).encode() not in program.read_bytes()

@@ -89,12 +89,12 @@ def test_a_reply_is_this_line_byte_by_byte(probe, stand_ins):
 def test_a_line_that_cannot_be_read_is_told_and_the_next_is_answered(probe, line):
     device = probe()
     device.send(line + b"\n")
-    assert device.receive()["failed"].startswith("a request that cannot be read: ")
+    assert device.receive()["failed"].startswith("the request cannot be read: ")
     assert device.open()["ok"]
 
 
 @pytest.mark.parametrize("request_, why", [
-    ({}, "a request that says not what to do"), ({"do": 1}, "a request that says not what to do"),
+    ({}, 'the request has no "do"'), ({"do": 1}, 'the request has no "do"'),
     ({"do": "open"}, "the request open names no device"), ({"do": "compute"}, "no device is open"),
     ({"do": "id"}, "no device is open"), ({"do": "gather"}, "no device is open"),
     ({"do": "id", "a": [str(number) for number in range(64)]} | {str(number): -1 for number in range(30)}, "no device is open"),
@@ -114,7 +114,7 @@ def test_a_line_may_have_64_kib_and_no_more(probe):
     assert device.receive() == {"failed": "the request open names no device"}
     for length in (LINE_BYTES + 1, 3 * LINE_BYTES, 10 * LINE_BYTES + 17):
         device.send(b"x" * (length - 1) + b"\n")
-        assert device.receive() == {"failed": "a request of more than 65536 bytes"}
+        assert device.receive() == {"failed": "the request is longer than 65536 bytes"}
     assert device.open()["ok"]
 
 
@@ -148,7 +148,7 @@ def test_it_ends_with_0_when_nobody_reads_the_replies(probe):
 def test_without_a_socket_it_says_so(elastic_run):
     result = elastic_run(program=["sh", "-c", 'exec "$0" >&-', gpu_probe.program(elastic_run)])
     assert result.returncode == 2
-    assert "its stdout, a socket" in result.stderr
+    assert "stdout has to be a socket" in result.stderr
 
 
 def test_it_runs_from_a_memfd(elastic_run, probe):
@@ -165,8 +165,8 @@ def test_what_libraries_print_does_not_get_among_the_replies(opened):
     device = opened(env={"NCCL_SETTINGS": "A, =B,NCCL_DEBUG=VERSION=1"})
     assert list(device.ask({"do": "id"})) == ["ok", "id"]
     assert device.close().stderr.splitlines() == [
-        'elastic-gpu-probe: NCCL_SETTINGS has "A", which is no NAME=value',
-        'elastic-gpu-probe: NCCL_SETTINGS has "=B", which is no NAME=value',
+        'elastic-gpu-probe: NCCL_SETTINGS has "A", which is not NAME=value',
+        'elastic-gpu-probe: NCCL_SETTINGS has "=B", which is not NAME=value',
         "NCCL version 22809+stand-in"]
 
 
@@ -203,20 +203,20 @@ def test_without_a_driver_it_is_unavailable(probe):
     device = probe()
     assert device.open(cuda=["/nowhere/libcuda.so.1", "libabsent.so.1"]) == {
         "unavailable": "no CUDA driver: libabsent.so.1: cannot open shared object file: No such file or directory"}
-    assert device.open(cuda=[]) == {"unavailable": "no CUDA driver: no place to look for it was named"}
+    assert device.open(cuda=[]) == {"unavailable": "no CUDA driver: no path to look for it was given"}
 
 
 @pytest.mark.parametrize("nobody", [{"facts": {"devices": 0}}, {"env": {"CUDA_VISIBLE_DEVICES": ""}},
                                     {"env": {"CUDA_VISIBLE_DEVICES": "9"}}], ids=["none", "hidden", "unknown"])
 def test_without_a_device_it_is_unavailable(probe, tmp_path, nobody):
     device = probe(facts=gpu_probe.facts_file(tmp_path, **nobody.get("facts", {})), env=nobody.get("env"))
-    assert device.open() == {"unavailable": "the CUDA driver shows no device"}
+    assert device.open() == {"unavailable": "the CUDA driver reports no device"}
 
 
 def test_a_device_is_counted_among_the_visible(probe):
     device = probe(env={"CUDA_VISIBLE_DEVICES": "5,2"})
-    assert device.open(device=2) == {"unavailable": "there is no device 2: the CUDA driver shows 2"}
-    assert device.open(device=-1) == {"unavailable": "there is no device -1: the CUDA driver shows 2"}
+    assert device.open(device=2) == {"unavailable": "there is no device 2: the CUDA driver reports 2"}
+    assert device.open(device=-1) == {"unavailable": "there is no device -1: the CUDA driver reports 2"}
     assert device.open(device=1)["uuid"].endswith("02")
     assert device.open(device=1) == {"failed": "a device is open already"}
 
@@ -409,9 +409,9 @@ def test_a_slow_gather_is_repeated_less_often_and_as_often_by_all(pair, faults, 
 def test_nccls_own_words_are_told_where_its_initialisation_fails(pair):
     first, second, id = pair(faults="init_fails@r1")
     replies = gather_both(first, second, id, deadline_ms=500)
-    assert replies[1] == {"failed": "NCCL's initialisation: unhandled system error (run with NCCL_DEBUG=INFO for details) "
+    assert replies[1] == {"failed": "NCCL initialization: unhandled system error (run with NCCL_DEBUG=INFO for details) "
                                     "(Call to ibv_modify_qp failed with 110 Connection timed out)"}
-    assert replies[0] == {"failed": "NCCL's initialisation did not end within 0.5 s"}
+    assert replies[0] == {"failed": "NCCL initialization did not end within 0.5 s"}
 
 
 def test_a_container_without_shared_memory_is_told_in_nccls_words(pair, tmp_path):
@@ -428,7 +428,7 @@ def test_ranks_with_different_versions_of_nccl_fail_and_say_them(opened, tmp_pat
         assert "22809" in reply["failed"] and "22105" in reply["failed"]
 
 
-@pytest.mark.parametrize("where, what", [("init", "NCCL's initialisation"), ("gather", "the all-gather")])
+@pytest.mark.parametrize("where, what", [("init", "NCCL initialization"), ("gather", "the all-gather")])
 def test_a_rank_that_hangs_is_ended_by_the_deadline_on_all_and_the_next_goes_well(pair, where, what):
     first, second, id = pair(faults=f"hang_in_{where}@r1")
     replies = gather_both(first, second, id, deadline_ms=700)
@@ -455,7 +455,7 @@ def test_a_peer_that_never_comes_or_goes_is_ended_by_the_deadline(opened, late):
     device = opened(faults="hang_in_end" if late == "end" else None)
     id = device.ask({"do": "id"})["id"]
     reply = device.ask(gpu_probe.gather(0, 1 if late == "end" else 2, id, deadline_ms=2000))
-    what = "NCCL's end" if late == "end" else "NCCL's initialisation"
+    what = "ncclCommFinalize" if late == "end" else "NCCL initialization"
     assert reply == {"failed": f"{what} did not end within 2.0 s"}
 
 
@@ -472,7 +472,7 @@ def test_the_reply_comes_even_where_an_abort_hangs(opened):
 def test_bytes_that_arrive_wrong_are_found(pair):
     first, second, id = pair(faults="gather_wrong@r0")
     replies = gather_both(first, second, id, deadline_ms=3000)
-    why = f"the all-gather is wrong: byte {gpu_probe.SHARE - 4} of rank 1 is not what rank 1 has sent"
+    why = f"the all-gather is wrong: byte {gpu_probe.SHARE - 4} of rank 1 is not what rank 1 sent"
     assert replies[0] == {"failed": why, "defect": True}
 
 
@@ -481,7 +481,7 @@ def test_what_an_earlier_gather_has_left_in_memory_is_not_taken_for_gathered(ope
     device = opened(faults=f"short_from_gather={1 + 20 + 4 + 20 + 1}")
     replies = [device.ask(gpu_probe.gather(0, 1, device.ask({"do": "id"})["id"], size=4096)) for _ in range(2)]
     assert replies[0].get("ok"), replies
-    assert replies[1] == {"failed": "the all-gather is wrong: byte 1024 of rank 0 is not what rank 0 has sent", "defect": True}
+    assert replies[1] == {"failed": "the all-gather is wrong: byte 1024 of rank 0 is not what rank 0 sent", "defect": True}
 
 
 @pytest.mark.parametrize("change", [{"id": "0" * 255}, {"id": "x" * 256}, {"id": 1}, {"rank": 2}, {"rank": -1}, {"world": 0},
@@ -497,7 +497,7 @@ def test_a_gather_that_cannot_be_is_refused(opened, change):
 
 def test_an_id_that_nccl_does_not_know_is_its_error(opened):
     assert opened().ask(gpu_probe.gather(0, 2, IGNORED_ID)) == {
-        "failed": "NCCL's initialisation: invalid argument (run with NCCL_DEBUG=WARN for details)"}
+        "failed": "NCCL initialization: invalid argument (run with NCCL_DEBUG=WARN for details)"}
 
 
 # --- facts

@@ -4,9 +4,9 @@
 
 #include "health/gpu/probe/probe.h"
 
-// Both matrices repeat a tile of kPeriod by kPeriod small integers. kPeriod is prime, so that no block of a
-// kernel falls on the same part of it as its neighbour. Every sum stays below 2^24: in float it is exact in
-// whatever order it is added up, and is known from the tiles alone.
+// Both matrices repeat a tile of kPeriod by kPeriod small integers. kPeriod is prime, so that two neighbouring blocks
+// of a kernel never compute the same part of the tile. Every sum stays below 2^24, so it is exact in float in whatever
+// order it is added up, and the expected result follows from the tiles alone.
 enum {
   kPeriod = 61,
   kLargest = 2,  // entries are -kLargest ... kLargest
@@ -33,14 +33,14 @@ static uint16_t bfloat16_of(int number) {
   float value = (float)number;
   uint32_t bits;
   memcpy(&bits, &value, sizeof bits);
-  return (uint16_t)(bits >> 16);  // small integers lose nothing
+  return (uint16_t)(bits >> 16);  // exact for small integers
 }
 
 typedef struct {
   uint64_t size;  // rows and columns
   Tiles tiles;
   CudaPointer a, b, c, copy, workspace;
-  float* expected;      // the first kPeriod rows of the product; the others repeat them
+  float* expected;      // the first kPeriod rows of the product, which the other rows repeat
   unsigned char* host;  // page-locked
   size_t host_bytes;
   CudaEvent start, end;
@@ -48,7 +48,7 @@ typedef struct {
 
 static size_t entry_count(const Bench* bench) { return (size_t)(bench->size * bench->size); }
 
-// Writes the first rows of a matrix and doubles them on the device.
+// Copies the first kPeriod rows of a matrix to the device and repeats them there until the matrix is full.
 static bool upload(Probe* probe, Bench* bench, signed char tile[kPeriod][kPeriod], CudaPointer to, Reply* reply) {
   uint16_t* strip = (uint16_t*)(void*)bench->host;
   uint64_t size = bench->size, rows = size < kPeriod ? size : kPeriod;
@@ -71,7 +71,7 @@ static bool upload(Probe* probe, Bench* bench, signed char tile[kPeriod][kPeriod
     }
     rows += more;
   }
-  // The strip is written anew for the next matrix.
+  // The host memory is written again for the next matrix, so the copy has to be over.
   return cuda_did(probe, probe->cuda.cuStreamSynchronize(probe->stream), "cuMemcpyHtoDAsync", reply);
 }
 
@@ -79,7 +79,7 @@ static void work_out_expected(Bench* bench) {
   static int sums[kPeriod][kPeriod];
   memset(sums, 0, sizeof sums);
   for (uint64_t k = 0; k < kPeriod; ++k) {
-    // How often the k-th column of the one tile meets the k-th row of the other.
+    // How many times the k-th column of one tile is multiplied by the k-th row of the other.
     int times = (int)(bench->size / kPeriod + (k < bench->size % kPeriod));
     for (int row = 0; row < kPeriod; ++row) {
       for (int column = 0; column < kPeriod; ++column) {
@@ -100,7 +100,7 @@ static bool compare_rows(const Bench* bench, uint64_t first, uint64_t rows, Repl
     const float* wanted = bench->expected + row % kPeriod * bench->size;
     if (memcmp(found, wanted, (size_t)bench->size * sizeof *found) == 0) continue;
     for (uint64_t column = 0; column < bench->size; ++column) {
-      if (found[column] == wanted[column]) continue;  // 0 and -0
+      if (found[column] == wanted[column]) continue;  // 0 and -0 differ in their bits only
       reply_defect(reply, "the product is wrong: element (%llu, %llu) is %g, not %g", (unsigned long long)row,
                    (unsigned long long)column, (double)found[column], (double)wanted[column]);
       return false;
@@ -109,7 +109,7 @@ static bool compare_rows(const Bench* bench, uint64_t first, uint64_t rows, Repl
   return true;
 }
 
-// Every element of the product.
+// Compares every element of the product with what is expected.
 static bool compare_product(Probe* probe, const Bench* bench, Reply* reply) {
   size_t row_bytes = (size_t)bench->size * sizeof(float);
   uint64_t at_once = bench->host_bytes / row_bytes;
@@ -127,7 +127,7 @@ static bool compare_product(Probe* probe, const Bench* bench, Reply* reply) {
   return true;
 }
 
-// Milliseconds between the two events, once what is between them is done.
+// Waits for the stream and sets the time between the two events.
 static bool elapsed(Probe* probe, const Bench* bench, const char* what, double* milliseconds, Reply* reply) {
   float time = 0;
   if (!cuda_did(probe, probe->cuda.cuStreamSynchronize(probe->stream), what, reply) ||
@@ -141,13 +141,13 @@ static bool elapsed(Probe* probe, const Bench* bench, const char* what, double* 
 typedef struct {
   LtHandle handle;
   LtProduct product;
-  LtLayout layout;  // all three matrices are square: two of bfloat16, one of float
-  LtLayout result_layout;
+  LtLayout layout;         // of both inputs: square, bfloat16
+  LtLayout result_layout;  // square, float
   LtPreference preference;
   LtHeuristic found;
 } Plan;
 
-// NULL, or what cuBLASLt cannot do.
+// Returns NULL, or why cuBLASLt cannot multiply these matrices.
 static const char* make_plan(Probe* probe, const Bench* bench, Plan* plan, char* room, size_t bytes) {
   const LtApi* lt = &probe->lt;
   uint64_t size = bench->size, workspace = kWorkspaceBytes;
@@ -171,7 +171,7 @@ static const char* make_plan(Probe* probe, const Bench* bench, Plan* plan, char*
                                            plan->result_layout, plan->preference, 1, &plan->found, &count);
   }
   if (status == kLtSuccess && count == 0) status = kLtNotSupported;
-  if (status == kLtSuccess) status = plan->found.state;  // of the one way that was asked for
+  if (status == kLtSuccess) status = plan->found.state;  // of the one algorithm that was asked for
   if (status == kLtSuccess) return NULL;
   char number[32];
   snprintf(room, bytes, "cuBLASLt: %s", lt_error(probe, status, number, sizeof number));
@@ -187,12 +187,12 @@ static void drop_plan(Probe* probe, Plan* plan) {
   if (plan->handle != NULL) lt->cublasLtDestroy(plan->handle);
 }
 
-// One product, from start to end. cuBLASLt goes down columns and our matrices along rows: what it takes for the
-// product of b and a, transposed, is a times b.
+// Enqueues one product and times it. cuBLASLt's matrices are column-major and ours row-major, so what it sees as b
+// times a is a times b for us.
 static bool multiply(Probe* probe, const Bench* bench, const Plan* plan, double* milliseconds, Reply* reply) {
   float one = 1, zero = 0;
   char number[32];
-  // NaN in each element, so that none is taken for right that nobody has written.
+  // Every element becomes NaN first, so that one which the kernel does not write is found.
   if (!cuda_did(probe, probe->cuda.cuMemsetD8Async(bench->c, 0xff, entry_count(bench) * sizeof(float), probe->stream),
                 "cuMemsetD8Async", reply) ||
       !cuda_did(probe, probe->cuda.cuEventRecord(bench->start, probe->stream), "cuEventRecord", reply)) {
@@ -246,8 +246,8 @@ static bool measure_copy(Probe* probe, const Bench* bench, Way way, size_t bytes
   return true;
 }
 
-// Device memory: two inputs, the product, its copy. Host memory: a quarter of the product, and at least what
-// upload() and compare_product() write at once.
+// Allocates, on the device, two inputs, the product and a copy of it; on the host, a quarter of the product's size, and
+// at least what upload() and compare_product() write at a time.
 static bool make_bench(Probe* probe, Bench* bench, Reply* reply) {
   const CudaApi* cuda = &probe->cuda;
   size_t entries = entry_count(bench), strip = kPeriod * (size_t)bench->size * sizeof(float);
@@ -278,11 +278,11 @@ static void drop_bench(Probe* probe, Bench* bench) {
   free(bench->expected);
 }
 
-static void tell_rate(JsonLine* line, const char* name, double bytes, double milliseconds) {
+static void write_rate(JsonLine* line, const char* name, double bytes, double milliseconds) {
   json_real(line, name, bytes / milliseconds / 1e6);
 }
 
-// Whether there is a figure, or a reason why there is none; false: the reply has failed.
+// Measures the product, or sets `why_not` where it cannot be measured. Returns false if the reply has failed.
 static bool try_product(Probe* probe, Bench* bench, Plan* plan, double* least_ms, const char** why_not, char* room,
                         size_t bytes, Reply* reply) {
   *why_not = probe->lt_library.is_there ? make_plan(probe, bench, plan, room, bytes) : probe->lt_library.why;
@@ -293,7 +293,7 @@ static bool try_product(Probe* probe, Bench* bench, Plan* plan, double* least_ms
          upload(probe, bench, bench->tiles.b, bench->b, reply) && measure_product(probe, bench, plan, least_ms, reply);
 }
 
-static void tell_product(const Bench* bench, double least_ms, const char* why_not, JsonLine* line) {
+static void write_product(const Bench* bench, double least_ms, const char* why_not, JsonLine* line) {
   double size = (double)bench->size;
   if (why_not == NULL) {
     json_real(line, "product_ms", least_ms);
@@ -308,7 +308,7 @@ static void tell_product(const Bench* bench, double least_ms, const char* why_no
 static void compute_with(Probe* probe, Bench* bench, Plan* plan, Reply* reply) {
   double product_ms = 0, within_ms = 0, in_ms = 0, out_ms = 0;
   size_t device_bytes = entry_count(bench) * 4, host_bytes = entry_count(bench);
-  char room[kTextBytes + 1];
+  char room[kReasonBytes + 1];
   const char* why_not = NULL;
   if (!make_bench(probe, bench, reply) ||
       !try_product(probe, bench, plan, &product_ms, &why_not, room, sizeof room, reply) ||
@@ -317,10 +317,10 @@ static void compute_with(Probe* probe, Bench* bench, Plan* plan, Reply* reply) {
       !measure_copy(probe, bench, kToHost, host_bytes, &out_ms, reply)) {
     return;
   }
-  tell_product(bench, product_ms, why_not, &reply->line);
-  tell_rate(&reply->line, "memory_gbps", 2 * (double)device_bytes, within_ms);  // read and written
-  tell_rate(&reply->line, "host_to_device_gbps", (double)host_bytes, in_ms);
-  tell_rate(&reply->line, "device_to_host_gbps", (double)host_bytes, out_ms);
+  write_product(bench, product_ms, why_not, &reply->line);
+  write_rate(&reply->line, "memory_gbps", 2 * (double)device_bytes, within_ms);  // read and written
+  write_rate(&reply->line, "host_to_device_gbps", (double)host_bytes, in_ms);
+  write_rate(&reply->line, "device_to_host_gbps", (double)host_bytes, out_ms);
 }
 
 void do_compute(Probe* probe, Reply* reply) {

@@ -2,14 +2,14 @@
 
 #include "health/gpu/probe/probe.h"
 
-// The device's context becomes the current one, for the rest of the process.
+// Makes the device's primary context the current one for the rest of the process.
 static bool open_device(Probe* probe, int64_t ordinal, CudaDevice* device, Reply* reply) {
   CudaContext context = NULL;
   int count = 0;
   CudaResult result = probe->cuda.cuInit(0);
   if (result == kCudaSuccess) result = probe->cuda.cuDeviceGetCount(&count);
   if (result == kCudaNoDevice || (result == kCudaSuccess && count == 0)) {
-    reply_unavailable(reply, "the CUDA driver shows no device");
+    reply_unavailable(reply, "the CUDA driver reports no device");
     return false;
   }
   if (result == kCudaStubLibrary) {
@@ -18,7 +18,7 @@ static bool open_device(Probe* probe, int64_t ordinal, CudaDevice* device, Reply
   }
   if (!cuda_did(probe, result, "cuInit", reply)) return false;
   if (ordinal < 0 || ordinal >= count) {
-    reply_unavailable(reply, "there is no device %lld: the CUDA driver shows %d", (long long)ordinal, count);
+    reply_unavailable(reply, "there is no device %lld: the CUDA driver reports %d", (long long)ordinal, count);
     return false;
   }
   return cuda_did(probe, probe->cuda.cuDeviceGet(device, (int)ordinal), "cuDeviceGet", reply) &&
@@ -27,7 +27,7 @@ static bool open_device(Probe* probe, int64_t ordinal, CudaDevice* device, Reply
          cuda_did(probe, probe->cuda.cuStreamCreate(&probe->stream, kCudaStreamNonBlocking), "cuStreamCreate", reply);
 }
 
-static void tell_uuid(Probe* probe, CudaDevice device, JsonLine* line) {
+static void write_uuid(Probe* probe, CudaDevice device, JsonLine* line) {
   CudaUuid uuid;
   char text[48] = "";
   if (probe->cuda.cuDeviceGetUuid(&uuid, device) == kCudaSuccess) {
@@ -40,13 +40,13 @@ static void tell_uuid(Probe* probe, CudaDevice device, JsonLine* line) {
   json_text(line, "uuid", text);
 }
 
-static void tell_device(Probe* probe, CudaDevice device, JsonLine* line) {
+static void write_device(Probe* probe, CudaDevice device, JsonLine* line) {
   char text[256] = "";
   size_t bytes = 0;
   int version = 0;
   probe->cuda.cuDeviceGetName(text, sizeof text, device);
   json_text(line, "name", text);
-  tell_uuid(probe, device, line);
+  write_uuid(probe, device, line);
   text[0] = '\0';
   probe->cuda.cuDeviceGetPCIBusId(text, sizeof text, device);
   for (char* at = text; *at != '\0'; ++at) {
@@ -61,8 +61,8 @@ static void tell_device(Probe* probe, CudaDevice device, JsonLine* line) {
   json_integer(line, "cuda_version", version);
 }
 
-static void tell_library(const Library* library, const char* name, const char* why_name, int64_t version,
-                         JsonLine* line) {
+static void write_library(const Library* library, const char* name, const char* why_name, int64_t version,
+                          JsonLine* line) {
   if (!library->is_there) {
     json_null(line, name);
     json_text(line, why_name, library->why);
@@ -100,11 +100,11 @@ void do_open(Probe* probe, const JsonObject* request, Reply* reply) {
   names = json_list(request, "cublaslt", &count);
   load_lt(probe, names, count);
 
-  tell_device(probe, device, &reply->line);
+  write_device(probe, device, &reply->line);
   int nccl_version = 0;
   if (probe->nccl_library.is_there) probe->nccl.ncclGetVersion(&nccl_version);
-  tell_library(&probe->nccl_library, "nccl", "nccl_why", nccl_version, &reply->line);
+  write_library(&probe->nccl_library, "nccl", "nccl_why", nccl_version, &reply->line);
   int64_t lt_version = probe->lt_library.is_there ? (int64_t)probe->lt.cublasLtGetVersion() : 0;
-  tell_library(&probe->lt_library, "cublaslt", "cublaslt_why", lt_version, &reply->line);
+  write_library(&probe->lt_library, "cublaslt", "cublaslt_why", lt_version, &reply->line);
   probe->is_open = true;
 }

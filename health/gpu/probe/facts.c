@@ -5,7 +5,7 @@
 
 enum {
   kMaxDevices = 64,
-  kRoomForTheEnd = 16,  // of the reply, in bytes
+  kRoomForTheEnd = 16,  // bytes that the rest of the reply takes
   kMaxHolders = 8,
   kMaxProcesses = 64,
   kRecoveryActionSince = 570,  // the driver that gave the field its number
@@ -25,7 +25,8 @@ void read_driver_version(Probe* probe, char* version, size_t bytes) {
   if (probe->nvml.nvmlSystemGetDriverVersion(version, (unsigned)bytes) != kNvmlSuccess) version[0] = '\0';
 }
 
-// What one device is asked. A function that this NVML lacks, or that this device does not answer, tells nothing.
+// One device that is being asked. Where this NVML lacks a function, or this device does not answer it, the member is
+// left out.
 typedef struct {
   Probe* probe;
   NvmlDevice device;
@@ -34,8 +35,8 @@ typedef struct {
   bool needs_reset;
 } Question;
 
-// Whether the answer counts. Two errors of NVML are facts themselves.
-static bool told(Question* question, NvmlResult result) {
+// Returns whether a call succeeded. Two of NVML's errors are facts themselves, and are kept.
+static bool succeeded(Question* question, NvmlResult result) {
   if (result == kNvmlGpuIsLost) question->is_lost = true;
   if (result == kNvmlResetRequired) question->needs_reset = true;
   return result == kNvmlSuccess;
@@ -43,26 +44,27 @@ static bool told(Question* question, NvmlResult result) {
 
 typedef NvmlResult (*AskUnsigned)(NvmlDevice, unsigned*);
 
-static void tell_unsigned(Question* question, const char* name, AskUnsigned ask) {
+static void write_unsigned(Question* question, const char* name, AskUnsigned ask) {
   unsigned value = 0;
-  if (ask != NULL && told(question, ask(question->device, &value))) json_count(question->line, name, value);
+  if (ask != NULL && succeeded(question, ask(question->device, &value))) json_count(question->line, name, value);
 }
 
 typedef NvmlResult (*AskText)(NvmlDevice, char*, unsigned);
 
-static void tell_text(Question* question, const char* name, AskText ask) {
+static void write_text(Question* question, const char* name, AskText ask) {
   char text[256] = "";
-  if (ask == NULL || !told(question, ask(question->device, text, sizeof text))) return;
+  if (ask == NULL || !succeeded(question, ask(question->device, text, sizeof text))) return;
   text[sizeof text - 1] = '\0';
   json_text(question->line, name, text);
 }
 
-static void tell_identity(Question* question, const char* driver_version) {
+static void write_identity(Question* question, const char* driver_version) {
   const NvmlApi* nvml = &question->probe->nvml;
   NvmlPci pci;
-  tell_text(question, "uuid", nvml->nvmlDeviceGetUUID);
-  tell_text(question, "name", nvml->nvmlDeviceGetName);
-  if (nvml->nvmlDeviceGetPciInfo_v3 != NULL && told(question, nvml->nvmlDeviceGetPciInfo_v3(question->device, &pci))) {
+  write_text(question, "uuid", nvml->nvmlDeviceGetUUID);
+  write_text(question, "name", nvml->nvmlDeviceGetName);
+  if (nvml->nvmlDeviceGetPciInfo_v3 != NULL &&
+      succeeded(question, nvml->nvmlDeviceGetPciInfo_v3(question->device, &pci))) {
     char id[48];
     snprintf(id, sizeof id, "%04x:%02x:%02x.0", pci.domain, pci.bus, pci.device);  // as CUDA and sysfs write it
     json_text(question->line, "bus_id", id);
@@ -70,17 +72,18 @@ static void tell_identity(Question* question, const char* driver_version) {
   if (driver_version[0] != '\0') json_text(question->line, "driver_version", driver_version);
 }
 
-static void tell_errors(Question* question) {
+static void write_errors(Question* question) {
   const NvmlApi* nvml = &question->probe->nvml;
   unsigned long long count = 0;
   unsigned correctable = 0, uncorrectable = 0, is_pending = 0, has_failed = 0;
   if (nvml->nvmlDeviceGetTotalEccErrors != NULL &&
-      told(question, nvml->nvmlDeviceGetTotalEccErrors(question->device, kNvmlUncorrected, kNvmlVolatile, &count))) {
+      succeeded(question,
+                nvml->nvmlDeviceGetTotalEccErrors(question->device, kNvmlUncorrected, kNvmlVolatile, &count))) {
     json_count(question->line, "ecc_uncorrectable", count);
   }
   if (nvml->nvmlDeviceGetRemappedRows != NULL &&
-      told(question,
-           nvml->nvmlDeviceGetRemappedRows(question->device, &correctable, &uncorrectable, &is_pending, &has_failed))) {
+      succeeded(question, nvml->nvmlDeviceGetRemappedRows(question->device, &correctable, &uncorrectable, &is_pending,
+                                                          &has_failed))) {
     json_bool(question->line, "remap_pending", is_pending != 0);
     json_bool(question->line, "remap_failed", has_failed != 0);
   }
@@ -91,13 +94,13 @@ static bool read_memory(Question* question, uint64_t* used, uint64_t* total) {
   NvmlMemory2 memory = {NVML_MEMORY_V2, 0, 0, 0, 0};
   NvmlMemory older = {0, 0, 0};
   if (nvml->nvmlDeviceGetMemoryInfo_v2 != NULL &&
-      told(question, nvml->nvmlDeviceGetMemoryInfo_v2(question->device, &memory))) {
+      succeeded(question, nvml->nvmlDeviceGetMemoryInfo_v2(question->device, &memory))) {
     *used = memory.used;
     *total = memory.total;
     return true;
   }
   if (nvml->nvmlDeviceGetMemoryInfo != NULL &&
-      told(question, nvml->nvmlDeviceGetMemoryInfo(question->device, &older))) {
+      succeeded(question, nvml->nvmlDeviceGetMemoryInfo(question->device, &older))) {
     *used = older.used;
     *total = older.total;
     return true;
@@ -105,7 +108,7 @@ static bool read_memory(Question* question, uint64_t* used, uint64_t* total) {
   return false;
 }
 
-static void tell_holder(Question* question, const NvmlProcess* process) {
+static void write_holder(Question* question, const NvmlProcess* process) {
   const NvmlApi* nvml = &question->probe->nvml;
   char name[256] = "";
   json_open(question->line, NULL, '{');
@@ -120,9 +123,9 @@ static void tell_holder(Question* question, const NvmlProcess* process) {
   json_close(question->line, '}');
 }
 
-static void tell_memory(Question* question) {
+static void write_memory(Question* question) {
   const NvmlApi* nvml = &question->probe->nvml;
-  NvmlProcess processes[2 * kMaxProcesses];  // drivers 535.43 to 535.86 write larger ones
+  NvmlProcess processes[2 * kMaxProcesses];  // drivers 535.43 to 535.86 write larger elements
   unsigned count = kMaxProcesses;
   uint64_t used, total;
   if (read_memory(question, &used, &total)) {
@@ -131,44 +134,44 @@ static void tell_memory(Question* question) {
   }
   memset(processes, 0, sizeof processes);
   if (nvml->nvmlDeviceGetComputeRunningProcesses_v3 == NULL ||
-      !told(question, nvml->nvmlDeviceGetComputeRunningProcesses_v3(question->device, &count, processes))) {
+      !succeeded(question, nvml->nvmlDeviceGetComputeRunningProcesses_v3(question->device, &count, processes))) {
     return;
   }
   json_open(question->line, "holders", '[');
-  for (unsigned i = 0; i < count && i < kMaxHolders; ++i) tell_holder(question, &processes[i]);
+  for (unsigned i = 0; i < count && i < kMaxHolders; ++i) write_holder(question, &processes[i]);
   json_close(question->line, ']');
 }
 
-static void tell_pcie(Question* question) {
+static void write_pcie(Question* question) {
   const NvmlApi* nvml = &question->probe->nvml;
-  tell_unsigned(question, "pcie_width", nvml->nvmlDeviceGetCurrPcieLinkWidth);
-  tell_unsigned(question, "pcie_max_width", nvml->nvmlDeviceGetMaxPcieLinkWidth);
-  tell_unsigned(question, "pcie_gen", nvml->nvmlDeviceGetCurrPcieLinkGeneration);
-  tell_unsigned(question, "pcie_max_gen", nvml->nvmlDeviceGetMaxPcieLinkGeneration);
+  write_unsigned(question, "pcie_width", nvml->nvmlDeviceGetCurrPcieLinkWidth);
+  write_unsigned(question, "pcie_max_width", nvml->nvmlDeviceGetMaxPcieLinkWidth);
+  write_unsigned(question, "pcie_gen", nvml->nvmlDeviceGetCurrPcieLinkGeneration);
+  write_unsigned(question, "pcie_max_gen", nvml->nvmlDeviceGetMaxPcieLinkGeneration);
 }
 
-// All kinds of errors of a link together; false if none of them can be read.
+// Adds up the link's errors of all kinds. Returns false if none of the counters can be read.
 static bool read_link_errors(Question* question, unsigned link, uint64_t* errors) {
   const NvmlApi* nvml = &question->probe->nvml;
   bool is_known = false;
   *errors = 0;
   for (int kind = 0; nvml->nvmlDeviceGetNvLinkErrorCounter != NULL && kind < kNvmlLinkErrorKinds; ++kind) {
     unsigned long long count = 0;
-    if (!told(question, nvml->nvmlDeviceGetNvLinkErrorCounter(question->device, link, kind, &count))) continue;
+    if (!succeeded(question, nvml->nvmlDeviceGetNvLinkErrorCounter(question->device, link, kind, &count))) continue;
     is_known = true;
     *errors += count;
   }
   return is_known;
 }
 
-static void tell_links(Question* question) {
+static void write_links(Question* question) {
   const NvmlApi* nvml = &question->probe->nvml;
   if (nvml->nvmlDeviceGetNvLinkState == NULL) return;
   json_open(question->line, "nvlinks", '[');
   for (unsigned link = 0; link < kNvmlMaxLinks; ++link) {
     int is_active = 0;
     uint64_t errors;
-    if (!told(question, nvml->nvmlDeviceGetNvLinkState(question->device, link, &is_active))) continue;
+    if (!succeeded(question, nvml->nvmlDeviceGetNvLinkState(question->device, link, &is_active))) continue;
     json_open(question->line, NULL, '{');
     json_count(question->line, "link", link);
     json_bool(question->line, "up", is_active != 0);
@@ -178,45 +181,45 @@ static void tell_links(Question* question) {
   json_close(question->line, ']');
 }
 
-static void tell_modes(Question* question) {
+static void write_modes(Question* question) {
   const NvmlApi* nvml = &question->probe->nvml;
   unsigned long long reasons = 0;
   int is_persistent = 0;
   unsigned mig = 0, mig_later = 0, celsius = 0;
   NvmlFabric fabric;
   if (nvml->nvmlDeviceGetCurrentClocksThrottleReasons != NULL &&
-      told(question, nvml->nvmlDeviceGetCurrentClocksThrottleReasons(question->device, &reasons))) {
+      succeeded(question, nvml->nvmlDeviceGetCurrentClocksThrottleReasons(question->device, &reasons))) {
     json_count(question->line, "throttle_reasons", reasons);
   }
   if (nvml->nvmlDeviceGetPersistenceMode != NULL &&
-      told(question, nvml->nvmlDeviceGetPersistenceMode(question->device, &is_persistent))) {
+      succeeded(question, nvml->nvmlDeviceGetPersistenceMode(question->device, &is_persistent))) {
     json_bool(question->line, "persistence", is_persistent != 0);
   }
   if (nvml->nvmlDeviceGetMigMode != NULL &&
-      told(question, nvml->nvmlDeviceGetMigMode(question->device, &mig, &mig_later))) {
+      succeeded(question, nvml->nvmlDeviceGetMigMode(question->device, &mig, &mig_later))) {
     json_bool(question->line, "mig", mig != 0);
   }
   memset(&fabric, 0, sizeof fabric);
   if (nvml->nvmlDeviceGetGpuFabricInfo != NULL &&
-      told(question, nvml->nvmlDeviceGetGpuFabricInfo(question->device, &fabric))) {
+      succeeded(question, nvml->nvmlDeviceGetGpuFabricInfo(question->device, &fabric))) {
     json_count(question->line, "fabric_state", fabric.state);
     json_integer(question->line, "fabric_status", fabric.status);
   }
   if (nvml->nvmlDeviceGetTemperature != NULL &&
-      told(question, nvml->nvmlDeviceGetTemperature(question->device, kNvmlTemperatureGpu, &celsius))) {
+      succeeded(question, nvml->nvmlDeviceGetTemperature(question->device, kNvmlTemperatureGpu, &celsius))) {
     json_count(question->line, "temperature_c", celsius);
   }
 }
 
-// Whether the driver wants the GPU to be reset, or the node.
+// Asks whether the driver wants the GPU to be reset, or the node to be rebooted.
 static void ask_for_reset(Question* question, const char* driver_version) {
   const NvmlApi* nvml = &question->probe->nvml;
   NvmlField field;
   if (nvml->nvmlDeviceGetFieldValues == NULL || leading_number(driver_version) < kRecoveryActionSince) return;
   memset(&field, 0, sizeof field);
   field.field = kNvmlFieldRecoveryAction;
-  if (!told(question, nvml->nvmlDeviceGetFieldValues(question->device, 1, &field)) || !told(question, field.result) ||
-      field.type != kNvmlTypeUnsigned) {
+  if (!succeeded(question, nvml->nvmlDeviceGetFieldValues(question->device, 1, &field)) ||
+      !succeeded(question, field.result) || field.type != kNvmlTypeUnsigned) {
     return;
   }
   unsigned action = field.value.as_unsigned;
@@ -225,17 +228,17 @@ static void ask_for_reset(Question* question, const char* driver_version) {
   }
 }
 
-static void tell_facts(Probe* probe, unsigned index, const char* driver_version, JsonLine* line) {
+static void write_facts(Probe* probe, unsigned index, const char* driver_version, JsonLine* line) {
   Question question = {probe, NULL, line, false, false};
   json_open(line, NULL, '{');
   json_count(line, "index", index);
-  if (told(&question, probe->nvml.nvmlDeviceGetHandleByIndex_v2(index, &question.device))) {
-    tell_identity(&question, driver_version);
-    tell_errors(&question);
-    tell_memory(&question);
-    tell_pcie(&question);
-    tell_links(&question);
-    tell_modes(&question);
+  if (succeeded(&question, probe->nvml.nvmlDeviceGetHandleByIndex_v2(index, &question.device))) {
+    write_identity(&question, driver_version);
+    write_errors(&question);
+    write_memory(&question);
+    write_pcie(&question);
+    write_links(&question);
+    write_modes(&question);
     ask_for_reset(&question, driver_version);
   }
   json_bool(line, "lost", question.is_lost);
@@ -263,7 +266,7 @@ void do_facts(Probe* probe, const JsonObject* request, Reply* reply) {
   json_open(&reply->line, "devices", '[');
   for (unsigned index = 0; index < count && index < kMaxDevices; ++index) {
     JsonMark mark = json_mark(&reply->line);
-    tell_facts(probe, index, driver_version, &reply->line);
+    write_facts(probe, index, driver_version, &reply->line);
     if (json_room(&reply->line) >= kRoomForTheEnd) continue;
     json_go_back(&reply->line, mark);
     break;

@@ -5,21 +5,21 @@
 
 #include "health/gpu/probe/probe.h"
 
-// All ranks must make the same calls in the same order, so how often something is repeated follows from what all of
-// them have gathered, never from one rank's own clock.
+// All ranks have to make the same calls in the same order, so the number of repetitions follows from values that all
+// ranks have gathered, never from one rank's own clock.
 enum {
   kMaxRanks = 1024,
   kMaxRuns = 20,
-  kRunsMs = 200,  // for all runs of the large size, beginning with the second
+  kRunsMs = 200,  // for the second and all later runs of the large size together
   kLatencyRunsMs = 200,
-  kSmallBytes = 8,  // each rank's share for latency, and for agreeing
+  kSmallBytes = 8,  // each rank's share where latency is measured, and in agree()
   kPieceBytes = 4 * 1024 * 1024,
 };
 static const int64_t kMaxShareBytes = 1LL << 30;
 static const int64_t kMaxGatheredBytes = 1LL << 34;
 
 typedef struct {
-  NcclComm* comm;  // where NCCL writes it
+  NcclComm* comm;  // Probe.comm
   int rank, world;
   size_t share_bytes;  // each rank's
   double deadline_ms;  // on now_ms()'s clock
@@ -49,13 +49,13 @@ static void nccl_late(Probe* probe, const Gather* gather, const char* what, Repl
                has_more ? last : "", has_more ? ")" : "");
 }
 
-// Short at first, for what takes microseconds, and then less often.
+// Does not sleep in the first 2 ms, since most calls take microseconds.
 static void wait_a_little(double since_ms) {
   if (now_ms() - since_ms > 2) pause_us(200);
 }
 
-// Waits until a call that may go on in the background is done. A communicator that is not yet there has nothing to
-// wait for.
+// Waits until a nonblocking call of NCCL is over; returns whether it succeeded. Without a communicator there is nothing
+// to wait for.
 static bool nccl_did(Probe* probe, const Gather* gather, const char* what, NcclResult result, Reply* reply) {
   double begin = now_ms();
   while (result == kNcclInProgress && comm_of(gather) != NULL) {
@@ -84,10 +84,10 @@ static bool make_communicator(Probe* probe, Gather* gather, NcclId id, Reply* re
   } else {
     result = probe->nccl.ncclCommInitRank(gather->comm, gather->world, id, gather->rank);
   }
-  return nccl_did(probe, gather, "NCCL's initialisation", result, reply);
+  return nccl_did(probe, gather, "NCCL initialization", result, reply);
 }
 
-// Waits for what is on the stream up to the event `end`.
+// Waits until the stream has reached the event `end`, NCCL reports an error or the deadline passes.
 static bool wait_for_end(Probe* probe, const Gather* gather, Reply* reply) {
   double begin = now_ms();
   for (;;) {
@@ -109,7 +109,7 @@ static bool wait_for_end(Probe* probe, const Gather* gather, Reply* reply) {
   }
 }
 
-// `runs` all-gathers of `bytes` from each rank, one after the other; the time of one, on the device's clock.
+// Runs `runs` all-gathers of `bytes` from each rank, one after the other. `milliseconds` is the device's time of one.
 static bool run_gathers(Probe* probe, const Gather* gather, size_t bytes, int runs, double* milliseconds,
                         Reply* reply) {
   float time = 0;
@@ -130,8 +130,8 @@ static bool run_gathers(Probe* probe, const Gather* gather, size_t bytes, int ru
   return true;
 }
 
-// One of the large size. What the memory held is gone before, so that nothing is taken for gathered that is left from
-// an earlier gather; and meanwhile NCCL gets its kernel ready, which is then not measured with it.
+// Runs one all-gather of the large size. The memory is overwritten first, so that bytes left from an earlier run cannot
+// pass for gathered ones; NCCL prepares its kernel meanwhile, which is then not part of the measured time.
 static bool run_large(Probe* probe, const Gather* gather, double* milliseconds, Reply* reply) {
   size_t all = gather->share_bytes * (size_t)gather->world;
   return cuda_did(probe, probe->cuda.cuMemsetD8Async(gather->receive, 0xff, all, probe->stream), "cuMemsetD8Async",
@@ -139,7 +139,7 @@ static bool run_large(Probe* probe, const Gather* gather, double* milliseconds, 
          run_gathers(probe, gather, gather->share_bytes, 1, milliseconds, reply);
 }
 
-// Each 4 bytes of each rank's share are others.
+// The value of a word of a rank's share: it differs between words and between ranks.
 static uint32_t word_of(int rank, size_t index) {
   return (uint32_t)index * 2654435761U + (uint32_t)rank * 0x9e3779b9U + 0x5bd1e995U;
 }
@@ -154,7 +154,7 @@ static bool copy_piece(Probe* probe, CudaPointer device, void* host, size_t byte
 static bool check_words(const uint32_t* words, size_t first, size_t count, int rank, Reply* reply) {
   for (size_t i = 0; i < count; ++i) {
     if (words[i] != word_of(rank, first + i)) {
-      reply_defect(reply, "the all-gather is wrong: byte %zu of rank %d is not what rank %d has sent", (first + i) * 4,
+      reply_defect(reply, "the all-gather is wrong: byte %zu of rank %d is not what rank %d sent", (first + i) * 4,
                    rank, rank);
       return false;
     }
@@ -162,7 +162,7 @@ static bool check_words(const uint32_t* words, size_t first, size_t count, int r
   return true;
 }
 
-// Fills one rank's share on the device, or checks it.
+// Fills one rank's share on the device, or compares it with what that rank sent.
 static bool fill_or_check(Probe* probe, const Gather* gather, CudaPointer share, int rank, bool is_filling,
                           Reply* reply) {
   uint32_t* words = (uint32_t*)(void*)gather->host;
@@ -172,7 +172,7 @@ static bool fill_or_check(Probe* probe, const Gather* gather, CudaPointer share,
     if (!copy_piece(probe, share + at, words, bytes, is_filling, reply)) return false;
     if (!is_filling && !check_words(words, at / 4, bytes / 4, rank, reply)) return false;
     if (is_late(gather)) {
-      nccl_late(probe, gather, "the look at what was gathered", reply);
+      nccl_late(probe, gather, "the comparison of the gathered bytes", reply);
       return false;
     }
   }
@@ -187,7 +187,8 @@ static bool check_gathered(Probe* probe, const Gather* gather, Reply* reply) {
   return true;
 }
 
-// Gathers each rank's number; `largest` becomes the same on all ranks. `took_ms` is the time of that, on the device.
+// Gathers each rank's number and sets `largest`, the same on all ranks. `took_ms` is the device's time of the
+// all-gather.
 static bool agree(Probe* probe, const Gather* gather, double mine, double* largest, double* took_ms, Reply* reply) {
   size_t bytes = (size_t)gather->world * kSmallBytes;
   memcpy(gather->host, &mine, kSmallBytes);
@@ -215,7 +216,7 @@ static int compare_times(const void* left, const void* right) {
   return a < b ? -1 : a > b;
 }
 
-// The middle one of several times, of which `times[0]` is there already.
+// Sets the median of `runs` times, of which `times[0]` has been measured already.
 static bool measure_large(Probe* probe, const Gather* gather, double* times, int runs, double* median_ms,
                           Reply* reply) {
   for (int run = 1; run < runs; ++run) {
@@ -233,11 +234,11 @@ static bool measure(Probe* probe, const Gather* gather, double* first_ms, double
   if (!run_large(probe, gather, &ignored, reply)) return false;
   *first_ms = now_ms() - begin;
   if (!check_gathered(probe, gather, reply) ||
-      // Ranks are done with verifying at different times: none is to count the wait for another.
+      // Ranks end the comparison at different times. This makes them wait for each other outside of what is measured.
       !agree(probe, gather, 0, &ignored, &small_ms, reply) || !run_large(probe, gather, &times[0], reply) ||
       !agree(probe, gather, times[0], &largest, &small_ms, reply) ||
       !measure_large(probe, gather, times, runs_within(kRunsMs, largest), median_ms, reply) ||
-      // The first of the small size may have had to make connections, the second had not.
+      // The first all-gather of the small size may include making connections, so the second gives the time.
       !agree(probe, gather, 0, &ignored, &small_ms, reply) ||
       !agree(probe, gather, small_ms, &largest, &ignored, reply) ||
       !run_gathers(probe, gather, kSmallBytes, runs_within(kLatencyRunsMs, largest), &latency_ms, reply)) {
@@ -249,13 +250,13 @@ static bool measure(Probe* probe, const Gather* gather, double* first_ms, double
 
 static bool drop_communicator(Probe* probe, Gather* gather, Reply* reply) {
   if (probe->nccl.ncclCommFinalize != NULL &&
-      !nccl_did(probe, gather, "NCCL's end", probe->nccl.ncclCommFinalize(comm_of(gather)), reply)) {
+      !nccl_did(probe, gather, "ncclCommFinalize", probe->nccl.ncclCommFinalize(comm_of(gather)), reply)) {
     return false;
   }
   NcclComm comm = comm_of(gather);
   *gather->comm = NULL;
   NcclResult result = probe->nccl.ncclCommDestroy(comm);
-  return result == kNcclInProgress || nccl_did(probe, gather, "NCCL's end", result, reply);
+  return result == kNcclInProgress || nccl_did(probe, gather, "ncclCommDestroy", result, reply);
 }
 
 // --- Requests ------------------------------------------------------------------------------------------
@@ -335,7 +336,7 @@ static void free_memory(Probe* probe, const CudaPointer memory[2], void* host) {
   if (host != NULL) probe->cuda.cuMemFreeHost(host);
 }
 
-// A communicator that is still there is aborted later, and uses the memory until then.
+// Frees the memory, unless the communicator still exists: it is aborted later and uses the memory until then.
 static void drop_room(Probe* probe, Gather* gather) {
   CudaPointer memory[2] = {gather->send, gather->receive};
   if (gather->start != NULL) probe->cuda.cuEventDestroy_v2(gather->start);

@@ -22,7 +22,7 @@ static void skip_blanks(Reader* reader) {
   while (peek(reader) == ' ' || peek(reader) == '\t' || peek(reader) == '\r') ++reader->at;
 }
 
-// Passes over blanks and then this character, if it is there.
+// Skips blanks, and then this character if it is there; returns whether it was.
 static bool take(Reader* reader, char wanted) {
   skip_blanks(reader);
   if (peek(reader) != wanted) return false;
@@ -31,7 +31,7 @@ static bool take(Reader* reader, char wanted) {
 }
 
 static bool read_hex(Reader* reader, unsigned* value) {
-  if (reader->end - reader->at < 4) return fail(reader, "a text ends in the middle of \\u");
+  if (reader->end - reader->at < 4) return fail(reader, "a string ends within \\u");
   *value = 0;
   for (int i = 0; i < 4; ++i) {
     char digit = *reader->at++;
@@ -83,16 +83,16 @@ static bool read_unicode(Reader* reader, char** to) {
   } else if (code >= 0xdc00 && code < 0xe000) {
     return fail(reader, "half of a surrogate pair");
   }
-  if (code == 0) return fail(reader, "a text with a zero byte");
+  if (code == 0) return fail(reader, "a string with a zero byte");
   *to = put_utf8(*to, code);
   return true;
 }
 
-// The text is unescaped where it stands: that never makes it longer, and the closing quote gives room for the end.
+// Unescapes the string in place: that never makes it longer, and its closing quote becomes the zero byte.
 static bool read_text(Reader* reader, const char** text) {
   static const char kEscapes[] = "\"\\/bfnrt";
   static const char kMeanings[] = "\"\\/\b\f\n\r\t";
-  if (!take(reader, '"')) return fail(reader, "no text where one is due");
+  if (!take(reader, '"')) return fail(reader, "a string is missing");
   char* to = reader->at;
   *text = to;
   while (reader->at < reader->end) {
@@ -101,7 +101,7 @@ static bool read_text(Reader* reader, const char** text) {
       *to = '\0';
       return true;
     }
-    if ((unsigned char)c < 0x20) return fail(reader, "a control character in a text");
+    if ((unsigned char)c < 0x20) return fail(reader, "a control character in a string");
     if (c != '\\') {
       *to++ = c;
       continue;
@@ -112,17 +112,17 @@ static bool read_text(Reader* reader, const char** text) {
     if (found != NULL)
       *to++ = kMeanings[found - kEscapes];
     else if (escape != 'u')
-      return fail(reader, "an escape that JSON does not have");
+      return fail(reader, "an escape that JSON does not define");
     else if (!read_unicode(reader, &to))
       return false;
   }
-  return fail(reader, "a text without its end");
+  return fail(reader, "a string is not closed");
 }
 
 static bool read_number(Reader* reader, int64_t* number) {
   bool negative = peek(reader) == '-';
   if (negative) ++reader->at;
-  if (peek(reader) < '0' || peek(reader) > '9') return fail(reader, "no value where one is due");
+  if (peek(reader) < '0' || peek(reader) > '9') return fail(reader, "a value is missing");
   int64_t value = 0;
   while (peek(reader) >= '0' && peek(reader) <= '9') {
     int digit = *reader->at++ - '0';
@@ -130,7 +130,7 @@ static bool read_number(Reader* reader, int64_t* number) {
     value = value * 10 + digit;
   }
   char next = peek(reader);
-  if (next == '.' || next == 'e' || next == 'E') return fail(reader, "a number that is no integer");
+  if (next == '.' || next == 'e' || next == 'E') return fail(reader, "a number that is not an integer");
   *number = negative ? -value : value;
   return true;
 }
@@ -140,12 +140,12 @@ static bool read_list(Reader* reader, JsonObject* object, JsonMember* member) {
   member->first = object->item_count;
   if (take(reader, ']')) return true;
   do {
-    if (object->item_count == kMaxItems) return fail(reader, "too many texts in lists");
+    if (object->item_count == kMaxItems) return fail(reader, "too many strings in lists");
     if (!read_text(reader, &object->items[object->item_count])) return false;
     ++object->item_count;
     ++member->count;
   } while (take(reader, ','));
-  return take(reader, ']') || fail(reader, "a list without its end");
+  return take(reader, ']') || fail(reader, "a list is not closed");
 }
 
 static bool read_member(Reader* reader, JsonObject* object) {
@@ -177,7 +177,7 @@ const char* json_read(char* line, size_t length, JsonObject* object) {
     do {
       if (!read_member(&reader, object)) return reader.why;
     } while (take(&reader, ','));
-    if (!take(&reader, '}')) return "an object without its end";
+    if (!take(&reader, '}')) return "the object is not closed";
   }
   skip_blanks(&reader);
   return reader.at == reader.end ? NULL : "something after the object";
@@ -200,7 +200,7 @@ const char* const* json_list(const JsonObject* object, const char* name, size_t*
 // --- Writing -------------------------------------------------------------------------------------------
 
 size_t json_room(const JsonLine* line) {
-  // One byte stays for the "\n" of main.c.
+  // One byte is kept for the "\n" that reply_send() adds.
   return line->is_full ? 0 : sizeof line->bytes - 1 - line->length;
 }
 
@@ -229,7 +229,7 @@ void json_start(JsonLine* line) {
   line->wants_comma = false;
 }
 
-// How many bytes of UTF-8 begin here; 0 if none do.
+// The length of the UTF-8 sequence that begins here; 0 if there is none.
 static size_t utf8_length(const unsigned char* at) {
   unsigned char first = at[0];
   if (first < 0x80) return 1;

@@ -26,13 +26,13 @@ static const Symbol kNcclSymbols[] = {NCCL_NEEDED(NCCL_ROW) NCCL_OPTIONAL(NCCL_R
 static const Symbol kLtSymbols[] = {LT_NEEDED(LT_ROW) LT_OPTIONAL(LT_ROW_OPTIONAL){NULL, 0, false}};
 static const Symbol kNvmlSymbols[] = {NVML_NEEDED(NVML_ROW) NVML_OPTIONAL(NVML_ROW_OPTIONAL){NULL, 0, false}};
 
-// Adds a reason, after "; " if there is one already. What does not fit is left out.
+// Appends a reason, after "; " if there is one already. What does not fit is cut off.
 static void add_why(Library* library, const char* why) {
   size_t used = strlen(library->why);
   snprintf(library->why + used, sizeof library->why - used, "%s%s", used != 0 ? "; " : "", why);
 }
 
-// Fills the pointers of `api`; the name of one that is needed and not there, else NULL.
+// Fills the pointers of `api`. Returns NULL, or the name of a needed function that the library lacks.
 static const char* look_up(void* handle, const Symbol* symbols, void* api) {
   for (const Symbol* symbol = symbols; symbol->name != NULL; ++symbol) {
     void* address = dlsym(handle, symbol->name);
@@ -50,11 +50,12 @@ static void keep_path(Library* library, void* handle, const Symbol* symbols, con
 }
 
 static void load(Library* library, const char* const* candidates, size_t count, const Symbol* symbols, void* api) {
-  char why[kTextBytes + 1];
+  char why[kReasonBytes + 1];
   library->is_there = false;
   library->why[0] = '\0';
   for (size_t i = 0; i < count; ++i) {
-    // Places where it might have been are no news; a name that the loader does not find is.
+    // A path without a file is not worth a reason, unless it is the last candidate; a name that the loader does not
+    // find is.
     if (candidates[i][0] == '/' && access(candidates[i], F_OK) != 0 && errno == ENOENT && i + 1 < count) continue;
     void* handle = dlopen(candidates[i], RTLD_LAZY | RTLD_LOCAL);
     if (handle == NULL) {
@@ -72,11 +73,11 @@ static void load(Library* library, const char* const* candidates, size_t count, 
     add_why(library, why);
     dlclose(handle);
   }
-  if (library->why[0] == '\0') add_why(library, "no place to look for it was named");
+  if (library->why[0] == '\0') add_why(library, "no path to look for it was given");
 }
 
-// Kernels are loaded when they are first used. Drivers before CUDA 12.2 would load all of NCCL and cuBLASLt with the
-// first, which takes seconds and device memory; PyTorch of that time sets the same.
+// With LAZY, kernels are loaded when they are first used. Drivers before CUDA 12.2 otherwise load all kernels of NCCL
+// and cuBLASLt at the first use, which takes seconds and device memory. PyTorch of that time sets the same.
 void load_cuda(Probe* probe, const char* const* candidates, size_t count) {
   setenv("CUDA_MODULE_LOADING", "LAZY", 0);
   load(&probe->cuda_library, candidates, count, kCudaSymbols, &probe->cuda);

@@ -1,7 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,37 +10,9 @@
 
 enum { kUsualProduct = 8192, kLeastProduct = 16, kMostProduct = 16384 };
 
-static void set_reason(Reply* reply, Outcome outcome, const char* format, va_list values) {
-  reply->outcome = outcome;
-  reply->is_defect = false;
-  vsnprintf(reply->why, sizeof reply->why, format, values);
-}
-
-void reply_failed(Reply* reply, const char* format, ...) {
-  va_list values;
-  va_start(values, format);
-  set_reason(reply, kFailed, format, values);
-  va_end(values);
-}
-
-void reply_defect(Reply* reply, const char* format, ...) {
-  va_list values;
-  va_start(values, format);
-  set_reason(reply, kFailed, format, values);
-  va_end(values);
-  reply->is_defect = true;
-}
-
-void reply_unavailable(Reply* reply, const char* format, ...) {
-  va_list values;
-  va_start(values, format);
-  set_reason(reply, kUnavailable, format, values);
-  va_end(values);
-}
-
 // --- Environment ---------------------------------------------------------------------------------------
 
-// NCCL_SETTINGS is DLRover's: "NAME=value,NAME=value" for the environment of the probe.
+// Sets the variables that NCCL_SETTINGS lists ("NAME=value,NAME=value"), as DLRover's own check does.
 static void apply_settings(void) {
   const char* given = getenv("NCCL_SETTINGS");
   char* settings = given != NULL ? strdup(given) : NULL;
@@ -51,7 +22,7 @@ static void apply_settings(void) {
     item += strspn(item, " ");
     char* equals = strchr(item, '=');
     if (equals == NULL || equals == item) {
-      fprintf(stderr, "elastic-gpu-probe: NCCL_SETTINGS has \"%s\", which is no NAME=value\n", item);
+      fprintf(stderr, "elastic-gpu-probe: NCCL_SETTINGS has \"%s\", which is not NAME=value\n", item);
       continue;
     }
     *equals = '\0';
@@ -60,7 +31,7 @@ static void apply_settings(void) {
   free(settings);
 }
 
-// The tests' processors multiply smaller matrices.
+// Rows and columns of the matrices. The tests make them smaller, since a CPU multiplies them there.
 static uint64_t product_size(void) {
   const char* given = getenv("ELASTIC_RUN_PROBE_PRODUCT");
   int size = given != NULL ? leading_number(given) : 0;
@@ -73,7 +44,7 @@ typedef struct {
   int descriptor;
   char bytes[kLineBytes];
   size_t filled;
-  size_t taken;  // of the line that was handed out last
+  size_t taken;  // the length of the line that was handed out last, which is still at the front
 } Input;
 
 typedef enum { kLine, kTooLong, kEnd } Arrival;
@@ -88,7 +59,8 @@ static bool read_more(Input* input) {
   return true;
 }
 
-// The next line without its "\n"; valid until the next call. One that is too long is passed over.
+// Hands out the next line without its "\n", valid until the next call. A line that is too long is skipped up to its
+// end.
 static Arrival next_line(Input* input, char** line, size_t* length) {
   bool is_too_long = false;
   memmove(input->bytes, input->bytes + input->taken, input->filled - input->taken);
@@ -110,44 +82,18 @@ static Arrival next_line(Input* input, char** line, size_t* length) {
   }
 }
 
-static bool write_all(int descriptor, const char* bytes, size_t count) {
-  while (count != 0) {
-    ssize_t written = write(descriptor, bytes, count);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    bytes += written;
-    count -= (size_t)written;
-  }
-  return true;
-}
-
-static bool send_reply(int descriptor, Reply* reply) {
-  JsonLine* line = &reply->line;
-  json_close(line, '}');
-  if (reply->outcome == kOk && line->is_full) reply_failed(reply, "the reply is longer than %d bytes", kLineBytes);
-  if (reply->outcome != kOk) {
-    json_start(line);
-    json_open(line, NULL, '{');
-    json_text(line, reply->outcome == kFailed ? "failed" : "unavailable", reply->why);
-    if (reply->is_defect) json_bool(line, "defect", true);
-    json_close(line, '}');
-  }
-  line->bytes[line->length++] = '\n';
-  return write_all(descriptor, line->bytes, line->length);
-}
-
 // --- Requests ------------------------------------------------------------------------------------------
 
 static void answer(Probe* probe, char* line, size_t length, Reply* reply) {
   static JsonObject request;
   const char* wrong = json_read(line, length, &request);
   if (wrong != NULL) {
-    reply_failed(reply, "a request that cannot be read: %s", wrong);
+    reply_failed(reply, "the request cannot be read: %s", wrong);
     return;
   }
   const JsonMember* what = json_find(&request, "do", kText);
   if (what == NULL)
-    reply_failed(reply, "a request that says not what to do");
+    reply_failed(reply, "the request has no \"do\"");
   else if (strcmp(what->text, "open") == 0)
     do_open(probe, &request, reply);
   else if (strcmp(what->text, "compute") == 0)
@@ -169,15 +115,12 @@ static void serve(Probe* probe, Input* input) {
   for (;;) {
     Arrival arrival = next_line(input, &line, &length);
     if (arrival == kEnd) return;
-    reply.outcome = kOk;
-    json_start(&reply.line);
-    json_open(&reply.line, NULL, '{');
-    json_bool(&reply.line, "ok", true);
+    reply_start(&reply);
     if (arrival == kTooLong)
-      reply_failed(&reply, "a request of more than %d bytes", kLineBytes);
+      reply_failed(&reply, "the request is longer than %d bytes", kLineBytes);
     else
       answer(probe, line, length, &reply);
-    if (!send_reply(input->descriptor, &reply)) return;
+    if (!reply_send(input->descriptor, &reply)) return;
     abort_doomed(probe);
   }
 }
@@ -186,16 +129,16 @@ int main(void) {
   static Probe probe;
   static Input input;
   signal(SIGPIPE, SIG_IGN);
-  // NCCL prints to stdout, so the socket goes elsewhere and stdout to stderr.
+  // NCCL prints to stdout, so the socket gets another descriptor and stdout becomes stderr.
   input.descriptor = fcntl(STDOUT_FILENO, F_DUPFD, 3);
   if (input.descriptor < 0 || fcntl(input.descriptor, F_SETFD, FD_CLOEXEC) < 0 ||
       dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
-    fprintf(stderr, "elastic-gpu-probe: reads requests from its stdout, a socket, which it has not: %s\n",
+    fprintf(stderr, "elastic-gpu-probe: stdout has to be a socket, from which requests are read: %s\n",
             strerror(errno));
     return 2;
   }
   apply_settings();
   probe.product_size = product_size();
   serve(&probe, &input);
-  _exit(0);  // what the libraries would do at the end may hang
+  _exit(0);  // without the libraries' exit handlers, which may hang
 }

@@ -1,4 +1,4 @@
-// The entry. The C library's own start-up file asks for a symbol of glibc 2.34; this one is content with 2.2.5.
+// The entry point. The C library's own start-up file needs a symbol of glibc 2.34; this one needs only 2.2.5.
         .text
         .globl _start
         .type _start, @function
@@ -8,7 +8,7 @@ _start:
         popq %rsi                       // argc
         movq %rsp, %rdx                 // argv
         andq $-16, %rsp
-        pushq %rax                      // keeps the alignment
+        pushq %rax                      // keeps the stack aligned
         pushq %rsp                      // stack_end
         xorl %r8d, %r8d                 // no fini, no init: there are no constructors
         xorl %ecx, %ecx

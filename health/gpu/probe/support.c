@@ -4,7 +4,7 @@
 
 #include "health/gpu/probe/probe.h"
 
-// clock_gettime came to libc with 2.17; the system call is older.
+// glibc has clock_gettime in libc since 2.17 only; the system call is older.
 double now_ms(void) {
   struct timespec now = {0, 0};
   syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
@@ -16,7 +16,7 @@ void pause_us(long microseconds) {
   syscall(SYS_nanosleep, &length, (void*)0);
 }
 
-// atoi of newer headers asks for a function of glibc 2.38.
+// Newer headers make atoi a call of a function that glibc has since 2.38 only.
 int leading_number(const char* text) {
   int number = 0;
   for (; *text >= '0' && *text <= '9' && number < 100000000; ++text) number = number * 10 + (*text - '0');

@@ -1,5 +1,6 @@
-// In the place of the C library when elastic-gpu-probe is linked: all functions that it may use, each of them in the
-// first glibc for x86-64, 2.2.5. What is not here does not link, whatever glibc builds it. Nothing here ever runs.
+// elastic-gpu-probe is linked with this library instead of the C library. It has all functions that the probe may use,
+// and the first glibc for x86-64, 2.2.5, has them as well. A call of another function does not link, whatever glibc the
+// build system has. Nothing in here ever runs.
 #define FUNCTION(name) \
   void name(void);     \
   void name(void) {}

@@ -1,4 +1,4 @@
-// As libc.c, of libdl.so.2, where these were until glibc 2.34.
+// The same as libc.c for libdl.so.2, which had these functions until glibc 2.34.
 #define FUNCTION(name) \
   void name(void);     \
   void name(void) {}

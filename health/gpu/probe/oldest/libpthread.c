@@ -1,4 +1,4 @@
-// As libc.c, of libpthread.so.0: nothing of it is used. It is loaded from the start, since NCCL needs it and glibc
-// before 2.34 does not like it to come later.
+// The same as libc.c for libpthread.so.0. The probe uses no function of it, but loads it at its start: NCCL needs it,
+// and before 2.34 glibc did not work reliably when it was loaded later.
 void pthread_self(void);
 void pthread_self(void) {}
