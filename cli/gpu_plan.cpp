@@ -32,7 +32,7 @@ Status plan_gpu_test(const ParsedFlags& flags, const Environment& environment, c
     count = 0;
     origin = flags.origin_text(id);
   }
-  plan.settings.gpus = count;
+  plan.settings.check.gpus = count;
   if (is_told) plan.entries.push_back({"GPUs to test", count == 0 ? "none" : format("{}", count), std::move(origin)});
   return {};
 }

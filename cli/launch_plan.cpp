@@ -153,11 +153,11 @@ Status Planner::plan_check() {
     warn(format("{}: one node alone has no other to measure the way to", flags_.input(asked)));
   }
   check.measures_all = measures;
-  plan_.settings.nccl_lib = flags_.text(FlagId::kNcclLib);
-  plan_.settings.gpu_probe = flags_.text(FlagId::kProbePath);
-  plan_.settings.health_hook = flags_.text(FlagId::kHealthHook);
-  plan_.settings.check_probe = flags_.text(FlagId::kCheckProbe);
-  plan_.settings.health_report = flags_.text(FlagId::kHealthReport);
+  plan_.settings.check = {.hook = flags_.text(FlagId::kHealthHook),
+                          .external = flags_.text(FlagId::kCheckProbe),
+                          .nccl_lib = flags_.text(FlagId::kNcclLib),
+                          .gpu_program = flags_.text(FlagId::kProbePath),
+                          .page = flags_.text(FlagId::kHealthReport)};
   check.only = flags_.on(FlagId::kCheckOnly);
   plan_.settings.node.group = flags_.text(FlagId::kNodeGroup);
   if (plan_.settings.node.group.empty()) plan_.settings.node.group = variable("scheduling/rack-id").value_or("");

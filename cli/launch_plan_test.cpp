@@ -442,8 +442,8 @@ TEST_CASE("a library or a program that the check is to use has to be there") {
   trial.host.file("lib.so");
   trial.host.program("probe");
   const LaunchPlan plan = trial.good({"--network-check", "--nccl-lib=lib.so", "--probe-path=probe", "train.py"});
-  CHECK(plan.settings.nccl_lib == "lib.so");
-  CHECK(plan.settings.gpu_probe == "probe");
+  CHECK(plan.settings.check.nccl_lib == "lib.so");
+  CHECK(plan.settings.check.gpu_program == "probe");
   CHECK(trial.error({"--network-check", "--nccl-lib=nowhere.so", "train.py"})
             .contains("--nccl-lib=nowhere.so: no such file"));
   CHECK(trial.error({"--network-check", "--probe-path=lib.so", "train.py"})
@@ -454,19 +454,18 @@ TEST_CASE("a library or a program that the check is to use has to be there") {
 TEST_CASE("the check tests the GPUs that workers see, unless they are of another kind") {
   Trial trial;
   trial.host.gpus = 4;
-  CHECK(trial.good({"--network-check", "train.py"}).settings.gpus == 1);  // the others are nobody's affair here
-  CHECK(trial.good({"--network-check", "--nproc-per-node=3", "train.py"}).settings.gpus == 3);
-  CHECK(trial.good({"--network-check", "--nproc-per-node=8", "train.py"}).settings.gpus == 4);
-  CHECK(
-      trial.good({"--network-check", "--accelerator=nvidia.com/gpu", "--nproc-per-node=4", "train.py"}).settings.gpus ==
-      4);
-  CHECK(trial.good({"--network-check", "--accelerator=ascend-npu", "train.py"}).settings.gpus == 0);
-  CHECK(trial.good({"--network-check", "--accelerator=cpu", "train.py"}).settings.gpus == 0);
+  CHECK(trial.good({"--network-check", "train.py"}).settings.check.gpus == 1);  // the others are nobody's affair here
+  CHECK(trial.good({"--network-check", "--nproc-per-node=3", "train.py"}).settings.check.gpus == 3);
+  CHECK(trial.good({"--network-check", "--nproc-per-node=8", "train.py"}).settings.check.gpus == 4);
+  CHECK(trial.good({"--network-check", "--accelerator=nvidia.com/gpu", "--nproc-per-node=4", "train.py"})
+            .settings.check.gpus == 4);
+  CHECK(trial.good({"--network-check", "--accelerator=ascend-npu", "train.py"}).settings.check.gpus == 0);
+  CHECK(trial.good({"--network-check", "--accelerator=cpu", "train.py"}).settings.check.gpus == 0);
   CHECK(trial.good({"--network-check", "--accelerator=cpu", "train.py"}).warnings.empty());
-  CHECK(trial.good({"--network-check", "--check-probe=probe", "train.py"}).settings.gpus == 0);
-  CHECK(trial.good({"train.py"}).settings.gpus == 0);
+  CHECK(trial.good({"--network-check", "--check-probe=probe", "train.py"}).settings.check.gpus == 0);
+  CHECK(trial.good({"train.py"}).settings.check.gpus == 0);
   trial.host.gpus = 100;
-  CHECK(trial.good({"--network-check", "--nproc-per-node=gpu", "train.py"}).settings.gpus == 64);
+  CHECK(trial.good({"--network-check", "--nproc-per-node=gpu", "train.py"}).settings.check.gpus == 64);
 }
 
 TEST_CASE("ELASTIC_RUN_PROBE_GPUS turns the test of GPUs off, or says how many there are") {
@@ -474,7 +473,7 @@ TEST_CASE("ELASTIC_RUN_PROBE_GPUS turns the test of GPUs off, or says how many t
     Trial trial;
     trial.host.gpus = visible;
     trial.environment.push_back(std::string("ELASTIC_RUN_PROBE_GPUS=") + value);
-    return trial.good({"--network-check", "--nproc-per-node=8", "train.py"}).settings.gpus;
+    return trial.good({"--network-check", "--nproc-per-node=8", "train.py"}).settings.check.gpus;
   };
   for (const char* off : {"off", "0"}) CHECK(gpus_with(off, 4) == 0);
   CHECK(gpus_with("auto", 4) == 4);

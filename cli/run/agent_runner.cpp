@@ -467,7 +467,7 @@ void AgentRunner::open_store(const std::string& admits) {
 // What a process has of a GPU is free only when it has ended, and in exclusive mode nobody else gets the GPU before.
 void AgentRunner::start_on_free_gpus(const agent::StartWorkers& order) {
   constexpr std::int64_t kGpusComeBackMs = 5'000;
-  if (settings_.gpus == 0 || !check_.leave()) {
+  if (settings_.check.gpus == 0 || !check_.leave()) {
     check_.stop();
     return begin_round(order);
   }

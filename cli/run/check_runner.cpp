@@ -18,13 +18,7 @@
 #include "src/process/clock.h"
 
 namespace elastic::run {
-namespace {
-
-constexpr std::uint32_t kSelfPhase = 0;
-
-}  // namespace
-
-CheckRunner::CheckRunner(net::Loop& loop, CheckSettings settings, Handlers handlers)
+CheckRunner::CheckRunner(net::Loop& loop, CheckRunnerSettings settings, Handlers handlers)
     : loop_(loop), settings_(std::move(settings)), handlers_(std::move(handlers)), deadline_(loop) {
   settings_.task.began_us = process::clock_ms(CLOCK_MONOTONIC_RAW) * 1000;
 }
@@ -37,9 +31,8 @@ health::ProbeTask CheckRunner::probe_task() const {
 
 void CheckRunner::carry_out(const agent::CheckNode& order) {
   asked_ = order;
-  tests_.clear();
-  is_ring_ = false;
-  order.phase == kSelfPhase ? begin(order) : ask(order);
+  tests_ = {};
+  order.phase == health::kSelfPhase ? begin(order) : ask(order);
 }
 
 void CheckRunner::begin(const agent::CheckNode&) {
@@ -65,20 +58,14 @@ void CheckRunner::begin(const agent::CheckNode&) {
 }
 
 void CheckRunner::ask(const agent::CheckNode& order) {
-  std::int64_t limit_ms = 0;
-  if (const auto ring = health::read_ring_order(order.order)) {
-    is_ring_ = true;
-    limit_ms = health::ring_limit_ms(settings_.environment, probe_task(), *ring);
-  } else if (const auto orders = health::read_pair_orders(order.order)) {
-    tests_ = orders->tests;
-    limit_ms = health::tests_limit_ms(settings_.environment, probe_task(), tests_);
-  } else {
-    return answer(health::text_of(health::PairResults{}));
-  }
-  if (!channel_) return failed("its check process is not there");
+  auto tests = health::read_check_order(order.order);
+  if (!tests) return answer(health::text_of(health::PairResults{}));
+  tests_ = std::move(*tests);
+  const std::int64_t limit_ms = health::tests_limit_ms(settings_.environment, probe_task(), tests_);
+  if (!channel_) return failed("its check process is not running");
   const std::string line = order.order + "\n";
   const auto sent = ::send(channel_.get(), line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-  if (sent != static_cast<ssize_t>(line.size())) return failed("its check process takes no orders");
+  if (sent != static_cast<ssize_t>(line.size())) return failed("its check process does not accept orders");
   deadline_.start(
       limit_ms, [this, limit_ms] { failed(format("its check process did not answer within {} s", limit_ms / 1000)); });
 }
@@ -94,7 +81,7 @@ void CheckRunner::read() {
   line_.append(piece, static_cast<std::size_t>(count));
   const std::size_t end = line_.find('\n');
   if (end == std::string::npos) {
-    if (line_.size() > limits::kAgentCheckBytes) failed("its check process says too much");
+    if (line_.size() > limits::kAgentCheckBytes) failed("its check process sent a line that is too long");
     return;
   }
   std::string result = line_.substr(0, end);
@@ -118,11 +105,8 @@ void CheckRunner::failed(const std::string& why) {
   }
   if (!asked_) return;
   log::info("check", format("the check of this node failed: {}", why));
-  if (asked_->phase == kSelfPhase) return answer(health::text_of(health::SelfResult{.unfit = why}));
-  if (is_ring_) return answer(health::text_of(health::RingResult{.why_not = why}));
-  health::PairResults results;
-  for (const health::PairOrder& test : tests_) results.tests.push_back({.with = test.with, .why_not = why});
-  answer(health::text_of(results));
+  answer(asked_->phase == health::kSelfPhase ? health::text_of(health::SelfResult{.unfit = why})
+                                             : health::text_of_failed(tests_, why));
 }
 
 void CheckRunner::answer(std::string result) {
@@ -133,14 +117,16 @@ void CheckRunner::answer(std::string result) {
 }
 
 void CheckRunner::keep_findings(std::uint32_t phase, const std::string& result) {
-  if (phase == kSelfPhase) findings_.clear();
+  if (phase == health::kSelfPhase) findings_.clear();
   const auto keep = [this](const std::vector<health::Finding>& found) {
     findings_.insert(findings_.end(), found.begin(), found.end());
   };
-  if (const auto self = phase == kSelfPhase ? health::read_self_result(result) : std::nullopt) {
+  const auto read = health::read_check_result(phase, result);
+  if (!read) return;
+  if (const auto* self = std::get_if<health::SelfResult>(&*read)) {
     keep(self->findings);
     if (!self->unfit.empty()) keep({{health::Severity::kFatal, self->unfit}});
-  } else if (const auto pairs = health::read_pair_results(result)) {
+  } else if (const auto* pairs = std::get_if<health::PairResults>(&*read)) {
     keep(pairs->findings);
   }
 }

@@ -19,7 +19,7 @@
 namespace elastic::run {
 
 // What a check has to know of this node.
-struct CheckSettings {
+struct CheckRunnerSettings {
   // What the probe is asked; the runner itself fills in `interfaces` and `began_us`.
   health::ProbeTask task = {};
   std::string address = {};      // this node's, of which `interfaces` are those; empty: not known
@@ -36,7 +36,7 @@ class CheckRunner {
     std::function<Result<pid_t>(const process::Command&)> start;
     std::function<void()> kill;
   };
-  CheckRunner(net::Loop& loop, CheckSettings settings, Handlers handlers);
+  CheckRunner(net::Loop& loop, CheckRunnerSettings settings, Handlers handlers);
 
   void carry_out(const agent::CheckNode& order);
   void exited(ExitStatus status);
@@ -57,15 +57,14 @@ class CheckRunner {
   void keep_findings(std::uint32_t phase, const std::string& result);
 
   net::Loop& loop_;
-  CheckSettings settings_;
+  CheckRunnerSettings settings_;
   Handlers handlers_;
   UniqueFd channel_;  // to the probe; none: there is no probe
   std::optional<net::ReadWatch> watch_;
   net::Timer deadline_;
   std::string line_;  // that is being read
   std::optional<agent::CheckNode> asked_;
-  std::vector<health::PairOrder> tests_;  // that were asked for, of a phase of pairs
-  bool is_ring_ = false;                  // a ring was asked for
+  health::CheckOrder tests_;  // those of the phase that is under way, after kSelfPhase
   std::vector<health::Finding> findings_;
 };
 

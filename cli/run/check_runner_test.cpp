@@ -80,9 +80,9 @@ TEST_CASE("of a probe that dies each order is answered in its own form, and so a
     CHECK(played.answer == (dies_in_ring ? text_of(RingResult{.why_not = killed})
                                          : text_of(PairResults{.tests = {{.with = 0, .why_not = killed}}})));
     played.ask(2, kRing);
-    CHECK(played.answer == text_of(RingResult{.why_not = "its check process is not there"}));
+    CHECK(played.answer == text_of(RingResult{.why_not = "its check process is not running"}));
     played.ask(3, kPairs);
-    CHECK(played.answer == text_of(PairResults{.tests = {{.with = 0, .why_not = "its check process is not there"}}}));
+    CHECK(played.answer == text_of(PairResults{.tests = {{.with = 0, .why_not = "its check process is not running"}}}));
   }
 }
 

@@ -180,8 +180,8 @@ void serve_the_others(net::Loop& loop, AgentRunner& agent, std::int64_t stop_ms)
   patience.start(kOthersMs, [&] {
     if (server.jobs() == 0) return;
     log::answer("serves_others",
-                format("this node's part is over; it serves {} job{} of its endpoint until {} over", server.jobs(),
-                       server.jobs() == 1 ? "" : "s", server.jobs() == 1 ? "that is" : "they are"),
+                format("this node's part is over; it serves {} of its endpoint until {} over",
+                       counted(server.jobs(), "job"), server.jobs() == 1 ? "that is" : "they are"),
                 {{"jobs", static_cast<std::int64_t>(server.jobs())}});
   });
   server.on_idle([&] { loop.stop(); });
@@ -314,7 +314,7 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
   const auto make_agent = [&](AgentRunner::Handlers handlers) -> AgentRunner& {
     return made.emplace(loop, settings, files, logs, context, std::move(guardian), std::move(handlers));
   };
-  CheckReporter reporter(files, logs, settings.health_report);
+  CheckReporter reporter(files, logs, settings.check.page);
   on_event.begin(loop);
   const End end = settings.meeting.alone
                       ? run_alone(loop, settings, recording, reporter, status_host, make_agent)

@@ -9,6 +9,7 @@
 #include "cli/run/output_settings.h"
 #include "cli/run/worker_environment.h"
 #include "cli/run/wrap.h"
+#include "health/probe/check_settings.h"
 #include "rendezvous/agent/lifecycle.h"
 #include "rendezvous/store/store_settings.h"
 #include "rendezvous/transport/meeting_settings.h"
@@ -48,12 +49,7 @@ struct LaunchSettings {
   bool use_cgroup = true;       // use a cgroup for the workers, where one is delegated
   std::int64_t parting_ms = 0;  // how long a node stays when the job has failed, so that other nodes can finish, too
   bool propagate_exit_code = false;  // exit with the first failure's own code instead of 1
-  std::string health_hook;           // --health-hook; empty: none
-  std::string check_probe;           // --check-probe; empty: none
-  int gpus = 0;                      // this node's GPUs that the check is to test
-  std::string nccl_lib;              // NCCL for the check; empty: the one that the workers would find
-  std::string gpu_probe;             // a program in place of elastic-run's own GPU probe; empty: none
-  std::string health_report;         // the file for the check's HTML page; empty: none
+  health::CheckSettings check;       // this node's part of the check before training
   std::optional<std::uint16_t>
       http_port;                         // for status and metrics; 0: a free one; nothing: only the coordinator's port
   std::string record_file;               // the file for the coordinator's recording; empty: none

@@ -4,14 +4,10 @@
 
 namespace elastic::run {
 
-CheckSettings check_settings(const LaunchSettings& settings) {
-  return {.task = {.local_world_size = settings.node.local_world_size,
+CheckRunnerSettings check_settings(const LaunchSettings& settings) {
+  return {.task = {.check = settings.check,
+                   .local_world_size = settings.node.local_world_size,
                    .log_directory = settings.logs.base.value_or(""),
-                   .hook = settings.health_hook,
-                   .external = settings.check_probe,
-                   .gpus = settings.gpus,
-                   .nccl_lib = settings.nccl_lib,
-                   .gpu_program = settings.gpu_probe,
                    .python = settings.program,
                    .temporary = settings.logs.temporary},
           .address = settings.node.address,

@@ -9,7 +9,7 @@
 // The settings of each part of a launcher, composed of those of the launch.
 namespace elastic::run {
 
-CheckSettings check_settings(const LaunchSettings& settings);
+CheckRunnerSettings check_settings(const LaunchSettings& settings);
 ReportSettings report_settings(const LaunchSettings& settings);
 OnEvent::Settings on_event_settings(const LaunchSettings& settings);
 agent::Narrator::Settings narrator_settings(const LaunchSettings& settings);

@@ -1,12 +1,12 @@
 #pragma once
 
-// What we use of the CUDA driver, NCCL, cuBLASLt and NVML: types, numbers and functions, in C and C++.
-// Written from their documentation, so that nothing of theirs is needed to build. The libraries are loaded at run
-// time, by these names; tests/gpu/abi_check.cpp holds all of it to their own headers where those are installed.
+// The types, constants and functions of the CUDA driver, NCCL, cuBLASLt and NVML that we use, for C and C++. They are
+// written from the documentation, so that no header of NVIDIA's is needed to build; where such headers are installed,
+// tests/gpu/abi_check.cpp compares these declarations with them. The libraries are loaded at run time.
 //
-// A list names functions as X(result, name, (parameters)). Each list becomes a struct of function pointers
-// (CudaApi, ...) and the table of names to look up (probe/libraries.c). Without one of _NEEDED a library is of no
-// use; a pointer of _OPTIONAL may be null.
+// A list names functions as X(result, name, (parameters)). Each list becomes a struct of function pointers (CudaApi,
+// ...) and a table of names to look up (probe/libraries.c). A library that lacks a function of a _NEEDED list is not
+// used; a pointer of an _OPTIONAL list may be null.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,7 +32,7 @@ typedef struct {
 enum {
   kCudaSuccess = 0,
   kCudaOutOfMemory = 2,
-  kCudaStubLibrary = 34,  // the library is the toolkit's, to link with, and not the driver's
+  kCudaStubLibrary = 34,  // the library is the toolkit's stub for linking, not the driver's
   kCudaNoDevice = 100,
   kCudaInvalidDevice = 101,
   kCudaEccUncorrectable = 214,
@@ -86,14 +86,14 @@ typedef struct {
   char bytes[kNcclIdBytes];
 } NcclId;  // passed by value
 
-// The first members of ncclConfig_t, as 2.14 has it. A newer NCCL takes as many bytes as `size` says and gives all
-// members that are newer than `version` their defaults, so this serves every NCCL from 2.14 on.
+// The members of ncclConfig_t in NCCL 2.14. A newer NCCL reads as many bytes as `size` says and gives members that are
+// newer than `version` their defaults, so this struct works with every NCCL since 2.14.
 typedef struct {
   size_t size;
   unsigned magic;
   unsigned version;
   int blocking;
-  int unset;  // where 2.17 has a member of its own; kNcclUnset means its default
+  int unset;  // padding in 2.14, a member since 2.17; NCCL_UNSET gives it its default
 } NcclConfig;
 
 enum {
@@ -207,7 +207,7 @@ typedef struct {
 typedef struct {
   unsigned long long total;
   unsigned long long free;
-  unsigned long long used;  // what the driver keeps for itself is in it
+  unsigned long long used;  // with what the driver keeps for itself
 } NvmlMemory;
 
 typedef struct {
@@ -220,7 +220,7 @@ typedef struct {
 
 typedef struct {
   unsigned pid;
-  unsigned long long used_bytes;  // NVML_UNKNOWN_BYTES where it is not told
+  unsigned long long used_bytes;  // NVML_UNKNOWN_BYTES where NVML does not know it
   unsigned gpu_instance;
   unsigned compute_instance;
 } NvmlProcess;
@@ -246,7 +246,7 @@ typedef struct {
 
 typedef struct {
   unsigned char cluster[16];
-  NvmlResult status;  // meaningful where state is kNvmlFabricCompleted
+  NvmlResult status;  // valid if `state` is kNvmlFabricCompleted
   unsigned clique;
   unsigned char state;
 } NvmlFabric;
@@ -264,12 +264,12 @@ enum {
   kNvmlTemperatureGpu = 0,  // nvmlTemperatureSensors_t
   kNvmlMaxLinks = 18,
   kNvmlLinkErrorKinds = 4,         // replay, recovery, CRC of flits, CRC of data
-  kNvmlFieldRecoveryAction = 230,  // of drivers from 570 on
+  kNvmlFieldRecoveryAction = 230,  // since driver 570
   kNvmlTypeUnsigned = 1,
   kNvmlRecoveryNone = 0,
   kNvmlRecoveryReset = 1,
   kNvmlRecoveryReboot = 2,
-  kNvmlRecoveryDrain = 3,  // no reset: only traffic between peers has to be drained
+  kNvmlRecoveryDrain = 3,  // no reset, only peer-to-peer traffic has to be drained
   kNvmlRecoveryDrainAndReset = 4,
   kNvmlFabricNotSupported = 0,
   kNvmlFabricNotStarted = 1,

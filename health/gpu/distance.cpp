@@ -15,7 +15,7 @@ constexpr std::array<const char*, 5> kNames = {"PIX", "PXB", "PHB", "NODE", "SYS
 
 bool is_active(const InfinibandPort& port) { return port.state == "ACTIVE" && !port.pci.nodes.empty(); }
 
-// By way of switches alone.
+// Whether only switches are between a GPU and its port.
 bool is_near(const NearestPort& port) { return port.distance == kNames[0] || port.distance == kNames[1]; }
 bool is_across(const NearestPort& port) { return port.distance == kNames[4]; }
 
@@ -32,8 +32,8 @@ std::optional<PciDistance> distance_between(const PciPath& one, const PciPath& o
     return are_apart ? PciDistance::kSys : PciDistance::kNode;
   }
   if (common == 1) return PciDistance::kPhb;
-  // A switch is two levels: the port towards the host and, below it, one towards each device. So what hangs on one
-  // switch parts right below the former, and functions of one device below a port.
+  // In sysfs a switch is two levels of bridges: the port towards the host and, below it, one port for each device. So
+  // two devices on one switch share their path down to the former.
   constexpr std::ptrdiff_t kOneSwitch = 2;
   const auto below = std::max(one.nodes.end() - end, other.nodes.end() - other_end);
   return below <= kOneSwitch ? PciDistance::kPix : PciDistance::kPxb;
@@ -77,9 +77,9 @@ std::vector<Finding> judge_distances(const std::vector<NearestPort>& nearest) {
     if (gpus.empty()) continue;
     findings.push_back(finding_of(
         threshold(across ? GpuRule::kNicAcross : GpuRule::kNicFar),
-        format("the nearest active port is {} ({}), while {} of the node's {} GPUs have one behind the same switches",
+        format("the nearest active port is {} ({}), while {} of the node's {} GPUs share a PCIe switch with one",
                across ? "at another NUMA node" : "behind the host bridge", example, near, nearest.size()),
-        format("GPU{} {}", gpus.size() == 1 ? "" : "s", join(gpus, ", "))));
+        format("{} {}", plural("GPU", gpus.size()), join(gpus, ", "))));
   }
   return findings;
 }

@@ -7,20 +7,20 @@
 #include "health/host/facts.h"
 #include "health/messages/messages.h"
 
-// How far GPUs are from the host's ports of InfiniBand and RoCE.
+// How far GPUs are from the host's InfiniBand and RoCE ports on the PCI bus.
 namespace elastic::health {
 
-// What lies between two PCI devices, as nvidia-smi topo -m names it, nearest first.
+// What connects two PCI devices, as nvidia-smi topo -m names it, the shortest way first.
 enum class PciDistance {
   kPix,   // one switch
-  kPxb,   // several switches, and not the host bridge
+  kPxb,   // several switches, without the host bridge
   kPhb,   // the host bridge
-  kNode,  // host bridges of one NUMA node, or of nodes that are not known
-  kSys,   // the way between NUMA nodes
+  kNode,  // two host bridges of one NUMA node, or of NUMA nodes that are not known
+  kSys,   // the connection between NUMA nodes
 };
 const char* distance_name(PciDistance distance);  // "PIX"
 
-// Nothing where a path is not known.
+// Nothing where one of the paths is not known.
 std::optional<PciDistance> distance_between(const PciPath& one, const PciPath& other);
 
 struct GpuPlace {
@@ -28,12 +28,12 @@ struct GpuPlace {
   PciPath pci = {};
 };
 
-// The nearest active port of each GPU, in the order of the GPUs; those of InfiniBand alone count where one is active.
-// None of a GPU whose place is not known; of ports that are as near the first.
+// The nearest active port of each GPU whose path is known, in the order of the GPUs. RoCE ports count only where no
+// InfiniBand port is active. Of several ports that are equally near it is the first.
 std::vector<NearestPort> nearest_ports(const std::vector<GpuPlace>& gpus, const std::vector<InfinibandPort>& ports);
 
-// GPUs that are farther from their nearest port than most of the node are from theirs, by the table in
-// gpu_thresholds.h.
+// Findings about GPUs that are farther from their nearest port than most GPUs of the node are from theirs, by the table
+// in gpu_thresholds.h.
 std::vector<Finding> judge_distances(const std::vector<NearestPort>& nearest);
 
 }  // namespace elastic::health

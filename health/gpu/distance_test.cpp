@@ -8,7 +8,7 @@ using namespace elastic::health;
 
 namespace {
 
-// "pci0000:17/0000:17:01.0", at a NUMA node.
+// A PCI path such as "pci0000:17/0000:17:01.0", on a NUMA node.
 PciPath at(const std::string& path, std::optional<int> numa_node = 0) {
   PciPath found{.nodes = {}, .numa_node = numa_node};
   for (std::size_t begin = 0; begin <= path.size();) {
@@ -85,12 +85,12 @@ TEST_CASE("a GPU that is farther from its port than most is told: a warning acro
   CHECK(findings[0].severity == Severity::kWarning);
   CHECK(findings[0].what ==
         "the nearest active port is at another NUMA node (mlx5_0 port 1, SYS), while 4 of the node's 7 "
-        "GPUs have one behind the same switches");
+        "GPUs share a PCIe switch with one");
   CHECK(findings[0].where == "GPUs 0000:11:00.0, 0000:16:00.0");
   CHECK(findings[0].remedy == threshold(GpuRule::kNicAcross).remedy);
   CHECK(findings[1].severity == Severity::kNote);
   CHECK(findings[1].what ==
         "the nearest active port is behind the host bridge (mlx5_0 port 1, NODE), while 4 of the node's "
-        "7 GPUs have one behind the same switches");
+        "7 GPUs share a PCIe switch with one");
   CHECK(findings[1].where == "GPU 0000:13:00.0");
 }

@@ -17,7 +17,7 @@ struct Compared {
   GpuRule rule;
   std::string_view what;
   std::string GpuVersions::*value;
-  std::string GpuVersions::*path = nullptr;  // where it lies
+  std::string GpuVersions::*path = nullptr;  // the library's file
 };
 
 constexpr Compared kCompared[] = {
@@ -28,9 +28,9 @@ constexpr Compared kCompared[] = {
     {GpuRule::kNodesCublaslt, "cuBLASLt", &GpuVersions::cublaslt, &GpuVersions::cublaslt_path},
 };
 
-using Groups = std::map<std::string, std::vector<int>>;  // nodes by what they have
+using Groups = std::map<std::string, std::vector<int>>;  // from a value to the nodes that have it
 
-// What more nodes have than anything else; nothing where no value is alone in that.
+// The value that the most nodes have; nothing where two values are equally common.
 std::optional<std::string> most_common(const Groups& groups) {
   std::size_t most = 0;
   for (const auto& [value, nodes] : groups) most = std::max(most, nodes.size());
@@ -50,7 +50,7 @@ std::string text_of_group(const std::string& value, const std::vector<int>& node
   return format("{} have {}", who, printable(value));
 }
 
-// What the others have: "7 of 8 nodes have 2.28.9".
+// For each value, what other nodes have: "7 of 8 nodes have 2.28.9".
 std::map<std::string, std::string> texts_of_others(const Groups& groups, const std::optional<std::string>& common) {
   std::size_t all = 0;
   for (const auto& [value, nodes] : groups) all += nodes.size();
@@ -61,8 +61,8 @@ std::map<std::string, std::string> texts_of_others(const Groups& groups, const s
       continue;
     }
     const auto& [value, nodes] = own == groups.begin()->first ? *std::next(groups.begin()) : *groups.begin();
-    texts[own] = text_of_group(value, nodes) + (groups.size() == 2 ? "" : ", and others something else") +
-                 "; nobody knows which is right";
+    texts[own] = text_of_group(value, nodes) + (groups.size() == 2 ? "" : ", and others have something else") +
+                 "; which one is right is not known";
   }
   return texts;
 }

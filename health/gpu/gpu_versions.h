@@ -5,10 +5,10 @@
 #include "health/gpu/messages.h"
 #include "health/messages/messages.h"
 
-// Whether all nodes have the same GPUs and the same software for them.
+// Compares the GPUs of all nodes, and the software for them.
 namespace elastic::health {
 
-// What the probes of a node, one per GPU, have found there.
+// The versions of a node, by what its probes, one for each GPU, have reported.
 GpuVersions versions_of(const std::vector<GpuOpened>& probes);
 
 struct NodeGpus {
@@ -16,8 +16,8 @@ struct NodeGpus {
   GpuVersions versions = {};
 };
 
-// Who differs from most in model and software. Where no value has the most nodes all are told, since nobody knows which
-// is right. By rank.
+// A finding for each node whose GPU model or software differs from what most nodes have. Where no value is the most
+// common one, every node has a finding, since it is not known which value is right. By node rank.
 std::vector<NodeFinding> version_findings(const std::vector<NodeGpus>& nodes);
 
 }  // namespace elastic::health

@@ -71,12 +71,13 @@ TEST_CASE("nodes that have all the same, or of which nothing is known, are not t
 TEST_CASE("where no version has the most nodes all are told, by rank") {
   const auto two = version_findings(nodes_with(&GpuVersions::driver, {"a", "b"}));
   REQUIRE(two.size() == 2);
-  CHECK(two[0].finding.what == "its NVIDIA driver is a, while node 1 has b; nobody knows which is right");
-  CHECK(two[1].finding.what == "its NVIDIA driver is b, while node 0 has a; nobody knows which is right");
+  CHECK(two[0].finding.what == "its NVIDIA driver is a, while node 1 has b; which one is right is not known");
+  CHECK(two[1].finding.what == "its NVIDIA driver is b, while node 0 has a; which one is right is not known");
   const auto five = version_findings(nodes_with(&GpuVersions::driver, {"c", "b", "b", "a", "a"}));
   REQUIRE(five.size() == 5);
   CHECK(five[0].finding.what ==
-        "its NVIDIA driver is c, while nodes 3-4 have a, and others something else; nobody knows which is right");
+        "its NVIDIA driver is c, while nodes 3-4 have a, and others have something else; which one is right is not "
+        "known");
   auto nodes = nodes_with(&GpuVersions::driver, {"a", "a", "b", "b"});
   for (NodeGpus& node : nodes) node.versions.nccl = node.versions.driver;
   const auto both = version_findings(nodes);

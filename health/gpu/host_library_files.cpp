@@ -36,7 +36,7 @@ std::optional<std::string> HostLibraryFiles::resolved(const std::string& path) c
 }
 
 std::optional<std::string> HostLibraryFiles::text_of_file(const std::string& path) const {
-  if (!is_file(path)) return {};  // a pipe would wait for a writer
+  if (!is_file(path)) return {};  // opening a pipe would wait for a writer
   std::ifstream file(path, std::ios::binary);
   if (!file) return {};
   std::string text(kMostBytes, '\0');

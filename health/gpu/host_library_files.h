@@ -4,14 +4,14 @@
 
 namespace elastic::health {
 
-// This host's files, as they are. A file system that hangs makes these wait: not for a loop.
+// The files of this host. A call may block where a file system hangs, so it must not be made on the event loop.
 class HostLibraryFiles : public LibraryFiles {
  public:
   bool is_file(const std::string& path) const override;
-  // The first 10,000.
+  // At most 10,000 names.
   std::vector<std::string> names_in(const std::string& directory) const override;
   std::optional<std::string> resolved(const std::string& path) const override;
-  // Its first 64 KiB.
+  // At most the first 64 KiB.
   std::optional<std::string> text_of_file(const std::string& path) const override;
 };
 

@@ -12,7 +12,7 @@ using namespace elastic::health;
 
 namespace {
 
-// A directory of its own, removed at the end.
+// A temporary directory that is removed at the end.
 struct Directory {
   std::string path;
 

@@ -10,7 +10,7 @@ std::span<const std::byte> gpu_probe_image() { return {}; }
 
 #else
 
-// image.S has them.
+// Defined in image.S.
 extern "C" const std::byte elastic_gpu_probe_begin[];
 extern "C" const std::byte elastic_gpu_probe_end[];
 

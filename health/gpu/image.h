@@ -5,8 +5,8 @@
 
 namespace elastic::health {
 
-// elastic-gpu-probe as it lies in elastic-run: a whole ELF file, to be written to a memfd or a file and executed. Empty
-// where there is none for the processor.
+// The program elastic-gpu-probe, a whole ELF file that is contained in elastic-run; it is written to a memfd or a file
+// and executed. Empty where there is none for this processor.
 std::span<const std::byte> gpu_probe_image();
 
 }  // namespace elastic::health

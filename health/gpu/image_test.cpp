@@ -11,7 +11,7 @@ TEST_CASE("the GPU probe in elastic-run is one whole ELF program") {
   const std::span<const std::byte> image = gpu_probe_image();
   REQUIRE(image.size() > 1000);
   CHECK(std::memcmp(image.data(), "\177ELF\2\1\1", 7) == 0);
-  // The section headers are the last thing in the file: where they begin, their size and their number.
+  // The section headers are at the end of the file; the ELF header has their offset, size and number.
   std::uint64_t begin = 0;
   std::uint16_t size = 0;
   std::uint16_t count = 0;

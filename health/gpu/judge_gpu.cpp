@@ -7,22 +7,23 @@
 #include <set>
 #include <utility>
 
+#include "health/gpu/xid_aftermath.h"
 #include "src/base/check.h"
 #include "src/base/figures.h"
 #include "src/base/screen_text.h"
 #include "src/base/text.h"
-#include "src/base/xid.h"
+#include "src/report/xid.h"
 
 namespace elastic::health {
 namespace {
 
-// nvmlClocksEventReason... The cap of the power limit (0x4) is not among them: under load it is as it should be.
+// nvmlClocksEventReason... The reason "power cap" (0x4) is not among them, since it is normal under load.
 constexpr std::uint64_t kHwSlowdown = 0x08;
 constexpr std::uint64_t kSwThermalSlowdown = 0x20;
 constexpr std::uint64_t kHwThermalSlowdown = 0x40;
 constexpr std::uint64_t kHwPowerBrakeSlowdown = 0x80;
 
-// NVML_GPU_FABRIC_STATE_...; 0 is "not supported".
+// NVML_GPU_FABRIC_STATE_...; 0 means "not supported".
 constexpr int kFabricNotStarted = 1;
 constexpr int kFabricInProgress = 2;
 constexpr int kFabricCompleted = 3;
@@ -33,7 +34,7 @@ constexpr double limit(GpuRule rule) { return threshold(rule).limit; }
 
 // --- Which GPU is which
 
-// A place on the PCI bus, without the function of the device there.
+// A device's address on the PCI bus, without the function.
 struct PciPlace {
   unsigned domain = 0;
   unsigned bus = 0;
@@ -48,7 +49,7 @@ std::optional<unsigned> hex_number(std::string_view text) {
   return number;
 }
 
-// "0000:1b:00.0" as CUDA writes it, "00000000:1B:00.0" as NVML, "PCI:0000:1b:00" as the kernel log.
+// Reads "0000:1b:00.0" (CUDA), "00000000:1B:00.0" (NVML) and "PCI:0000:1b:00" (kernel log).
 std::optional<PciPlace> pci_place(std::string_view text) {
   constexpr std::string_view kPrefix = "PCI:";
   if (text.starts_with(kPrefix)) text.remove_prefix(kPrefix.size());
@@ -62,8 +63,8 @@ std::optional<PciPlace> pci_place(std::string_view text) {
   return PciPlace{*domain, *bus, *device};
 }
 
-// Whether the workers will use the GPU. One that cannot be told from theirs is taken to be one of them. A part that MIG
-// has made has a UUID of its own, and the place of its GPU.
+// Whether the workers will use the GPU. Where it cannot be compared with theirs by any name, it is taken for one of
+// them. A MIG instance has a UUID of its own, and the bus id of its GPU.
 bool is_used(const GpuNeeds& needs, const std::string& uuid, const std::string& bus_id) {
   const auto place = pci_place(bus_id);
   bool can_be_compared = false;
@@ -107,10 +108,10 @@ int links_known(const GpuFacts& gpu) {
 std::string text_of_links(const std::vector<const Nvlink*>& links) {
   std::vector<int> numbers;
   for (const Nvlink* link : links) numbers.push_back(link->link);
-  return format("NVLink{} {}", numbers.size() == 1 ? "" : "s", rank_ranges(numbers));
+  return format("{} {}", plural("NVLink", numbers.size()), rank_ranges(numbers));
 }
 
-// --- Who has memory
+// --- Memory in use
 
 std::string text_of_holder(const GpuHolder& holder) {
   std::vector<std::string> parts;
@@ -121,7 +122,7 @@ std::string text_of_holder(const GpuHolder& holder) {
 }
 
 std::string text_of_holders(std::vector<GpuHolder> holders) {
-  if (holders.empty()) return "by processes that cannot be seen from here";
+  if (holders.empty()) return "by processes that are not visible here";
   std::ranges::stable_sort(holders, std::greater{}, [](const GpuHolder& holder) { return holder.bytes.value_or(0); });
   std::vector<std::string> names;
   for (const GpuHolder& holder : holders) names.push_back(text_of_holder(holder));
@@ -134,8 +135,8 @@ bool has_much_in_use(const GpuFacts& gpu) {
          limit(GpuRule::kMemoryUsed);
 }
 
-// Memory of Grace-Hopper's and Grace-Blackwell's GPUs is that of the operating system, too, which has pages of its own
-// there and keeps those of ended processes.
+// On Grace-Hopper and Grace-Blackwell, the operating system uses the GPU's memory as well: it has pages of its own
+// there, and keeps those of processes that have ended.
 bool is_the_systems_too(const GpuFacts& gpu) {
   return gpu.name.starts_with("NVIDIA GH") || gpu.name.starts_with("NVIDIA GB");
 }
@@ -146,8 +147,8 @@ class GpuJudge {
  public:
   GpuJudge(const std::vector<GpuFacts>& before, const std::vector<GpuFacts>& after, const GpuNeeds& needs)
       : before_(before), after_(after), needs_(needs) {
-    // A GPU that NVML cannot reach has no name by which it could be told from those of the workers: it is one of them
-    // only where one of these is missed.
+    // A GPU that NVML cannot reach has neither UUID nor bus id. It is taken for one of the workers' GPUs only where one
+    // of those is missing.
     const bool all_are_there = !needs.used.empty() && std::ranges::all_of(needs.used, [&](const GpuIdentity& used) {
       return std::ranges::any_of(after, [&](const GpuFacts& gpu) {
         return has_identity(gpu) && is_used({.used = {used}}, gpu.uuid, gpu.bus_id);
@@ -189,10 +190,10 @@ class GpuJudge {
     GpuRule rule;
     std::string what;
     std::vector<const GpuFacts*> gpus;
-    std::string where;  // where it is about no GPU of its own
+    std::string where;  // used where the finding is not about particular GPUs
   };
 
-  // What is said of several GPUs in the same words is said once.
+  // The same finding about several GPUs becomes one.
   void tell(GpuRule rule, const std::string& what, const GpuFacts& gpu) {
     const auto same = std::ranges::find_if(
         told_, [&](const Told& told) { return told.rule == rule && told.what == what && !told.gpus.empty(); });
@@ -209,11 +210,11 @@ class GpuJudge {
   }
 
   void judge_vanished() {
-    if (after_.empty()) return;  // they could not be read
+    if (after_.empty()) return;  // NVML could not be asked
     for (const GpuFacts& then : before_) {
       if (!is_used(needs_, then.uuid, then.bus_id)) continue;
       if (std::ranges::none_of(after_, [&](const GpuFacts& gpu) { return is_same(then, gpu); })) {
-        tell(GpuRule::kLost, "it was there before the check, and is no more", then);
+        tell(GpuRule::kLost, "it was there before the check and has disappeared", then);
       }
     }
   }
@@ -222,8 +223,7 @@ class GpuJudge {
     if (gpu.needs_reset == true) tell(GpuRule::kNeedsReset, "it needs a reset", gpu);
     if (gpu.ecc_uncorrectable && static_cast<double>(*gpu.ecc_uncorrectable) >= limit(GpuRule::kEcc)) {
       tell(GpuRule::kEcc,
-           format("{} uncorrectable ECC error{} since the last reset, wanted 0", *gpu.ecc_uncorrectable,
-                  *gpu.ecc_uncorrectable == 1 ? "" : "s"),
+           format("{} since the last reset, wanted 0", counted(*gpu.ecc_uncorrectable, "uncorrectable ECC error")),
            gpu);
     }
     if (gpu.remap_failed == true) tell(GpuRule::kRemapFailed, "a row of its memory could not be remapped", gpu);
@@ -232,7 +232,7 @@ class GpuJudge {
     }
   }
 
-  // Of a GPU that is divided by MIG NVML counts what all its parts have in use, those of others too.
+  // A GPU with MIG is not judged: NVML counts the memory of all its instances, also of those that others use.
   void judge_memory(const GpuFacts& gpu) {
     const GpuFacts* then = earlier(gpu);
     const GpuFacts& first = then == nullptr ? gpu : *then;
@@ -241,23 +241,23 @@ class GpuJudge {
     const auto all = static_cast<double>(*first.memory_bytes);
     const double wanted = limit(GpuRule::kMemoryUsed);
     tell(GpuRule::kMemoryUsed,
-         format("{} of {} of its memory are in use ({} %), {}; wanted less than {:.0f} %", bytes_text(used),
+         format("{} of its {} of memory are in use ({} %), {}; wanted less than {:.0f} %", bytes_text(used),
                 bytes_text(all), short_number(100 * used / all), text_of_holders(first.holders), wanted),
          gpu);
   }
 
-  // An idle GPU lowers its generation to save power, but not its width.
+  // An idle GPU lowers the generation of its link to save power, but never the width. So the former is judged after
+  // load only.
   void judge_pcie(const GpuFacts& gpu) {
     if (gpu.pcie_width && gpu.pcie_max_width && *gpu.pcie_width > 0 && *gpu.pcie_width < *gpu.pcie_max_width) {
       tell(GpuRule::kPcieWidth,
-           format("it is connected by {} lane{} of PCIe, wanted {}", *gpu.pcie_width, *gpu.pcie_width == 1 ? "" : "s",
-                  *gpu.pcie_max_width),
-           gpu);
+           format("its PCIe link has {}, wanted {}", counted(*gpu.pcie_width, "lane"), *gpu.pcie_max_width), gpu);
     }
     if (!needs_.after_work || !gpu.pcie_gen || !gpu.pcie_max_gen) return;
     if (*gpu.pcie_gen > 0 && *gpu.pcie_gen < *gpu.pcie_max_gen) {
       tell(GpuRule::kPcieGeneration,
-           format("right after work it had generation {} of PCIe, wanted {}", *gpu.pcie_gen, *gpu.pcie_max_gen), gpu);
+           format("right after load its PCIe link was at generation {}, wanted {}", *gpu.pcie_gen, *gpu.pcie_max_gen),
+           gpu);
     }
   }
 
@@ -293,14 +293,14 @@ class GpuJudge {
       }
     }
     if (!risen.empty()) {
-      tell(GpuRule::kNvlinkErrors, text_of_links(risen) + " counted errors during the check, wanted none", gpu);
+      tell(GpuRule::kNvlinkErrors, text_of_links(risen) + " counted errors during the check", gpu);
     }
     if (!old.empty()) {
       tell(GpuRule::kNvlinkOldErrors, text_of_links(old) + " counted errors since the driver was loaded", gpu);
     }
   }
 
-  // What a link had counted; all that there is where nobody has looked before.
+  // The link's counter before the check; the largest number where it is not known, so that no rise is seen.
   static std::uint64_t errors_before(const GpuFacts* then, const Nvlink& link) {
     constexpr std::uint64_t kAll = UINT64_MAX;
     if (then == nullptr) return kAll;
@@ -313,14 +313,14 @@ class GpuJudge {
     const bool is_hot = (reasons & (kSwThermalSlowdown | kHwThermalSlowdown)) != 0;
     const bool is_braked = (reasons & kHwPowerBrakeSlowdown) != 0;
     if (is_hot) {
-      tell(
-          GpuRule::kHot,
-          "heat holds its clocks back" + (gpu.temperature_c ? format(", at {} °C", *gpu.temperature_c) : std::string()),
-          gpu);
+      tell(GpuRule::kHot,
+           "its clocks are throttled by heat" +
+               (gpu.temperature_c ? format(", at {} °C", *gpu.temperature_c) : std::string()),
+           gpu);
     }
-    if (is_braked) tell(GpuRule::kPowerBrake, "the host's power brake holds its clocks back", gpu);
+    if (is_braked) tell(GpuRule::kPowerBrake, "its clocks are throttled by the host's power brake", gpu);
     if (!is_hot && !is_braked && (reasons & kHwSlowdown) != 0) {
-      tell(GpuRule::kSlowdown, "the hardware holds its clocks back and does not say why", gpu);
+      tell(GpuRule::kSlowdown, "its clocks are throttled by the hardware, which gives no reason", gpu);
     }
   }
 
@@ -347,7 +347,7 @@ class GpuJudge {
     const int visible = needs_.visible.value_or(static_cast<int>(needs_.used.size()));
     if (visible == 0 || visible >= limit(GpuRule::kFewGpus) * needs_.nproc) return;
     told_.push_back({GpuRule::kFewGpus,
-                     format("workers see {} GPU{}, wanted {} for {} workers", visible, visible == 1 ? "" : "s",
+                     format("workers see {}, wanted {} for {} workers", counted(visible, "GPU"),
                             short_number(limit(GpuRule::kFewGpus) * needs_.nproc), needs_.nproc),
                      {},
                      "CUDA_VISIBLE_DEVICES"});
@@ -374,23 +374,25 @@ class GpuJudge {
 // --- Xids
 
 struct XidOfGpu {
-  Xid xid;
-  int times = 1;
+  report::Xid xid;
+  XidAftermath aftermath;
+  int times = 1;  // that it is in the log
 };
 
-// Each Xid of each GPU once, those that say something of a GPU that is used, in the order of the log.
+// The Xids that say something about a GPU that the workers use, each of each GPU once, in the order of the log.
 std::vector<XidOfGpu> xids_in(std::string_view log, const GpuNeeds& needs) {
   std::vector<XidOfGpu> found;
   for (const std::string_view line : lines_of(log)) {
-    auto xid = xid_of(line);
-    if (!xid || xid->aftermath == XidAftermath::kNone || !is_used(needs, "", xid->device)) continue;
+    auto xid = report::xid_of(line);
+    if (!xid || aftermath_of(xid->number) == XidAftermath::kNone || !is_used(needs, "", xid->device)) continue;
     const auto same = std::ranges::find_if(found, [&](const XidOfGpu& other) {
       return other.xid.number == xid->number && other.xid.device == xid->device;
     });
     if (same != found.end()) {
       ++same->times;
     } else if (found.size() < kMostXids) {
-      found.push_back({std::move(*xid)});
+      const XidAftermath aftermath = aftermath_of(xid->number);
+      found.push_back({std::move(*xid), aftermath});
     }
   }
   return found;
@@ -431,11 +433,11 @@ std::vector<Finding> xid_findings(std::string_view earlier, std::string_view rec
   std::vector<Finding> findings;
   std::set<std::pair<std::string, int>> told;
   for (const XidOfGpu& found : xids_in(recent, needs)) {
-    findings.push_back(finding_of(rule_of(found.xid.aftermath), found));
+    findings.push_back(finding_of(rule_of(found.aftermath), found));
     told.emplace(found.xid.device, found.xid.number);
   }
   for (const XidOfGpu& found : xids_in(earlier, needs)) {
-    if (found.xid.aftermath == XidAftermath::kUnknown || told.contains({found.xid.device, found.xid.number})) continue;
+    if (found.aftermath == XidAftermath::kUnknown || told.contains({found.xid.device, found.xid.number})) continue;
     findings.push_back(finding_of(GpuRule::kXidOld, found));
   }
   return findings;

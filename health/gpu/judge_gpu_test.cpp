@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kGib = 1024ULL * 1024 * 1024;
 
-// GPU `index` as training wants it.
+// A GPU without any finding.
 GpuFacts good_gpu(int index) {
   const std::string number = std::to_string(index);
   return {.index = index,
@@ -46,21 +46,21 @@ const GpuNeeds kTwoWorkers{.nproc = 2, .visible = 2};
 
 using Change = std::function<void(GpuFacts&)>;
 
-// Where GPU 1 has changed since before the check.
+// The findings about a node whose GPU 1 has changed during the check.
 std::vector<Finding> changed(const Change& change, const GpuNeeds& needs = kTwoWorkers) {
   std::vector<GpuFacts> after = good_gpus();
   change(after[1]);
   return judge_gpus(good_gpus(), after, needs);
 }
 
-// Where GPU 1 was so before the check, and still is.
+// The findings about a node whose GPU 1 was changed before the check already.
 std::vector<Finding> always(const Change& change, const GpuNeeds& needs = kTwoWorkers) {
   std::vector<GpuFacts> gpus = good_gpus();
   change(gpus[1]);
   return judge_gpus(gpus, gpus, needs);
 }
 
-// That this is all that is found, of that severity, with that remedy.
+// Checks that there is one finding, with the severity and the remedy of the rule.
 void check_only(const std::vector<Finding>& findings, GpuRule rule, const std::string& what,
                 const std::string& where = "GPU 1 (00000000:1B:00.0)") {
   CAPTURE(what);
@@ -98,7 +98,7 @@ TEST_CASE("a GPU that is lost makes its node unfit, and nothing else is said of 
   check_only(changed([](GpuFacts& gpu) { gpu = {.index = 1, .lost = true, .ecc_uncorrectable = 5}; }), GpuRule::kLost,
              "its driver cannot reach it any more", "GPU 1");
   check_only(judge_gpus(good_gpus(), {good_gpu(0)}, kTwoWorkers), GpuRule::kLost,
-             "it was there before the check, and is no more");
+             "it was there before the check and has disappeared");
   CHECK(threshold(GpuRule::kLost).severity == Severity::kFatal);
 }
 
@@ -120,7 +120,7 @@ TEST_CASE("30 % of a GPU's memory in use before the check makes its node unfit, 
   const auto used = [](std::uint64_t gib) { return [=](GpuFacts& gpu) { gpu.memory_used_bytes = gib * kGib; }; };
   CHECK(always(used(23)).empty());
   check_only(always(used(24)), GpuRule::kMemoryUsed,
-             "24 GiB of 80 GiB of its memory are in use (30 %), by processes that cannot be seen from here; "
+             "24 GiB of its 80 GiB of memory are in use (30 %), by processes that are not visible here; "
              "wanted less than 30 %");
   CHECK(always(used(24)).front().severity == Severity::kFatal);
   check_only(always([](GpuFacts& gpu) {
@@ -128,7 +128,7 @@ TEST_CASE("30 % of a GPU's memory in use before the check makes its node unfit, 
                gpu.holders = {{7, kGib, ""}, {0, {}, "x"}, {8, 50 * kGib, "python3\n"}, {9, 0, "z"}, {}};
              }),
              GpuRule::kMemoryUsed,
-             "60 GiB of 80 GiB of its memory are in use (75 %), by python3\\x0a (pid 8, 50 GiB); a process (pid 7, "
+             "60 GiB of its 80 GiB of memory are in use (75 %), by python3\\x0a (pid 8, 50 GiB); a process (pid 7, "
              "1 GiB); x; and 2 more; wanted less than 30 %");
 }
 
@@ -172,13 +172,13 @@ TEST_CASE("memory that nobody is seen to have may come back yet, but not a littl
 
 TEST_CASE("lanes of PCIe are judged at any time, its generation only right after work") {
   check_only(changed([](GpuFacts& gpu) { gpu.pcie_width = 8; }), GpuRule::kPcieWidth,
-             "it is connected by 8 lanes of PCIe, wanted 16");
+             "its PCIe link has 8 lanes, wanted 16");
   CHECK(changed([](GpuFacts& gpu) { gpu.pcie_width = 0; }).empty());
   CHECK(changed([](GpuFacts& gpu) { gpu.pcie_max_width.reset(); }).empty());
   const auto slow = [](GpuFacts& gpu) { gpu.pcie_gen = 1; };
   CHECK(changed(slow).empty());
   check_only(changed(slow, {.nproc = 2, .visible = 2, .used = {}, .after_work = true}), GpuRule::kPcieGeneration,
-             "right after work it had generation 1 of PCIe, wanted 5");
+             "right after load its PCIe link was at generation 1, wanted 5");
   CHECK(threshold(GpuRule::kPcieGeneration).severity == Severity::kNote);
 }
 
@@ -199,7 +199,7 @@ TEST_CASE("a GPU with fewer NVLinks up than another of its model is told, where 
 
 TEST_CASE("NVLinks that count errors during the check are a warning, errors from before it a note") {
   const auto errors = [](GpuFacts& gpu) { gpu.nvlinks[0].errors = gpu.nvlinks[2].errors = 4; };
-  check_only(changed(errors), GpuRule::kNvlinkErrors, "NVLinks 0, 2 counted errors during the check, wanted none");
+  check_only(changed(errors), GpuRule::kNvlinkErrors, "NVLinks 0, 2 counted errors during the check");
   check_only(always(errors), GpuRule::kNvlinkOldErrors, "NVLinks 0, 2 counted errors since the driver was loaded");
   CHECK(threshold(GpuRule::kNvlinkErrors).severity == Severity::kWarning);
   CHECK(threshold(GpuRule::kNvlinkOldErrors).severity == Severity::kNote);
@@ -210,7 +210,7 @@ TEST_CASE("NVLinks that count errors during the check are a warning, errors from
   CHECK(judge_gpus(gpus, good_gpus(), kTwoWorkers).empty());
 }
 
-TEST_CASE("clocks held back by heat or the power brake are told, those of the power limit not") {
+TEST_CASE("clocks throttled by heat or the power brake are told, those of the power limit not") {
   const auto reasons = [](std::uint64_t bits) {
     return changed([=](GpuFacts& gpu) {
       gpu.throttle_reasons = bits;
@@ -219,17 +219,17 @@ TEST_CASE("clocks held back by heat or the power brake are told, those of the po
   };
   for (const std::uint64_t heat : {0x20U, 0x40U, 0x48U}) {
     CAPTURE(heat);
-    check_only(reasons(heat), GpuRule::kHot, "heat holds its clocks back, at 92 °C");
+    check_only(reasons(heat), GpuRule::kHot, "its clocks are throttled by heat, at 92 °C");
   }
-  check_only(reasons(0x88), GpuRule::kPowerBrake, "the host's power brake holds its clocks back");
-  check_only(reasons(0x08), GpuRule::kSlowdown, "the hardware holds its clocks back and does not say why");
+  check_only(reasons(0x88), GpuRule::kPowerBrake, "its clocks are throttled by the host's power brake");
+  check_only(reasons(0x08), GpuRule::kSlowdown, "its clocks are throttled by the hardware, which gives no reason");
   CHECK(reasons(0x40 | 0x80).size() == 2);
   CHECK(reasons(0x4).empty());
   check_only(changed([](GpuFacts& gpu) {
                gpu.throttle_reasons = 0x40;
                gpu.temperature_c.reset();
              }),
-             GpuRule::kHot, "heat holds its clocks back");
+             GpuRule::kHot, "its clocks are throttled by heat");
 }
 
 TEST_CASE("persistence mode and MIG are notes, told once for all GPUs that have them") {
@@ -288,7 +288,7 @@ TEST_CASE("only GPUs that the workers will use are judged, by whichever of their
   CHECK(!judged({{"GPU-0", ""}}));
   CHECK(!judged({{"", "0001:1b:00.0"}}));
   CHECK(judged({{"", "nonsense"}}));
-  // One that NVML cannot reach has no name: it is the workers' if one of theirs is missed.
+  // A GPU that NVML cannot reach has no name. It is taken for one of the workers' GPUs if one of those is missing.
   const Change lost = [](GpuFacts& gpu) { gpu = {.index = 1, .lost = true}; };
   CHECK(changed(lost, {.nproc = 1, .visible = 1, .used = {{"GPU-0", ""}}}).empty());
   CHECK(!changed(lost, {.nproc = 1, .visible = 1, .used = {{"GPU-1", ""}}}).empty());

@@ -5,8 +5,8 @@
 namespace elastic::health {
 namespace {
 
-constexpr int kCalls = 256;                      // of read_new(): 16,384 events at most
-constexpr std::size_t kMostBytes = 1024 * 1024;  // of either part; of more the older half goes
+constexpr int kCalls = 256;                      // of KernelLog::read_new(), which makes 16,384 events at most
+constexpr std::size_t kMostBytes = 1024 * 1024;  // of each part; if a part becomes longer, its older half is dropped
 
 void add_line(std::string& log, const std::string& line) {
   log += line + "\n";

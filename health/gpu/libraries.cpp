@@ -12,7 +12,7 @@
 namespace elastic::health {
 namespace {
 
-// So that a request with all of them stays a line that the probe reads.
+// With these bounds a request with all candidates is no longer than a line may be.
 constexpr std::size_t kMostCandidates = 16;
 constexpr std::size_t kMostPathBytes = 1000;
 constexpr std::size_t kMostPythonPaths = 64;
@@ -21,9 +21,10 @@ constexpr std::string_view kNccl = "libnccl.so.2";
 constexpr std::string_view kCublaslt = "libcublasLt.so.";  // a version follows
 constexpr std::string_view kCuda = "libcuda.so.1";
 constexpr std::string_view kNvml = "libnvidia-ml.so.1";
-constexpr std::array kCublasltVersions = {"13", "12", "11"};  // for the loader, newest first
+constexpr std::array kCublasltVersions = {"13", "12", "11"};  // of the plain names, newest first
 
-// Where distributions, containers and WSL keep the libraries of the driver, and NVIDIA's packages those of CUDA.
+// The directories in which distributions, containers and WSL install the driver's libraries, and NVIDIA's packages
+// CUDA's.
 constexpr std::array kSystemPlaces = {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
                                       "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib"};
 
@@ -34,7 +35,7 @@ std::string parent_of(const std::string& path) {
 
 std::string_view last_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-// The numbers in a text, for "python3.9" before "python3.12".
+// The numbers in a text; ordered by them, "python3.9" comes before "python3.12".
 std::vector<int> numbers_in(std::string_view text) {
   std::vector<int> numbers;
   bool in_number = false;
@@ -47,7 +48,7 @@ std::vector<int> numbers_in(std::string_view text) {
   return numbers;
 }
 
-// The names in a directory that begin with `start` and go on with digits and points, the highest number first.
+// The names in a directory that are `start` followed by digits and dots, the highest number first.
 std::vector<std::string> numbered_names(const LibraryFiles& files, const std::string& directory,
                                         std::string_view start) {
   std::vector<std::string> names;
@@ -70,11 +71,11 @@ void add(std::vector<std::string>& list, std::string path) {
 // --- The interpreter
 
 struct PythonConfig {
-  std::string home;              // where the interpreter lies that the environment was made of
-  bool includes_system = false;  // its packages too
+  std::string home;              // the directory of the interpreter with which the environment was made
+  bool includes_system = false;  // that interpreter's packages can be imported, too
 };
 
-// Of "key = value" lines, as venv and virtualenv write them.
+// Reads the "key = value" lines of pyvenv.cfg, as venv and virtualenv write them.
 PythonConfig read_python_config(const std::string& text) {
   PythonConfig config;
   for (const std::string_view line : lines_of(text)) {
@@ -96,7 +97,7 @@ std::optional<PythonConfig> python_config(const LibraryFiles& files, const std::
   return {};
 }
 
-// "python3.11" of a path that ends so; else "".
+// The file name in the path if it has the form "python3.11", else "".
 std::string versioned_name(std::string_view path) {
   const std::string_view name = last_of(path);
   constexpr std::string_view kStart = "python3.";
@@ -126,7 +127,7 @@ class PythonPackages {
     }
   }
 
-  // Directories that may have the packages of NVIDIA.
+  // Directories that may contain NVIDIA's packages.
   const std::vector<std::string>& packages() const { return packages_; }
   const std::vector<std::string>& prefixes() const { return prefixes_; }
 
@@ -135,12 +136,12 @@ class PythonPackages {
     if (!is_new(prefixes_, prefix)) return;
     prefixes_.push_back(prefix);
     for (const char* lib : {"/lib", "/lib64"}) add_packages(prefix + lib);
-    // Debian's own Python: what pip installs for all, and what apt does.
+    // Debian's own Python has pip's packages for all users here, and apt's there.
     if (prefix == "/usr") add_packages("/usr/local/lib");
     if (prefix == "/usr") add_place("/usr/lib/python3/dist-packages");
   }
 
-  // Of the interpreter's version alone, where it is known.
+  // Only for the interpreter's own version, where that is known.
   void add_packages(const std::string& lib) {
     std::vector<std::string> versions = {version_};
     if (version_.empty()) versions = numbered_names(files_, lib, "python3.");
@@ -214,7 +215,8 @@ class Search {
 
   void add_nccl(const std::string& directory) { add_file(found_.nccl, directory, kNccl); }
 
-  // The one with the short number of those that are the same: "libcublasLt.so.12" before "libcublasLt.so.12.8.4.1".
+  // Only names with the major version alone: "libcublasLt.so.12", not "libcublasLt.so.12.8.4.1", which is the same
+  // library.
   void add_cublaslt(const std::string& directory) {
     for (const std::string& name : numbered_names(files_, directory, kCublaslt)) {
       if (name.find('.', kCublaslt.size()) == std::string::npos) add_file(found_.cublaslt, directory, name);

@@ -6,41 +6,42 @@
 
 #include "health/gpu/messages.h"
 
-// Where the probe is to look for the libraries that workers will load.
+// Where the probe looks for the libraries that the workers will load.
 namespace elastic::health {
 
-// What of a host's files has to be known for it.
+// The access to a host's files that the search needs.
 class LibraryFiles {
  public:
   virtual ~LibraryFiles() = default;
   virtual bool is_file(const std::string& path) const = 0;  // links are followed
   // The names in a directory, in any order; none where it cannot be read.
   virtual std::vector<std::string> names_in(const std::string& directory) const = 0;
-  // The path without links; nothing where it leads nowhere.
+  // The path with all links resolved; nothing where a link is broken.
   virtual std::optional<std::string> resolved(const std::string& path) const = 0;
-  // A small text file; nothing where it cannot be read.
+  // The text of a small file; nothing where it cannot be read.
   virtual std::optional<std::string> text_of_file(const std::string& path) const = 0;
 };
 
 struct LibrarySearch {
   std::string nccl_lib = {};      // --nccl-lib; "": not given
-  std::string python = {};        // the absolute path of the interpreter that starts the workers; "": none
+  std::string python = {};        // the absolute path of the interpreter that runs the workers; "": none
   std::string conda_prefix = {};  // CONDA_PREFIX; "": not set
   std::string python_path = {};   // PYTHONPATH
-  std::string user_base = {};     // where Python has the user's own packages: PYTHONUSERBASE, or ~/.local; "": nowhere
+  std::string user_base = {};     // Python's user base directory: PYTHONUSERBASE, or ~/.local; "": none
 };
 
-// The candidates, in this order, each file once, by whichever path comes first:
-// 1. what --nccl-lib names, and then no other NCCL: a library that somebody has named is not replaced without a word;
-// 2. NCCL and cuBLASLt of the interpreter's packages, nvidia/{nccl,cublas,cu13,cu12}/lib, newest cuBLASLt first, then
-//    of the lib beside its bin;
-// 3. the plain name, for the loader's path;
-// 4. known places.
-// Of 2 and 4 what is a file. An interpreter's packages are those that it would import from: of the prefix of its path
-// as it was given, since that is what Python goes by; in a virtual environment (pyvenv.cfg beside it or one above)
-// those alone, unless it includes the system's, which are then those of its `home`; outside of one also those of the
-// prefix that its links lead to. Before them come PYTHONPATH's directories and, where the system's count, the user's.
-// CUDA's driver and NVML come with the driver, so 2 is not for them.
+// The candidates for each library, in this order; a file that has several paths is listed once, by the first of them:
+// 1. the file of --nccl-lib; there is then no other candidate for NCCL, so that a named library is never replaced
+// silently;
+// 2. for NCCL and cuBLASLt, files in the packages of the interpreter, nvidia/{nccl,cublas,cu13,cu12}/lib, the newest
+//    cuBLASLt first, then in the directory lib beside its bin;
+// 3. the plain name, for the loader's search path;
+// 4. files in well-known directories.
+// 2 follows Python's own search for packages. The directories of PYTHONPATH come first, then the user's packages, then
+// those of the prefix in the interpreter's path as it was given. In a virtual environment (pyvenv.cfg is beside the
+// interpreter or one directory above) the user's packages count only if the environment includes the system's, and
+// those are then the packages of its `home`. Outside of one, the prefix that the interpreter's links lead to counts as
+// well. libcuda and NVML come with the driver, so 2 does not apply to them.
 LibraryCandidates library_candidates(const LibrarySearch& search, const LibraryFiles& files);
 
 }  // namespace elastic::health

@@ -11,7 +11,7 @@ namespace {
 
 using Paths = std::vector<std::string>;
 
-// Files by path; a link's path, or the start of one, leads somewhere else.
+// Files by path. A path that begins with a link's path is resolved to the link's target.
 class FakeFiles : public LibraryFiles {
  public:
   std::map<std::string, std::string> files;

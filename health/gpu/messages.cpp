@@ -10,17 +10,15 @@
 namespace elastic::health {
 namespace {
 
-// An answer, its devices, one of them, its links, one of them.
+// A reply is an object with a list of devices, which are objects with lists of links, which are objects.
 constexpr std::size_t kMostLevels = 5;
 constexpr std::size_t kMostMembers = 64;
 constexpr std::size_t kIdDigits = 256;
 
-// --- Members of an object, of the right type and in bounds; else nothing
+// --- Members of an object: nothing where one has another type or is out of bounds
 
 std::string text_in(const Json& json, std::string_view name) {
-  const Json* member = json.find(name);
-  const std::string* text = member == nullptr ? nullptr : member->as_string();
-  return text == nullptr ? "" : printable(*text, kProbeTextBytes);
+  return printable(json.text_or_empty(name), kProbeTextBytes);
 }
 
 std::optional<double> positive_in(const Json& json, std::string_view name) {
@@ -34,7 +32,7 @@ std::optional<bool> truth_in(const Json& json, std::string_view name) {
   return member == nullptr ? std::nullopt : member->as_bool();
 }
 
-// Not negative.
+// Nothing where it is negative.
 std::optional<std::uint64_t> count_in(const Json& json, std::string_view name) {
   const Json* member = json.find(name);
   const auto number = member == nullptr ? std::nullopt : member->as_integer();
@@ -42,14 +40,14 @@ std::optional<std::uint64_t> count_in(const Json& json, std::string_view name) {
   return static_cast<std::uint64_t>(*number);
 }
 
-// Not negative.
+// Nothing where it is negative.
 std::optional<int> small_in(const Json& json, std::string_view name) {
   const auto number = count_in(json, name);
   if (!number || *number > INT32_MAX) return {};
   return static_cast<int>(*number);
 }
 
-// What `one` makes of each element of a list; nothing where there is no list.
+// Reads each object of a list by `one`; nothing where there is no list.
 template <class One>
 auto list_in(const Json& json, std::string_view name, One one) {
   std::optional<std::vector<decltype(one(json))>> made;
@@ -64,20 +62,19 @@ auto list_in(const Json& json, std::string_view name, One one) {
   return made;
 }
 
-// --- Answers
+// --- Replies
 
 std::optional<std::string> why_in(const Json& json, std::string_view name) {
-  const Json* member = json.find(name);
-  if (member == nullptr || member->as_string() == nullptr) return {};
+  if (json.find_text(name) == nullptr) return {};
   std::string why = text_in(json, name);
   return why.empty() ? "the probe does not say why" : why;
 }
 
-// What an answer says of its value, by `value`, which has nothing to say where that cannot be read.
+// Reads a reply; `value` reads the members of one that is "ok", and returns nothing where it cannot.
 template <class Value, class ReadValue>
 std::optional<GpuReply<Value>> read_reply(const std::string& text, ReadValue value) {
   if (text.size() >= kProbeLineBytes || !json_over_bounds(text, kMostLevels, kMostMembers).empty()) return {};
-  const auto json = Json::parse(text, "the answer of a GPU's probe");
+  const auto json = Json::parse(text, "the reply of a GPU's probe");
   if (!json || json->as_object() == nullptr) return {};
   const bool is_ok = truth_in(*json, "ok").value_or(false);
   const auto unavailable = why_in(*json, "unavailable");
@@ -99,10 +96,9 @@ std::optional<GpuLibrary> library_in(const Json& json, std::string_view name) {
   return GpuLibrary{.path = text_in(*library, "path"), .version = small_in(*library, "version").value_or(0)};
 }
 
-// In lower case; nothing where it is something else than an id.
+// An id in lower case; nothing where the text is not an id.
 std::optional<GpuId> id_in(const Json& json) {
-  const Json* member = json.find("id");
-  const std::string* text = member == nullptr ? nullptr : member->as_string();
+  const std::string* text = json.find_text("id");
   if (text == nullptr || text->size() != kIdDigits) return {};
   std::string id = lower(*text);
   if (id.find_first_not_of("0123456789abcdef") != std::string::npos) return {};
@@ -144,7 +140,7 @@ GpuFacts facts_of(const Json& json) {
           .temperature_c = small_in(json, "temperature_c")};
 }
 
-// Of `major` times a unit, 100 times the minor number and the patch.
+// The text of a number that is major * unit + minor * 100 + patch.
 std::string version_text(int version, int unit) {
   if (version <= 0) return {};
   return format("{}.{}.{}", version / unit, version % unit / 100, version % 100);

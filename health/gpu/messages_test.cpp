@@ -9,7 +9,7 @@ namespace {
 Refusal unavailable(std::string why) { return {Refusal::Kind::kUnavailable, std::move(why)}; }
 Refusal failed(std::string why) { return {Refusal::Kind::kFailed, std::move(why)}; }
 
-// The refusal that any reader finds in a text.
+// Whether a reader has found that refusal in a text.
 template <class Reply>
 bool refuses(const std::optional<Reply>& reply, const Refusal& refusal) {
   return reply && !reply->has_value() && reply->error() == refusal;

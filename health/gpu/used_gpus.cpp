@@ -8,16 +8,16 @@
 namespace elastic::health {
 namespace {
 
-// CUDA counts GPUs of one model as NVML does, by their place on the bus, and others fastest first.
+// CUDA numbers GPUs of one model like NVML, in the order of the PCI bus, and GPUs of several models fastest first.
 bool are_of_one_model(const std::vector<GpuFacts>& shown) {
   std::set<std::string> models;
   for (const GpuFacts& gpu : shown) {
-    if (!gpu.name.empty()) models.insert(gpu.name);  // a lost one has none
+    if (!gpu.name.empty()) models.insert(gpu.name);  // a lost GPU has no name
   }
   return models.size() <= 1;
 }
 
-// What an entry of CUDA_VISIBLE_DEVICES means: a number, or the beginning of a UUID.
+// The GPU that an entry of CUDA_VISIBLE_DEVICES names: by its number, or by the beginning of its UUID.
 const GpuFacts* gpu_of(std::string_view entry, const std::vector<GpuFacts>& shown) {
   const auto number = parse_int(entry);
   const auto found = std::ranges::find_if(shown, [&](const GpuFacts& gpu) {

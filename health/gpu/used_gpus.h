@@ -9,10 +9,10 @@
 
 namespace elastic::health {
 
-// Which GPUs the workers will use, for GpuNeeds::used. `opened`: those that they see, as CUDA counts; nothing for one
-// that could not be opened, which is looked for among those that NVML shows by its place in `visible`,
-// CUDA_VISIBLE_DEVICES if that is set. An empty list: all that there are. Nothing: it cannot be known, so that none is
-// to be judged.
+// Which GPUs the workers will use, for GpuNeeds::used. `opened`: the GPUs that the workers see, in CUDA's order, with
+// nothing for a GPU that could not be opened. Such a GPU is looked up among those that NVML shows (`shown`) by its
+// entry in `visible`, the value of CUDA_VISIBLE_DEVICES if that is set. Returns an empty list for all GPUs of the node,
+// and nothing where it is not known which GPUs are used, so that none can be judged.
 std::optional<std::vector<GpuIdentity>> used_gpus(const std::vector<std::optional<GpuIdentity>>& opened,
                                                   const std::vector<GpuFacts>& shown,
                                                   const std::optional<std::string>& visible);

@@ -23,7 +23,7 @@ std::vector<GpuFacts> four() {
   return shown;
 }
 
-// Their UUIDs.
+// The UUIDs of these GPUs.
 std::vector<std::string> used(const Opened& opened, const std::vector<GpuFacts>& shown,
                               const std::optional<std::string>& visible) {
   const auto found = used_gpus(opened, shown, visible);

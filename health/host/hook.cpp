@@ -14,12 +14,10 @@ constexpr std::size_t kMostMembers = 64;
 constexpr std::size_t kCommandBytes = 100;
 
 std::string text_in(const Json& json, std::string_view name) {
-  const Json* member = json.find(name);
-  const std::string* text = member == nullptr ? nullptr : member->as_string();
-  return text == nullptr ? "" : printable(*text, kHookTextBytes);
+  return printable(json.text_or_empty(name), kHookTextBytes);
 }
 
-// A severity that we do not know must not hide what is said.
+// A finding whose severity is unknown is kept, as a warning.
 Finding finding_in(const Json& json, const std::string& command) {
   const std::string severity = text_in(json, "severity");
   Finding finding{.severity = read_severity(severity).value_or(Severity::kWarning),
@@ -29,12 +27,12 @@ Finding finding_in(const Json& json, const std::string& command) {
   if (finding.what.empty()) finding.what = format("the health hook {} does not say what it has found", command);
   if (finding.where.empty()) finding.where = command;
   if (!read_severity(severity)) {
-    finding.what += format(" (its severity \"{}\" is none of note, warning, fatal)", printable(severity, 32));
+    finding.what += format(" (its severity \"{}\" is not note, warning or fatal)", printable(severity, 32));
   }
   return finding;
 }
 
-// Nothing if the line is no JSON object with findings; there may be none in it.
+// Nothing if the line is not a JSON object with findings. The list of findings may be empty.
 std::optional<std::vector<Finding>> findings_in(std::string_view line, const std::string& command) {
   if (!line.starts_with('{') || !json_over_bounds(line, kMostLevels, kMostMembers).empty()) return {};
   const auto json = Json::parse(line, "the health hook's output");
@@ -48,14 +46,14 @@ std::optional<std::vector<Finding>> findings_in(std::string_view line, const std
     }
     return findings;
   }
-  if (json->find("severity") == nullptr) return {};  // a line of some log
+  if (json->find("severity") == nullptr) return {};  // another program's JSON, such as a log line
   findings.push_back(finding_in(*json, command));
   return findings;
 }
 
 struct Said {
   std::vector<Finding> findings;
-  std::string_view last_line;  // that is not empty
+  std::string_view last_line;  // the last one that is not empty
 };
 
 Said read_output(std::string_view output, const std::string& command) {

@@ -10,27 +10,28 @@
 #include "health/messages/messages.h"
 #include "src/base/exit_status.h"
 
-// What a user's own check (--health-hook CMD) says of the host.
+// The findings of a user's own check of the host (--health-hook CMD).
 namespace elastic::health {
 
-// What is looked at of its output: the end.
+// How much of the end of the hook's output is read.
 inline constexpr std::size_t kHookOutputBytes = 64 * 1024;
-// Findings that are taken over, the first ones.
+// The most findings that are taken from the output; the first ones count.
 inline constexpr std::size_t kHookFindings = 32;
-// Of each text in them.
+// The most bytes of each text in a finding.
 inline constexpr std::size_t kHookTextBytes = 400;
 
 // How the hook ended.
 struct HookEnd {
   ExitStatus status = {};
-  std::optional<std::int64_t> timed_out_after_s = {};  // it was ended then, and `status` says nothing
-  std::string why_not_started = {};                    // empty: it was started
+  std::optional<std::int64_t> timed_out_after_s =
+      {};                            // it was killed after so many seconds; `status` has no meaning then
+  std::string why_not_started = {};  // empty: it was started
 };
 
-// The last line of its output that is a JSON object, {"severity": "note", "warning" or "fatal", "what": "...", "where":
-// "...", "remedy": "..."} or {"findings": [such objects]}, is taken over, and the exit status is then the hook's own
-// affair. Without a finding an exit status but 0 is fatal. A hook that was killed, did not end in time or
-// could not be started is, whatever it has written.
+// Reads the findings from the last line of the output that is a JSON object with findings: {"severity": "note",
+// "warning" or "fatal", "what": "...", "where": "...", "remedy": "..."}, or {"findings": [such objects]}. Where there
+// is such a line the exit status does not count; without one, an exit status other than 0 is a fatal finding. So is,
+// whatever the output, a hook that was killed, did not end in time or could not be started.
 std::vector<Finding> hook_findings(std::string_view command, const HookEnd& end, std::string_view output);
 
 }  // namespace elastic::health

@@ -63,7 +63,7 @@ TEST_CASE("a severity that is none of ours is a warning that says so, and a find
   const Findings dire = exited(0, R"({"severity":"dire","what":"it is hot"})");
   REQUIRE(dire.size() == 1);
   CHECK(dire[0].severity == Severity::kWarning);
-  CHECK(dire[0].what == "it is hot (its severity \"dire\" is none of note, warning, fatal)");
+  CHECK(dire[0].what == "it is hot (its severity \"dire\" is not note, warning or fatal)");
   const Findings silent = exited(0, R"({"severity":"fatal"})");
   REQUIRE(silent.size() == 1);
   CHECK(silent[0].severity == Severity::kFatal);

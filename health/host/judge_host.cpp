@@ -16,12 +16,10 @@ namespace {
 
 constexpr double limit(HostRule rule) { return threshold(rule).limit; }
 
-std::string workers_text(int count) { return format("{} worker{}", count, count == 1 ? "" : "s"); }
-
 double total_of(const Room& room) { return static_cast<double>(room.total_bytes); }
 double free_of(const Room& room) { return static_cast<double>(room.free_bytes); }
 
-// By how much a counter rose; 0 where that is not known, or it began anew.
+// By how much a counter rose; 0 where that is not known, or where the counter was reset.
 std::uint64_t rise(const std::optional<std::uint64_t>& before, const std::optional<std::uint64_t>& after) {
   return before && after && *after > *before ? *after - *before : 0;
 }
@@ -79,7 +77,7 @@ class HostJudge {
     if (total < wanted) {
       tell(HostRule::kShmSize,
            format("/dev/shm is small: {}, wanted {} for {}", bytes_text(total), bytes_text(wanted),
-                  workers_text(needs_.nproc)),
+                  counted(needs_.nproc, "worker")),
            kWhere);
     }
     if (free < limit(HostRule::kShmFull) * kMib) {
@@ -87,7 +85,7 @@ class HostJudge {
     } else if (free < wanted_free && total >= wanted) {
       tell(HostRule::kShmLow,
            format("/dev/shm is nearly full: {}, wanted {} for {}", left, bytes_text(wanted_free),
-                  workers_text(needs_.nproc)),
+                  counted(needs_.nproc, "worker")),
            kWhere);
     }
   }
@@ -156,7 +154,7 @@ class HostJudge {
     if (now_.quota_cpus && *now_.quota_cpus < limit(HostRule::kCpuQuota) * needs_.nproc) {
       tell(HostRule::kCpuQuota,
            format("the cgroup may use {:.3g} CPUs, wanted {} for {}", *now_.quota_cpus,
-                  short_number(limit(HostRule::kCpuQuota) * needs_.nproc), workers_text(needs_.nproc)),
+                  short_number(limit(HostRule::kCpuQuota) * needs_.nproc), counted(needs_.nproc, "worker")),
            "CPU limit of the cgroup");
     }
     if (!now_.usable_cpus) return;
@@ -164,10 +162,10 @@ class HostJudge {
     const HostRule rule = is_bound ? HostRule::kCpuBound : HostRule::kCpuFew;
     const double wanted = limit(rule) * needs_.nproc;
     if (*now_.usable_cpus >= wanted) return;
-    const std::string there =
-        is_bound ? format("{} of the host's {} CPUs may be used", *now_.usable_cpus, *now_.online_cpus)
-                 : format("the host has {} CPU{}", *now_.usable_cpus, *now_.usable_cpus == 1 ? "" : "s");
-    tell(rule, format("{}, wanted {} for {}", there, short_number(wanted), workers_text(needs_.nproc)),
+    const std::string there = is_bound
+                                  ? format("{} of the host's {} CPUs may be used", *now_.usable_cpus, *now_.online_cpus)
+                                  : format("the host has {}", counted(*now_.usable_cpus, "CPU"));
+    tell(rule, format("{}, wanted {} for {}", there, short_number(wanted), counted(needs_.nproc, "worker")),
          is_bound ? "CPU affinity" : "/sys/devices/system/cpu");
   }
 
@@ -176,15 +174,14 @@ class HostJudge {
     if (throttled_ms >= limit(HostRule::kCpuThrottled)) {
       tell(
           HostRule::kCpuThrottled,
-          format("CPUs were held back by the cgroup's limit for {:.0f} ms, in {} periods, during the check; "
+          format("CPUs were throttled by the cgroup's limit for {:.0f} ms, in {} periods, during the check; "
                  "wanted less than {:.0f} ms",
                  throttled_ms, rise(before_.throttled_periods, now_.throttled_periods), limit(HostRule::kCpuThrottled)),
           "cpu.stat of the cgroup");
     }
     const std::uint64_t heat = rise(before_.heat_throttles, now_.heat_throttles);
     if (static_cast<double>(heat) >= limit(HostRule::kCpuHot)) {
-      tell(HostRule::kCpuHot,
-           format("cores were slowed down by heat {} time{} during the check, wanted 0", heat, heat == 1 ? "" : "s"),
+      tell(HostRule::kCpuHot, format("heat throttled CPU cores {} during the check", counted(heat, "time")),
            "/sys/devices/system/cpu");
     }
   }
@@ -199,7 +196,8 @@ class HostJudge {
     return then != nullptr && then->is_up == true;
   }
 
-  // One that nobody has named may be down for good, but is not to go down.
+  // Where the interfaces that the node uses are not known, one that was down before the check may be unused, and one
+  // that went down during the check is judged.
   bool is_used(const NetworkInterface& interface) const {
     if (interface.is_loopback) return false;
     if (!needs_.interfaces.empty()) return std::ranges::count(needs_.interfaces, interface.name) > 0;
@@ -223,13 +221,12 @@ class HostJudge {
       const NetworkInterface* then = earlier(interface->name);
       const std::uint64_t errors = then == nullptr ? 0 : rise(then->errors, interface->errors);
       if (static_cast<double>(errors) >= limit(HostRule::kLinkErrors)) {
-        tell(HostRule::kLinkErrors,
-             format("{} counted {} error{} during the check, wanted 0", where, errors, errors == 1 ? "" : "s"), where);
+        tell(HostRule::kLinkErrors, format("{} counted {} during the check", where, counted(errors, "error")), where);
       }
     }
   }
 
-  // What a virtual one says of its speed is a constant, or its parts' sum.
+  // Virtual interfaces are not judged: the speed of one is a constant, or the sum of its members' speeds.
   void judge_speed(const NetworkInterface& interface) {
     if (interface.is_virtual || !interface.speed_mbps) return;
     const NetworkInterface* of_kind = nullptr;
@@ -247,13 +244,13 @@ class HostJudge {
     const std::string where = printable(interface.name);
     if (is_slower(of_kind, HostRule::kLinkSlow)) {
       tell(HostRule::kLinkSlow,
-           format("{} has {} Mbit/s, while {}, of the same kind, has {}", where, *interface.speed_mbps,
+           format("{} runs at {} Mbit/s, while {}, of the same model, runs at {} Mbit/s", where, *interface.speed_mbps,
                   printable(of_kind->name), *of_kind->speed_mbps),
            where);
     } else if (!needs_.interfaces.empty() && is_slower(of_all, HostRule::kLinkOther)) {
       tell(HostRule::kLinkOther,
-           format("{} has {} Mbit/s, while {} has {}", where, *interface.speed_mbps, printable(of_all->name),
-                  *of_all->speed_mbps),
+           format("{} runs at {} Mbit/s, while {} runs at {} Mbit/s", where, *interface.speed_mbps,
+                  printable(of_all->name), *of_all->speed_mbps),
            where);
     }
   }
@@ -264,27 +261,27 @@ class HostJudge {
     });
   }
 
-  // Ports are held to those of their link layer: a host may use InfiniBand and have idle ports of Ethernet.
+  // A port is compared with those of its link layer: a host that uses InfiniBand may have idle Ethernet ports.
   void judge_ports() {
     for (const InfinibandPort& port : now_.infiniband_ports) {
       if (port.state.empty() || port.state == "ACTIVE") continue;
       const bool others_are = std::ranges::any_of(now_.infiniband_ports, [&](const InfinibandPort& other) {
         return other.state == "ACTIVE" && other.link_layer == port.link_layer;
       });
-      const bool is_off = port.phys_state == "Disabled";  // somebody wants it so
+      const bool is_off = port.phys_state == "Disabled";  // by an administrator
       const bool is_lost = was_active(port);
       const HostRule rule = is_lost || (others_are && !is_off) ? HostRule::kPortInactive : HostRule::kPortsAllInactive;
       tell(rule,
            format("port {} of {} is {}{}, wanted ACTIVE{}", port.port, printable(port.device), printable(port.state),
                   port.phys_state.empty() ? "" : format(" ({})", printable(port.phys_state)),
                   is_lost      ? " as before the check"
-                  : others_are ? " as others are"
+                  : others_are ? " like the others"
                                : ""),
            place_of(port));
     }
   }
 
-  // Ports are held to those of their link layer and model: a host may have others for storage.
+  // A port is compared with those of its link layer and model: a host may have others, for storage.
   void judge_rates() {
     for (const InfinibandPort& port : now_.infiniband_ports) {
       std::map<std::string, std::size_t> by_rate;
@@ -301,8 +298,8 @@ class HostJudge {
       if (!own.gbps || !wanted.gbps || *own.gbps >= *wanted.gbps) continue;
       const bool lacks_lanes = own.lanes && wanted.lanes && *own.lanes < *wanted.lanes;
       tell(lacks_lanes ? HostRule::kPortLanes : HostRule::kPortRate,
-           format("port {} of {} has {}, while {} of {} of its kind have {}", port.port, printable(port.device),
-                  printable(port.rate), usual->second, all, printable(usual->first)),
+           format("port {} of {} runs at {}, while {} of {} ports of its model run at {}", port.port,
+                  printable(port.device), printable(port.rate), usual->second, all, printable(usual->first)),
            place_of(port));
     }
   }
@@ -315,7 +312,7 @@ class HostJudge {
 
 // --- Clocks
 
-// Others' numbers: what no clock can be away is left out, and no sum can overflow.
+// Offsets come from other nodes. Those above this are left out, so that no sum can overflow.
 constexpr double kMostAheadMs = 1e15;
 
 struct Neighbour {
@@ -324,7 +321,8 @@ struct Neighbour {
 };
 using Neighbours = std::map<int, std::vector<Neighbour>>;
 
-// All clocks that are connected with that of `first`, as they are ahead of it.
+// How far each clock is ahead of that of `first`, for all nodes that were compared with it directly or by way of
+// others.
 std::map<int, double> connected_clocks(int first, const Neighbours& neighbours) {
   std::map<int, double> ahead_ms{{first, 0}};
   std::deque<int> waiting{first};
@@ -385,7 +383,7 @@ std::vector<NodeFinding> clock_findings(const std::vector<ClockOffset>& offsets)
       const int other = clocks.begin()->first == node ? clocks.rbegin()->first : clocks.begin()->first;
       const double away_ms = ahead_ms - (is_pair ? clocks.at(other) : middle_ms);
       if (std::abs(away_ms) <= limit(HostRule::kClock)) continue;
-      found.emplace(node, clock_finding(away_ms, is_pair ? format("that of node {}, or that is wrong", other)
+      found.emplace(node, clock_finding(away_ms, is_pair ? format("node {}'s (one of the two is wrong)", other)
                                                          : format("the median of {} nodes", clocks.size())));
     }
     seen.insert(clocks.begin(), clocks.end());

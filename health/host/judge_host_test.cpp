@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kMib = 1024 * 1024;
 constexpr std::uint64_t kGib = 1024 * kMib;
 
-// A host as training wants it, for four workers.
+// A host without any finding, for four workers.
 HostFacts good_host() {
   HostFacts host;
   host.limits = {.locked_bytes = kUnlimited, .open_files = 65536};
@@ -51,7 +51,7 @@ std::vector<Finding> changed(const Change& change, const HostNeeds& needs = kFou
   return judge_host(good_host(), after, needs);
 }
 
-// That this is all that is found, of that severity, with that remedy.
+// Checks that there is one finding, with the severity and the remedy of the rule.
 void check_only(const std::vector<Finding>& findings, HostRule rule, const std::string& what,
                 const std::string& where) {
   CAPTURE(what);
@@ -207,13 +207,13 @@ TEST_CASE("CPUs that are held back or too hot during the check are told; what wa
   };
   CHECK(throttled(99'999).empty());
   check_only(throttled(100'000), HostRule::kCpuThrottled,
-             "CPUs were held back by the cgroup's limit for 100 ms, in 4 periods, during the check; "
+             "CPUs were throttled by the cgroup's limit for 100 ms, in 4 periods, during the check; "
              "wanted less than 100 ms",
              "cpu.stat of the cgroup");
   CHECK(changed([](HostFacts& host) { host.throttled_us = 0; }).empty());
   CHECK(changed([](HostFacts& host) { host.heat_throttles = 2; }).empty());
   check_only(changed([](HostFacts& host) { host.heat_throttles = 4; }), HostRule::kCpuHot,
-             "cores were slowed down by heat 1 time during the check, wanted 0", "/sys/devices/system/cpu");
+             "heat throttled CPU cores 1 time during the check", "/sys/devices/system/cpu");
 }
 
 TEST_CASE("an interface that is used has to have a link; one that nobody uses may be down") {
@@ -262,12 +262,13 @@ TEST_CASE("a link of a tenth of its like's speed is told; of another kind only i
   };
   CHECK(speed(2501, "a:1", {}).empty());
   check_only(speed(2500, "a:1", {}), HostRule::kLinkSlow,
-             "eth1 has 2500 Mbit/s, while eth0, of the same kind, has 25000", "eth1");
+             "eth1 runs at 2500 Mbit/s, while eth0, of the same model, runs at 25000 Mbit/s", "eth1");
   CHECK(speed(1000, "a:1", {"eth1"}).size() == 1);
   CHECK(speed(1000, "a:1", {"eth0"}).empty());
   CHECK(speed(1000, "b:2", {}).empty());
   CHECK(speed(1000, "", {}).empty());
-  check_only(speed(1000, "b:2", {"eth1"}), HostRule::kLinkOther, "eth1 has 1000 Mbit/s, while eth0 has 25000", "eth1");
+  check_only(speed(1000, "b:2", {"eth1"}), HostRule::kLinkOther,
+             "eth1 runs at 1000 Mbit/s, while eth0 runs at 25000 Mbit/s", "eth1");
   CHECK(speed(2501, "b:2", {"eth1"}).empty());
 }
 
@@ -293,7 +294,7 @@ TEST_CASE("errors of a used interface are told if they rose during the check") {
   CHECK(errors(7).empty());
   CHECK(errors(0).empty());
   CHECK(errors({}).empty());
-  check_only(errors(8), HostRule::kLinkErrors, "eth0 counted 1 error during the check, wanted 0", "eth0");
+  check_only(errors(8), HostRule::kLinkErrors, "eth0 counted 1 error during the check", "eth0");
   const HostFacts after = good_host();
   HostFacts before = after;
   before.interfaces.clear();
@@ -310,10 +311,10 @@ TEST_CASE("an InfiniBand port that is not active is a warning where others are, 
   const InfinibandPort ethernet{"mlx5_2", 1, "DOWN", "Polling", "", "Ethernet"};
   const std::string where = "/sys/class/infiniband/mlx5_1/ports/2";
   check_only(ports({good, down}), HostRule::kPortInactive,
-             "port 2 of mlx5_1 is DOWN (Polling), wanted ACTIVE as others are", where);
+             "port 2 of mlx5_1 is DOWN (Polling), wanted ACTIVE like the others", where);
   check_only(ports({down}), HostRule::kPortsAllInactive, "port 2 of mlx5_1 is DOWN (Polling), wanted ACTIVE", where);
   check_only(ports({good, off}), HostRule::kPortsAllInactive,
-             "port 2 of mlx5_1 is DOWN (Disabled), wanted ACTIVE as others are", where);
+             "port 2 of mlx5_1 is DOWN (Disabled), wanted ACTIVE like the others", where);
   CHECK(ports({good, ethernet}).front().severity == Severity::kNote);
   CHECK(ports({good, {.device = "mlx5_1", .port = 1}}).empty());
   CHECK(ports({good, down, {"mlx5_3", 1, "INIT", "LinkUp", "", "InfiniBand"}}).size() == 2);
@@ -340,10 +341,10 @@ TEST_CASE("an active port that is slower than most of its kind is a note, one th
   const std::string usual = "400 Gb/sec (4X NDR)";
   CHECK(rates({usual, usual, usual}).empty());
   check_only(rates({usual, usual, "200 Gb/sec (2X NDR)"}), HostRule::kPortLanes,
-             "port 1 of mlx5_2 has 200 Gb/sec (2X NDR), while 2 of 3 of its kind have 400 Gb/sec (4X NDR)",
+             "port 1 of mlx5_2 runs at 200 Gb/sec (2X NDR), while 2 of 3 ports of its model run at 400 Gb/sec (4X NDR)",
              "/sys/class/infiniband/mlx5_2/ports/1");
   check_only(rates({usual, usual, "200 Gb/sec (4X HDR)"}), HostRule::kPortRate,
-             "port 1 of mlx5_2 has 200 Gb/sec (4X HDR), while 2 of 3 of its kind have 400 Gb/sec (4X NDR)",
+             "port 1 of mlx5_2 runs at 200 Gb/sec (4X HDR), while 2 of 3 ports of its model run at 400 Gb/sec (4X NDR)",
              "/sys/class/infiniband/mlx5_2/ports/1");
   CHECK(threshold(HostRule::kPortLanes).severity == Severity::kWarning);
   CHECK(threshold(HostRule::kPortRate).severity == Severity::kNote);
@@ -379,9 +380,10 @@ TEST_CASE("of two nodes whose clocks differ both are told, and groups that never
   REQUIRE(two.size() == 2);
   CHECK(two[0].node == 0);
   CHECK(two[0].finding.what ==
-        "its wall clock is 1.5 s ahead of that of node 1, or that is wrong, wanted at most 1.0 s");
+        "its wall clock is 1.5 s ahead of node 1's (one of the two is wrong), wanted at most 1.0 s");
   CHECK(two[1].node == 1);
-  CHECK(two[1].finding.what == "its wall clock is 1.5 s behind that of node 0, or that is wrong, wanted at most 1.0 s");
+  CHECK(two[1].finding.what ==
+        "its wall clock is 1.5 s behind node 0's (one of the two is wrong), wanted at most 1.0 s");
 }
 
 TEST_CASE("offsets that no clock can have, or of a node to itself, count for nothing") {
@@ -403,7 +405,7 @@ TEST_CASE("of a host that is looked at again only what is new is told, and nothi
   errors_of("eth0") += 3;
   const auto first = told.new_ones(judge_host(before, now, kFourWorkers));
   REQUIRE(first.size() == 1);
-  CHECK(first[0].what == "eth0 counted 3 errors during the check, wanted 0");
+  CHECK(first[0].what == "eth0 counted 3 errors during the check");
   errors_of("eth0") += 4;
   CHECK(told.new_ones(judge_host(before, now, kFourWorkers)).empty());
   errors_of("eth1") += 1;

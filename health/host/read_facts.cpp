@@ -20,11 +20,11 @@ namespace fs = std::filesystem;
 using process::own_cgroup_levels;
 using process::path_in;
 
-constexpr std::size_t kMostCpus = kSystemEntries;  // that a kernel is built for
-constexpr int kLoopbackType = 772;                 // ARPHRD_LOOPBACK
-constexpr int kIpcLock = 14;                       // CAP_IPC_LOCK
+constexpr std::size_t kMostCpus = kSystemEntries;
+constexpr int kLoopbackType = 772;  // ARPHRD_LOOPBACK
+constexpr int kIpcLock = 14;        // CAP_IPC_LOCK
 
-// Of the line that begins with the key, the rest; empty if there is none.
+// What follows the key in the line that begins with it; empty if there is no such line.
 std::string_view line_of(std::string_view text, std::string_view key) {
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
@@ -36,7 +36,7 @@ std::string_view line_of(std::string_view text, std::string_view key) {
 
 Count count_of(std::string_view text, std::string_view key) { return to_count(line_of(text, key)); }
 
-// "MemTotal:  65843020 kB"
+// The number of bytes in a line such as "MemTotal:  65843020 kB".
 Count bytes_of(std::string_view text, std::string_view key) {
   const std::string_view line = line_of(text, key);
   const Count kib = line.ends_with(" kB") ? to_count(line.substr(0, line.size() - 3)) : Count();
@@ -54,7 +54,7 @@ struct Disk {
   Count inodes_free = {};
 };
 
-// Nothing of what a file system does not count: it says that it has 0 in all.
+// A file system that does not count blocks or inodes reports 0 in all; the figures are then not known.
 std::optional<Disk> disk_at(const std::string& path) {
   struct statvfs found = {};
   if (path.empty() || statvfs(path.c_str(), &found) != 0 || found.f_blocks == 0) return {};
@@ -91,9 +91,9 @@ void read_cpu_quota(const std::string& root, HostFacts& facts) {
   }
 }
 
-// What the page cache holds and is not in use, the kernel clears before it kills.
+// The kernel reclaims inactive pages of the page cache before it kills a process, so they count as free.
 void take_memory_limit(const Count& limit, const Count& used, const Count& clearable, HostFacts& facts) {
-  // Version 1 says "no limit" by a number larger than any memory.
+  // cgroup version 1 writes a number larger than any memory where there is no limit.
   const bool is_none = !limit || (facts.memory && *limit > facts.memory->total_bytes);
   if (is_none || !used) return;
   const std::uint64_t kept = *used - std::min(*used, clearable.value_or(0));
@@ -116,7 +116,7 @@ void read_memory_limit(const std::string& root, HostFacts& facts) {
 
 // --- CPUs
 
-// How many are in a list "0-3,8".
+// The number of CPUs in a list such as "0-3,8".
 std::optional<int> cpus_in(std::string_view list) {
   std::uint64_t cpus = 0;
   for (const std::string& part : split(trim(list), ',')) {
@@ -132,7 +132,7 @@ std::optional<int> cpus_in(std::string_view list) {
 void read_own_status(const std::string& root, HostFacts& facts) {
   const std::string text = read_text(path_in(root, "/proc/self/status"));
   facts.usable_cpus = cpus_in(line_of(text, "Cpus_allowed_list:"));
-  // "CapEff:	000001ffffffffff"; the last four digits are enough.
+  // "CapEff:	000001ffffffffff"
   constexpr std::string_view kDigits = "0123456789abcdef";
   const std::string_view capabilities = line_of(text, "CapEff:");
   if (capabilities.size() != 16 || capabilities.find_first_not_of(kDigits) != std::string_view::npos) return;
@@ -157,7 +157,7 @@ std::optional<bool> is_up(const std::string& folder) {
   for (const char* other : {"down", "lowerlayerdown", "notpresent", "dormant", "testing"}) {
     if (state == other) return false;
   }
-  // Drivers that do not tell their state have "unknown".
+  // Drivers that do not report their state have "unknown" here.
   const Count carrier = count_in(folder + "/carrier");
   return carrier ? std::optional(*carrier == 1) : std::nullopt;
 }

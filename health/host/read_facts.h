@@ -6,9 +6,10 @@
 
 namespace elastic::health {
 
-// Looks at procfs, sysfs and file systems below `root`, "" but for tests; starts nothing and never fails: what is
-// missing or makes no sense is not known. `log_directory`: absolute, and there. To be called before and after whatever
-// loads the host, for what must not rise meanwhile. Takes as long as the file system of the logs takes to answer.
+// Reads procfs, sysfs and the state of file systems below `root`, which is "" except in tests. Starts no process and
+// never fails: what is missing or malformed is not known. `log_directory`: an absolute path that exists. A caller reads
+// before and after a load, for counters that must not rise meanwhile. May block for as long as the file system of the
+// logs does.
 HostFacts read_facts(const std::string& root, const WorkerLimits& limits, const std::string& log_directory);
 
 }  // namespace elastic::health

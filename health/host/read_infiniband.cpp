@@ -14,16 +14,17 @@ namespace {
 namespace fs = std::filesystem;
 using process::path_in;
 
-constexpr std::size_t kMostLevels = 32;  // of bridges above each other
+constexpr std::size_t kMostLevels = 32;  // of a PCI path
 
-// "4: ACTIVE" -> "ACTIVE"; empty if it is not of that form.
+// "ACTIVE" where the file has "4: ACTIVE"; empty if it has another form.
 std::string state_in(const std::string& path) {
   const std::string text = read_word(path);
   const std::size_t colon = text.find(": ");
   return colon == std::string::npos ? "" : text.substr(colon + 2);
 }
 
-// Of a link to a device in sysfs, ".../devices/pci0000:17/0000:17:01.0/0000:18:00.0", what begins with its host bridge.
+// Resolves a link to a device in sysfs, ".../devices/pci0000:17/0000:17:01.0/0000:18:00.0", and keeps the part from the
+// host bridge on.
 PciPath pci_path_behind(const std::string& link) {
   std::error_code error;
   const fs::path device = fs::canonical(link, error);
@@ -48,7 +49,7 @@ std::vector<InfinibandPort> read_infiniband(const std::string& root) {
   const std::string all = path_in(root, "/sys/class/infiniband");
   for (const std::string& device : names_in(all)) {
     const std::string ports = format("{}/{}/ports", all, device);
-    const std::string behind = format("{}/{}/device", all, device);  // none of one that is made by software
+    const std::string behind = format("{}/{}/device", all, device);  // missing for a device that is made by software
     const std::string vendor = read_word(behind + "/vendor");
     const std::string model = read_word(behind + "/device");
     const std::string kind = vendor.empty() || model.empty() ? "" : vendor + ":" + model;

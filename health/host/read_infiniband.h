@@ -7,11 +7,11 @@
 
 namespace elastic::health {
 
-// Every port of every device of InfiniBand and RoCE, of sysfs below `root`, "" but for tests.
+// Every port of every InfiniBand and RoCE device, from sysfs below `root`, which is "" except in tests.
 std::vector<InfinibandPort> read_infiniband(const std::string& root);
 
-// Where the PCI device with this bus id hangs ("0000:1b:00.0", or as NVML writes it: "00000000:1B:00.0"). Empty where
-// sysfs does not show it.
+// The path to the PCI device with this bus id ("0000:1b:00.0", or as NVML writes it, "00000000:1B:00.0"). Empty where
+// sysfs does not show the device.
 PciPath read_pci_path(const std::string& root, const std::string& bus_id);
 
 }  // namespace elastic::health

@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A made sysfs.
+// A temporary directory in the form of sysfs.
 struct FakeRoot {
   FakeRoot() {
     char name[] = "/tmp/elastic-run-infiniband-XXXXXX";

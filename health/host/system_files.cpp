@@ -15,13 +15,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kFileBytes = 64 * 1024;  // read of one file
-constexpr std::size_t kWordBytes = 64;         // kept of a word
+constexpr std::size_t kFileBytes = 64 * 1024;  // the most that is read of a file
+constexpr std::size_t kWordBytes = 64;         // the most that read_word() returns
 
 }  // namespace
 
 std::string read_text(const std::string& path) {
-  // O_NONBLOCK: nothing waits for the other end of a pipe.
+  // With O_NONBLOCK, opening and reading a pipe do not wait for its other end.
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   std::string text;
   std::array<char, 4096> buffer;

@@ -7,23 +7,23 @@
 #include <string_view>
 #include <vector>
 
-// Small files of procfs and sysfs. What cannot be read is empty, or nothing.
+// Reads small files of procfs and sysfs. A file that cannot be read gives an empty text, or nothing.
 namespace elastic::health {
 
 using Count = std::optional<std::uint64_t>;
 
-// Read of one directory; the most CPUs that a kernel is built for.
+// The most entries that are read of a directory: as many as a kernel may have CPUs.
 inline constexpr std::size_t kSystemEntries = 8192;
 
-// The first 64 KiB of a file. Waits for nobody, also where it is a pipe.
+// The first 64 KiB of a file. Never blocks, even on a pipe.
 std::string read_text(const std::string& path);
-// A state, a rate: without blanks around it, and fit for a message.
+// A text such as a state or a rate, trimmed and printable.
 std::string read_word(const std::string& path);
 // The names in a directory, sorted.
 std::vector<std::string> names_in(const std::string& path);
 bool is_there(const std::string& path);
 
-// A whole number that is not negative.
+// Nothing where the text is not a whole number, or a negative one.
 Count to_count(std::string_view text);
 Count count_in(const std::string& path);
 

@@ -5,7 +5,7 @@
 
 #include "health/messages/threshold.h"
 
-// From where on something about a host is told, how bad it is, and what to do: all of it in one table.
+// The rules by which a host is judged, in one table: the limits, how bad each finding is, and what to do.
 namespace elastic::health {
 
 // The rows of the table, in its order.
@@ -43,11 +43,11 @@ using HostThreshold = Threshold<HostRule>;
 inline constexpr std::array kHostThresholds = {
     HostThreshold{HostRule::kShmSize, "shm-size", "size of /dev/shm less than", 64, "MiB for each worker",
                   Severity::kWarning,
-                  "docker run --shm-size=16g, or --ipc=host; in Kubernetes an emptyDir of medium Memory at /dev/shm"},
+                  "docker run --shm-size=16g or --ipc=host; in Kubernetes, an emptyDir with medium Memory at /dev/shm"},
     HostThreshold{HostRule::kShmLow, "shm-low", "free in /dev/shm less than", 16, "MiB for each worker",
-                  Severity::kWarning, "remove what ended jobs have left there: ls -l /dev/shm"},
+                  Severity::kWarning, "remove files that ended jobs have left there: ls -l /dev/shm"},
     HostThreshold{HostRule::kShmFull, "shm-full", "free in /dev/shm less than", 1, "MiB", Severity::kFatal,
-                  "remove what ended jobs have left there: ls -l /dev/shm"},
+                  "remove files that ended jobs have left there: ls -l /dev/shm"},
     HostThreshold{HostRule::kLockedMemory, "memlock", "with InfiniBand: limit of locked memory less than", 64, "MiB",
                   Severity::kWarning,
                   "ulimit -l unlimited; docker run --ulimit memlock=-1; LimitMEMLOCK=infinity in a systemd unit"},
@@ -60,53 +60,54 @@ inline constexpr std::array kHostThresholds = {
     HostThreshold{HostRule::kLogInodes, "log-inodes", "free inodes on the disk for logs fewer than", 1, "",
                   Severity::kFatal, "remove small files (df -i), or choose another disk with --log-dir"},
     HostThreshold{HostRule::kMemoryLow, "memory-low", "available memory less than", 5, "% of all", Severity::kWarning,
-                  "see who has it, ps aux --sort=-rss; of a container, raise its memory limit"},
+                  "see which processes use it: ps aux --sort=-rss; in a container, raise the memory limit"},
     HostThreshold{HostRule::kMemoryOut, "memory-out", "available memory less than", 1, "% of all", Severity::kFatal,
-                  "see who has it, ps aux --sort=-rss; of a container, raise its memory limit"},
+                  "see which processes use it: ps aux --sort=-rss; in a container, raise the memory limit"},
     HostThreshold{HostRule::kSwap, "swap", "more than 1 GiB swapped out, and more than", 25, "% of the swap space",
-                  Severity::kWarning, "end what holds the memory: ps aux --sort=-rss"},
+                  Severity::kWarning, "end the processes that use the memory: ps aux --sort=-rss"},
     HostThreshold{HostRule::kCpuQuota, "cpu-limit", "CPU limit of the cgroup less than", 1, "CPU for each worker",
                   Severity::kWarning,
                   "raise it: docker run --cpus, resources.limits.cpu in Kubernetes; or start fewer workers"},
-    HostThreshold{HostRule::kCpuBound, "cpu-affinity", "bound to some of the CPUs, fewer than", 1,
-                  "CPU for each worker", Severity::kWarning,
-                  "widen the binding: taskset, docker run --cpuset-cpus, srun --cpus-per-task"},
+    HostThreshold{HostRule::kCpuBound, "cpu-affinity", "the CPU affinity allows less than", 1, "CPU for each worker",
+                  Severity::kWarning, "widen the binding: taskset, docker run --cpuset-cpus, srun --cpus-per-task"},
     HostThreshold{HostRule::kCpuFew, "cpu-few", "CPUs of the host fewer than", 1, "CPU for each worker",
                   Severity::kNote, "start fewer workers on this host: --nproc-per-node"},
-    HostThreshold{HostRule::kCpuThrottled, "cpu-throttled", "CPUs held back by the limit during the check for at least",
+    HostThreshold{HostRule::kCpuThrottled, "cpu-throttled", "CPUs throttled by the limit during the check for at least",
                   100, "ms", Severity::kWarning,
                   "raise the CPU limit: docker run --cpus, resources.limits.cpu in Kubernetes"},
-    HostThreshold{HostRule::kCpuHot, "cpu-hot", "times that heat slowed a core down during the check, at least", 1, "",
-                  Severity::kWarning, "look at the host's cooling and power: sensors, ipmitool sdr"},
+    HostThreshold{HostRule::kCpuHot, "cpu-hot", "times that heat throttled a core during the check, at least", 1, "",
+                  Severity::kWarning, "check the host's cooling and power: sensors, ipmitool sdr"},
     HostThreshold{HostRule::kLinkDown, "link-down", "no link at an interface that is used", 0, "", Severity::kWarning,
-                  "look at cable, switch port and ip link show"},
+                  "check the cable, the switch port and ip link show"},
     HostThreshold{HostRule::kLinksAllDown, "links-down", "no link at any interface that is used", 0, "",
-                  Severity::kFatal, "look at cable, switch port and ip link show"},
-    HostThreshold{HostRule::kLinkSlow, "link-slow", "the host's fastest of its kind faster by a factor of", 10, "",
-                  Severity::kWarning, "look at what was negotiated: ethtool; then at cable, module and switch port"},
-    HostThreshold{HostRule::kLinkOther, "link-other",
-                  "another interface faster than the one that is used by a factor of", 10, "", Severity::kNote,
+                  Severity::kFatal, "check the cable, the switch port and ip link show"},
+    HostThreshold{HostRule::kLinkSlow, "link-slow",
+                  "the host's fastest interface of the same model faster by a factor of", 10, "", Severity::kWarning,
+                  "check what was negotiated: ethtool; then the cable, the module and the switch port"},
+    HostThreshold{HostRule::kLinkOther, "link-other", "another interface faster than the used one by a factor of", 10,
+                  "", Severity::kNote,
                   "let the job use the faster one: --local-addr, NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME"},
-    HostThreshold{HostRule::kLinkErrors, "link-errors", "errors of a used interface during the check, at least", 1, "",
-                  Severity::kWarning, "see which: ethtool -S, ip -s link show; then cable, module and switch port"},
+    HostThreshold{
+        HostRule::kLinkErrors, "link-errors", "errors of a used interface during the check, at least", 1, "",
+        Severity::kWarning,
+        "see which errors: ethtool -S, ip -s link show; then check the cable, the module and the switch port"},
     HostThreshold{HostRule::kPortInactive, "ib-port", "an InfiniBand port not ACTIVE while others are", 0, "",
                   Severity::kWarning,
-                  "look at cable and switch port: ibstat, iblinkinfo; INIT means that no subnet manager runs"},
-    HostThreshold{HostRule::kPortsAllInactive, "ib-ports",
-                  "an InfiniBand port not ACTIVE and none else, or switched off", 0, "", Severity::kNote,
-                  "if InfiniBand is to be used: ibstat; INIT means that no subnet manager runs"},
-    HostThreshold{HostRule::kPortLanes, "ib-lanes", "an active InfiniBand port with fewer lanes than most of its kind",
-                  0, "", Severity::kWarning,
-                  "a lane has failed: reseat the cable, then another one: iblinkinfo, mlxlink -d DEVICE"},
-    HostThreshold{
-        HostRule::kPortRate, "ib-rate", "an active InfiniBand port slower than most of its kind", 0, "",
-        Severity::kNote,
-        "if it is to be as fast: look at cable, module and switch port: ibstat, iblinkinfo, mlxlink -d DEVICE"},
-    HostThreshold{HostRule::kClock, "clock", "wall clock away from the other nodes' by more than", 1000, "ms",
-                  Severity::kWarning, "let the clock be set: systemctl enable --now chronyd; chronyc tracking"},
+                  "check the cable and the switch port: ibstat, iblinkinfo; INIT means that no subnet manager runs"},
+    HostThreshold{HostRule::kPortsAllInactive, "ib-ports", "no InfiniBand port ACTIVE, or this one disabled", 0, "",
+                  Severity::kNote, "if InfiniBand should be used: ibstat; INIT means that no subnet manager runs"},
+    HostThreshold{HostRule::kPortLanes, "ib-lanes",
+                  "an active InfiniBand port with fewer lanes than most ports of its model", 0, "", Severity::kWarning,
+                  "a lane has failed: reseat the cable, then replace it: iblinkinfo, mlxlink -d DEVICE"},
+    HostThreshold{HostRule::kPortRate, "ib-rate", "an active InfiniBand port slower than most ports of its model", 0,
+                  "", Severity::kNote,
+                  "if it should be as fast as the others, check the cable, the module and the switch port: ibstat, "
+                  "iblinkinfo, mlxlink -d DEVICE"},
+    HostThreshold{HostRule::kClock, "clock", "wall clock differs from the other nodes' by more than", 1000, "ms",
+                  Severity::kWarning, "synchronize the clock: systemctl enable --now chronyd; chronyc tracking"},
 };
 
-// The second limit of "swap": a small swap space may be full.
+// The second limit of "swap", since it is no problem if a small swap space is full.
 inline constexpr double kSwappedOutGib = 1;
 
 constexpr const HostThreshold& threshold(HostRule rule) { return kHostThresholds[static_cast<std::size_t>(rule)]; }

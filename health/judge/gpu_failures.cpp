@@ -6,7 +6,7 @@
 namespace elastic::health {
 
 std::optional<int> step_that_failed_everywhere(const std::vector<GpuStanding>& nodes) {
-  constexpr std::ptrdiff_t kLeastNodes = 2;  // one that fails alone tells nothing from which to excuse it
+  constexpr std::ptrdiff_t kLeastNodes = 2;  // one node alone does not show that others would fail, too
   const auto counts = [](const GpuStanding& node) { return !node.says_nothing; };
   const auto first = std::ranges::find_if(nodes, counts);
   if (first == nodes.end() || !first->failed_in || std::ranges::count_if(nodes, counts) < kLeastNodes) return {};

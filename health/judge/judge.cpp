@@ -15,7 +15,7 @@ namespace {
 
 std::size_t at(int node) { return static_cast<std::size_t>(node); }
 
-// The others that a node has tried in vain.
+// The nodes with which the tests of a node, all of them failed, were made: "node 1", "nodes 1 and 4".
 std::string names_of_others(int node, const std::vector<PairTest>& tests) {
   std::vector<std::string> names;
   for (const PairTest& test : tests) {
@@ -37,13 +37,14 @@ std::vector<double> known(const std::vector<std::optional<double>>& values) {
   return out;
 }
 
-// What a value is held to: the median; of two values the smaller, since neither can be above twice their mean.
+// What values are compared with: the median; of two values the smaller one, since neither can be above twice their
+// mean.
 std::optional<double> reference(std::vector<double> values) {
   if (values.size() == 2) return std::min(values[0], values[1]);
   return median(std::move(values));
 }
 
-// What is above it is slow.
+// A time above this is slow.
 double limit(const std::optional<double>& usual, double factor, double floor_ms) {
   return usual ? std::max(factor * *usual, *usual + floor_ms) : std::numeric_limits<double>::infinity();
 }
@@ -73,7 +74,7 @@ void judge_fitness(const std::vector<NodeFigures>& nodes, const std::vector<Pair
       const bool met_good = std::ranges::any_of(own, [&](const PairTest& test) { return is_good(test.other(node)); });
       verdict.fitness = met_good ? Fitness::kFaulty : Fitness::kUndetermined;
       verdict.why = format("its exchange failed with {}{}", names_of_others(node, own),
-                           met_good ? "" : ", of which none is known to be good");
+                           met_good ? "" : ", none of which is known to be good");
     }
   }
 }
@@ -90,11 +91,11 @@ void judge_compute(const std::vector<NodeFigures>& nodes, const JudgeSettings& s
     const double ms = *nodes[i].compute_ms;
     if (ms <= limit(usual, settings.slow_factor, settings.compute_floor_ms)) continue;
     verdict.is_slow_in_compute = true;
-    add_why(verdict, format("it computes in {:.3g} ms what usually takes {:.3g}", ms, *usual));
+    add_why(verdict, format("its matrix product took {:.3g} ms, {:.3g} ms is usual", ms, *usual));
   }
 }
 
-// When a test between fit nodes is slow: ways between racks are held to each other.
+// Whether a test between fit nodes is slow. Tests between racks are compared with each other only.
 class Pace {
  public:
   Pace(const std::vector<PairTest>& tests, const JudgeSettings& settings, const Judgement& judged)
@@ -119,15 +120,15 @@ class Pace {
 
  private:
   const JudgeSettings& settings_;
-  std::optional<double> inside_ms_;  // of nodes' best times
-  std::optional<double> across_ms_;  // of all
+  std::optional<double> inside_ms_;  // the median of the nodes' best times inside their racks
+  std::optional<double> across_ms_;  // the median of all tests between racks
 };
 
-// An exchange is as slow as the slower of two. Who was fast with somebody is not the slow one; of two who never were it
-// is the one that explains more.
+// An exchange is as slow as the slower one of its two nodes. A node that was fast in any test is not that one. Where
+// both were never fast, it is the one that takes part in more slow tests.
 void judge_exchange(const std::vector<PairTest>& tests, const JudgeSettings& settings, Judgement& out) {
   const Pace pace(tests, settings, out);
-  std::vector<PairTest> slow;  // that nobody explains yet
+  std::vector<PairTest> slow;  // those that no slow node explains yet
   std::set<int> fast;
   std::set<std::pair<int, int>> fast_links;
   for (const PairTest& test : tests) {
@@ -145,7 +146,7 @@ void judge_exchange(const std::vector<PairTest>& tests, const JudgeSettings& set
       return test.has(node) && test.passed && test.time_ms == *verdict.exchange_ms;
     });
     verdict.is_slow_in_exchange = true;
-    add_why(verdict, format("its best {} took {:.3g} ms, usual are {:.3g}", settings.exchange, *verdict.exchange_ms,
+    add_why(verdict, format("its best {} took {:.3g} ms, {:.3g} ms is usual", settings.exchange, *verdict.exchange_ms,
                             pace.usual_ms(*best).value_or(0)));
     std::erase_if(slow, [node](const PairTest& test) { return test.has(node); });
   };
@@ -166,7 +167,7 @@ void judge_exchange(const std::vector<PairTest>& tests, const JudgeSettings& set
     if (more == slow.end()) break;
     blame(explains[more->low] > explains[more->high] ? more->low : more->high);
   }
-  // A way that was fast another time is not what is slow.
+  // A link that was fast in another test is not slow.
   for (const PairTest& test : slow) {
     if (!has_link(out.slow_links, test) && !fast_links.contains({test.low, test.high})) out.slow_links.push_back(test);
   }

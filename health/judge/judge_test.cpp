@@ -11,12 +11,13 @@ using namespace elastic::health;
 
 namespace {
 
-// A cluster of which some nodes let every exchange fail, some links do, and some nodes are slow.
+// A cluster in which every exchange of a faulty node and over a bad link fails, and some nodes are slow.
 struct Cluster {
   int nodes = 0;
   std::set<int> faulty = {};
   std::set<std::pair<int, int>> bad_links = {};
-  std::vector<double> exchange_ms = {};  // of each node; a pair takes as long as the slower, between racks ten times
+  std::vector<double> exchange_ms =
+      {};  // of each node; a pair takes as long as its slower node, and ten times as long between racks
   Racks racks = {};
 
   PairTest run(int low, int high) const {
@@ -79,7 +80,7 @@ struct Checked {
 
 using Ints = std::set<int>;
 
-// What they say of nodes that have all computed alike.
+// The judgement of nodes that have all computed equally fast.
 std::set<int> slow_in_compute(const std::vector<double>& compute_ms) {
   std::vector<NodeFigures> nodes;
   for (const double ms : compute_ms) nodes.push_back({.compute_ms = ms});
@@ -120,7 +121,7 @@ TEST_CASE("two nodes that cannot reach each other: nobody can say which of them 
   const Checked checked({.nodes = 2, .faulty = {0}});
   CHECK(checked.all(Fitness::kFaulty).empty());
   CHECK(checked.all(Fitness::kUndetermined) == Ints{0, 1});
-  CHECK(checked.judgement.nodes[1].why.ends_with("of which none is known to be good"));
+  CHECK(checked.judgement.nodes[1].why.ends_with("none of which is known to be good"));
 }
 
 TEST_CASE("one node is what it is by itself") {
@@ -157,7 +158,7 @@ TEST_CASE("a node's compute and its exchange are judged apart") {
   CHECK(!judgement.nodes[2].is_slow_in_exchange);
   CHECK(judgement.nodes[1].is_slow_in_exchange);
   CHECK(!judgement.nodes[1].is_slow_in_compute);
-  CHECK(judgement.nodes[2].why == "it computes in 40 ms what usually takes 4");
+  CHECK(judgement.nodes[2].why == "its matrix product took 40 ms, 4 ms is usual");
 }
 
 TEST_CASE("of two nodes the slower is held to the faster, which DLRover never does") {
@@ -212,7 +213,8 @@ TEST_CASE("ways between racks are held to each other: slower by nature they make
   CHECK(usual.judgement.slow_links.empty());
   cluster.exchange_ms[2] = 30;
   CHECK(Checked(cluster).stragglers() == Ints{2});
-  // DLRover's N9: inside the racks all is well, between them not. It looks on for a bad node, here it is the link's.
+  // DLRover's case N9: all tests inside the racks pass, and those between racks fail. DLRover goes on to search for a
+  // bad node; here the link is bad.
   cluster.exchange_ms[2] = 5;
   cluster.bad_links = {{0, 7}};
   const Checked cut(cluster);

@@ -15,7 +15,7 @@ bool have_met(const std::vector<PairTest>& tests, int one, int other) {
   return std::ranges::any_of(tests, [&](const PairTest& test) { return test.has(one) && test.has(other); });
 }
 
-// Nodes by what is known of them; the good ones fastest first.
+// The nodes that are fit by themselves. `good`: the fastest first.
 struct Sorted {
   std::vector<int> good;
   std::vector<int> suspects;
@@ -31,8 +31,8 @@ Sorted sorted(const std::vector<StageFacts>& facts, double usual_ms = std::numer
   return out;
 }
 
-// Each suspect with a good node, one that it has not met if there is one, best of its rack. Both are taken out of
-// `nodes`.
+// Puts each suspect into a group with a good node: one of its rack that it has not met, else one that it has not met,
+// else any. Both are taken out of `nodes`.
 std::vector<Group> match_suspects(Sorted& nodes, const std::vector<PairTest>& before, const Racks& racks) {
   std::vector<Group> groups;
   std::vector<int> left;
@@ -49,7 +49,7 @@ std::vector<Group> match_suspects(Sorted& nodes, const std::vector<PairTest>& be
     groups.push_back({*partner, suspect});
     nodes.good.erase(partner);
   }
-  // A good node has time for two.
+  // Each good node takes a second suspect where suspects are left.
   const std::size_t seconds = std::min(left.size(), groups.size());
   for (std::size_t i = 0; i < seconds; ++i) groups[i].push_back(left[i]);
   nodes.suspects.assign(left.begin() + static_cast<std::ptrdiff_t>(seconds), left.end());
@@ -65,8 +65,8 @@ void join_small_group(int node, std::vector<Group>& groups) {
   smallest->push_back(node);
 }
 
-// Fastest with slowest, of another rack as long as there is one; the middle one of an odd number joins the last pair.
-// `nodes`: the fastest first.
+// Puts the fastest into a group with the slowest, of another rack as long as there is one. Of an odd number the middle
+// one joins the last pair. `nodes`: the fastest first.
 void match_ends(std::vector<int> nodes, const Racks& racks, std::vector<Group>& out) {
   std::ranges::reverse(nodes);
   while (nodes.size() > 1) {
@@ -80,11 +80,11 @@ void match_ends(std::vector<int> nodes, const Racks& racks, std::vector<Group>& 
   if (!nodes.empty()) join_small_group(nodes.front(), out);
 }
 
-// In this order.
+// Puts two at a time into a group, in the order of `nodes`.
 void match_neighbours(const std::vector<int>& nodes, std::vector<Group>& out) {
   std::vector<Group> groups;
   for (std::size_t i = 0; i + 1 < nodes.size(); i += 2) groups.push_back({nodes[i], nodes[i + 1]});
-  // One alone joins others where there are any.
+  // One that is left over joins another group where there is one.
   if (nodes.size() % 2 == 1) join_small_group(nodes.back(), groups.empty() ? out : groups);
   out.insert(out.end(), groups.begin(), groups.end());
 }
@@ -152,7 +152,7 @@ std::vector<Group> second_stage(const std::vector<StageFacts>& facts, const std:
                                 const Racks& racks) {
   Sorted nodes = sorted(facts);
   std::vector<Group> groups = match_suspects(nodes, first, racks);
-  // Suspects for whom there is nobody are slower than anybody.
+  // Suspects for which no good node is left count as the slowest.
   nodes.good.insert(nodes.good.end(), nodes.suspects.begin(), nodes.suspects.end());
   match_ends(std::move(nodes.good), racks, groups);
   return groups;

@@ -6,10 +6,11 @@
 #include <utility>
 #include <vector>
 
-// Which nodes of a round test the way between them, in two stages and, where somebody did badly in both, a third.
+// Which nodes of a round test the way between them: in two stages and, for nodes that did badly in both, a third one.
 namespace elastic::health {
 
-// Nodes that test each other, by node rank: two of them; of more each pair in turn; one alone has nobody.
+// Nodes that test each other, by node rank. In a group of more than two each pair makes its test in turn; a node that
+// is alone in its group makes none.
 using Group = std::vector<int>;
 
 // Two nodes of a group, the lower rank first, and how their test went.
@@ -17,57 +18,58 @@ struct PairTest {
   int low = 0;
   int high = 0;
   bool passed = false;
-  double time_ms = 0;    // of one exchange; only if it passed
-  bool crosses = false;  // between two racks, whose ways are slower by nature
+  double time_ms = 0;    // the time of one exchange; only if the test passed
+  bool crosses = false;  // the nodes are in different racks, so that the way between them may be slower
 
   bool has(int node) const { return node == low || node == high; }
   int other(int node) const { return node == low ? high : low; }
   bool operator==(const PairTest&) const = default;
 };
 
-// The rack of each node, by rank, as any number; nodes of the same are near each other. None: all are.
+// The rack of each node, by node rank; the numbers have no meaning but that equal ones are the same rack. Empty: all
+// nodes are in one rack.
 using Racks = std::vector<int>;
-// What names of racks stand for.
+// One number for each name of a rack.
 Racks racks_of(const std::vector<std::string>& names);
 bool are_near(const Racks& racks, int one, int other);
 
-// What is known of a node between two stages.
+// What is known of a node before a stage.
 struct StageFacts {
-  bool is_fit_by_itself = true;  // what it has tried without any other node
-  std::optional<double> time_ms =
-      {};  // by which it is matched: the least of its passed tests; none: it has passed none
+  bool is_fit_by_itself = true;        // by its tests without another node
+  std::optional<double> time_ms = {};  // by best_times(): nodes are matched by it; none: the node has passed no test
 };
 
-// The least time of each node's passed tests, by rank: of those in its rack where it has passed one; none where it has
-// passed none.
+// The least time of each node's passed tests, by node rank. Where a node has passed tests inside its rack only those
+// count; none where it has passed no test.
 std::vector<std::optional<double>> best_times(std::size_t nodes, const std::vector<PairTest>& tests);
 
-// The tests that a group makes, in this order.
+// The tests that a group makes, in their order.
 std::vector<std::pair<int, int>> tests_of(const Group& group);
 
-// The first stage of nodes 0 to nodes - 1: neighbours of a rack; a node that is left over joins its rack's last pair.
-// Those that are alone in their racks are neighbours of each other; of an odd number one joins the last pair, or is
-// alone.
+// The groups of the first stage, for the nodes 0 to nodes - 1: neighbours inside a rack are pairs. A node that is left
+// over joins the last pair of its rack. Nodes that are alone in their racks become pairs with each other; the one that
+// is left over joins the last pair, or is alone.
 std::vector<Group> neighbours(int nodes, const Racks& racks = {});
 
-// The second stage. A suspect, who has passed no test, meets a node that has passed one, and another than before where
-// there is one, of its rack where there is one: then it alone can be the cause if that fails, too. A good node meets
-// two suspects where there are more of them than good nodes. The nodes that are left, good ones or suspects for whom no
-// good one is there, meet fastest with slowest of another rack, if there are racks; of an odd number the middle one
-// with the last pair. Within a group the one that is good, or faster, is first. Nodes that are unfit by themselves are
-// in no group. `first` has the tests of the first stage, `facts` each node's by rank.
+// The groups of the second stage. A suspect, a node that has passed no test, meets a good node, one that has passed a
+// test: if that test fails, too, the suspect alone can be the cause. The good node is one that the suspect has not met
+// where there is one, and of the same rack where there is one. Where there are more suspects than good nodes, a good
+// node meets two. All others, good nodes and suspects for which no good node is left, meet the fastest with the
+// slowest, of another rack where there is one; of an odd number the middle one joins the last pair. Within a group the
+// good or faster node is first. Nodes that are unfit by themselves are in no group. `facts`: by node rank; `first`: the
+// tests of the first stage.
 std::vector<Group> second_stage(const std::vector<StageFacts>& facts, const std::vector<PairTest>& first,
                                 const Racks& racks = {});
 
-// The third stage, for those alone who have passed no test yet, or none within `usual_ms`: each meets a good and fast
-// node, another than before, so that neither a bad link to the one nor a slow partner is taken for a bad node. Empty
-// where there is no such node, or no good one.
+// The groups of the third stage. Only nodes that have passed no test yet, or none within `usual_ms`, take part: each
+// meets a good and fast node that it has not met before, so that neither a bad link nor a slow partner is taken for a
+// bad node. Empty where there are no such nodes, or no good ones.
 std::vector<Group> third_stage(const std::vector<StageFacts>& facts, const std::vector<PairTest>& before,
                                double usual_ms, const Racks& racks = {});
 
-// In a ring of so many members, at least 2, the turn (0, 1 or 2) in which place `from` meets the one behind it. The
-// two turns of a place are not the same (of 2 members it is one meeting): if all meet their neighbours in the order of
-// turns, none waits for one who waits for it, and all are done after the third.
+// The turn (0, 1 or 2) in which the member at place `from` of a ring connects to the next one. `members`: at least 2.
+// The two turns of a member differ, so if all members connect to their neighbours in the order of turns, no two wait
+// for each other, and all are connected after turn 2. A ring of 2 has one connection.
 int ring_turn(int from, int members);
 
 }  // namespace elastic::health

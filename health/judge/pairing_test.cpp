@@ -17,7 +17,7 @@ std::vector<StageFacts> passed(const std::vector<double>& times_ms) {
   return facts;
 }
 
-// What the groups' tests give where these nodes let every one of theirs fail.
+// The tests of these groups, where every test of a faulty node fails.
 std::vector<PairTest> tests_with(const Groups& groups, const std::set<int>& bad) {
   std::vector<PairTest> tests;
   for (const Group& group : groups) {
@@ -58,11 +58,11 @@ TEST_CASE(
 
 TEST_CASE("a suspect meets a good node that it has not met; DLRover's N1 comes out the same") {
   const std::vector<PairTest> first = {{0, 1, true, 0}, {2, 3, false, 0}};
-  // There each node says for itself whether it failed: node 2 did not.
+  // In DLRover each node reports for itself whether it failed, and node 2 did not.
   CHECK(second_stage({{.time_ms = 0}, {.time_ms = 0}, {.time_ms = 0}, {}}, first) == Groups{{0, 3}, {1, 2}});
-  // Here an exchange fails for both: each of them meets a node that is known to be good.
+  // Here an exchange fails for both nodes, so each of them meets a node that is known to be good.
   CHECK(second_stage({{.time_ms = 0}, {.time_ms = 0}, {}, {}}, first) == Groups{{0, 2}, {1, 3}});
-  // N5: 4 and 5 have failed together, and do not meet again.
+  // N5: nodes 4 and 5 have failed together, and do not meet again.
   const auto n5 = second_stage({{.time_ms = 3}, {.time_ms = 2}, {.time_ms = 4}, {.time_ms = 1}, {}, {}},
                                {{0, 1, true, 2}, {2, 3, true, 1}, {4, 5, false, 0}});
   CHECK(n5 == Groups{{3, 4}, {1, 5}, {0, 2}});
@@ -126,11 +126,12 @@ TEST_CASE("who did badly in both stages meets a good and fast third node; nobody
 // pairs.
 TEST_CASE("in racks neighbours meet inside, then nodes of different racks; DLRover's N7, N10 and N12") {
   const Racks two = {0, 0, 0, 0, 1, 1, 1, 1};
-  // N7: the same first stage; then DLRover pairs position by position, {0,4} to {3,7}, here fastest meets slowest.
+  // N7: the first stage is the same. Then DLRover pairs nodes by position, {0,4} to {3,7}; here the fastest meets the
+  // slowest.
   CHECK(neighbours(8, two) == Groups{{0, 1}, {2, 3}, {4, 5}, {6, 7}});
   CHECK(second_stage(passed({1, 2, 3, 4, 5, 6, 7, 8}), {}, two) == Groups{{0, 7}, {1, 6}, {2, 5}, {3, 4}});
   CHECK(second_stage(passed({1, 8, 2, 7, 3, 6, 4, 5}), {}, two) == Groups{{0, 5}, {2, 7}, {4, 1}, {6, 3}});
-  // N10: there one group of four for each position.
+  // N10: DLRover has one group of four for each position.
   CHECK(second_stage(passed({1, 1, 1, 1, 1, 1, 1, 1}), {}, {0, 0, 1, 1, 2, 2, 3, 3}) ==
         Groups{{0, 7}, {1, 6}, {2, 5}, {3, 4}});
   // N12: no racks.

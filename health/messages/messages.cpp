@@ -8,7 +8,7 @@
 namespace elastic::health {
 namespace {
 
-// Others' texts: none needs more.
+// Bounds of a text that another node wrote. No message comes near them.
 constexpr std::size_t kMostLevels = 4;
 constexpr std::size_t kMostMembers = 16;
 
@@ -19,19 +19,13 @@ std::optional<Json> read(const std::string& text) {
   return std::move(*json);
 }
 
-std::string text_in(const Json& json, std::string_view name) {
-  const Json* member = json.find(name);
-  const std::string* text = member == nullptr ? nullptr : member->as_string();
-  return text == nullptr ? "" : *text;
-}
-
 std::optional<std::int64_t> integer_in(const Json& json, std::string_view name, std::int64_t least, std::int64_t most) {
   const Json* member = json.find(name);
   const auto number = member == nullptr ? std::nullopt : member->as_integer();
   return number && *number >= least && *number <= most ? number : std::nullopt;
 }
 
-// 0 where there is none.
+// 0 where there is no such port.
 std::uint16_t port_in(const Json& json, std::string_view name) {
   return static_cast<std::uint16_t>(integer_in(json, name, 0, UINT16_MAX).value_or(0));
 }
@@ -41,7 +35,7 @@ std::optional<double> number_in(const Json& json, std::string_view name) {
   return member == nullptr ? std::nullopt : member->as_number();
 }
 
-// Not negative.
+// Nothing where it is negative.
 std::optional<double> positive_in(const Json& json, std::string_view name) {
   const auto number = number_in(json, name);
   return number && *number >= 0 ? number : std::nullopt;
@@ -68,7 +62,7 @@ void set_number(Json& json, std::string_view name, const std::optional<double>& 
   if (value) json.set(name, *value);
 }
 
-// The elements of "tests", each read by `one`; nothing where one of them cannot be.
+// Reads each element of "tests" by `one`; nothing where there is no such list, or an element names no node.
 template <class Test, class ReadOne>
 std::optional<std::vector<Test>> tests_in(const std::optional<Json>& json, ReadOne one) {
   const Json* member = json ? json->find("tests") : nullptr;
@@ -97,7 +91,7 @@ Json json_of(const std::vector<Test>& tests, Fill fill) {
   return list;
 }
 
-// GPUs of one node, or of two.
+// A number of GPUs, of one node or of two together.
 int gpus_in(const Json& json, std::string_view name) {
   return static_cast<int>(integer_in(json, name, 0, 2 * kMostGpus).value_or(0));
 }
@@ -114,10 +108,10 @@ void fill(Json& json, const PairOrder& order) {
 }
 
 PairOrder pair_order_in(const Json& json) {
-  return PairOrder{.name = text_in(json, "name"),
+  return PairOrder{.name = json.text_or_empty("name"),
                    .at = texts_in(json, "at"),
                    .port = port_in(json, "port"),
-                   .key = text_in(json, "key"),
+                   .key = json.text_or_empty("key"),
                    .after = static_cast<int>(integer_in(json, "after", 0, INT16_MAX).value_or(0)),
                    .master_port = port_in(json, "master_port"),
                    .local_world_size = static_cast<int>(integer_in(json, "local_world_size", 1, INT16_MAX).value_or(1)),
@@ -140,7 +134,7 @@ std::optional<PairOrder> neighbour_in(const Json& ring, std::string_view name) {
   return order;
 }
 
-// The member of this name, which is an object.
+// The member of this name if it is an object, else null.
 const Json* object_in(const std::optional<Json>& json, std::string_view name) {
   const Json* member = json ? json->find(name) : nullptr;
   return member != nullptr && member->as_object() != nullptr ? member : nullptr;
@@ -156,10 +150,10 @@ Json json_of(const Finding& finding) {
 }
 
 std::optional<Finding> finding_in(const Json& json) {
-  const auto severity = read_severity(text_in(json, "severity"));
+  const auto severity = read_severity(json.text_or_empty("severity"));
   if (!severity) return {};
-  return Finding{*severity, text_in(json, "what"), text_in(json, "where"), text_in(json, "remedy"),
-                 text_in(json, "name")};
+  return Finding{*severity, json.text_or_empty("what"), json.text_or_empty("where"), json.text_or_empty("remedy"),
+                 json.text_or_empty("name")};
 }
 
 void set_findings(Json& json, const std::vector<Finding>& findings) {
@@ -206,7 +200,7 @@ std::vector<NearestPort> nearest_ports_in(const Json& gpu) {
   if (list == nullptr) return ports;
   for (const Json& element : *list) {
     if (ports.size() >= kMostGpus) break;
-    ports.push_back({text_in(element, "gpu"), text_in(element, "distance"), text_in(element, "port")});
+    ports.push_back({element.text_or_empty("gpu"), element.text_or_empty("distance"), element.text_or_empty("port")});
   }
   return ports;
 }
@@ -239,32 +233,96 @@ std::optional<GpuVersions> gpu_in(const Json& json) {
   const Json* gpu = json.find("gpu");
   if (gpu == nullptr || gpu->as_object() == nullptr) return {};
   return GpuVersions{.gpus = static_cast<int>(integer_in(*gpu, "gpus", 0, INT16_MAX).value_or(0)),
-                     .model = text_in(*gpu, "model"),
-                     .driver = text_in(*gpu, "driver"),
-                     .cuda = text_in(*gpu, "cuda"),
-                     .nccl = text_in(*gpu, "nccl"),
-                     .nccl_path = text_in(*gpu, "nccl_path"),
-                     .cublaslt = text_in(*gpu, "cublaslt"),
-                     .cublaslt_path = text_in(*gpu, "cublaslt_path"),
+                     .model = gpu->text_or_empty("model"),
+                     .driver = gpu->text_or_empty("driver"),
+                     .cuda = gpu->text_or_empty("cuda"),
+                     .nccl = gpu->text_or_empty("nccl"),
+                     .nccl_path = gpu->text_or_empty("nccl_path"),
+                     .cublaslt = gpu->text_or_empty("cublaslt"),
+                     .cublaslt_path = gpu->text_or_empty("cublaslt_path"),
                      .nearest_ports = nearest_ports_in(*gpu)};
 }
 
 std::optional<GpuFailure> gpu_failure_in(const Json& json) {
   const Json* failure = json.find("gpu_failure");
   if (failure == nullptr || failure->as_object() == nullptr) return {};
-  const std::string step = text_in(*failure, "step");
+  const std::string step = failure->text_or_empty("step");
   for (const GpuStep known : {GpuStep::kOpen, GpuStep::kCompute, GpuStep::kGather}) {
-    if (step == gpu_step_name(known)) return GpuFailure{.step = known, .why = text_in(*failure, "why")};
+    if (step == gpu_step_name(known)) return GpuFailure{.step = known, .why = failure->text_or_empty("why")};
   }
   return {};
 }
 
 std::optional<GatherFailure> gather_failure_in(const Json& json) {
-  const Json* why = json.find("gpu_failed");
-  if (why == nullptr || why->as_string() == nullptr) return {};
+  const std::string* why = json.find_text("gpu_failed");
+  if (why == nullptr) return {};
   const Json* is_defect = json.find("gpu_defect");
-  return GatherFailure{.why = *why->as_string(),
-                       .is_defect = is_defect != nullptr && is_defect->as_bool().value_or(false)};
+  return GatherFailure{.why = *why, .is_defect = is_defect != nullptr && is_defect->as_bool().value_or(false)};
+}
+
+std::optional<SelfResult> self_result_in(const std::optional<Json>& json) {
+  if (!json) return {};
+  const auto port = integer_in(*json, "port", 0, UINT16_MAX);
+  if (!port) return {};
+  return SelfResult{.port = static_cast<std::uint16_t>(*port),
+                    .key = json->text_or_empty("key"),
+                    .compute_ms = positive_in(*json, "compute_ms"),
+                    .memory_gbps = positive_in(*json, "memory_gbps"),
+                    .findings = findings_in(*json),
+                    .unfit = json->text_or_empty("unfit"),
+                    .master_port = port_in(*json, "master_port"),
+                    .gpu = gpu_in(*json),
+                    .gpu_figures = gpu_figures_in(*json),
+                    .gpu_failure = gpu_failure_in(*json)};
+}
+
+std::optional<PairOrders> pair_orders_in(const std::optional<Json>& json) {
+  const auto rank = json ? integer_in(*json, "rank", 0, INT32_MAX) : std::nullopt;
+  auto tests = tests_in<PairOrder>(json, pair_order_in);
+  if (!rank || !tests) return {};
+  return PairOrders{.rank = static_cast<int>(*rank), .tests = std::move(*tests)};
+}
+
+std::optional<PairResults> pair_results_in(const std::optional<Json>& json) {
+  auto tests = tests_in<PairResult>(json, [](const Json& test) {
+    return PairResult{.ms = positive_in(test, "ms"),
+                      .latency_us = positive_in(test, "latency_us"),
+                      .clock_ms = number_in(test, "clock_ms"),
+                      .gpu_ms = positive_in(test, "gpu_ms"),
+                      .gpu_ranks = gpus_in(test, "gpu_ranks"),
+                      .gpu_bytes = integer_in(test, "gpu_bytes", 0, INT64_MAX / kMostGpus).value_or(0),
+                      .gpu_latency_us = positive_in(test, "gpu_latency_us"),
+                      .gpu_failure = gather_failure_in(test),
+                      .why_not = test.text_or_empty("failed")};
+  });
+  if (!tests) return {};
+  return PairResults{.tests = std::move(*tests), .findings = findings_in(*json)};
+}
+
+std::optional<RingOrder> ring_order_in(const std::optional<Json>& json) {
+  const Json* ring = object_in(json, "ring");
+  if (ring == nullptr) return {};
+  const auto rank = integer_in(*json, "rank", 0, INT32_MAX);
+  const auto members = integer_in(*ring, "members", 2, INT32_MAX);
+  const auto place = integer_in(*ring, "place", 0, members.value_or(0) - 1);
+  auto previous = neighbour_in(*ring, "previous");
+  auto next = neighbour_in(*ring, "next");
+  if (!rank || !members || !place || !previous || !next) return {};
+  return RingOrder{.rank = static_cast<int>(*rank),
+                   .place = static_cast<int>(*place),
+                   .members = static_cast<int>(*members),
+                   .previous = std::move(*previous),
+                   .next = std::move(*next)};
+}
+
+std::optional<RingResult> ring_result_in(const std::optional<Json>& json) {
+  const Json* result = object_in(json, "all_gather");
+  if (result == nullptr) return {};
+  const auto ms = number_in(*result, "ms");
+  const Json* for_others = result->find("for_others");
+  return RingResult{.ms = ms && *ms > 0 ? ms : std::nullopt,
+                    .why_not = result->text_or_empty("failed"),
+                    .for_others = for_others != nullptr && for_others->as_bool().value_or(false)};
 }
 
 }  // namespace
@@ -350,74 +408,30 @@ std::string text_of(const RingResult& result) {
   return Json::object().set("all_gather", std::move(json)).dump();
 }
 
-std::optional<SelfResult> read_self_result(const std::string& text) {
+std::optional<CheckOrder> read_check_order(const std::string& text) {
   const auto json = read(text);
-  if (!json) return {};
-  const auto port = integer_in(*json, "port", 0, UINT16_MAX);
-  if (!port) return {};
-  return SelfResult{.port = static_cast<std::uint16_t>(*port),
-                    .key = text_in(*json, "key"),
-                    .compute_ms = positive_in(*json, "compute_ms"),
-                    .memory_gbps = positive_in(*json, "memory_gbps"),
-                    .findings = findings_in(*json),
-                    .unfit = text_in(*json, "unfit"),
-                    .master_port = port_in(*json, "master_port"),
-                    .gpu = gpu_in(*json),
-                    .gpu_figures = gpu_figures_in(*json),
-                    .gpu_failure = gpu_failure_in(*json)};
+  if (auto ring = ring_order_in(json)) return std::move(*ring);
+  if (auto pairs = pair_orders_in(json)) return std::move(*pairs);
+  return {};
 }
 
-std::optional<PairOrders> read_pair_orders(const std::string& text) {
+std::optional<CheckResult> read_check_result(std::uint32_t phase, const std::string& text) {
   const auto json = read(text);
-  const auto rank = json ? integer_in(*json, "rank", 0, INT32_MAX) : std::nullopt;
-  auto tests = tests_in<PairOrder>(json, pair_order_in);
-  if (!rank || !tests) return {};
-  return PairOrders{.rank = static_cast<int>(*rank), .tests = std::move(*tests)};
+  if (phase == kSelfPhase) {
+    if (auto self = self_result_in(json)) return std::move(*self);
+    return {};
+  }
+  if (auto ring = phase == kRingPhase ? ring_result_in(json) : std::nullopt) return std::move(*ring);
+  if (auto pairs = pair_results_in(json)) return std::move(*pairs);
+  return {};
 }
 
-std::optional<PairResults> read_pair_results(const std::string& text) {
-  const auto json = read(text);
-  auto tests = tests_in<PairResult>(json, [](const Json& test) {
-    return PairResult{.ms = positive_in(test, "ms"),
-                      .latency_us = positive_in(test, "latency_us"),
-                      .clock_ms = number_in(test, "clock_ms"),
-                      .gpu_ms = positive_in(test, "gpu_ms"),
-                      .gpu_ranks = gpus_in(test, "gpu_ranks"),
-                      .gpu_bytes = integer_in(test, "gpu_bytes", 0, INT64_MAX / kMostGpus).value_or(0),
-                      .gpu_latency_us = positive_in(test, "gpu_latency_us"),
-                      .gpu_failure = gather_failure_in(test),
-                      .why_not = text_in(test, "failed")};
-  });
-  if (!tests) return {};
-  return PairResults{.tests = std::move(*tests), .findings = findings_in(*json)};
-}
-
-std::optional<RingOrder> read_ring_order(const std::string& text) {
-  const auto json = read(text);
-  const Json* ring = object_in(json, "ring");
-  if (ring == nullptr) return {};
-  const auto rank = integer_in(*json, "rank", 0, INT32_MAX);
-  const auto members = integer_in(*ring, "members", 2, INT32_MAX);
-  const auto place = integer_in(*ring, "place", 0, members.value_or(0) - 1);
-  auto previous = neighbour_in(*ring, "previous");
-  auto next = neighbour_in(*ring, "next");
-  if (!rank || !members || !place || !previous || !next) return {};
-  return RingOrder{.rank = static_cast<int>(*rank),
-                   .place = static_cast<int>(*place),
-                   .members = static_cast<int>(*members),
-                   .previous = std::move(*previous),
-                   .next = std::move(*next)};
-}
-
-std::optional<RingResult> read_ring_result(const std::string& text) {
-  const auto json = read(text);
-  const Json* result = object_in(json, "all_gather");
-  if (result == nullptr) return {};
-  const auto ms = number_in(*result, "ms");
-  const Json* for_others = result->find("for_others");
-  return RingResult{.ms = ms && *ms > 0 ? ms : std::nullopt,
-                    .why_not = text_in(*result, "failed"),
-                    .for_others = for_others != nullptr && for_others->as_bool().value_or(false)};
+std::string text_of_failed(const CheckOrder& order, const std::string& why) {
+  const auto* pairs = std::get_if<PairOrders>(&order);
+  if (pairs == nullptr) return text_of(RingResult{.why_not = why});
+  PairResults results;
+  for (const PairOrder& test : pairs->tests) results.tests.push_back({.with = test.with, .why_not = why});
+  return text_of(results);
 }
 
 }  // namespace elastic::health

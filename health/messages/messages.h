@@ -4,117 +4,129 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
-// What the nodes of a check and the coordinator tell each other, and a node its probe: JSON, each text an object.
+// The messages of the check before training, between the coordinator and the nodes, and between a node and its probe:
+// each is a JSON object.
 namespace elastic::health {
 
-// Of a block that two nodes exchange, each way: the same for all.
+// The phases of the check before training, in their order. A node that is alone makes the first one only, and the last
+// one is made with --comm-perf-test only.
+inline constexpr std::uint32_t kSelfPhase = 0;         // each node tests itself, and opens a port for the other phases
+inline constexpr std::uint32_t kFirstPairsPhase = 1;   // two nodes at a time test the way between them: neighbours
+inline constexpr std::uint32_t kSecondPairsPhase = 2;  // others, chosen by the results of the phase before
+inline constexpr std::uint32_t kThirdPairsPhase = 3;   // only nodes that have passed no test yet, or were slow in all
+inline constexpr std::uint32_t kRingPhase = 4;         // all nodes that are fit measure an all-gather
+
+// The size of the block that each of two nodes sends to the other over TCP, the same for all tests.
 inline constexpr std::int64_t kExchangeBytes = 2 * 1024 * 1024;
 
-// Of each GPU's block in an all-gather over NCCL, DLRover's size.
+// The size of each GPU's block in an all-gather over NCCL; DLRover's size.
 inline constexpr std::int64_t kGatherBytes = 64 * 1024 * 1024;
-// Of a node.
+// The most GPUs of a node that are tested.
 inline constexpr int kMostGpus = 64;
 
 enum class Severity { kNote, kWarning, kFatal };
 const char* severity_name(Severity severity);  // "note", "warning", "fatal"
 
-// Something about a host that is not as training wants it.
+// Something about a host or its GPUs that makes training fail or slows it down.
 struct Finding {
   Severity severity = Severity::kNote;
   std::string what;        // "/dev/shm is small: 64 MiB"
   std::string where = {};  // a path, an interface
   std::string remedy = {};
-  std::string name = {};  // of the rule in docs/health.md: "gpu-memory"; empty: of none
+  std::string name = {};  // the rule's, in docs/health.md: "gpu-memory"; empty: no rule has found it
   bool operator==(const Finding&) const = default;
 };
 
 struct NodeFinding {
-  int node = 0;  // rank
+  int node = 0;  // node rank
   Finding finding;
 };
 
 // The active port of InfiniBand or RoCE that is nearest to a GPU.
 struct NearestPort {
-  std::string gpu = {};       // its bus id
-  std::string distance = {};  // in the words of nvidia-smi topo -m: "PIX", "PXB", "PHB", "NODE", "SYS"
+  std::string gpu = {};       // the GPU's PCI bus id
+  std::string distance = {};  // as nvidia-smi topo -m names it: "PIX", "PXB", "PHB", "NODE", "SYS"
   std::string port = {};      // "mlx5_0 port 1"
   bool operator==(const NearestPort&) const = default;
 };
 
-// What a node has of GPUs and of their software: "" is not known.
+// A node's GPUs and the versions of their software. An empty text: not known.
 struct GpuVersions {
-  int gpus = 0;  // that its workers see
+  int gpus = 0;  // how many its workers see
   std::string model = {};
   std::string driver = {};
-  std::string cuda = {};  // of the driver
+  std::string cuda = {};  // the newest that the driver supports
   std::string nccl = {};
   std::string nccl_path = {};
   std::string cublaslt = {};
   std::string cublaslt_path = {};
-  std::vector<NearestPort> nearest_ports = {};  // of its GPUs; none where there is no such port
+  std::vector<NearestPort> nearest_ports = {};  // one for each GPU; none where there is no such port
   bool operator==(const GpuVersions&) const = default;
 };
 
-// What the GPUs of a node have done by themselves: of several the slowest one's.
+// What was measured of a node's GPUs without other nodes. Where a node has several GPUs, it is the slowest one's
+// figure.
 struct GpuFigures {
-  std::optional<double> product_ms = {};   // of one matrix product
-  std::optional<double> tflops = {};       // 10^12 operations/s in it
-  std::optional<double> memory_gbps = {};  // 10^9 bytes/s, read and written, of a copy on the GPU
+  std::optional<double> product_ms = {};   // the time of one matrix product
+  std::optional<double> tflops = {};       // 10^12 operations/s in that product
+  std::optional<double> memory_gbps = {};  // 10^9 bytes/s, read and written, in a copy within the GPU
   std::optional<double> host_to_device_gbps = {};
   std::optional<double> device_to_host_gbps = {};
-  std::optional<double> node_ms = {};  // of an all-gather of the node's GPUs; none where there is one GPU
-  int gathers = 0;                     // so many GPUs can take part in an all-gather
+  std::optional<double> node_ms = {};  // the time of an all-gather of the node's GPUs; none where there is one GPU
+  int gathers = 0;                     // how many GPUs can take part in an all-gather
   bool operator==(const GpuFigures&) const = default;
 };
 
-// The steps of a GPU test that a node makes by itself, in their order.
+// The steps of a node's own GPU test, in their order.
 enum class GpuStep { kOpen, kCompute, kGather };
 const char* gpu_step_name(GpuStep step);  // "open", "compute", "gather"
 
-// A step that failed, in a way that need not be the fault of a GPU: a call, a library, a probe that died or hung.
+// A step that failed without showing that a GPU is at fault: an error of a call or a library, a probe that died or
+// hung.
 struct GpuFailure {
   GpuStep step = GpuStep::kOpen;
   std::string why = {};  // as a clause
   bool operator==(const GpuFailure&) const = default;
 };
 
-// What a node answers to the first phase, in which it looks at itself and opens a port for the tests that follow:
-// {"port": 4000, "key": "9f0c...", "compute_ms": 3.1, "memory_gbps": 11.5, "findings": [{"severity": "warning",
-// "what": "...", "where": "...", "remedy": "..."}]}, with "unfit": "why" where it cannot train, and "gpu": {"gpus": 8,
-// "model": "...", "driver": "580.65.06", "cuda": "13.0", "nccl": "2.28.9", "nccl_path": "...", "cublaslt": "13.0.0",
-// "cublaslt_path": "...", "nearest_ports": [{"gpu": "0000:1b:00.0", "distance": "PIX", "port": "mlx5_0 port 1"}]} and
-// "gpu_figures": {"product_ms": 1.1, "tflops": 700, "memory_gbps": 2900, "host_to_device_gbps": 55,
-// "device_to_host_gbps": 54, "node_ms": 1.2, "gathers": 8} where it has tested GPUs, and "gpu_failure": {"step":
-// "compute", "why": "..."} where these did not do their part.
+// A node's answer in kSelfPhase, in which it tests itself and opens a port for the tests that follow: {"port": 4000,
+// "key": "9f0c...", "compute_ms": 3.1, "memory_gbps": 11.5, "findings": [{"severity": "warning", "what": "...",
+// "where": "...", "remedy": "..."}]}, with "unfit": "why" where it cannot train, and "gpu": {"gpus": 8, "model": "...",
+// "driver": "580.65.06", "cuda": "13.0", "nccl": "2.28.9", "nccl_path": "...", "cublaslt": "13.0.0", "cublaslt_path":
+// "...", "nearest_ports": [{"gpu": "0000:1b:00.0", "distance": "PIX", "port": "mlx5_0 port 1"}]} and "gpu_figures":
+// {"product_ms": 1.1, "tflops": 700, "memory_gbps": 2900, "host_to_device_gbps": 55, "device_to_host_gbps": 54,
+// "node_ms": 1.2, "gathers": 8} where it has tested GPUs, and "gpu_failure": {"step": "compute", "why": "..."} where
+// these did not do their part.
 struct SelfResult {
   std::uint16_t port = 0;
-  std::string key = {};                    // by which the probe at the port knows who has been told of it
-  std::optional<double> compute_ms = {};   // of a matrix product
+  std::string key = {};                    // which a probe has to send that connects to the port
+  std::optional<double> compute_ms = {};   // the time of a matrix product
   std::optional<double> memory_gbps = {};  // 10^9 bytes/s, read and written
   std::vector<Finding> findings = {};
-  std::string unfit = {};  // as a clause
-  // With --check-probe: a free port, for the MASTER_PORT of the tests that it leads; 0: it makes the tests itself.
+  std::string unfit = {};  // why the node cannot train, as a clause; empty: it can
+  // With --check-probe: a free port, the MASTER_PORT of tests in which this node has the lower rank. 0: the node has no
+  // external probe.
   std::uint16_t master_port = 0;
   std::optional<GpuVersions> gpu = {};
   std::optional<GpuFigures> gpu_figures = {};
-  std::optional<GpuFailure> gpu_failure = {};  // the first; what is a GPU's own fault makes the node unfit
+  std::optional<GpuFailure> gpu_failure = {};  // the first one; a GPU's own fault is told as `unfit` instead
   bool operator==(const SelfResult&) const = default;
 };
 
-// One test that a node is to make.
+// One test that a node is to make with another one. All members but `after` describe the other node.
 struct PairOrder {
-  int with = 0;                      // node rank; the lower of the two waits, the higher connects
-  std::string name = {};             // for people
-  std::vector<std::string> at = {};  // numeric addresses of the other
+  int with = 0;                      // node rank; the node with the lower rank waits, the other one connects
+  std::string name = {};             // for messages
+  std::vector<std::string> at = {};  // numeric addresses
   std::uint16_t port = 0;
   std::string key = {};
-  int after = 0;  // so many tests of this phase may come before it on either node
-  // Of the other: SelfResult::master_port, and with it how many workers it has. Not said where there is no such port.
-  std::uint16_t master_port = 0;
+  int after = 0;                  // how many tests of this phase may come before this one, on either node
+  std::uint16_t master_port = 0;  // SelfResult::master_port; 0: left out of the message, with local_world_size
   int local_world_size = 1;
-  int gpus = 0;  // of the other, with which ours are to gather after the exchange
+  int gpus = 0;  // how many of its GPUs take part in an all-gather over NCCL after the exchange; 0: there is none
   bool operator==(const PairOrder&) const = default;
 };
 
@@ -126,59 +138,60 @@ struct PairOrders {
   bool operator==(const PairOrders&) const = default;
 };
 
-// Why the GPUs of two nodes did not gather.
+// Why the all-gather of two nodes' GPUs failed.
 struct GatherFailure {
-  std::string why = {};    // as a clause; empty: the other node knows
-  bool is_defect = false;  // of a GPU or of the way, whatever the libraries are like: wrong bytes
+  std::string why = {};    // as a clause; empty: the other node knows it
+  bool is_defect = false;  // a GPU or a link is at fault, not a library: bytes arrived wrong
   bool operator==(const GatherFailure&) const = default;
 };
 
-// What came of one.
+// The result of one test.
 struct PairResult {
-  int with = 0;
-  std::optional<double> ms = {};          // of one exchange over TCP; none: it failed
-  std::optional<double> latency_us = {};  // of a few bytes there and back, half of it
-  std::optional<double> clock_ms = {};    // how far the other's wall clock is ahead of ours
-  std::optional<double> gpu_ms = {};      // of an all-gather of all GPUs of both; none: there was none
-  int gpu_ranks = 0;                      // how many these were
-  std::int64_t gpu_bytes = 0;             // of each
+  int with = 0;                           // the other node's rank
+  std::optional<double> ms = {};          // the time of one exchange over TCP; none: the test failed
+  std::optional<double> latency_us = {};  // half of the round trip time of a few bytes
+  std::optional<double> clock_ms = {};    // how far the other node's wall clock is ahead of ours
+  std::optional<double> gpu_ms = {};      // the time of an all-gather of both nodes' GPUs; none: there was none
+  int gpu_ranks = 0;                      // how many GPUs took part in it
+  std::int64_t gpu_bytes = 0;             // the size of each GPU's block
   std::optional<double> gpu_latency_us = {};
-  std::optional<GatherFailure> gpu_failure = {};  // none: they did, or were not to
-  std::string why_not = {};
+  std::optional<GatherFailure> gpu_failure = {};  // none: the all-gather passed, or none was ordered
+  std::string why_not = {};                       // why the test failed, as a clause
   bool operator==(const PairResult&) const = default;
 };
 
-// What a node answers to its orders: {"tests": [{"with": 3, "ms": 5.1, "latency_us": 40, "clock_ms": 0.3}]}, with
+// A node's answer to PairOrders: {"tests": [{"with": 3, "ms": 5.1, "latency_us": 40, "clock_ms": 0.3}]}, with
 // "gpu_ms": 1.2, "gpu_ranks": 16, "gpu_bytes": 67108864, "gpu_latency_us": 20.1 where GPUs were tested, or
 // "gpu_failed": "why" and perhaps "gpu_defect": true, or {"with": 3, "failed": "the connection is not answered"}; with
-// "findings" as above, where there are new ones.
+// "findings" as in SelfResult, where there are new ones.
 struct PairResults {
   std::vector<PairResult> tests = {};
-  std::vector<Finding> findings = {};  // that it has not told before
+  std::vector<Finding> findings = {};  // those that the node has not told before
   bool operator==(const PairResults&) const = default;
 };
 
-// A node's place in a ring of nodes, by rank: {"rank": 2, "ring": {"place": 1, "members": 3, "previous": {"with": 1,
+// A node's place in the ring of kRingPhase, in which nodes are ordered by rank: {"rank": 2, "ring": {"place": 1,
+// "members": 3, "previous": {"with": 1,
 // ...}, "next": {"with": 5, ...}}}, in which the neighbours are described as in PairOrders.
 struct RingOrder {
   int rank = 0;     // its own node rank
   int place = 0;    // from 0
-  int members = 2;  // at least
+  int members = 2;  // at least 2
   PairOrder previous = {};
-  PairOrder next = {};  // of two members the same node as `previous`
+  PairOrder next = {};  // in a ring of two, the same node as `previous`
   bool operator==(const RingOrder&) const = default;
 };
 
-// What came of it: {"all_gather": {"ms": 21.5}}, or {"all_gather": {"failed": "node 1: it refused the connection",
-// "for_others": false}}.
+// A node's answer to a RingOrder: {"all_gather": {"ms": 21.5}}, or {"all_gather": {"failed": "node 1: it refused the
+// connection", "for_others": false}}.
 struct RingResult {
-  std::optional<double> ms = {};  // of one all-gather, above 0; none: it failed
+  std::optional<double> ms = {};  // the time of one all-gather, above 0; none: it failed
   std::string why_not = {};
-  bool for_others = false;  // it failed since another node did not do its part, which says more of it
+  bool for_others = false;  // it failed because of another node, whose own answer says more
   bool operator==(const RingResult&) const = default;
 };
 
-// "note", "warning", "fatal". Nothing where the text is something else.
+// The severity of that name; nothing where there is none.
 std::optional<Severity> read_severity(std::string_view text);
 
 std::string text_of(const SelfResult& result);
@@ -186,11 +199,16 @@ std::string text_of(const PairOrders& orders);
 std::string text_of(const PairResults& results);
 std::string text_of(const RingOrder& order);
 std::string text_of(const RingResult& result);
-// Nothing where the text is something else.
-std::optional<SelfResult> read_self_result(const std::string& text);
-std::optional<PairOrders> read_pair_orders(const std::string& text);
-std::optional<PairResults> read_pair_results(const std::string& text);
-std::optional<RingOrder> read_ring_order(const std::string& text);
-std::optional<RingResult> read_ring_result(const std::string& text);
+
+// What a node is told to do in a phase after kSelfPhase, and what it answers in any phase.
+using CheckOrder = std::variant<PairOrders, RingOrder>;
+using CheckResult = std::variant<SelfResult, PairResults, RingResult>;
+
+// Nothing where the text is no order.
+std::optional<CheckOrder> read_check_order(const std::string& text);
+// Nothing where the text is no result of that phase. In kRingPhase, a node outside of the ring answers PairResults.
+std::optional<CheckResult> read_check_result(std::uint32_t phase, const std::string& text);
+// The result of an order whose tests all failed for the reason `why`, a clause.
+std::string text_of_failed(const CheckOrder& order, const std::string& why);
 
 }  // namespace elastic::health

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "health/messages/messages_test_support.h"
+
 using namespace elastic::health;
 
 TEST_CASE("orders and results of a check are read as they were written; what is none is not") {
@@ -92,6 +94,28 @@ TEST_CASE("orders and results of a check are read as they were written; what is 
     CHECK(!read_ring_order(text));
     CHECK(!read_ring_result(text));
   }
+}
+
+TEST_CASE("a result is read as the phase wants it, and a node outside of the ring answers as in a phase of pairs") {
+  const std::string self = text_of(SelfResult{});
+  const std::string pairs = text_of(PairResults{});
+  const std::string ring = text_of(RingResult{.ms = 1});
+  CHECK(read_check_result(kSelfPhase, self) == CheckResult(SelfResult{}));
+  for (const std::uint32_t phase : {kFirstPairsPhase, kSecondPairsPhase, kThirdPairsPhase}) {
+    CAPTURE(phase);
+    CHECK(read_check_result(phase, pairs) == CheckResult(PairResults{}));
+    CHECK(!read_check_result(phase, self));
+    CHECK(!read_check_result(phase, ring));
+  }
+  CHECK(read_check_result(kRingPhase, ring) == CheckResult(RingResult{.ms = 1}));
+  CHECK(read_check_result(kRingPhase, pairs) == CheckResult(PairResults{}));
+  for (const std::string& text : {pairs, ring}) CHECK(!read_check_result(kSelfPhase, text));
+}
+
+TEST_CASE("of an order that was not carried out every test has failed, for the same reason") {
+  CHECK(text_of_failed(PairOrders{.rank = 0, .tests = {{.with = 3}, {.with = 5}}}, "boom") ==
+        text_of(PairResults{.tests = {{.with = 3, .why_not = "boom"}, {.with = 5, .why_not = "boom"}}}));
+  CHECK(text_of_failed(RingOrder{}, "boom") == text_of(RingResult{.why_not = "boom"}));
 }
 
 TEST_CASE("a finding of no known severity, and a negative time, are left out") {

@@ -9,13 +9,14 @@
 
 namespace elastic::health {
 
-// A row of a table of what is told, from where on, how bad it is, and what to do. `Rule` numbers the rows from 0.
+// A row of a table of rules: what is found, from which limit on, how bad it is, and what to do. `Rule` numbers the rows
+// from 0.
 template <class Rule>
 struct Threshold {
   Rule rule;
   std::string_view name;
   std::string_view when;  // what is compared with the limit, and how
-  double limit;           // 0 where there is nothing to count
+  double limit;           // 0 where nothing is compared
   std::string_view unit;
   Severity severity;
   std::string_view remedy;
@@ -26,7 +27,7 @@ Finding finding_of(const Threshold<Rule>& row, std::string what, std::string whe
   return {row.severity, std::move(what), std::move(where), std::string(row.remedy), std::string(row.name)};
 }
 
-// Whether each row stands at the place that its rule has, and that of the last rule is there.
+// Whether the table has one row for each rule, in the order of the rules.
 template <class Table, class Rule>
 constexpr bool in_order_of_rules(const Table& table, Rule last) {
   for (std::size_t i = 0; i < table.size(); ++i) {

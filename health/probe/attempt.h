@@ -7,20 +7,20 @@
 
 namespace elastic::health {
 
-// What has been tried, or as a clause why it did not work: "the connection was reset".
+// A result, or as a clause why there is none: "the connection was reset".
 template <class T>
 using Attempt = std::expected<T, std::string>;
 
-// The end of patience, by the monotonic clock.
+// A moment of the monotonic clock until which something is waited for.
 class Deadline {
  public:
   explicit Deadline(std::int64_t after_ms)
       : after_ms_(after_ms), end_(std::chrono::steady_clock::now() + std::chrono::milliseconds(after_ms)) {}
 
-  // As poll() takes it: rounded up, 0 when it has passed.
+  // The milliseconds that are left, as poll() takes them: rounded up; 0 when the deadline has passed.
   int left_ms() const;
   bool has_passed() const { return left_ms() == 0; }
-  // All of the patience there was: "5 s".
+  // The whole time that was allowed: "5 s".
   std::string span() const;
 
  private:

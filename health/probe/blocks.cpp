@@ -55,7 +55,7 @@ std::expected<void, TransferFailure> transfer(int to, std::span<const std::byte>
       moved = moved || got > 0;
     }
     if (moved) continue;
-    // poll() passes over a negative number.
+    // poll() ignores negative descriptors.
     pollfd polled[] = {{out.empty() ? -1 : to, POLLOUT, 0}, {in.empty() ? -1 : from, POLLIN, 0}};
     poll(polled, 2, deadline.left_ms());
   }

@@ -25,16 +25,16 @@ namespace {
 
 using How = CommandEnd::How;
 
-// For what cannot be killed: a process in an uninterruptible sleep.
+// How long a process in an uninterruptible sleep, which SIGKILL does not end, is waited for.
 constexpr std::int64_t kStuckMs = 2000;
-// Between two looks for what was killed, and may have forked before.
+// The time between two searches for processes that are left: one that was killed may have forked before.
 constexpr int kLookAgainMs = 5;
 
-// SIGCHLD as a descriptor that can be waited for. Children get back what was before.
+// SIGCHLD as a descriptor for poll(). Children get the signal state that was there before.
 class ChildSignals {
  public:
   ChildSignals() : inherited_(process::InheritedState::capture()) {
-    // Left ignored by a parent, it would lose our children's exit codes.
+    // If a parent had left SIGCHLD ignored, our children's exit codes would be lost.
     struct sigaction default_action {};
     default_action.sa_handler = SIG_DFL;
     ELASTIC_CHECK(sigaction(SIGCHLD, &default_action, nullptr) == 0);
@@ -65,7 +65,7 @@ class ChildSignals {
   UniqueFd signals_;
 };
 
-// The end of what comes through a pipe.
+// Keeps the end of what comes through a pipe.
 class Output {
  public:
   explicit Output(std::size_t most_bytes) : most_bytes_(most_bytes) {
@@ -81,7 +81,7 @@ class Output {
   bool is_open() const { return writer() >= 0; }
 
   void all_started() { writer_ = UniqueFd(); }
-  // What is there by now.
+  // Reads what has come by now.
   void take() {
     char bytes[4096];
     while (reader_) {
@@ -91,7 +91,8 @@ class Output {
       if (got <= 0) return;
       text_.append(bytes, static_cast<std::size_t>(got));
       if (text_.size() > 2 * most_bytes_) cut();
-      if (static_cast<std::size_t>(got) < sizeof bytes) return;  // others are to have their turn
+      if (static_cast<std::size_t>(got) < sizeof bytes)
+        return;  // so that one command's output does not keep us from the others
     }
   }
   std::string text() {
@@ -183,7 +184,7 @@ class Run {
     }
   }
 
-  // A shell's group is killed before the shell is reaped, after which the number may be another's.
+  // A shell's group is killed before the shell is reaped: after that its number may belong to another group.
   void reap() {
     for (;;) {
       siginfo_t info{};
@@ -195,13 +196,13 @@ class Run {
       *found = 0;
       const auto index = static_cast<std::size_t>(found - pids_.begin());
       CommandEnd& end = ends_[index];
-      if (end.how != How::kNotStarted) continue;  // ended by us
+      if (end.how != How::kNotStarted) continue;  // stop() has ended it
       end = {.how = How::kByItself, .status = exit_status(info)};
       if (rules_.goes_on && !rules_.goes_on(index)) stop(How::kStopped);
     }
   }
 
-  // Those that run; they are still to be reaped.
+  // Kills the commands that still run. They have to be reaped afterwards.
   void stop(How how) {
     if (!patience_) patience_ = Deadline(kStuckMs);
     for (std::size_t i = 0; i < pids_.size(); ++i) {
@@ -211,7 +212,7 @@ class Run {
     }
   }
 
-  // With the shells gone every child that is left was adopted.
+  // All shells have ended, so every child that is left was adopted by us.
   void end_leftovers() {
     if (!patience_) patience_ = Deadline(kStuckMs);
     for (;;) {
@@ -226,9 +227,9 @@ class Run {
   CommandRules rules_;
   ChildSignals signals_;
   Output output_;
-  std::vector<CommandEnd> ends_;      // kNotStarted while it runs
-  std::vector<pid_t> pids_;           // of the shells that run; 0: none
-  std::optional<Deadline> patience_;  // all are to end, and what does not by then is given up
+  std::vector<CommandEnd> ends_;      // kNotStarted while the command runs
+  std::vector<pid_t> pids_;           // the shells that run; 0: the shell has ended
+  std::optional<Deadline> patience_;  // set when all have to end: after it, processes that are left are given up
 };
 
 }  // namespace

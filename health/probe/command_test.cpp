@@ -29,7 +29,7 @@ CommandsEnd run(const std::vector<ShellCommand>& commands, CommandRules rules = 
   return run_commands(commands, rules, Deadline(after_ms));
 }
 
-// Whether the process whose number is the first word of the text is there.
+// Whether the process exists whose pid is the first word of the text.
 bool is_alive(const std::string& output) {
   const auto pid = parse_int(split(trim(output), ' ').at(0));
   REQUIRE(pid);
@@ -56,7 +56,7 @@ TEST_CASE("of much output the end is kept") {
 }
 
 TEST_CASE("commands run at the same time") {
-  // Each waits for the other.
+  // Each of the two commands waits for the other.
   char directory[] = "/tmp/command_test.XXXXXX";
   REQUIRE(mkdtemp(directory) != nullptr);
   const std::string at = directory;

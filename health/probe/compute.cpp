@@ -15,8 +15,8 @@
 namespace elastic::health {
 namespace {
 
-constexpr int kProducts = 40;           // that are measured; of a quarter of a millisecond each
-constexpr double kProductsCounted = 8;  // a number that reads well beside the judge's floor of 1 ms
+constexpr int kProducts = 40;           // how many are measured; one takes a quarter of a millisecond
+constexpr double kProductsCounted = 8;  // makes a figure of a few ms, well above the judge's floor of 1 ms
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
 double ms_since(std::chrono::steady_clock::time_point start) {
@@ -27,7 +27,7 @@ struct Matrices {
   Matrix left, right, out;
   std::array<int, kMatrixSize* kMatrixSize> expected = {};
 
-  // Small whole numbers, so that each sum of products is exact, whatever the order of its terms.
+  // The entries are small whole numbers, so that each sum of products is exact in whatever order it is added up.
   Matrices() {
     std::array<int, kMatrixSize * kMatrixSize> factors, rows;
     for (std::size_t i = 0; i < factors.size(); ++i) {
@@ -42,24 +42,24 @@ struct Matrices {
     }
   }
 
-  // As a clause; empty where the product is right.
+  // A clause; empty where the product is right.
   std::string what_is_wrong() const {
     for (std::size_t i = 0; i < out.size(); ++i) {
       if (out[i] == static_cast<float>(expected[i])) continue;
-      return format("a matrix product came out wrong: {:g} where {} is right", out[i], expected[i]);
+      return format("a matrix product is wrong: {:g} instead of {}", out[i], expected[i]);
     }
     return {};
   }
 };
 
-// Memory of its own pages, given back at once when it ends.
+// Memory in pages of its own, which are returned to the kernel at its end.
 class Pages {
  public:
   explicit Pages(std::size_t bytes)
       : bytes_(bytes),
         start_(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),
         error_(start_ == MAP_FAILED ? errno : 0) {
-    // Fewer faults, where the kernel has large pages.
+    // Huge pages, where the kernel has them, cause fewer page faults.
     if (error_ == 0) madvise(start_, bytes_, MADV_HUGEPAGE);
   }
   ~Pages() {
@@ -68,7 +68,7 @@ class Pages {
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
 
-  int error() const { return error_; }  // errno; 0: there is memory
+  int error() const { return error_; }  // errno; 0: the memory is there
   char* start() const { return static_cast<char*>(start_); }
 
  private:
@@ -87,7 +87,7 @@ void multiply(const Matrix& left, const Matrix& right, Matrix& out) {
     for (std::size_t column = 0; column < kMatrixSize; ++column) sums[row * kMatrixSize + column] = 0;
     for (std::size_t i = 0; i < kMatrixSize; ++i) {
       const float factor = factors[row * kMatrixSize + i];
-      // Whole rows, one after the other: this the compiler makes vectors of.
+      // Whole rows, one after the other, so that the compiler vectorizes the loop.
       for (std::size_t column = 0; column < kMatrixSize; ++column) {
         sums[row * kMatrixSize + column] += factor * rows[i * kMatrixSize + column];
       }
@@ -113,9 +113,9 @@ Attempt<double> measure_memory(std::size_t bytes) {
   const Pages to(bytes);
   if (const int error = from.error() != 0 ? from.error() : to.error(); error != 0) {
     return std::unexpected(
-        format("two buffers of {} MiB of memory could not be had: {}", bytes >> 20, errno_text(error)));
+        format("two buffers of {} MiB of memory could not be allocated: {}", bytes >> 20, errno_text(error)));
   }
-  // Pages that nobody has written yet are all one page of zeros.
+  // Pages that were never written all share one page of zeros.
   std::memset(from.start(), 1, bytes);
   std::memset(to.start(), 2, bytes);
   double least_ms = std::numeric_limits<double>::infinity();
@@ -124,7 +124,7 @@ Attempt<double> measure_memory(std::size_t bytes) {
     std::memcpy(to.start() + at, from.start() + at, kPieceBytes);
     least_ms = std::min(least_ms, ms_since(start));
   }
-  if (std::memcmp(from.start(), to.start(), bytes) != 0) return std::unexpected("a copy in memory came out wrong");
+  if (std::memcmp(from.start(), to.start(), bytes) != 0) return std::unexpected("a copy in memory is wrong");
   return 2 * static_cast<double>(kPieceBytes) / least_ms / 1e6;
 }
 

@@ -22,7 +22,7 @@ TEST_CASE("one wrong value in one product of many is found, whichever it is") {
     });
     REQUIRE(!compute_ms);
     CHECK(products == 7);
-    CHECK(compute_ms.error().starts_with("a matrix product came out wrong: "));
+    CHECK(compute_ms.error().starts_with("a matrix product is wrong: "));
   }
 }
 
@@ -36,5 +36,6 @@ TEST_CASE("a product that nothing has written is not taken for that of before") 
 TEST_CASE("memory that cannot be had is said") {
   const Attempt<double> memory_gbps = measure_memory(std::size_t{1} << 60);
   REQUIRE(!memory_gbps);
-  CHECK(memory_gbps.error() == "two buffers of 1099511627776 MiB of memory could not be had: Cannot allocate memory");
+  CHECK(memory_gbps.error() ==
+        "two buffers of 1099511627776 MiB of memory could not be allocated: Cannot allocate memory");
 }

@@ -25,7 +25,7 @@ constexpr std::string_view kHelloMagic = "elprobe1";
 constexpr std::string_view kAnswerMagic = "elprobe+";
 constexpr char kChosenByte = '!';
 constexpr std::size_t kMostAddresses = 8;
-constexpr std::size_t kMostGuests = 64;  // a node meets two others in a phase, each with at most kMostAddresses of them
+constexpr std::size_t kMostGuests = 64;  // two nodes may connect in a phase, each at most kMostAddresses times
 constexpr int kBacklog = 1024;
 
 using Bytes = std::span<const std::uint8_t>;
@@ -42,7 +42,7 @@ std::uint64_t number_at(Bytes bytes, std::size_t at, std::size_t count) {
   return number;
 }
 
-// In a time that does not tell how much of it is the same.
+// Compares in a time that does not depend on how much is the same.
 bool is_same(Bytes bytes, std::string_view text) {
   ELASTIC_CHECK(bytes.size() == text.size());
   int difference = 0;
@@ -60,7 +60,7 @@ Value random_value() {
   return value;
 }
 
-// These few bytes always fit into the buffer of a connection that is well.
+// So few bytes fit into the send buffer of any working connection.
 bool send_at_once(int socket, Bytes bytes) {
   return send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(bytes.size());
 }
@@ -95,7 +95,7 @@ std::optional<SocketAddress> socket_address(const std::string& at, std::uint16_t
   return out;
 }
 
-// Nothing, with errno, where it is not possible.
+// Returns no descriptor, and sets errno, where it fails.
 UniqueFd listening_socket(int family, const char* any) {
   UniqueFd listening(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!listening) return {};
@@ -106,14 +106,14 @@ UniqueFd listening_socket(int family, const char* any) {
   return listening;
 }
 
-// One address of the other, and how far we have got with it.
+// One address of the other node, and the state of the connection to it.
 struct Candidate {
   std::string at;
   UniqueFd socket = {};
   bool is_connected = false;
   std::array<std::uint8_t, kAnswerBytes> heard = {};
   std::size_t bytes_heard = 0;
-  std::string why_not = {};  // empty: it is still being tried
+  std::string why_not = {};  // why it was given up; empty: it is still tried
 
   void give_up(std::string why) {
     why_not = std::move(why);
@@ -122,14 +122,14 @@ struct Candidate {
 
   void start(std::uint16_t port) {
     const auto address = socket_address(at, port);
-    if (!address) return give_up("this is no address");
+    if (!address) return give_up("this is not an address");
     socket = UniqueFd(::socket(address->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!socket || (connect(socket.get(), address->get(), address->length) < 0 && errno != EINPROGRESS)) {
       give_up(connection_failure(errno));
     }
   }
 
-  // To be called when the socket is writable.
+  // Called when the socket is writable.
   void say_hello(Bytes hello) {
     int error = 0;
     socklen_t length = sizeof error;
@@ -140,7 +140,7 @@ struct Candidate {
     is_connected = true;
   }
 
-  // To be called when the socket is readable. Whether all of the answer is there, and is right.
+  // Called when the socket is readable. Returns whether the whole answer has come and is right.
   bool hear(Bytes answer) {
     const ssize_t got = recv(socket.get(), heard.data() + bytes_heard, heard.size() - bytes_heard, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
@@ -154,7 +154,8 @@ struct Candidate {
   }
 };
 
-// Addresses with the same fate together: "it refused the connection (10.0.0.4, fd77::4 port 4000)".
+// Why no address could be connected, with addresses that failed alike named together: "it refused the connection
+// (10.0.0.4, fd77::4 port 4000)".
 std::string what_became_of(const std::vector<Candidate>& candidates, std::uint16_t port) {
   std::vector<std::pair<std::string, std::vector<std::string>>> fates;
   for (const Candidate& candidate : candidates) {
@@ -189,7 +190,7 @@ Result<Listener> Listener::open(std::string key) {
   if (!out.socket_ || getsockname(out.socket_.get(), address.get(), &address.length) < 0) {
     return fail_errno("cannot listen for other nodes", errno);
   }
-  // The port stands at the same place in both families.
+  // Both families have the port at the same offset.
   out.port_ = ntohs(reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_port);
   return out;
 }
@@ -208,7 +209,7 @@ Attempt<UniqueFd> Listener::await_peer(int rank, int peer, const Deadline& deadl
     std::erase_if(guests_, [](const Guest& guest) { return guest.step == Step::kGone; });
     if (deadline.has_passed()) {
       std::erase_if(guests_, is_peers);
-      return std::unexpected(format("no connection came within {} (port {})", deadline.span(), port_));
+      return std::unexpected(format("no connection within {} (port {})", deadline.span(), port_));
     }
     std::vector<pollfd> polled = {{socket_.get(), POLLIN, 0}};
     int timeout_ms = deadline.left_ms();
@@ -235,7 +236,7 @@ Status Listener::accept_guests(std::int64_t hello_ms) {
   for (;;) {
     UniqueFd socket(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket) {
-      // What else may be wrong is wrong with the connection that came, not with us.
+      // All other errors are those of the connection that came, not ours.
       const bool is_ours = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
       if (is_ours) return fail_errno("cannot accept a connection", errno);
       return {};
@@ -247,7 +248,7 @@ Status Listener::accept_guests(std::int64_t hello_ms) {
       guests_.erase(silent);
     }
     guests_.push_back({std::move(socket), Deadline(hello_ms)});
-    // So that one who has said hello already is not taken for silent.
+    // A hello that has come already is read now, so that this connection is not dropped as a silent one.
     hear(guests_.back());
   }
 }
@@ -257,7 +258,7 @@ void Listener::hear(Guest& guest) const {
   char byte = 0;
   const ssize_t got = recv(guest.socket.get(), &byte, 1, MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  // One that is not answered yet has nothing to say: it has gone, or is none of us.
+  // A probe that was not answered yet sends nothing, so this one has gone or is another program.
   guest.step = guest.step == Step::kAnswered && got == 1 && byte == kChosenByte ? Step::kChosen : Step::kGone;
 }
 
@@ -303,10 +304,10 @@ Attempt<UniqueFd> connect_to_peer(int rank, const PairOrder& order, std::int64_t
     for (Candidate& candidate : candidates) {
       const Deadline& own = candidate.is_connected ? deadline : connect_deadline;
       if (candidate.why_not.empty() && own.has_passed()) {
-        const char* what = candidate.is_connected ? "it did not answer" : "no connection came";
+        const char* what = candidate.is_connected ? "it did not answer" : "no connection";
         candidate.give_up(format("{} within {}", what, own.span()));
       }
-      // poll() passes over the -1 of one that has been given up.
+      // poll() ignores the -1 of an address that was given up.
       polled.push_back({candidate.socket.get(), static_cast<short>(candidate.is_connected ? POLLIN : POLLOUT), 0});
       if (candidate.why_not.empty()) timeout_ms = std::min(timeout_ms, own.left_ms());
     }

@@ -11,14 +11,15 @@
 #include "src/base/result.h"
 #include "src/base/unique_fd.h"
 
-// How the probes of two nodes get a TCP connection to each other. The lower rank waits, the higher connects, to all
-// addresses of the other at once. On each connection that comes about (numbers are big-endian):
+// How the probes of two nodes connect to each other over TCP. The node with the lower rank waits, the other one
+// connects to all addresses of the former at once. On each connection that is made (numbers are big-endian):
 //
 //   connecting side   "elprobe1", the other's key (32 bytes), its own rank (4), a number of its attempt (8)
-//   waiting side      "elprobe+", its own rank (4), the number of the attempt (8), when it is this node's turn
-//   connecting side   "!" on the first connection that is answered so; it closes the others
+//   waiting side      when it is this node's turn: "elprobe+", its own rank (4), the number of the attempt (8)
+//   connecting side   "!" on the first connection with such an answer; it closes the others
 //
-// The key keeps accidents away (port scanners, another job's probes), not those who can read the network.
+// The key keeps out accidental connections (port scanners, another job's probes), not an attacker who can read the
+// network.
 namespace elastic::health {
 
 inline constexpr std::size_t kKeyBytes = 32;
@@ -28,19 +29,19 @@ inline constexpr std::size_t kAnswerBytes = 8 + 4 + 8;
 // 128 random bits in 32 hexadecimal digits.
 std::string make_key();
 
-// The TCP port at which a probe is found. Who comes early is kept until it is its turn; who says nothing, or anything
-// but the hello of one who knows the key, holds up nobody. Connections are accepted in await_peer() only; until then
-// the kernel keeps them.
+// The TCP port at which other probes find this one. A probe that connects early is kept until its turn. A connection
+// without a valid hello delays no other one. Connections are accepted in await_peer() only; until then they wait in the
+// kernel.
 class Listener {
  public:
-  // At a free port of all addresses, IPv4 and IPv6 where the host has both.
+  // Listens at a free port on all addresses, IPv4 and IPv6 where the host has both.
   static Result<Listener> open(std::string key);
 
   std::uint16_t port() const { return port_; }
   const std::string& key() const { return key_; }
 
-  // The connection, nonblocking, that the probe of rank `peer` has chosen; `rank` is our own. Who has connected must
-  // have said hello within `hello_ms`.
+  // Returns the connection that the probe of rank `peer` has chosen; it is nonblocking. `rank` is our own. A probe that
+  // has connected must send its hello within `hello_ms`.
   Attempt<UniqueFd> await_peer(int rank, int peer, const Deadline& deadline, std::int64_t hello_ms);
 
  private:
@@ -66,8 +67,9 @@ class Listener {
   std::vector<Guest> guests_;
 };
 
-// The connection, nonblocking, to the probe that `order` names; `rank` is our own. Each address must be connected
-// within `connect_ms`; by the deadline one of them must have answered, which it does when it is our turn.
+// Returns a connection to the probe that `order` names; it is nonblocking. `rank` is our own. An address is given up if
+// it is not connected within `connect_ms`. The other probe answers when it is our turn, and has to do so by the
+// deadline.
 Attempt<UniqueFd> connect_to_peer(int rank, const PairOrder& order, std::int64_t connect_ms, const Deadline& deadline);
 
 }  // namespace elastic::health

@@ -19,7 +19,7 @@ using namespace elastic::health;
 
 namespace {
 
-constexpr std::int64_t kLong = 60000;  // none of these tests waits for it
+constexpr std::int64_t kLong = 60000;  // a deadline that no test reaches
 
 sockaddr_in loopback(std::uint16_t port) {
   sockaddr_in address = {};
@@ -29,7 +29,7 @@ sockaddr_in loopback(std::uint16_t port) {
   return address;
 }
 
-// A blocking connection of one who may say anything.
+// A blocking connection, over which a test may send anything.
 UniqueFd stranger_at(std::uint16_t port, const std::string& says = "") {
   UniqueFd stranger(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const sockaddr_in address = loopback(port);
@@ -38,7 +38,7 @@ UniqueFd stranger_at(std::uint16_t port, const std::string& says = "") {
   return stranger;
 }
 
-// The first bytes that come; empty where it closes, with or without a reset.
+// The first bytes that come; empty where the other end closes the connection, with or without a reset.
 std::string heard_by(const UniqueFd& socket) {
   char bytes[64];
   const ssize_t got = recv(socket.get(), bytes, sizeof bytes, 0);
@@ -50,7 +50,7 @@ bool is_still_open(const UniqueFd& socket) {
   return recv(socket.get(), &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
-// Another kind of server, which takes one connection.
+// A server of another kind, which accepts one connection.
 struct Server {
   UniqueFd socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   std::uint16_t port = 0;
@@ -74,13 +74,13 @@ PairOrder order_to(int rank, const Listener& listener, std::vector<std::string> 
   return {.with = rank, .at = std::move(at), .port = listener.port(), .key = listener.key()};
 }
 
-// A probe of that rank that connects while the test goes on.
+// Connects as a probe of that rank, in a thread.
 std::future<Attempt<UniqueFd>> connecting(int rank, PairOrder order) {
   return std::async(std::launch::async,
                     [rank, order = std::move(order)] { return connect_to_peer(rank, order, kLong, Deadline(kLong)); });
 }
 
-// Both are ends of one connection.
+// Whether both sockets are ends of one connection.
 void check_same(const Attempt<UniqueFd>& one, const Attempt<UniqueFd>& other) {
   REQUIRE(one);
   REQUIRE(other);
@@ -89,7 +89,7 @@ void check_same(const Attempt<UniqueFd>& one, const Attempt<UniqueFd>& other) {
   REQUIRE(getsockname(one->get(), reinterpret_cast<sockaddr*>(&name), &name_length) == 0);
   REQUIRE(getpeername(other->get(), reinterpret_cast<sockaddr*>(&peer), &peer_length) == 0);
   const auto port_of = [](const sockaddr_storage& address) {
-    return reinterpret_cast<const sockaddr_in*>(&address)->sin_port;  // at the same place in both families
+    return reinterpret_cast<const sockaddr_in*>(&address)->sin_port;  // both families have it at the same offset
   };
   CHECK(port_of(name) == port_of(peer));
   REQUIRE(send(one->get(), "x", 1, MSG_NOSIGNAL) == 1);
@@ -128,7 +128,7 @@ TEST_CASE("the two ends have one connection, whichever of the addresses there ar
   if (has_ipv6()) choices.push_back({"::1"});
   for (const auto& at : choices) {
     Listener listener = open_listener();
-    for (int time = 0; time < 2; ++time) {  // the remains of the first must not disturb the second
+    for (int time = 0; time < 2; ++time) {  // nothing of the first time may disturb the second
       auto peer = connecting(3, order_to(1, listener, at));
       const auto ours = listener.await_peer(1, 3, Deadline(kLong), kLong);
       const auto theirs = peer.get();
@@ -142,7 +142,7 @@ TEST_CASE("who waits for a peer that never comes says so at the deadline") {
   Listener listener = open_listener();
   const auto nobody = listener.await_peer(0, 1, Deadline(20), kLong);
   REQUIRE(!nobody);
-  CHECK(nobody.error() == format("no connection came within 0.02 s (port {})", listener.port()));
+  CHECK(nobody.error() == format("no connection within 0.02 s (port {})", listener.port()));
 }
 
 TEST_CASE("strangers who say nothing, half of it, garbage or a wrong key do not disturb the peer") {
@@ -198,7 +198,7 @@ TEST_CASE("a peer that comes before its turn is kept, and not answered, until th
 TEST_CASE("of a peer's connections the one counts on which it goes on") {
   Listener listener = open_listener();
   const UniqueFd forgotten = stranger_at(listener.port(), hello_of(1, listener.key()));
-  stranger_at(listener.port(), hello_of(1, listener.key()));  // closed again
+  stranger_at(listener.port(), hello_of(1, listener.key()));  // and closes the connection
   auto peer = connecting(1, order_to(0, listener));
   const auto ours = listener.await_peer(0, 1, Deadline(kLong), kLong);
   check_same(ours, peer.get());
@@ -224,7 +224,7 @@ TEST_CASE("addresses in vain are named with what became of them") {
   };
   CHECK(why_not({"127.0.0.1"}, key) == format("it refused the connection (127.0.0.1 port {})", closed.port));
   CHECK(why_not({"127.0.0.1", "node0", "127.0.0.2"}, key) ==
-        format("it refused the connection (127.0.0.1, 127.0.0.2 port {0}); this is no address (node0 port {0})",
+        format("it refused the connection (127.0.0.1, 127.0.0.2 port {0}); this is not an address (node0 port {0})",
                closed.port));
   CHECK(why_not({}, key) == "none of its addresses is known");
   CHECK(why_not({"127.0.0.1"}, "9f0c") == "it has no key");
@@ -237,7 +237,7 @@ TEST_CASE("where something else answers, or nothing, or it hangs up, the connect
     REQUIRE(!connection);
     return connection.error();
   };
-  const Server silent;  // the kernel takes the connection
+  const Server silent;  // the kernel accepts the connection, and nobody answers
   CHECK(why_not(silent, 30) == format("it did not answer within 0.03 s (127.0.0.1 port {})", silent.port));
   const Server other;
   std::thread answers([&] {

@@ -93,7 +93,8 @@ class Exchange {
       if (us >= least_us) continue;
       least_us = us;
       figures_.latency_us = us / 2;
-      // As if the answer had been given in the middle of the time; the shorter it is, the less that is wrong.
+      // This assumes that the answer was sent in the middle of the round trip, which is the more exact the shorter it
+      // is.
       figures_.clock_ms = static_cast<double>(theirs_ns - ours_ns) / 1e6 - us / 2e3;
     }
     return {};
@@ -107,7 +108,7 @@ class Exchange {
     return {};
   }
 
-  // Whether there is one more exchange. That the other is ready says also that it has found the last one right.
+  // Returns whether there is one more exchange. The follower is ready only after it has verified the last one.
   Attempt<bool> lead(bool is_enough) {
     if (auto ready = receive_byte(); !ready) return std::unexpected(ready.error());
     if (auto done = send_byte(is_enough ? kEnd : kMore); !done) return std::unexpected(done.error());
@@ -117,7 +118,7 @@ class Exchange {
     if (auto done = send_byte(kReady); !done) return std::unexpected(done.error());
     const Attempt<std::byte> word = receive_byte();
     if (!word) return std::unexpected(word.error());
-    if (*word != kMore && *word != kEnd) return std::unexpected("it does not keep to the protocol of the test");
+    if (*word != kMore && *word != kEnd) return std::unexpected("it violates the protocol of the test");
     return *word == kMore;
   }
 
@@ -128,7 +129,7 @@ class Exchange {
     const double ms = ms_since(start);
     const std::size_t wrong = wrong_bytes(in_, peer_, repetition);
     if (wrong == 0) return ms;
-    return std::unexpected(format("{} byte{} of the exchange came out wrong", wrong, wrong == 1 ? "" : "s"));
+    return std::unexpected(format("{} of the exchange arrived wrong", counted(wrong, "byte")));
   }
 
   int socket_;

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::int64_t kLong = 60000;
 constexpr ExchangeSettings kSmall = {.bytes = 1 << 16, .repetitions = 3};
-// Each end's bytes before its first block: the clocks, and a word.
+// How many bytes each end sends before its first block: for the clocks, and one word.
 constexpr std::size_t kBeforeBlocks = 20 + 20 * 8 + 1;
 
 std::pair<UniqueFd, UniqueFd> stream() {
@@ -33,7 +33,7 @@ std::pair<UniqueFd, UniqueFd> stream() {
 
 enum class Fate { kPass, kStall, kCut };
 
-// What lies between two ends: it sees each byte, may change it, stop there, or cut the connection.
+// A relay between the two ends, which sees each byte and may change it, stop, or cut the connection.
 class Network {
  public:
   using Rule = std::function<Fate(bool from_leader, std::size_t offset, char& byte)>;
@@ -54,7 +54,7 @@ class Network {
     thread_.join();
   }
 
-  // Both ends of one test.
+  // Runs both ends of one test.
   std::array<Attempt<ExchangeFigures>, 2> run(const ExchangeSettings& settings, std::int64_t patience_ms = kLong) {
     auto follower = std::async(std::launch::async, [&] {
       auto result = exchange(follower_.get(), 4, 1, settings, Deadline(patience_ms));
@@ -113,7 +113,7 @@ TEST_CASE("the clocks of two ends on one host agree, and one that is ahead is se
     REQUIRE(end);
     CHECK(std::abs(end->clock_ms) < 1000);
   }
-  // The highest byte of the follower's times.
+  // This is the highest byte of one of the follower's clock values.
   Network ahead([](bool from_leader, std::size_t offset, char& byte) {
     if (!from_leader && offset < 160 && offset % 8 == 7) byte = static_cast<char>(byte | 0x20);
     return Fate::kPass;
@@ -153,7 +153,7 @@ TEST_CASE("one byte that arrives changed is found by who receives it, and neithe
       const auto ends = network.run(kSmall);
       REQUIRE(!ends[0]);
       REQUIRE(!ends[1]);
-      CHECK(ends[changed ? 1 : 0].error() == "1 byte of the exchange came out wrong");
+      CHECK(ends[changed ? 1 : 0].error() == "1 byte of the exchange arrived wrong");
     }
   }
 }
@@ -175,7 +175,7 @@ TEST_CASE("a block that comes twice instead of the next is found") {
   const auto ends = network.run(kSmall);
   REQUIRE(!ends[1]);
   CHECK(wrong > kSmall.bytes / 2);
-  CHECK(ends[1].error().ends_with(" bytes of the exchange came out wrong"));
+  CHECK(ends[1].error().ends_with(" bytes of the exchange arrived wrong"));
 }
 
 TEST_CASE("where the other end is gone, before or in a block, the test fails at once") {
@@ -196,7 +196,7 @@ TEST_CASE("where the other end stalls, the test fails at its deadline") {
   for (const std::size_t at : {std::size_t{30}, kBeforeBlocks + 1000}) {
     Network network([=](bool, std::size_t offset, char&) { return offset == at ? Fate::kStall : Fate::kPass; });
     auto ends = network.run({.bytes = std::size_t{4} << 20}, 150);
-    // The first to give up may be seen to hang up by the other.
+    // One end gives up first, and the other may then see a closed connection.
     CHECK((ends[0].error() == "the exchange did not end within 0.15 s" ||
            ends[1].error() == "the exchange did not end within 0.15 s"));
     CHECK(!ends[0]);
@@ -205,7 +205,7 @@ TEST_CASE("where the other end stalls, the test fails at its deadline") {
 }
 
 TEST_CASE("a leader that says an unknown word, or ends before anything is measured, fails the test") {
-  for (const auto& [word, error] : {std::pair('x', "it does not keep to the protocol of the test"),
+  for (const auto& [word, error] : {std::pair('x', "it violates the protocol of the test"),
                                     std::pair('e', "it ended the exchange before anything was measured")}) {
     Network network([said = word](bool from_leader, std::size_t offset, char& byte) {
       if (from_leader && offset == kBeforeBlocks - 1) byte = said;

@@ -23,7 +23,7 @@ namespace elastic::health {
 namespace {
 
 constexpr std::size_t kResultBytes = 4096;
-constexpr int kTold = 4;  // ranks without a result
+constexpr int kTold = 4;  // how many local ranks without a result are named
 constexpr char kWell = '+';
 constexpr char kFailed = '-';
 
@@ -31,7 +31,7 @@ std::string file_of(const ExternalProbe& probe, int local_rank) {
   return format("{}/{}.txt", probe.directory, local_rank);
 }
 
-// In seconds; nothing where there is no result, or none that can be read.
+// The time in a result file, in seconds; nothing where there is no file, or it cannot be read.
 std::optional<double> time_in(const std::string& path) {
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat status {};
@@ -47,11 +47,11 @@ std::optional<double> time_in(const std::string& path) {
   return seconds && std::isfinite(*seconds) && *seconds >= 0 ? seconds : std::nullopt;
 }
 
-// As a clause what kept it from that; empty: nothing.
+// Removes all result files. Returns why that failed, as a clause; empty if it did not.
 std::string clear_results(const ExternalProbe& probe) {
   std::error_code error;
   std::filesystem::create_directories(probe.directory, error);
-  if (error) return format("{} cannot be made: {}", printable(probe.directory), error.message());
+  if (error) return format("{} cannot be created: {}", printable(probe.directory), error.message());
   for (int rank = 0; rank < probe.local_world_size; ++rank) {
     const std::string path = file_of(probe, rank);
     if (unlink(path.c_str()) != 0 && errno != ENOENT) {
@@ -61,7 +61,7 @@ std::string clear_results(const ExternalProbe& probe) {
   return {};
 }
 
-// Of the lower node's end of the connection.
+// The address at the lower rank's end of the connection.
 std::string master_address(int socket, bool is_own) {
   sockaddr_storage storage{};
   socklen_t length = sizeof storage;
@@ -86,7 +86,7 @@ std::vector<ShellCommand> commands_of(const ExternalProbe& probe, bool leads, co
          .variables = {format("RANK={}", rank), format("LOCAL_RANK={}", local_rank), format("WORLD_SIZE={}", world),
                        format("LOCAL_WORLD_SIZE={}", own), format("GROUP_RANK={}", leads ? 0 : 1), "GROUP_WORLD_SIZE=2",
                        format("MASTER_ADDR={}", address), format("MASTER_PORT={}", port),
-                       // Rank 0 is to serve the store, also where we are an agent's worker ourselves.
+                       // Rank 0 has to serve the store, even where we are a worker of a torchelastic agent ourselves.
                        "TORCHELASTIC_USE_AGENT_STORE=False"}});
   }
   return commands;
@@ -102,7 +102,7 @@ std::string how_ended(const CommandEnd& end, const Deadline& deadline) {
   return end.why_not_started.empty() ? "was not started" : end.why_not_started;
 }
 
-// Whether the other node's have all written their results, as far as it says anything.
+// False if the other node has told that it failed, or is gone; true as long as it has told nothing.
 bool other_is_well(int socket) {
   char byte = kFailed;
   const ssize_t got = recv(socket, &byte, 1, MSG_DONTWAIT);
@@ -138,7 +138,8 @@ MasterPort MasterPort::open() {
   return port;
 }
 
-// Bound and not listening, with SO_REUSEADDR: nobody is given the number, and who binds it in the same way may.
+// The socket is bound with SO_REUSEADDR and does not listen: the kernel gives the port to no other socket by itself,
+// but a store that binds it with SO_REUSEADDR gets it.
 void MasterPort::take_back() {
   UniqueFd socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const bool is_v6 = static_cast<bool>(socket);

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kLongMs = 60'000;
-constexpr int kOwn = 3;  // ranks of the two nodes
+constexpr int kOwn = 3;  // node ranks
 const char* const kWell = "echo \"{\\\"time\\\": 0.5, \\\"local_rank\\\": $LOCAL_RANK}\" > $OUT/$LOCAL_RANK.txt";
 
 UniqueFd stream() { return UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
@@ -40,7 +40,7 @@ bool can_bind(std::uint16_t port) {
   return bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
-// One node with an external probe; the test is the other.
+// A node with an external probe. The test itself plays the other node.
 struct World {
   World() {
     char made[] = "/tmp/external_test.XXXXXX";
@@ -68,7 +68,7 @@ struct World {
     return run_external(probe, own.get(), kOwn, {.with = with, .master_port = 4711, .local_world_size = 4}, port,
                         Deadline(after_ms));
   }
-  // Why it failed.
+  // Runs the probe, which has to fail, and returns the reason.
   std::string failure(const std::string& command, std::int64_t after_ms = kLongMs) {
     const auto ms = run(command, 7, after_ms);
     return ms ? "it did not fail" : ms.error();
@@ -77,7 +77,7 @@ struct World {
     std::ifstream file(folder + "/" + name);
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   }
-  // What the other node is told.
+  // What the probe sends to the other node.
   std::string told() const {
     char byte = '\0';
     return recv(other.get(), &byte, 1, MSG_DONTWAIT) == 1 ? std::string(1, byte) : "";
@@ -103,7 +103,7 @@ TEST_CASE("an external probe runs for each worker with its variables, and the lo
   CHECK(world.text_in("1") == format("1 6 2 0 2 127.0.0.1 {} False\n", world.port.number()));
   CHECK(world.told() == "+");
   CHECK(fs::is_empty(world.folder + "/results"));
-  // The higher of the two ranks follows.
+  // The node with the higher rank does not lead.
   CHECK(world.run(command, 1) == Attempt<double>(1100));
   CHECK(world.text_in("0") == "4 6 2 1 2 127.0.0.1 4711 False\n");
   CHECK(world.text_in("1") == "5 6 2 1 2 127.0.0.1 4711 False\n");
@@ -156,7 +156,7 @@ TEST_CASE("an external probe that does not end in time has failed, whatever it h
 TEST_CASE("a directory that cannot be made is told") {
   World world;
   world.probe.directory = "/proc/none/results";
-  CHECK(world.failure("exit 0").starts_with("/proc/none/results cannot be made: "));
+  CHECK(world.failure("exit 0").starts_with("/proc/none/results cannot be created: "));
 }
 
 TEST_CASE("the port of the master is kept from others, and free for the probe") {

@@ -17,10 +17,10 @@
 namespace elastic::health {
 namespace {
 
-// Before the deadline of an answer the probe itself gives up, aborts its communicator and lives on.
+// So long before our deadline the probe itself gives up. It then aborts its communicator and can be used again.
 constexpr std::int64_t kAbortMs = 3000;
 
-// An answer that is read, or why there is none.
+// Reads an answer; where there is none, the reason becomes a refusal.
 template <class Value>
 GpuReply<Value> reply_of(const Attempt<std::string>& answer,
                          std::optional<GpuReply<Value>> (*read)(const std::string&)) {
@@ -37,7 +37,7 @@ void make_unfit(GpuLook& out, std::string why) {
   if (out.unfit.empty()) out.unfit = std::move(why);
 }
 
-// What a GPU itself is at fault for makes the node unfit; of the rest more than this node is to be known.
+// A GPU's own fault makes the node unfit. Whether another failure does is decided when all nodes' results are known.
 void note_failure(GpuLook& out, GpuStep step, const GatherFailure& failure) {
   if (failure.is_defect) return make_unfit(out, failure.why);
   if (!out.failure) out.failure = GpuFailure{.step = step, .why = failure.why};
@@ -47,7 +47,7 @@ GatherFailure failure_of(std::size_t gpu, const Refusal& refusal) {
   return {.why = of_gpu(gpu, refusal.why), .is_defect = refusal.kind == Refusal::Kind::kDefect};
 }
 
-// Of "NAME=value"s; nothing where it is not set.
+// The value of a variable in a list of "NAME=value"; nothing where it is not set.
 std::optional<std::string> variable_of(const std::vector<std::string>& environment, std::string_view name) {
   for (const std::string& entry : environment) {
     if (entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '=')
@@ -56,7 +56,7 @@ std::optional<std::string> variable_of(const std::vector<std::string>& environme
   return {};
 }
 
-// The better of what is known: of several GPUs the slowest counts.
+// Takes one GPU's figure into the node's, which is that of the slowest GPU. `choose`: the slower of two figures.
 template <class Choose>
 void take(std::optional<double>& all, const std::optional<double>& one, Choose choose) {
   if (one) all = all ? choose(*all, *one) : *one;
@@ -66,25 +66,26 @@ double least(double one, double other) { return std::min(one, other); }
 
 }  // namespace
 
-// The other node of a test, over a connection of nobody else's.
+// The other node of a test, at the end of a connection that is used for nothing else.
 class OtherNode {
  public:
   OtherNode(int socket, const Deadline& deadline) : lines_(socket, kLineBytes), deadline_(deadline) {}
 
-  // What it says next; a failure of its own, of which it knows why, is one with an empty reason.
+  // Reads the next line, which begins with `word`. If the other node has failed, the reason is empty, since that node
+  // reports it.
   std::expected<std::string, GatherFailure> hear(const std::string& word) {
     const auto line = lines_.read(&deadline_);
     if (!line) return std::unexpected(GatherFailure{.why = "the other node: " + lines_.why()});
     if (!line->starts_with(word + " ")) return std::unexpected(GatherFailure{});
     return line->substr(word.size() + 1);
   }
-  // How its GPUs have done, heard once: with the time in ms.
+  // The result of its GPUs, a time in ms. It is read once.
   const std::expected<std::string, GatherFailure>& result() {
     if (!result_) result_ = hear("ms");
     return *result_;
   }
   bool has_result() const { return result_.has_value(); }
-  // What cannot be told any more it misses.
+  // Sends a line. Where that fails, the other node finds it out by itself.
   void tell(const std::string& line) { lines_.write(line, &deadline_); }
   void tell(const GatherFailure& failure) { tell("no " + failure.why); }
 
@@ -101,8 +102,8 @@ class OtherNode {
 
 namespace {
 
-// An all-gather, as its answers come in. Once one GPU has failed the others wait in vain.
-class Collective : public Patience {
+// An all-gather, while its answers come in. Once one GPU has failed, the others cannot finish.
+class Collective : public EarlyEnd {
  public:
   explicit Collective(OtherNode* other) : other_(other) {}
 
@@ -119,7 +120,7 @@ class Collective : public Patience {
     return false;
   }
 
-  // Once all answers are there. What failed first is the reason.
+  // Called when all answers are there. The first failure is the reason.
   std::expected<GpuGathered, GatherFailure> result() const {
     if (failure_) return std::unexpected(*failure_);
     if (has_other_failed()) return std::unexpected(other_->result().error());
@@ -130,7 +131,7 @@ class Collective : public Patience {
   bool has_other_failed() const { return other_ != nullptr && other_->has_result() && !other_->result(); }
 
   OtherNode* other_;
-  std::optional<GatherFailure> failure_;  // ours, the first
+  std::optional<GatherFailure> failure_;  // the first one of our GPUs
   GpuGathered figures_;
 };
 
@@ -148,7 +149,7 @@ GpuNode::Answers GpuNode::ask_all(const std::string& line, const Deadline& deadl
 GpuLook GpuNode::look() {
   GpuLook out;
   if (settings_.gpus == 0 || !start(out)) return out;
-  // Before anything of ours has memory of a GPU.
+  // NVML is asked before our probes use memory of a GPU.
   const auto before = first_facts();
   const bool can_test = open(out);
   if (can_test) {
@@ -160,28 +161,28 @@ GpuLook GpuNode::look() {
   return out;
 }
 
-// What a process had of a GPU that has just ended may come back only after seconds.
+// The memory of a process that has just ended may become free only seconds later, so NVML is asked again for a while.
 GpuReply<std::vector<GpuFacts>> GpuNode::first_facts() {
   constexpr std::int64_t kComesBackMs = 5'000;
   constexpr auto kBetween = std::chrono::milliseconds(250);
   const Deadline deadline(settings_.first_facts_ms);
-  const Deadline patience(std::min(kComesBackMs, settings_.first_facts_ms));
+  const Deadline retry_until(std::min(kComesBackMs, settings_.first_facts_ms));
   auto facts = ask_facts(deadline);
-  while (facts && has_memory_of_nobody(*facts) && !patience.has_passed()) {
+  while (facts && has_memory_of_nobody(*facts) && !retry_until.has_passed()) {
     std::this_thread::sleep_for(kBetween);
     facts = ask_facts(deadline);
   }
-  // One that was ended for it has its GPU to open yet.
+  // A probe that did not reply in time was killed; it is needed again to open its GPU.
   if (const auto restarted = probes_->restart(*image_, settings_.environment); !restarted) {
     return std::unexpected(Refusal{.why = "a probe cannot be started again: " + restarted.error()});
   }
   return facts;
 }
 
-// Whether their probes run.
+// Starts the probes. Returns whether they run.
 bool GpuNode::start(GpuLook& out) {
   if (settings_.program.empty() && gpu_probe_image().empty()) {
-    out.unavailable = "this elastic-run has no probe for them, for its processor";
+    out.unavailable = "this elastic-run has no GPU probe for its processor";
     return false;
   }
   if (settings_.program.empty()) {
@@ -196,14 +197,14 @@ bool GpuNode::start(GpuLook& out) {
   }
   auto started = GpuProbes::start(settings_.gpus, *image_, settings_.environment);
   if (!started) {
-    out.unavailable = "their probe cannot be started: " + started.error();
+    out.unavailable = "the GPU probe cannot be started: " + started.error();
     return false;
   }
   probes_.emplace(std::move(*started));
   return true;
 }
 
-// Whether GPUs can be tested.
+// Opens all GPUs. Returns whether they can be tested.
 bool GpuNode::open(GpuLook& out) {
   std::vector<std::string> lines;
   for (int device = 0; device < settings_.gpus; ++device) {
@@ -243,19 +244,20 @@ GpuReply<std::vector<GpuFacts>> GpuNode::ask_facts(const Deadline& deadline) {
     lines[static_cast<std::size_t>(probe)] = text_of(GpuAskFacts{.nvml = settings_.libraries.nvml});
     const Attempt<std::string> answer = probes_->ask(lines, deadline)[static_cast<std::size_t>(probe)];
     reply = reply_of(answer, read_gpu_facts);
-    if (answer) break;  // the others' would be the same
+    if (answer) break;  // the other probes would reply the same
   }
   return reply;
 }
 
-// By what NVML knew before the work and knows now, where the GPUs have worked; by the kernel log and sysfs.
+// Judges the GPUs by what NVML says before and, if they were under load, after the test; by the kernel log; and by
+// sysfs.
 void GpuNode::judge_facts(const GpuReply<std::vector<GpuFacts>>& before, GpuLook& out) {
   const bool have_worked = out.figures.has_value();
   if (!before && !have_worked) return;
-  if (!before) out.findings.push_back({.what = "what NVML knows of the GPUs is not known: " + before.error().why});
+  if (!before) out.findings.push_back({.what = "NVML could not be asked about the GPUs: " + before.error().why});
   std::vector<GpuFacts> shown = before ? *before : std::vector<GpuFacts>{};
   for (GpuFacts& gpu : shown) {
-    if (!out.unavailable.empty()) gpu.memory_used_bytes.reset();  // nobody here will want it
+    if (!out.unavailable.empty()) gpu.memory_used_bytes.reset();  // the GPUs are not used here
   }
   const auto used = used_gpus(identities_, shown, variable_of(settings_.environment, "CUDA_VISIBLE_DEVICES"));
   if (!used) return;
@@ -267,13 +269,13 @@ void GpuNode::judge_facts(const GpuReply<std::vector<GpuFacts>>& before, GpuLook
     if (now)
       after = std::move(*now);
     else
-      out.findings.push_back({.what = "what NVML knows of the GPUs after work is not known: " + now.error().why});
+      out.findings.push_back({.what = "NVML could not be asked about the GPUs after the test: " + now.error().why});
   }
   const std::size_t others = out.findings.size();
   for (Finding& finding : judge_gpus(shown, after, needs)) out.findings.push_back(std::move(finding));
   for (Finding& finding : look_again()) out.findings.push_back(std::move(finding));
   judge_distances_of(*used, out);
-  // What is wrong with a GPU says more than what it could not do for that.
+  // What is wrong with a GPU is a better reason than the step that failed because of it.
   for (std::size_t i = others; i < out.findings.size(); ++i) {
     if (out.findings[i].severity != Severity::kFatal) continue;
     out.unfit = format("{}: {}", out.findings[i].where, out.findings[i].what);
@@ -378,7 +380,7 @@ std::expected<void, GatherFailure> GpuNode::revive(const Deadline& deadline) {
   return {};
 }
 
-// The leader makes the id, all gather, and each says what came of it, as soon as it knows:
+// The leader makes the id, all GPUs gather, and each node sends its result as soon as it knows it:
 //
 //   id HEX, or no REASON
 //   ms MILLISECONDS, or no REASON
@@ -399,7 +401,7 @@ std::expected<GpuPairFigures, GatherFailure> GpuNode::meet(int socket, bool lead
   const auto& theirs = other.result();
   if (!theirs) return std::unexpected(theirs.error());
   const auto ms = parse_float(*theirs);
-  if (!ms || *ms < 0) return std::unexpected(GatherFailure{.why = "the other node says no time"});
+  if (!ms || *ms < 0) return std::unexpected(GatherFailure{.why = "the other node reported no time"});
   return GpuPairFigures{.ms = std::max(gathered->ms, *ms), .latency_us = gathered->latency_us, .ranks = place.world};
 }
 

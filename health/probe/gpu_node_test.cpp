@@ -18,11 +18,11 @@ using namespace elastic::health;
 
 namespace {
 
-// So long that a test which needs it is never done.
+// A deadline that no test reaches.
 constexpr std::int64_t kEverMs = 3'600'000;
 
-// A program in the place of the probe, which does as `on_gather` says: a shell's words, with the request's line in
-// $line and in $gathers how many there were before. `wait` in it answers nothing until the channel closes.
+// A shell script in the place of the probe. At each request to gather it runs the commands in `on_gather`, where $line
+// is the request and $gathers the number of such requests before; `wait` there sends no reply until the channel closes.
 class Program {
  public:
   explicit Program(const std::string& on_gather,
@@ -69,7 +69,7 @@ class Program {
 const std::string kPasses = R"(say '{"ok":true,"ms":2.5,"latency_us":20}')";
 const std::string kFails = R"(say '{"failed":"boom"}')";
 
-// Two nodes of one GPU each, and a connection between them.
+// Two nodes with one GPU each, and a connection between them.
 struct Two {
   Two(const Program& leader, const Program& follower)
       : nodes{GpuNode(leader.settings(1)), GpuNode(follower.settings(1))} {

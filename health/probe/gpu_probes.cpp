@@ -42,7 +42,7 @@ ExitStatus exit_status(int status) {
 Result<ProbeImage> ProbeImage::make(std::span<const std::byte> image, const std::string& directory) {
   UniqueFd memory(memfd_create("elastic-gpu-probe", MFD_CLOEXEC));
   if (memory && write_all(memory.get(), image)) {
-    // A child has closed all descriptors of ours when it executes this.
+    // The path names our process, since the child has no descriptor of ours when it executes the program.
     std::string path = format("/proc/{}/fd/{}", getpid(), memory.get());
     if (access(path.c_str(), X_OK) == 0) return ProbeImage(std::move(path), std::move(memory), "");
   }
@@ -109,7 +109,7 @@ GpuProbes::~GpuProbes() {
   for (Probe& probe : probes_) end(probe, "");
 }
 
-// Killed, if it has not ended by itself: then the reason is how.
+// Kills and reaps a probe. If it had ended before by itself, the reason is how.
 void GpuProbes::end(Probe& probe, std::string why) {
   probe.channel = UniqueFd();
   if (probe.pid == 0) return;
@@ -122,11 +122,11 @@ void GpuProbes::end(Probe& probe, std::string why) {
   probe.pid = 0;
 }
 
-// One request to all: what is not sent yet, and what has come.
+// The requests to all probes of one ask(), as far as they are sent, and the answers that have come.
 class GpuProbes::Asking {
  public:
-  Asking(GpuProbes& all, const std::vector<std::string>& lines, Patience* patience)
-      : all_(all), patience_(patience), unsent_(all.probes_.size()), answers_(all.probes_.size()) {
+  Asking(GpuProbes& all, const std::vector<std::string>& lines, EarlyEnd* early_end)
+      : all_(all), early_end_(early_end), unsent_(all.probes_.size()), answers_(all.probes_.size()) {
     for (std::size_t i = 0; i < answers_.size(); ++i) {
       if (lines[i].empty())
         answers_[i] = std::unexpected("it was not asked");
@@ -151,19 +151,19 @@ class GpuProbes::Asking {
       polled.push_back({probe(i).channel.get(), events, 0});
       of.push_back(i);
     }
-    // Negative descriptors are passed over.
-    polled.push_back({patience_ == nullptr ? -1 : patience_->descriptor(), POLLIN, 0});
+    // poll() ignores negative descriptors.
+    polled.push_back({early_end_ == nullptr ? -1 : early_end_->descriptor(), POLLIN, 0});
     if (poll(polled.data(), polled.size(), limit_ms) <= 0) return;
     for (std::size_t k = 0; k < of.size(); ++k) {
       const std::size_t i = of[k];
       if (polled[k].revents & POLLOUT) send_more(i);
       if (!answers_[i] && (polled[k].revents & ~POLLOUT) != 0) receive_more(i);
     }
-    if (polled.back().revents != 0 && patience_->is_over_by_descriptor()) is_over_ = true;
+    if (polled.back().revents != 0 && early_end_->is_over_by_descriptor()) is_over_ = true;
   }
 
   void give_up_all(const std::string& why) {
-    // All at once, and only then one after the other is waited for: a driver may take its time for each.
+    // All are killed before the first one is waited for, since the driver may take long to end each process.
     for (std::size_t i = 0; i < answers_.size(); ++i) {
       if (!answers_[i]) kill(probe(i).pid, SIGKILL);
     }
@@ -183,7 +183,7 @@ class GpuProbes::Asking {
 
   void settle(std::size_t i, Attempt<std::string> answer) {
     answers_[i] = std::move(answer);
-    if (patience_ != nullptr && patience_->is_over_by_answer(i, *answers_[i])) is_over_ = true;
+    if (early_end_ != nullptr && early_end_->is_over_by_answer(i, *answers_[i])) is_over_ = true;
   }
 
   void give_up(std::size_t i, std::string why) {
@@ -194,7 +194,7 @@ class GpuProbes::Asking {
   void send_more(std::size_t i) {
     const ssize_t sent = send(probe(i).channel.get(), unsent_[i].data(), unsent_[i].size(), MSG_NOSIGNAL);
     if (sent > 0) unsent_[i].erase(0, static_cast<std::size_t>(sent));
-    if (sent < 0 && errno != EAGAIN && errno != EINTR) give_up(i, "its probe takes no orders");
+    if (sent < 0 && errno != EAGAIN && errno != EINTR) give_up(i, "its probe does not accept requests");
   }
 
   void receive_more(std::size_t i) {
@@ -206,7 +206,7 @@ class GpuProbes::Asking {
     unread.append(piece, static_cast<std::size_t>(got));
     const std::size_t end_of_line = unread.find('\n');
     if (end_of_line == std::string::npos) {
-      if (unread.size() > kProbeLineBytes) give_up(i, "its probe says too much");
+      if (unread.size() > kProbeLineBytes) give_up(i, "its probe sent a line that is too long");
       return;
     }
     std::string line = unread.substr(0, end_of_line);
@@ -215,18 +215,18 @@ class GpuProbes::Asking {
   }
 
   GpuProbes& all_;
-  Patience* patience_;
+  EarlyEnd* early_end_;
   std::vector<std::string> unsent_;
   std::vector<std::optional<Attempt<std::string>>> answers_;
   bool is_over_ = false;
 };
 
 std::vector<Attempt<std::string>> GpuProbes::ask(const std::vector<std::string>& lines, const Deadline& deadline,
-                                                 Patience* patience) {
-  Asking asking(*this, lines, patience);
+                                                 EarlyEnd* early_end) {
+  Asking asking(*this, lines, early_end);
   while (!asking.is_done()) {
     if (asking.is_over())
-      asking.give_up_all("its probe was ended, since others had failed");
+      asking.give_up_all("its probe was ended because others had failed");
     else if (deadline.has_passed())
       asking.give_up_all(format("its probe did not answer within {}", deadline.span()));
     else

@@ -13,16 +13,16 @@
 #include "src/base/unique_fd.h"
 #include "src/process/spawn.h"
 
-// The probes of a node's GPUs, one process each, which live through all phases of a check. docs/gpu-probe.md has what
-// is said.
+// The probes of a node's GPUs, one process for each GPU, which run through all phases of a check. docs/gpu-probe.md
+// describes their requests and replies.
 namespace elastic::health {
 
-// The program that a probe executes, in memory or, where that is forbidden, in a file that is removed again.
+// The program of a probe: in memory or, where that cannot be executed, in a file that is removed at the end.
 class ProbeImage {
  public:
-  // `image` becomes executable for as long as this lives. `directory`: where a file may be made.
+  // Makes `image` executable for as long as this object lives. `directory`: where a file may be created.
   static Result<ProbeImage> make(std::span<const std::byte> image, const std::string& directory);
-  // A program that is there.
+  // A program that exists as a file.
   static ProbeImage at(std::string path);
   ProbeImage(ProbeImage&&) = default;
   ProbeImage& operator=(ProbeImage&&) = delete;
@@ -35,38 +35,38 @@ class ProbeImage {
       : path_(std::move(path)), memory_(std::move(memory)), file_(std::move(file)) {}
 
   std::string path_;
-  UniqueFd memory_;   // none: a file
-  std::string file_;  // to be removed; empty: none
+  UniqueFd memory_;   // none: the program is a file
+  std::string file_;  // the file to remove; empty: none
 };
 
-// What may end the wait for answers before all have come.
-class Patience {
+// Ends the wait for answers before all have come.
+class EarlyEnd {
  public:
-  virtual ~Patience() = default;
-  // Something else that is watched; negative: nothing.
+  virtual ~EarlyEnd() = default;
+  // A descriptor that is watched, too; negative: none.
   virtual int descriptor() const { return -1; }
-  // It can be read from. Whether nobody is waited for any more.
+  // Called when the descriptor is readable. Returns whether the wait is over.
   virtual bool is_over_by_descriptor() { return false; }
-  // An answer has come, or will not come. The same.
+  // Called when an answer has come, or cannot come any more. Returns whether the wait is over.
   virtual bool is_over_by_answer(std::size_t probe, const Attempt<std::string>& answer) = 0;
 };
 
 class GpuProbes {
  public:
-  // Starts `count` probes with this environment. Fails where the program cannot be executed at all.
+  // Starts `count` probes with this environment. Fails where the program cannot be executed.
   static Attempt<GpuProbes> start(int count, const ProbeImage& image, std::span<const std::string> environment);
   GpuProbes(GpuProbes&&) = default;
   GpuProbes& operator=(GpuProbes&&) = delete;
-  // Ends those that are left, by SIGKILL, and reaps them.
+  // Kills the probes that are left and reaps them.
   ~GpuProbes();
 
   int size() const { return static_cast<int>(probes_.size()); }
-  // Writes each probe its line (empty: none is asked) and gathers their answers, a line each, by index. Who has not
-  // answered by the deadline, or when patience is over, is killed; the reason of a failure is a clause: "its probe was
-  // killed by SIGSEGV". `patience` hears of each answer once; null: there is the deadline alone.
+  // Sends each probe its line (an empty line: that probe is not asked) and returns the answers by index, a line each,
+  // or why there is none: "its probe was killed by SIGSEGV". A probe that has not answered by the deadline, or when
+  // `early_end` ends the wait, is killed. `early_end` is told each answer once; null: only the deadline ends the wait.
   std::vector<Attempt<std::string>> ask(const std::vector<std::string>& lines, const Deadline& deadline,
-                                        Patience* patience = nullptr);
-  // Starts those again that have ended, as they were started at first: which these are. `image` is that of start().
+                                        EarlyEnd* early_end = nullptr);
+  // Starts the probes again that have ended, and returns their indices. `image` and `environment`: those of start().
   Attempt<std::vector<std::size_t>> restart(const ProbeImage& image, std::span<const std::string> environment);
 
  private:

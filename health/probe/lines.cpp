@@ -9,7 +9,7 @@
 
 namespace elastic::health {
 
-// After a call has failed: whether it is to be tried again, once the socket is ready for it.
+// Called after a system call has failed. Returns whether to try again, and waits before until the socket is ready.
 bool Lines::may_go_on(int error_number, short events, const Deadline* deadline) {
   if (error_number == EINTR) return true;
   if (error_number != EAGAIN) {
@@ -52,7 +52,7 @@ std::optional<std::string> Lines::read(const Deadline* deadline) {
   for (;;) {
     const std::size_t end = unread_.find('\n');
     if (std::min(end, unread_.size()) > most_bytes_) {
-      why_ = "it says too much";
+      why_ = "it sent a line that is too long";
       return {};
     }
     if (end != std::string::npos) {

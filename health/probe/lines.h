@@ -8,21 +8,22 @@
 
 namespace elastic::health {
 
-// Lines over a stream socket, whether it blocks or not: to who has started the probe, and between two probes.
+// Reads and writes lines over a stream socket, blocking or not: between a probe and the process that started it, and
+// between two probes.
 class Lines {
  public:
-  // A line that comes has at most `most_bytes`; of one that is written more are cut off.
+  // `most_bytes`: reading fails on a longer line, and a longer line is cut when it is written.
   Lines(int socket, std::size_t most_bytes) : socket_(socket), most_bytes_(most_bytes) {}
 
-  // Without its end. False, or nothing, once there is no more to be had, or by the deadline, if there is one: why()
-  // says what has happened.
+  // A line is without its line end. They return false, or nothing, when the connection has failed or ended, or the
+  // deadline, if there is one, has passed; why() then has the reason.
   bool write(const std::string& line, const Deadline* deadline = nullptr);
   std::optional<std::string> read(const Deadline* deadline = nullptr);
-  // Takes what has come, without waiting: whether read() will not wait either, for there is a line, or none will come.
+  // Receives what has come, without blocking. Returns whether read() will not block: a line is there, or none can come.
   bool has_news();
   int socket() const { return socket_; }
-  const std::string& why() const { return why_; }  // as a clause
-  // Whether it is that the other end has gone.
+  const std::string& why() const { return why_; }  // a clause
+  // Whether the reason is that the other end has closed the connection.
   bool is_closed() const { return is_closed_; }
 
  private:

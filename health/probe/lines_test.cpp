@@ -52,7 +52,7 @@ TEST_CASE("a line is as long as agreed, and no longer, whether its end has come 
     CHECK(lines.read() == "1234");
     pair.say(has_end ? "12345\n" : "12345");
     CHECK(!lines.read());
-    CHECK(lines.why() == "it says too much");
+    CHECK(lines.why() == "it sent a line that is too long");
     CHECK(!lines.is_closed());
   }
   Pair pair;

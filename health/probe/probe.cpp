@@ -19,7 +19,7 @@ constexpr std::size_t kMostLineBytes = std::size_t{1} << 20;
 
 bool is_external(const ProbeSettings& settings) { return !settings.external.command.empty(); }
 
-// What lives through all phases.
+// What the probe keeps through all phases.
 struct Means {
   Result<Listener> listener;
   MasterPort master_port;
@@ -29,7 +29,7 @@ struct Means {
 void add(SelfResult& self, GpuLook look) {
   if (!look.unavailable.empty()) {
     self.findings.push_back({.what = "GPUs are not tested: " + look.unavailable,
-                             .remedy = "the exchange over TCP takes the place of NCCL's"});
+                             .remedy = "the exchange over TCP is used instead of NCCL's"});
   }
   if (!look.unfit.empty() && self.unfit.empty()) self.unfit = std::move(look.unfit);
   self.gpu_failure = std::move(look.failure);
@@ -51,7 +51,7 @@ SelfResult self_result(Means& means, const ProbeSettings& settings) {
   } else {
     if (self.unfit.empty()) self.unfit = listener.error().text();
   }
-  // Several times, apart from each other: what else the host does at one moment is not what the node is like.
+  // The product is measured at several moments, since other load of the host may disturb one of them.
   const auto compute = [&] {
     const std::optional<double> ms = note(measure_compute());
     if (ms) self.compute_ms = std::min(*ms, self.compute_ms.value_or(*ms));
@@ -69,11 +69,11 @@ SelfResult self_result(Means& means, const ProbeSettings& settings) {
   return self;
 }
 
-// By which a test is made: the same at both ends.
+// Why the two nodes cannot make this test, as a clause: both or none must have an external probe. Empty if they can.
 std::string mismatch(const PairOrder& order, const ProbeSettings& settings) {
   if ((order.master_port != 0) == is_external(settings)) return {};
   return is_external(settings) ? "the other node has no --check-probe"
-                               : "the other node has a --check-probe, and this one none";
+                               : "the other node has a --check-probe, and this one has none";
 }
 
 Attempt<UniqueFd> connection_with(Listener& listener, int rank, const PairOrder& order, const ProbeSettings& settings) {
@@ -111,19 +111,19 @@ Attempt<PairResult> meet(Means& means, int rank, const PairOrder& order, const P
 PairResult make_test(Means& means, int rank, const PairOrder& order, const ProbeSettings& settings) {
   const auto failed = [&order](std::string why) { return PairResult{.with = order.with, .why_not = std::move(why)}; };
   if (!means.listener) return failed(means.listener.error().text());
-  if (rank == order.with) return failed("a node makes no test with itself");
+  if (rank == order.with) return failed("a node cannot test with itself");
   if (std::string why = mismatch(order, settings); !why.empty()) return failed(std::move(why));
   Attempt<PairResult> result = meet(means, rank, order, settings);
   if (settings.mock_error) return failed("MOCK_ERR_RANK");
   return result ? std::move(*result) : failed(result.error());
 }
 
-// All neighbours are met in the order of turns, which is such that none waits for one who waits for it; also where
-// the first cannot be had, so that the second need not find that out for itself.
+// Connects to the neighbours in the order of turns, in which no two nodes wait for each other. The second one is
+// connected even if the first one cannot be, so that it does not have to wait for its deadline.
 RingResult make_ring(Result<Listener>& listener, const RingOrder& order, const ProbeSettings& settings) {
   if (!listener) return {.why_not = listener.error().text()};
   if (order.rank == order.previous.with || order.rank == order.next.with) {
-    return {.why_not = "a node is no neighbour of its own"};
+    return {.why_not = "a node cannot be its own neighbour"};
   }
   RingResult failure;
   const auto connect = [&](const PairOrder& neighbour) {
@@ -157,14 +157,15 @@ int run_probe(int channel, const ProbeSettings& settings) {
               .gpus = GpuNode(settings.gpu)};
   if (!lines.write(text_of(self_result(means, settings)))) return exit_status();
   while (const std::optional<std::string> line = lines.read()) {
-    if (const std::optional<RingOrder> ring = read_ring_order(*line)) {
+    const std::optional<CheckOrder> order = read_check_order(*line);
+    if (const auto* ring = order ? std::get_if<RingOrder>(&*order) : nullptr) {
       if (!lines.write(text_of(make_ring(means.listener, *ring, settings)))) break;
       continue;
     }
     PairResults results;
-    if (const std::optional<PairOrders> orders = read_pair_orders(*line)) {
-      for (const PairOrder& order : orders->tests) {
-        results.tests.push_back(make_test(means, orders->rank, order, settings));
+    if (const auto* orders = order ? std::get_if<PairOrders>(&*order) : nullptr) {
+      for (const PairOrder& test : orders->tests) {
+        results.tests.push_back(make_test(means, orders->rank, test, settings));
       }
       if (settings.look_at_host && !orders->tests.empty()) results.findings = settings.look_at_host();
       for (Finding& finding : means.gpus.look_again()) results.findings.push_back(std::move(finding));

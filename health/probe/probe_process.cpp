@@ -31,62 +31,61 @@ std::string root_of(const Environment& environment) {
   return elastic::lookup(environment, kProbeVariables[4]).value_or("");
 }
 
-// The limit that workers will have, too: a probe is started as they are.
+// Workers will have the same limit, since a probe inherits it as they do.
 std::optional<std::uint64_t> soft_limit(__rlimit_resource resource) {
   rlimit limit{};
   if (getrlimit(resource, &limit) != 0) return {};
-  return limit.rlim_cur == RLIM_INFINITY ? health::kUnlimited : std::uint64_t{limit.rlim_cur};
+  return limit.rlim_cur == RLIM_INFINITY ? kUnlimited : std::uint64_t{limit.rlim_cur};
 }
 
-// What is told of the host: in the first phase all, later what is new.
+// The findings about the host: all in the first phase, later only new ones.
 class HostLook {
  public:
   HostLook(const ProbeTask& task, const Environment& environment)
       : task_(task), environment_(environment), before_(facts()) {}
 
-  std::vector<health::Finding> look() {
-    const health::HostNeeds needs{
+  std::vector<Finding> look() {
+    const HostNeeds needs{
         .nproc = task_.local_world_size, .interfaces = task_.interfaces, .log_directory = task_.log_directory};
-    std::vector<health::Finding> found = told_.new_ones(health::judge_host(before_, facts(), needs));
-    if (!std::exchange(hook_has_run_, true) && !task_.hook.empty()) {
-      for (health::Finding& finding : run_hook()) found.push_back(std::move(finding));
+    std::vector<Finding> found = told_.new_ones(judge_host(before_, facts(), needs));
+    if (!std::exchange(hook_has_run_, true) && !task_.check.hook.empty()) {
+      for (Finding& finding : run_hook()) found.push_back(std::move(finding));
     }
     return found;
   }
 
  private:
-  health::HostFacts facts() const {
-    const health::WorkerLimits limits{.locked_bytes = soft_limit(RLIMIT_MEMLOCK),
-                                      .open_files = soft_limit(RLIMIT_NOFILE)};
-    return health::read_facts(root_of(environment_), limits, task_.log_directory);
+  HostFacts facts() const {
+    const WorkerLimits limits{.locked_bytes = soft_limit(RLIMIT_MEMLOCK), .open_files = soft_limit(RLIMIT_NOFILE)};
+    return read_facts(root_of(environment_), limits, task_.log_directory);
   }
 
-  std::vector<health::Finding> run_hook() const {
+  std::vector<Finding> run_hook() const {
     const std::int64_t limit_ms = hook_limit_ms(environment_, task_);
-    const health::CommandsEnd all = health::run_commands(
-        {{.text = task_.hook, .variables = {format("LOCAL_WORLD_SIZE={}", task_.local_world_size)}}},
-        {.environment = environment_, .output_bytes = health::kHookOutputBytes}, health::Deadline(limit_ms));
-    const health::CommandEnd& end = all.commands.front();
-    health::HookEnd told{.status = end.status};
-    if (end.how == health::CommandEnd::How::kAtDeadline) told.timed_out_after_s = limit_ms / 1000;
+    const CommandsEnd all =
+        run_commands({{.text = task_.check.hook, .variables = {format("LOCAL_WORLD_SIZE={}", task_.local_world_size)}}},
+                     {.environment = environment_, .output_bytes = kHookOutputBytes}, Deadline(limit_ms));
+    const CommandEnd& end = all.commands.front();
+    HookEnd told{.status = end.status};
+    if (end.how == CommandEnd::How::kAtDeadline) told.timed_out_after_s = limit_ms / 1000;
     told.why_not_started = end.why_not_started;
-    return health::hook_findings(task_.hook, told, all.output);
+    return hook_findings(task_.check.hook, told, all.output);
   }
 
   const ProbeTask& task_;
   const Environment& environment_;
-  const health::HostFacts before_;
+  const HostFacts before_;
   bool hook_has_run_ = false;
-  health::ToldFindings told_;
+  ToldFindings told_;
 };
 
-// A hook is not to read what the user types.
+// A hook must not read what the user types.
 void close_input() {
   const UniqueFd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (nothing) dup2(nothing.get(), STDIN_FILENO);
 }
 
-// As site.py has it.
+// The user base directory, as Python's site.py finds it.
 std::string user_base_in(const Environment& environment) {
   if (!elastic::lookup(environment, "PYTHONNOUSERSITE").value_or("").empty()) return "";
   const std::string named(elastic::lookup(environment, "PYTHONUSERBASE").value_or(""));
@@ -95,14 +94,14 @@ std::string user_base_in(const Environment& environment) {
   return home.empty() ? "" : home + "/.local";
 }
 
-// In the probe's own process alone: it reads directories, which may hang.
-health::LibraryCandidates libraries_of(const ProbeTask& task, const Environment& environment) {
-  return health::library_candidates({.nccl_lib = task.nccl_lib,
-                                     .python = task.python,
-                                     .conda_prefix = elastic::lookup(environment, "CONDA_PREFIX").value_or(""),
-                                     .python_path = elastic::lookup(environment, "PYTHONPATH").value_or(""),
-                                     .user_base = user_base_in(environment)},
-                                    health::HostLibraryFiles());
+// Called in the probe's process only, since reading directories may hang.
+LibraryCandidates libraries_of(const ProbeTask& task, const Environment& environment) {
+  return library_candidates({.nccl_lib = task.check.nccl_lib,
+                             .python = task.python,
+                             .conda_prefix = elastic::lookup(environment, "CONDA_PREFIX").value_or(""),
+                             .python_path = elastic::lookup(environment, "PYTHONPATH").value_or(""),
+                             .user_base = user_base_in(environment)},
+                            HostLibraryFiles());
 }
 
 std::optional<std::int64_t> limit_ms_in(const Environment& environment) {
@@ -114,25 +113,26 @@ std::optional<std::int64_t> limit_ms_in(const Environment& environment) {
 }  // namespace
 
 std::vector<std::string> probe_arguments(const ProbeTask& task) {
-  return {kProbeArgument,          format("{}", task.local_world_size),
-          task.log_directory,      task.hook,
-          task.external,           join(task.interfaces, " "),
-          format("{}", task.gpus), task.nccl_lib,
-          task.gpu_program,        task.python,
-          task.temporary,          format("{}", task.began_us)};
+  const CheckSettings& check = task.check;
+  return {kProbeArgument,           format("{}", task.local_world_size),
+          task.log_directory,       check.hook,
+          check.external,           join(task.interfaces, " "),
+          format("{}", check.gpus), check.nccl_lib,
+          check.gpu_program,        task.python,
+          task.temporary,           format("{}", task.began_us)};
 }
 
 std::optional<ProbeTask> read_probe_arguments(const std::vector<std::string>& arguments) {
   if (arguments.size() != 12 || arguments[0] != kProbeArgument) return {};
   ProbeTask task{
+      .check = {.hook = arguments[3],
+                .external = arguments[4],
+                .gpus = static_cast<int>(std::clamp<std::int64_t>(parse_int(arguments[6]).value_or(0), 0, kMostGpus)),
+                .nccl_lib = arguments[7],
+                .gpu_program = arguments[8]},
       .local_world_size = static_cast<int>(std::clamp<std::int64_t>(parse_int(arguments[1]).value_or(1), 1, INT32_MAX)),
       .log_directory = arguments[2],
-      .hook = arguments[3],
-      .external = arguments[4],
       .interfaces = {},
-      .gpus = static_cast<int>(std::clamp<std::int64_t>(parse_int(arguments[6]).value_or(0), 0, health::kMostGpus)),
-      .nccl_lib = arguments[7],
-      .gpu_program = arguments[8],
       .python = arguments[9],
       .temporary = arguments[10],
       .began_us = parse_int(arguments[11]).value_or(0)};
@@ -140,32 +140,30 @@ std::optional<ProbeTask> read_probe_arguments(const std::vector<std::string>& ar
   return task;
 }
 
-health::ProbeSettings probe_settings(const Environment& environment, const ProbeTask& task) {
-  constexpr std::int64_t kExternalMs = 180'000;  // as DLRover's own
-  health::ProbeSettings settings;
-  if (!task.external.empty()) {
-    settings.external = {
-        .command = task.external,
-        .environment = environment,
-        .directory = elastic::lookup(environment, kProbeVariables[2]).value_or(health::kExternalDirectory),
-        .local_world_size = task.local_world_size};
+ProbeSettings probe_settings(const Environment& environment, const ProbeTask& task) {
+  constexpr std::int64_t kExternalMs = 180'000;  // DLRover's limit
+  ProbeSettings settings;
+  if (!task.check.external.empty()) {
+    settings.external = {.command = task.check.external,
+                         .environment = environment,
+                         .directory = elastic::lookup(environment, kProbeVariables[2]).value_or(kExternalDirectory),
+                         .local_world_size = task.local_world_size};
     settings.test_ms = kExternalMs;
   }
   settings.test_ms = limit_ms_in(environment).value_or(settings.test_ms);
-  if (!task.external.empty()) settings.busy_ms = settings.test_ms;
-  settings.gpu = {
-      .gpus = task.gpus,
-      .workers = task.local_world_size,
-      .program = task.gpu_program,
-      .libraries = {},
-      .environment = environment,
-      .temporary = task.temporary,
-      .root = root_of(environment),
-      .began_us = task.began_us,
-      .gather_bytes = std::clamp<std::int64_t>(
-          number_in(environment, kProbeVariables[3]).value_or(health::kGatherBytes), 8, health::kGatherBytes)};
+  if (!task.check.external.empty()) settings.busy_ms = settings.test_ms;
+  settings.gpu = {.gpus = task.check.gpus,
+                  .workers = task.local_world_size,
+                  .program = task.check.gpu_program,
+                  .libraries = {},
+                  .environment = environment,
+                  .temporary = task.temporary,
+                  .root = root_of(environment),
+                  .began_us = task.began_us,
+                  .gather_bytes = std::clamp<std::int64_t>(
+                      number_in(environment, kProbeVariables[3]).value_or(kGatherBytes), 8, kGatherBytes)};
   if (settings.gpu.gpus > 0) {
-    // What the user says holds for each step; what NVML knows it has at once, or never.
+    // The user's limit applies to each step. NVML's facts come quickly or never, so their limit is only lowered.
     const auto limit_ms = limit_ms_in(environment);
     for (std::int64_t* step_ms :
          {&settings.gpu.open_ms, &settings.gpu.first_facts_ms, &settings.gpu.compute_ms, &settings.gpu.gather_ms}) {
@@ -173,7 +171,7 @@ health::ProbeSettings probe_settings(const Environment& environment, const Probe
     }
     settings.gpu.facts_ms = std::min(settings.gpu.facts_ms, limit_ms.value_or(settings.gpu.facts_ms));
     settings.busy_ms += settings.gpu.gather_ms;
-    // The address of another job's communicator would be taken for that of each of ours.
+    // With NCCL_COMM_ID every communicator of the check would use the same address.
     std::erase_if(settings.gpu.environment,
                   [](const std::string& entry) { return entry.starts_with("NCCL_COMM_ID="); });
   }
@@ -184,41 +182,38 @@ health::ProbeSettings probe_settings(const Environment& environment, const Probe
 
 std::int64_t hook_limit_ms(const Environment& environment, const ProbeTask& task) {
   constexpr std::int64_t kHookMs = 30'000;
-  return task.hook.empty() ? 0 : limit_ms_in(environment).value_or(kHookMs);
+  return task.check.hook.empty() ? 0 : limit_ms_in(environment).value_or(kHookMs);
 }
 
 namespace {
 
-// Beyond what a probe may take by its own deadlines.
+// Added to the probe's own deadlines.
 constexpr std::int64_t kGraceMs = 5'000;
 
-// To be connected to one neighbour.
-std::int64_t connect_limit_ms(const health::ProbeSettings& settings, const health::PairOrder& order) {
+// The time in which one neighbour must be connected.
+std::int64_t connect_limit_ms(const ProbeSettings& settings, const PairOrder& order) {
   return settings.connect_ms + order.after * settings.busy_ms;
 }
 
 }  // namespace
 
 std::int64_t look_limit_ms(const Environment& environment, const ProbeTask& task) {
-  constexpr std::int64_t kHostMs = 30'000;  // for it to look at its host: that does not depend on other nodes
-  return kHostMs + hook_limit_ms(environment, task) + health::longest_look_ms(probe_settings(environment, task).gpu);
+  constexpr std::int64_t kHostMs = 30'000;  // to test the host, which does not depend on other nodes
+  return kHostMs + hook_limit_ms(environment, task) + longest_look_ms(probe_settings(environment, task).gpu);
 }
 
-std::int64_t tests_limit_ms(const Environment& environment, const ProbeTask& task,
-                            const std::vector<health::PairOrder>& tests) {
-  const health::ProbeSettings settings = probe_settings(environment, task);
+std::int64_t tests_limit_ms(const Environment& environment, const ProbeTask& task, const CheckOrder& order) {
+  const ProbeSettings settings = probe_settings(environment, task);
+  if (const auto* ring = std::get_if<RingOrder>(&order)) {
+    return kGraceMs + connect_limit_ms(settings, ring->previous) + connect_limit_ms(settings, ring->next) +
+           settings.test_ms;
+  }
   std::int64_t limit_ms = kGraceMs;
-  for (const health::PairOrder& test : tests) {
+  for (const PairOrder& test : std::get<PairOrders>(order).tests) {
     limit_ms += connect_limit_ms(settings, test) + settings.test_ms;
     if (settings.gpu.gpus > 0) limit_ms += settings.gpu.gather_ms;
   }
   return limit_ms;
-}
-
-std::int64_t ring_limit_ms(const Environment& environment, const ProbeTask& task, const health::RingOrder& ring) {
-  const health::ProbeSettings settings = probe_settings(environment, task);
-  return kGraceMs + connect_limit_ms(settings, ring.previous) + connect_limit_ms(settings, ring.next) +
-         settings.test_ms;
 }
 
 int run_probe_process(const std::vector<std::string>& arguments, const Environment& environment) {
@@ -226,11 +221,11 @@ int run_probe_process(const std::vector<std::string>& arguments, const Environme
   const auto task = read_probe_arguments(arguments);
   if (!task) return kBadUse;
   close_input();
-  health::ProbeSettings settings = probe_settings(environment, *task);
+  ProbeSettings settings = probe_settings(environment, *task);
   HostLook host(*task, environment);
   settings.look_at_host = [&host] { return host.look(); };
   if (settings.gpu.gpus > 0) settings.gpu.libraries = libraries_of(*task, environment);
-  return health::run_probe(STDOUT_FILENO, settings);
+  return run_probe(STDOUT_FILENO, settings);
 }
 
 }  // namespace elastic::health

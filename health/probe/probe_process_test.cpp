@@ -9,14 +9,14 @@ using namespace elastic;
 using namespace elastic::health;
 
 TEST_CASE("a probe reads its task as it was written, and nothing else") {
-  for (const ProbeTask& task : {ProbeTask{}, ProbeTask{.local_world_size = 8,
+  for (const ProbeTask& task : {ProbeTask{}, ProbeTask{.check = {.hook = "a 'b' c",
+                                                                .external = "python x.py",
+                                                                .gpus = 8,
+                                                                .nccl_lib = "/l/libnccl.so.2",
+                                                                .gpu_program = "/p"},
+                                             .local_world_size = 8,
                                              .log_directory = "/logs",
-                                             .hook = "a 'b' c",
-                                             .external = "python x.py",
                                              .interfaces = {"eth0", "eth1"},
-                                             .gpus = 8,
-                                             .nccl_lib = "/l/libnccl.so.2",
-                                             .gpu_program = "/p",
                                              .python = "/usr/bin/python3",
                                              .temporary = "/tmp",
                                              .began_us = 123}}) {
@@ -24,12 +24,12 @@ TEST_CASE("a probe reads its task as it was written, and nothing else") {
     REQUIRE(read);
     CHECK(read->local_world_size == task.local_world_size);
     CHECK(read->log_directory == task.log_directory);
-    CHECK(read->hook == task.hook);
-    CHECK(read->external == task.external);
+    CHECK(read->check.hook == task.check.hook);
+    CHECK(read->check.external == task.check.external);
     CHECK(read->interfaces == task.interfaces);
-    CHECK(read->gpus == task.gpus);
-    CHECK(read->nccl_lib == task.nccl_lib);
-    CHECK(read->gpu_program == task.gpu_program);
+    CHECK(read->check.gpus == task.check.gpus);
+    CHECK(read->check.nccl_lib == task.check.nccl_lib);
+    CHECK(read->check.gpu_program == task.check.gpu_program);
     CHECK(read->python == task.python);
     CHECK(read->temporary == task.temporary);
     CHECK(read->began_us == task.began_us);
@@ -40,7 +40,7 @@ TEST_CASE("a probe reads its task as it was written, and nothing else") {
 
 TEST_CASE("how long a test and a hook may take follows from what they are and from NETWORK_CHECK_TIMEOUT") {
   const ProbeTask own;
-  const ProbeTask external{.hook = "check", .external = "probe"};
+  const ProbeTask external{.check = {.hook = "check", .external = "probe"}};
   CHECK(probe_settings({}, own).test_ms == 30'000);
   CHECK(probe_settings({}, external).test_ms == 180'000);
   CHECK(probe_settings({}, external).busy_ms == 180'000);
@@ -55,7 +55,7 @@ TEST_CASE("how long a test and a hook may take follows from what they are and fr
 }
 
 TEST_CASE("each step of the GPU test takes as long as NETWORK_CHECK_TIMEOUT says, else as long as is usual") {
-  const ProbeTask task{.gpus = 4};
+  const ProbeTask task{.check = {.gpus = 4}};
   const health::GpuSettings usual = probe_settings({}, task).gpu;
   CHECK(usual.gpus == 4);
   for (const std::int64_t step_ms : {usual.open_ms, usual.facts_ms, usual.compute_ms, usual.gather_ms})
@@ -73,7 +73,8 @@ TEST_CASE("a probe is given more time for a phase than all steps in it may take 
   for (const Environment& environment :
        {Environment{}, Environment{"NETWORK_CHECK_TIMEOUT=1"}, Environment{"NETWORK_CHECK_TIMEOUT=900"}}) {
     for (const ProbeTask& task :
-         {ProbeTask{}, ProbeTask{.gpus = 8}, ProbeTask{.hook = "look", .gpus = 64}, ProbeTask{.external = "x"}}) {
+         {ProbeTask{}, ProbeTask{.check = {.gpus = 8}}, ProbeTask{.check = {.hook = "look", .gpus = 64}},
+          ProbeTask{.check = {.external = "x"}}}) {
       const health::ProbeSettings settings = probe_settings(environment, task);
       const health::GpuSettings& gpu = settings.gpu;
       const std::int64_t gpus_ms =
@@ -82,15 +83,16 @@ TEST_CASE("a probe is given more time for a phase than all steps in it may take 
       CHECK(look_limit_ms(environment, task) > gpus_ms + hook_limit_ms(environment, task));
       const std::int64_t connect_ms = 2 * settings.connect_ms + 3 * settings.busy_ms;
       const std::int64_t test_ms = settings.test_ms + (gpu.gpus == 0 ? 0 : gpu.gather_ms);
-      CHECK(tests_limit_ms(environment, task, tests) > connect_ms + 2 * test_ms);
-      CHECK(ring_limit_ms(environment, task, {.previous = tests[0], .next = tests[1]}) > connect_ms + settings.test_ms);
+      CHECK(tests_limit_ms(environment, task, PairOrders{.tests = tests}) > connect_ms + 2 * test_ms);
+      CHECK(tests_limit_ms(environment, task, RingOrder{.previous = tests[0], .next = tests[1]}) >
+            connect_ms + settings.test_ms);
     }
   }
 }
 
 TEST_CASE("for a test another directory stands for that in which the facts of the host are found") {
   const health::GpuSettings settings =
-      probe_settings({"ELASTIC_RUN_PROBE_ROOT=/r"}, ProbeTask{.gpus = 1, .began_us = 5}).gpu;
+      probe_settings({"ELASTIC_RUN_PROBE_ROOT=/r"}, ProbeTask{.check = {.gpus = 1}, .began_us = 5}).gpu;
   CHECK(settings.root == "/r");
   CHECK(settings.began_us == 5);
 }

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "health/messages/messages.h"
+#include "health/messages/messages_test_support.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
 
@@ -75,7 +75,7 @@ std::string line_of(int rank, std::vector<PairOrder> tests) {
   return text_of(PairOrders{.rank = rank, .tests = std::move(tests)}) + "\n";
 }
 
-// The order to one of a ring of these probes, whose ranks are their places.
+// The order to one probe of a ring of all probes, in which node ranks are places.
 std::string ring_line(int place, int members, std::deque<Probe>& probes) {
   RingOrder order{.rank = place, .place = place, .members = members};
   const auto neighbour = [&](int low_place, int with) {
@@ -154,10 +154,10 @@ TEST_CASE("a test that fails leaves the next its turn") {
   REQUIRE(of_low.size() == 2);
   CHECK(of_low[0].with == 4);
   CHECK(!of_low[0].ms);
-  CHECK(of_low[0].why_not == format("no connection came within 0.05 s (port {})", low.self().port));
+  CHECK(of_low[0].why_not == format("no connection within 0.05 s (port {})", low.self().port));
   check_passed(of_low[1], 1);
   REQUIRE(of_high.size() == 2);
-  CHECK(of_high[0].why_not == "a node makes no test with itself");
+  CHECK(of_high[0].why_not == "a node cannot test with itself");
   check_passed(of_high[1], 0);
 }
 
@@ -165,7 +165,7 @@ TEST_CASE("who waits for a later test has patience for those before it") {
   Probe probe({.connect_ms = 20, .busy_ms = 30});
   const std::uint16_t port = probe.self().port;
   probe.write(line_of(0, {{.with = 1, .after = 2}}));
-  CHECK(probe.results().at(0).why_not == format("no connection came within 0.08 s (port {})", port));
+  CHECK(probe.results().at(0).why_not == format("no connection within 0.08 s (port {})", port));
 }
 
 TEST_CASE("with MOCK_ERR_RANK a probe makes its tests and reports them as failed; the other end sees nothing of it") {
@@ -189,7 +189,7 @@ TEST_CASE("probes of 2 to 5 nodes make a ring, in whichever order they are told 
         const RingResult result = probe.ring_result();
         CHECK_MESSAGE(result.ms.value_or(0) > 0, result.why_not);
       }
-      // And again: nothing is left of the first.
+      // The second ring must not be disturbed by the first.
       probes[0].write(line_of(0, {order_to(1, probes[1])}));
       probes[1].write(line_of(1, {order_to(0, probes[0])}));
       check_passed(probes[0].results().at(0), 1);
@@ -199,7 +199,7 @@ TEST_CASE("probes of 2 to 5 nodes make a ring, in whichever order they are told 
 }
 
 TEST_CASE("where a member of a ring is gone its neighbours say so, and the others that it is not their fault") {
-  // Who connects to it hears at once that it is gone, who waits for it after a while.
+  // The node that connects to the missing one is refused at once; the node that waits for it times out.
   std::deque<Probe> probes;
   probes.emplace_back(ProbeSettings{.connect_ms = 200, .busy_ms = 60000});
   for (int place = 1; place < 4; ++place) probes.emplace_back(ProbeSettings{.connect_ms = 60000});
@@ -208,18 +208,18 @@ TEST_CASE("where a member of a ring is gone its neighbours say so, and the other
   CHECK(probes[1].status_after_close() == 0);
   for (const std::size_t place : {0U, 2U, 3U}) probes[place].write(lines[place]);
   const RingResult zero = probes[0].ring_result(), two = probes[2].ring_result(), three = probes[3].ring_result();
-  CHECK(zero.why_not == format("node 1: no connection came within 0.2 s (port {})", probes[0].self().port));
+  CHECK(zero.why_not == format("node 1: no connection within 0.2 s (port {})", probes[0].self().port));
   CHECK(!zero.for_others);
   CHECK(two.why_not.starts_with("node 1: it refused the connection (127.0.0.1 port "));
   CHECK(!two.for_others);
   CHECK_MESSAGE(three.for_others, three.why_not);
 }
 
-TEST_CASE("a node is no neighbour of its own") {
+TEST_CASE("a node cannot be its own neighbour") {
   Probe probe;
   RingOrder order{.rank = 3, .previous = order_to(3, probe), .next = order_to(4, probe)};
   probe.write(text_of(order) + "\n");
-  CHECK(probe.ring_result() == RingResult{.why_not = "a node is no neighbour of its own"});
+  CHECK(probe.ring_result() == RingResult{.why_not = "a node cannot be its own neighbour"});
 }
 
 TEST_CASE("a probe looks at its host at the end of each phase in which it has a test, and tells what it finds then") {
@@ -249,7 +249,7 @@ TEST_CASE("a node with an external probe and one without say so at once") {
   without.write(line_of(1, {to_with}));
   CHECK(with.results() == std::vector<PairResult>{{.with = 1, .why_not = "the other node has no --check-probe"}});
   CHECK(without.results() ==
-        std::vector<PairResult>{{.with = 0, .why_not = "the other node has a --check-probe, and this one none"}});
+        std::vector<PairResult>{{.with = 0, .why_not = "the other node has a --check-probe, and this one has none"}});
 }
 
 TEST_CASE("a line that is no order is answered with no results, and the next is served") {

@@ -20,7 +20,7 @@ constexpr std::byte kReady{'r'};
 constexpr std::byte kMore{'m'};
 constexpr std::byte kEnd{'e'};
 
-// What has been done, or the result of a ring that failed.
+// A result, or that of an all-gather that failed.
 template <class T>
 using Done = std::expected<T, RingResult>;
 
@@ -59,7 +59,7 @@ class Ring {
   }
   std::unexpected<RingResult> does_not_keep_to_it() const {
     return std::unexpected(
-        RingResult{.why_not = format("node {} does not keep to the protocol of the test", order_.previous.with)});
+        RingResult{.why_not = format("node {} violates the protocol of the test", order_.previous.with)});
   }
 
   Done<void> pass(std::span<const std::byte> out, std::span<std::byte> in) {
@@ -79,7 +79,7 @@ class Ring {
     return byte;
   }
 
-  // Whether there is one more all-gather. The leader decides; what others say is of no account.
+  // Returns whether there is one more all-gather. Only the leader decides; `is_enough` of the other members is ignored.
   Done<bool> agree(bool is_enough) {
     const bool leads = order_.place == 0;
     if (leads) {
@@ -116,8 +116,8 @@ class Ring {
     return ms;
   }
   std::unexpected<RingResult> came_out_wrong(std::size_t bytes) const {
-    return std::unexpected(RingResult{.why_not = format("{} byte{} of what came from node {} came out wrong", bytes,
-                                                        bytes == 1 ? "" : "s", order_.previous.with)});
+    return std::unexpected(
+        RingResult{.why_not = format("{} from node {} arrived wrong", counted(bytes, "byte"), order_.previous.with)});
   }
 
   int previous_;

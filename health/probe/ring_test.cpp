@@ -32,7 +32,7 @@ std::pair<UniqueFd, UniqueFd> stream() {
 
 enum class Fate { kPass, kStall, kCut };
 
-// The way from one member to the next, which sees each byte, may change it, stop there, or be cut.
+// A relay from one member to the next, which sees each byte and may change it, stop, or cut the connection.
 class Way {
  public:
   using Rule = std::function<Fate(std::size_t offset, char& byte)>;
@@ -53,7 +53,7 @@ class Way {
   }
   std::size_t bytes() const { return bytes_; }
 
-  UniqueFd from, to;  // the members' ends
+  UniqueFd from, to;  // the ends of the two members
 
  private:
   Fate carry() {
@@ -84,10 +84,10 @@ RingOrder order_of(int place, int members) {
           .next = {.with = rank_of((place + 1) % members)}};
 }
 
-// A ring of members, each in a thread of its own, of which one may not be there.
+// A ring of members, each in a thread of its own. One of them may be missing.
 class Members {
  public:
-  // `rule` has the place of the member that sends.
+  // `rule` gets the place of the sending member.
   using Rule = std::function<Fate(int from, std::size_t offset, char& byte)>;
 
   explicit Members(int count, Rule rule = {}, int gone = -1) : gone_(gone) {
@@ -120,7 +120,7 @@ class Members {
   std::vector<std::unique_ptr<Way>> ways_;
 };
 
-// Where in what a member sends a byte of a block is: after the words before it.
+// The position of a byte of a block among all bytes that a member sends: the words come before it.
 std::size_t offset_of(int from, int members, int repetition, int step, std::size_t byte) {
   const std::size_t words = from + 1 == members ? 1 : 2;
   const std::size_t before = static_cast<std::size_t>(members - 1) * kSmall.bytes + words;
@@ -184,7 +184,7 @@ TEST_CASE(
           CHECK(result.for_others == (place != finder));
           if (place != finder) continue;
           CHECK(result.why_not ==
-                format("1 byte of what came from node {} came out wrong", rank_of((finder + kMembers - 1) % kMembers)));
+                format("1 byte from node {} arrived wrong", rank_of((finder + kMembers - 1) % kMembers)));
         }
       }
     }
@@ -201,7 +201,7 @@ TEST_CASE("a block that comes again in the next all-gather is found") {
     return Fate::kPass;
   });
   const std::vector<RingResult> results = members.run(kSmall);
-  CHECK(results[0].why_not.ends_with(" bytes of what came from node 14 came out wrong"));
+  CHECK(results[0].why_not.ends_with(" bytes from node 14 arrived wrong"));
   for (const RingResult& result : results) CHECK(!result.ms);
 }
 
@@ -247,7 +247,7 @@ TEST_CASE("a word that is none, or an end before anything is measured, fails the
       return Fate::kPass;
     });
     const std::vector<RingResult> results = members.run(kSmall);
-    CHECK(results[1].why_not == "node 10 does not keep to the protocol of the test");
+    CHECK(results[1].why_not == "node 10 violates the protocol of the test");
     for (const RingResult& result : results) CHECK(!result.ms);
   }
 }

@@ -9,7 +9,7 @@
 namespace elastic::health {
 namespace {
 
-// As Python shows a float that was rounded to so many digits.
+// The text of a float that Python's round() has rounded to so many digits.
 std::string python_float(double value, int digits) {
   const double scale = std::pow(10, digits);
   std::string text = format("{}", std::round(value * scale) / scale);
@@ -22,7 +22,7 @@ std::string python_list(const std::vector<int>& ranks) {
   return "[" + join(texts, ", ") + "]";
 }
 
-// What DLRover knows of a node after a round.
+// What DLRover knows about a node after a round.
 struct Known {
   bool has_tested = false;
   std::optional<double> best_ms = {};

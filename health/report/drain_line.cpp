@@ -36,7 +36,7 @@ std::string drain_line(std::string_view program, const NodeOutcome& outcome) {
     if (finding.severity == Severity::kFatal) wrong.push_back(text_of_finding(finding));
     if (finding.severity == Severity::kWarning) warnings.push_back(text_of_finding(finding));
   }
-  // It mostly repeats the finding for which the node was judged.
+  // The verdict mostly repeats the finding for which the node was judged.
   const bool is_new = std::ranges::none_of(
       wrong, [&](const std::string& text) { return outcome.flaw.find(text) != std::string::npos; });
   const auto named = std::ranges::find_if(

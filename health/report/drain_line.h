@@ -7,28 +7,28 @@
 
 #include "health/messages/messages.h"
 
-// One line about one node, as --check-only prints it: fit for the reason of a drained node.
+// The line about one node that --check-only prints. It can be used as the reason of a drained node.
 namespace elastic::health {
 
-// Of the line, without its end.
+// The longest line, without its line end.
 inline constexpr std::size_t kDrainLineBytes = 200;
 
 struct NodeOutcome {
   bool was_checked = false;
-  std::string why_not = {};            // as a clause, if it was not
-  std::string flaw = {};               // what the check of all nodes says of this one, as a clause; empty: nothing
+  std::string why_not = {};            // why it was not checked, as a clause
+  std::string flaw = {};               // what the verdict of the job says about this node, as a clause; empty: nothing
   std::vector<Finding> findings = {};  // the node's own
-  bool others_are_unfit = false;       // another node, or a link of which this node is not named
+  bool others_are_unfit = false;       // another node, or a link for which another node is named
 };
 
-// "elastic-run: the link of eth1 is down; /dev/shm is small: 64 MiB", the worst first; ": healthy" where nothing is
-// wrong with the node, with warnings behind it; ": not checked: why". Printable ASCII without quotes, backslashes, $
-// and `: it can stand between quotes in a shell. `program` begins it. No line end.
+// The line, without a line end: `program`, and what is wrong with the node, the worst first ("elastic-run: eth1 has no
+// link; /dev/shm is small: 64 MiB"); or "healthy", with the warnings after it; or "not checked: why". It is printable
+// ASCII without quotes, backslashes, $ and `, so that it can stand between quotes in a shell.
 std::string drain_line(std::string_view program, const NodeOutcome& outcome);
 
-// What a verdict of a job that was only checked says of one node: of "...: node 1 (10.0.0.2): its exchange failed; node
-// 3:
-// ..." for rank 1 "its exchange failed". Empty: nothing.
+// What the verdict of a job with --check-only says about one node: from "...: node 1 (10.0.0.2): its exchange failed;
+// node 3:
+// ..." it takes "its exchange failed" for rank 1. Empty if the node is not named.
 std::string flaw_of_node(std::string_view reason, int node_rank);
 
 }  // namespace elastic::health

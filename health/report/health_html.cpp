@@ -14,7 +14,8 @@
 namespace elastic::health {
 namespace {
 
-// Blue to orange, which those see apart too who do not see red and green apart; what failed has a mark besides.
+// The colours go from blue to orange, which people who are red-green colour-blind can tell apart; failed tests have a
+// mark as well.
 constexpr std::string_view kStyle =
     R"(table { width: 100%; } th.number { text-align: right; } .why { width: 35%; min-width: 12em; }
 .node { white-space: nowrap; } ul { padding-left: 1.2em; } summary { cursor: pointer; padding: .4em 0; }
@@ -47,7 +48,7 @@ svg text.slow { fill: #a85a00; font-weight: bold; } svg text.undetermined { fill
 }
 )";
 
-// Of the median busbw; below each a cell has the next colour.
+// Shares of the median busbw: below each of them a cell has the next colour.
 constexpr double kLimits[] = {0.9, 0.75, 0.6, 0.5};
 
 constexpr std::size_t kOpenRows = 16;
@@ -81,8 +82,8 @@ std::string headline(const HealthReport& report) {
                                   : "",
                            html_text(sentence(report)));
   std::vector<std::string> facts = {format("job {}", html_text(shown(report.job))), format("round {}", report.round)};
-  if (report.wall_ms > 0) facts.push_back(format("over at {} (UTC)", wall_time(report.wall_ms, 0)));
-  const char* phases[] = {"each by itself", "first pairs", "second", "third", "all in a ring"};
+  if (report.wall_ms > 0) facts.push_back(format("finished at {} (UTC)", wall_time(report.wall_ms, 0)));
+  const char* phases[] = {"each node by itself", "first pairs", "second pairs", "third pairs", "all nodes in a ring"};
   std::vector<std::string> spans;
   for (std::size_t i = 0; i < std::min(report.phase_ms.size(), std::size(phases)); ++i) {
     spans.push_back(format("{} {} ms", phases[i], figure_text(report.phase_ms[i])));
@@ -111,7 +112,7 @@ std::string tiles(const HealthReport& report) {
   return out + "</div>\n";
 }
 
-// By rank, over each way.
+// The figures of each node, by rank, over both ways.
 struct Exchanges {
   std::vector<NodeExchanges> tcp;
   std::vector<NodeExchanges> nccl;
@@ -156,7 +157,7 @@ std::string nodes_rows(const HealthReport& report, std::span<const NodeHealth* c
   return out + "</table>\n";
 }
 
-// Those that are fit are folded where they are many, so that the map is not far down.
+// Where many nodes are fit their rows are collapsed, so that the map is not far down the page.
 std::string nodes_table(const HealthReport& report) {
   const Exchanges exchanges{exchanges_of_nodes(report, Way::kTcp), exchanges_of_nodes(report, Way::kNccl)};
   const std::vector<const NodeHealth*> all = worst_first(report);
@@ -173,7 +174,7 @@ std::string nodes_table(const HealthReport& report) {
 
 // --- The heat map ----------------------------------------------------------------------------
 
-using Pairs = std::map<std::pair<int, int>, std::vector<const PairHealth*>>;  // low and high, to their tests
+using Pairs = std::map<std::pair<int, int>, std::vector<const PairHealth*>>;  // the tests of each pair of ranks
 
 bool is_conspicuous(const HealthReport& report, const PairHealth& pair) {
   const auto is_this = [&](const PairTest& link) { return link.low == pair.low && link.high == pair.high; };
@@ -182,7 +183,7 @@ bool is_conspicuous(const HealthReport& report, const PairHealth& pair) {
          standing_of(report.nodes[static_cast<std::size_t>(pair.high)]) != Standing::kFit;
 }
 
-// The nodes that the map has, by rank.
+// The ranks of the nodes that the map shows.
 std::vector<int> map_nodes(const HealthReport& report) {
   std::set<int> nodes;
   if (report.nodes.size() <= kMapNodes) {
@@ -219,7 +220,7 @@ std::string result_text(const HealthReport& report, const PairHealth& pair, cons
   return out;
 }
 
-// What a cell shows of all tests of two nodes: the worst.
+// The content of a cell: the worst of all tests between two nodes.
 struct Cell {
   bool failed = false;
   std::optional<double> busbw_gbps = {};
@@ -290,16 +291,17 @@ std::string heat_map(const HealthReport& report) {
   }
   if (nodes.size() < report.nodes.size()) {
     out += format(
-        "<p>Of {} nodes the map has {}: those that are not fit or failed a test, and those that they tested "
-        "with; the worst where they are more than {}.</p>\n",
-        report.nodes.size(), nodes.size(), kMapNodes);
+        "<p>The map shows {} of {} nodes: those that are not fit or failed a test, and the nodes they were tested "
+        "with. If "
+        "there are more than {}, it shows the worst.</p>\n",
+        nodes.size(), report.nodes.size(), kMapNodes);
   }
   Pairs pairs;
   for (const PairHealth& pair : report.pairs) pairs[{pair.low, pair.high}].push_back(&pair);
   const std::optional<double> usual = median_busbw_gbps(report, judged_way(report));
   const int count = static_cast<int>(nodes.size());
   const int side = count <= 12 ? 52 : count <= 24 ? 30 : 14;
-  const bool is_small = side < 20;  // names of columns do not fit beside each other
+  const bool is_small = side < 20;  // the names of columns are rotated, since they do not fit beside each other
   std::vector<std::string> labels;
   std::size_t longest = 0;
   for (const int rank : nodes) {
@@ -365,7 +367,7 @@ std::string sentences(const HealthReport& report) {
   if (links > kPageLinks) all.resize(kPageLinks);
   if (std::string text = undetermined_sentence(report); !text.empty()) all.push_back(std::move(text));
   if (all.empty()) return {};
-  std::string out = "<h2>What to look at</h2>\n<ul>\n";
+  std::string out = "<h2>What to check</h2>\n<ul>\n";
   for (const std::string& text : all) out += format("<li>{}</li>\n", html_text(text));
   return out + "</ul>\n" + more(links, kPageLinks, "links");
 }
@@ -394,11 +396,11 @@ std::string findings(const HealthReport& report) {
 }
 
 constexpr std::string_view kHowToReadGpus =
-    "<li>Of a node's <b>GPUs</b> each figure is the slowest one's: a product of matrices of bfloat16 by cuBLASLt, "
-    "bytes read "
-    "and written in a copy on the GPU, copies from and to page-locked memory of the host. <b>NCCL busbw</b>: of an "
-    "all-gather of all GPUs of two nodes, by nccl-tests' formula for so many ranks, the best of the node's tests; "
-    "<b>NCCL latency</b>: of one of 8 bytes of each, the least.</li>\n";
+    "<li>The figures of a node's <b>GPUs</b> are those of its slowest GPU: a product of bfloat16 matrices by cuBLASLt, "
+    "bytes read and written in a copy within the GPU, copies from and to page-locked memory of the host. <b>NCCL "
+    "busbw</b>: an all-gather of all GPUs of two nodes, by nccl-tests' formula for as many ranks; the best of the "
+    "node's "
+    "tests. <b>NCCL latency</b>: an all-gather of 8 bytes from each GPU; the least of the node's tests.</li>\n";
 
 std::string how_to_read(const HealthReport& report) {
   const JudgeSettings& settings = report.settings;
@@ -407,11 +409,11 @@ std::string how_to_read(const HealthReport& report) {
       "<li><b>faulty</b>: unfit by itself, or none of its tests passed, though one was with a node that is known to be "
       "good. <b>undetermined</b>: none of its tests passed, and none was with such a node. <b>slow</b>: more than {0} "
       "times the median, and at least {1} ms above it for compute, {2} ms for an exchange.</li>\n"
-      "<li>A bad or slow <b>link</b> lies between two nodes that are both good with others.</li>\n"
+      "<li>A bad or slow <b>link</b> is between two nodes that both work well with other nodes.</li>\n"
       "<li><b>busbw</b>: bytes of one exchange ({3} each way) over its time, 10<sup>9</sup> bytes/s, as nccl-tests "
-      "computes it for an all-gather of two ranks. A pair that was tested more than once shows its worst.</li>\n"
+      "computes it for an all-gather of two ranks. A pair that was tested more than once shows its worst result.</li>\n"
       "<li><b>compute</b>: one matrix product. <b>memory</b>: bytes read and written. <b>latency</b>: one byte, one "
-      "way, the least of the node's tests. In the map, hover over a cell for its figures.</li>\n{4}</ul>\n",
+      "way; the least of the node's tests. Hover over a cell of the map for its figures.</li>\n{4}</ul>\n",
       settings.slow_factor, settings.compute_floor_ms, settings.exchange_floor_ms, block_text(report.exchange_bytes),
       has_gpus(report) ? kHowToReadGpus : "");
 }

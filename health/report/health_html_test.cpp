@@ -61,7 +61,7 @@ TEST_CASE("the page says how fast the all-gather of all nodes was, or why there 
   report.phase_ms.push_back(180);
   report.all_gather = {.nodes = 6, .bytes = 4'194'304, .ms = 21.5};
   CHECK(health_page(report).contains("<p>all-gather of 6 nodes over TCP, 4 MiB each: 21.5 ms, algobw 1.17 GB/s"));
-  CHECK(health_page(report).contains("third 55.5 ms, all in a ring 180 ms"));
+  CHECK(health_page(report).contains("third pairs 55.5 ms, all nodes in a ring 180 ms"));
   report.all_gather = {.nodes = 6, .why_not = "node 1: <b>"};
   CHECK(health_page(report).contains("<p>the all-gather of 6 nodes over TCP failed (node 1: &lt;b&gt;)"));
   CHECK(balanced(health_page(report)));
@@ -72,7 +72,7 @@ TEST_CASE("in a map whose cells are too small for figures a slow pair has a mark
   CHECK(count(page, "<path class=\"slash\"") == count(page, "<g class=\"cell q4\">"));
   CHECK(count(page, "<path class=\"slash\"") > 0);
   CHECK(count(page, "<rect class=\"self\"") == 64);
-  CHECK(!page.contains("the map has"));
+  CHECK(!page.contains("The map shows"));
 }
 
 TEST_CASE("the page of a check needs nothing from elsewhere and runs nothing") {
@@ -102,7 +102,7 @@ TEST_CASE("no name or reason of another machine can break out of its place on th
 TEST_CASE("of a cluster of thousands the map has the bad nodes and those that they met, and the page is bounded") {
   HealthReport report = example_report(2000);
   std::string page = health_page(report);
-  CHECK(page.contains("Of 2000 nodes the map has 10: those that are not fit"));
+  CHECK(page.contains("The map shows 10 of 2000 nodes: those that are not fit"));
   CHECK(count(page, "<rect class=\"self\"") == 10);
   CHECK(page.size() < 200'000);
   for (NodeHealth& node : report.nodes) node.verdict.fitness = Fitness::kFaulty;

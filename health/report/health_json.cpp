@@ -33,7 +33,7 @@ Json json_of(const NearestPort& port) {
   return json;
 }
 
-// What a node has of GPUs, and what they have done; null where they were not tested.
+// A node's GPUs and their figures; null where they were not tested.
 Json gpu_json(const NodeHealth& node, const NodeExchanges& gathers) {
   if (!node.gpu && !node.gpu_figures) return Json();
   const GpuVersions versions = node.gpu.value_or(GpuVersions{});

@@ -30,7 +30,7 @@ std::optional<double> larger(const std::optional<double>& one, const std::option
   return one && other ? std::max(*one, *other) : one ? one : other;
 }
 
-// ", node 3 (10.0.0.4) is slow", ", nodes 3, 5-7 are slow"; nothing of none.
+// ", node 3 (10.0.0.4) is slow", ", nodes 3, 5-7 are slow"; empty if there are no such nodes.
 std::string clause(const HealthReport& report, const std::vector<int>& ranks, std::string_view what) {
   if (ranks.empty()) return {};
   if (ranks.size() == 1) return format(", {} is {}", node_text(report, ranks.front()), what);
@@ -56,7 +56,7 @@ std::string links_clause(const std::vector<PairTest>& links, std::string_view wh
   return format(", the link between nodes {} and {} is {}", links.front().low, links.front().high, what);
 }
 
-// Why the test between two nodes failed, as the report has it.
+// " (why)": the reason for which the test between two nodes failed; empty if the report has none.
 std::string why_failed(const HealthReport& report, const PairTest& link) {
   const auto test = std::ranges::find_if(report.pairs, [&](const PairHealth& pair) {
     return pair.low == link.low && pair.high == link.high && !pair.passed && !pair.why_not.empty();
@@ -190,13 +190,13 @@ std::string nodes_text(const std::vector<int>& ranks) {
   if (ranges.size() > kRangesBytes) {
     ranges = format("{} and so on, {} in all", ranges.substr(0, ranges.rfind(',', kRangesBytes)), ranks.size());
   }
-  return format("{} {}", ranks.size() == 1 ? "node" : "nodes", ranges);
+  return format("{} {}", plural("node", ranks.size()), ranges);
 }
 
 std::string figure_text(const std::optional<double>& value) {
   if (!value) return "-";
   const double size = *value < 0 ? -*value : *value;
-  // A node may claim anything; what is far out of range must not take a whole line.
+  // A node may send any number; one that is far out of range must not fill a line.
   if (size >= 1e6) return format("{:.0e}", *value);
   if (size >= 99.95) return format("{:.0f}", *value);
   if (size >= 9.995) return format("{:.1f}", *value);
@@ -245,7 +245,7 @@ std::string sentence(const HealthReport& report) {
   const std::size_t nodes = report.nodes.size();
   const std::optional<double> took = took_ms(report);
   const std::string in = took ? format(" in {:.1f} s", *took / 1000) : "";
-  std::string out = format("{} node{} checked{}: ", nodes, nodes == 1 ? "" : "s", in);
+  std::string out = format("{} checked{}: ", counted(nodes, "node"), in);
   const std::size_t fit = ranks_of(report, Standing::kFit).size();
   out += fit == nodes && nodes > 1 ? "all fit" : format("{} fit", fit);
   out += clause(report, ranks_of(report, Standing::kFaulty), "faulty");
@@ -255,7 +255,7 @@ std::string sentence(const HealthReport& report) {
 
 std::string block_text(std::int64_t bytes) {
   constexpr std::int64_t kMib = 1024 * 1024;
-  if (bytes == 0) return "not known, of an external probe,";
+  if (bytes == 0) return "an unknown number of bytes, by an external probe,";
   return bytes % kMib == 0 ? format("{} MiB", bytes / kMib) : format("{} bytes", bytes);
 }
 
@@ -264,7 +264,7 @@ std::string all_gather_sentence(const HealthReport& report) {
   const AllGather& gather = *report.all_gather;
   const std::optional<AllGatherRate> rate = all_gather_rate(report);
   if (!rate) {
-    return format("the all-gather of {} nodes over TCP failed ({}); nobody is left out for it", gather.nodes,
+    return format("the all-gather of {} nodes over TCP failed ({}); no node is left out because of it", gather.nodes,
                   shown(gather.why_not));
   }
   return format("all-gather of {} nodes over TCP, {} each: {} ms, algobw {} GB/s, busbw {} GB/s", gather.nodes,
@@ -276,15 +276,15 @@ std::vector<std::string> link_sentences(const HealthReport& report) {
   std::vector<std::string> out;
   for (const PairTest& link : report.bad_links) {
     out.push_back(
-        format("the link between {} and {} is bad: their exchange failed{}, though each is fit with others; "
-               "look at the cables, switches and firewalls between them",
+        format("the link between {} and {} is bad: their exchange failed{}, though both work with other nodes; "
+               "check the cables, switches and firewalls between them",
                node_text(report, link.low), node_text(report, link.high), why_failed(report, link)));
   }
   const std::optional<double> usual = median_exchange_ms(report);
   for (const PairTest& link : report.slow_links) {
     out.push_back(
-        format("the link between {} and {} is slow: their {} took {} ms, usual are {}; look at the "
-               "cables and switches between them, and at what else is sent there",
+        format("the link between {} and {} is slow: their {} took {} ms, {} ms is usual; check the "
+               "cables and switches between them, and other traffic on them",
                node_text(report, link.low), node_text(report, link.high), report.settings.exchange,
                figure_text(link.time_ms), figure_text(usual)));
   }

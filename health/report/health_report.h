@@ -10,15 +10,15 @@
 #include "health/judge/judge.h"
 #include "health/messages/messages.h"
 
-// What a check before training found, as one value, and what follows from it for all who show it: a terminal
-// (health_table), tools (health_json, dlrover_lines) and a page (health_html).
+// The results of a check before training as one value, and figures and sentences made of it for a terminal
+// (health_table), for tools (health_json, dlrover_lines) and for a page (health_html).
 namespace elastic::health {
 
 struct NodeHealth {
-  int rank = 0;                            // of the node; its index in HealthReport::nodes
-  std::string name = {};                   // its host or address, for people; empty: not known
-  int local_world_size = 0;                // its workers
-  std::optional<double> compute_ms = {};   // of one matrix product
+  int rank = 0;                            // the node rank, which is the index in HealthReport::nodes
+  std::string name = {};                   // the host name or address; empty: not known
+  int local_world_size = 0;                // how many workers it has
+  std::optional<double> compute_ms = {};   // the time of one matrix product
   std::optional<double> memory_gbps = {};  // 10^9 bytes/s, read and written
   std::optional<GpuVersions> gpu = {};
   std::optional<GpuFigures> gpu_figures = {};
@@ -33,72 +33,71 @@ struct PairHealth {
   int high = 0;
   int stage = 1;  // 1 to 3
   bool passed = false;
-  double ms = 0;                              // of one exchange over TCP; only if it passed
-  std::optional<double> latency_us = {};      // of one byte over TCP, one way
+  double ms = 0;                              // the time of one exchange over TCP; only if the test passed
+  std::optional<double> latency_us = {};      // the time of one byte over TCP, one way
   std::optional<double> clock_ms = {};        // how far the wall clock of `high` is ahead of that of `low`
-  std::optional<double> gpu_ms = {};          // of an all-gather over NCCL; none: there was none
-  int gpu_ranks = 0;                          // GPUs in it
-  std::int64_t gpu_bytes = 0;                 // of each
-  std::optional<double> gpu_latency_us = {};  // of an all-gather of a few bytes
-  std::string gpu_why_not = {};  // as a clause, if it failed; the test may have passed by what it has over TCP
-  std::string why_not = {};      // as a clause, if it failed
+  std::optional<double> gpu_ms = {};          // the time of an all-gather over NCCL; none: there was none, or it failed
+  int gpu_ranks = 0;                          // how many GPUs took part in it
+  std::int64_t gpu_bytes = 0;                 // the size of each GPU's block
+  std::optional<double> gpu_latency_us = {};  // the time of an all-gather of a few bytes
+  std::string gpu_why_not = {};  // why the all-gather failed, as a clause; the test may have passed over TCP
+  std::string why_not = {};      // why the test failed, as a clause
 };
 
-// An all-gather of all nodes that are fit, in a ring.
+// The all-gather over TCP of all nodes that are fit.
 struct AllGather {
   int nodes = 0;
-  std::int64_t bytes = kExchangeBytes;  // of each
-  std::optional<double> ms = {};        // above 0: the slowest node's median; none: it failed
-  std::string why_not = {};             // as a clause, if it failed, with the node that says so
+  std::int64_t bytes = kExchangeBytes;  // the size of each node's block
+  std::optional<double> ms = {};        // the slowest node's median, above 0; none: it failed
+  std::string why_not = {};             // why it failed, as a clause with the node that reported it
 };
 
 struct HealthReport {
   std::string job = {};
   std::int64_t round = 0;
-  std::int64_t wall_ms = 0;  // Unix time at which the check was over; 0: not known
-  std::vector<double> phase_ms =
-      {};  // of each phase, by the coordinator's clock: the nodes by themselves, then pairs, then all
-  std::int64_t exchange_bytes = kExchangeBytes;  // of one exchange, each way; 0: not known
-  std::vector<NodeHealth> nodes = {};            // by rank, from 0
-  std::vector<PairHealth> pairs = {};            // in the order of the stages; ranks of `nodes` only
-  std::vector<PairTest> bad_links = {};          // as Judgement has them
+  std::int64_t wall_ms = 0;                      // Unix time at which the check was over; 0: not known
+  std::vector<double> phase_ms = {};             // the time of each phase (health/messages), by the coordinator's clock
+  std::int64_t exchange_bytes = kExchangeBytes;  // the bytes of one exchange, each way; 0: not known
+  std::vector<NodeHealth> nodes = {};            // by node rank
+  std::vector<PairHealth> pairs = {};            // in the order of the stages; all ranks are in `nodes`
+  std::vector<PairTest> bad_links = {};          // Judgement::bad_links
   std::vector<PairTest> slow_links = {};
-  std::optional<AllGather> all_gather = {};  // none: nobody has asked for it, or fewer than two nodes are fit
-  bool by_nccl = false;  // nodes were judged by NCCL's times: all pairs that passed have gathered over it
+  std::optional<AllGather> all_gather = {};  // none: it was not asked for, or fewer than two nodes are fit
+  bool by_nccl = false;  // nodes were judged by times over NCCL, since all pairs that passed have one
   JudgeSettings settings = {};
 };
 
-// Over what two nodes were tested.
+// The two ways over which two nodes are tested.
 enum class Way { kTcp, kNccl };
 Way judged_way(const HealthReport& report);
 
-// What a node is in the end, worst first.
+// The verdict about a node, the worst first.
 enum class Standing { kFaulty, kUndetermined, kSlow, kFit };
 
 Standing standing_of(const NodeHealth& node);
 const char* standing_name(Standing standing);  // "faulty", "undetermined", "slow", "fit"
 std::vector<int> ranks_of(const HealthReport& report, Standing standing);
-// All nodes, worst first, then by rank. They belong to the report.
+// All nodes, the worst first, then by rank. The report owns them.
 std::vector<const NodeHealth*> worst_first(const HealthReport& report);
 
-// The time of a test, in ms. Nothing for one that failed, or was not made over this.
+// The time of a test, in ms. Nothing for a test that failed, or was not made over this way.
 std::optional<double> test_ms(const PairHealth& pair, Way way);
-// Bytes in 10^9/s on the way between two nodes, as nccl-tests computes busbw for an all-gather of n ranks: with S bytes
-// each, algobw = n * S / t and busbw = algobw * (n - 1) / n, which is (n - 1) * S / t. Over TCP n is 2, over NCCL the
-// GPUs of both nodes. Nothing for a test that failed, or took no time, or was not made over this.
+// The bus bandwidth between two nodes in 10^9 bytes/s, as nccl-tests computes it for an all-gather of n ranks with S
+// bytes each: algobw = n * S / t and busbw = algobw * (n - 1) / n, which is (n - 1) * S / t. Over TCP n is 2, over NCCL
+// it is the number of GPUs of both nodes. Nothing for a test that failed, took no time, or was not made over this way.
 std::optional<double> busbw_gbps(const HealthReport& report, const PairHealth& pair, Way way);
-// Of all passed tests the middle one.
+// The median of all tests that passed.
 std::optional<double> median_busbw_gbps(const HealthReport& report, Way way);
 
-// The all-gather in 10^9 bytes/s as nccl-tests has it: of n nodes with S bytes each algobw = n * S / t, and busbw =
-// algobw * (n - 1) / n. Nothing where none was measured.
+// The bandwidths of the all-gather of all nodes in 10^9 bytes/s, as nccl-tests computes them: for n nodes with S bytes
+// each, algobw = n * S / t and busbw = algobw * (n - 1) / n. Nothing where it was not measured.
 struct AllGatherRate {
   double algobw_gbps = 0;
   double busbw_gbps = 0;
 };
 std::optional<AllGatherRate> all_gather_rate(const HealthReport& report);
 
-// A node's passed tests in figures.
+// The figures of the tests that a node has passed.
 struct NodeExchanges {
   std::optional<double> best_busbw_gbps = {};
   std::optional<double> worst_busbw_gbps = {};
@@ -106,47 +105,47 @@ struct NodeExchanges {
 };
 std::vector<NodeExchanges> exchanges_of_nodes(const HealthReport& report, Way way);  // by rank
 
-// The tests, worst first: those that failed, then by the time that was judged. They belong to the report.
+// The tests, the worst first: those that failed, then by the time over judged_way(). The report owns them.
 std::vector<const PairHealth*> worst_pairs_first(const HealthReport& report);
 
-// A finding and all nodes that have it, the most severe first, then by node.
+// A finding and all nodes that have it. The most severe finding is first, then the order is by node.
 struct SharedFinding {
   Finding finding;
   std::vector<int> nodes;
 };
 std::vector<SharedFinding> shared_findings(const HealthReport& report);
 
-// --- Words. Names and reasons come from other machines: what is returned is fit for a terminal, on one line. ---
+// --- Sentences. Names and reasons come from other nodes; each text that is returned is printable and one line. ---
 
-// A text of another machine, at most so many bytes of it.
+// The printable form of a text that another node sent, cut to so many bytes.
 std::string shown(std::string_view text, std::size_t max_bytes = 300);
 // "node 3 (10.0.0.4)", or "node 3".
 std::string node_text(const HealthReport& report, int rank);
-// "node 3", "nodes 3, 5-7", with "and so on" where they are too many for a line.
+// "node 3", "nodes 3, 5-7"; with "and so on" where there are too many for a line.
 std::string nodes_text(const std::vector<int>& ranks);
 // A figure with about three digits: "0.52", "8.21", "41.5", "1280"; "-" for none.
 std::string figure_text(const std::optional<double>& value);
-// Why a node is what it is, as a clause; empty for one that is fit.
+// The reason of a node's verdict, as a clause; empty for a node that is fit.
 std::string why_text(const NodeHealth& node);
-// How long the check took, in ms; nothing if nobody knows.
+// How long the check took, in ms; nothing if it is not known.
 std::optional<double> took_ms(const HealthReport& report);
 
-// Whether some node has tested its GPUs.
+// Whether any node has tested its GPUs.
 bool has_gpus(const HealthReport& report);
-// Which libraries GPUs were tested with: "nodes 0-7: 8 x NVIDIA H100, driver 580.65.06, NCCL 2.28.9 (/p/libnccl.so.2),
-// cuBLASLt 13.0.0 (/p/libcublasLt.so.13)", one sentence for all nodes that have the same.
+// The GPUs and the libraries with which they were tested, one sentence for all nodes that have the same: "nodes 0-7: 8
+// x NVIDIA H100, driver 580.65.06, NCCL 2.28.9 (/p/libnccl.so.2), cuBLASLt 13.0.0 (/p/libcublasLt.so.13)".
 std::vector<std::string> gpu_sentences(const HealthReport& report);
 
 // "8 nodes checked in 0.6 s: 6 fit, node 3 (10.0.0.4) is faulty, node 5 (10.0.0.6) is slow in the exchange"
 std::string sentence(const HealthReport& report);
-// The bytes of one exchange, or of each node's block: "2 MiB".
+// A number of bytes of an exchange or a block: "2 MiB". 0 means that it is not known.
 std::string block_text(std::int64_t bytes);
-// "all-gather of 8 nodes over TCP, 2 MiB each: 21.5 ms, algobw 0.78 GB/s, busbw 0.68 GB/s", or that it failed, and why;
-// empty if there was none.
+// "all-gather of 8 nodes over TCP, 2 MiB each: 21.5 ms, algobw 0.78 GB/s, busbw 0.68 GB/s", or why it failed; empty if
+// there was none.
 std::string all_gather_sentence(const HealthReport& report);
-// Each bad link, then each slow one, with what to do.
+// One sentence for each bad link, then one for each slow link, with what to do.
 std::vector<std::string> link_sentences(const HealthReport& report);
-// What to do about nodes of which nobody knows whether they are fit; empty if there are none.
+// What to do about undetermined nodes; empty if there are none.
 std::string undetermined_sentence(const HealthReport& report);
 
 }  // namespace elastic::health

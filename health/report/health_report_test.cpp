@@ -56,7 +56,7 @@ TEST_CASE("the all-gather of all nodes is one sentence, with the bandwidths of n
   report.all_gather = {.nodes = 8, .why_not = "node 3: it refused\x1b[2J\nthe connection"};
   CHECK(!all_gather_rate(report));
   CHECK(all_gather_sentence(report).starts_with("the all-gather of 8 nodes over TCP failed (node 3: it refused"));
-  CHECK(all_gather_sentence(report).ends_with("the connection); nobody is left out for it"));
+  CHECK(all_gather_sentence(report).ends_with("the connection); no node is left out because of it"));
   CHECK(all_gather_sentence(report).find_first_of("\x1b\n") == std::string::npos);
 }
 
@@ -111,8 +111,8 @@ TEST_CASE("a bad link is named with why it failed, a slow one with its time, bot
   REQUIRE(links.size() == 2);
   CHECK(
       links[0].starts_with("the link between node 6 (10.0.0.7) and node 7 (10.0.0.8) is bad: their exchange failed "
-                           "(the connection was reset after 1.2 MiB), though each is fit with others; look at"));
-  CHECK(links[1].contains("node 4 (10.0.0.5) is slow: their exchange took 41.2 ms, usual are 0.62;"));
+                           "(the connection was reset after 1.2 MiB), though both work with other nodes; check"));
+  CHECK(links[1].contains("node 4 (10.0.0.5) is slow: their exchange took 41.2 ms, 0.62 ms is usual;"));
 }
 
 TEST_CASE("of nodes that are undetermined it is said how to find out") {

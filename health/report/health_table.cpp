@@ -12,7 +12,7 @@
 namespace elastic::health {
 namespace {
 
-// Columns; of figures and verdict with the blanks before each.
+// Widths in columns; those of the figures and the verdict include the blanks before them.
 constexpr std::size_t kLeastName = 12;
 constexpr std::size_t kMostName = 24;
 constexpr std::size_t kFigures = 51;
@@ -28,7 +28,7 @@ struct Row {
   NodeExchanges gathers;    // over NCCL
 };
 
-// Rank and name, cut to so many columns.
+// The rank and the name of a node, cut to so many columns.
 std::string label(const NodeHealth& node, std::size_t columns) {
   const std::string name = node.name.empty() ? format("{}", node.rank) : format("{} {}", node.rank, shown(node.name));
   return character_count(name) <= columns ? name : printable(name, columns - 3);
@@ -62,14 +62,14 @@ std::string without_blanks_at_end(std::string line) {
   return line + "\n";
 }
 
-// That fit beside all else.
+// The width of the first column: of the longest name, if the other columns leave as much.
 std::size_t name_columns_of(const std::vector<Row>& rows, std::size_t width) {
   std::size_t columns = kLeastName;
   for (const Row& row : rows) columns = std::max(columns, character_count(label(*row.node, kMostName)));
   return std::min(columns, width - kFigures - kVerdict);
 }
 
-// Of the nodes that have tested GPUs: no wider than the columns of all nodes.
+// A second table, for the nodes that have tested GPUs; it is no wider than the first one.
 std::string gpu_columns_of(const std::vector<Row>& rows, std::size_t width) {
   const std::size_t name_columns = name_columns_of(rows, width);
   const auto line = [&](const std::string& name, const std::vector<std::string>& figures) {
@@ -142,7 +142,7 @@ std::string sentences_of(const HealthReport& report, const std::vector<Row>& row
   return out;
 }
 
-// Of those that have no row; empty where all have one.
+// A summary of the nodes that have no row; empty where all have one.
 std::string the_others(const HealthReport& report, const std::vector<Row>& rows, std::size_t width) {
   if (rows.size() == report.nodes.size()) return {};
   const std::vector<int> fit = ranks_of(report, Standing::kFit);
@@ -168,7 +168,7 @@ std::string the_others(const HealthReport& report, const std::vector<Row>& rows,
   add("busbw", median_busbw_gbps(report, Way::kTcp), "GB/s");
   add("GPU product", median(std::move(tflops)), "TFLOP/s");
   add("NCCL busbw", median_busbw_gbps(report, Way::kNccl), "GB/s");
-  if (!medians.empty()) text += "; usual are " + join(medians, ", ");
+  if (!medians.empty()) text += "; medians: " + join(medians, ", ");
   return out + wrap(text, width, kIndent) + "\n";
 }
 

@@ -28,7 +28,7 @@ TEST_CASE("a table has a row for each node, worst first, then bad links and find
         "3 10.0.0.4       3.03    11.2           -            -        -  faulty        its exchange failed with nodes "
         "2, 1 and 4; it is left out\n"
         "5 10.0.0.6       3.05    11.5        1.02         1.02      210  slow          its best exchange took 4.1 ms, "
-        "usual are 0.56\n"
+        "0.56 ms is usual\n"
         "0 10.0.0.1       3.00    11.5        7.49         6.77     39.0  fit\n"
         "1 10.0.0.2       3.01    11.4        7.49         7.49     39.0  fit\n"
         "2 10.0.0.3       3.02    11.3        6.77         6.77     40.0  fit\n"
@@ -36,7 +36,7 @@ TEST_CASE("a table has a row for each node, worst first, then bad links and find
         "6 10.0.0.7       3.06    11.4        8.07         1.02     42.0  fit\n"
         "7 10.0.0.8       3.00    11.3        7.49         1.02     39.0  fit\n"
         "the link between node 6 (10.0.0.7) and node 7 (10.0.0.8) is bad: their exchange failed (the connection was "
-        "reset after 1.2 MiB), though each is fit with others; look at the cables, switches and firewalls between "
+        "reset after 1.2 MiB), though both work with other nodes; check the cables, switches and firewalls between "
         "them\n"
         "fatal, node 3: the link of eth1 is down (eth1); look at its cable and at the switch\n"
         "warning, nodes 0-7: /dev/shm is small: 64 MiB (/dev/shm); start the container with --shm-size=16g\n");
@@ -71,7 +71,7 @@ TEST_CASE("of many nodes those that are fit have no row and are counted") {
   CHECK(count(table, "  fit") == 0);
   CHECK(table.contains("\n3 10.0.0.4 "));
   CHECK(table.contains("\n5 10.0.0.6 "));
-  CHECK(table.contains("\nand 62 nodes that are fit; usual are compute 3.03 ms, busbw "));
+  CHECK(table.contains("\nand 62 nodes that are fit; medians: compute 3.03 ms, busbw "));
   CHECK(table.contains("nodes 0-63: /dev/shm is small"));
   CHECK(health_table({.nodes = std::vector<NodeHealth>(17)}, 80) == "all 17 nodes are fit\n");
 }

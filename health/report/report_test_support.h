@@ -8,8 +8,8 @@
 
 namespace elastic::health {
 
-// What the check says of a cluster in which everything is found once: of `nodes` (at least 8) node 3 is faulty, node 5
-// slow in the exchange, the way between 6 and 7 bad, and all have a small /dev/shm.
+// The report of a check that has found one of each kind: among `nodes` (at least 8), node 3 is faulty, node 5 is slow
+// in the exchange, the link between 6 and 7 is bad, and all nodes have a small /dev/shm.
 inline HealthReport example_report(int nodes = 8) {
   HealthReport report{.job = "llama-70b",
                       .round = 2,
@@ -69,7 +69,7 @@ inline HealthReport example_report(int nodes = 8) {
   return report;
 }
 
-// The same, with eight GPUs in each node that have gathered over NCCL.
+// The same report, where each node has eight GPUs that were tested over NCCL.
 inline HealthReport example_gpu_report() {
   HealthReport report = example_report();
   for (NodeHealth& node : report.nodes) {

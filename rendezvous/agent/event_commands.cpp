@@ -26,10 +26,6 @@ std::string what_is_wrong(const EventCommands::End& end) {
   return end.status.success() ? "" : end.status.text();
 }
 
-std::string plural(std::size_t count, const char* noun) {
-  return format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 }  // namespace
 
 EventCommands::Effects EventCommands::heard(std::string_view event, const std::string& line) {
@@ -78,7 +74,7 @@ void EventCommands::tell_of_dropped(Effects& out) {
   const std::size_t count = std::exchange(dropped_, 0);
   if (count == 0) return;
   say(out, std::exchange(has_told_of_dropped_, true) ? Level::kInfo : Level::kWarning,
-      format("--on-event: no command was run for {}, which came while {} waited", plural(count, "event"),
+      format("--on-event: no command was run for {}, which came while {} waited", counted(count, "event"),
              limits::kEventCommandsWaiting),
       "");
 }
@@ -98,7 +94,7 @@ EventCommands::Effects EventCommands::given_up() {
   if (is_idle()) return out;
   std::string text = format("--on-event: the job is over, and {} not ended in time: killed",
                             running_.size() == 1 ? "a command has" : format("{} commands have", running_.size()));
-  if (!waiting_.empty()) text += format("; no command was run for {}", plural(waiting_.size(), "more event"));
+  if (!waiting_.empty()) text += format("; no command was run for {}", counted(waiting_.size(), "more event"));
   say(out, Level::kWarning, text, "");
   running_.clear();
   waiting_.clear();

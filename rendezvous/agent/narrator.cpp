@@ -26,8 +26,6 @@ std::string ranks_of(const protocol::NodePlace& place, int workers) {
   return format("ranks {}-{}", place.base_rank, place.base_rank + workers - 1);
 }
 
-const char* plural(std::int64_t count) { return count == 1 ? "" : "s"; }
-
 Json whole(std::int64_t number) { return Json(number); }
 Json with(std::string_view name, Json value) {
   Json object = Json::object();
@@ -45,8 +43,8 @@ LogEvent Narrator::began() const {
   const int workers = settings_.local_world_size;
   return {.level = Level::kInfo,
           .event = "launch",
-          .text = format("run {}: {} worker{} on this node, {} restart{} at most: {}", settings_.run_id, workers,
-                         plural(workers), settings_.max_restarts, plural(settings_.max_restarts), settings_.title),
+          .text = format("run {}: {} on this node, {} at most: {}", settings_.run_id, counted(workers, "worker"),
+                         counted(settings_.max_restarts, "restart"), settings_.title),
           .fields = Json::object()
                         .set("run_id", settings_.run_id)
                         .set("local_world_size", workers)
@@ -95,13 +93,12 @@ void Narrator::prepared(const protocol::PrepareRound& round, Happenings& out) {
   const protocol::NodePlace& place = round.place;
   const std::string why = round.reason.empty() ? "" : format(": {}", round.reason);
   const std::string ranks = ranks_of(place, settings_.local_world_size);
-  const std::string text =
-      is_alone()
-          ? format("round {}: prepared, restart {} of {}; node {} of {}, {} of {}", round.round, round.restart_count,
-                   round.max_restarts, place.node_rank, place.node_count, ranks, place.world_size)
-          : format("round {}: {} node{}, {} worker{}; this is node {}, {}; restart {} of {}{}", round.round,
-                   place.node_count, plural(place.node_count), place.world_size, plural(place.world_size),
-                   place.node_rank, ranks, round.restart_count, round.max_restarts, why);
+  const std::string text = is_alone() ? format("round {}: prepared, restart {} of {}; node {} of {}, {} of {}",
+                                               round.round, round.restart_count, round.max_restarts, place.node_rank,
+                                               place.node_count, ranks, place.world_size)
+                                      : format("round {}: {}, {}; this is node {}, {}; restart {} of {}{}", round.round,
+                                               counted(place.node_count, "node"), counted(place.world_size, "worker"),
+                                               place.node_rank, ranks, round.restart_count, round.max_restarts, why);
   // Among many nodes a round is news to the user of each.
   say(out, is_alone() ? Level::kInfo : Level::kAlways, "round_prepared", text,
       Json::object()
@@ -151,7 +148,7 @@ void Narrator::started(Happenings& out) {
   for (std::size_t i = 0; i < workers_.size() && i < kPidsShown; ++i) pids += format(" {}", workers_[i].pid);
   const int count = static_cast<int>(workers_.size());
   say(out, Level::kInfo, "workers_started",
-      format("round {}: {} started, pid{}{}{}", round_.round, ranks_of(round_.place, count), plural(count), pids,
+      format("round {}: {} started, {}{}{}", round_.round, ranks_of(round_.place, count), plural("pid", count), pids,
              workers_.size() > kPidsShown ? " ..." : ""),
       with("round", whole(round_.round)).set("base_rank", round_.place.base_rank).set("workers", count));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "health/messages/messages.h"
 #include "rendezvous/agent/lifecycle.h"
 #include "src/base/check.h"
 #include "src/base/limits.h"
@@ -29,8 +30,9 @@ std::optional<Waiting> Lifecycle::waiting() const {
       out.at_end = "given up";
       break;
     case Waited::kCheck:
-      out.what = check_phase_ == 0 ? "the check before training: nodes look at themselves"
-                                   : format("the check before training: nodes meet, phase {}", *check_phase_);
+      out.what = check_phase_ == health::kSelfPhase
+                     ? "the check before training: nodes look at themselves"
+                     : format("the check before training: nodes meet, phase {}", *check_phase_);
       if (check_is_answered_) out.what += "; this node is done, others are not";
       out.until_ms.reset();
       break;
@@ -121,8 +123,7 @@ std::string Lifecycle::who_is_left() const {
     if (workers_[i].pid != 0 && !workers_[i].exited) ranks.push_back(round_.place.base_rank + static_cast<int>(i));
   }
   if (ranks.empty()) return "processes that workers have left";
-  return format("{} worker{} to end (rank{} {})", ranks.size(), ranks.size() == 1 ? "" : "s",
-                ranks.size() == 1 ? "" : "s", rank_ranges(ranks));
+  return format("{} to end ({} {})", counted(ranks.size(), "worker"), plural("rank", ranks.size()), rank_ranges(ranks));
 }
 
 }  // namespace elastic::agent

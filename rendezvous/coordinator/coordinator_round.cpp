@@ -143,7 +143,7 @@ void Coordinator::tell_what_is_awaited(News news, Effects& out) {
 
 void Coordinator::tell_who_stands_by(Effects& out) {
   const int size = static_cast<int>(seats_.size());
-  const std::string nodes = format("{} {}", size, size == 1 ? "node" : "nodes");
+  const std::string nodes = counted(size, "node");
   const bool is_most = size == membership::round_size(terms_.max_nodes, forming_rules_);
   tell_what_is_awaited({.what = is_most ? format("standing by: the job has its maximum of {}", nodes)
                                         : format("standing by: the job runs with {}", nodes)},

@@ -18,9 +18,6 @@ using namespace health;
 
 namespace {
 
-constexpr std::uint32_t kSelfPhase = 0;
-constexpr std::uint32_t kRingPhase = 4;  // comes after the self test and three stages of pairs
-
 // What the two nodes of a test report of it.
 struct BothEnds {
   std::optional<PairResult> low = {};
@@ -43,7 +40,7 @@ PairHealth pair_health(int low, int high, int stage, const BothEnds& both) {
     if (!pair.passed && pair.why_not.empty()) pair.why_not = end->why_not;
   }
   if (both.low && both.low->clock_ms) pair.clock_ms = both.low->clock_ms;
-  if (!pair.passed && pair.why_not.empty()) pair.why_not = format("node {} said nothing of it", both.low ? high : low);
+  if (!pair.passed && pair.why_not.empty()) pair.why_not = format("node {} reported no result", both.low ? high : low);
   return pair;
 }
 
@@ -57,7 +54,7 @@ Gathering gathering_of(const BothEnds& both, PairHealth& pair) {
     if (pair.gpu_why_not.empty()) pair.gpu_why_not = end->gpu_failure->why;
   }
   const bool failed = out == Gathering::kFailed || out == Gathering::kDefect;
-  if (failed && pair.gpu_why_not.empty()) pair.gpu_why_not = "neither node says why";
+  if (failed && pair.gpu_why_not.empty()) pair.gpu_why_not = "neither node gives a reason";
   return out;
 }
 
@@ -94,15 +91,15 @@ std::optional<AllGather> all_gather_of(const CheckResults& results) {
   double slowest_ms = 0;
   bool is_own = false;
   for (std::size_t node = 0; node < results.size(); ++node) {
-    std::optional<RingResult> result = read_ring_result(results[node]);
-    if (!result && read_pair_results(results[node])) continue;  // it was not in the ring
-    if (!result) result = RingResult{.why_not = unreadable(results[node])};
+    const auto read = read_check_result(kRingPhase, results[node]);
+    if (read && std::holds_alternative<PairResults>(*read)) continue;  // the node was not in the ring
+    const RingResult result = read ? std::get<RingResult>(*read) : RingResult{.why_not = unreadable(results[node])};
     ++out.nodes;
-    if (result->ms) {
-      slowest_ms = std::max(slowest_ms, *result->ms);
-    } else if (out.why_not.empty() || (!is_own && !result->for_others)) {
-      is_own = !result->for_others;
-      out.why_not = format("node {}: {}", node, result->why_not.empty() ? "it said nothing of it" : result->why_not);
+    if (result.ms) {
+      slowest_ms = std::max(slowest_ms, *result.ms);
+    } else if (out.why_not.empty() || (!is_own && !result.for_others)) {
+      is_own = !result.for_others;
+      out.why_not = format("node {}: {}", node, result.why_not.empty() ? "it reported no result" : result.why_not);
     }
   }
   if (out.nodes == 0) return {};
@@ -129,7 +126,7 @@ struct NetworkCheck::Known {
   void warn(const std::set<int>& nodes, const std::string& what) {
     for (const int node : nodes) {
       selves[static_cast<std::size_t>(node)].findings.push_back(
-          {.severity = Severity::kWarning, .what = what + "; what was tested over TCP counts", .remedy = kWithoutGpus});
+          {.severity = Severity::kWarning, .what = what + "; the tests over TCP decide", .remedy = kWithoutGpus});
     }
   }
 
@@ -219,26 +216,27 @@ NetworkCheck::Known NetworkCheck::known(const std::vector<CheckNode>& checked,
     std::map<std::pair<int, int>, BothEnds> said;
     for (std::size_t node = 0; node < nodes; ++node) {
       const std::string& text = results[phase].at(node);
-      if (phase == kSelfPhase) {
-        if (auto self = read_self_result(text)) {
-          out.figures[node].compute_ms = self->compute_ms;
-          if (!self->unfit.empty()) out.make_unfit(node, self->unfit);
-          out.selves[node] = std::move(*self);
-          continue;
-        }
-      } else if (const auto answer = read_pair_results(text)) {
-        const int rank = static_cast<int>(node);
-        for (const Finding& finding : answer->findings) {
-          if (finding.severity == Severity::kFatal) out.make_unfit(node, finding.what);
-          out.selves[node].findings.push_back(finding);
-        }
-        for (const PairResult& test : answer->tests) {
-          BothEnds& both = said[std::minmax(rank, test.with)];
-          (rank < test.with ? both.low : both.high) = test;
-        }
+      auto read = read_check_result(static_cast<std::uint32_t>(phase), text);
+      if (!read) {
+        out.make_unfit(node, unreadable(text));
         continue;
       }
-      out.make_unfit(node, unreadable(text));
+      if (auto* self = std::get_if<SelfResult>(&*read)) {
+        out.figures[node].compute_ms = self->compute_ms;
+        if (!self->unfit.empty()) out.make_unfit(node, self->unfit);
+        out.selves[node] = std::move(*self);
+        continue;
+      }
+      const auto& answer = std::get<PairResults>(*read);
+      const int rank = static_cast<int>(node);
+      for (const Finding& finding : answer.findings) {
+        if (finding.severity == Severity::kFatal) out.make_unfit(node, finding.what);
+        out.selves[node].findings.push_back(finding);
+      }
+      for (const PairResult& test : answer.tests) {
+        BothEnds& both = said[std::minmax(rank, test.with)];
+        (rank < test.with ? both.low : both.high) = test;
+      }
     }
     // GPU tests are judged before any later phase, whose results do not change which nodes were excused.
     if (phase == kSelfPhase) out.judge_gpu_tests();
@@ -275,7 +273,7 @@ std::vector<std::string> NetworkCheck::orders(std::uint32_t phase, const std::ve
   if (phase == kRingPhase) return ring_orders(so_far, nodes, rules);
   const std::vector<StageFacts> facts = so_far.facts();
   std::vector<Group> groups;
-  if (phase == 1) {
+  if (phase == kFirstPairsPhase) {
     // The first stage pairs the nodes that passed their own test with their neighbours.
     std::vector<int> fit;
     Racks racks;
@@ -288,7 +286,7 @@ std::vector<std::string> NetworkCheck::orders(std::uint32_t phase, const std::ve
     for (Group& group : groups) {
       for (int& node : group) node = fit[static_cast<std::size_t>(node)];
     }
-  } else if (phase == 2) {
+  } else if (phase == kSecondPairsPhase) {
     groups = second_stage(facts, so_far.tests, so_far.racks);
   } else {
     groups = third_stage(facts, so_far.tests, usual_exchange_ms(so_far.best_ms(), settings_), so_far.racks);

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "health/messages/messages.h"
+#include "health/messages/messages_test_support.h"
 #include "src/base/text.h"
 
 using namespace elastic;
@@ -125,7 +125,7 @@ TEST_CASE("of two nodes that cannot reach each other nobody knows which it is") 
   const auto unfit = cluster.plan.unfit(cluster.list, results);
   REQUIRE(unfit.size() == 2);
   CHECK(unfit[0].kind == CheckPlan::Unfit::Kind::kUndetermined);
-  CHECK(unfit[1].why == "its exchange failed with node 0, of which none is known to be good (with node 0: no answer)");
+  CHECK(unfit[1].why == "its exchange failed with node 0, none of which is known to be good (with node 0: no answer)");
 }
 
 TEST_CASE("a node alone looks at itself only, and nodes that have all passed before are not checked again") {
@@ -286,7 +286,7 @@ TEST_CASE("nobody is left out for an all-gather that fails, and who failed by it
   cluster.says[{4, 1}] = "<html>";
   CHECK(why_not() == "node 1: its answer to the check cannot be read: <html>");
   cluster.says[{4, 1}] = text_of(RingResult{});
-  CHECK(why_not() == "node 1: it said nothing of it");
+  CHECK(why_not() == "node 1: it reported no result");
 }
 
 TEST_CASE("a ring is made of two nodes at least, and only where it is asked for") {
@@ -425,7 +425,7 @@ TEST_CASE("a GPU test that fails in the same step on all nodes leaves nobody out
   CHECK(cluster.gathers == 0);
   CHECK(cluster.warnings(results) ==
         std::vector<std::string>{
-            "the GPU test failed on all 4 nodes (node 0: GPU 1: no handle 0); what was tested over TCP counts"});
+            "the GPU test failed on all 4 nodes (node 0: GPU 1: no handle 0); the tests over TCP decide"});
   const HealthReport report = cluster.plan.report(cluster.list, results);
   CHECK(report.nodes[2].compute_ms == 3);  // the CPU's
   CHECK(!report.by_nccl);
@@ -479,8 +479,7 @@ TEST_CASE("NCCL that fails between all nodes leaves nobody out where TCP passed,
     CHECK(cluster.gathers > 0);
     CHECK(cluster.warnings(results) ==
           std::vector<std::string>{format("the all-gather over NCCL failed between all {} nodes that tried it (nodes 0 "
-                                          "and 1: GPU 0: remote error); what was "
-                                          "tested over TCP counts",
+                                          "and 1: GPU 0: remote error); the tests over TCP decide",
                                           nodes)});
     for (const PairHealth& pair : cluster.plan.report(cluster.list, results).pairs) {
       CHECK(pair.passed);

@@ -63,8 +63,7 @@ Json text_json(const std::string& text) {
 
 std::optional<std::string> text_of(const Json& json) {
   if (const std::string* text = json.as_string()) return *text;
-  const Json* bytes = json.find("bytes");
-  const std::string* digits = bytes != nullptr ? bytes->as_string() : nullptr;
+  const std::string* digits = json.find_text("bytes");
   if (digits == nullptr || digits->size() % 2 != 0) return {};
   std::string text;
   for (std::size_t i = 0; i < digits->size(); i += 2) {
@@ -289,9 +288,8 @@ std::string recording_line(const CheckAnswer& answer) {
 Result<RecordingHead> parse_recording_head(std::string_view line, const std::string& place) {
   constexpr const char* kRemedy = "name a file that --record has written";
   const auto parsed = parse_line(line, place);
-  const Json* format_name = parsed ? parsed->find("format") : nullptr;
   const Json* version = parsed ? parsed->find("version") : nullptr;
-  if (format_name == nullptr || format_name->as_string() == nullptr || *format_name->as_string() != kFormat) {
+  if (!parsed || parsed->text_or_empty("format") != kFormat) {
     return fail(place, format("it is no {}", kFormat), kRemedy);
   }
   const auto number = version != nullptr ? version->as_integer() : std::nullopt;

@@ -17,10 +17,6 @@ constexpr std::size_t kFailuresNamed = 4;
 
 std::string shown(const std::string& text) { return printable(text, kTextBytes); }
 
-std::string counted(std::int64_t count, const char* one, const char* many) {
-  return format("{} {}", count, count == 1 ? one : many);
-}
-
 std::string phrase(const WorkerFailure& failure) {
   const std::string at = failure.host.empty() ? "" : format(" on {}", shown(failure.host));
   return format("{}{}{}", failure.text(), at, failure.stopped_by_us ? ", after it was told to stop" : "");
@@ -80,10 +76,9 @@ const char* phrase(Crash::Kind kind) {
 
 std::string clause(const NodeJoins& message) {
   const std::string claim = message.node_rank ? format(", as node {}", *message.node_rank) : "";
-  return format("joins with {} of role {}{}{}, under {} (agent {:x}){}",
-                counted(message.local_world_size, "worker", "workers"), shown(message.role), claim,
-                message.hosts_coordinator ? ", beside the coordinator" : "", phrase(message.terms), message.agent,
-                phrase(message.facts));
+  return format("joins with {} of role {}{}{}, under {} (agent {:x}){}", counted(message.local_world_size, "worker"),
+                shown(message.role), claim, message.hosts_coordinator ? ", beside the coordinator" : "",
+                phrase(message.terms), message.agent, phrase(message.facts));
 }
 std::string clause(const StoreIsOpen& message) {
   return format("has opened the store of round {} at {}:{}", message.round, shown(message.endpoint.address),
@@ -186,7 +181,7 @@ std::string in_words(const Verdict& verdict) {
                         : verdict.outcome == Outcome::kFailed  ? "the job has failed"
                                                                : "the job was stopped";
   std::string text =
-      format("{} in round {}, after {}", outcome, verdict.round, counted(verdict.restarts_used, "restart", "restarts"));
+      format("{} in round {}, after {}", outcome, verdict.round, counted(verdict.restarts_used, "restart"));
   if (!verdict.reason.empty()) text += format(": {}", shown(verdict.reason));
   if (!verdict.failures.empty()) text += format("; {}", phrase(verdict.failures));
   return text;

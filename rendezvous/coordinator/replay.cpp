@@ -21,10 +21,6 @@ std::optional<NodeId> session_of(const Event& event) {
   return {};
 }
 
-std::string counted(std::size_t count, const char* one, const char* many) {
-  return format("{} {}", count, count == 1 ? one : many);
-}
-
 }  // namespace
 
 // Stands in for the check plan, with the answers that are recorded in the lines after the event.
@@ -40,8 +36,7 @@ class Replay::Answers : public CheckPlan {
                                   const protocol::CheckRules&) const override {
     auto answer = take<CheckOrders>("what its orders are");
     if (answer && answer->orders.size() != nodes.size()) {
-      wrong(format("the check has {} for {}", counted(answer->orders.size(), "order", "orders"),
-                   counted(nodes.size(), "node", "nodes")));
+      wrong(format("the check has {} for {}", counted(answer->orders.size(), "order"), counted(nodes.size(), "node")));
     }
     if (!answer || answer->orders.size() != nodes.size()) return std::vector<std::string>(nodes.size());
     return std::move(answer->orders);
@@ -51,7 +46,7 @@ class Replay::Answers : public CheckPlan {
     if (!answer) return {};
     for (const Unfit& found : answer->unfit) {
       if (static_cast<std::size_t>(found.node_rank) < nodes.size()) continue;
-      wrong(format("node {} is unfit, and the round has {}", found.node_rank, counted(nodes.size(), "node", "nodes")));
+      wrong(format("node {} is unfit, and the round has {}", found.node_rank, counted(nodes.size(), "node")));
       return {};
     }
     return std::move(answer->unfit);
@@ -183,7 +178,7 @@ void Replay::perform(Step& step, const Effect& effect) {
 std::string Replay::state() const {
   const auto round = coordinator_->round();
   return format("{}{}, {}", in_words(coordinator_->state()), round ? format(", round {}", *round) : "",
-                counted(coordinator_->nodes(), "node", "nodes"));
+                counted(coordinator_->nodes(), "node"));
 }
 
 std::string text(const RecordingHead& head) {

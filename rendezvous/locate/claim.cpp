@@ -49,15 +49,14 @@ Json fields_of(const Claim& claim) {
 }
 
 Result<Claim> claim_of(const Json& fields) {
-  const Json* address = fields.find("address");
+  const std::string* address = fields.find_text("address");
   const Json* port = fields.find("port");
-  const Json* agent = fields.find("agent");
+  const std::string* agent = fields.find_text("agent");
   const std::int64_t number = port != nullptr ? port->as_integer().value_or(0) : 0;
-  if (address == nullptr || address->as_string() == nullptr || address->as_string()->empty() || number < 1 ||
-      number > 65535 || agent == nullptr || agent->as_string() == nullptr) {
+  if (address == nullptr || address->empty() || number < 1 || number > 65535 || agent == nullptr) {
     return no_claim("it names no address, port and agent");
   }
-  Claim claim{*address->as_string(), static_cast<std::uint16_t>(number), *agent->as_string()};
+  Claim claim{*address, static_cast<std::uint16_t>(number), *agent};
   if (const Json* renewals = fields.find("renewals")) {
     const Json* timeout = fields.find("loss_timeout_ms");
     const std::int64_t count = renewals->as_integer().value_or(-1);

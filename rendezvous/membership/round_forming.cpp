@@ -10,8 +10,6 @@ namespace {
 
 using Kind = FormingDecision::Kind;
 
-std::string nodes_text(int count) { return format("{} {}", count, count == 1 ? "node" : "nodes"); }
-
 std::string seconds_text(std::int64_t duration_ms) { return format("{} s", static_cast<double>(duration_ms) / 1000); }
 
 FormingDecision form(int size, std::string reason) {
@@ -28,7 +26,7 @@ FormingDecision too_few(const FormingView& view, const FormingRules& rules, std:
   const std::int64_t patience_ms = for_replacements ? *rules.replacement_wait_ms : rules.join_timeout_ms;
   const std::int64_t end_ms = view.since_ms + patience_ms;
   const std::int64_t deadline_ms = for_replacements ? std::max(end_ms, view.back_by_ms) : end_ms;
-  const std::string count = format("only {} of at least {}", view.ready, nodes_text(least_size(rules)));
+  const std::string count = format("only {} of at least {}", view.ready, counted(least_size(rules), "node"));
   if (now_ms < deadline_ms) return wait_until(deadline_ms, count + (view.again ? " are left" : " joined yet"));
   const std::string nobody = count + " are left, and no other is waited for";
   return {.kind = Kind::kGiveUp,
@@ -43,7 +41,8 @@ FormingDecision too_few(const FormingView& view, const FormingRules& rules, std:
 // The decision on a first round with at least the minimum and less than the maximum of nodes.
 FormingDecision last_call(const FormingView& view, const FormingRules& rules, int size, std::int64_t now_ms) {
   const std::int64_t deadline_ms = *view.enough_since_ms + rules.last_call_ms;
-  if (now_ms < deadline_ms) return wait_until(deadline_ms, format("last call: {} are there", nodes_text(view.ready)));
+  if (now_ms < deadline_ms)
+    return wait_until(deadline_ms, format("last call: {} are there", counted(view.ready, "node")));
   return form(size, format("the last call of {} is over", seconds_text(rules.last_call_ms)));
 }
 
@@ -54,9 +53,9 @@ FormingDecision form_again(const FormingView& view, const FormingRules& rules, i
   if (view.was_below_min) deadline_ms = view.last_join_ms + rules.settle_ms;
   if (smaller) deadline_ms = std::max(deadline_ms, view.since_ms + rules.grace_ms);
   if (now_ms < deadline_ms) {
-    return wait_until(
-        deadline_ms, smaller ? format("{} are there, the last round had {}", nodes_text(view.ready), view.previous_size)
-                             : "other newcomers may follow");
+    return wait_until(deadline_ms, smaller ? format("{} are there, the last round had {}", counted(view.ready, "node"),
+                                                    view.previous_size)
+                                           : "other newcomers may follow");
   }
   return form(size, view.was_below_min ? "replacements have come" : "all survivors have stopped");
 }
@@ -79,11 +78,11 @@ FormingDecision decide_forming(const FormingView& view, const FormingRules& rule
     return {.kind = Kind::kWait,
             .size = 0,
             .look_again_ms = {},
-            .reason = format("{} of the last round may still run", nodes_text(view.awaited))};
+            .reason = format("{} of the last round may still run", counted(view.awaited, "node"))};
   }
   const int size = round_size(view.ready, rules);
   if (size == 0) return too_few(view, rules, now_ms);
-  if (size == round_size(rules.max_nodes, rules)) return form(size, format("all {} are there", nodes_text(size)));
+  if (size == round_size(rules.max_nodes, rules)) return form(size, format("all {} are there", counted(size, "node")));
   if (view.again) return form_again(view, rules, size, now_ms);
   ELASTIC_CHECK(view.enough_since_ms.has_value());
   return last_call(view, rules, size, now_ms);

@@ -9,7 +9,7 @@ namespace elastic {
 
 using Foreign = nlohmann::ordered_json;
 
-// The only place that knows both our value and the library's.
+// Converts between Json and nlohmann's value, which no other file knows.
 struct JsonBridge {
   static Foreign to_foreign(const Json& json) {
     if (const auto* array = std::get_if<Json::Array>(&json.value_)) {
@@ -84,6 +84,16 @@ const Json* Json::find(std::string_view key) const {
   return nullptr;
 }
 
+const std::string* Json::find_text(std::string_view key) const {
+  const Json* member = find(key);
+  return member == nullptr ? nullptr : member->as_string();
+}
+
+std::string Json::text_or_empty(std::string_view key) const {
+  const std::string* text = find_text(key);
+  return text == nullptr ? std::string() : *text;
+}
+
 std::optional<double> Json::as_number() const {
   if (const auto* integer = std::get_if<std::int64_t>(&value_)) return static_cast<double>(*integer);
   if (const auto* number = std::get_if<double>(&value_)) return *number;
@@ -113,7 +123,7 @@ Result<Json> Json::parse(std::string_view text, std::string what) {
 }
 
 std::string json_over_bounds(std::string_view text, std::size_t most_levels, std::size_t most_members) {
-  std::vector<std::size_t> members;  // of each open bracket; colons are the members of an object
+  std::vector<std::size_t> members;  // counted for each bracket that is open: an object has one colon to a member
   bool in_text = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];

@@ -15,6 +15,20 @@ TEST_CASE("a JSON object keeps the order of its members and reads back equal") {
   CHECK(back->find("missing") == nullptr);
 }
 
+TEST_CASE("the text of a member is found where there is one and it is a text") {
+  const auto json = Json::parse(R"({"a":"text","b":3,"c":""})", "test");
+  REQUIRE(json.has_value());
+  CHECK(*json->find_text("a") == "text");
+  CHECK(json->text_or_empty("a") == "text");
+  CHECK(json->find_text("c")->empty());
+  for (const char* other : {"b", "missing"}) {
+    CAPTURE(other);
+    CHECK(json->find_text(other) == nullptr);
+    CHECK(json->text_or_empty(other).empty());
+  }
+  CHECK(Json(1).find_text("a") == nullptr);
+}
+
 TEST_CASE("malformed JSON is an error that names what was read") {
   const auto bad = Json::parse("{\"a\":", "error.json");
   REQUIRE(!bad.has_value());

@@ -14,7 +14,7 @@ constexpr std::string_view kBlanks = " \t\n\r\f\v";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Python's grouping rule: an underscore only between two digits.
+// Python allows an underscore only between two digits.
 std::optional<std::string> without_underscores(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -27,7 +27,7 @@ std::optional<std::string> without_underscores(std::string_view text) {
   return out;
 }
 
-// from_chars takes no '+'; "+-1" must stay an error.
+// from_chars does not accept a '+', which is removed here; "+-1" must stay an error.
 std::optional<std::string> number_text(std::string_view text) {
   text = trim(text);
   if (text.starts_with('+')) {
@@ -40,7 +40,7 @@ std::optional<std::string> number_text(std::string_view text) {
 
 bool is_identifier_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
-// The identifier at the start of `text`, as long as it can be; empty if there is none.
+// The longest identifier at the start of `text`; empty if there is none.
 std::string_view identifier(std::string_view text) {
   if (text.empty() || !is_identifier_start(text[0])) return {};
   std::size_t length = 1;
@@ -135,7 +135,7 @@ std::string expand_macros(std::string_view text, std::initializer_list<Macro> ma
     const bool two = text.starts_with("$$");
     const bool braces = text.starts_with("${");
     const std::string_view name = identifier(text.substr(braces ? 2 : 1));
-    // What stays as it is: "$$", a macro that nobody named, a '$' that begins none.
+    // "$$", an unknown macro and a '$' that begins no macro stay as they are.
     std::size_t taken = two ? 2 : 1;
     std::string_view value = two && two_dollars == TwoDollars::kOne ? "$" : text.substr(0, taken);
     if (!name.empty() && (!braces || text.substr(2 + name.size()).starts_with('}'))) {

@@ -63,6 +63,15 @@ TEST_CASE("macros are replaced as Python's string.Template.safe_substitute repla
   CHECK(expand("a$$b$${rank}$$$rank", TwoDollars::kTwo) == "a$$b$${rank}$$7");
 }
 
+TEST_CASE("a noun beside a count is in the singular for 1 alone") {
+  CHECK(counted(1, "node") == "1 node");
+  CHECK(counted(0, "node") == "0 nodes");
+  CHECK(counted(std::uint64_t{12}, "node") == "12 nodes");
+  CHECK(counted(-1, "node") == "-1 nodes");
+  CHECK(plural("rank", std::size_t{1}) == "rank");
+  CHECK(plural("rank", std::size_t{2}) == "ranks");
+}
+
 TEST_CASE("ranks are written as ranges, in order, each once") {
   CHECK(rank_ranges({}).empty());
   CHECK(rank_ranges({5}) == "5");

@@ -11,7 +11,6 @@
 #include <limits>
 
 #include "src/base/text.h"
-#include "src/base/xid.h"
 #include "src/process/cgroup_place.h"
 
 namespace elastic::process {
@@ -92,11 +91,12 @@ std::optional<std::string_view> after(std::string_view text, std::string_view ma
   return text.substr(at + mark.size());
 }
 
+// What the number means is in src/report/xid.h and health/gpu/xid_aftermath.h.
 std::optional<KernelEvent> parse_xid(std::string_view message) {
-  const auto xid = xid_of(message);
-  if (!xid) return {};
-  return KernelEvent{
-      .kind = KernelEvent::Kind::kXid, .pid = xid->pid, .xid = xid->number, .text = printable(message, kTextBytes)};
+  const auto device = after(message, "NVRM: Xid (");
+  const auto number = device ? after(*device, "): ") : std::nullopt;
+  if (!number || !leading_number(*number)) return {};
+  return KernelEvent{.kind = KernelEvent::Kind::kXid, .text = printable(message, kTextBytes)};
 }
 
 // Linux writes "Killed process" since version 5.0. Older kernels write a line before it with "Kill process", which

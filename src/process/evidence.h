@@ -56,10 +56,9 @@ struct KernelEvent {
     kXid,      // "NVRM: Xid (PCI:0000:3b:00): 79, pid=42, ...": an error of an NVIDIA GPU
   };
   Kind kind = Kind::kOomKill;
-  // The pid in the initial pid namespace: in a container it is not the number that we know the process by. 0 if the
-  // line names none.
+  // Of kOomKill: the pid in the initial pid namespace. In a container it is not the number that we know the process by.
+  // 0 if the line names none.
   pid_t pid = 0;
-  int xid = 0;
   std::string text;  // the line, fit for a message
   // Microseconds since the host was started, by a clock that nobody sets: CLOCK_MONOTONIC_RAW, to a second or so.
   // 0 where only the message is known.

@@ -69,12 +69,6 @@ Result<Json> parse_bounded_json(std::string_view text, std::size_t max_bytes, st
   return parsed;
 }
 
-std::string text_member(const Json& object, std::string_view name) {
-  const Json* member = object.find(name);
-  const std::string* text = member != nullptr ? member->as_string() : nullptr;
-  return text != nullptr ? *text : std::string();
-}
-
 std::int64_t int_member(const Json& object, std::string_view name, std::int64_t otherwise, std::int64_t lowest,
                         std::int64_t highest) {
   const Json* member = object.find(name);

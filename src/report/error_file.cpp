@@ -37,9 +37,9 @@ Result<ErrorFile> parse_error_file(std::string_view text) {
     out.timestamp_s = int_member(*json, "timestamp", 0, 0, kLastSecond);
     return out;
   }
-  out.message = text_member(message, "message");
+  out.message = message.text_or_empty("message");
   if (const Json* extra = message.find("extraInfo")) {
-    out.traceback = text_member(*extra, "py_callstack");
+    out.traceback = extra->text_or_empty("py_callstack");
     out.timestamp_s = int_member(*extra, "timestamp", 0, 0, kLastSecond);
   }
   if (message.find("errorCode") != nullptr) {

@@ -142,11 +142,11 @@ int small_member(const Json& object, std::string_view name, int lowest = 0) {
 }
 
 StderrTail tail_of(const Json& json) {
-  StderrTail tail{.bytes = text_member(json, "text"),
-                  .source = text_member(json, "source"),
-                  .none_because = text_member(json, "none_because"),
+  StderrTail tail{.bytes = json.text_or_empty("text"),
+                  .source = json.text_or_empty("source"),
+                  .none_because = json.text_or_empty("none_because"),
                   .lines_before = {}};
-  if (auto bytes = base64_decoded(text_member(json, "base64")); bytes && !bytes->empty()) {
+  if (auto bytes = base64_decoded(json.text_or_empty("base64")); bytes && !bytes->empty()) {
     tail.bytes = std::move(*bytes);
   }
   const std::int64_t before = int_member(json, "lines_before", -1, 0, INT64_MAX);
@@ -155,8 +155,8 @@ StderrTail tail_of(const Json& json) {
 }
 
 ErrorFile error_of(const Json& json) {
-  ErrorFile error{.message = text_member(json, "message"),
-                  .traceback = text_member(json, "traceback"),
+  ErrorFile error{.message = json.text_or_empty("message"),
+                  .traceback = json.text_or_empty("traceback"),
                   .timestamp_s = int_member(json, "timestamp_s", 0, 0, kLastMs / 1000),
                   .plain_message = bool_member(json, "plain_message")};
   const std::int64_t code = int_member(json, "error_code", INT64_MIN, INT32_MIN, INT32_MAX);
@@ -165,7 +165,7 @@ ErrorFile error_of(const Json& json) {
 }
 
 FailedWorker worker_of(const Json& json) {
-  FailedWorker worker{.host = text_member(json, "host"),
+  FailedWorker worker{.host = json.text_or_empty("host"),
                       .node_rank = small_member(json, "node_rank"),
                       .rank = small_member(json, "rank"),
                       .local_rank = small_member(json, "local_rank"),
@@ -175,12 +175,12 @@ FailedWorker worker_of(const Json& json) {
                                .core_dumped = bool_member(json, "core_dumped")},
                       .wall_ms = int_member(json, "wall_ms", 0, 0, kLastMs),
                       .stopped_by_us = bool_member(json, "stopped_by_us"),
-                      .error_file = text_member(json, "error_file"),
-                      .error_file_problem = text_member(json, "error_file_problem"),
+                      .error_file = json.text_or_empty("error_file"),
+                      .error_file_problem = json.text_or_empty("error_file_problem"),
                       .error_came_first = bool_member(json, "error_came_first"),
-                      .oom_evidence = text_member(json, "oom_evidence"),
-                      .kernel_log = text_member(json, "kernel_log"),
-                      .core_file = text_member(json, "core_file")};
+                      .oom_evidence = json.text_or_empty("oom_evidence"),
+                      .kernel_log = json.text_or_empty("kernel_log"),
+                      .core_file = json.text_or_empty("core_file")};
   if (const Json* error = json.find("error"); error != nullptr && error->as_object() != nullptr) {
     worker.error = error_of(*error);
   }
@@ -218,12 +218,12 @@ Status read_rounds(const Json& json, const std::string& what, std::vector<RoundR
     into.push_back({.round = static_cast<std::uint32_t>(int_member(*round, "round", 0, 0, UINT32_MAX)),
                     .restart_count = small_member(*round, "restart_count"),
                     .node_rank = small_member(*round, "node_rank"),
-                    .host = text_member(*round, "host"),
+                    .host = round->text_or_empty("host"),
                     .began_ms = int_member(*round, "began_ms", 0, 0, kLastMs),
                     .ended_ms = int_member(*round, "ended_ms", 0, 0, kLastMs),
                     .first_rank = small_member(*round, "first_rank"),
                     .rank_count = small_member(*round, "rank_count"),
-                    .reason = text_member(*round, "reason")});
+                    .reason = round->text_or_empty("reason")});
     if (Status read = read_failures(*round, what, into.back().failures); !read) return read;
   }
   return {};
@@ -247,7 +247,7 @@ Status check_kind(const Json& json, const std::string& what) {
 
 Result<Outcome> outcome_of(const Json& json, const std::string& what) {
   using enum Outcome;
-  const std::string name = text_member(json, "outcome");
+  const std::string name = json.text_or_empty("outcome");
   for (const Outcome outcome : {kSucceeded, kFailed, kStopped}) {
     if (name == name_of(outcome)) return outcome;
   }
@@ -291,18 +291,18 @@ Result<JobReport> parse_failure_json(std::string_view text, std::string what) {
   if (const Status kind = check_kind(*json, what); !kind) return std::unexpected(kind.error());
   const auto outcome = outcome_of(*json, what);
   if (!outcome) return std::unexpected(outcome.error());
-  JobReport report{.version = text_member(*json, "elastic_run"),
-                   .run_id = text_member(*json, "run_id"),
-                   .title = text_member(*json, "title"),
-                   .program = text_member(*json, "program"),
-                   .executable = text_member(*json, "executable"),
+  JobReport report{.version = json->text_or_empty("elastic_run"),
+                   .run_id = json->text_or_empty("run_id"),
+                   .title = json->text_or_empty("title"),
+                   .program = json->text_or_empty("program"),
+                   .executable = json->text_or_empty("executable"),
                    .outcome = *outcome,
-                   .reason = text_member(*json, "reason"),
+                   .reason = json->text_or_empty("reason"),
                    .restarts_used = small_member(*json, "restarts_used"),
                    .max_restarts = small_member(*json, "max_restarts"),
-                   .log_directory = text_member(*json, "log_directory"),
-                   .left_behind = text_member(*json, "left_behind"),
-                   .host = text_member(*json, "host"),
+                   .log_directory = json->text_or_empty("log_directory"),
+                   .left_behind = json->text_or_empty("left_behind"),
+                   .host = json->text_or_empty("host"),
                    .node_rank = small_member(*json, "node_rank"),
                    .utc_offset_s = static_cast<int>(int_member(*json, "utc_offset_s", 0, -kDaySeconds, kDaySeconds))};
   if (Status read = read_failures(*json, what, report.failures); !read) {

@@ -5,9 +5,9 @@
 #include "src/base/program_name.h"
 #include "src/base/screen_text.h"
 #include "src/base/text.h"
-#include "src/base/xid.h"
 #include "src/report/cause_rules.h"
 #include "src/report/python_traceback.h"
+#include "src/report/xid.h"
 
 namespace elastic::report {
 namespace {

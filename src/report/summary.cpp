@@ -20,10 +20,6 @@ constexpr std::size_t kRanksBytes = 800;
 constexpr std::size_t kColumns = 98;
 constexpr std::string_view kIndent = "    ";
 
-std::string counted(std::uint64_t count, std::string_view noun) {
-  return format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 std::string indented(const LastLines& last) {
   std::string out;
   for (const std::string& line : last.lines) out += line.empty() ? "\n" : format("{}{}\n", kIndent, line);
@@ -127,7 +123,7 @@ std::string consequences(const JobReport& report, const FailedWorker& first) {
     if (names.size() > kRanksBytes) {
       names = format("{}, ... ({} in all)", names.substr(0, names.rfind(',', kRanksBytes)), which.size());
     }
-    const std::string line = format("{}{} {}", lead, which.size() == 1 ? "rank" : "ranks", names);
+    const std::string line = format("{}{} {}", lead, plural("rank", which.size()), names);
     out += "  " + wrap(line, kColumns, kIndent.size()) + "\n";
   };
   ranks(format("and {} more failed: ", more.size()), more);

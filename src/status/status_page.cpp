@@ -29,10 +29,7 @@ const Json& member(const Json& json, std::string_view name) {
   const Json* found = json.find(name);
   return found == nullptr ? kNull : *found;
 }
-std::string text(const Json& json, std::string_view name) {
-  const std::string* found = member(json, name).as_string();
-  return found == nullptr ? std::string() : printable(*found, kMostText);
-}
+std::string text(const Json& json, std::string_view name) { return printable(json.text_or_empty(name), kMostText); }
 std::int64_t number(const Json& json, std::string_view name) { return member(json, name).as_integer().value_or(0); }
 double seconds(const Json& json, std::string_view name) { return member(json, name).as_number().value_or(0); }
 const Json::Array& list(const Json& json, std::string_view name) {
@@ -110,7 +107,7 @@ std::string time_in_round(const Json& job) {
 }
 
 bool is_wanted(const Json& job, std::string_view run_id) {
-  const std::string* id = member(job, "run_id").as_string();
+  const std::string* id = job.find_text("run_id");
   return run_id.empty() || (id != nullptr && *id == run_id);
 }
 
@@ -152,9 +149,8 @@ void put_members(Page& page, const Json& job) {
     const Json& each = members[i];
     const auto rank = member(each, "node_rank").as_integer();
     const std::int64_t workers = number(each, "workers");
-    std::string out =
-        format("  {:>6}  {:<10} {:>3} {:<7}  {}", rank ? format("{}", *rank) : std::string("-"),
-               words(text(each, "state")), workers, workers == 1 ? "worker" : "workers", text(each, "name"));
+    std::string out = format("  {:>6}  {:<10} {:>3} {:<7}  {}", rank ? format("{}", *rank) : std::string("-"),
+                             words(text(each, "state")), workers, plural("worker", workers), text(each, "name"));
     if (member(each, "hosts_coordinator").as_bool().value_or(false)) {
       out += text(each, "name").empty() ? "hosts the coordinator" : ", hosts the coordinator";
     }
@@ -162,7 +158,7 @@ void put_members(Page& page, const Json& job) {
   }
   const std::size_t left = members.size() - std::min(members.size(), kMostMembers) +
                            static_cast<std::size_t>(std::max<std::int64_t>(number(job, "members_left_out"), 0));
-  if (left > 0) page.line(format("  and {} more {}", left, left == 1 ? "node" : "nodes"));
+  if (left > 0) page.line(format("  and {} more {}", left, plural("node", left)));
 }
 
 // The failure's text, or, where texts are left out, its kind and its node.

@@ -1,12 +1,12 @@
-// Holds health/gpu/abi.h to the headers of CUDA, cuBLASLt, NCCL and NVML, whichever of them are named by HAVE_CUDA,
-// HAVE_NCCL and HAVE_NVML. It is compiled and never run; tests/structure/test_gpu_abi.py does that.
+// Compares health/gpu/abi.h with the headers of CUDA, cuBLASLt, NCCL and NVML, as far as HAVE_CUDA, HAVE_NCCL and
+// HAVE_NVML say that they are there. It is only compiled, by tests/structure/test_gpu_abi.py, and never run.
 #include <cstddef>
 #include <type_traits>
 
 #include "health/gpu/abi.h"
 
 #ifdef HAVE_CUDA
-#define __CUDA_API_VERSION_INTERNAL  // declares the functions by the names that they are exported by
+#define __CUDA_API_VERSION_INTERNAL  // declares the functions by their exported names
 #include <cuda.h>
 #undef __CUDA_API_VERSION_INTERNAL
 #include <cublasLt.h>
@@ -20,7 +20,7 @@
 
 namespace {
 
-// Whether values of both types travel in the same way between caller and callee.
+// Whether values of both types are passed to a function in the same way.
 template <class Ours, class Theirs>
 struct Same;
 
@@ -41,7 +41,7 @@ constexpr bool same_pointee() {
 template <class Ours, class Theirs>
 constexpr bool same_value() {
   if constexpr (std::is_function_v<std::remove_pointer_t<Ours>>) {
-    return false;  // with as many parameters they have a Same of their own, below
+    return false;  // functions with the same number of parameters are compared by the Same below
   } else if constexpr (std::is_pointer_v<Ours> && std::is_pointer_v<Theirs>) {
     return same_pointee<std::remove_pointer_t<Ours>, std::remove_pointer_t<Theirs>>();
   } else if constexpr (std::is_enum_v<Theirs> && std::is_integral_v<Ours>) {
@@ -49,7 +49,7 @@ constexpr bool same_value() {
   } else if constexpr (std::is_integral_v<Ours> && std::is_integral_v<Theirs>) {
     return sizeof(Ours) == sizeof(Theirs) && std::is_signed_v<Ours> == std::is_signed_v<Theirs>;
   } else if constexpr (std::is_class_v<Ours> && std::is_class_v<Theirs>) {
-    // The first members of a longer struct may be ours, where its first member says how long it is.
+    // Where the first member of a struct is its size, our struct may have only the first members of theirs.
     return (sizeof(Ours) == sizeof(Theirs) || std::is_same_v<Ours, NcclConfig>)&&alignof(Ours) == alignof(Theirs);
   } else {
     return std::is_same_v<Ours, Theirs>;

@@ -30,13 +30,13 @@ time_limit, elastic_run, script = _system.time_limit, _system.elastic_run, _syst
 
 REHEARSAL = os.environ.get("ELASTIC_RUN_GPU_REHEARSAL") == "1"
 STAND_INS = pathlib.Path(os.environ["ELASTIC_RUN_BINARY"]).parent / "tests/stand_ins/gpu"
-# Where the driver lies, on machines whose loader does not know it.
+# Directories of the driver's libraries that the loader may not know.
 LOADER = {"LD_LIBRARY_PATH": os.environ["LD_LIBRARY_PATH"]} if os.environ.get("LD_LIBRARY_PATH") else {}
 
 
 @dataclasses.dataclass(frozen=True)
 class Gpu:
-    """The machine's first GPU. `variables` are for every program that is to use it."""
+    """The machine's first GPU. Every program that uses it gets `variables`."""
 
     name: str
     memory_bytes: int
@@ -58,7 +58,7 @@ def look():
     told, why_not = driver.find_gpu(variables, REHEARSAL)
     if told is None:
         return None, why_not
-    # Over the loopback, whatever other networks there are.
+    # NCCL uses the loopback interface, whatever other networks there are.
     variables |= {"NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1"}
     told |= {"devices": 1} if REHEARSAL else {}
     return Gpu(**told, is_stand_in=REHEARSAL, variables=variables), ""
@@ -74,14 +74,14 @@ def gpu():
 
 @pytest.fixture
 def rehearsed(gpu):
-    """Skips what the stand-ins cannot show."""
+    """Skips a test that the stand-ins cannot run."""
     if gpu.is_stand_in:
         pytest.skip("a rehearsal: stand-ins do not do that")
 
 
 @pytest.fixture
 def libraries():
-    """What to ask the probe's `open` for: the libraries of this Python, then the loader's, then a toolkit's."""
+    """The candidates for the probe's `open`: the libraries of this Python, then the loader's, then a toolkit's."""
     if REHEARSAL:
         return {}
     places = dict.fromkeys([*site.getsitepackages(), site.getusersitepackages(), sysconfig.get_path("purelib")])
@@ -95,7 +95,7 @@ def libraries():
 
 @pytest.fixture
 def probe(gpu, elastic_run, libraries):
-    """probe(number, env=..., ...): an elastic-gpu-probe whose GPU is open, as the one of a node by that number."""
+    """probe(number, env=..., ...): an elastic-gpu-probe with its GPU open. Each number stands for a node."""
     import gpu_probe
 
     made = []
@@ -118,7 +118,7 @@ def probe(gpu, elastic_run, libraries):
 
 @pytest.fixture
 def facts(gpu, tmp_path):
-    """facts(name=value, ...): the environment in which the stand-ins tell that; without stand-ins nothing is changed."""
+    """facts(name=value, ...): the environment in which the stand-ins report these facts; without stand-ins nothing is changed."""
     import gpu_probe
 
     def tell(**told):
@@ -131,7 +131,7 @@ def facts(gpu, tmp_path):
 
 @pytest.fixture
 def hold(gpu, elastic_run):
-    """hold(bytes): another program takes so much of the GPU's memory, or all but that where it is negative."""
+    """hold(bytes): starts a program that allocates so much of the GPU's memory or, if negative, leaves so much free."""
     running = []
 
     def start(size):

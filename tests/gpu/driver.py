@@ -51,7 +51,7 @@ def main(what, amount="0"):
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         did(cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)), "cuMemGetInfo")
         size += free.value
-    # In pieces, since what is free need not be in one.
+    # It is allocated in pieces, since free memory need not be contiguous.
     piece, held = 256 << 20, 0
     pointer = ctypes.c_uint64()
     while held < size and cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(min(piece, size - held))) == 0:

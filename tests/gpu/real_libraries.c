@@ -1,6 +1,5 @@
-// Holds what health/gpu/abi.h says of NCCL and cuBLASLt to the real libraries, as far as they go without a GPU: they
-// are loaded as the probe loads them, all functions are there, our numbers are taken, and what they set is what is read
-// back.
+// Compares health/gpu/abi.h with the real NCCL and cuBLASLt, as far as they work without a GPU: they are loaded as the
+// probe loads them, all functions are there, our constants are accepted, and attributes that were set are read back.
 //
 //   real_libraries nccl|cublaslt PATH      one line for each check that fails, and exit status 1
 #include <dlfcn.h>
@@ -50,7 +49,7 @@ static void check_nccl(void* handle) {
   check(strstr(api.ncclGetErrorString(kNcclInvalidUsage), "usage") != NULL, "ncclGetErrorString", kNcclInvalidUsage);
   check(strstr(api.ncclGetErrorString(kNcclRemoteError), "remote") != NULL, "ncclGetErrorString", kNcclRemoteError);
   check(strstr(api.ncclGetErrorString(kNcclInProgress), "progress") != NULL, "ncclGetErrorString", kNcclInProgress);
-  // There is no driver, of which it complains; a struct passed in another way would be a crash.
+  // Without a driver NCCL reports an error; a struct passed in a wrong way would make it crash.
   NcclResult result = api.ncclCommInitRankConfig(&comm, 2, ids[0], 0, &config);
   check(result == kNcclCudaError && comm == NULL, "ncclCommInitRankConfig without a driver", result);
   check(api.ncclGetLastError(NULL) != NULL, "ncclGetLastError", 0);
@@ -58,7 +57,7 @@ static void check_nccl(void* handle) {
   printf("version %d\n", version);
 }
 
-// Attributes are read back by their numbers in cublasLt.h, which we do not set.
+// Attributes that the probe does not set are read back by their numbers in cublasLt.h.
 typedef LtStatus (*GetAttribute)(const void* object, int attribute, void* value, size_t bytes, size_t* written);
 
 static long long attribute_of(GetAttribute get, const void* object, int attribute, size_t bytes) {

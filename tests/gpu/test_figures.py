@@ -1,4 +1,4 @@
-"""What the probe measures and reads, held to what is known of the chip and to nvidia-smi."""
+"""Compares what the probe measures and reads with the chip's data sheet and with nvidia-smi."""
 
 import shutil
 import subprocess
@@ -33,7 +33,7 @@ def known_rates(name):
 
 
 def test_product_and_memory_are_as_fast_as_the_chip_is_known_to_be(gpu, probe):
-    """At least half, since power and clocks differ; more than 5 % above cannot be."""
+    """At least half of the data sheet's figure, since power limits and clocks differ, and at most 5 % above it."""
     rates = known_rates(gpu.name)
     if rates is None:
         pytest.skip(f"no rates are known of {gpu.name}: add them to KNOWN of tests/gpu/test_figures.py")
@@ -45,7 +45,7 @@ def test_product_and_memory_are_as_fast_as_the_chip_is_known_to_be(gpu, probe):
 
 
 def test_copies_from_and_to_the_host_are_those_of_pcie_or_better(gpu, probe):
-    """Three at least, of generation 3 with four lanes; 900 is NVLink's to a Grace processor."""
+    """At least 3 GB/s, which PCIe of generation 3 with four lanes reaches; at most 900, NVLink's to a Grace processor."""
     told = probe().ask({"do": "compute"})
     print(told)
     for figure in ("host_to_device_gbps", "device_to_host_gbps"):
@@ -67,7 +67,7 @@ def test_a_rank_alone_gathers_what_it_has(probe):
 
 # --- NVML
 
-# nvidia-smi's name, ours, and how the one is read; what it says "[N/A]" of is not told by us either.
+# nvidia-smi's name, our name, and how nvidia-smi's value is read. Where nvidia-smi has "[N/A]", we must not have the member.
 FACTS = [
     ("name", "name", str),
     ("pci.bus_id", "bus_id", lambda text: text[-12:].lower()),
@@ -97,7 +97,7 @@ def is_told(text):
 
 @pytest.fixture
 def both(gpu, rehearsed, probe):
-    """Of each GPU: what nvidia-smi tells, and what the probe does."""
+    """For each GPU, nvidia-smi's values and the probe's facts."""
     if not shutil.which("nvidia-smi"):
         pytest.skip("no nvidia-smi on PATH")
     ours = probe().ask({"do": "facts"})["devices"]
@@ -113,7 +113,7 @@ def test_facts_are_those_of_nvidia_smi(both):
 
 
 def test_memory_and_temperature_are_those_of_nvidia_smi(both):
-    """Taken a moment apart."""
+    """The two are read at different moments, so they may differ a little."""
     for theirs, ours in both:
         for name, our in MEMORY:
             if is_told(theirs[name]):

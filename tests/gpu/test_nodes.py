@@ -1,4 +1,4 @@
-"""--network-check on a real GPU: several nodes on one, over the loopback, and what is wrong found and named."""
+"""--network-check on a real GPU: several nodes use one GPU, over the loopback interface, and faults are found and named."""
 
 import json
 import os
@@ -15,8 +15,8 @@ GIB = 1 << 30
 
 @pytest.fixture
 def nodes(gpu, elastic_run, script, facts, tmp_path):
-    """nodes(count, env={node: changes}, nnodes=...): starts so many on GPU 0, the first with the coordinator; `codes`,
-    `told` and `report` when they have ended."""
+    """nodes(count, env={node: changes}, nnodes=...): starts so many nodes on GPU 0, the first with the coordinator. Returns
+    `codes`, `told` and `report` when they have ended."""
     job = Job(elastic_run, script)
     # The workers' Python says which NCCL is used; the stand-ins are found by the loader.
     worker = {"script": "true"} if gpu.is_stand_in else {"script": script("nothing.py", "")}
@@ -60,7 +60,7 @@ def test_nodes_on_one_gpu_compute_and_gather_over_nccl(gpu, nodes, count):
 
 
 def test_settings_of_nccl_reach_it_by_nccl_settings_too(nodes):
-    """As DLRover has it: both nodes would be one host to NCCL without it."""
+    """NCCL_SETTINGS works as in DLRover: without it both nodes would be one host for NCCL."""
     env = {number: {"NCCL_HOSTID": None, "NCCL_SETTINGS": f"NCCL_HOSTID=by-settings-{number}"} for number in range(2)}
     found = nodes(2, env=env).end()
     assert found.codes == [0, 0], found.told
@@ -73,7 +73,7 @@ def test_nodes_that_are_one_host_to_nccl_may_not_share_a_gpu_and_its_words_say_s
 
 
 def descendants(pid, processes):
-    """It, and all whose parent is one of them."""
+    """The process and all its descendants."""
     found = {pid}
     while more := {process.pid for process in processes if process.parent in found} - found:
         found |= more
@@ -81,8 +81,8 @@ def descendants(pid, processes):
 
 
 def test_a_node_that_dies_in_the_middle_of_its_check_does_not_stop_the_others(nodes):
-    """All of its processes at once, as soon as its probe uses the GPU."""
-    found = nodes(3, nnodes="2:3", env={2: {"STAND_IN_GPU_FAULTS": "hang_in_product"}})  # which stand-ins alone look at
+    """All processes of a node are killed at once, as soon as its probe uses the GPU."""
+    found = nodes(3, nnodes="2:3", env={2: {"STAND_IN_GPU_FAULTS": "hang_in_product"}})  # only the stand-ins read it
     dying = found.running[2]
 
     def with_probe():
@@ -90,7 +90,7 @@ def test_a_node_that_dies_in_the_middle_of_its_check_does_not_stop_the_others(no
         return all_of_it if any((process := read_process(pid)) and process.command.startswith("elastic-gpu-probe")
                                 for pid in all_of_it) else None
 
-    # The outer process first, which would else see the others die and say so.
+    # The outer process is killed first, since it would report that the others died.
     for pid in sorted(wait_until(with_probe, timeout=60, what="a probe"), key=lambda pid: pid != dying.pid):
         try:
             os.kill(pid, signal.SIGKILL)
@@ -103,14 +103,14 @@ def test_a_node_that_dies_in_the_middle_of_its_check_does_not_stop_the_others(no
 
 @pytest.mark.parametrize("moment", ["initialisation", "gather"])
 def test_a_rank_that_dies_in_nccl_is_an_error_of_the_other_which_lives_on(gpu, probe, moment):
-    """A gibibyte over sockets takes long enough to die in."""
+    """A gibibyte over sockets takes long enough to be killed meanwhile."""
     options = {"env": {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": "/dev/stderr"}}  # line by line
     if gpu.is_stand_in:
         options = {"faults": "hang_in_gather@r1"}
     first, second = probe(0, **options), probe(1, **options)
     id = first.ask({"do": "id"})["id"]
     size = gpu_probe.SHARE if gpu.is_stand_in else GIB
-    deadline_ms = 20000 if moment == "gather" else 4000  # a rank that never comes is noticed by it alone
+    deadline_ms = 20000 if moment == "gather" else 4000  # only the deadline notices a rank that never comes
     first.send(gpu_probe.gather(0, 2, id, deadline_ms=deadline_ms, size=size))
     if moment == "gather":
         second.send(gpu_probe.gather(1, 2, id, deadline_ms=20000, size=size))
@@ -121,22 +121,22 @@ def test_a_rank_that_dies_in_nccl_is_an_error_of_the_other_which_lives_on(gpu, p
     second.running.send_signal(signal.SIGKILL)
     second.running.wait()
     reply = first.receive()
-    assert re.search("NCCL's initialisation|the all-gather", reply["failed"]), reply
+    assert re.search("NCCL initialization|the all-gather", reply["failed"]), reply
     assert "devices" in first.ask({"do": "facts"})
 
 
 def test_a_gpu_that_is_not_there_is_named(gpu, nodes):
-    """A node that is to test one more than there are."""
+    """A node is told to test one GPU more than there are."""
     found = nodes(2, env={1: {"ELASTIC_RUN_PROBE_GPUS": f"{gpu.devices + 1}"}}, nnodes="1:2").end()
     assert found.codes == [0, 0], found.told
-    assert sum(f"there is no device {gpu.devices}: the CUDA driver shows {gpu.devices}" in finding["what"]
+    assert sum(f"there is no device {gpu.devices}: the CUDA driver reports {gpu.devices}" in finding["what"]
                for node in found.report["nodes"] for finding in node["findings"]) == 1, found.report
 
 
 def test_with_no_visible_gpu_nothing_is_wrong_and_a_note_says_why(nodes):
     found = nodes(2, env={1: {"CUDA_VISIBLE_DEVICES": "99"}}, nnodes="2").end()
     assert found.codes == [0, 0], found.told
-    assert sum("the CUDA driver shows no device" in finding["what"] for node in found.report["nodes"]
+    assert sum("the CUDA driver reports no device" in finding["what"] for node in found.report["nodes"]
                for finding in node["findings"]) == 1, found.report
 
 
@@ -150,7 +150,7 @@ def test_a_gpu_whose_memory_is_taken_makes_its_node_faulty(gpu, nodes, facts, ho
         assert held == size
     found = nodes(1, env={0: env}).end()
     assert found.codes == [1], found.told
-    assert re.search(r"GiB of its memory are in use \(4\d %\)", found.told), found.told
+    assert re.search(r"GiB of memory are in use \(4\d %\)", found.told), found.told
 
 
 def test_a_product_for_which_there_is_no_memory_fails_by_cudas_name_for_it(gpu, probe, hold):

@@ -19,7 +19,7 @@ NAMES = {"nccl": "libnccl.so.2", "cublaslt": "libcublasLt.so.1[0-9]"}
 
 
 def in_packages(environment, what):
-    """By hand, and not as elastic-run looks for them."""
+    """This searches by itself, not by elastic-run's code."""
     return [path for path in glob.glob(f"{environment}/lib/python3*/site-packages/nvidia/**/{NAMES[what]}", recursive=True)
             if os.path.isfile(path)]
 
@@ -35,7 +35,7 @@ def paths(what):
 
 
 def built(elastic_run, path):
-    """What the build has there; skips the test where only the programs to be tested were brought along."""
+    """The path of a file in the build directory; skips the test where only the tested programs are there."""
     found = elastic_run.binary.parent / path
     if not found.exists():
         pytest.skip(f"there is no {path} beside elastic-run")
@@ -97,7 +97,7 @@ def test_the_libraries_of_the_workers_python_are_found_where_its_wheels_have_the
 
 
 def test_libraries_in_pythonpath_come_before_those_of_the_python(elastic_run, script, tmp_path):
-    """Stand-ins, which the workers' Python would import from there."""
+    """Stand-ins in a directory from which the workers' Python imports."""
     import gpu_probe
 
     stand_ins = gpu_probe.libraries(elastic_run)

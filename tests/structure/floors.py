@@ -47,7 +47,7 @@ PURE = [
     "health/messages",
     "health/host/facts", "health/host/thresholds", "health/host/judge_host", "health/host/hook",
     "health/gpu/gpu_thresholds", "health/gpu/gpu_versions", "health/gpu/judge_gpu", "health/gpu/libraries", "health/gpu/messages",
-    "health/gpu/distance", "health/gpu/used_gpus",
+    "health/gpu/distance", "health/gpu/used_gpus", "health/gpu/xid_aftermath",
     "health/report",
     "src/output/lines",
 ]

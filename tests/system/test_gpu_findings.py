@@ -27,7 +27,7 @@ NOT_BY_NVML = {"gpu-drivers"}
 def rows():
     """The names of the table's rows by severity and remedy, which are what a finding has of them."""
     text = (ROOT / "health/gpu/gpu_thresholds.h").read_text()
-    found = re.findall(r'GpuThreshold\{GpuRule::\w+,\s*"([^"]+)",.*?Severity::k(\w+),\s*((?:"[^"]*"\s*)+)\}', text, re.DOTALL)
+    found = re.findall(r'GpuThreshold\{\s*GpuRule::\w+,\s*"([^"]+)",.*?Severity::k(\w+),\s*((?:"[^"]*"\s*)+)\}', text, re.DOTALL)
     names = {(severity.lower(), "".join(re.findall('"([^"]*)"', remedy))): name for name, severity, remedy in found}
     assert len(names) == len(found), "two rows have the same severity and remedy"
     return names
@@ -99,10 +99,10 @@ def test_every_finding_with_which_a_node_trains_is_told(gpus, root):
     assert set(told) == WORN_OUT | (OTHER_NODE - {"gpu-few"}), ill["findings"]
     other = named(of_node(found.report, found.nodes[0])["findings"])
     assert set(other) == OTHER_NODE, found.report
-    assert told["nvlink-errors"]["what"] == "NVLink 0 counted errors during the check, wanted none"
-    assert told["gpu-hot"] | {"remedy": ""} == {"severity": "warning", "what": "heat holds its clocks back, at 92 °C",
+    assert told["nvlink-errors"]["what"] == "NVLink 0 counted errors during the check"
+    assert told["gpu-hot"] | {"remedy": ""} == {"severity": "warning", "what": "its clocks are throttled by heat, at 92 °C",
                                                 "where": "GPU 1 (0000:1b:00.0)", "remedy": "", "name": "gpu-hot"}
-    assert told["gpu-pcie-gen"]["what"] == "right after work it had generation 3 of PCIe, wanted 5"
+    assert told["gpu-pcie-gen"]["what"] == "right after load its PCIe link was at generation 3, wanted 5"
     lanes = [each["where"] for each in ill["findings"] if "2X NDR" in each["what"]]
     assert lanes == ["/sys/class/infiniband/mlx5_2/ports/1"]
     assert (told["gpu-nic-far"]["where"], told["gpu-nic-sys"]["where"]) == ("GPU 0000:1d:00.0", "GPU 0000:1e:00.0")

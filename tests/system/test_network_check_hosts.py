@@ -209,7 +209,7 @@ def test_a_probe_that_dies_makes_its_node_unfit(held_up):
     assert codes(nodes, timeout=100) == [0, 0, 0, 1]
     assert FAULTY in nodes[3].stderr.text
     # What was asked of it then, or afterwards.
-    assert re.search("the check of this node failed: its check process (was killed by SIGKILL|is not there|takes no orders)",
+    assert re.search("the check of this node failed: its check process (was killed by SIGKILL|is not running|does not accept orders)",
                      nodes[3].stderr.text)
 
 

@@ -18,8 +18,8 @@ void operator+=(Dropped& sum, const Dropped& more) {
 }  // namespace
 
 std::string dropped_text(const Dropped& dropped, std::string_view why) {
-  return format("{} line{} ({} bytes) of worker output {} dropped: {}", dropped.lines, dropped.lines == 1 ? "" : "s",
-                dropped.bytes, dropped.lines == 1 ? "was" : "were", why);
+  return format("{} ({} bytes) of worker output {} dropped: {}", counted(dropped.lines, "line"), dropped.bytes,
+                dropped.lines == 1 ? "was" : "were", why);
 }
 
 ConsoleBuffer::ConsoleBuffer(Notice notice, std::size_t max_bytes, LineOf line_of)

@@ -1,4 +1,5 @@
-// The stand-in for libcublasLt.so.13: real products of small matrices, each at the cost of 1 ms.
+// The stand-in for libcublasLt.so.13. It computes real products of small matrices; each costs 1 ms of the events'
+// clock.
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,7 +124,7 @@ static double run(void* argument) {
   if (has_fault("hang_in_product", device(), -1, NULL)) hang_for_ever();
   if (has_fault("crash_in_product", device(), -1, NULL)) crash();
   multiply(order);
-  // Row 3 and column 17 as the probe sees it, which has rows where we have columns.
+  // This is row 3 and column 17 for the probe, whose matrices are row-major.
   if (has_fault("product_wrong", device(), -1, NULL)) order->d[17 + 3 * order->d_layout.leading] += 2;
   free(order);
   return fault_factor("slow", device(), -1);

@@ -28,7 +28,7 @@ static void read_visible(void) {
   }
   for (const char* at = given; *at != '\0' && visible_count < kMaxVisible; at += strcspn(at, ","), at += *at == ',') {
     int device = atoi(at);
-    if (*at < '0' || *at > '9' || device >= all) return;  // what follows is not visible either
+    if (*at < '0' || *at > '9' || device >= all) return;  // the entries after it are not visible either
     visible[visible_count++] = device;
   }
 }
@@ -217,7 +217,7 @@ CUDA cuEventCreate(CudaEvent* event, unsigned flags) {
 }
 
 CUDA cuEventDestroy_v2(CudaEvent event) {
-  (void)event;  // a stream that hangs may still come to it
+  (void)event;  // it is never freed, since a stream that hangs may still reach it
   return kCudaSuccess;
 }
 
@@ -271,12 +271,12 @@ static CudaResult enqueue_copy(CudaStream stream, void* to, const void* from, in
   return kCudaSuccess;
 }
 
-// An H100's, in bytes per ms.
+// The bandwidths of an H100, in bytes per ms.
 static double cost_of(size_t bytes, double per_ms, const char* fault) {
   return (double)bytes / per_ms * fault_factor(fault, current_device, -1);
 }
 
-// Memory that is free, the longest first: handed out again as it was, as a device does.
+// Free memory, the one that was freed first in front. Like device memory, it is handed out again with its old content.
 typedef struct {
   char* memory;
   size_t bytes;
@@ -284,7 +284,8 @@ typedef struct {
 enum { kBlocks = 64 };
 static Block free_blocks[kBlocks], used_blocks[kBlocks];
 
-// Takes the first that fits out of a list, where `memory` is NULL by its size. Its memory is NULL if there is none.
+// Takes the block with this memory out of a list or, if `memory` is NULL, the first one of this size. Returns a block
+// without memory if there is none.
 static Block take_block(Block blocks[kBlocks], const char* memory, size_t bytes) {
   for (int i = 0; i < kBlocks && blocks[i].memory != NULL; ++i) {
     if (memory != NULL ? blocks[i].memory != memory : blocks[i].bytes != bytes) continue;

@@ -8,11 +8,11 @@
 
 #include "tests/stand_ins/gpu/stand_in.h"
 
-// A node of eight GPUs that are well.
+// A node with eight GPUs without any finding.
 static const char* const kDefaults[][2] = {
     {"devices", "8"},
     {"name", "Stand-in H100"},
-    {"uuid", ""},    // made of the device's number
+    {"uuid", ""},    // made from the device's number
     {"bus_id", ""},  // the same
     {"memory_bytes", "85899345920"},
     {"driver_version", "580.65.06"},
@@ -23,8 +23,8 @@ static const char* const kDefaults[][2] = {
     {"remap_pending", "0"},
     {"remap_failed", "0"},
     {"lost", "0"},
-    {"needs_reset", "0"},      // as NVML's error
-    {"recovery_action", "0"},  // as NVML's field
+    {"needs_reset", "0"},      // reported as an error of NVML
+    {"recovery_action", "0"},  // reported as a field of NVML
     {"memory_used_bytes", "536870912"},
     {"holders", ""},  // "pid:bytes:/path/of/program", separated by blanks
     {"pcie_width", "16"},
@@ -60,7 +60,7 @@ static bool has_context(void) {
   return opened != NULL && opened() >= 0;
 }
 
-// Of the device alone, or of all.
+// The value for this device, else the value for all devices.
 static const char* find_fact(FILE* file, int device, const char* when, const char* name) {
   char key[128];
   snprintf(key, sizeof key, "%d.%s%s", device, when, name);

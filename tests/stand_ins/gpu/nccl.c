@@ -1,5 +1,5 @@
-// The stand-in for libnccl.so.2: gathers over TCP. Rank 0, in the process that made the id, is in the middle: it takes
-// each rank's share and sends all of them to everybody.
+// The stand-in for libnccl.so.2. It gathers over TCP: rank 0, in the process that made the id, receives each rank's
+// share and sends all of them to every rank.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,7 +25,7 @@
 
 enum { kMaxRanks = 64, kMaxIds = 256, kPollMs = 20, kShortBytes = 1024 };
 
-// What is in an id.
+// The content of an id.
 typedef struct {
   char magic[8];
   uint64_t token;
@@ -35,14 +35,14 @@ typedef struct {
 struct NcclCommObject {
   int rank, world, device;
   Id id;
-  int sockets[kMaxRanks];  // of rank 0: one to each rank; of the others: the first, to rank 0
+  int sockets[kMaxRanks];  // rank 0 has one to each rank, the others have the first one, to rank 0
   _Atomic int state;       // NcclResult
   _Atomic bool is_aborted;
-  _Atomic int running;  // gathers that have not ended
+  _Atomic int running;  // gathers that have not ended yet
   int gathers;          // in all
   bool is_blocking;
-  NcclComm* place;  // where the caller keeps it, written again when the initialisation is over, as 2.14 does
-  bool has_thread;  // of what goes on in the background: one thing at a time
+  NcclComm* place;  // the caller's variable, written again when the initialization is over, as 2.14 does
+  bool has_thread;  // a thread works in the background, one at a time
   pthread_t thread;
   char error[512];
 };
@@ -89,7 +89,7 @@ STAND_IN_EXPORT const char* ncclGetLastError(NcclComm comm) { return comm != NUL
 
 // --- Sockets -------------------------------------------------------------------------------------------
 
-// Waits until the socket is ready; false when the communicator is aborted before.
+// Waits until the socket is ready. Returns false if the communicator is aborted before.
 static bool wait_for(NcclComm comm, int fd, short events) {
   struct pollfd waiting = {fd, events, 0};
   while (!atomic_load(&comm->is_aborted)) {
@@ -113,7 +113,7 @@ static bool transfer(NcclComm comm, int fd, void* bytes, size_t count, bool is_s
   return true;
 }
 
-// Whether one of the comma-separated prefixes of NCCL_SOCKET_IFNAME fits, if there is such a variable.
+// Whether the interface has one of the comma-separated prefixes in NCCL_SOCKET_IFNAME, or that variable is not set.
 static bool is_wanted(const char* interface) {
   const char* given = getenv("NCCL_SOCKET_IFNAME");
   if (given == NULL) return true;
@@ -123,7 +123,7 @@ static bool is_wanted(const char* interface) {
   return false;
 }
 
-// The first address that others can reach; the loopback's if there is none.
+// The first address that other hosts can reach; the loopback address if there is none.
 static struct in_addr own_address(void) {
   struct in_addr found = {htonl(INADDR_LOOPBACK)};
   struct ifaddrs* all = NULL;
@@ -159,7 +159,7 @@ static int connect_to_root(NcclComm comm) {
   return -1;
 }
 
-// --- Initialisation ------------------------------------------------------------------------------------
+// --- Initialization ------------------------------------------------------------------------------------
 
 typedef struct {
   uint64_t token;
@@ -178,7 +178,8 @@ static Hello own_hello(NcclComm comm) {
   return mine;
 }
 
-// Versions differ, or both have one GPU of one host. Without NCCL_HOSTID all are hosts of their own here.
+// Whether two ranks cannot be in one communicator: their versions differ, or both have the same GPU of one host.
+// Without NCCL_HOSTID each rank is a host of its own.
 static bool check_hello(NcclComm comm, const Hello* theirs) {
   Hello mine = own_hello(comm);
   if (theirs->version != mine.version) {
@@ -223,7 +224,7 @@ static bool meet_root(NcclComm comm) {
          transfer(comm, comm->sockets[0], &hello, sizeof hello, false) && check_hello(comm, &hello);
 }
 
-// NCCL keeps its rings there.
+// NCCL keeps its buffers for ranks of one host in /dev/shm.
 static bool make_shared_memory(NcclComm comm) {
   char path[256];
   const char* directory = getenv("STAND_IN_GPU_SHM");
@@ -238,7 +239,8 @@ static bool make_shared_memory(NcclComm comm) {
   return true;
 }
 
-// What the driver would write to the kernel log, as /dev/kmsg has it; later than anything else.
+// Writes a record such as the driver writes to the kernel log, in the format of /dev/kmsg; its time is after all
+// others.
 static void write_xid(int device, int xid) {
   const char* path = getenv("STAND_IN_GPU_KMSG");
   FILE* file = path != NULL ? fopen(path, "ae") : NULL;
@@ -265,7 +267,7 @@ static void* initialise(void* argument) {
   return NULL;
 }
 
-// Does something in the background, as NCCL does for a communicator that does not block.
+// Runs a function in the background, as NCCL does for a nonblocking communicator.
 static NcclResult begin(NcclComm comm, void* (*work)(void*), void* argument) {
   if (comm->has_thread) pthread_join(comm->thread, NULL);
   atomic_store(&comm->state, kNcclInProgress);
@@ -346,7 +348,7 @@ typedef struct {
   CudaStream stream;
 } Order;
 
-// All shares in their places, and the largest of all ranks' factors, by which the gather is slow.
+// Puts all shares into their places, and sets the largest of all ranks' factors by which the gather is slow.
 static bool gather(const Order* order, double* factor) {
   NcclComm comm = order->comm;
   size_t all = order->bytes * (size_t)comm->world;
@@ -409,10 +411,10 @@ static double run(void* argument) {
 static void* launch(void* argument) {
   Order* order = argument;
   NcclComm comm = order->comm;
-  usleep(100);  // the caller goes on before it is on the stream
+  usleep(100);  // so that the caller goes on before the gather is on the stream
   ((EnqueueFunction)find_in_cuda("stand_in_enqueue"))(order->stream, run, order);
   NcclResult expected = kNcclInProgress;
-  atomic_compare_exchange_strong(&comm->state, &expected, kNcclSuccess);  // what has failed stays so
+  atomic_compare_exchange_strong(&comm->state, &expected, kNcclSuccess);  // a failed communicator stays failed
   return NULL;
 }
 

@@ -1,4 +1,4 @@
-// The stand-in for libnvidia-ml.so.1: tells the facts of facts.c.
+// The stand-in for libnvidia-ml.so.1. It returns the facts of facts.c.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +103,7 @@ NVML nvmlDeviceGetComputeRunningProcesses_v3(NvmlDevice device, unsigned* count,
   return kNvmlSuccess;
 }
 
-// Of whatever device the process holds.
+// The process may use any device.
 NVML nvmlSystemGetProcessName(unsigned pid, char* name, unsigned length) {
   for (int device = 0; device < (int)fact_number(-1, "devices"); ++device) {
     char* list = strdup(fact(device, "holders"));
@@ -133,7 +133,7 @@ NVML nvmlDeviceGetMaxPcieLinkGeneration(NvmlDevice device, unsigned* value) {
   return tell_number(device, "pcie_max_gen", value);
 }
 
-// "up:0 down:3": whether there is such a link, its state and errors.
+// Reads a link from a text such as "up:0 down:3". Returns whether there is such a link, and sets its state and errors.
 static bool find_link(NvmlDevice device, unsigned wanted, int* is_active, unsigned long long* errors) {
   char* list = strdup(fact(index_of(device), "nvlinks"));
   char* rest = NULL;
@@ -154,7 +154,7 @@ NVML nvmlDeviceGetNvLinkState(NvmlDevice device, unsigned link, int* is_active) 
   return find_link(device, link, is_active, &errors) ? kNvmlSuccess : kNvmlNotSupported;
 }
 
-// One of the first kind, the others of the last.
+// One error is of the first kind, the others are of the last.
 NVML nvmlDeviceGetNvLinkErrorCounter(NvmlDevice device, unsigned link, int kind, unsigned long long* count) {
   int is_active;
   if (!find_link(device, link, &is_active, count)) return kNvmlNotSupported;

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+namespace elastic::health {
+
+// What a node's command line says about its part of the check before training.
+struct CheckSettings {
+  std::string hook = {};         // --health-hook, the user's own check of the host; empty: none
+  std::string external = {};     // --check-probe, the user's own program for the tests of two nodes; empty: none
+  int gpus = 0;                  // how many GPUs are tested; none with an external probe
+  std::string nccl_lib = {};     // --nccl-lib; empty: the NCCL that the workers would load
+  std::string gpu_program = {};  // --probe-path; empty: elastic-run's own probe of GPUs
+  std::string page = {};         // --health-report, written by the node with the coordinator; empty: none
+};
+
+}  // namespace elastic::health
