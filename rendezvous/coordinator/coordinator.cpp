@@ -96,13 +96,13 @@ void Coordinator::on(const NodeEmptied& event, Effects& out) {
   if (node == nullptr || event.incarnation != incarnation_ || event.round != round_) return;
   if (node->session && node->standing() != Standing::kReady) {
     // The guardian's message has overtaken the end of its agent's session.
-    const std::string how = "its agent is not there any more, says its guardian";
+    const std::string how = "its guardian reports that its agent has ended";
     out.push_back(Drop{*node->session, how});
     lose(*node, how, out);
     node = roster_.find(event.agent);
   }
   if (node == nullptr || node->standing() != Standing::kLost) return;
-  out.push_back(Note{format("no process of the round is left on {}, says its guardian", node->name())});
+  out.push_back(Note{format("the guardian of {} reports that no process of the round is left", node->name())});
   forget(*node);
 }
 
@@ -173,12 +173,12 @@ void Coordinator::on(Node& node, const NodeLeaves& message, Effects& out) {
   // The job ends with this node, which hosts the coordinator.
   if (node.hosts_coordinator) return end_with_host(node, message.signal, out);
   if (node.standing() == Standing::kLeaving) return;
-  out.push_back(Note{format("{} was told to leave by {}", node.name(), signal_name(message.signal))});
+  out.push_back(Note{format("{} received {} and leaves", node.name(), signal_name(message.signal))});
   if (can_do_without(node)) {
     node.leave_signal = message.signal;
     return roster_.move(node, Standing::kLeaving);
   }
-  const std::string text = format("{} was told to leave by {}", node.name(), signal_name(message.signal));
+  const std::string text = format("{} received {} and leaves", node.name(), signal_name(message.signal));
   stopping_.left.push_back(text);
   has_gone(node, text);
   node.leave_signal = message.signal;
@@ -195,7 +195,7 @@ void Coordinator::end_with_host(const Node& node, int signal, Effects& out) {
   stopping_.signal = is_killed ? 0 : signal;
   stopping_.fatal = is_killed ? format("{}: {}", node.name(),
                                        in_our_name("its outer elastic-run process was killed, "
-                                                   "and the coordinator goes with it"))
+                                                   "and the coordinator with it"))
                               : format("stopped by {}", signal_name(signal));
   if (is_in_round()) return stop_round(out);
   end({.outcome = stopping_.outcome, .reason = stopping_.fatal, .signal = stopping_.signal}, out);

@@ -57,7 +57,7 @@ void Coordinator::end_with_check(const std::vector<CheckPlan::Unfit>& unfit, Eff
     const Node& node = *roster_.find(seats_.at(static_cast<std::size_t>(found.node_rank)).agent);
     flaws.push_back(format("{}: {}", node.name(), found.why));
     if (found.kind != CheckPlan::Unfit::Kind::kLink)
-      out.push_back(node_is_unfit(node, format("{} is not fit: {}", node.name(), found.why), found.why));
+      out.push_back(node_is_unfit(node, format("{} is unfit: {}", node.name(), found.why), found.why));
   }
   stopping_.job_ends = true;
   stopping_.outcome = unfit.empty() ? Outcome::kSucceeded : Outcome::kFailed;
@@ -70,7 +70,7 @@ void Coordinator::leave_out(const CheckPlan::Unfit& found, Effects& out) {
   Node& node = *roster_.find(seats_.at(static_cast<std::size_t>(found.node_rank)).agent);
   if (found.kind == Kind::kLink) return;
   if (found.kind == Kind::kStraggler && !check_rules_.excludes_stragglers) {
-    out.push_back(Note{format("{} is a straggler, and trains: {}", node.name(), found.why)});
+    out.push_back(Note{format("{} is a straggler, but stays in the job: {}", node.name(), found.why)});
     return;
   }
   node.passed_check = false;
@@ -82,7 +82,7 @@ void Coordinator::leave_out(const CheckPlan::Unfit& found, Effects& out) {
                    found.kind == Kind::kUndetermined ? ", and whether it is at fault is undetermined" : "", found.why);
   // An undetermined node may be good, and may try again.
   if (found.kind != Kind::kUndetermined && excluded_.size() < limits::kNodesPerJob) excluded_.insert(node.identity());
-  out.push_back(node_is_unfit(node, format("{} is left out: {}", node.name(), found.why), found.why));
+  out.push_back(node_is_unfit(node, format("{} is excluded: {}", node.name(), found.why), found.why));
   stopping_.by_check = true;
   stopping_.other =
       format("{} is {}: {}", node.name(), found.kind == Kind::kStraggler ? "a straggler" : "unfit", found.why);

@@ -21,7 +21,7 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out, bool by
   // A waiting node has no lease that would have to expire, and may reconnect in a moment.
   if (standing == Standing::kReady) back_by_ms_ = now_ms_ + config_.lease.all_back_ms();
   if (only_waits || can_do_without(node)) {
-    out.push_back(Note{format("{} is gone: {}", node.name(), how)});
+    out.push_back(Note{format("{} has disconnected: {}", node.name(), how)});
     if (state_ == State::kEnding && node.reported) --heard_verdict_;
     // The node may come back for the verdict, which it could not get once this coordinator has ended.
     const bool has_heard = state_ == State::kEnding && node.reported;
@@ -71,7 +71,7 @@ void Coordinator::look_at_leases(Effects& out) {
   while (!leases_.empty() && leases_.begin()->first <= now_ms_) {
     Node& node = *roster_.find(leases_.begin()->second);
     if (node.lease_has_ended) {
-      out.push_back(Note{format("the lease of {} is over", node.name())});
+      out.push_back(Note{format("the lease of {} has expired", node.name())});
       forget(node);
       continue;
     }
@@ -100,7 +100,7 @@ void Coordinator::look_for_silent(Effects& out) {
     }
   }
   for (Node* node : silent) {
-    const std::string how = format("nothing was heard of it for {} ms", now_ms_ - node->last_heard_ms);
+    const std::string how = format("it sent nothing for {} ms", now_ms_ - node->last_heard_ms);
     out.push_back(Drop{*node->session, how});
     lose(*node, how, out);
   }

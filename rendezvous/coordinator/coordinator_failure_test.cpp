@@ -1,4 +1,4 @@
-// What becomes of a round that fails: who is blamed, what is charged, and when the next one may begin.
+// Rounds that fail: which failure is named, what is charged, and when the next round may begin.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -20,18 +20,18 @@ void add(Answer& all, const Answer& more) {
   all.effects.insert(all.effects.end(), more.effects.begin(), more.effects.end());
 }
 
-// A node that is never taken for silent.
+// A node that is never declared lost for silence, since it hosts the coordinator.
 NodeJoins host(const Job& job, AgentId agent) {
   NodeJoins joins = job.joiner(agent);
   joins.hosts_coordinator = true;
   return joins;
 }
 
-// Node 1 of two, whose other one is lost and known to be empty over and over.
+// A job of two nodes, of which one is lost again and again, and its guardian reports each time that no process is left.
 struct Flapping : Job {
   explicit Flapping(JobRules with_rules) : Job(job_terms(1, 2), with_rules) { say(1, host(*this, 1)); }
 
-  // A node of this address joins, if it may, and its round runs.
+  // A node of this address joins, if it is let in, and its round runs.
   Answer come(NodeId session, const std::string& address) {
     NodeJoins joins = joiner(session);
     joins.address = address;
@@ -53,7 +53,7 @@ struct Flapping : Job {
 }  // namespace
 
 TEST_CASE("in whatever order the news come, the dead node is named and its victims are not charged") {
-  // The survivors' workers fail within milliseconds, and the loss may be known before, between and after.
+  // The survivors' workers fail within milliseconds. The loss may be known before, between and after these failures.
   enum News { kFails1, kStops1, kFails2, kStops2, kLoss };
   for (const bool silent : {false, true}) {
     std::vector<int> order = {kFails1, kStops1, kFails2, kStops2, kLoss};
@@ -196,8 +196,8 @@ TEST_CASE("a job that loses more nodes than it may ends, though each was lost on
   const Verdict verdict = job.go(4).only<EndJob>().verdict;
   CHECK(verdict.outcome == Verdict::Outcome::kFailed);
   CHECK(verdict.reason ==
-        "node 1 (node4) was lost: reset; 3 nodes have been lost in this job, more than it may lose "
-        "(job_losses)");
+        "node 1 (node4) was lost: reset; the job has lost 3 nodes, more than "
+        "job_losses allows");
 }
 
 TEST_CASE("the next round begins when the lost node's lease is over by every clock, counted from its last word") {
@@ -229,7 +229,7 @@ TEST_CASE(
   CHECK(lost.only<StopWorkers>().round == 0);
   job.stop(1);
   CHECK(job.pass(LeaseTimes::kKillMs - 1).silent());
-  CHECK(job.pass(1).only<PrepareRound>().reason == "node 1 (node2) was lost: nothing was heard of it for 5000 ms");
+  CHECK(job.pass(1).only<PrepareRound>().reason == "node 1 (node2) was lost: it sent nothing for 5000 ms");
 }
 
 TEST_CASE("after a sleep in which a lease has ended, its guardian has time to kill") {
@@ -267,7 +267,7 @@ TEST_CASE("a lost node that comes back within its lease is told to stop, and is 
   NodeJoins back = job.joiner(2);
   back.facts = facts_of(its, job.coordinator.incarnation(), AgentFacts::Activity::kRunning);
   CHECK(job.say(12, back).only<StopWorkers>().round == 0);
-  CHECK(job.pass_with({1, 12}, 10'000).silent());  // not by its lease: it is here
+  CHECK(job.pass_with({1, 12}, 10'000).silent());  // its lease does not expire, since it is connected
   const Answer again = job.say(12, NodeStopped{0, {}});
   CHECK(again.to<PrepareRound>(12).place.node_rank == 1);
   CHECK(again.to<PrepareRound>(12).losses == 1);
@@ -280,7 +280,7 @@ TEST_CASE("news of a session that its agent has given up for another change noth
   second.session = 1;
   job.say(2, second);
   job.open_store();
-  NodeJoins first = job.joiner(2);  // from before it was in any round
+  NodeJoins first = job.joiner(2);  // it was sent before the node was in any round
   const Answer late = job.say(7, first);
   CHECK(late.dropped(7));
   CHECK(!late.dropped(2));
@@ -299,7 +299,7 @@ TEST_CASE("an agent that opens another session has lost the first, which is clos
   const Answer answer = job.say(12, back);
   CHECK(answer.dropped(2));
   CHECK(answer.all<StopWorkers>().size() == 2);
-  CHECK(job.say(2, NodeStopped{0, {}}).silent());  // of the closed one
+  CHECK(job.say(2, NodeStopped{0, {}}).silent());  // the message is of the closed session
   CHECK(job.coordinator.nodes() == 2);
 }
 
@@ -322,7 +322,7 @@ TEST_CASE("a guardian's word changes nothing when it is late, or of a node that 
   job.open_store();
   CHECK(job.on(NodeEmptied{2, job.coordinator.incarnation(), 0}).silent());
   CHECK(job.on(NodeEmptied{2, job.coordinator.incarnation(), 1}).silent());
-  CHECK(job.on(NodeEmptied{1, job.coordinator.incarnation(), 0}).silent());  // of the round before
+  CHECK(job.on(NodeEmptied{1, job.coordinator.incarnation(), 0}).silent());  // it is about the previous round
   CHECK(job.coordinator.state() == Coordinator::State::kRunning);
   Job waiting(job_terms(2, 2));
   waiting.join(1);
@@ -333,8 +333,8 @@ TEST_CASE("a guardian's word changes nothing when it is late, or of a node that 
 TEST_CASE("a node that was told to leave is waited for no longer than its stop, and nothing is charged or lost") {
   Job job(job_terms(1, 2, 0));
   job.run({1, 2});
-  CHECK(job.say(2, NodeLeaves{kSigterm}).only<StopWorkers>().round == 0);  // it stops itself
-  job.fail(1, failure(0, 5));                                              // its peers' consequence
+  CHECK(job.say(2, NodeLeaves{kSigterm}).only<StopWorkers>().round == 0);  // that node stops by itself
+  job.fail(1, failure(0, 5));                                              // a consequence for its peer
   job.stop(1, {failure(0, 5)});
   const Answer gone = job.stop(2);
   CHECK(gone.to<EndJob>(2).verdict.outcome == Verdict::Outcome::kStopped);
@@ -343,7 +343,7 @@ TEST_CASE("a node that was told to leave is waited for no longer than its stop, 
   const PrepareRound again = gone.only<PrepareRound>();
   CHECK(again.restart_count == 0);
   CHECK(again.losses == 0);
-  CHECK(again.reason == "node 1 (node2) was told to leave by SIGTERM");
+  CHECK(again.reason == "node 1 (node2) received SIGTERM and leaves");
 }
 
 TEST_CASE("a leaving node whose connection breaks is waited for until its lease is over, and is no loss") {
@@ -354,7 +354,7 @@ TEST_CASE("a leaving node whose connection breaks is waited for until its lease 
   CHECK(job.on(SessionEnded{2, "reset"}).silent());
   const PrepareRound again = job.pass_with({1}, 3200).only<PrepareRound>();
   CHECK(again.losses == 0);
-  CHECK(again.reason == "node 1 (node2) was told to leave by SIGTERM");
+  CHECK(again.reason == "node 1 (node2) received SIGTERM and leaves");
 }
 
 TEST_CASE("a node that stands by, or is done, leaves without anybody's being stopped") {
@@ -382,8 +382,8 @@ TEST_CASE("a host of the coordinator whose outer process is killed fails the job
   const Verdict verdict = end.to<EndJob>(2).verdict;
   CHECK(verdict.outcome == Verdict::Outcome::kFailed);
   CHECK(verdict.signal == 0);
-  CHECK(verdict.reason == "node 0 (node1): its outer elastic-run process was killed, and the coordinator goes with it");
-  job.say(2, VerdictHeard{}).only<Dismiss>();  // nobody else is waited for
+  CHECK(verdict.reason == "node 0 (node1): its outer elastic-run process was killed, and the coordinator with it");
+  job.say(2, VerdictHeard{}).only<Dismiss>();  // no other node is waited for
 
   Job waiting(job_terms(2, 2));
   waiting.say(1, host(waiting, 1));
@@ -404,7 +404,7 @@ TEST_CASE(
       continue;
     }
     CHECK(later.only<EndJob>().verdict.reason ==
-          "node 1 (node2) was lost: reset; only 1 of at least 2 nodes are left, and no other is waited for");
+          "node 1 (node2) was lost: reset; 1 node, 2 required, and no replacement is waited for (--nnodes=2)");
   }
 }
 

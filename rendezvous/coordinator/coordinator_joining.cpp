@@ -23,33 +23,30 @@ constexpr std::int64_t kAskMs = 1000;
 using Activity = AgentFacts::Activity;
 
 std::string describe(const JobTerms& terms) {
-  const std::string nodes = terms.min_nodes == terms.max_nodes ? format("{}", terms.max_nodes)
-                                                               : format("{}:{}", terms.min_nodes, terms.max_nodes);
-  return format("--nnodes={} --node_unit={} --max-restarts={}", nodes, terms.node_unit, terms.max_restarts);
+  return format("{} --node_unit={} --max-restarts={}", terms.nnodes_text(), terms.node_unit, terms.max_restarts);
 }
 
 std::string other_terms(const JobTerms& its, const JobTerms& ours) {
-  return format("it was started with {}, and the job runs with {}; start every node with the same", describe(its),
-                describe(ours));
+  return format("it was started with {}, but the job runs with {}; start all nodes with the same options",
+                describe(its), describe(ours));
 }
 
 // What is wrong with the message, as a clause, if no elastic-run would send it; empty if nothing is.
 std::string nonsense(const NodeJoins& message) {
   const JobTerms& terms = message.terms;
   if (message.local_world_size < 1 || message.local_world_size > limits::kMaxWorkersPerNode) {
-    return format("it says that it has {} workers", message.local_world_size);
+    return format("it reports {} workers", message.local_world_size);
   }
   if (terms.min_nodes < 1 || terms.max_nodes < terms.min_nodes || terms.node_unit < 1 || terms.max_restarts < 0 ||
       terms.max_nodes / terms.node_unit * terms.node_unit < terms.min_nodes) {
-    return format("it says that it was started with {}", describe(terms));
+    return format("it reports that it was started with {}", describe(terms));
   }
   const NodePlace& place = message.facts.place;
   const bool is_place = place.node_rank >= 0 && place.node_count >= 0 && place.node_rank <= place.node_count &&
                         place.node_count <= static_cast<int>(limits::kNodesPerJob);
-  if (!is_place) return format("it says that it was node {} of {}", place.node_rank, place.node_count);
+  if (!is_place) return format("it reports that it was node {} of {}", place.node_rank, place.node_count);
   if (message.facts.restart_count < 0 || message.facts.losses < 0) {
-    return format("it says that there were {} restarts and {} losses", message.facts.restart_count,
-                  message.facts.losses);
+    return format("it reports {} restarts and {} losses", message.facts.restart_count, message.facts.losses);
   }
   if (message.node_rank && *message.node_rank < 0) return format("it claims rank {}", *message.node_rank);
   return {};
@@ -104,8 +101,8 @@ void Coordinator::on(const Introduced& event, Effects& out) {
     return;
   }
   // The agents of this coordinator follow another one by now.
-  out.push_back(Note{format("a coordinator of term {} has taken over from us, who are at {}", text_of_term(event.term),
-                            text_of_term(term_))});
+  out.push_back(Note{format("a coordinator of term {} has taken over from this one of term {}",
+                            text_of_term(event.term), text_of_term(term_))});
   for (auto& [agent, node] : roster_.nodes()) {
     if (node.session) out.push_back(Drop{*node.session, "another coordinator has taken over"});
   }
@@ -114,7 +111,7 @@ void Coordinator::on(const Introduced& event, Effects& out) {
 
 void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
   if (const std::string problem = nonsense(message); !problem.empty()) {
-    out.push_back(Note{format("{} is not let in: {}", message.address, problem)});
+    out.push_back(Note{format("{} was rejected: {}", message.address, problem)});
     out.push_back(Send{session, Rejected{Rejected::Why::kTermsDiffer, problem, {}}});
     return;
   }
@@ -127,7 +124,7 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
   if (known != nullptr && known->session) {
     // The agent has noticed earlier than this coordinator that its connection is dead.
     out.push_back(Drop{*known->session, "its agent has opened another session"});
-    lose(*known, "it lost its connection and came back on another", out);
+    lose(*known, "it lost its connection and has reconnected", out);
   }
   if (!has_terms_) take_terms(message);
   blame_if_missed(message, out);
@@ -135,7 +132,7 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
     if (state_ == State::kEnding) return admit(session, message, out);  // the node brought the verdict itself
   }
   if (const auto rejected = refusal(message)) {
-    out.push_back(Note{format("{} is not let in: {}", message.address, rejected->reason)});
+    out.push_back(Note{format("{} was rejected: {}", message.address, rejected->reason)});
     out.push_back(Send{session, *rejected});
     return;
   }
@@ -184,22 +181,22 @@ std::optional<Rejected> Coordinator::refusal(const NodeJoins& message) const {
     return job_is_ending();
   }
   if (message.facts.incarnation != 0 && message.facts.verdict) {
-    return Rejected{Why::kRoundWentOn, "it brings a verdict, and the job goes on", 0};
+    return Rejected{Why::kRoundWentOn, "it reports that the job has ended, but the job goes on", 0};
   }
   if (message.terms != terms_) {
     return Rejected{Why::kTermsDiffer, other_terms(message.terms, terms_), {}};
   }
   // A node with --check-only would end a job that trains, or one without it would end without having trained.
   if (message.check.only != check_rules_.only) {
-    return Rejected{Why::kTermsDiffer,
-                    format("this node was started {} --check-only, the job's others {} it; give it to all or to none",
-                           message.check.only ? "with" : "without", message.check.only ? "without" : "with"),
-                    {}};
+    return Rejected{
+        Why::kTermsDiffer,
+        format("this node was started {} --check-only, and the other nodes {} it; give it to all nodes or to none",
+               message.check.only ? "with" : "without", message.check.only ? "without" : "with"),
+        {}};
   }
   if (roster_.size() >= limits::kNodesPerJob) {
-    return Rejected{Why::kTooMany,
-                    format("the job has {} nodes, more than which a coordinator does not serve", roster_.size()),
-                    {}};
+    return Rejected{
+        Why::kTooMany, format("the job has {} nodes already, the most that a coordinator serves", roster_.size()), {}};
   }
   const std::string identity = newcomer(message).identity();
   if (excluded_.contains(identity)) return is_excluded("the check before training has found its host unfit");
@@ -212,7 +209,7 @@ std::optional<Rejected> Coordinator::refusal(const NodeJoins& message) const {
   const auto known = roster_.nodes().find(message.agent);
   const bool comes_back = known != roster_.nodes().end() && knows_us && round_ == facts.round;
   if (has_processes && !comes_back && !reports_round(facts) && !is_done_here(facts)) {
-    return Rejected{Why::kRoundWentOn, format("its workers are those of round {}, which is over", facts.round), 0};
+    return Rejected{Why::kRoundWentOn, format("its workers belong to round {}, which is over", facts.round), 0};
   }
   return {};
 }
@@ -233,11 +230,12 @@ bool Coordinator::held_for_rank(NodeId session, const NodeJoins& message, Effect
   for (const auto& [agent, node] : roster_.nodes()) {
     if (agent == message.agent || node.claimed_rank != message.node_rank || !node.session) continue;
     if (held_.size() >= limits::kHeldNodes) {
-      out.push_back(Send{session, Rejected{Rejected::Why::kRankTaken,
-                                           format("{} others claim ranks that others have", held_.size()), kAskMs}});
+      out.push_back(Send{
+          session, Rejected{Rejected::Why::kRankTaken,
+                            format("{} nodes wait already for ranks that other nodes have", held_.size()), kAskMs}});
       return true;
     }
-    out.push_back(Note{format("{} claims rank {}, which {} has: that is asked whether it lives", message.address,
+    out.push_back(Note{format("{} asks for rank {} of {}: checking whether that node is alive", message.address,
                               *message.node_rank, node.name())});
     out.push_back(Send{*node.session, AreYouThere{}});
     held_.push_back({session, message, agent, node.heard, now_ms_ + kAskMs});
@@ -254,7 +252,7 @@ void Coordinator::turn_away_claimants(int rank, Effects& out) {
   }
   for (Node* node : claimants) {
     std::string reason =
-        format("rank {} belongs to a node of the round that runs; give each node a rank of its own", rank);
+        format("rank {} belongs to a node of the running round; give each node a rank of its own", rank);
     out.push_back(Send{*node->session, Rejected{Rejected::Why::kRankTaken, std::move(reason), {}}});
     forget(*node);
   }
@@ -281,7 +279,7 @@ void Coordinator::settle_held(Effects& out) {
     if (lives) {
       const std::string& newcomer = settled.join.address;
       std::string reason =
-          format("{} claims rank {}, which belongs to {}, and that is alive; give each node a rank of its own",
+          format("{} asks for rank {}, but {} has it and is alive; give each node a rank of its own",
                  newcomer.empty() ? "this node" : newcomer, *settled.join.node_rank, incumbent->name());
       out.push_back(Send{settled.session, Rejected{Rejected::Why::kRankTaken, std::move(reason), {}}});
       continue;
@@ -397,7 +395,7 @@ bool Coordinator::begins_rebuilding(const NodeJoins& message, Effects& out) {
 
 // The job had ended before this coordinator took it over.
 void Coordinator::take_over_verdict(const Verdict& verdict, Effects& out) {
-  out.push_back(Note{"an agent brings the verdict of the coordinator before us"});
+  out.push_back(Note{"an agent reports the verdict of an earlier coordinator"});
   ending_not_before_ms_ = config_.now_ms + config_.lease.all_back_ms();
   // Nodes that were in no round of the job are rejected like those that come later: the verdict is not about them.
   std::vector<Node*> fresh;
@@ -413,7 +411,7 @@ void Coordinator::take_over_verdict(const Verdict& verdict, Effects& out) {
 }
 
 void Coordinator::take_over_round(const AgentFacts& facts, Effects& out) {
-  out.push_back(Note{format("round {} runs without us: it is taken over from the reports of its {} nodes", facts.round,
+  out.push_back(Note{format("round {} runs already: taking it over from the reports of its {} nodes", facts.round,
                             facts.place.node_count)});
   if (round_) {
     // Nodes that reported an older round do not know that it is over.
@@ -422,7 +420,7 @@ void Coordinator::take_over_round(const AgentFacts& facts, Effects& out) {
       if (node.standing() != Standing::kReady) older.push_back(&node);
     }
     for (Node* node : older) {
-      std::string reason = format("its workers are those of round {}, which is over", *round_);
+      std::string reason = format("its workers belong to round {}, which is over", *round_);
       if (node->session) {
         out.push_back(Send{*node->session, Rejected{Rejected::Why::kRoundWentOn, std::move(reason), 0}});
       }
@@ -478,7 +476,7 @@ void Coordinator::finish_rebuilding(Effects& out) {
     for (const Seat& seat : seats_) here.insert(seat.seat);
     for (int rank = 0; rank < rebuild_->node_count; ++rank) {
       if (here.contains(rank)) continue;
-      const std::string how = "it did not come back when the coordinator did";
+      const std::string how = "it did not reconnect after the coordinator was lost";
       stopping_.lost.push_back({rank, "", how});
       out.push_back(node_is_missed(rank, how));
       losses_.lose_unknown();
@@ -488,8 +486,7 @@ void Coordinator::finish_rebuilding(Effects& out) {
   rebuild_.reset();
   state_ = State::kRunning;
   if (!stops) {
-    out.push_back(
-        Note{format("all {} nodes of round {} are here again: training goes on untouched", seats_.size(), *round_)});
+    out.push_back(Note{format("all {} nodes of round {} have reconnected: training goes on", seats_.size(), *round_)});
     return decide(out);
   }
   stop_round(out);

@@ -1,4 +1,4 @@
-// Who is in a round, when it begins, and with which ranks.
+// Which nodes are in a round, when it begins, and which ranks they have.
 #include <doctest/doctest.h>
 
 #include "rendezvous/coordinator/coordinator.h"
@@ -14,7 +14,7 @@ namespace {
 
 using ScaleUp = JobRules::ScaleUp;
 
-// The nodes of the round in the order of their ranks, by session.
+// The sessions of the round's nodes in the order of their ranks.
 std::vector<NodeId> order_of(const Answer& answer) {
   std::vector<NodeId> order(answer.all<PrepareRound>().size(), 0);
   for (const auto& [session, round] : answer.all<PrepareRound>()) {
@@ -29,7 +29,7 @@ NodeJoins claiming(const Job& job, AgentId agent, int rank) {
   return joins;
 }
 
-// The node is lost, and is known to be empty.
+// The node is lost, and its guardian reports that no process is left.
 void lose(Job& job, NodeId session) {
   job.on(SessionEnded{session, "its connection was reset"});
   job.on(NodeEmptied{session, job.coordinator.incarnation(), *job.coordinator.round()});
@@ -64,7 +64,7 @@ TEST_CASE("a round has a multiple of the unit, and who is above it stands by unt
   CHECK(job.stop(1).silent());
   CHECK(job.stop(3).silent());
   const Answer again = job.stop(4);
-  CHECK(order_of(again) == std::vector<NodeId>{1, 5, 3, 4});  // it has the lost one's rank
+  CHECK(order_of(again) == std::vector<NodeId>{1, 5, 3, 4});  // node 5 has the lost node's rank
   CHECK(again.to<PrepareRound>(5).restart_count == 0);
   CHECK(!again.to<PrepareRound>(5).charged);
 }
@@ -85,7 +85,7 @@ TEST_CASE("survivors below the minimum wait until the join timeout, which ends t
   CHECK(verdict.outcome == Verdict::Outcome::kFailed);
   CHECK(verdict.reason ==
         "node 1 (node2) was lost: its connection was reset; "
-        "only 1 of at least 2 nodes were there again within 20 s");
+        "gave up after 20 s: 1 node, 2 required (--nnodes=2)");
   CHECK(verdict.restarts_used == 0);
 }
 
@@ -172,8 +172,8 @@ TEST_CASE("ten nodes that arrive together cost one restart") {
 TEST_CASE("what fails because a larger round is being made is not charged") {
   Job job(job_terms(2, 3, 0), {.last_call_ms = 0});
   job.run({1, 2});
-  CHECK(job.join(3).all<StopWorkers>().size() == 2);  // no more could come
-  job.fail(2, failure(1, 5));                         // the first node had stopped, and the order had not arrived here
+  CHECK(job.join(3).all<StopWorkers>().size() == 2);  // the round has its maximum with it
+  job.fail(2, failure(1, 5));                         // the first node had stopped before this one got the order
   job.stop(1);
   const auto again = job.stop(2, {failure(1, 5)}).all<PrepareRound>();
   REQUIRE(again.size() == 3);
@@ -197,7 +197,7 @@ TEST_CASE("once a node is done no newcomer starts anything anew") {
   job.say(2, WorkersSucceeded{0});
   CHECK(job.join(3).silent());
   CHECK(job.pass_with({1, 2, 3}, 10'000).silent());
-  job.on(SessionEnded{2, "it has ended"});  // is not needed any more
+  job.on(SessionEnded{2, "it has ended"});  // the node is not needed any more
   CHECK(job.pass_with({1, 3}, 10'000).silent());
   CHECK(job.say(1, WorkersSucceeded{0}).all<EndJob>().size() == 2);
 }
@@ -207,7 +207,7 @@ TEST_CASE("newcomers are ordered by their addresses as people would, and behind 
   for (const NodeId node : {10U, 9U, 2U}) job.join(node);
   CHECK(order_of(job.pass_with({10, 9, 2}, 1000)) == std::vector<NodeId>{2, 9, 10});
   job.open_store();
-  job.join(1);  // no more could come
+  job.join(1);  // the round has its maximum with it
   for (const NodeId node : {2U, 9U}) job.stop(node);
   CHECK(order_of(job.stop(10)) == std::vector<NodeId>{2, 9, 10, 1});
 }
@@ -258,8 +258,7 @@ TEST_CASE("a refused claim names the rank and the node that has it") {
   job.say(1, claiming(job, 1, 0));
   job.say(2, claiming(job, 2, 0));
   const auto rejected = job.on(KeepAliveReceived{1}).only<Rejected>();
-  CHECK(rejected.reason ==
-        "node2 claims rank 0, which belongs to node1, and that is alive; give each node a rank of its own");
+  CHECK(rejected.reason == "node2 asks for rank 0, but node1 has it and is alive; give each node a rank of its own");
   CHECK(!rejected.retry_ms);
 }
 

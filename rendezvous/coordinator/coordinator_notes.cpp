@@ -21,11 +21,11 @@ Json about(const membership::Node& node) {
 }  // namespace
 
 Note node_is_lost(const membership::Node& node, const std::string& how) {
-  return {format("{} is lost: {}", node.name(), how), kNodeLost, about(node).set("reason", how)};
+  return {format("{} was lost: {}", node.name(), how), kNodeLost, about(node).set("reason", how)};
 }
 
 Note node_is_missed(int node_rank, const std::string& how) {
-  return {format("node {} is lost: {}", node_rank, how), kNodeLost, about(node_rank, "").set("reason", how)};
+  return {format("node {} was lost: {}", node_rank, how), kNodeLost, about(node_rank, "").set("reason", how)};
 }
 
 Note node_is_unfit(const membership::Node& node, std::string text, const std::string& why) {

@@ -55,10 +55,10 @@ void Coordinator::wait_for_quorum(Effects& out) {
   if (!rebuild_->stops) stop_round(out);
   std::vector<int> ranks = back_again();
   const int count = rebuild_->node_count;
-  const std::string here =
-      ranks.empty() ? format("none of the {} nodes of round {} is here", count, *round_)
-                    : format("only {} of the {} nodes of round {} {} here (node {} {})", ranks.size(), count, *round_,
-                             ranks.size() == 1 ? "is" : "are", plural("rank", ranks.size()), rank_ranges(ranks));
+  const std::string here = ranks.empty() ? format("none of the {} nodes of round {} has reconnected", count, *round_)
+                                         : format("only {} of the {} nodes of round {} {} reconnected (node {} {})",
+                                                  ranks.size(), count, *round_, ranks.size() == 1 ? "has" : "have",
+                                                  plural("rank", ranks.size()), rank_ranges(ranks));
   const std::string needed = format("{} are needed to go on{}", count / 2 + 1,
                                     count % 2 == 0 ? format(", or {} with node rank 0", count / 2) : "");
   const std::int64_t until_ms = rebuild_->began_ms + std::max(rules_.join_timeout_ms, config_.lease.all_back_ms());
@@ -71,7 +71,7 @@ void Coordinator::wait_for_quorum(Effects& out) {
   }
   if (!std::exchange(rebuild_->waits, true)) {
     out.push_back(
-        Note{format("{}; {}: the others may train with another coordinator, and are waited for until "
+        Note{format("{}; {}: the others may train with another coordinator; waiting for them until "
                     "join_timeout, {} s",
                     here, needed, rules_.join_timeout_ms / 1000)});
   }

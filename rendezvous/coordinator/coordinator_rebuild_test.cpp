@@ -1,4 +1,4 @@
-// A coordinator that knows nothing learns from its agents what runs; and one that is not the job's any more goes.
+// A coordinator that has just started learns from its agents which round runs; one that was replaced ends.
 #include <doctest/doctest.h>
 
 #include "rendezvous/coordinator/coordinator.h"
@@ -18,7 +18,7 @@ constexpr Incarnation kJob = 77;
 constexpr Activity kActivities[] = {Activity::kIdle, Activity::kPreparing, Activity::kRunning, Activity::kSucceeded,
                                     Activity::kStopping};
 
-// A coordinator of term 2, born at 500, and the nodes of a round that the one before it formed.
+// A coordinator of term 2 that is started at 500 ms, and the nodes of a round that the previous one formed.
 struct After : Job {
   explicit After(JobTerms with_terms, int nodes_of_round, LeaseTimes lease = {}, bool is_claimed = false)
       : Job(with_terms, {}, {.term = 2, .incarnation = 1, .lease = lease, .now_ms = 500, .is_claimed = is_claimed}),
@@ -46,7 +46,7 @@ struct After : Job {
   RoundNumber round = 5;
 };
 
-// Its workers run under a lease, or are about to.
+// The workers of such a node run under a lease, or are about to.
 bool holds_lease(Activity activity) { return activity == Activity::kRunning || activity == Activity::kPreparing; }
 bool goes_on(Activity activity) { return activity == Activity::kRunning || activity == Activity::kSucceeded; }
 
@@ -73,7 +73,7 @@ TEST_CASE("whatever the nodes of a round were doing, it goes on untouched if tha
       CHECK(job.coordinator.state() == State::kRebuilding);
       Answer more = job.back(1, second);
       all.effects.insert(all.effects.end(), more.effects.begin(), more.effects.end());
-      if (!holds_lease(first) && !holds_lease(second)) {  // a later round of other nodes may still run
+      if (!holds_lease(first) && !holds_lease(second)) {  // a later round of other nodes may run
         CHECK(all.all<PrepareRound>().empty());
         CHECK(all.all<EndJob>().empty());
         more = job.pass_with({1, 2}, LeaseTimes{}.over_ms());
@@ -97,7 +97,7 @@ TEST_CASE("whatever the nodes of a round were doing, it goes on untouched if tha
       }
       const PrepareRound again = last.to<PrepareRound>(2);
       CHECK(again.round == 6);
-      CHECK(again.place.node_rank == 1);  // as before
+      CHECK(again.place.node_rank == 1);  // it keeps its rank
       CHECK(again.restart_count == 2);
       CHECK(again.losses == 1);
       CHECK(!again.charged);
@@ -154,7 +154,7 @@ TEST_CASE(
   CHECK(job.pass(over_ms - 1).silent());
   CHECK(job.pass(1).only<StopWorkers>().round == 5);
   const PrepareRound again = job.stop(1).only<PrepareRound>();
-  CHECK(again.reason == "node 1 was lost: it did not come back when the coordinator did");
+  CHECK(again.reason == "node 1 was lost: it did not reconnect after the coordinator was lost");
   CHECK(again.restart_count == 2);
   CHECK(again.losses == 2);
   CHECK(again.place.node_count == 1);
@@ -175,7 +175,7 @@ TEST_CASE("with a short loss timeout, too, every node has the time to find the c
 
 TEST_CASE("a coordinator that was asleep reads what has come meanwhile before it takes anybody to be missing") {
   const LeaseTimes lease;
-  After fresh(job_terms(2, 3, 3), 2);  // stopped before it could read anything
+  After fresh(job_terms(2, 3, 3), 2);  // it is stopped before it can read anything
   fresh.rules.last_call_ms = 0;
   fresh.now_ms += lease.all_back_ms() + 500;
   CHECK(fresh.join(8).silent());
@@ -216,7 +216,7 @@ TEST_CASE("who reports an older round than another has not heard that it went on
     NodeJoins older = job.report(1, Activity::kRunning);
     older.facts.round = 4;
     older.facts.membership = 4;
-    job.size = 1;  // the later round is of one node
+    job.size = 1;  // the later round has one node
     const NodeJoins newer = job.report(0, Activity::kRunning);
     const Answer first = older_first ? job.back(2, older) : job.back(1, newer);
     CHECK(first.silent());
@@ -277,7 +277,7 @@ TEST_CASE("a verdict that was heard ends the job even where others report that t
   CHECK(ended.to<EndJob>(1).verdict.reason == "why");
   CHECK(ended.to<EndJob>(2).verdict.reason == "why");
   job.say(1, VerdictHeard{});
-  CHECK(job.say(2, VerdictHeard{}).all<Dismiss>().empty());  // others may look for us as long as leases run
+  CHECK(job.say(2, VerdictHeard{}).all<Dismiss>().empty());  // other nodes may look for it while leases hold
   CHECK(job.pass_with({1, 2}, 4000).all<Dismiss>().size() == 2);
 }
 
@@ -296,14 +296,14 @@ TEST_CASE("a coordinator steps down when an agent knows of a later one, and not 
   Job job(job_terms(2, 2), {}, {.term = 3, .incarnation = kJob});
   job.now_ms = LeaseTimes{}.over_ms();
   job.on(TimePassed{});
-  job.now_ms += 300;  // it was asleep, perhaps, and has caught up
+  job.now_ms += 300;  // the process may have been suspended, and has read everything since
   job.run({1, 2});
   CHECK(job.on(Introduced{kJob, 3}).silent());
   CHECK(job.on(Introduced{kJob, 2}).silent());
   CHECK(job.on(Introduced{kJob + 1, 9}).silent());
   CHECK(job.on(Introduced{0, 9}).silent());
   CHECK(!job.coordinator.ended());
-  CHECK(job.coordinator.term() > 9);  // so that those agents do not take us for replaced
+  CHECK(job.coordinator.term() > 9);  // otherwise those agents would take this coordinator for an outdated one
   const Answer answer = job.on(Introduced{kJob, job.coordinator.term() + 1});
   CHECK(answer.dropped(1));
   CHECK(answer.dropped(2));
@@ -342,7 +342,7 @@ TEST_CASE("a coordinator that meets some new nodes only begins no round while le
   later.now_ms = 500 + over_ms;
   later.join(8);
   later.join(9);
-  CHECK(later.pass(250).all<PrepareRound>().size() == 2);  // nothing was heard for long: there may be more to read
+  CHECK(later.pass(250).all<PrepareRound>().size() == 2);  // there was no event for long: there may be more to read
 }
 
 TEST_CASE("a verdict is told again, under its name, when an older job is met while it is being told") {
@@ -353,7 +353,7 @@ TEST_CASE("a verdict is told again, under its name, when an older job is met whi
   job.join(9);
   CHECK(job.say(8, NodeLeaves{15}).all<EndJob>().size() == 2);
   job.say(8, VerdictHeard{});
-  // Of node 9 only: what it says now bears the name that the job had.
+  // Only node 9 gets it again: node 8 has answered already.
   CHECK(job.on(Introduced{kJob, 1}).all<EndJob>().size() == 1);
   CHECK(job.say(9, VerdictHeard{}).all<Dismiss>().size() == 2);
 }
@@ -382,17 +382,17 @@ TEST_CASE("a node that was missing when the job was taken over is counted under 
       CHECK(late.only<Rejected>().why == Rejected::Why::kKeptOut);
       continue;
     }
-    CHECK(late.all<Rejected>().empty());  // once, and not again each time that it comes
+    CHECK(late.all<Rejected>().empty());  // its loss is charged once, not each time that it comes
     job.on(SessionEnded{2, "reset"});
     CHECK(job.say(12, job.report(1, Activity::kIdle)).all<Rejected>().empty());
   }
 }
 
-// --- How many of a round are enough. ------------------------------------------------------------------
+// --- How many nodes of a round are enough. ------------------------------------------------------------
 
 namespace {
 
-// The coordinator's own node, which has come back with nothing.
+// The coordinator's own node, which has been restarted and is in no round.
 NodeJoins empty_host(const Job& job, AgentId agent) {
   NodeJoins joins = job.joiner(agent);
   joins.hosts_coordinator = true;
@@ -406,24 +406,24 @@ TEST_CASE("fewer than half of a round never go on: they are stopped, wait to the
   job.rules.join_timeout_ms = 60'000;
   CHECK(job.say(9, empty_host(job, 9)).silent());
   CHECK(job.back(1, Activity::kRunning).silent());
-  CHECK(!job.coordinator.may_renew_lease(2));  // another may go on with the two that are missing
-  CHECK(job.coordinator.may_renew_lease(9));   // it runs nothing
+  CHECK(!job.coordinator.may_renew_lease(2));  // another coordinator may go on with the two missing nodes
+  CHECK(job.coordinator.may_renew_lease(9));   // this node runs nothing
   CHECK(job.pass_with({2, 9}, LeaseTimes{}.over_ms()).only<StopWorkers>().round == 5);
   job.stop(2);
   CHECK(job.coordinator.may_renew_lease(2));
   const Answer waits = job.pass_with({2, 9}, 1500);
   CHECK(waits.all<PrepareRound>().empty());
-  CHECK(waits.to<Awaiting>(2).what == "only 1 of the 3 nodes of round 5 is here (node rank 1); 2 are needed to go on");
+  CHECK(waits.to<Awaiting>(2).what ==
+        "only 1 of the 3 nodes of round 5 has reconnected (node rank 1); 2 are needed to go on");
   CHECK(waits.to<Awaiting>(9).what == waits.to<Awaiting>(2).what);
   CHECK(waits.to<Awaiting>(2).left_ms.value() > 50'000);
   CHECK(job.pass_with({2, 9}, 54'000).silent());
   const Answer ended = job.pass_with({2, 9}, 2000);
   CHECK(ended.all<PrepareRound>().empty());
   CHECK(ended.to<EndJob>(2).verdict.outcome == Verdict::Outcome::kFailed);
-  CHECK(
-      ended.to<EndJob>(2).verdict.reason ==
-      "the coordinator was lost; 60 s after another took over, only 1 of the 3 nodes of round 5 is here (node rank 1); "
-      "2 are needed to go on: the others may train with another coordinator");
+  CHECK(ended.to<EndJob>(2).verdict.reason ==
+        "the coordinator was lost; 60 s after another took over, only 1 of the 3 nodes of round 5 has reconnected "
+        "(node rank 1); 2 are needed to go on: the others may train with another coordinator");
 }
 
 TEST_CASE("more than half of a round go on without the others, whoever is missing") {
@@ -462,7 +462,7 @@ TEST_CASE("nodes that were here one after the other are no majority, and those t
   job.back(2, Activity::kIdle);
   CHECK(job.pass_with({3}, 10'000).all<PrepareRound>().empty());
   CHECK(job.coordinator.state() == State::kRebuilding);
-  CHECK(job.back(12, job.report(1, Activity::kIdle)).all<PrepareRound>().empty());  // the third may come with it
+  CHECK(job.back(12, job.report(1, Activity::kIdle)).all<PrepareRound>().empty());  // the third node may come with it
   const PrepareRound next = job.pass_with({3, 12}, LeaseTimes{}.over_ms()).to<PrepareRound>(12);
   CHECK(next.round == 6);
   CHECK(next.place.node_count == 2);

@@ -113,7 +113,7 @@ void Coordinator::form_if_due(Effects& out) {
       form(decision.size, out);
       return tell_who_stands_by(out);
     case FormingDecision::Kind::kGiveUp: {
-      std::string reason = decision.reason;
+      std::string reason = format("{} ({})", decision.reason, terms_.nnodes_text());
       if (!again_because_.empty()) reason = format("{}; {}", again_because_, reason);
       return end({.outcome = Outcome::kFailed, .reason = std::move(reason)}, out);
     }
@@ -200,9 +200,10 @@ void Coordinator::form(int size, Effects& out) {
   told_news_.reset();
   news_at_ms_.reset();
   gone_.clear();
-  out.push_back(Note{format("round {} is formed of {} nodes, world size {}{}", *round_, size, places.front().world_size,
-                            again_because_.empty() ? "" : format(", because {}", again_because_)),
-                     kRoundFormed});
+  out.push_back(
+      Note{format("round {} has formed with {} {}, world size {}{}", *round_, size, size == 1 ? "node" : "nodes",
+                  places.front().world_size, again_because_.empty() ? "" : format(", because {}", again_because_)),
+           kRoundFormed});
   const std::string admitted = addresses_of(members);
   for (std::size_t i = 0; i < members.size(); ++i) {
     Node& node = *members[i];
@@ -337,8 +338,8 @@ void Coordinator::conclude_round(Effects& out) {
     statistics_.work_lost(again_cause_, now_ms_);
     if (losses_.spent()) {
       return end({.outcome = Outcome::kFailed,
-                  .reason = format("{}; {} nodes have been lost in this job, more than it may lose (job_losses)",
-                                   again_because_, losses_.losses()),
+                  .reason = format("{}; the job has lost {} nodes, more than job_losses allows", again_because_,
+                                   losses_.losses()),
                   .failures = std::move(ended.failures)},
                  out);
     }

@@ -100,8 +100,8 @@ std::string clause(const NodeStopped& message) {
   return format("has no process of round {} any more{}{}", message.round, failures, crash);
 }
 std::string clause(const NodeLeaves& message) {
-  if (message.signal == 0) return "leaves: it has succeeded, and waited for the others long enough";
-  return format("leaves: it was told to by {}", signal_name(message.signal));
+  if (message.signal == 0) return "leaves: its workers have succeeded, and its exit barrier has timed out";
+  return format("leaves: it received {}", signal_name(message.signal));
 }
 std::string clause(const CheckDone& message) {
   return format("has done phase {} of the check of round {}: {}", message.phase, message.round, shown(message.result));
@@ -113,8 +113,8 @@ std::string clause(const VerdictHeard& message) {
 std::string clause(const MessageReceived& event) {
   return std::visit([](const auto& message) { return clause(message); }, event.message);
 }
-std::string clause(const KeepAliveReceived&) { return "gives a sign of life"; }
-std::string clause(const SessionEnded& event) { return format("has no session any more: {}", shown(event.how)); }
+std::string clause(const KeepAliveReceived&) { return "sends a keep-alive"; }
+std::string clause(const SessionEnded& event) { return format("has lost its session: {}", shown(event.how)); }
 std::string clause(const Introduced& event) {
   return format("an agent introduces itself that knows of incarnation {:x} and term {}", event.incarnation,
                 text_of_term(event.term));
@@ -123,7 +123,7 @@ std::string clause(const NodeEmptied& event) {
   return format("the guardian of agent {:x} says that no process of round {} of incarnation {:x} is left", event.agent,
                 event.round, event.incarnation);
 }
-std::string clause(const TimePassed&) { return "the time has come"; }
+std::string clause(const TimePassed&) { return "a deadline has passed"; }
 
 std::string clause(const PrepareRound& message) {
   const NodePlace& place = message.place;
@@ -140,17 +140,17 @@ std::string clause(const EndJob& message) { return format("end: {}", in_words(me
 std::string clause(const RunCheck& message) {
   return format("do phase {} of the check of round {}: {}", message.phase, message.round, shown(message.order));
 }
-std::string clause(const Dismiss& message) { return format("go{}", with_details(message.details)); }
+std::string clause(const Dismiss& message) { return format("end{}", with_details(message.details)); }
 std::string clause(const AreYouThere&) { return "are you there?"; }
 std::string clause(const Awaiting& message) {
   if (!message.what.empty()) return shown(message.what);
   const std::string left = message.left_ms ? format(", for another {} ms", *message.left_ms) : "";
-  return format("{} nodes of {} to {} are here; they have been awaited for {} ms{}", message.here, message.least,
+  return format("{} nodes are present, {} to {} are wanted; waiting for {} ms{}", message.here, message.least,
                 message.most, message.for_ms, left);
 }
 std::string clause(const Rejected& message) {
   const std::string again = message.retry_ms ? format(" (it may try again in {} ms)", *message.retry_ms) : "";
-  return format("you are not let in: {}{}", shown(message.reason), again);
+  return format("rejected: {}{}", shown(message.reason), again);
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ class Replay::Answers : public CheckPlan {
     if (const auto* line = std::get_if<CheckAnswer>(&**read)) {
       if (const auto* answer = std::get_if<Answer>(line)) return *answer;
     }
-    wrong(format("the check is asked {} here, and the line does not say it", what));
+    wrong(format("the check is asked {} here, but the line does not answer that", what));
     return {};
   }
 
@@ -124,7 +124,8 @@ Result<std::optional<Replay::Step>> Replay::next() {
   if (!read) return std::unexpected(read.error());
   if (!*read) return std::nullopt;
   const auto* recorded = std::get_if<RecordedEvent>(&**read);
-  if (recorded == nullptr) return fail(place(), "an answer of the check, and it was not asked", "take the line out");
+  if (recorded == nullptr)
+    return fail(place(), "it is an answer of the check, which was not asked", "take the line out");
   Step step;
   step.since_birth_ms = recorded->at_ms - born_ms_;
   const std::string before = state();
@@ -183,7 +184,8 @@ std::string Replay::state() const {
 
 std::string text(const RecordingHead& head) {
   return format(
-      "job {}: coordinator of term {}, incarnation {:x}; a node is lost after {} ms without a word; recorded by {}\n",
+      "job {}: coordinator of term {}, incarnation {:x}; a node is lost after {} ms without a message; recorded by "
+      "{}\n",
       printable(head.job), text_of_term(head.config.term), head.config.incarnation, head.config.lease.loss_timeout_ms,
       printable(head.program));
 }

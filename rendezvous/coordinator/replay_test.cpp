@@ -18,7 +18,7 @@ using namespace elastic::protocol;
 
 namespace {
 
-// A coordinator whose inputs are recorded.
+// A coordinator whose events are recorded.
 struct Recorded {
   explicit Recorded(CoordinatorConfig config, std::unique_ptr<CheckPlan> plan = nullptr)
       : has_check(plan != nullptr),
@@ -44,7 +44,7 @@ NodeJoins joiner(AgentId agent, int nodes, int restarts = 1) {
           .terms = {nodes, nodes, 1, restarts}};
 }
 
-// Two nodes; a worker fails twice, and is restarted once.
+// The recording of a job of two nodes: a worker fails twice, and there is one restart.
 std::string failing_job() {
   Recorded job({.incarnation = 0xabc, .lease = {}, .now_ms = 1000});
   job.on(MessageReceived{1, joiner(1, 2)}, 1000);
@@ -65,7 +65,7 @@ std::string failing_job() {
   return job.recording;
 }
 
-// Finds node 1 unfit the first time.
+// A check that finds node 1 unfit the first time.
 class OnceUnfit : public CheckPlan {
  public:
   int phases(const std::vector<CheckNode>& nodes, const CheckRules&) const override { return nodes[0].passed ? 0 : 2; }
@@ -110,14 +110,14 @@ TEST_CASE("a replay tells each event, the decisions with their reasons, whom the
   const std::string text = replayed(failing_job());
   CAPTURE(text);
   CHECK(text.starts_with(
-      "job job: coordinator of term 1, incarnation abc; a node is lost after 5000 ms without a word; "
+      "job job: coordinator of term 1, incarnation abc; a node is lost after 5000 ms without a message; "
       "recorded by elastic-run " ELASTIC_RUN_VERSION
       "\n"
       "+0.000 s  node1 (session 1) joins with 2 workers of role default, under --nnodes=2:2 --node_unit=1 "
       "--max-restarts=1 (agent 1)\n"));
   CHECK(text.contains("+0.250 s  node2 (session 2) joins"));
   CHECK(text.contains(
-      "    decided: round 0 is formed of 2 nodes, world size 4\n"
+      "    decided: round 0 has formed with 2 nodes, world size 4\n"
       "    to node1 (session 1): prepare round 0 as node 0 of 2, its first rank 0 of 4; restart 0 of 1\n"));
   CHECK(text.contains(
       "+1.000 s  node1 (session 1) has opened the store of round 0 at 10.0.0.1:4000\n"
@@ -127,9 +127,9 @@ TEST_CASE("a replay tells each event, the decisions with their reasons, whom the
       "+1.010 s  node1 (session 1) says that in round 0 rank 1 (local rank 1, pid 101) exited with code 1\n"
       "    to node1 (session 1), node2 (session 2): stop the workers of round 0\n"
       "    now: stopping, round 0, 2 nodes"));
-  CHECK(
-      text.contains("    decided: round 1 is formed of 2 nodes, world size 4, because rank 1 (local rank 1, pid 101) "
-                    "exited with code 1\n"));
+  CHECK(text.contains(
+      "    decided: round 1 has formed with 2 nodes, world size 4, because rank 1 (local rank 1, pid 101) "
+      "exited with code 1\n"));
   CHECK(text.contains("    decided: the job has failed\n"));
   CHECK(
       text.ends_with("\nthe job has failed in round 1, after 1 restart; rank 1 (local rank 1, pid 101) exited with "
@@ -151,7 +151,7 @@ TEST_CASE("a replay says the same of a check that its plan answered then") {
   CHECK(with("\"node_rank\":1,\"why\"", "\"node_rank\":2,\"why\"")
             .contains(": node 2 is unfit, and the round has 2 nodes"));
   CHECK(with("\"has_check\":true", "\"has_check\":false")
-            .contains("rec:4: an answer of the check, and it was not asked"));
+            .contains("rec:4: it is an answer of the check, which was not asked"));
 }
 
 TEST_CASE("a recording that was cut off anywhere is replayed as far as it goes, and the replay says so") {
@@ -166,7 +166,7 @@ TEST_CASE("a recording that was cut off anywhere is replayed as far as it goes, 
               !text.ends_with("pid 101) exited with code 1 on node1\n"));
       const bool in_a_line = recording[size - 1] != '\n' && recording[size] != '\n';
       REQUIRE((shown != std::string::npos || !in_a_line));
-      if (shown == std::string::npos) continue;  // cut behind an event of which nothing more is needed
+      if (shown == std::string::npos) continue;  // it was cut after an event that has no further lines
       REQUIRE(text.substr(shown).contains(" is not whole: the recording was cut off there\n"));
       REQUIRE(whole.starts_with(text.substr(0, shown + 1)));
     }
@@ -191,7 +191,7 @@ TEST_CASE("no recording of readable lines can break the coordinator that is told
     std::int64_t now_ms = 0;
     for (int i = 0; i < 60; ++i) {
       Event event = maker.event(static_cast<std::size_t>(maker.below(EventMaker::kKinds)));
-      // Few sessions, agents and rounds, so that they meet.
+      // There are few sessions, agents and rounds, so that events concern the same ones.
       if (auto* said = std::get_if<MessageReceived>(&event)) {
         said->from %= 5;
         std::visit(

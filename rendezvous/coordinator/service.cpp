@@ -79,7 +79,7 @@ void Service::on(const ConnectionOpened& event, ServiceEffects& out) {
   if (!is_new) return;
   if (connections_.size() > limits::kAgentConnections) {
     out.push_back(
-        Log{{}, format("{} connections are open, more than are served: a new one is closed", connections_.size())});
+        Log{{}, format("{} connections are open, more than are allowed: a new one was closed", connections_.size())});
     return close(event.connection, out);
   }
   place->second.from = event.from;
@@ -115,7 +115,7 @@ void Service::on(const ServiceTime&, ServiceEffects& out) {
   while (!greetings_.empty() && greetings_.begin()->first <= now_ms_) {
     const ConnectionId id = greetings_.begin()->second;
     out.push_back(Log{{},
-                      format("{} has not introduced itself in {} ms and is closed", name_of(connections_.at(id)),
+                      format("{} has not introduced itself within {} ms and was closed", name_of(connections_.at(id)),
                              settings_.greeting_ms),
                       "silent_stranger"});
     close(id, out);
@@ -148,8 +148,8 @@ void Service::on(const Deposed& event, ServiceEffects& out) {
 }
 
 std::string Service::why_not() const {
-  if (!deposed_.empty()) return format("it is the coordinator no more: {}", deposed_);
-  return acts_ ? "" : "this coordinator may not act at present: its claim has not been renewed in time";
+  if (!deposed_.empty()) return format("this is not the coordinator any more: {}", deposed_);
+  return acts_ ? "" : "this coordinator may not act now: its claim was not renewed in time";
 }
 
 // When its authority ends, every lease that it has granted ends, too: no worker runs, and its nodes look for another
@@ -163,8 +163,8 @@ void Service::judge_authority(ServiceEffects& out) {
   }
   if (!open.empty()) {
     out.push_back(Log{{},
-                      format("this coordinator may not act any more: {}; its {} sessions are ended",
-                             deposed_.empty() ? "its claim has not been renewed in time" : deposed_, open.size()),
+                      format("this coordinator may not act any more: {}; its {} sessions were ended",
+                             deposed_.empty() ? "its claim was not renewed in time" : deposed_, open.size()),
                       "authority"});
   }
   // All connections are closed before any coordinator gets an event, since it would send messages to the others.
@@ -225,8 +225,8 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   }
   if (!settings_.only_job.empty() && job != settings_.only_job) {
     ByteString bytes;
-    connection.session.refuse(
-        format("this is the coordinator of job {} and of no other", printable(settings_.only_job)), bytes);
+    connection.session.refuse(format("this coordinator serves job {} and no other", printable(settings_.only_job)),
+                              bytes);
     out.push_back(Write{id, std::move(bytes)});
     return close(id, out);
   }
@@ -243,7 +243,7 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   if (!jobs_.contains(job)) {
     if (jobs_.size() >= limits::kJobsServed) {
       ByteString bytes;
-      connection.session.refuse(format("this coordinator has {} jobs, more than which it does not serve", jobs_.size()),
+      connection.session.refuse(format("this coordinator serves {} jobs already, the most that it may", jobs_.size()),
                                 bytes);
       out.push_back(Write{id, std::move(bytes)});
       return close(id, out);

@@ -13,13 +13,13 @@ using testing::job_terms;
 
 namespace {
 
-// An agent's end of one connection, spoken by hand.
+// An agent's end of one connection, driven by the test.
 struct Peer {
   explicit Peer(AgentSession with_session) : session(std::move(with_session)) {}
   AgentSession session;
   std::vector<CoordinatorMessage> heard;
   int kept = 0;
-  std::optional<std::int64_t> good_for_ms;  // as the last answer said
+  std::optional<std::int64_t> good_for_ms;  // of the last answer
   bool welcome = false;
   bool closed = false;
   std::string error;
@@ -33,7 +33,7 @@ struct Peer {
   }
 };
 
-// A service, and connections to it whose bytes arrive at once.
+// A service with connections whose bytes arrive at once.
 struct Served {
   explicit Served(ServiceSettings settings = {})
       : service(
@@ -112,7 +112,7 @@ struct Served {
     now_ms = at_ms;
     carry(service.on_event(ServiceTime{}, now_ms));
   }
-  // A job of one node from its beginning to its end.
+  // Runs a job of one node from its beginning to its end.
   ConnectionId whole_job(const std::string& job) {
     const ConnectionId id = join(job, 1, job_terms(1, 1));
     say(id, StoreIsOpen{0, {"h", 1}});
@@ -127,8 +127,8 @@ struct Served {
   std::map<ConnectionId, Peer> peers;
   std::vector<ConnectionId> closed;
   ConnectionId connections = 0;
-  std::string from;               // where new connections come from
-  std::vector<std::string> logs;  // what the service has said
+  std::string from;               // the address that new connections come from
+  std::vector<std::string> logs;  // the lines that the service has logged
   std::int64_t now_ms = 0;
 };
 
@@ -138,7 +138,7 @@ TEST_CASE("one service serves jobs side by side, and none sees another") {
   Served served;
   const JobTerms terms = job_terms(2, 2, 0);
   const ConnectionId a1 = served.join("a", 1, terms);
-  const ConnectionId b1 = served.join("b", 1, terms);  // an agent of the same number
+  const ConnectionId b1 = served.join("b", 1, terms);  // an agent with the same number
   CHECK(served.at(a1).heard.empty());
   const ConnectionId a2 = served.join("a", 2, terms);
   REQUIRE(served.at(a2).last<PrepareRound>() != nullptr);
@@ -160,7 +160,7 @@ TEST_CASE("one service serves jobs side by side, and none sees another") {
 
 TEST_CASE("a node that is turned away is told why, and its connection is closed") {
   Served served;
-  const std::string job(200, 'j');  // longer than a string that lies within its object
+  const std::string job(200, 'j');  // too long to be stored inside the string object
   served.join(job, 1, job_terms(2, 2));
   const ConnectionId other = served.join(job, 2, job_terms(3, 3));
   REQUIRE(served.at(other).last<Rejected>() != nullptr);
@@ -184,7 +184,7 @@ TEST_CASE("keep-alives are answered for nodes that are in the job, and for nobod
   CHECK(served.at(member).last<AreYouThere>() != nullptr);
   served.keep_alive(held);
   CHECK(served.at(held).kept == 0);
-  served.time(1000);  // the first does not answer, and is superseded
+  served.time(1000);  // the first node does not answer, and is replaced
   CHECK(served.at(member).closed);
   served.keep_alive(held);
   CHECK(served.at(held).kept > 0);
@@ -229,8 +229,8 @@ TEST_CASE("when it may not act any more a service ends all sessions before anybo
   const ConnectionId early = served.greet({"j", 1, 1, 1});
   CHECK(served.peers.at(early).closed);
   CHECK(served.peers.at(early).error ==
-        "it refused us: this coordinator may not act at present: its claim has not been renewed in time");
-  // It may again: the job goes on with what its coordinator knows.
+        "it refused us: this coordinator may not act now: its claim was not renewed in time");
+  // It may act again: the job goes on with its coordinator's state.
   served.authority(locate::Authority::until(served.now_ms + 3'000));
   const ConnectionId again = served.join("j", 1, job_terms(1, 2));
   CHECK(served.peers.at(again).welcome);
@@ -242,7 +242,7 @@ TEST_CASE("a service that another has taken the place of forgets its jobs and th
   const ConnectionId over = served.whole_job("over");
   const Incarnation incarnation = served.peers.at(over).session.welcome().incarnation;
   const ConnectionId id = served.join("j", 1, job_terms(1, 2));
-  served.carry(served.service.on_event(Deposed{"10.0.0.6:1 has taken its claim over"}, served.now_ms));
+  served.carry(served.service.on_event(Deposed{"10.0.0.6:1 has taken over its claim"}, served.now_ms));
   CHECK(served.peers.at(id).closed);
   CHECK(served.service.jobs() == 0);
   CHECK_FALSE(served.service.next_deadline_ms());
@@ -250,7 +250,7 @@ TEST_CASE("a service that another has taken the place of forgets its jobs and th
   const ConnectionId late = served.greet({"over", 1, incarnation, 1});
   CHECK(served.peers.at(late).last<EndJob>() == nullptr);
   CHECK(served.peers.at(late).error ==
-        "it refused us: it is the coordinator no more: 10.0.0.6:1 has taken its claim over");
+        "it refused us: this is not the coordinator any more: 10.0.0.6:1 has taken over its claim");
 }
 
 TEST_CASE("when a job has ended the connections that had not joined it are closed, to begin anew") {
@@ -278,7 +278,7 @@ TEST_CASE("an agent that missed the end hears the verdict, and a fresh one of th
   CHECK(served.at(missed).last<Dismiss>() != nullptr);
   CHECK(served.at(missed).closed);
   CHECK(served.service.jobs() == 0);
-  const ConnectionId other = served.greet({"b", 7, 1, 1});  // the number means another job there
+  const ConnectionId other = served.greet({"b", 7, 1, 1});  // this incarnation is of another job
   CHECK(served.at(other).heard.empty());
   const ConnectionId fresh = served.join("a", 1, job_terms(1, 1));
   CHECK(served.at(fresh).last<PrepareRound>() != nullptr);
@@ -302,7 +302,7 @@ TEST_CASE("of jobs that have ended so many are remembered, the latest") {
   Served served;
   for (std::size_t i = 0; i <= limits::kEndedJobs; ++i) served.whole_job("job" + std::to_string(i));
   CHECK(served.at(served.greet({"job0", 7, 1, 1})).heard.empty());
-  CHECK(served.at(served.greet({"job1", 7, 3, 1})).last<EndJob>() != nullptr);  // each draws two numbers
+  CHECK(served.at(served.greet({"job1", 7, 3, 1})).last<EndJob>() != nullptr);  // each job draws two random numbers
 }
 
 TEST_CASE("a job that nobody is in and that never ran is forgotten, and the next may have other terms") {
@@ -311,10 +311,10 @@ TEST_CASE("a job that nobody is in and that never ran is forgotten, and the next
   const ConnectionId second = served.greet({"a", 2});
   served.gone(first);
   CHECK(served.service.jobs() == 0);
-  CHECK(served.at(second).closed);  // it was welcomed to that one, and begins anew
+  CHECK(served.at(second).closed);  // it was welcomed by the ended job, and connects again
   const ConnectionId third = served.greet({"a", 2});
   CHECK(served.service.jobs() == 1);
-  served.gone(third);  // and never joined
+  served.gone(third);  // it has never joined
   CHECK(served.service.jobs() == 0);
   CHECK(!served.service.next_deadline_ms());
   const ConnectionId again = served.join("a", 3, job_terms(1, 1));
@@ -342,7 +342,7 @@ TEST_CASE("a service with as many jobs as it serves refuses another, and says so
 TEST_CASE("a service for one job alone turns other jobs' agents away by its job's name, and knows nothing of them") {
   Served served({.only_job = "slurm-7.0"});
   const ConnectionId other = served.greet({"slurm-8.0", 1});
-  CHECK(served.at(other).error.find("the coordinator of job slurm-7.0 and of no other") != std::string::npos);
+  CHECK(served.at(other).error.find("coordinator serves job slurm-7.0 and no other") != std::string::npos);
   CHECK(served.at(other).closed);
   CHECK(served.service.jobs() == 0);
   CHECK(served.at(served.join("slurm-7.0", 2, job_terms(1, 1))).last<PrepareRound>() != nullptr);
@@ -433,9 +433,9 @@ TEST_CASE("a coordinator that takes a job over speaks under its name and with a 
   CHECK(served.at(back).session.welcome().incarnation == 77);
   const Term taken_over = served.at(back).session.welcome().term;
   CHECK(taken_over > 4);
-  served.now_ms += LeaseTimes{}.over_ms();  // no lease of another coordinator runs
+  served.now_ms += LeaseTimes{}.over_ms();  // every lease of another coordinator is over
   served.say(fresh, served.joiner(9, job_terms(1, 1)));
-  served.time(served.now_ms + 250);  // nothing was heard for long: there may be more to read
+  served.time(served.now_ms + 250);  // there was no event for long: there may be more to read
   REQUIRE(served.at(fresh).last<PrepareRound>() != nullptr);
   CHECK(served.at(fresh).session.welcome().incarnation == 77);
   CHECK(served.at(fresh).session.welcome().term == taken_over);
@@ -463,18 +463,18 @@ TEST_CASE("a node that gives no address is known by where it comes from, one tha
   served.say(first, nameless);
   nameless.terms.max_nodes = 2;
   served.say(served.greet({"a", 2}), nameless);
-  CHECK(served.logs.back().starts_with("10.0.0.7 is not let in"));
+  CHECK(served.logs.back().starts_with("10.0.0.7 was rejected"));
   served.join("a", 3, job_terms(1, 2));
-  CHECK(served.logs.back().starts_with("node3 is not let in"));
+  CHECK(served.logs.back().starts_with("node3 was rejected"));
 }
 
-// --- Jobs that were another coordinator's. ------------------------------------------------------------
+// --- Jobs of an earlier coordinator. ------------------------------------------------------------------
 
 namespace {
 
 constexpr Incarnation kOlder = 77;
 
-// Brings agent `rank + 1` of a round of so many, whose worker runs.
+// Agent `rank + 1` connects, whose worker runs in a round of so many nodes.
 ConnectionId report(Served& served, int rank, int nodes, Term term = 1) {
   const auto agent = static_cast<AgentId>(rank) + 1;
   const ConnectionId id = served.greet({"a", agent, kOlder, term});
@@ -499,7 +499,7 @@ TEST_CASE("keep-alives of workers whose round may go on elsewhere are answered w
   served.keep_alive(first);
   CHECK(served.at(first).kept == 0);
   const ConnectionId second = report(served, 2, 3);
-  CHECK(served.at(first).kept == 1);  // the last of them, from when it was asked
+  CHECK(served.at(first).kept == 1);  // the last keep-alive is answered, and its lease counts from when it was sent
   CHECK(served.at(second).kept == 0);
   served.keep_alive(second);
   CHECK(served.at(second).kept == 1);
@@ -509,17 +509,18 @@ TEST_CASE("of two coordinators that take one job over at once one stands down wh
   Served one;
   Served other;
   other.incarnations = 1000;
-  // Each with all of the round as far as it knows: two starts of one agent have met both.
+  // Each coordinator has the whole round as far as it knows: two starts of one agent have met both.
   report(one, 0, 1);
   report(other, 0, 1);
   const Term terms[] = {one.service.find("a")->term(), other.service.find("a")->term()};
   REQUIRE(terms[0] != terms[1]);
   Served& lower = terms[0] < terms[1] ? one : other;
   Served& higher = terms[0] < terms[1] ? other : one;
-  // From the lower one to the higher: it learns the higher term there, and nothing else happens.
-  const ConnectionId came = report(higher, 3, 4, std::min(terms[0], terms[1]));  // of a round that went on
+  // A node of the coordinator with the lower term comes to the other one: it learns the higher term, and nothing else
+  // happens.
+  const ConnectionId came = report(higher, 3, 4, std::min(terms[0], terms[1]));  // its round went on without it
   CHECK(higher.at(came).session.welcome().term == std::max(terms[0], terms[1]));
-  // And back.
+  // The same node comes back.
   const ConnectionId back = report(lower, 3, 4, std::max(terms[0], terms[1]));
   CHECK(lower.at(back).error.find("another coordinator has taken over") != std::string::npos);
   CHECK(lower.service.jobs() == 0);
@@ -560,7 +561,8 @@ TEST_CASE(
     "there") {
   Served served;
   const ConnectionId fresh = served.join("a", 1, job_terms(2, 2));
-  const ConnectionId stood_by = served.greet({"a", 2, 0, 1});  // it too was the first of its start
+  const ConnectionId stood_by =
+      served.greet({"a", 2, 0, 1});  // the coordinator that it has met had the first term, too
   served.say(stood_by, served.joiner(2, job_terms(2, 2)));
   for (std::int64_t ms = 100; ms < LeaseTimes{}.over_ms(); ms += 100) {
     served.time(ms);

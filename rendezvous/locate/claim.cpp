@@ -161,15 +161,15 @@ std::int64_t ClaimSight::seen(const Claim& claim, std::int64_t now_ms) {
 namespace {
 
 // Why the last attempt failed, as a clause; empty if it did not fail.
-std::string failure_of(Tried tried, const std::string& where) {
+const char* failure_of(Tried tried) {
   switch (tried) {
     case Tried::kNot:
-    case Tried::kAnswered: return {};
-    case Tried::kRefused: return format("nobody listens at {}", where);
-    case Tried::kStranger: return format("what listens at {} is no coordinator", where);
-    case Tried::kSilent: return format("{} does not answer", where);
+    case Tried::kAnswered: return "";
+    case Tried::kRefused: return "no process listens there";
+    case Tried::kStranger: return "the server there is no coordinator";
+    case Tried::kSilent: return "it does not answer";
   }
-  return {};
+  return "";
 }
 
 }  // namespace
@@ -177,29 +177,29 @@ std::string failure_of(Tried tried, const std::string& where) {
 ClaimDecision decide_claim(const ClaimView& view) {
   if (!view.there) {
     if (!view.may_host) {
-      return {ClaimStep::kWait, "nobody hosts the coordinator yet, and is_host=0 keeps this node from it"};
+      return {ClaimStep::kWait, "no node hosts the coordinator yet, and is_host=0 forbids it to this one"};
     }
-    if (view.hosts) return {ClaimStep::kClaim, "its own claim has gone"};
-    if (view.belongs) return {ClaimStep::kWait, "the job's coordinator has ended, and nobody hosts another one"};
-    return {ClaimStep::kClaim, "nobody was there"};
+    if (view.hosts) return {ClaimStep::kClaim, "its own claim was removed"};
+    if (view.belongs) return {ClaimStep::kWait, "the job's coordinator has ended, and no node hosts another one"};
+    return {ClaimStep::kClaim, "no node had claimed it"};
   }
   const std::string where = claim_endpoint(*view.there);
   if (view.is_own) return {ClaimStep::kConnect, "it is this node's own"};
-  const std::string failure = failure_of(view.tried, where);
+  const std::string failure = failure_of(view.tried);
   const bool renews = view.there->renewals.has_value();
   const std::int64_t good_for_ms = protocol::LeaseTimes{view.there->loss_timeout_ms}.over_ms();
   if (renews && view.may_host && view.unchanged_ms >= good_for_ms) {
-    return {ClaimStep::kClaim, format("{}, which was there, has not renewed its claim for {} ms{}", where,
-                                      view.unchanged_ms, failure.empty() ? "" : format(", and {}", failure))};
+    return {ClaimStep::kClaim, format("{} has not renewed its claim for {} ms{}", where, view.unchanged_ms,
+                                      failure.empty() ? "" : format(", and {}", failure))};
   }
   if (renews && !failure.empty()) {
-    return {ClaimStep::kWait, view.may_host ? format("{}, which has the claim; another takes it over once it has not "
-                                                     "been renewed for {} ms",
-                                                     failure, good_for_ms)
-                                            : format("{}, which has the claim", failure)};
+    const std::string holder = format("{} holds the claim, but {}", where, failure);
+    if (!view.may_host) return {ClaimStep::kWait, holder};
+    return {ClaimStep::kWait,
+            format("{}; another node takes over once the claim has not been renewed for {} ms", holder, good_for_ms)};
   }
   if (!renews && view.may_host && !failure.empty() && view.unchanged_ms >= 2 * view.loss_timeout_ms) {
-    return {ClaimStep::kClaim, format("{}, which was there, is never renewed, and {}", where, failure)};
+    return {ClaimStep::kClaim, format("the claim of {} is never renewed, and {}", where, failure)};
   }
   return {ClaimStep::kConnect, "it is there"};
 }

@@ -15,8 +15,8 @@ using namespace elastic::locate;
 namespace {
 
 const Claim kThere{"10.0.0.5", 4711, "a1", 7, 5'000};
-const Claim kOld{"10.0.0.5", 4711, "a1"};  // of version 1
-constexpr std::int64_t kOursMs = 1'000;    // the holder's counts
+const Claim kOld{"10.0.0.5", 4711, "a1"};  // a claim of version 1
+constexpr std::int64_t kOursMs = 1'000;    // this node's loss timeout; the holder's is what counts
 constexpr std::int64_t kTakenMs = 3'130;
 
 ClaimView there(Tried tried = Tried::kNot, std::int64_t unchanged_ms = 0) {
@@ -53,36 +53,35 @@ TEST_CASE("what a node does follows from what is in the place and how the last a
     std::string reason;
   };
   const std::vector<Row> rows{
-      {nobody(), ClaimStep::kClaim, "nobody was there"},
+      {nobody(), ClaimStep::kClaim, "no node had claimed it"},
       {never_host(nobody()), ClaimStep::kWait,
-       "nobody hosts the coordinator yet, and is_host=0 keeps this node from it"},
-      {belonging(nobody()), ClaimStep::kWait, "the job's coordinator has ended, and nobody hosts another one"},
-      {hosting(belonging(nobody())), ClaimStep::kClaim, "its own claim has gone"},
+       "no node hosts the coordinator yet, and is_host=0 forbids it to this one"},
+      {belonging(nobody()), ClaimStep::kWait, "the job's coordinator has ended, and no node hosts another one"},
+      {hosting(belonging(nobody())), ClaimStep::kClaim, "its own claim was removed"},
       {hosting(belonging(there())), ClaimStep::kConnect, "it is there"},
       {there(), ClaimStep::kConnect, "it is there"},
       {there(Tried::kAnswered), ClaimStep::kConnect, "it is there"},
       {there(Tried::kRefused), ClaimStep::kWait,
-       "nobody listens at 10.0.0.5:4711, which has the claim; another takes it over once it has not been renewed for "
-       "3130 ms"},
-      {there(Tried::kStranger), ClaimStep::kWait,
-       "what listens at 10.0.0.5:4711 is no coordinator, which has the claim; another takes it over once it has not "
+       "10.0.0.5:4711 holds the claim, but no process listens there; another node takes over once the claim has not "
        "been renewed for 3130 ms"},
+      {there(Tried::kStranger), ClaimStep::kWait,
+       "10.0.0.5:4711 holds the claim, but the server there is no coordinator; another node takes over once the claim "
+       "has not been renewed for 3130 ms"},
       {there(Tried::kSilent, kTakenMs - 1), ClaimStep::kWait,
-       "10.0.0.5:4711 does not answer, which has the claim; another takes it over once it has not been renewed for "
-       "3130 ms"},
+       "10.0.0.5:4711 holds the claim, but it does not answer; another node takes over once the claim has not been "
+       "renewed for 3130 ms"},
       {there(Tried::kNot, kTakenMs - 1), ClaimStep::kConnect, "it is there"},
-      {there(Tried::kNot, kTakenMs), ClaimStep::kClaim,
-       "10.0.0.5:4711, which was there, has not renewed its claim for 3130 ms"},
-      {there(Tried::kAnswered, kTakenMs), ClaimStep::kClaim,
-       "10.0.0.5:4711, which was there, has not renewed its claim for 3130 ms"},
+      {there(Tried::kNot, kTakenMs), ClaimStep::kClaim, "10.0.0.5:4711 has not renewed its claim for 3130 ms"},
+      {there(Tried::kAnswered, kTakenMs), ClaimStep::kClaim, "10.0.0.5:4711 has not renewed its claim for 3130 ms"},
       {belonging(there(Tried::kRefused, kTakenMs)), ClaimStep::kClaim,
-       "10.0.0.5:4711, which was there, has not renewed its claim for 3130 ms, and nobody listens at 10.0.0.5:4711"},
+       "10.0.0.5:4711 has not renewed its claim for 3130 ms, and no process listens there"},
       {old(there()), ClaimStep::kConnect, "it is there"},
       {old(there(Tried::kAnswered, 9 * kOursMs)), ClaimStep::kConnect, "it is there"},
       {old(there(Tried::kRefused, 2 * kOursMs - 1)), ClaimStep::kConnect, "it is there"},
       {old(there(Tried::kRefused, 2 * kOursMs)), ClaimStep::kClaim,
-       "10.0.0.5:4711, which was there, is never renewed, and nobody listens at 10.0.0.5:4711"},
-      {never_host(there(Tried::kRefused)), ClaimStep::kWait, "nobody listens at 10.0.0.5:4711, which has the claim"},
+       "the claim of 10.0.0.5:4711 is never renewed, and no process listens there"},
+      {never_host(there(Tried::kRefused)), ClaimStep::kWait,
+       "10.0.0.5:4711 holds the claim, but no process listens there"},
       {never_host(there(Tried::kNot, 9 * kOursMs)), ClaimStep::kConnect, "it is there"},
       {never_host(old(there(Tried::kSilent, 9 * kOursMs))), ClaimStep::kConnect, "it is there"},
       {own(there()), ClaimStep::kConnect, "it is this node's own"},
@@ -104,7 +103,7 @@ TEST_CASE("a claim counts from when it was first seen exactly as it is") {
   CHECK(sight.seen(kThere, 3'100) == 3'000);
   CHECK(sight.seen(renewed, 3'200) == 0);
   CHECK(sight.seen(renewed, 3'300) == 100);
-  // It never stands there again once it has been renewed; should it, it is news.
+  // An earlier text never comes back after a renewal. If it did it would count as a new one.
   CHECK(sight.seen(kThere, 3'400) == 0);
 }
 
@@ -162,7 +161,7 @@ TEST_CASE("a file has the claims of several jobs") {
   CHECK(claim_in_file("print('train')\n", "job").error().reason ==
         "it holds something that elastic-run has not written");
   CHECK(!file_with_claim("print('train')\n", "job", claim_text(kThere)));
-  CHECK(!claim_in_file(claim_text(kThere), "job"));  // a key's value is no file
+  CHECK(!claim_in_file(claim_text(kThere), "job"));  // the value of a key is not the contents of a file
 }
 
 TEST_CASE("a file takes no more jobs than it can hold") {

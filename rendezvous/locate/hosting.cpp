@@ -51,8 +51,8 @@ std::string elsewhere(const HostingView& view) {
   if (!view.resolved.empty()) {
     return format("{}, which no interface of this node has", stands_for(view, view.resolved.front()));
   }
-  if (view.resolve_error.empty()) return format("{} stands for no address yet", typed);
-  return format("{} stands for no address yet ({})", typed, view.resolve_error);
+  if (view.resolve_error.empty()) return format("{} does not resolve yet", typed);
+  return format("{} does not resolve yet ({})", typed, view.resolve_error);
 }
 
 HostingDecision hosts(std::string reason) { return {Hosting::kHosts, std::move(reason)}; }
@@ -72,10 +72,10 @@ HostingDecision decide_hosting(const HostingView& view) {
   const std::string name = plain_name(view.endpoint_host);
   const bool no_name = is_no_name(name);
   if (is_localhost(name) || (no_name && is_loopback(name))) {
-    return hosts(format("{} is every node itself", typed));
+    return hosts(format("{} means each node itself", typed));
   }
   if (no_name && is_unspecified(name)) {
-    return hosts(format("{} stands for all addresses of every node itself", typed));
+    return hosts(format("{} means all addresses of each node", typed));
   }
   const std::string own_name = plain_name(view.host_name);
   if (!name.empty() && (name == own_name || name == plain_name(view.full_host_name))) {

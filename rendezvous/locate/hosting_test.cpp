@@ -62,13 +62,13 @@ TEST_CASE("what stands for every node itself is hosted by every node") {
     CAPTURE(host);
     const HostingDecision decision = decide_hosting(of_rank(3, node(host)));
     CHECK(decision.hosting == Hosting::kHosts);
-    CHECK(decision.reason == std::string(host) + " is every node itself");
+    CHECK(decision.reason == std::string(host) + " means each node itself");
   }
   for (const char* host : {"0.0.0.0", "::"}) {
     CAPTURE(host);
     const HostingDecision decision = decide_hosting(of_rank(3, node(host, {host})));
     CHECK(decision.hosting == Hosting::kHosts);
-    CHECK(decision.reason == std::string(host) + " stands for all addresses of every node itself");
+    CHECK(decision.reason == std::string(host) + " means all addresses of each node");
   }
 }
 
@@ -111,16 +111,15 @@ TEST_CASE("a node that is not the endpoint asks") {
   check({
       {node("10.0.0.50", {"10.0.0.50"}), Hosting::kAsks, "10.0.0.50, which no interface of this node has"},
       {node("head", {"10.0.0.9", "fd00::9"}), Hosting::kAsks, "head is 10.0.0.9, which no interface of this node has"},
-      {node("head"), Hosting::kAsks, "head stands for no address yet"},
-      {unknown, Hosting::kAsks, "head stands for no address yet (no such name)"},
-      {node(""), Hosting::kAsks, " stands for no address yet"},
+      {node("head"), Hosting::kAsks, "head does not resolve yet"},
+      {unknown, Hosting::kAsks, "head does not resolve yet (no such name)"},
+      {node(""), Hosting::kAsks, " does not resolve yet"},
   });
 }
 
 TEST_CASE("a service's name is hosted by the host that it begins with, on trial where it stands for an address") {
   check({
-      {node("job-0.svc"), Hosting::kHosts,
-       "job-0.svc stands for no address yet, and its first part is this host's name"},
+      {node("job-0.svc"), Hosting::kHosts, "job-0.svc does not resolve yet, and its first part is this host's name"},
       {node("Job-0.svc", {"10.96.0.1"}), Hosting::kOffers,
        "Job-0.svc is 10.96.0.1, which no interface of this node has, but its first part is this host's name"},
       {node("job-00.svc", {"10.96.0.1"}), Hosting::kAsks,
@@ -149,7 +148,7 @@ TEST_CASE("node rank 0 offers what may be reached through addresses that no inte
       {of_rank(0, node("train-svc", {"10.96.0.1"})), Hosting::kOffers,
        "train-svc is 10.96.0.1, which no interface of this node has, but this node claims node rank 0"},
       {of_rank(0, node("train-svc")), Hosting::kOffers,
-       "train-svc stands for no address yet, but this node claims node rank 0"},
+       "train-svc does not resolve yet, but this node claims node rank 0"},
       {of_rank(0, node("203.0.113.1", {"203.0.113.1"})), Hosting::kOffers,
        "203.0.113.1, which no interface of this node has, but this node claims node rank 0"},
       {of_rank(1, node("train-svc", {"10.96.0.1"})), Hosting::kAsks,

@@ -26,16 +26,14 @@ FormingDecision too_few(const FormingView& view, const FormingRules& rules, std:
   const std::int64_t patience_ms = for_replacements ? *rules.replacement_wait_ms : rules.join_timeout_ms;
   const std::int64_t end_ms = view.since_ms + patience_ms;
   const std::int64_t deadline_ms = for_replacements ? std::max(end_ms, view.back_by_ms) : end_ms;
-  const std::string count = format("only {} of at least {}", view.ready, counted(least_size(rules), "node"));
-  if (now_ms < deadline_ms) return wait_until(deadline_ms, count + (view.again ? " are left" : " joined yet"));
-  const std::string nobody = count + " are left, and no other is waited for";
+  const std::string count = format("{}, {} required", counted(view.ready, "node"), least_size(rules));
+  if (now_ms < deadline_ms) return wait_until(deadline_ms, count);
+  const bool waits_for_none = for_replacements && patience_ms == 0;
   return {.kind = Kind::kGiveUp,
           .size = 0,
           .look_again_ms = {},
-          .reason = for_replacements && patience_ms == 0
-                        ? nobody
-                        : format("{} {} within {}", count, view.again ? "were there again" : "joined",
-                                 seconds_text(patience_ms))};
+          .reason = waits_for_none ? format("{}, and no replacement is waited for", count)
+                                   : format("gave up after {}: {}", seconds_text(patience_ms), count)};
 }
 
 // The decision on a first round with at least the minimum and less than the maximum of nodes.

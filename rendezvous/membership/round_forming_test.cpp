@@ -15,12 +15,12 @@ FormingRules nodes(int least, int most, int unit = 1) {
   return {.min_nodes = least, .max_nodes = most, .node_unit = unit};
 }
 
-// A first round: so many joined at 0, the last of them at `last_join_ms`.
+// The view of a first round: so many nodes joined from 0 on, the last of them at `last_join_ms`.
 FormingView joined(int ready, std::optional<std::int64_t> enough_since_ms = {}, std::int64_t last_join_ms = 0) {
   return {.ready = ready, .enough_since_ms = enough_since_ms, .last_join_ms = last_join_ms};
 }
 
-// A later round, re-formed since 0; nobody has joined since long before.
+// The view of a later round that forms since 0. No node has joined for long.
 FormingView left_over(int ready, int previous_size) {
   return {
       .ready = ready, .again = true, .previous_size = previous_size, .enough_since_ms = 0, .last_join_ms = -100'000};
@@ -48,7 +48,7 @@ TEST_CASE("a round's size is a multiple of the unit between minimum and maximum,
   CHECK(round_size(100, nodes(8, 15, 4)) == 12);
   CHECK(round_size(7, nodes(8, 12, 4)) == 0);
   CHECK(round_size(-1, nodes(1, 4)) == 0);
-  // The minimum is rounded up: with DLRover 3 nodes of unit 4 are a round of none.
+  // The minimum is rounded up: with DLRover 3 nodes and a unit of 4 make a round of no nodes.
   CHECK(least_size(nodes(3, 8, 4)) == 4);
   CHECK(round_size(3, nodes(3, 8, 4)) == 0);
   CHECK(round_size(4, nodes(3, 8, 4)) == 4);
@@ -84,7 +84,7 @@ TEST_CASE("what is above the unit after the last call stands by") {
 }
 
 TEST_CASE("further joins do not restart the last call") {
-  // Contrary to DLRover, where nodes that trickle in put the round off for ever.
+  // With DLRover nodes that join one after the other delay the round for ever.
   FormingRules rules = nodes(2, 100);
   for (int ready = 2; ready < 32; ++ready) {
     const std::int64_t now_ms = (ready - 2) * 1000;
@@ -102,10 +102,10 @@ TEST_CASE("without the minimum the join timeout ends the wait, and the reason ha
   check_waits(decide_forming(joined(2), rules, 599'999), 600'000);
   const FormingDecision decision = decide_forming(joined(2), rules, 600'000);
   CHECK(decision.kind == Kind::kGiveUp);
-  CHECK(decision.reason == "only 2 of at least 3 nodes joined within 600 s");
+  CHECK(decision.reason == "gave up after 600 s: 2 nodes, 3 required");
   FormingRules units = nodes(3, 8, 4);
   units.join_timeout_ms = 1500;
-  CHECK(decide_forming(joined(3), units, 1500).reason == "only 3 of at least 4 nodes joined within 1.5 s");
+  CHECK(decide_forming(joined(3), units, 1500).reason == "gave up after 1.5 s: 3 nodes, 4 required");
 }
 
 TEST_CASE(
@@ -114,16 +114,16 @@ TEST_CASE(
   rules.replacement_wait_ms = 0;
   const FormingDecision decision = decide_forming(left_over(1, 2), rules, 0);
   CHECK(decision.kind == Kind::kGiveUp);
-  CHECK(decision.reason == "only 1 of at least 2 nodes are left, and no other is waited for");
+  CHECK(decision.reason == "1 node, 2 required, and no replacement is waited for");
   check_waits(decide_forming(joined(1), rules, 10), 600'000);
   FormingView late = left_over(1, 2);
-  late.awaited = 1;  // it may be back
+  late.awaited = 1;  // the node may come back
   check_waits(decide_forming(late, rules, 0), {});
   FormingView in_a_moment = left_over(1, 2);
   in_a_moment.back_by_ms = 3000;
   check_waits(decide_forming(in_a_moment, rules, 10), 3000);
   CHECK(decide_forming(in_a_moment, rules, 3000).kind == Kind::kGiveUp);
-  check_forms(decide_forming(left_over(2, 3), rules, 0), 2);  // enough are there, standbys among them
+  check_forms(decide_forming(left_over(2, 3), rules, 0), 2);  // enough nodes are ready, with the standby nodes
 }
 
 TEST_CASE("the join timeout does not end a round that waits for its last call") {
@@ -143,7 +143,7 @@ TEST_CASE("survivors that are enough form the next round at once") {
   check_forms(decide_forming(left_over(3, 4), nodes(2, 4), 0), 3);
   check_forms(decide_forming(left_over(3, 4), nodes(2, 4, 2), 0), 2);
   FormingView view = left_over(3, 4);
-  view.last_join_ms = 10;  // others may follow, but nobody waits for them
+  view.last_join_ms = 10;  // other nodes may follow, but are not waited for
   check_forms(decide_forming(view, nodes(2, 8), 10), 3);
 }
 
@@ -153,9 +153,9 @@ TEST_CASE("a grace lets a smaller round wait for replacements") {
   check_waits(decide_forming(left_over(3, 4), rules, 4999), 5000);
   check_forms(decide_forming(left_over(3, 4), rules, 5000), 3);
   check_forms(decide_forming(left_over(4, 4), rules, 1), 4);
-  FormingView half = left_over(5, 6);  // size 4 with 1 to spare
+  FormingView half = left_over(5, 6);  // a round of 4 leaves one node
   check_waits(decide_forming(half, {.min_nodes = 2, .max_nodes = 8, .node_unit = 2, .grace_ms = 5000}, 1), 5000);
-  // What the last round had above the maximum of today is not waited for.
+  // Nodes that the last round had above the present maximum are not waited for.
   check_forms(decide_forming(left_over(3, 4), {.min_nodes = 2, .max_nodes = 3, .grace_ms = 5000}, 1), 3);
 }
 
@@ -186,7 +186,7 @@ TEST_CASE("replacements that make fewer than the last round are given the rest o
   check_waits(decide_forming(view, rules, 12'000), 60'000);
   view.ready = 4;
   check_forms(decide_forming(view, rules, 12'000), 4);
-  // A grace that is over does not cut short what the last newcomer is given to be followed by others.
+  // When the grace is over, the time in which other newcomers may follow the last one still holds.
   view.ready = 3;
   view.last_join_ms = 70'000;
   check_waits(decide_forming(view, rules, 70'500), 71'000);
@@ -200,7 +200,7 @@ TEST_CASE("survivors below the minimum give up after the join timeout, counted f
   check_waits(decide_forming(view, nodes(3, 3), 649'999), 650'000);
   const FormingDecision decision = decide_forming(view, nodes(3, 3), 650'000);
   CHECK(decision.kind == Kind::kGiveUp);
-  CHECK(decision.reason == "only 2 of at least 3 nodes were there again within 600 s");
+  CHECK(decision.reason == "gave up after 600 s: 2 nodes, 3 required");
 }
 
 TEST_CASE("every decision is allowed by the rules, and no wait is without an end") {

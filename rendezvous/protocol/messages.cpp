@@ -9,4 +9,8 @@ std::string WorkerFailure::text() const {
   return format("rank {} ({}local rank {}, pid {}) {}", rank, node, local_rank, pid, exit.text());
 }
 
+std::string JobTerms::nnodes_text() const {
+  return min_nodes == max_nodes ? format("--nnodes={}", max_nodes) : format("--nnodes={}:{}", min_nodes, max_nodes);
+}
+
 }  // namespace elastic::protocol

@@ -105,6 +105,8 @@ struct JobTerms {
   int max_nodes = 1;
   int node_unit = 1;
   int max_restarts = 0;
+  // "--nnodes=2:3", or "--nnodes=2".
+  std::string nnodes_text() const;
   bool operator==(const JobTerms&) const = default;
 };
 

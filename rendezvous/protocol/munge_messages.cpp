@@ -31,7 +31,7 @@ std::string payload(std::string_view side, const std::string& step, const std::s
 
 std::optional<std::string> wrong_user(const Opened& opened, std::uint32_t our_uid) {
   if (opened.uid == our_uid) return {};
-  return format("it runs as the user with uid {}, and we run as uid {}", opened.uid, our_uid);
+  return format("it runs as uid {}, and this node as uid {}", opened.uid, our_uid);
 }
 
 // The lines of a payload of that side and step. The error says what is wrong, as a clause.
@@ -42,7 +42,7 @@ std::expected<std::vector<std::string>, std::string> lines_of(const Opened& open
     return std::unexpected("its credential was made for something else");
   }
   if (lines[1] != step) {
-    return std::unexpected(format("its credential is of {}, and we are of {}", printable(lines[1]), step));
+    return std::unexpected(format("its credential is of {}, and this node is of {}", printable(lines[1]), step));
   }
   return lines;
 }
@@ -109,7 +109,7 @@ std::expected<std::string, std::string> judge_coordinator(const Opened& opened, 
   if (auto wrong = wrong_user(opened, our_uid)) return std::unexpected(std::move(*wrong));
   auto lines = lines_of(opened, "coordinator", step, 4);
   if (!lines) return std::unexpected(std::move(lines.error()));
-  if (lines->at(2) != hex(nonce)) return std::unexpected("its credential answers another question than ours");
+  if (lines->at(2) != hex(nonce)) return std::unexpected("its credential answers another request");
   if (lines->at(3).empty()) return std::unexpected("its credential has no secret in it");
   return std::move(lines->at(3));
 }

@@ -54,10 +54,9 @@ TEST_CASE("munge: a node is believed that runs as the same user in the same step
   const Nonce nonce = nonce_of(0xa5);
   const std::string payload = agent_payload("slurm-7.0", nonce);
   CHECK(judge_agent({payload, kUs}, "slurm-7.0", kUs) == hex(nonce));
-  CHECK(judge_agent({payload, 1001}, "slurm-7.0", kUs).error() ==
-        "it runs as the user with uid 1001, and we run as uid 1000");
+  CHECK(judge_agent({payload, 1001}, "slurm-7.0", kUs).error() == "it runs as uid 1001, and this node as uid 1000");
   CHECK(judge_agent({payload, kUs}, "slurm-8.0", kUs).error() ==
-        "its credential is of slurm-7.0, and we are of slurm-8.0");
+        "its credential is of slurm-7.0, and this node is of slurm-8.0");
   for (const std::string& other :
        {std::string(), std::string("hello"), coordinator_payload("slurm-7.0", hex(nonce), "s")}) {
     CHECK(judge_agent({other, kUs}, "slurm-7.0", kUs).error() == "its credential was made for something else");
@@ -71,8 +70,8 @@ TEST_CASE("munge: a coordinator is believed that runs as the same user in the sa
   CHECK_FALSE(judge_coordinator({payload, 0}, "slurm-7.0", nonce, kUs));
   CHECK_FALSE(judge_coordinator({payload, kUs}, "slurm-7.1", nonce, kUs));
   CHECK(judge_coordinator({payload, kUs}, "slurm-7.0", nonce_of(2), kUs).error() ==
-        "its credential answers another question than ours");
-  // The node's own words, sent back to it.
+        "its credential answers another request");
+  // The node gets its own payload back.
   CHECK_FALSE(judge_coordinator({agent_payload("slurm-7.0", nonce), kUs}, "slurm-7.0", nonce, kUs));
   CHECK_FALSE(judge_coordinator({coordinator_payload("slurm-7.0", hex(nonce), ""), kUs}, "slurm-7.0", nonce, kUs));
 }

@@ -48,7 +48,7 @@ Fault unreadable(const FrameReader& reader, FrameReader::Step step, std::size_t 
 
 Fault other_major(const Version& theirs, const Version& ours) {
   const std::string text = format(
-      "version {} of the agent protocol, and we speak {}: run the same release of "
+      "version {} of the agent protocol, and this node speaks {}: run the same release of "
       "elastic-run on all nodes",
       theirs.text(), ours.text());
   return {{Kind::kVersion, "it speaks " + text}, "you speak " + text};
@@ -56,9 +56,9 @@ Fault other_major(const Version& theirs, const Version& ours) {
 
 Fault wrong_secret(const Key& ours, bool they_have_none) {
   const bool we_have_none = ours == key_of("");
-  std::string text = "it was started with another secret for the job than we";
-  if (they_have_none) text = "it was started without a secret for the job, and we were started with one";
-  if (we_have_none) text = "it was started with a secret for the job, and we were started without one";
+  std::string text = "it was started with another secret than this node";
+  if (they_have_none) text = "it was started without a secret, and this node with one";
+  if (we_have_none) text = "it was started with a secret, and this node without one";
   return {{Kind::kSecret, text},
           "your proof of the job's secret is wrong: start all nodes of the job with the same one, or all "
           "without"};
@@ -161,7 +161,7 @@ void AgentSession::take_welcome(const Frame& frame, Events& events, ByteString& 
   }
   const Term term = frame.stamp.term;
   if (term < introduction_.term) {
-    return give_up({{Kind::kOlderTerm, format("it is the coordinator of term {}, and we have met one of term {}",
+    return give_up({{Kind::kOlderTerm, format("it is the coordinator of term {}, but this node has met one of term {}",
                                               text_of_term(term), text_of_term(introduction_.term))},
                     format("there is a coordinator of term {}, and you are at term {}",
                            text_of_term(introduction_.term), text_of_term(term))});
@@ -179,8 +179,8 @@ void AgentSession::send_waiting(Events& events, ByteString& out) {
     if (!is_another || std::holds_alternative<NodeJoins>(message) || std::holds_alternative<NodeLeaves>(message)) {
       append_frame(out, stamp(), message);
     } else {
-      events.push_back(
-          Stale{format("{} of ours, of another start of the job than the coordinator's", one(type_of(message)))});
+      events.push_back(Stale{format("{} of this node, which is about another start of the job than the coordinator's",
+                                    one(type_of(message)))});
     }
   }
 }
@@ -356,9 +356,9 @@ void CoordinatorSession::take_node_is_empty(const Frame& frame, Events& events, 
 void CoordinatorSession::take_message(const Frame& frame, Events& events, ByteString& out) {
   const Stamp& its = frame.stamp;
   if (state_ == State::kWelcomed && its.term > welcome_.term) {
-    return end({Kind::kOlderTerm, format("it has met a coordinator of term {}, and we are at term {}",
+    return end({Kind::kOlderTerm, format("it has met a coordinator of term {}, but this one has term {}",
                                          text_of_term(its.term), text_of_term(welcome_.term))},
-               format("you have met a coordinator of term {}, and we are at term {}", text_of_term(its.term),
+               format("you have met a coordinator of term {}, but this one has term {}", text_of_term(its.term),
                       text_of_term(welcome_.term)),
                events, out);
   }

@@ -33,7 +33,7 @@ TEST_CASE("an agent does not serve a coordinator of an older term than it has me
   Talk talk("secret", "secret", {"job-1", 1, 11, 5});
   talk.introduce();
   talk.coordinator.welcome({4, 11, 5000}, talk.to_agent);
-  CHECK(talk.at_agent() == Lines{"older term: it is the coordinator of term 4, and we have met one of term 5"});
+  CHECK(talk.at_agent() == Lines{"older term: it is the coordinator of term 4, but this node has met one of term 5"});
   CHECK(talk.at_coordinator() ==
         Lines{"refused: it refused us: there is a coordinator of term 5, and you are at term 4"});
   Talk same("secret", "secret", {"job-1", 1, 11, 5});
@@ -53,7 +53,7 @@ TEST_CASE("an agent passes over orders of an older round than is being prepared"
                                  "stale: a RunCheck of round 6, and the job is at round 7",
                                  "stale: a RunWorkers of round 6, and the job is at round 7", "RunWorkers",
                                  "RunWorkers"});
-  // What ends something is never too old.
+  // Messages that end something are never too old.
   talk.tell(StopWorkers{.round = 6});
   talk.tell(EndJob{});
   talk.tell(Dismiss{});
@@ -78,7 +78,7 @@ TEST_CASE("a coordinator passes over what is of another incarnation, but not tha
         Lines{"stale: a WorkersSucceeded of incarnation 00000000000000cd of the job, which is at 00000000000000ab"});
   CHECK(talk.forged_at_coordinator({0xCD, 4, 0}, NodeJoins{}) == Lines{"NodeJoins"});
   CHECK(talk.forged_at_coordinator({0xCD, 4, 0}, NodeLeaves{15}) == Lines{"NodeLeaves"});
-  // An agent that has not yet heard of our new term speaks of the same rounds.
+  // An agent that does not know the new term yet means the same rounds.
   talk.coordinator.set_stamp(9, 0xAB);
   CHECK(talk.forged_at_coordinator({0xAB, 4, 0}, WorkersSucceeded{3}) == Lines{"WorkersSucceeded"});
 }
@@ -87,8 +87,9 @@ TEST_CASE("a coordinator gives way when an agent has met a newer one") {
   Talk talk;
   talk.welcome({4, 11, 5000});
   CHECK(talk.forged_at_coordinator({11, 5, 0}, WorkersSucceeded{3}) ==
-        Lines{"older term: it has met a coordinator of term 5, and we are at term 4"});
-  CHECK(talk.at_agent() == Lines{"refused: it refused us: you have met a coordinator of term 5, and we are at term 4"});
+        Lines{"older term: it has met a coordinator of term 5, but this one has term 4"});
+  CHECK(talk.at_agent() ==
+        Lines{"refused: it refused us: you have met a coordinator of term 5, but this one has term 4"});
 }
 
 TEST_CASE("news of another start of the job are not sent when the welcome names a new one") {
@@ -99,9 +100,10 @@ TEST_CASE("news of another start of the job are not sent when the welcome names 
   talk.say(NodeStopped{.round = 3, .failures = {}});
   talk.say(NodeLeaves{15});
   talk.coordinator.welcome({2, 12, 5000}, talk.to_agent);
-  CHECK(talk.at_agent() == Lines{"welcomed",
-                                 "stale: a WorkerFailed of ours, of another start of the job than the coordinator's",
-                                 "stale: a NodeStopped of ours, of another start of the job than the coordinator's"});
+  CHECK(talk.at_agent() ==
+        Lines{"welcomed",
+              "stale: a WorkerFailed of this node, which is about another start of the job than the coordinator's",
+              "stale: a NodeStopped of this node, which is about another start of the job than the coordinator's"});
   CHECK(talk.at_coordinator() == Lines{"NodeLeaves"});
 
   Talk same("secret", "secret", {"job-1", 1, 11, 1});
@@ -117,7 +119,7 @@ TEST_CASE("news of another start of the job are not sent when the welcome names 
 
 TEST_CASE("the answer to a keep-alive says when it had been sent") {
   Talk talk;
-  talk.agent.keep_alive(1, talk.to_coordinator);  // before the welcome there is nothing to keep
+  talk.agent.keep_alive(1, talk.to_coordinator);  // nothing is sent before the welcome
   talk.welcome();
   talk.agent.keep_alive(1000, talk.to_coordinator);
   talk.agent.keep_alive(2000, talk.to_coordinator);

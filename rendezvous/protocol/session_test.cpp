@@ -80,11 +80,9 @@ TEST_CASE("another secret, one or none is named on both sides, and nobody is int
   const std::string refused =
       "refused: it refused us: your proof of the job's secret is wrong: start all nodes of "
       "the job with the same one, or all without";
-  CHECK(outcome("a", "b") == Lines{"secret: it was started with another secret for the job than we", refused});
-  CHECK(outcome("", "b") ==
-        Lines{"secret: it was started with a secret for the job, and we were started without one", refused});
-  CHECK(outcome("a", "") ==
-        Lines{"secret: it was started without a secret for the job, and we were started with one", refused});
+  CHECK(outcome("a", "b") == Lines{"secret: it was started with another secret than this node", refused});
+  CHECK(outcome("", "b") == Lines{"secret: it was started with a secret, and this node without one", refused});
+  CHECK(outcome("a", "") == Lines{"secret: it was started without a secret, and this node with one", refused});
   CHECK(outcome("", "").empty() == false);
   CHECK(outcome("", "") == Lines{"introduced", "NodeJoins"});
 }
@@ -118,10 +116,9 @@ TEST_CASE("a proof is worth nothing in another conversation") {
 
   AgentSession another(kIntroduction, "secret", nonce_of(0x11));
   another.begin();
-  CHECK(told(another.receive(challenge, out)) ==
-        Lines{"secret: it was started with another secret for the job than we"});
+  CHECK(told(another.receive(challenge, out)) == Lines{"secret: it was started with another secret than this node"});
 
-  // The same nonces, but another job.
+  // The nonces are the same, but the job is another one.
   AgentSession elsewhere({"job-2", kIntroduction.agent, 0, 0}, "secret", kAgentNonce);
   elsewhere.begin();
   CHECK(told(elsewhere.receive(challenge, out)).at(0).starts_with("secret: "));
@@ -160,7 +157,7 @@ TEST_CASE("no changed bit of HELLO, CHALLENGE or PROOF leads to an introduction"
       agent.receive(to_agent, to_coordinator);
       if (which == kProof) to_coordinator = changed;
       const Lines lines = told(coordinator.receive(to_coordinator, to_agent));
-      // Nothing follows from the stamp of a PROOF, which is not looked at.
+      // The stamp of a PROOF is not read.
       const bool is_stamp = which == kProof && bit / 8 >= 5 && bit / 8 < 21;
       CAPTURE(which);
       CAPTURE(bit);
@@ -201,12 +198,14 @@ TEST_CASE("a newer or older major version is refused on both sides, naming both"
   const auto remedy = std::string(": run the same release of elastic-run on all nodes");
   Talk newer("secret", "secret", kIntroduction, {2, 0}, {1, 0});
   CHECK(newer.at_coordinator() ==
-        Lines{"version: it speaks version 2.0 of the agent protocol, and we speak 1.0" + remedy});
-  CHECK(newer.at_agent() == Lines{"version: it speaks version 1.0 of the agent protocol, and we speak 2.0" + remedy});
+        Lines{"version: it speaks version 2.0 of the agent protocol, and this node speaks 1.0" + remedy});
+  CHECK(newer.at_agent() ==
+        Lines{"version: it speaks version 1.0 of the agent protocol, and this node speaks 2.0" + remedy});
   Talk older("secret", "secret", kIntroduction, {1, 3}, {2, 1});
   CHECK(older.at_coordinator() ==
-        Lines{"version: it speaks version 1.3 of the agent protocol, and we speak 2.1" + remedy});
-  CHECK(older.at_agent() == Lines{"version: it speaks version 2.1 of the agent protocol, and we speak 1.3" + remedy});
+        Lines{"version: it speaks version 1.3 of the agent protocol, and this node speaks 2.1" + remedy});
+  CHECK(older.at_agent() ==
+        Lines{"version: it speaks version 2.1 of the agent protocol, and this node speaks 1.3" + remedy});
 }
 
 TEST_CASE("of another major version only the version must be where it is") {
@@ -232,7 +231,7 @@ TEST_CASE("a guardian says that its node is empty, on a connection of its own") 
   REQUIRE(events.size() == 1);
   CHECK(std::get<CoordinatorSession::NodeIsEmpty>(events[0]) == CoordinatorSession::NodeIsEmpty{"job-1", 5, 6, 8});
   CHECK(out.empty());
-  CHECK(coordinator.receive(frame, out).empty());  // it says no more
+  CHECK(coordinator.receive(frame, out).empty());  // nothing else is accepted on this connection
 }
 
 TEST_CASE("no changed bit of a guardian's word is believed, nor one made without the secret") {
@@ -246,10 +245,10 @@ TEST_CASE("no changed bit of a guardian's word is believed, nor one made without
     CHECK((lines.empty() || lines[0] != "node is empty"));
   }
   CoordinatorSession other("other", kCoordinatorNonce);
-  CHECK(told(other.receive(frame, out)) == Lines{"secret: it was started with another secret for the job than we"});
+  CHECK(told(other.receive(frame, out)) == Lines{"secret: it was started with another secret than this node"});
   CoordinatorSession secretive("secret", kCoordinatorNonce);
   CHECK(told(secretive.receive(node_is_empty_frame({"job-1", 5, 6, 7}, 8, ""), out)) ==
-        Lines{"secret: it was started without a secret for the job, and we were started with one"});
+        Lines{"secret: it was started without a secret, and this node with one"});
 }
 
 }  // namespace

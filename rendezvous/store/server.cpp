@@ -322,7 +322,7 @@ void Server::close_silent_newcomers() {
     const auto found = connections_.find(newcomers_.front().client);
     if (found == connections_.end() || found->second->decoder.greeted()) continue;
     refuse(*found->second,
-           {Refusal::Kind::kSilent, format("it did not say VALIDATE within {} s", bounds_.greeting_ms / 1000)});
+           {Refusal::Kind::kSilent, format("it did not send VALIDATE within {} s", bounds_.greeting_ms / 1000)});
   }
   if (newcomers_.empty()) return;
   next_deadline_.start(newcomers_.front().deadline_ms - loop_.now_ms(), [this] { close_silent_newcomers(); });

@@ -66,7 +66,7 @@ std::expected<std::string, ClaimRegister::Failure> text_of(const std::string& pa
   if (text) return std::move(*text);
   if (text.error() == EFBIG) {
     return std::unexpected(ClaimRegister::Failure{
-        format("it is larger than {} MiB, and no file of claims is", limits::kClaimFileBytes >> 20), true});
+        format("it is larger than {} MiB, so it is not a file of claims", limits::kClaimFileBytes >> 20), true});
   }
   if (text.error() != ENOENT) return failed("it cannot be read", text.error());
   struct stat facts {};
@@ -100,11 +100,10 @@ int write_new(const std::string& path, const std::string& text) {
 // The failure if the file system has no reliable locks: two nodes could both write, and both believe that they hold the
 // claim.
 ClaimRegister::Failure no_locks(const std::string& why) {
-  return {
-      format("its file system gives no locks: {}; name a file on one that makes hard links, as NFS and Lustre do, or "
-             "have the nodes meet at an endpoint or a TCPStore",
-             why),
-      true};
+  return {format("its file system has no reliable locks: {}; name a file on one that makes hard links, as NFS and "
+                 "Lustre do, or have the nodes meet at an endpoint or a TCPStore",
+                 why),
+          true};
 }
 
 bool has_no_links(int error) {
@@ -149,8 +148,8 @@ class Lock {
   }
   // Why the lock is lost. Other nodes break a lock only if it is old.
   ClaimRegister::Failure taken_away() const {
-    if (process::monotonic_ms() - taken_at_ms_ > kStaleLockMs / 2) return {"its lock was taken away", false};
-    return no_locks(format("it gave {} to this node, whose it is not", printable(name_)));
+    if (process::monotonic_ms() - taken_at_ms_ > kStaleLockMs / 2) return {"another node has broken its lock", false};
+    return no_locks(format("it reported {} as made, but this node does not have it", printable(name_)));
   }
   bool held() const { return contents(name_) == mark_; }
 
@@ -232,7 +231,7 @@ Outcome compare_set(const std::string& path, const std::string& job, const std::
     if (error == 0) return replace(path, lock, *text, job, desired);
     lock.break_if_stale();
     if (process::monotonic_ms() >= until_ms) {
-      return busy(format("{}.lock is another node's, or was left by one that died {} s ago at most", printable(path),
+      return busy(format("another node holds {}.lock, or died less than {} s ago and left it", printable(path),
                          kStaleLockMs / 1000));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(kAnotherTryMs));
@@ -277,7 +276,7 @@ void ClaimFile::ask(Work work, Done done) {
   timer_.start(kAnswerMs, [this] {
     const Done call = std::exchange(done_, nullptr);
     next_ = nullptr;
-    call(claim_file::busy("it does not answer"));
+    call(claim_file::busy("its file system does not answer"));
   });
   if (!busy_) begin();
 }

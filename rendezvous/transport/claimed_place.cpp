@@ -70,7 +70,7 @@ void ClaimedPlace::judge(const std::string& text) {
     if (!there) return found_problem(there.error().reason, true);
     view.is_own = is_own(*there);
     if (!view.is_own && holds()) {
-      lose(format("{} has taken its claim over", locate::claim_endpoint(*there)));
+      lose(format("{} has taken over its claim", locate::claim_endpoint(*there)));
       view.hosts = false;
     }
     view.tried = trials_.last(*there);
@@ -120,7 +120,7 @@ void ClaimedPlace::claimed(const Answer& answer, const Claim& wanted, const std:
   const auto there = locate::read_claim(*answer);
   if (!there) {
     close_if_unclaimed();
-    return found_problem(answer->empty() ? "another node's claim has just been taken back" : there.error().reason);
+    return found_problem(answer->empty() ? "another node has just removed its claim" : there.error().reason);
   }
   if (is_own(*there)) {
     Tenure tenure(times());
@@ -191,10 +191,10 @@ void ClaimedPlace::renewed(const Answer& answer, std::int64_t began_ms) {
   }
   const std::optional<Claim> stands = answer->empty() ? std::nullopt : std::optional(*there);
   const Tenure::Fate fate = tenure_->answered(stands, began_ms, process::boottime_ms());
-  if (fate == Tenure::Fate::kTaken) return lose(format("{} has taken its claim over", locate::claim_endpoint(*stands)));
-  if (fate == Tenure::Fate::kGone) return lose("its claim has gone, which was not renewed in time");
+  if (fate == Tenure::Fate::kTaken) return lose(format("{} has taken over its claim", locate::claim_endpoint(*stands)));
+  if (fate == Tenure::Fate::kGone) return lose("its claim was not renewed in time, and is gone");
   if (fate == Tenure::Fate::kHeld && std::exchange(told_not_renewed_, false)) {
-    log::info("claim_renewed", format("{} takes the renewals of this node's claim again", claims_->name()));
+    log::info("claim_renewed", format("{} accepts the renewals of this node's claim again", claims_->name()));
   }
   server()->set_authority(tenure_->authority());
   plan_renewal();
@@ -205,14 +205,15 @@ void ClaimedPlace::tell_not_renewed(const std::string& reason) {
   const auto ends_ms = tenure_->authority().ends_ms();
   log::warning(
       "claim_not_renewed",
-      format("{} does not take the renewal of this node's claim: {}; workers are stopped on every node unless "
-             "it does within {} ms. Where it may be slow for so long, give a longer loss_timeout in "
+      format("{} does not accept the renewal of this node's claim: {}; workers are stopped on all nodes unless "
+             "it does within {} ms. If it may be slow for so long, set a longer loss_timeout in "
              "--rdzv-conf",
              claims_->name(), reason, std::max<std::int64_t>(ends_ms.value_or(0) - process::boottime_ms(), 0)));
 }
 
 void ClaimedPlace::lose(const std::string& why) {
-  log::warning("claim_lost", format("this node hosts the coordinator no more: {}, in {}", why, claims_->name()));
+  log::warning("claim_lost",
+               format("this node does not host the coordinator any more: {}, in {}", why, claims_->name()));
   renewal_.stop();
   renewals_->forget();
   tenure_.reset();
@@ -237,7 +238,7 @@ void ClaimedPlace::take_back(const std::string& expected, bool once_more, std::f
     const auto there = answer && !answer->empty() ? locate::read_claim(*answer) : Result<Claim>(Claim{});
     if (once_more && there && is_own(*there)) return take_back(*answer, false, done);
     if (!answer) {
-      log::info("claim_stays", format("{} keeps the claim of this node: {}; the next job takes it over",
+      log::info("claim_stays", format("the claim of this node stays in {}: {}; the next job takes it over",
                                       claims_->name(), answer.error().reason));
     }
     done();

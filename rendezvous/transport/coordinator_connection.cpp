@@ -108,7 +108,7 @@ void CoordinatorConnection::connected(const Target& target, std::unique_ptr<net:
                   .on_end =
                       [this] {
                         ended(Tried::kSilent);
-                        broken("it ended the connection");
+                        broken("it closed the connection");
                       }});
   at_home_ = way_.home && target.address == kLoopback;
   // A coordinator that has the workers' store at its own port would take the probe for a worker.

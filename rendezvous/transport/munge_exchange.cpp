@@ -18,7 +18,7 @@ using protocol::munge::Answer;
 MungeExchange::MungeExchange(MungeTrust& trust, std::unique_ptr<net::Stream> stream, Handlers handlers)
     : trust_(trust), stream_(std::move(stream)), handlers_(std::move(handlers)), nonce_(random_nonce()) {
   stream_->start({.on_data = [this](std::span<const std::uint8_t> bytes) { read(bytes); },
-                  .on_end = [this] { broken("it ended the connection when it was asked to prove itself by munge"); }});
+                  .on_end = [this] { broken("it closed the connection when it was asked to authenticate by munge"); }});
   if (!trust_.answers()) {
     ask({});
     return;
@@ -36,11 +36,11 @@ void MungeExchange::ask(const std::string& credential) {
 }
 
 void MungeExchange::read(std::span<const std::uint8_t> bytes) {
-  if (!reader_.add(bytes)) return broken("it does not know the words of munge, so it is none of ours");
+  if (!reader_.add(bytes)) return broken("it does not know requests by munge, so it is no coordinator of this step");
   if (!reader_.complete()) return;
   stream_.reset();
   const auto answer = reader_.answer();
-  if (!answer) return broken("its answer to the words of munge cannot be read");
+  if (!answer) return broken("its answer to the request by munge cannot be read");
   answered(*answer);
 }
 
@@ -50,26 +50,28 @@ void MungeExchange::answered(const Answer& answer) {
     case Answer::Kind::kRefused: return broken(format("it refused us by munge: {}", printable(answer.text)));
     case Answer::Kind::kNeeded:
       return hopeless(
-          format("the nodes of this step prove themselves by munge, and munged does not answer on {} ({}); {}",
+          format("the nodes of this step authenticate each other by munge, and munged does not answer on {} ({}); {}",
                  net::host_name(), trust_.why_not(), kRemedy));
     case Answer::Kind::kNone:
       if (trust_.answers()) {
-        return hopeless(format("munged answers on {}, and not on the coordinator's host, which could be anybody's; {}",
-                               net::host_name(), kRemedy));
+        return hopeless(
+            format("munged answers on {}, but not on the coordinator's host, so that the coordinator cannot be "
+                   "authenticated; {}",
+                   net::host_name(), kRemedy));
       } else {
         const auto settled = std::move(handlers_.on_secret);
         return settled({});
       }
     case Answer::Kind::kCredential: break;
   }
-  if (!trust_.answers()) return broken("it sent a credential of munge for which we have not asked");
+  if (!trust_.answers()) return broken("it sent a munge credential that was not asked for");
   trust_.decode(answer.text, [this, here = std::weak_ptr<bool>(here_)](const Result<net::munge::Decoded>& decoded) {
     if (!here.expired()) opened(decoded);
   });
 }
 
 void MungeExchange::opened(const Result<net::munge::Decoded>& decoded) {
-  if (!decoded) return broken(format("its credential of munge is not valid: {}", printable(decoded.error().reason)));
+  if (!decoded) return broken(format("its munge credential is not valid: {}", printable(decoded.error().reason)));
   auto secret = protocol::munge::judge_coordinator({decoded->payload, decoded->uid}, trust_.settings().step, nonce_,
                                                    trust_.uid());
   if (!secret) return broken(secret.error());

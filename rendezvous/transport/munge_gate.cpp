@@ -40,7 +40,7 @@ void MungeGate::read(std::uint64_t id, std::span<const std::uint8_t> bytes) {
   }
   const std::string& step = trust_.settings().step;
   if (request->step != step) {
-    return refuse(id, format("it is of {}, and we are of {}", printable(request->step), step));
+    return refuse(id, format("it is of {}, and the coordinator is of {}", printable(request->step), step));
   }
   if (request->credential.empty() && trust_.answers()) {
     log::warning("munge",

@@ -26,11 +26,11 @@ Recording::State state_of(const coordinator::Coordinator& coordinator) {
           coordinator.incarnation()};
 }
 
-// The session, or the job, ends in the same moment: in what was read at once was the reason to break it, so that what
-// it is told is not sent. `at`: the end of the present line, whose time is `now_ms`.
+// Whether the session, or the job, ends at the same time: the bytes that were read together contain the reason, so that
+// the message is not sent. `at` is the end of the present line, whose time is `now_ms`.
 bool ends_at_once(const Recording& recording, std::size_t at, std::int64_t now_ms, std::string_view name,
                   std::string_view what) {
-  const bool ends_session = what == "go" || what.starts_with("you are not let in");
+  const bool ends_session = what == "end" || what.starts_with("rejected: ");
   std::string_view id = name.substr(name.rfind("session ") + 8);
   if (id.ends_with(')')) id.remove_suffix(1);
   const std::string_view all = recording.text;
@@ -99,7 +99,7 @@ void Recorder::has_acted(const std::string& job, const coordinator::Coordinator*
 void Recorder::sends(const std::string& job, NodeId session, const CoordinatorMessage& message) {
   const auto found = open_.find(job);
   if (found == open_.end()) return;
-  // Whom it has never heard is told by the service, of an end that was missed.
+  // A session that has sent nothing gets its messages from the service, about a job that has ended.
   const auto name = found->second.names.find(session);
   if (name == found->second.names.end()) return;
   recordings_[found->second.index].sent.push_back(format("{}: {}", name->second, coordinator::in_words(message)));
@@ -138,7 +138,7 @@ std::optional<std::string> difference(const Recording& recording, const std::str
     if (!*step) break;
     const std::int64_t now_ms = head->config.now_ms + (**step).since_birth_ms;
     for (const std::string& decision : (**step).decisions) {
-      // What lies between is what the sessions said.
+      // The lines between two decisions are those of the sessions.
       const auto from = recording.logged.begin() + static_cast<std::ptrdiff_t>(logged);
       const auto found = std::find(from, recording.logged.end(), decision);
       const bool is_there = found != recording.logged.end();

@@ -136,12 +136,12 @@ def test_of_two_halves_one_trains_while_they_are_cut_apart_and_both_when_they_ar
 def test_a_host_that_is_cut_off_from_the_place_ends_its_workers_before_others_take_over_and_joins_them(cluster):
     cluster.start(3, "1:3", kind="tcpstore")
     cluster.cut(cluster.hosts[:1], [cluster.store_host])
-    cluster.nodes[0].wait_for_line("does not take the renewal of this node's claim")
+    cluster.nodes[0].wait_for_line("does not accept the renewal of this node's claim")
     cluster.round_of(cluster.nodes[1:])
     cluster.assert_no_rank_lived_twice()
     assert len(hosts_of(cluster.nodes[1:])) == 1
     cluster.heal(cluster.hosts[:1], [cluster.store_host])
-    cluster.nodes[0].wait_for_line("this node hosts the coordinator no more")
+    cluster.nodes[0].wait_for_line("this node does not host the coordinator any more")
     cluster.round_of(cluster.nodes)
     cluster.assert_no_rank_lived_twice()
     cluster.end()
@@ -152,7 +152,7 @@ def test_a_place_that_is_away_for_longer_than_a_lease_stops_training_until_it_is
     shared = cluster._shared
     away = shared.with_name("away")
     os.rename(shared, away)
-    cluster.nodes[0].wait_for_line("does not take the renewal of this node's claim: .*No such file or directory")
+    cluster.nodes[0].wait_for_line("does not accept the renewal of this node's claim: .*No such file or directory")
     for node in cluster.nodes:
         node.wait_for_line("the workers are killed")
     os.rename(away, shared)

@@ -300,7 +300,8 @@ def test_a_node_that_is_lost_ends_the_step_at_once_and_is_named(step):
     results = [node.wait() for node in nodes]
     assert [result.returncode for result in results] == [1, 1, 1], results
     for result in results[:2]:
-        assert re.search(r"node 2 \(.*\) was lost: .*; only 2 of at least 3 nodes are left, and no other is waited for",
+        assert re.search(r"node 2 \(.*\) was lost: .*; 2 nodes, 3 required, and no replacement is waited for "
+                         r"\(--nnodes=3\)",
                          result.stderr), result
 
 

@@ -28,7 +28,7 @@ def test_a_recorded_job_is_replayed_with_its_decisions_and_their_reasons(elastic
     assert re.match(r"job night: coordinator of term 1, incarnation [0-9a-f]+; .*; recorded by elastic-run \S+\n"
                     + TIME + r"session 0 joins with 1 worker of role default,", text), text
     failure = r"rank 0 \(local rank 0, pid \d+\) exited with code 3"
-    formed = [reason for reason in re.findall(r"    decided: round \d is formed of 1 nodes, world size 1(.*)\n", text)]
+    formed = [reason for reason in re.findall(r"    decided: round \d has formed with 1 node, world size 1(.*)\n", text)]
     assert len(formed) == 3 and formed[0] == "", text
     assert all(re.fullmatch(rf", because {failure}", reason) for reason in formed[1:]), formed
     assert len(re.findall(TIME + rf"session 0 says that in round \d {failure}\n", text)) == 2

@@ -295,7 +295,7 @@ exec elastic-run --log-level=info --nnodes=2:3 --rdzv-conf=last_call_timeout=1,r
     slurm.cluster.hosts[2].restore()
     wait_until(lambda: not alive(ghosts[0].pid), 90, "the end of the ghost")
     said = (slurm.directory / "said.node2").read_text()
-    assert f"this is the coordinator of job slurm-{job.number}.0-restart1 and of no other" in said, said
+    assert f"this coordinator serves job slurm-{job.number}.0-restart1 and no other" in said, said
     assert len(environments(job.text)) == 4, job.text  # no other round
     assert job.field("JobState") == "RUNNING"
 

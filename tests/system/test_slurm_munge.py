@@ -86,7 +86,7 @@ def succeed(nodes):
 def test_two_nodes_of_a_user_and_a_step_prove_themselves_by_munge(step, munge):
     results = succeed([step.start(node, munge) for node in range(2)])
     for result in results:
-        assert "munge answers: the nodes of the step prove themselves to each other by it" in result.stderr
+        assert "munge answers: the nodes of the step authenticate each other by it" in result.stderr
 
 
 def test_who_has_no_munge_is_refused_where_the_coordinator_has_it_and_is_told_what_to_do(step, munge, tmp_path):
@@ -94,7 +94,7 @@ def test_who_has_no_munge_is_refused_where_the_coordinator_has_it_and_is_told_wh
     first.wait_for_line("this node hosts the coordinator")
     result = step.start(1, tmp_path / "none").wait()
     assert result.returncode == 1, result
-    assert "the nodes of this step prove themselves by munge, and munged does not answer on" in result.stderr
+    assert "the nodes of this step authenticate each other by munge, and munged does not answer on" in result.stderr
     assert "start munged there, or give --rdzv-conf=slurm_auth=off on all nodes" in result.stderr
     first.wait_for_line(r"the node at 127\.0\.0\.1 was refused: munge does not answer there")
     # And one that has it is let in all the same.
@@ -107,7 +107,7 @@ def test_who_says_nothing_of_munge_is_not_let_in(step, munge):
     first.wait_for_line("this node hosts the coordinator")
     result = step.start(1, munge, conf=",slurm_auth=off,join_timeout=2").wait()
     assert result.returncode == 1, result
-    assert "it was started with a secret for the job, and we were started without one" in result.stderr
+    assert "it was started with a secret, and this node without one" in result.stderr
     succeed([first, step.start(1, munge)])
 
 
@@ -116,7 +116,7 @@ def test_a_coordinator_without_munge_is_not_believed_by_a_node_that_has_it(step,
     first.wait_for_line("this node hosts the coordinator")
     result = step.start(1, munge).wait()
     assert result.returncode == 1, result
-    assert "and not on the coordinator's host, which could be anybody's" in result.stderr
+    assert "but not on the coordinator's host, so that the coordinator cannot be authenticated" in result.stderr
     succeed([first, step.start(1, tmp_path / "none")])
 
 
@@ -168,5 +168,5 @@ def test_a_node_of_another_job_of_slurm_is_refused(step, munge):
     first.wait_for_line("this node hosts the coordinator")
     result = step.start(1, munge, conf=",join_timeout=2", SLURM_JOB_ID=step.job + 8192).wait()
     assert result.returncode == 1, result
-    assert f"it is of slurm-{step.job + 8192}.0, and we are of slurm-{step.job}.0" in result.stderr
+    assert f"it is of slurm-{step.job + 8192}.0, and the coordinator is of slurm-{step.job}.0" in result.stderr
     succeed([first, step.start(1, munge)])
