@@ -19,7 +19,7 @@ struct LossRules {
 // The rules, with a per_job of 0 replaced by its default: ten times `max_nodes`.
 LossRules with_default_bound(LossRules rules, int max_nodes);
 
-// Counts the nodes that a job loses, so that a flapping node cannot restart it for ever: a node that is lost too often
+// Counts the nodes that a job loses, so that a flapping node cannot restart it endlessly: a node that is lost too often
 // is kept out for a while, and a job that loses too many nodes ends. Nodes are identified by the name of their host, so
 // that a replacement on another host is a node of its own. Times are milliseconds of one clock that does not jump.
 class LossBudget {

@@ -13,7 +13,7 @@
 // claim into a file or a key of a TCPStore that all nodes can read. docs/rendezvous.md has the rules for users.
 namespace elastic::locate {
 
-// Who hosts a job's coordinator.
+// The text that says which node hosts a job's coordinator.
 struct Claim {
   std::string address;  // numeric, or a name if the user has given one
   std::uint16_t port = 0;

@@ -75,7 +75,7 @@ class Keyspace {
 
   // Callers of BARRIER wait for a key that exists already; a queue push does not release them.
   enum class WaitsFor : std::uint8_t { kKey, kAllThere };
-  // One client's wait for one key: `place` of its Wait.
+  // One client's wait for one key: the index `place` in its Wait.
   struct Waiter {
     ClientId client;
     std::size_t place;
@@ -83,10 +83,10 @@ class Keyspace {
   };
   using WaitList = std::list<Waiter>;  // longest waiting first
   struct Place {
-    Map<WaitList>::pointer key;  // in waiters_; null when that key has come
+    Map<WaitList>::pointer key;  // in waiters_; null once that key is set
     WaitList::iterator waiter;
   };
-  // All that one client waits for.
+  // All keys that one client waits for.
   struct Wait {
     std::vector<Place> places;
     std::size_t missing = 0;
@@ -106,18 +106,18 @@ class Keyspace {
   std::expected<void, Refusal> wait(ClientId client, Command& command, Replies& out);
   std::expected<void, Refusal> barrier(ClientId client, Command& command, Replies& out, Outbox& outbox);
 
-  // What a command may add to held_bytes(), at most.
+  // The most bytes that a command may add to held_bytes().
   static std::size_t most_added_by(const Command& command);
   bool has_room(const Command& command) const;
   std::expected<void, Refusal> no_room() const;  // always a refusal
   bool present(std::string_view key) const;
   bool all_present(const std::vector<std::string>& keys) const;
-  // The number at a key, a missing one being 0, plus `delta`; `request` is its name for a refusal.
+  // The number at a key, or 0 if the key is missing, plus `delta`. `request` is the name of the request in a refusal.
   std::expected<std::int64_t, Refusal> counted(std::string_view key, std::int64_t delta,
                                                std::string_view request) const;
-  // Sets a key and wakes who waits for it. Returns the value where it lies now.
+  // Sets a key and wakes the clients that wait for it. Returns the stored value.
   const Value& store(std::string&& key, std::string&& value, Outbox& outbox);
-  // The value of a key, which is made if it is missing; nobody is woken.
+  // The value of a key, which is made if it is missing. No client is woken.
   Map<Value>::iterator value_at(std::string&& key);
   void replace(Value& value, std::string&& by);
   void add_place(ClientId client, std::string key, WaitsFor what);

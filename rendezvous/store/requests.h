@@ -12,14 +12,14 @@
 
 #include "rendezvous/store/codec.h"
 
-// The client's half of PyTorch's TCPStore protocol: requests out, replies in.
+// The client's side of PyTorch's TCPStore protocol: encodes requests and decodes replies.
 namespace elastic::store {
 
 using Keys = std::span<const std::string>;
 using Pairs = std::span<const std::pair<std::string, std::string>>;
 
-// Requests, appended to the bytes for a server. Keys are as they go over the wire: PyTorch's client puts
-// '/' before each of its user's keys. Lengths are not judged here; a server closes what is too long.
+// Append requests to the bytes for a server. Keys are as on the wire: PyTorch's client puts '/' before each of its
+// user's keys. Lengths are not checked here; a server closes the connection if one is too long.
 void put_hello(std::string& out);  // VALIDATE, which must come first on a connection
 void put_set(std::string& out, std::string_view key, std::string_view value);
 void put_compare_set(std::string& out, std::string_view key, std::string_view expected, std::string_view desired);
@@ -40,11 +40,10 @@ void put_queue_len(std::string& out, std::string_view key);
 void put_list_keys(std::string& out);
 void put_barrier(std::string& out, std::string_view key, std::int64_t world_size);
 
-// What a reply looks like; it bears no sign of its request. SET, APPEND, MULTI_SET, QUEUE_PUSH and
-// VALIDATE have none.
+// The form of a reply, which does not name its request. SET, APPEND, MULTI_SET, QUEUE_PUSH and VALIDATE have no reply.
 enum class Reply : std::uint8_t {
   kByte,      // CHECK, WAIT, CANCEL_WAIT, BARRIER
-  kCanceled,  // of a WAIT or BARRIER that is still open and CANCEL_WAIT: byte 1, or bytes 0 and 1
+  kCanceled,  // CANCEL_WAIT of a WAIT or BARRIER without a reply yet: byte 1, or bytes 0 and 1
   kU32,       // PING
   kI64,       // ADD, DELETE_KEY, GETNUMKEYS, QUEUE_LEN
   kText,      // GET, COMPARE_SET
@@ -53,35 +52,35 @@ enum class Reply : std::uint8_t {
   kList,      // LIST_KEYS: an i64 and that many texts
 };
 
-// Bytes of one reply; more is taken for nonsense.
+// The most bytes of a reply; a longer one is an error.
 inline constexpr std::size_t kReplyBytes = 64 * 1024 * 1024;
 
-// Turns a connection's bytes, in whatever pieces they come, into the replies to what was asked. Takes the
-// time that the number of bytes needs; holds the one reply that is incomplete.
+// Decodes a connection's bytes, in pieces of any size, into the expected replies. Its time is linear in the number of
+// bytes. It holds at most one unfinished reply.
 class ReplyReader {
  public:
   enum class Step {
-    kNeedMore,  // all bytes are taken and no reply is complete
-    kReply,     // the next expected reply is complete; there may be more in the bytes that are left
-    kNonsense,  // reason() says why this can't be a reply; nothing further can be read
+    kNeedMore,  // all bytes were consumed, and no reply is complete
+    kReply,     // the next expected reply is complete; the bytes that are left may have more
+    kNonsense,  // reason() says why this is no reply; nothing further can be read
   };
 
-  // Another reply is to come, after those that are expected already; `count` is that of kTexts.
+  // Expects another reply after those that are expected already; `count` is that of kTexts.
   void expect(Reply shape, std::size_t count = 1) { expected_.push_back({shape, count}); }
-  // CANCEL_WAIT was sent while the reply expected next, a kByte, was still to come.
+  // CANCEL_WAIT was sent before the next expected reply, a kByte, has come.
   void cancel_wait();
   std::size_t expected() const { return expected_.size(); }
 
-  // Takes bytes from the front of `bytes` up to the end of one reply. kTexts of none need no byte.
+  // Consumes bytes from the front of `bytes` up to the end of one reply. A kTexts of 0 texts needs no byte.
   Step next(Bytes& bytes);
 
-  // Of the reply that next() completed, until the next call; the caller may take the texts.
-  // The byte (kCanceled: 0 if the wait had been answered before, else 1), u32, i64 or count; else 0.
+  // The values of the reply that next() completed, until the next call; the caller may move the texts away. number() is
+  // the byte (kCanceled: 0 if the wait had been answered before, else 1), u32, i64 or count; else 0.
   std::int64_t number() const { return number_; }
   std::string& text() { return text_; }                 // kText, kPopped; empty if there was none
   std::vector<std::string>& texts() { return texts_; }  // kTexts, kList
 
-  // For a person: "a text of 99999999 bytes; at most 67108864 are possible".
+  // Why it is no reply, as a clause: "a text of 99999999 bytes; at most 67108864 are possible".
   const std::string& reason() const { return reason_; }
 
  private:
@@ -90,7 +89,7 @@ class ReplyReader {
     std::size_t count;
   };
 
-  // Each takes what it can from `bytes`; false means that more must come or that it was nonsense.
+  // Each consumes what it can from `bytes`. False means that more bytes are needed, or that this is no reply.
   bool take_reply(const Expected& expected, Bytes& bytes);
   bool take_canceled(Bytes& bytes);
   bool take_number(Bytes& bytes, std::size_t size);  // into number_, once for each reply
@@ -104,11 +103,11 @@ class ReplyReader {
   std::string text_;
   std::vector<std::string> texts_;
   std::string reason_;
-  std::array<std::uint8_t, 8> part_{};  // the start of an integer that came in pieces
+  std::array<std::uint8_t, 8> part_{};  // the first bytes of an integer that comes in pieces
   std::size_t part_size_ = 0;
   std::size_t length_ = 0;  // of the text being read
   std::size_t texts_done_ = 0;
-  std::size_t reply_bytes_ = 0;  // announced so far by the current reply's lengths
+  std::size_t reply_bytes_ = 0;  // the sum of the present reply's lengths so far
   bool in_reply_ = false;
   bool has_number_ = false;
   bool has_length_ = false;

@@ -9,7 +9,7 @@ namespace elastic::simulation {
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
-  // Another stream of the same seed.
+  // One of several independent streams of random numbers for the same seed.
   Random(std::uint64_t seed, std::uint64_t stream)
       : state_(seed * 0x9E3779B97F4A7C15ULL ^ stream * 0xD1B54A32D192ED03ULL) {
     (void)next();
