@@ -145,23 +145,25 @@ Result<output::WorkerEnds> OutputHost::open_worker(int local_rank, int rank) {
     output.out_file = std::move(round_files_.ranks[index].out);
     output.err_file = std::move(round_files_.ranks[index].err);
   }
-  tail_sources_.resize(settings_.ranks.size());
-  tail_sources_[index] = output.plan.tail;
+  tails_.resize(settings_.ranks.size());
+  tails_[index] = {output.plan.tail, output.err_path};
   return pump_.open(local_rank, std::move(output));
 }
 
 void OutputHost::begin_round() {
-  tail_sources_.clear();
+  tails_.clear();
   pump_.begin_round();
 }
 
 std::vector<WorkerStderr> OutputHost::stderrs() const {
-  std::vector<WorkerStderr> all(tail_sources_.size());
+  std::vector<WorkerStderr> all(tails_.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
     const int local_rank = static_cast<int>(i);
-    switch (tail_sources_[i]) {
+    switch (tails_[i].source) {
       case output::TailSource::kKept: all[i].kept = pump_.tail(local_rank); break;
-      case output::TailSource::kFile: all[i].file = logs_.rank_file(local_rank, "stderr.log"); break;
+      case output::TailSource::kFile:
+        if (logs_.is_kept()) all[i].file = tails_[i].file;
+        break;
       case output::TailSource::kNone: all[i].none_because = settings_.no_tail_because; break;
       case output::TailSource::kUnavailable:
         all[i].none_because = "it is a terminal, and no pseudo-terminal could be made (/dev/ptmx)";

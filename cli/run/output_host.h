@@ -88,7 +88,11 @@ class OutputHost {
   output::ConsoleWriter err_;
   output::Pump pump_;
   output::StatusDrawer status_;
-  std::vector<output::TailSource> tail_sources_;  // by local rank
+  struct TailPlace {
+    output::TailSource source = output::TailSource::kNone;
+    std::string file = {};  // the log file of stderr
+  };
+  std::vector<TailPlace> tails_;  // by local rank, of the last round
 };
 
 }  // namespace elastic::run
