@@ -36,9 +36,9 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .group = kJobSize,
      .by_default = "1:1",
      .metavar = "N|MIN:MAX",
-     .help = "nodes of the job",
-     .more = "With a number the job has exactly that many nodes; with a range it starts as soon as MIN are there and "
-             "no more have come in time, and takes up to MAX. The same on all nodes."},
+     .help = "number of nodes, or its range",
+     .more = "With a number, the job has exactly that many nodes. With a range, it starts once MIN nodes are there and "
+             "no more have joined in time, and it takes up to MAX. Give the same value on all nodes."},
     {.id = FlagId::kNprocPerNode,
      .name = "nproc-per-node",
      .family = kTorchrun,
@@ -46,11 +46,11 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "1",
      .metavar = "N",
      .words = "auto|cpu|gpu",
-     .help = "workers on this node, or: auto, cpu, gpu",
-     .more =
-         "The word cpu stands for the number of CPUs that elastic-run may run on and that the limits of its cgroups (a "
-         "container's) leave whole, at least 1, gpu for the number of NVIDIA GPUs that CUDA_VISIBLE_DEVICES leaves "
-         "visible (found without loading a library), auto for gpu where there is one, else for cpu."},
+     .help = "workers on this node: N, auto, cpu or gpu",
+     .more = "cpu is the number of CPUs that elastic-run may use: those of its CPU mask, cut to the whole CPUs that "
+             "the limits of its cgroups (a container's) leave, and at least 1. gpu is the number of NVIDIA GPUs that "
+             "CUDA_VISIBLE_DEVICES leaves visible; they are counted without loading a library. auto is gpu on a node "
+             "with a GPU and cpu on any other."},
     {.id = FlagId::kAutoConfig,
      .name = "auto-config",
      .family = kDlrover,
@@ -58,8 +58,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .kind = kSwitch,
      .by_default = "false",
      .help = "nodes and workers from NODE_NUM and the GPUs",
-     .more = "As dlrover-run does it: NODE_NUM in the environment is the number of nodes, the number of GPUs, where "
-             "there are any, is --nproc-per-node, and from 4 nodes on --network-check is on."},
+     .more = "It works as in dlrover-run: NODE_NUM in the environment is the number of nodes, the number of GPUs "
+             "(where there are any) is --nproc-per-node, and from 4 nodes on --network-check is on."},
     {.id = FlagId::kNodeUnit,
      .name = "node-unit",
      .family = kDlrover,
@@ -69,7 +69,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .most = kMaxNodes,
      .by_default = "1",
      .metavar = "N",
-     .help = "take only multiples of N nodes"},
+     .help = "use a multiple of N nodes"},
 
     // --- How nodes meet
     {.id = FlagId::kStandalone,
@@ -78,9 +78,9 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .group = kRendezvous,
      .kind = kSwitch,
      .by_default = "false",
-     .help = "one node alone, on free ports of 127.0.0.1",
-     .more = "Overwrites --rdzv-backend, --rdzv-endpoint and --rdzv-id; the id is a random one. A command line that "
-             "names neither more than one node nor an endpoint nor a port is standalone too."},
+     .help = "one node, on free ports of 127.0.0.1",
+     .more = "It overrides --rdzv-backend, --rdzv-endpoint and --rdzv-id; the id is random. A command line that names "
+             "neither several nodes nor an endpoint nor a port is standalone, too."},
     {.id = FlagId::kRdzvBackend,
      .name = "rdzv-backend",
      .family = kTorchrun,
@@ -89,11 +89,11 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "static",
      .metavar = "NAME",
      .words = "static|c10d",
-     .help = "how nodes meet: static or c10d",
-     .more = "With static, node ranks and the address of node 0 are given by --node-rank, --master-addr and "
-             "--master-port. With c10d, nodes find each other at --rdzv-endpoint, and the one to which that address "
-             "belongs hosts the coordinator; dlrover-master is another name for it. No client for etcd is built in, "
-             "and plug-ins are written in Python, which a program without Python cannot load: both are errors."},
+     .help = "rendezvous backend: static or c10d",
+     .more = "With static, --node-rank, --master-addr and --master-port give the rank of each node and the address of "
+             "node 0. With c10d, nodes find each other at --rdzv-endpoint, and the node that owns that address hosts "
+             "the coordinator; dlrover-master is another name for c10d. etcd and Python plug-ins are errors: "
+             "elastic-run has no client for etcd, and without Python it cannot load a plug-in."},
     {.id = FlagId::kRdzvEndpoint,
      .name = "rdzv-endpoint",
      .family = kTorchrun,
@@ -101,10 +101,10 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .beside = {Mode::kCoordinatorOnly},
      .by_default = "",
      .metavar = "HOST[:PORT]",
-     .help = "where nodes meet",
-     .more = "Without it, static takes --master-addr and --master-port, and c10d localhost: then a line says where "
-             "node 0 listens and what to type on the other nodes. The port of c10d is 29400 unless it is named. An "
-             "IPv6 address stands in brackets: [::1]:29400."},
+     .help = "rendezvous endpoint",
+     .more = "Without it, static uses --master-addr and --master-port, and c10d uses localhost and prints where node 0 "
+             "listens and what to type on the other nodes. The port of c10d is 29400 unless it is given. Put an IPv6 "
+             "address in brackets: [::1]:29400."},
     {.id = FlagId::kRdzvId,
      .name = "rdzv-id",
      .family = kTorchrun,
@@ -112,8 +112,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .beside = {Mode::kStatus, Mode::kCoordinatorOnly},
      .by_default = "none",
      .metavar = "ID",
-     .help = "name of the job",
-     .more = "Workers see it as TORCHELASTIC_RUN_ID; it begins the name of the run's log directory."},
+     .help = "id of the job",
+     .more = "Workers see it as TORCHELASTIC_RUN_ID. The name of the run's log directory begins with it."},
     {.id = FlagId::kRdzvConf,
      .name = "rdzv-conf",
      .family = kTorchrun,
@@ -121,8 +121,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .beside = {Mode::kStatusKey, Mode::kStatus, Mode::kCoordinatorOnly},
      .by_default = "",
      .metavar = "KEY=VALUE,...",
-     .help = "more settings, such as join_timeout=600",
-     .more = "Values of known keys are checked; unknown keys are ignored, as torchrun ignores them."},
+     .help = "further settings, such as join_timeout=600",
+     .more = "The values of known keys are checked. Unknown keys are ignored, as in torchrun."},
     {.id = FlagId::kNodeRank,
      .name = "node-rank",
      .family = kTorchrun,
@@ -133,15 +133,15 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "0",
      .metavar = "N",
      .help = "rank of this node",
-     .more = "With static each node needs its own. With c10d a rank above 0 is a wish that holds, as those of "
-             "NODE_RANK and WORKER_RANK do; 0 is the default and says nothing."},
+     .more = "With static, each node needs a rank of its own. With c10d, ranks above 0 are honoured, as are those of "
+             "NODE_RANK and WORKER_RANK; 0 means: assign one."},
     {.id = FlagId::kMasterAddr,
      .name = "master-addr",
      .family = kTorchrun,
      .group = kRendezvous,
      .by_default = "127.0.0.1",
      .metavar = "HOST",
-     .help = "address of node 0, for static"},
+     .help = "address of node 0, with static"},
     {.id = FlagId::kMasterPort,
      .name = "master-port",
      .family = kTorchrun,
@@ -150,17 +150,17 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .least = 0,
      .most = kMaxPort,
      .metavar = "PORT",
-     .help = "port of node 0, for static; 29500 if not given",
-     .more = "Given for one node it makes the job static: the port then stays the same over restarts."},
+     .help = "port of node 0, with static; 29500 if not given",
+     .more = "On one node it selects static: the port then stays the same over restarts."},
     {.id = FlagId::kLocalAddr,
      .name = "local-addr",
      .family = kTorchrun,
      .group = kRendezvous,
      .metavar = "HOST",
-     .help = "address at which other nodes reach this one",
-     .more = "Workers get it as MASTER_ADDR when this node has rank 0, and other nodes know this one by it. Without "
-             "it, MASTER_ADDR is the address from which the node's connection to the coordinator comes, and 127.0.0.1 "
-             "in a job of one node. Without effect on the workers of a static job."},
+     .help = "address by which other nodes reach this one",
+     .more = "Workers get it as MASTER_ADDR when this node has rank 0. Without it, MASTER_ADDR is the local address of "
+             "the node's connection to the coordinator, or 127.0.0.1 in a job of one node. It has no effect on the "
+             "workers of a static job."},
     {.id = FlagId::kCoordinatorOnly,
      .name = "coordinator-only",
      .family = kOurs,
@@ -169,9 +169,9 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .mode = Mode::kCoordinatorOnly,
      .has_variable = false,
      .by_default = "false",
-     .help = "serve the coordinator at --rdzv-endpoint, and start nothing",
-     .more = "For any number of jobs, away from the nodes that train. It ends by SIGTERM or SIGINT, with status 0, and "
-             "may be started again within the lease (3 s) without touching training."},
+     .help = "run only the coordinator, at --rdzv-endpoint",
+     .more = "It serves any number of jobs, away from the nodes that train. SIGTERM or SIGINT ends it with status 0. "
+             "If it is started again within the lease (3 s), training does not notice."},
     {.id = FlagId::kStoreOnly,
      .name = "store-only",
      .family = kOurs,
@@ -180,9 +180,9 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .mode = Mode::kStoreOnly,
      .has_variable = false,
      .by_default = "false",
-     .help = "serve a worker store on --port, and start nothing",
-     .more = "A store as PyTorch's TCPStore clients use it, on all addresses, for tests and for jobs that are started "
-             "by other means. It ends in order by SIGTERM or SIGINT, with status 0."},
+     .help = "run only a worker store, on --port",
+     .more = "The store speaks the protocol of PyTorch's TCPStore, on all addresses. It is for tests, and for jobs "
+             "that are started by other means. SIGTERM or SIGINT ends it with status 0."},
     {.id = FlagId::kPort,
      .name = "port",
      .family = kOurs,
@@ -195,8 +195,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .has_variable = false,
      .by_default = "29500",
      .metavar = "N",
-     .help = "port of --store-only; 0 for a free one",
-     .more = "The port is told on stderr."},
+     .help = "port of --store-only; 0 picks a free one",
+     .more = "The port is printed to stderr."},
 
     // --- Workers and their command
     {.id = FlagId::kModule,
@@ -206,7 +206,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .group = kWorkers,
      .kind = kSwitch,
      .by_default = "false",
-     .help = "SCRIPT is a Python module, as with python -m"},
+     .help = "run SCRIPT as a Python module, like python -m"},
     {.id = FlagId::kNoPython,
      .name = "no-python",
      .family = kTorchrun,
@@ -220,17 +220,17 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .group = kWorkers,
      .kind = kSwitch,
      .by_default = "false",
-     .help = "run SCRIPT through Python's runpy.run_path",
-     .more = "The script then runs under PyTorch's record, so that an error file is written for any exception. A "
-             "worker whose script has ended well keeps its process until all workers of the node are done, or one has "
-             "failed. Wins over --no-python and --module."},
+     .help = "run SCRIPT with Python's runpy.run_path",
+     .more = "The script runs under PyTorch's @record, so any exception leaves an error file. A worker whose script "
+             "has succeeded stays until all workers of the node are done or one has failed. It wins over --no-python "
+             "and --module."},
     {.id = FlagId::kRole,
      .name = "role",
      .family = kTorchrun,
      .group = kWorkers,
      .by_default = "default",
      .metavar = "NAME",
-     .help = "name of the workers' role",
+     .help = "role of the workers",
      .more = "Workers see it as ROLE_NAME."},
     {.id = FlagId::kWrap,
      .name = "wrap",
@@ -238,20 +238,21 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .group = kWorkers,
      .repeats = true,
      .metavar = "RANKS:COMMAND",
-     .help = "put COMMAND before the workers of these ranks",
-     .more = "For profilers and debuggers: --wrap='0:nsys profile -o report-%r' runs the worker of rank 0 as an "
-             "argument of nsys. RANKS are global ranks between commas, with ranges (0,8-15), or all. COMMAND is split "
-             "as a shell does, and nothing is expanded but %r (rank), %l (local rank), %n (node rank), %a (restarts "
-             "before), %j (job id) and %%. May be given several times; the first that names a rank holds. The worker "
-             "is then COMMAND with all that it starts: its exit status is COMMAND's. PET_WRAP has a rule a line."},
+     .help = "run the workers of these ranks under COMMAND",
+     .more = "For profilers and debuggers: with --wrap='0:nsys profile -o report-%r', nsys starts the worker of rank "
+             "0. RANKS are global ranks and ranges with commas between (0,8-15), or all. COMMAND is split into words "
+             "as a shell does it; of all expansions there are only %r (rank), %l (local rank), %n (node rank), %a "
+             "(restarts so far), %j (job id) and %%. If the option is given several times, the first one that names a "
+             "rank applies to it. The worker is then COMMAND and all that it starts, and its exit status is that of "
+             "COMMAND. PET_WRAP holds one rule per line."},
     {.id = FlagId::kVirtualLocalRank,
      .name = "virtual-local-rank",
      .family = kTorchrun,
      .group = kWorkers,
      .kind = kSwitch,
      .by_default = "false",
-     .help = "LOCAL_RANK=0 for all; each worker sees one GPU",
-     .more = "CUDA_VISIBLE_DEVICES (HIP_VISIBLE_DEVICES where that is set) is narrowed to one entry for each worker."},
+     .help = "show each worker one GPU, as LOCAL_RANK=0",
+     .more = "Each worker gets one entry of CUDA_VISIBLE_DEVICES (or of HIP_VISIBLE_DEVICES, where that is set)."},
     {.id = FlagId::kNumaBinding,
      .name = "numa-binding",
      .family = kTorchrun,
@@ -278,8 +279,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "preferred",
      .metavar = "POLICY",
      .words = "bind|preferred",
-     .help = "memory for --numa-affinity",
-     .more = "The words are bind and preferred; any other binds the CPUs only."},
+     .help = "memory policy for --numa-affinity",
+     .more = "It is bind or preferred; with any other word only the CPUs are bound."},
 
     // --- Restart and stop
     {.id = FlagId::kMaxRestarts,
@@ -300,12 +301,12 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "stop",
      .metavar = "WHAT",
      .words = "stop|restart",
-     .help = "after the same import, syntax or missing-file error twice",
-     .more = "stop: where two attempts running failed first with the same exception (type, text, file and line), "
-             "further ones would, too: the job ends with exit status 93, whatever restarts are left. Meant are "
-             "ImportError, ModuleNotFoundError, SyntaxError, IndentationError, TabError, FileNotFoundError, and a "
-             "script that Python cannot open. restart: restarts are made until --max-restarts is spent, as torchrun "
-             "does. The first node's word holds for all."},
+     .help = "after the same import, syntax or missing-file error twice: stop or restart",
+     .more = "With stop, the job ends with exit status 93, whatever restarts are left, when two attempts in a row "
+             "first fail with the same exception (type, text, file and line), as further ones would, too. The "
+             "exceptions are ImportError, ModuleNotFoundError, SyntaxError, IndentationError, TabError and "
+             "FileNotFoundError; a script that Python cannot open counts as well. With restart, all of --max-restarts "
+             "is used, as in torchrun. The first node's value holds for all."},
     {.id = FlagId::kShutdownTimeout,
      .name = "shutdown-timeout",
      .family = kTorchrun,
@@ -315,8 +316,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .most = limits::kMaxTimeoutSeconds,
      .metavar = "SECONDS",
      .help = "time from SIGTERM to SIGKILL; 30 if not given",
-     .more = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT sets another default. It counts for every stop, also for one that a "
-             "failed worker causes."},
+     .more = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT sets another default. The time applies to every stop, including one that "
+             "a failed worker causes."},
     {.id = FlagId::kSignalsToHandle,
      .name = "signals-to-handle",
      .family = kTorchrun,
@@ -324,18 +325,18 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
      .metavar = "LIST",
      .help = "signals that end the job in order",
-     .more = "SIGKILL and SIGSTOP cannot be handled, SIGCHLD, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, SIGWINCH and SIGPIPE "
-             "are needed by elastic-run itself: errors. A name that no signal has is passed over with a warning. A "
-             "signal that was ignored when elastic-run started (nohup) stays ignored. A second SIGINT or SIGTERM, at "
-             "least a second after the first, kills all workers at once."},
+     .more = "SIGKILL and SIGSTOP cannot be handled, and elastic-run itself needs SIGCHLD, SIGCONT, SIGTSTP, SIGTTIN, "
+             "SIGTTOU, SIGWINCH and SIGPIPE: these are errors. An unknown name is skipped with a warning. A signal "
+             "that was ignored when elastic-run started (nohup) stays ignored. A second SIGINT or SIGTERM, at least a "
+             "second after the first, kills all workers at once."},
     {.id = FlagId::kForwardSignals,
      .name = "forward-signals",
      .family = kOurs,
      .group = kRestart,
      .metavar = "LIST",
-     .help = "signals handed to the workers, and no more",
-     .more = "Such as USR1,USR2: every worker's process group gets the signal, and the job goes on. A signal may not "
-             "stand in --signals-to-handle too."},
+     .help = "signals to pass on to the workers",
+     .more = "For example USR1,USR2: the process group of every worker gets the signal, and the job goes on. A signal "
+             "cannot also be in --signals-to-handle."},
     {.id = FlagId::kStuckWorker,
      .name = "stuck-worker",
      .family = kOurs,
@@ -344,30 +345,30 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "fail",
      .metavar = "WHAT",
      .words = "fail|ignore",
-     .help = "when a killed worker does not end",
-     .more = "A process in uninterruptible sleep (state D) or in a frozen cgroup does not end even by SIGKILL. It is "
-             "named one second after SIGKILL and given up after stuck_timeout seconds (a key of --rdzv-conf, 5 if not "
-             "given): then the job fails, or with ignore goes on without it."},
+     .help = "when a worker survives SIGKILL: fail or ignore",
+     .more = "A process in uninterruptible sleep (state D) or in a frozen cgroup does not even end by SIGKILL. "
+             "elastic-run names it one second after SIGKILL and gives it up after stuck_timeout seconds (a key of "
+             "--rdzv-conf, 5 if not given). Then the job fails or, with ignore, goes on without it."},
     {.id = FlagId::kLeaveBackground,
      .name = "leave-background",
      .family = kOurs,
      .group = kRestart,
      .kind = kSwitch,
      .by_default = "false",
-     .help = "after success let workers' background processes live",
-     .more = "What workers have left behind (`nohup upload &`) then goes on, as with torchrun. Without the flag it is "
-             "ended, and named in a warning. A job that fails, restarts or is stopped ends everything in any case. "
-             "Workers then have elastic-run's own stderr, as with --stderr-tail=never, unless --stderr-tail is given: "
-             "the reader of a pipe would go away with elastic-run."},
+     .help = "on success, keep workers' background processes",
+     .more = "What workers leave behind (`nohup upload &`) then lives on, as with torchrun. Without this option it is "
+             "ended and named in a warning. A job that fails, restarts or is stopped always ends everything. Workers "
+             "then write to elastic-run's own stderr, as with --stderr-tail=never, unless --stderr-tail is given: a "
+             "pipe would lose its reader when elastic-run ends."},
     {.id = FlagId::kPropagateExitCode,
      .name = "propagate-exit-code",
      .family = kOurs,
      .group = kRestart,
      .kind = kSwitch,
      .by_default = "false",
-     .help = "end with the first failure's exit code, not 1",
-     .more = "128 plus the number of the signal where a signal killed it, or stopped the job; 69 on a node that the "
-             "check has left out."},
+     .help = "exit with the first failure's code instead of 1",
+     .more = "If a signal killed that worker or stopped the job, it is 128 plus the number of the signal. It is 69 on "
+             "a node that the check has excluded."},
 
     // --- Output and logs
     {.id = FlagId::kLogDir,
@@ -375,9 +376,9 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .family = kTorchrun,
      .group = kOutput,
      .metavar = "DIR",
-     .help = "keep logs and error files below DIR",
-     .more = "Each run makes a directory of its own in it. Without the flag it is made in the directory for temporary "
-             "files; /dev/null means no files at all."},
+     .help = "directory for logs and error files",
+     .more = "Each run makes a directory of its own in DIR. Without this option it is made in the directory for "
+             "temporary files. With /dev/null there are no files at all."},
     {.id = FlagId::kRedirects,
      .name = "redirects",
      .letter = 'r',
@@ -385,9 +386,9 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .group = kOutput,
      .by_default = "0",
      .metavar = "MAP",
-     .help = "output to log files: 0 none, 1 stdout, 2 stderr, 3 both; or by local rank, 0:3,1:2",
-     .more = "The files are stdout.log and stderr.log in the directory of each attempt and local rank. Ranks that a "
-             "list does not name are left as they are."},
+     .help = "redirect to log files: 0 none, 1 stdout, 2 stderr, 3 both; or by local rank: 0:3,1:2",
+     .more = "The files are stdout.log and stderr.log in the directory of each attempt and local rank. Local ranks "
+             "that are not in the list are not redirected."},
     {.id = FlagId::kTee,
      .name = "tee",
      .letter = 't',
@@ -395,15 +396,15 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .group = kOutput,
      .by_default = "0",
      .metavar = "MAP",
-     .help = "the same, and to the console too",
-     .more = "Whole lines only, each with a prefix that tells its rank."},
+     .help = "like --redirects, and to the console as well",
+     .more = "The console gets whole lines, each with a prefix that names its rank."},
     {.id = FlagId::kLogLinePrefixTemplate,
      .name = "log-line-prefix-template",
      .family = kTorchrun,
      .group = kOutput,
      .by_default = "",
      .metavar = "TEXT",
-     .help = "what begins each line of --tee on the console",
+     .help = "prefix of each --tee line on the console",
      .more = "The macros are ${role_name}, ${local_rank}, ${rank} and ${hostname}."},
     {.id = FlagId::kLocalRanksFilter,
      .name = "local-ranks-filter",
@@ -411,17 +412,18 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .group = kOutput,
      .by_default = "",
      .metavar = "LIST",
-     .help = "local ranks whose output reaches the console",
-     .more = "What others tee goes to their files only, what they would write to the console to /dev/null."},
+     .help = "local ranks that write to the console",
+     .more = "The --tee output of other local ranks goes to their files only; what they would write to the console is "
+             "dropped."},
     {.id = FlagId::kDuplicateStdoutFilters,
      .name = "duplicate-stdout-filters",
      .family = kTorchrun,
      .group = kOutput,
      .kind = kTextList,
      .metavar = "LIST",
-     .help = "copy lines of stdout with such a text to a file",
-     .more = "To filtered_stdout.log of the attempt, from ranks that are tee'd to the console. The parts of the list "
-             "stand between commas; two commas are a comma within a part."},
+     .help = "copy stdout lines with these texts to a file",
+     .more = "The file is filtered_stdout.log of the attempt; the lines are those of ranks with --tee. Texts are "
+             "separated by commas; two commas are a comma within a text."},
     {.id = FlagId::kDuplicateStderrFilters,
      .name = "duplicate-stderr-filters",
      .family = kTorchrun,
@@ -435,12 +437,12 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .group = kOutput,
      .by_default = "0",
      .metavar = "SIZE",
-     .help = "rotate log files of workers: 100M, 1G; 0 lets them grow",
-     .more =
-         "A file that would grow over SIZE bytes is renamed to stdout.log.1, which replaces the one before it, so that "
-         "each costs at most twice SIZE; so for stderr.log and the filtered files. Files end between two lines; only a "
-         "line of more than 64 KiB or SIZE may be cut. K, M, G and T (or KiB and so on) are powers of 1024, KB, MB, GB "
-         "and TB of 1000. What is redirected then passes through elastic-run, as what is tee'd does."},
+     .help = "rotate workers' log files: 100M, 1G; 0 never",
+     .more = "A file that would grow beyond SIZE is renamed to stdout.log.1 and replaces the previous one, so that it "
+             "costs at most twice SIZE. The same holds for stderr.log and the filtered files. Files are cut between "
+             "lines; only a line of more than 64 KiB or SIZE may be split. K, M, G and T (or KiB and so on) are powers "
+             "of 1024; KB, MB, GB and TB are powers of 1000. Redirected output then passes through elastic-run, as "
+             "--tee output does."},
     {.id = FlagId::kStderrTail,
      .name = "stderr-tail",
      .family = kOurs,
@@ -450,8 +452,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .metavar = "WHEN",
      .words = "auto|never",
      .help = "keep the end of stderr for the failure report",
-     .more = "With auto each worker's stderr passes through elastic-run, by a pseudo-terminal where it is a terminal, "
-             "and the last 64 KiB are kept. With never the worker has elastic-run's own."},
+     .more = "With auto, each worker's stderr passes through elastic-run (by a pseudo-terminal where it is a "
+             "terminal), which keeps the last 64 KiB. With never, the worker writes to elastic-run's own stderr."},
     {.id = FlagId::kLogLevel,
      .name = "log-level",
      .family = kOurs,
@@ -459,9 +461,9 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .beside = kEveryMode,
      .metavar = "LEVEL",
      .words = "debug|info|warning|error|critical",
-     .help = "what elastic-run itself says on stderr, from this level on; warning if not given",
-     .more = "In any case, or as a number of Python's logging. LOGLEVEL in the environment, as torchrun reads it, sets "
-             "another default."},
+     .help = "elastic-run's own messages on stderr, from this level on; warning if not given",
+     .more = "The level is a name in upper or lower case, or a number as in Python's logging. LOGLEVEL in the "
+             "environment, which torchrun reads as well, sets another default."},
     {.id = FlagId::kLogFormat,
      .name = "log-format",
      .family = kOurs,
@@ -471,27 +473,27 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "text",
      .metavar = "FORMAT",
      .words = "text|json",
-     .help = "text, or one JSON object a line",
-     .more = "Of what elastic-run itself says; the failure report stays text."},
+     .help = "elastic-run's own messages: text, or one JSON object per line",
+     .more = "The failure report stays text."},
     {.id = FlagId::kEvents,
      .name = "events",
      .family = kOurs,
      .group = kOutput,
      .metavar = "FILE",
-     .help = "append every event of this launcher to FILE, as lines of JSON",
-     .more = "Whatever the log level; docs/events.md lists them with their fields. Each line is one write, so that "
-             "nodes may share a file where the file system appends whole writes. A file that fails or does not answer "
-             "costs events only."},
+     .help = "append this node's events to FILE, one JSON object per line",
+     .more = "All events are written, whatever the log level; docs/events.md lists them with their fields. Each line "
+             "is one write, so several nodes may share a file if the file system appends whole writes. If the file "
+             "fails or does not answer, only events are lost."},
     {.id = FlagId::kOnEvent,
      .name = "on-event",
      .family = kOurs,
      .group = kOutput,
      .metavar = "CMD",
      .help = "run CMD when a node is lost, unfit or kept out, and when the job ends",
-     .more =
-         "By /bin/sh -c, once in the job for each such event, on the node that has the coordinator: give it to all "
-         "nodes. The event's line of JSON, as --events has it, is on stdin; the environment is that of the workers. 4 "
-         "run at once, 64 wait, and one that takes more than 30 s is killed. What it does never changes the job."},
+     .more = "The command is run with /bin/sh -c, once per event in the job, on the node that hosts the coordinator; "
+             "so give the option on all nodes. It gets the event's line of JSON, as in --events, on stdin, and the "
+             "environment of the workers. At most 4 commands run at once and 64 wait; one that takes more than 30 s is "
+             "killed. A command never changes the job."},
     {.id = FlagId::kOnEventKinds,
      .name = "on-event-kinds",
      .family = kOurs,
@@ -499,8 +501,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .needs = {{FlagId::kOnEvent, "it says for which events --on-event is run", "give --on-event=CMD, too"}},
      .by_default = "node_lost,node_unfit,node_kept_out,job_ends",
      .metavar = "KINDS",
-     .help = "with --on-event: the events for which it is run",
-     .more = "Any of the four, with commas between; docs/events.md says when each comes."},
+     .help = "the events that run --on-event",
+     .more = "Any of the four, with commas between. docs/events.md says when each occurs."},
     {.id = FlagId::kReport,
      .name = "report",
      .family = kOurs,
@@ -508,9 +510,10 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .mode = Mode::kReport,
      .has_variable = false,
      .metavar = "DIR",
-     .help = "print the failure report of an earlier run, and start nothing",
-     .more = "From the failure.json in DIR, the log directory of a run, or from those right below it. Directories of "
-             "other nodes of the job may follow; their reports become one, first cause first."},
+     .help = "print the failure report of an earlier run",
+     .more = "It is read from failure.json in DIR, the log directory of a run, or from the directories right below "
+             "DIR. Directories of other nodes of the job may follow; their reports are merged, first cause first. No "
+             "job is started."},
     {.id = FlagId::kHtml,
      .name = "html",
      .family = kOurs,
@@ -519,17 +522,17 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .needs = {{FlagId::kReport, "it is for the page that --report makes", "name a run's directory with --report"}},
      .has_variable = false,
      .metavar = "FILE",
-     .help = "write what --report has to say as a page",
-     .more = "It needs nothing else, neither a script nor a network; - is stdout."},
+     .help = "write the --report to FILE, as HTML",
+     .more = "The page needs no scripts and no network. - is stdout."},
     {.id = FlagId::kRecord,
      .name = "record",
      .family = kOurs,
      .group = kOutput,
      .has_variable = false,
      .metavar = "FILE",
-     .help = "record what the job's coordinator is told, for --replay",
+     .help = "record the coordinator's input for --replay",
      .more =
-         "FILE is made, or emptied, and written as it happens; a file that does not answer costs the recording only."},
+         "FILE is created or emptied, and written as the job runs. If it does not answer, only the recording is lost."},
     {.id = FlagId::kReplay,
      .name = "replay",
      .family = kOurs,
@@ -537,9 +540,9 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .mode = Mode::kReplay,
      .has_variable = false,
      .metavar = "FILE",
-     .help = "print what was decided in a recorded job, and why; start nothing",
-     .more = "Each event of FILE, a recording by --record, with what the coordinator decides of it, whom it tells "
-             "what, and the job's state after it; - is stdin."},
+     .help = "print a recorded job's decisions and reasons",
+     .more = "FILE is a recording by --record; - is stdin. For each event it prints what the coordinator decided, what "
+             "it told whom, and the state of the job afterwards. No job is started."},
     {.id = FlagId::kHttpPort,
      .name = "http-port",
      .family = kOurs,
@@ -548,11 +551,11 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .least = 0,
      .most = kMaxPort,
      .metavar = "PORT",
-     .help = "serve status and metrics of this node by HTTP",
-     .more = "/healthz, /readyz, /status (JSON) and /metrics (Prometheus), on all addresses; 0 takes a free port and "
-             "says which. Names of hosts and texts are for those who send the job's status key or, where it has no "
-             "token, ask from the same host; others see counts and states. The coordinator's port serves the same, "
-             "with all that the coordinator knows of its jobs."},
+     .help = "serve this node's status and metrics by HTTP",
+     .more = "It serves /healthz, /readyz, /status (JSON) and /metrics (Prometheus) on all addresses; 0 picks a free "
+             "port and prints it. Host names and texts are shown to clients that send the job's status key or, if the "
+             "job has no token, to clients on the same host; all others see counts and states. The coordinator's port "
+             "serves the same, with all that the coordinator knows of its jobs."},
     {.id = FlagId::kStatusOpen,
      .name = "status-open",
      .family = kOurs,
@@ -560,9 +563,10 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .kind = kSwitch,
      .beside = {Mode::kCoordinatorOnly},
      .by_default = "false",
-     .help = "show names and texts to all who ask for the status",
-     .more = "On the coordinator's port and --http-port: names of hosts, addresses, process ids, and what workers "
-             "failed of. Without it others than this host, or those with the job's token, see counts and states."},
+     .help = "show host names and texts to every status client",
+     .more = "It applies to the coordinator's port and to --http-port: host names, addresses, process ids, and why "
+             "workers failed. Without it, only this host, or clients with the job's status key, see them; all others "
+             "see counts and states."},
     {.id = FlagId::kStatus,
      .name = "status",
      .family = kOurs,
@@ -570,11 +574,11 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .mode = Mode::kStatus,
      .has_variable = false,
      .metavar = "HOST[:PORT]",
-     .help = "print who is in a job and how it goes; start nothing",
-     .more = "HOST:PORT is the job's --rdzv-endpoint, or the --http-port of a node; the port is 29400 unless it is "
-             "named. With --rdzv-id of that job alone; with --log-format=json the document of /status. With the job's "
-             "token, from ELASTIC_RUN_TOKEN or by --rdzv-conf=token_file=FILE, names and texts are shown from "
-             "elsewhere, too; what is sent is a key made of it."},
+     .help = "print who is in a job and how it is doing",
+     .more = "HOST:PORT is the job's --rdzv-endpoint or a node's --http-port; the port is 29400 unless it is given. "
+             "With --rdzv-id only that job is printed, with --log-format=json the document of /status. With the job's "
+             "token, from ELASTIC_RUN_TOKEN or --rdzv-conf=token_file=FILE, host names and texts are shown on other "
+             "hosts, too; what is sent is a key made of the token. No job is started."},
     {.id = FlagId::kWatch,
      .name = "watch",
      .family = kOurs,
@@ -584,8 +588,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .needs = {{FlagId::kStatus, "it is for the page that --status prints", "name an endpoint with --status"}},
      .has_variable = false,
      .by_default = "false",
-     .help = "with --status: again every 2 s, until Ctrl-C",
-     .more = "On a terminal the page is drawn anew, elsewhere there is a line each time."},
+     .help = "repeat --status every 2 s, until Ctrl-C",
+     .more = "On a terminal the page is redrawn; elsewhere there is one line each time."},
     {.id = FlagId::kStatusKey,
      .name = "status-key",
      .family = kOurs,
@@ -594,9 +598,9 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .mode = Mode::kStatusKey,
      .has_variable = false,
      .by_default = "false",
-     .help = "print the key by which a job's status shows names and texts",
-     .more = "For Prometheus and curl, which send it as Authorization: Bearer KEY. It is made of the job's token, from "
-             "ELASTIC_RUN_TOKEN or by --rdzv-conf=token_file=FILE, and opens nothing but the status."},
+     .help = "print the key to names and texts in the status",
+     .more = "Prometheus and curl send it as Authorization: Bearer KEY. It is made of the job's token, from "
+             "ELASTIC_RUN_TOKEN or --rdzv-conf=token_file=FILE, and gives access to the status only."},
 
     // --- Node check
     {.id = FlagId::kNetworkCheck,
@@ -605,11 +609,11 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .group = kNodeCheck,
      .kind = kSwitch,
      .by_default = "false",
-     .help = "test nodes and their links before workers start",
-     .more = "Each node looks at itself, then meets others in up to three stages of pairs over TCP. A faulty node ends "
-             "with exit status 1 and the reason, the others train. The first node's word holds for all. MOCK_ERR_RANK "
-             "(a local rank) lets a node's tests fail, to try what then happens; NETWORK_CHECK_TIMEOUT is how many "
-             "seconds one test may take (30)."},
+     .help = "check nodes and their links before workers start",
+     .more = "Each node checks itself, then meets others in up to three stages of pairs over TCP. A faulty node ends "
+             "with exit status 1 and the reason; the others train. The first node's value holds for all. MOCK_ERR_RANK "
+             "(a local rank) makes a node's check fail, to try out what happens then. NETWORK_CHECK_TIMEOUT is the "
+             "number of seconds that one test may take (30)."},
     {.id = FlagId::kCheckPolicy,
      .name = "check-policy",
      .family = kOurs,
@@ -618,28 +622,27 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "suspect",
      .metavar = "WHEN",
      .words = "suspect|first|always",
-     .help = "when a node is checked again",
-     .more =
-         "With first each node is checked before its first round, and again after it was lost; with suspect also the "
-         "node whose worker has failed first; with always all nodes before each round, as dlrover-run does it."},
+     .help = "when a node is checked again: suspect, first, always",
+     .more = "With first, a node is checked before its first round and after it was lost. With suspect, also when its "
+             "worker was the first to fail. With always, all nodes are checked before each round, as in dlrover-run."},
     {.id = FlagId::kExcludeStraggler,
      .name = "exclude-straggler",
      .family = kDlrover,
      .group = kNodeCheck,
      .kind = kSwitch,
      .by_default = "false",
-     .help = "leave out slow nodes, too",
-     .more = "A node that the check finds more than twice as slow as the median ends with exit status 1; without this "
-             "option it trains, and a line says that it is slow."},
+     .help = "exclude slow nodes, too",
+     .more = "A node that the check finds more than twice as slow as the median ends with exit status 1. Without this "
+             "option it trains, and one line says that it is slow."},
     {.id = FlagId::kCommPerfTest,
      .name = "comm-perf-test",
      .family = kDlrover,
      .group = kNodeCheck,
      .kind = kSwitch,
      .by_default = "false",
-     .help = "with the check, measure an all-gather of all nodes",
-     .more = "Once the pairs are done, all nodes that are fit form a ring and pass on blocks of 2 MiB over TCP. A line "
-             "says the bandwidth; nobody is left out for it. Without --network-check it is ignored."},
+     .help = "with --network-check: measure an all-gather of all nodes",
+     .more = "After the pairs, all fit nodes form a ring and pass blocks of 2 MiB over TCP. One line gives the "
+             "bandwidth; no node is excluded for it. Without --network-check it is ignored."},
     {.id = FlagId::kPrecheck,
      .name = "precheck",
      .family = kDlrover,
@@ -648,24 +651,24 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "0",
      .metavar = "N",
      .words = "0|1|2",
-     .help = "1: --network-check, 2: --comm-perf-test as well"},
+     .help = "1: --network-check; 2: with --comm-perf-test"},
 
     {.id = FlagId::kNcclLib,
      .name = "nccl-lib",
      .family = kOurs,
      .group = kNodeCheck,
      .metavar = "FILE",
-     .help = "with --network-check: the libnccl.so.2 to test with",
-     .more = "Where GPUs are tested. By default the one that the job's Python would load, else the loader's; which it "
-             "was stands in health.json."},
+     .help = "with --network-check: the libnccl.so.2 to test",
+     .more = "It is used where GPUs are tested. By default it is the library that the job's Python would load, or else "
+             "the loader's. health.json names the one that was used."},
     {.id = FlagId::kProbePath,
      .name = "probe-path",
      .family = kOurs,
      .group = kNodeCheck,
      .metavar = "FILE",
-     .help = "with --network-check: the program that tests GPUs",
-     .more = "Where there are any, in the place of the one that lies in elastic-run; docs/gpu-probe.md says what it is "
-             "asked."},
+     .help = "with --network-check: the GPU test program",
+     .more = "It replaces the program that is built into elastic-run, on nodes with GPUs. docs/gpu-probe.md describes "
+             "its protocol."},
     {.id = FlagId::kCheckOnly,
      .name = "check-only",
      .family = kOurs,
@@ -673,44 +676,46 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .kind = kSwitch,
      .mode = Mode::kCheckOnly,
      .by_default = "false",
-     .help = "test nodes and links, tell the result, start no worker",
-     .more = "The acceptance test of a cluster: exit status 0 where every node and link is fit, 1 where one is not, on "
-             "all nodes. No script is needed, and one that is named is not started."},
+     .help = "check nodes and links only; start no workers",
+     .more = "This is the acceptance test of a cluster: the exit status is 0 on all nodes if every node and link is "
+             "fit, and 1 if one is not. No script is needed; if one is named, it is not started."},
     {.id = FlagId::kNodeGroup,
      .name = "node-group",
      .family = kOurs,
      .group = kNodeCheck,
      .by_default = "",
      .metavar = "NAME",
-     .help = "the rack that this node is in, for the check",
-     .more = "Nodes of one name meet each other first, then nodes of other racks, and ways between racks are held to "
-             "each other alone. By default what the environment has as scheduling/rack-id, DLRover's variable."},
+     .help = "this node's rack, for the check",
+     .more =
+         "Nodes of one rack meet each other first, then nodes of other racks. Links between racks are compared with "
+         "each other only. The default is the value of scheduling/rack-id in the environment, DLRover's variable."},
 
     {.id = FlagId::kHealthHook,
      .name = "health-hook",
      .family = kOurs,
      .group = kNodeCheck,
      .metavar = "CMD",
-     .help = "with --network-check: a check of yours for this host",
-     .more = "By /bin/sh -c, once in each check, with the workers' environment. What it finds it writes to stdout, as "
-             "a JSON line {\"severity\": \"note\", \"warning\" or \"fatal\", \"what\": \"...\"}; an exit status but 0 "
-             "without such a line is fatal, and so is one that takes more than 30 s."},
+     .help = "with --network-check: your check of this host",
+     .more = "The command is run with /bin/sh -c, once per check, with the workers' environment. It writes each "
+             "finding to stdout as a line of JSON: {\"severity\": \"note\", \"warning\" or \"fatal\", \"what\": "
+             "\"...\"}. A non-zero exit status without such a line is fatal, and so is a run of more than 30 s."},
     {.id = FlagId::kCheckProbe,
      .name = "check-probe",
      .family = kOurs,
      .group = kNodeCheck,
      .metavar = "CMD",
-     .help = "with --network-check: test pairs by your program",
-     .more = "By /bin/sh -c, once for each worker of the two, with the workers' variables for these. Each that is fine "
-             "writes /tmp/dlrover/network_check/LOCAL_RANK.txt, {\"time\": SECONDS}, as DLRover's probes do. "
-             "NETWORK_CHECK_TIMEOUT is how many seconds it may take (180). To be given to all nodes."},
+     .help = "with --network-check: your own test of pairs",
+     .more = "The command is run with /bin/sh -c, once for each worker of both nodes, with the environment of such a "
+             "worker. Each one that succeeds writes {\"time\": SECONDS} to /tmp/dlrover/network_check/LOCAL_RANK.txt, "
+             "as DLRover's probes do. NETWORK_CHECK_TIMEOUT is the number of seconds that it may take (180). Give it "
+             "on all nodes."},
     {.id = FlagId::kHealthReport,
      .name = "health-report",
      .family = kOurs,
      .group = kNodeCheck,
      .metavar = "FILE",
-     .help = "write what the check has found as an HTML page",
-     .more = "By the node that hosts the coordinator; each check of the job writes it anew."},
+     .help = "write the check's results to FILE, as HTML",
+     .more = "The node that hosts the coordinator writes it, anew after each check of the job."},
 
     // --- Taken for compatibility
     {.id = FlagId::kMonitorInterval,
@@ -722,8 +727,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .above = 0,
      .by_default = "0.1",
      .metavar = "SECONDS",
-     .help = "not needed: exits are seen at once",
-     .more = "With torchrun it is the time between two looks at the workers."},
+     .help = "not needed: exits are noticed at once",
+     .more = "In torchrun it is the time between two looks at the workers."},
     {.id = FlagId::kStartMethod,
      .name = "start-method",
      .family = kTorchrun,
@@ -733,7 +738,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "spawn",
      .metavar = "METHOD",
      .words = "spawn|fork|forkserver",
-     .help = "not needed: every worker is a fresh process",
+     .help = "not needed: every worker is a new process",
      .more = "That holds for --run-path, too."},
     {.id = FlagId::kEventLogHandler,
      .name = "event-log-handler",
@@ -742,9 +747,9 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "null",
      .metavar = "NAME",
      .words = "null|console|dynamic_rendezvous",
-     .help = "console: print torchelastic's events to stderr; null, dynamic_rendezvous: nothing",
-     .more = "As with torchrun LOGLEVEL above INFO silences them; docs/events.md says what differs. Other handlers are "
-             "plug-ins in Python, which a program without Python cannot load: an error."},
+     .help = "console: print torchelastic's events to stderr; null, dynamic_rendezvous: do not",
+     .more = "As in torchrun, a LOGLEVEL above INFO silences them. docs/events.md says what differs. Other handlers "
+             "are errors: they are Python plug-ins, which elastic-run cannot load without Python."},
     {.id = FlagId::kLogsSpecs,
      .name = "logs-specs",
      .family = kTorchrun,
@@ -752,7 +757,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .state = kRefused,
      .has_variable = false,
      .metavar = "NAME",
-     .help = "an error: plug-ins in Python cannot be loaded",
+     .help = "an error: Python plug-ins cannot be loaded",
      .why = "it names a plug-in in Python, which a program without Python cannot load"},
     {.id = FlagId::kAccelerator,
      .name = "accelerator",
@@ -762,10 +767,10 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "nvidia.com/gpu",
      .metavar = "KIND",
      .words = "nvidia.com/gpu|cpu|ascend-npu|mthreads.com/gpu|metax-tech.com/gpu",
-     .help = "with --network-check: other than nvidia.com/gpu: test no GPU",
+     .help = "with --network-check: test GPUs only with nvidia.com/gpu",
      .more =
-         "NVIDIA's GPUs are tested where there are any. With cpu, which dlrover-run does not have, none is; where "
-         "ascend-npu, mthreads.com/gpu or metax-tech.com/gpu is named one line says that such devices are not tested."},
+         "NVIDIA's GPUs are tested where there are any. With cpu, which dlrover-run does not have, no GPU is tested; "
+         "with ascend-npu, mthreads.com/gpu or metax-tech.com/gpu, one line says that such devices are not tested."},
     {.id = FlagId::kTrainingPort,
      .name = "training-port",
      .family = kDlrover,
@@ -776,7 +781,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .most = kMaxPort,
      .by_default = "60000",
      .metavar = "PORT",
-     .help = "first port of HCCL, for ascend-npu"},
+     .help = "first port of HCCL, with ascend-npu"},
     {.id = FlagId::kAutoTunning,
      .name = "auto-tunning",
      .family = kDlrover,
@@ -810,9 +815,9 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .kind = kOptionalChoice,
      .has_variable = false,
      .words = "text|json",
-     .help = "print what would be started, and start nothing",
-     .more = "The launch plan: every value with the place that it came from, and the command and the environment of "
-             "each worker. --dry-run=json prints it for programs."},
+     .help = "print what would be started; start nothing",
+     .more = "It prints the launch plan: every value and where it came from, and the command and the environment of "
+             "each worker. --dry-run=json is for programs."},
     {.id = FlagId::kPrintCompletion,
      .name = "print-completion",
      .family = kTorchrun,
@@ -822,7 +827,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .has_variable = false,
      .metavar = "SHELL",
      .words = "bash|zsh|fish",
-     .help = "print the completion for bash, zsh or fish"},
+     .help = "print shell completions: bash, zsh or fish"},
     {.id = FlagId::kVersion,
      .name = "version",
      .family = kOurs,
@@ -841,7 +846,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .mode = Mode::kHelp,
      .has_variable = false,
      .by_default = "false",
-     .help = "print this text"},
+     .help = "print this help"},
 }};
 
 consteval bool in_order() {

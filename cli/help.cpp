@@ -18,10 +18,10 @@ constexpr std::string_view kHead =
 Starts the workers of a PyTorch training job, watches them, and restarts them
 when one fails. Takes the command lines of torchrun and dlrover-run as they are.
 @IN_PLACE@
-Options stand before SCRIPT; all that follows it goes to the script unchanged.
-Any unambiguous beginning of an option will do, and _ for - within one. Nearly
-every option can be set by a variable: PET_NNODES=2 stands for --nnodes=2.
-A * marks an option that is taken but has no effect yet.
+Put options before SCRIPT; everything after it goes to the script unchanged.
+An option may be shortened to any unambiguous beginning, and _ may stand for -
+in its name. Nearly every option has a variable: PET_NNODES=2 is --nnodes=2.
+Options marked * are accepted but have no effect yet.
 )";
 
 constexpr std::string_view kTail = R"(
@@ -35,12 +35,12 @@ Exit status
   0  the job succeeded
   1  the job failed
   2  the command line or a PET_ variable is wrong; nothing was started
-  93 the job failed, and a new start would fail, too
+  93 the job failed, and would fail again
 
 More: man @OURS@, and docs/command-line.md in the source.
 )";
 
-// Started by the name of another launcher.
+// Whether elastic-run was started by the name of another launcher.
 bool in_place() { return program_name() != kOurs; }
 
 std::string left_column(const Flag& flag) {
@@ -83,7 +83,7 @@ std::string help_text() {
     before = &flag;
   }
   text = in_our_name(text + std::string(kTail));
-  // What stays under its own name: the manual's page, and the program itself.
+  // The manual page and the program itself keep their own name.
   text = replace_all(std::move(text), "@OURS@", kOurs);
   return replace_all(
       std::move(text), "@IN_PLACE@",

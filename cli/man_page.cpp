@@ -7,9 +7,8 @@
 namespace elastic::cli {
 namespace {
 
-// The day on which the page was last written; not the day of the build, which would change its
-// bytes.
-constexpr std::string_view kDate = "2026-11-21";
+// The day on which the page was last edited. The day of the build would make each build's bytes differ.
+constexpr std::string_view kDate = "2026-11-23";
 
 constexpr std::string_view kHead = R"(.SH NAME
 elastic\-run \- start, watch and restart the workers of a distributed training
@@ -27,11 +26,11 @@ job
 .RI [ argument ]...
 .SH DESCRIPTION
 .B elastic\-run
-starts the worker processes of a PyTorch training job on this node, tells each
-by environment variables its rank and where to meet the others, watches them,
-and restarts all of them when one fails.
-It is one static program, needs no Python itself, and takes the command lines
-of
+starts the worker processes of a PyTorch training job on this node, watches
+them, and restarts all of them when one fails.
+Environment variables tell each worker its rank and where to meet the others.
+It is one static program that needs no Python itself, and it takes the command
+lines of
 .BR torchrun (1)
 and
 .BR dlrover\-run (1)
@@ -51,7 +50,7 @@ the program
 itself.
 .PP
 Options stand before the script.
-Everything after it goes to the script unchanged, also what looks like an
+Everything after it goes to the script unchanged, even what looks like an
 option of
 .BR elastic\-run .
 An option may be written
@@ -59,10 +58,10 @@ An option may be written
 or
 .B \-\-option
 .IR value ,
-with underscores in place of the dashes within its name, and shortened to any
-beginning that fits one
-option only; torchrun's options go before those of dlrover\-run, and those
-before the ones that only
+with underscores in place of the dashes in its name, and shortened to any
+beginning that fits only one option.
+A beginning is looked up among torchrun's options first, then among those of
+dlrover\-run, then among those that only
 .B elastic\-run
 has.
 A value that begins with a dash must be written with the equals sign, unless it
@@ -70,7 +69,7 @@ is a negative number.
 A first
 .B \-\-
 ends the options.
-Of an option that is given twice the last one counts.
+If an option is given twice, the last one counts.
 .PP
 A wrong command line starts nothing: it ends with status 2 and a message that
 names what was given, why
@@ -94,20 +93,22 @@ The command line goes before the variable.
 A switch is off where the variable is 0 and on where it is another number.
 There is no variable for
 @WITHOUT_VARIABLE@.
-.SS Read by elastic-run
+.SS Read by elastic-run itself
 .TP
 .B PYTHON_EXEC
-The Python interpreter of the workers, or a command line that starts it
-elsewhere, such as
+The Python interpreter of the workers, or a command that starts one, such as
 .BR "apptainer exec image python" .
-Without it: the one of the virtual or conda environment in whose
+Without it, workers get the interpreter of the virtual or conda environment
+whose
 .I bin
-the program lies, else
+holds
+.BR elastic\-run ,
+or else
 .B python3
+or
+.B python
 on
-.BR PATH ,
-else
-.BR python .
+.BR PATH .
 A
 .B VIRTUAL_ENV
 or
@@ -116,7 +117,7 @@ whose
 .I bin
 is not the first of these on
 .B PATH
-is passed over with a warning.
+is ignored with a warning.
 .TP
 .B TORCH_ELASTIC_SHUTDOWN_TIMEOUT
 The default of
@@ -142,15 +143,15 @@ The default of
 Ports, with commas between, for the workers' store.
 .TP
 .B OMP_NUM_THREADS
-Left as it is; where it is not set and a node has more than one worker, workers
-get 1 and a warning
-says so.
+Workers inherit it.
+Where it is not set and the node has more than one worker, workers get 1, and a
+warning says so.
 .TP
 .B LOGLEVEL
 The default of
 .BR \-\-log\-level :
 DEBUG, INFO, WARNING, ERROR or CRITICAL.
-Another word costs one warning.
+Any other word causes a warning.
 .TP
 .B TERM
 Where it is
@@ -202,8 +203,7 @@ and fails.
 .SH EXIT STATUS
 .TP
 .B 0
-All workers succeeded; or help, version, completion or launch plan were
-printed.
+All workers succeeded, or what was asked for in place of a job was done.
 .TP
 .B 1
 The job failed: a worker failed and no restart was left, or a signal ended the
@@ -212,6 +212,10 @@ job.
 .B 2
 The command line, or a variable that stands for an option, is wrong.
 Nothing was started.
+.TP
+.B 93
+The job failed, and would fail again: see
+.BR \-\-crash\-loop .
 .SH EXAMPLES
 Train with one worker on each GPU of this node:
 .PP
@@ -229,7 +233,7 @@ elastic\-run \-\-nproc\-per\-node=4 \-\-max\-restarts=3 \-m package.train
 .EE
 .RE
 .PP
-Workers that are no Python programs:
+Workers that are not Python programs:
 .PP
 .RS
 .EX
@@ -237,7 +241,7 @@ elastic\-run \-\-no\-python \-\-nproc\-per\-node=2 ./worker \-\-verbose
 .EE
 .RE
 .PP
-See what would be started, with every value and where it came from:
+Print what would be started, with every value and where it came from:
 .PP
 .RS
 .EX
@@ -266,7 +270,7 @@ and
 .IR limits.md .
 )";
 
-// Text of a paragraph: dashes are typed, a line never begins with a control character.
+// Escapes a paragraph: dashes can be copied and typed, and no line begins with a control character.
 std::string roff(std::string_view text) {
   std::string out = replace_all(std::string(text), "\\", "\\e");
   out = replace_all(out, "-", "\\-");
@@ -290,7 +294,7 @@ std::string entry(const Flag& flag) {
   const std::string by_default = shown_default(flag);
   if (takes_value(flag) && !by_default.empty()) text += " [" + roff(by_default) + "]";
   text += "\n";
-  // A new line for each sentence lets the formatter set the space between them.
+  // With each sentence on a line of its own the formatter sets the space between them.
   std::string sentences = join(sentences_about(flag), " ");
   if (flag.state == FlagState::kLater) sentences += " Has no effect yet.";
   for (const std::string& line : split(replace_all(sentences, ". ", ".\n"), '\n')) {
@@ -312,7 +316,7 @@ std::string options() {
   return text;
 }
 
-// "\fB--a\fR, \fB--b\fR and \fB--c\fR", the flags without a variable.
+// The flags without a variable: "\fB--a\fR, \fB--b\fR and \fB--c\fR".
 std::string flags_without_variable() {
   std::vector<std::string> names;
   for (const Flag& flag : flag_table()) {
