@@ -51,7 +51,7 @@ TEST_CASE("every flag of the table is whole: help, words for choices, a metavar 
 TEST_CASE("the help of an endpoint names the port that is taken where none is given") {
   const std::string port = std::to_string(transport::kDefaultPort);
   for (const FlagId id : {FlagId::kRdzvEndpoint, FlagId::kStatus}) {
-    CHECK(flag_of(id).more.find(port + " unless it is named") != std::string::npos);
+    CHECK(flag_of(id).more.find(port + " unless it is given") != std::string::npos);
   }
 }
 

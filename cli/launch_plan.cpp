@@ -163,7 +163,7 @@ Status Planner::plan_check() {
   if (plan_.settings.node.group.empty()) plan_.settings.node.group = variable("scheduling/rack-id").value_or("");
   entry("check",
         format("{}{}{}", check.only ? "and nothing else" : policy,
-               check.excludes_stragglers ? "; stragglers are left out" : "",
+               check.excludes_stragglers ? "; stragglers are excluded" : "",
                measures ? "; an all-gather of all nodes is measured" : ""),
         origin);
   for (const FlagId id : {FlagId::kHealthHook, FlagId::kCheckProbe}) {

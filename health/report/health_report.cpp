@@ -206,7 +206,7 @@ std::string figure_text(const std::optional<double>& value) {
 std::string why_text(const NodeHealth& node) {
   const std::string why = shown(node.verdict.why);
   if (!node.left_out) return why;
-  return why.empty() ? "it is left out" : why + "; it is left out";
+  return why.empty() ? "it is excluded" : why + "; it is excluded";
 }
 
 std::optional<double> took_ms(const HealthReport& report) {
@@ -264,7 +264,7 @@ std::string all_gather_sentence(const HealthReport& report) {
   const AllGather& gather = *report.all_gather;
   const std::optional<AllGatherRate> rate = all_gather_rate(report);
   if (!rate) {
-    return format("the all-gather of {} nodes over TCP failed ({}); no node is left out because of it", gather.nodes,
+    return format("the all-gather of {} nodes over TCP failed ({}); no node is excluded because of it", gather.nodes,
                   shown(gather.why_not));
   }
   return format("all-gather of {} nodes over TCP, {} each: {} ms, algobw {} GB/s, busbw {} GB/s", gather.nodes,

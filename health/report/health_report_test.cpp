@@ -56,7 +56,7 @@ TEST_CASE("the all-gather of all nodes is one sentence, with the bandwidths of n
   report.all_gather = {.nodes = 8, .why_not = "node 3: it refused\x1b[2J\nthe connection"};
   CHECK(!all_gather_rate(report));
   CHECK(all_gather_sentence(report).starts_with("the all-gather of 8 nodes over TCP failed (node 3: it refused"));
-  CHECK(all_gather_sentence(report).ends_with("the connection); no node is left out because of it"));
+  CHECK(all_gather_sentence(report).ends_with("the connection); no node is excluded because of it"));
   CHECK(all_gather_sentence(report).find_first_of("\x1b\n") == std::string::npos);
 }
 
@@ -142,7 +142,7 @@ TEST_CASE("what other machines say comes onto one line of a terminal, whatever b
   CHECK(node_text(report, 3) == "node 3 (evil\\x0a\\xc2\\x9bname\\xff)");
   report.nodes[3].verdict.why = "a\nb" + std::string(1000, 'x');
   CHECK(why_text(report.nodes[3]).starts_with("a\\x0ab"));
-  CHECK(why_text(report.nodes[3]).ends_with("...; it is left out"));
+  CHECK(why_text(report.nodes[3]).ends_with("...; it is excluded"));
 }
 
 TEST_CASE("busbw over NCCL is nccl-tests' for all GPUs of both nodes, and stands apart from that over TCP") {

@@ -26,7 +26,7 @@ TEST_CASE("a table has a row for each node, worst first, then bad links and find
         "              compute  memory  best busbw  worst busbw  latency\n"
         "node               ms    GB/s        GB/s         GB/s       us  verdict       why\n"
         "3 10.0.0.4       3.03    11.2           -            -        -  faulty        its exchange failed with nodes "
-        "2, 1 and 4; it is left out\n"
+        "2, 1 and 4; it is excluded\n"
         "5 10.0.0.6       3.05    11.5        1.02         1.02      210  slow          its best exchange took 4.1 ms, "
         "0.56 ms is usual\n"
         "0 10.0.0.1       3.00    11.5        7.49         6.77     39.0  fit\n"
@@ -53,7 +53,7 @@ TEST_CASE("a table is as wide as the terminal at most, with names and reasons cu
     CHECK(longest_line(table) <= width);
     CHECK(table.contains("faulty"));
     CHECK(table.contains("10.0.0.4"));
-    CHECK(table.contains("left"));
+    CHECK(table.contains("excluded"));
   }
   CHECK(health_table(report, 80).contains("0 gpu-node-w...     3.00"));
   CHECK(health_table(report, 80).contains("1 \xc3\xa4\xc3\xb6\xc3\xbc               3.01"));

@@ -142,7 +142,7 @@ TEST_CASE("a replay says the same of a check that its plan answered then") {
   const std::string text = replayed(recording);
   CAPTURE(text);
   CHECK(text.contains("    to node1 (session 1), node2 (session 2): do phase 1 of the check of round 0: do 1\n"));
-  CHECK(text.contains("    decided: node 1 (node2) is left out: it is slow\n"));
+  CHECK(text.contains("    decided: node 1 (node2) is excluded: it is slow\n"));
   CHECK(text.contains("    now: running, round 1, 1 node"));
   CHECK(text.ends_with("\nthe recording ends here, before the job has\n"));
   const auto with = [&](const char* from, const char* to) { return replayed(replace_all(recording, from, to)); };
