@@ -1,6 +1,7 @@
 #include "cli/run/agent_runner.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -9,7 +10,6 @@
 
 #include "cli/run/part_settings.h"
 #include "rendezvous/transport/meeting_settings.h"
-#include "rendezvous/transport/random_nonce.h"
 #include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/base/overloaded.h"
@@ -21,45 +21,55 @@
 namespace elastic::run {
 namespace {
 
-using Mind = std::variant<agent::Lifecycle, agent::Agent>;
-
-// Of an agent that looks often, whatever the loss timeout.
+// The shortest pauses of an agent whose coordinator is found by a claim, whatever the loss timeout.
 constexpr std::int64_t kShortestPauseMs = 100;
 constexpr std::int64_t kShortestGreetingMs = 2'000;
 
-// A claim that is not renewed any more is taken over by whoever looks when it is over.
+// A claim that is not renewed any more is taken over by the first node that looks after its end, so that nodes look
+// often.
 void look_often(agent::LinkSettings& link, const transport::MeetingSettings& meeting) {
   const protocol::LeaseTimes lease{meeting.loss_timeout_ms};
   link.longest_pause_ms = std::clamp<std::int64_t>(lease.renewal_ms(), kShortestPauseMs, link.longest_pause_ms);
   link.greeting_ms = std::clamp(lease.lease_ms(), kShortestGreetingMs, link.greeting_ms);
 }
 
-Mind make_mind(const LaunchSettings& settings, bool logs) {
+agent::NodeSettings node_settings(const LaunchSettings& settings, bool logs) {
   agent::NodeSettings node = settings.node;
   node.logs = logs;
   node.tells_crashes = true;
-  if (settings.meeting.alone) return Mind(std::in_place_type<agent::Lifecycle>, std::move(node));
+  if (settings.meeting.alone) return node;
   node.agent = process::random_number() | 1;  // never 0
   node.shares_details = true;
   node.addresses = join(net::own_addresses(), " ");
-  if (node.addresses.size() > limits::kAgentAddressesBytes) node.addresses.clear();  // then everybody is admitted
+  if (node.addresses.size() > limits::kAgentAddressesBytes)
+    node.addresses.clear();  // then the store admits every address
   if (node.address.empty()) node.address = net::full_host_name();
   node.hosts_coordinator = false;  // until the connection says so
-  const bool by_claim = settings.meeting.place != transport::MeetingSettings::Place::kEndpoint;
-  node.coordinator_may_move = by_claim;
+  node.coordinator_may_move = settings.meeting.place != transport::MeetingSettings::Place::kEndpoint;
+  return node;
+}
+
+agent::LinkSettings link_settings(const LaunchSettings& settings, protocol::AgentId agent) {
+  if (settings.meeting.alone) return {.job = settings.worker.run_id, .agent = agent, .in_process = true};
   agent::LinkSettings link{.job = settings.worker.run_id,
                            .endpoint = transport::endpoint_text(settings.meeting),
-                           .agent = node.agent,
+                           .agent = agent,
                            .secret = settings.meeting.secret,
-                           .join_timeout_ms = node.rules.join_timeout_ms,
+                           .join_timeout_ms = settings.node.rules.join_timeout_ms,
                            .rejoin_ms = settings.meeting.rejoin_ms,
                            .seed = process::random_number(),
                            .may_meet_others = settings.meeting.serves_own_job_only};
-  if (by_claim) look_often(link, settings.meeting);
-  return Mind(std::in_place_type<agent::Agent>, std::move(node), std::move(link));
+  if (settings.meeting.place != transport::MeetingSettings::Place::kEndpoint) look_often(link, settings.meeting);
+  return link;
 }
 
-// PyTorch tells durations with fractions of a millisecond.
+agent::Agent make_agent(const LaunchSettings& settings, bool logs) {
+  agent::NodeSettings node = node_settings(settings, logs);
+  agent::LinkSettings link = link_settings(settings, node.agent);
+  return agent::Agent(std::move(node), std::move(link));
+}
+
+// PyTorch's events have durations with fractions of a millisecond.
 double fine_ms() {
   using namespace std::chrono;
   return duration<double, std::milli>(steady_clock::now().time_since_epoch()).count();
@@ -92,21 +102,22 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                          process::GuardianChannel guardian, Handlers handlers)
     : loop_(loop),
       settings_(settings),
+      parent_(getppid()),
       handlers_(std::move(handlers)),
-      agent_(make_mind(settings, logs != nullptr)),
+      agent_(make_agent(settings, logs != nullptr)),
       link_timer_(loop),
       narrator_(narrator_settings(settings)),
       torch_events_(make_torch_events(settings)),
       store_(loop, settings.store),
       check_(loop, check_settings(settings),
-             {.on_checked = [this](agent::NodeChecked checked) { happened(std::move(checked)); },
+             {.on_checked = [this](agent::NodeChecked checked) { on(std::move(checked)); },
               .start = [this](const process::Command& command) { return workers_.start_helper(command); },
               .kill = [this] { workers_.kill_helper(); }}),
       output_(loop, settings.output, files, logs,
-              {.on_opened = [this](protocol::RoundNumber round) { happened(agent::LogsOpened{round}); },
+              {.on_opened = [this](protocol::RoundNumber round) { on(agent::LogsOpened{round}); },
                .on_failed =
                    [this](protocol::RoundNumber round, std::string reason) {
-                     happened(agent::LogsFailed{round, std::move(reason)});
+                     on(agent::LogsFailed{round, std::move(reason)});
                    }}),
       reporter_(report_settings(settings), files, std::move(logs), output_),
       timer_(loop),
@@ -123,14 +134,14 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                      [this] {
                        guardian_is_lost_ = true;
                        if (on_signal_) return on_signal_();
-                       happened(agent::GuardianLost{});
+                       on(agent::GuardianLost{parent_});
                      }}),
       workers_(loop, with_guardian(context, guardian_),
                {.on_exit =
                     [this](int local_rank, ExitStatus status) {
-                      own_signals_->read_all();  // it may have signalled us before it ended
+                      own_signals_->read_all();  // it may have signalled the launcher before it ended
                       output_.ended(local_rank);
-                      happened(agent::WorkerExited{local_rank, status, process::wall_clock_ms()});
+                      on(agent::WorkerExited{local_rank, status, process::wall_clock_ms()});
                     },
                 .on_helper_exit =
                     [this](ExitStatus status) {
@@ -138,52 +149,33 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                       gpus_timer_.stop();
                       if (const auto order = std::exchange(awaits_gpus_, {})) begin_round(*order);
                     },
-                .on_all_gone = [this] { happened(agent::AllGone{}); }}) {
+                .on_all_gone = [this] { on(agent::AllGone{}); }}),
+      coordinator_(
+          loop, settings,
+          {.on_event = [this](agent::AgentEvent event) { on(std::move(event)); },
+           .on_hosting = handlers_.on_hosting,
+           .to_store = [this](std::unique_ptr<net::Stream> stream,
+                              std::span<const std::uint8_t> bytes) { store_.adopt(std::move(stream), bytes); }}) {
   own_signals_ = std::make_unique<process::SignalSource>(
       loop, settings.signals, [this](const process::ReceivedSignal& signal) { launcher_got(signal); });
-  if (settings.meeting.alone) return;
-  transport::CoordinatorConnection::ToStore to_store;
-  if (settings.meeting.store_at_endpoint) {
-    to_store = [this](std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes) {
-      store_.adopt(std::move(stream), bytes);
-    };
-  }
-  connection_ = std::make_unique<transport::CoordinatorConnection>(
-      loop, settings.meeting,
-      transport::CoordinatorConnection::Handlers{
-          .on_connected =
-              [this](bool local) {
-                happened(agent::LinkConnected{transport::random_nonce(), local, connection_->secret()});
-              },
-          .on_broken = [this](std::string why) { happened(agent::LinkBroken{std::move(why)}); },
-          .on_received =
-              [this](std::span<const std::uint8_t> bytes) {
-                happened(agent::LinkReceived{{bytes.begin(), bytes.end()}});
-              },
-          .on_hosting = handlers_.on_hosting,
-          .on_hopeless = [this](std::string why) { happened(agent::GivenUp{std::move(why)}); }},
-      std::move(to_store));
 }
 
 void AgentRunner::begin() {
   tell(narrator_.began());
-  happened(agent::Begin{});
+  on(agent::Begin{});
 }
 
-void AgentRunner::from_coordinator(protocol::CoordinatorMessage message) {
-  happened(agent::FromCoordinator{std::move(message)});
-}
-
-// Effects may bring about further events at once; they are taken one after the other, never nested.
-void AgentRunner::happened(agent::AgentEvent event) {
+// Effects may bring about further events at once, which wait in the queue until the present event is done.
+void AgentRunner::on(agent::AgentEvent event) {
   events_.push_back(std::move(event));
   if (deciding_) return;
   deciding_ = true;
   while (!events_.empty()) {
     const agent::AgentEvent next = std::move(events_.front());
     events_.pop_front();
-    if (const auto* life = std::get_if<agent::Event>(&next)) hear(*life);
-    decide(next, now_ms());
+    if (const auto* life = std::get_if<agent::Event>(&next)) narrate(*life);
+    // The lease goes on while the machine is suspended, and so does this clock.
+    for (const agent::AgentEffect& effect : agent_.on_event(next, process::boottime_ms())) perform(effect);
     count(next);
   }
   tell_of_link();
@@ -195,58 +187,31 @@ void AgentRunner::happened(agent::AgentEvent event) {
   deciding_ = false;
 }
 
-void AgentRunner::decide(const agent::AgentEvent& event, std::int64_t now_ms) {
-  if (auto* agent = std::get_if<agent::Agent>(&agent_)) {
-    for (const agent::AgentEffect& effect : agent->on_event(event, now_ms)) carry_out(effect);
-    return;
-  }
-  for (const agent::Effect& effect :
-       std::get<agent::Lifecycle>(agent_).on_event(std::get<agent::Event>(event), now_ms)) {
-    hear(effect);
-    carry_out(effect);
-  }
-}
-
-void AgentRunner::carry_out(const agent::AgentEffect& effect) {
+void AgentRunner::perform(const agent::AgentEffect& effect) {
   std::visit(Overloaded{
                  [&](const agent::Effect& e) {
-                   hear(e);
-                   carry_out(e);
+                   narrate(e);
+                   perform(e);
                  },
-                 [&](const agent::Link::Connect&) {
-                   const agent::Link& link = std::get<agent::Agent>(agent_).link();
-                   // Who only stood by has missed the end, if what a coordinator claimed has been taken back.
-                   const bool by_claim = settings_.meeting.place != transport::MeetingSettings::Place::kEndpoint;
-                   connection_->connect(link.own_incarnation() != 0 || (by_claim && link.term() != 0));
-                 },
-                 [&](const agent::Link::Disconnect&) { connection_->disconnect(); },
-                 [&](const agent::Link::Write& e) { connection_->write(e.bytes); },
-                 [&](const agent::Link::Deliver& e) { hear(agent::Event(agent::FromCoordinator{e.message})); },
+                 [&](const agent::Link::Connect& e) { coordinator_.perform(e, agent_.link()); },
+                 [&](const agent::Link::Disconnect& e) { coordinator_.perform(e); },
+                 [&](const agent::Link::Write& e) { coordinator_.perform(e); },
+                 [&](const agent::Link::Deliver& e) { narrate(agent::Event(agent::FromCoordinator{e.message})); },
                  [&](const agent::Link::Log& e) {
                    link_problem_ = e.text;
                    log::info("coordinator_link", e.text);
                  },
                  [&](const agent::StartLinkTimer& e) {
-                   link_timer_.start(e.delay_ms, [this] { happened(agent::LinkTimerFired{}); });
+                   link_timer_.start(e.delay_ms, [this] { on(agent::LinkTimerFired{}); });
                  },
              },
              effect);
 }
 
-// A lease is counted on while the machine is suspended, too; one node alone has none.
-std::int64_t AgentRunner::now_ms() const { return settings_.meeting.alone ? loop_.now_ms() : process::boottime_ms(); }
-
-const agent::Lifecycle& AgentRunner::lifecycle() const {
-  const auto* agent = std::get_if<agent::Agent>(&agent_);
-  return agent != nullptr ? agent->lifecycle() : std::get<agent::Lifecycle>(agent_);
-}
-
 std::optional<Waiting> AgentRunner::waiting() const {
-  const auto* agent = std::get_if<agent::Agent>(&agent_);
-  if (agent == nullptr) return lifecycle().waiting();
-  std::optional<Waiting> waiting = agent->waiting();
+  std::optional<Waiting> waiting = agent_.waiting();
   if (!waiting) return waiting;
-  // The drawer's clock is the loop's.
+  // Waiting is drawn by the loop's clock.
   const std::int64_t behind_ms = process::boottime_ms() - loop_.now_ms();
   waiting->since_ms -= behind_ms;
   waiting->because_ms -= behind_ms;
@@ -254,15 +219,14 @@ std::optional<Waiting> AgentRunner::waiting() const {
   return waiting;
 }
 
-// What happens and what follows of it, for who is told.
-void AgentRunner::hear(const agent::Event& event) {
-  tell(narrator_.happened(event, loop_.now_ms()));
-  if (torch_events_) print_torch(torch_events_->happened(event, fine_ms()));
+void AgentRunner::narrate(const agent::Event& event) {
+  tell(narrator_.on(event, loop_.now_ms()));
+  if (torch_events_) print_torch(torch_events_->on(event, fine_ms()));
 }
 
-void AgentRunner::hear(const agent::Effect& effect) {
-  tell(narrator_.decided(effect, loop_.now_ms()));
-  if (torch_events_) print_torch(torch_events_->decided(effect, fine_ms()));
+void AgentRunner::narrate(const agent::Effect& effect) {
+  tell(narrator_.on(effect, loop_.now_ms()));
+  if (torch_events_) print_torch(torch_events_->on(effect, fine_ms()));
 }
 
 void AgentRunner::tell_torch(const protocol::Verdict& verdict, const std::vector<std::string>& error_files) const {
@@ -275,12 +239,12 @@ void AgentRunner::count(const agent::AgentEvent& event) {
   if (std::holds_alternative<agent::WorkerStarted>(*life)) ++workers_started_;
   const auto* exited = std::get_if<agent::WorkerExited>(life);
   if (exited == nullptr || exited->exit.success()) return;
-  const auto& failures = lifecycle().failures();
+  const auto& failures = agent_.lifecycle().failures();
   if (!failures.empty() && !failures.back().stopped_by_us) ++workers_failed_;
 }
 
 status::Node AgentRunner::status() const {
-  status::Node node = lifecycle().status();
+  status::Node node = agent_.lifecycle().status();
   node.job = settings_.worker.run_id;
   if (node.name.empty()) node.name = net::full_host_name();
   if (const auto waits = waiting(); waits && !node.ready()) {
@@ -289,105 +253,96 @@ status::Node AgentRunner::status() const {
   node.workers_started = workers_started_;
   node.workers_failed = workers_failed_;
   node.store = store_.status();
-  const auto* agent = std::get_if<agent::Agent>(&agent_);
-  node.hosts_coordinator = agent == nullptr || connection_->server() != nullptr;
-  if (agent == nullptr) return node;
-  node.endpoint = transport::endpoint_text(settings_.meeting);
-  node.connected = agent->link().attached();
+  node.hosts_coordinator = coordinator_.is_hosted_here();
+  node.endpoint = agent_.link().endpoint();
+  node.connected = agent_.link().attached();
   return node;
 }
 
-// A coordinator that goes while training runs is worth a word, and so is its return.
 void AgentRunner::tell_of_link() {
-  const auto* agent = std::get_if<agent::Agent>(&agent_);
-  if (agent == nullptr) return;
-  const agent::Lifecycle& life = agent->lifecycle();
-  tell(narrator_.coordinator_is(agent->link().attached(), life.needs_lease() && !life.has_verdict(), link_problem_));
+  const agent::Lifecycle& life = agent_.lifecycle();
+  tell(narrator_.coordinator_is(agent_.link().attached(), life.needs_lease() && !life.has_verdict(), link_problem_));
 }
 
-// While this process is stopped, or killed, the guardian sees to it that no worker outlives the lease.
+// While this process is stopped, or after it was killed, the guardian kills workers whose lease is over.
 void AgentRunner::renew_guardians_lease() {
-  const auto* agent = std::get_if<agent::Agent>(&agent_);
-  if (agent == nullptr) return;
-  const auto lease_ms = agent->lifecycle().needs_lease() ? agent->link().lease_until_ms() : std::nullopt;
+  const auto lease_ms = agent_.lifecycle().needs_lease() ? agent_.link().lease_until_ms() : std::nullopt;
   if (lease_ms == std::exchange(guardians_lease_ms_, lease_ms)) return;
   guardian_.set_lease(lease_ms);
 }
 
-// What the guardian is to tell the coordinator when we are killed and it has ended our workers. A coordinator in this
-// process is killed with us; one that has taken over is told at its own address.
+// When this process is killed, the guardian ends the workers and tells the coordinator, at the address that it is given
+// here. A coordinator in this process is killed with it, and there is none to tell.
 void AgentRunner::renew_farewell() {
-  const auto* agent = std::get_if<agent::Agent>(&agent_);
-  if (agent == nullptr || !farewell_ || !agent->link().attached()) return;
-  Farewell word{
-      .round = farewell_->round, .incarnation = agent->link().own_incarnation(), .term = agent->link().term()};
-  if (!connection_->is_at_home()) {
-    word.address = connection_->reached_at();
-    word.port = connection_->reached_port();
-  }
+  const agent::Link& link = agent_.link();
+  if (!farewell_ || !link.attached()) return;
+  const Farewell word{.round = farewell_->round,
+                      .to = coordinator_.address_elsewhere(),
+                      .incarnation = link.own_incarnation(),
+                      .term = link.term()};
   if (word == std::exchange(farewell_, word)) return;
-  const protocol::Introduction introduction{settings_.worker.run_id, agent->link().agent(), word.incarnation,
-                                            word.term};
-  guardian_.set_farewell(word.address, word.port,
-                         protocol::node_is_empty_frame(introduction, word.round, agent->link().secret()));
+  if (!word.to) return guardian_.set_farewell({}, 0, {});
+  const protocol::Introduction introduction{settings_.worker.run_id, link.agent(), word.incarnation, word.term};
+  guardian_.set_farewell(word.to->address, word.to->port,
+                         protocol::node_is_empty_frame(introduction, word.round, link.secret()));
 }
 
-void AgentRunner::carry_out(const agent::Effect& effect) {
-  std::visit(
-      Overloaded{
-          [&](const agent::ToCoordinator& e) { handlers_.to_coordinator(e.message); },
-          [&](const agent::CheckNode& e) { check_.carry_out(e); },
-          [&](const agent::OpenStore& e) { open_store(e.admits); },
-          [&](const agent::CloseStore&) {
-            awaits_gpus_.reset();
-            check_.stop();
-            guardian_.send({process::GuardianMessage::Kind::kRoundOver, 0});
-            if (farewell_) guardian_.set_farewell({}, 0, {});
-            farewell_.reset();
-            reporter_.round_ended(lifecycle().failures());
-            store_.close();
-            output_.end_round();
-          },
-          [&](const agent::StartWorkers& e) { start_on_free_gpus(e); },
-          [&](const agent::OpenLogs& e) { output_.open_round(e.round, e.restart_count); },
-          [&](const agent::PrepareLogs&) { output_.prepare_round(); },
-          [&](const agent::GiveUpLogs&) { output_.give_up_logs(); },
-          [&](const agent::SignalWorkers& e) {
-            awaits_gpus_.reset();
-            signal_workers(e);
-          },
-          [&](const agent::AwaitAllGone&) {
-            awaits_gpus_.reset();
-            workers_.expect_all_gone();
-          },
-          [&](const agent::NameSurvivors&) { name_survivors(); },
-          [&](const agent::FindBackground&) { find_background(); },
-          [&](const agent::LeaveBackground&) {
-            workers_.abandon();
-            guardian_.leave_background();
-          },
-          [&](const agent::AbandonWorkers&) { workers_.abandon(); },
-          [&](const agent::Paused&) {
-            output_.hide_status();  // the terminal will be the shell's
-            guardian_.send({process::GuardianMessage::Kind::kPaused, 0});
-          },
-          [&](const agent::StartTimer& e) { timer_.start(e.delay_ms, [this] { happened(agent::TimerFired{}); }); },
-          [&](const agent::StopTimer&) { timer_.stop(); },
-          [&](const agent::Warn&) {},  // told already
-          [&](const agent::GatherDetails&) {
-            reporter_.gather_details(*lifecycle().verdict(), [this](std::string details) {
-              happened(agent::DetailsGathered{std::move(details)});
-            });
-          },
-          [&](const agent::FindCrash& e) {
-            output_.end_round();
-            reporter_.find_crash(lifecycle().failures(), [this, round = e.round](std::optional<protocol::Crash> crash) {
-              happened(agent::CrashFound{round, crash});
-            });
-          },
-          [&](const agent::Finish& e) { handlers_.finished(e.verdict, e.details); },
-      },
-      effect);
+void AgentRunner::perform(const agent::Effect& effect) {
+  std::visit(Overloaded{
+                 [&](const agent::ToCoordinator& e) { coordinator_.perform(e); },
+                 [&](const agent::CheckNode& e) { check_.perform(e); },
+                 [&](const agent::OpenStore& e) { open_store(e.admits); },
+                 [&](const agent::CloseStore&) {
+                   awaits_gpus_.reset();
+                   check_.stop();
+                   guardian_.send({process::GuardianMessage::Kind::kRoundOver, 0});
+                   if (farewell_) guardian_.set_farewell({}, 0, {});
+                   farewell_.reset();
+                   reporter_.round_ended(agent_.lifecycle().failures());
+                   store_.close();
+                   output_.end_round();
+                 },
+                 [&](const agent::StartWorkers& e) { start_on_free_gpus(e); },
+                 [&](const agent::OpenLogs& e) { output_.open_round(e.round, e.restart_count); },
+                 [&](const agent::PrepareLogs&) { output_.prepare_round(); },
+                 [&](const agent::GiveUpLogs&) { output_.give_up_logs(); },
+                 [&](const agent::SignalWorkers& e) {
+                   awaits_gpus_.reset();
+                   signal_workers(e);
+                 },
+                 [&](const agent::AwaitAllGone&) {
+                   awaits_gpus_.reset();
+                   workers_.expect_all_gone();
+                 },
+                 [&](const agent::NameSurvivors&) { name_survivors(); },
+                 [&](const agent::FindBackground&) { find_background(); },
+                 [&](const agent::LeaveBackground&) {
+                   workers_.abandon();
+                   guardian_.leave_background();
+                 },
+                 [&](const agent::AbandonWorkers&) { workers_.abandon(); },
+                 [&](const agent::Paused&) {
+                   output_.hide_status();  // the shell is about to use the terminal
+                   guardian_.send({process::GuardianMessage::Kind::kPaused, 0});
+                 },
+                 [&](const agent::StartTimer& e) { timer_.start(e.delay_ms, [this] { on(agent::TimerFired{}); }); },
+                 [&](const agent::StopTimer&) { timer_.stop(); },
+                 [&](const agent::Warn&) {},  // narrate() has logged it
+                 [&](const agent::GatherDetails&) {
+                   reporter_.gather_details(*agent_.lifecycle().verdict(), [this](std::string details) {
+                     on(agent::DetailsGathered{std::move(details)});
+                   });
+                 },
+                 [&](const agent::FindCrash& e) {
+                   output_.end_round();
+                   reporter_.find_crash(agent_.lifecycle().failures(),
+                                        [this, round = e.round](std::optional<protocol::Crash> crash) {
+                                          on(agent::CrashFound{round, crash});
+                                        });
+                 },
+                 [&](const agent::Finish& e) { handlers_.finished(e.verdict, e.details); },
+             },
+             effect);
 }
 
 bool AgentRunner::ends_job(int signal) const {
@@ -397,10 +352,10 @@ bool AgentRunner::ends_job(int signal) const {
 
 void AgentRunner::signalled(int signal, pid_t worker) {
   if (on_signal_ && ends_job(signal)) return on_signal_();
-  happened(agent::SignalReceived{signal, worker});
+  on(agent::SignalReceived{signal, worker});
 }
 
-// To a worker this process is its parent, whom it may signal as it would torchrun. Everybody else's signals count where
+// This process is the workers' parent, which they may signal as they would torchrun. Signals of all others count when
 // they reach the outer process.
 void AgentRunner::launcher_got(const process::ReceivedSignal& signal) {
   if (ends_job(signal.number) && workers_.is_from_workers(signal)) return signalled(signal.number, signal.sender);
@@ -429,14 +384,14 @@ void AgentRunner::name_survivors() {
   for (const process::ProcessFacts& facts : workers_.survivors()) {
     names.push_back(process::describe(process::process_facts(facts.pid)));
   }
-  if (!names.empty()) happened(agent::SurvivorsNamed{join(names, ", ")});
+  if (!names.empty()) on(agent::SurvivorsNamed{join(names, ", ")});
 }
 
-// Some end by themselves with their worker, a moment after it.
+// Processes of a worker that end by themselves do so within a moment of its end, and are not named.
 void AgentRunner::find_background() {
   constexpr std::int64_t kEndsByItselfMs = 100;
   workers_.await_childless(kEndsByItselfMs,
-                           [this] { happened(agent::BackgroundFound{background_text(workers_.background())}); });
+                           [this] { on(agent::BackgroundFound{background_text(workers_.background())}); });
 }
 
 // "process 4711 (rank 3: aws s3 sync /ckpt s3://b), process 4712 (sleep 60) and 3 more"
@@ -447,7 +402,7 @@ std::string AgentRunner::background_text(const std::vector<process::WorkerTree::
   for (const auto& [facts, local_rank] : left) {
     if (names.size() == kNamed) break;
     const std::string command = process::command_line(facts.pid);
-    const int rank = lifecycle().base_rank() + local_rank.value_or(0);
+    const int rank = agent_.lifecycle().base_rank() + local_rank.value_or(0);
     names.push_back(format("process {} ({}{})", facts.pid, local_rank ? format("rank {}: ", rank) : "",
                            printable(command.empty() ? facts.name : command, kCommandBytes)));
   }
@@ -458,13 +413,13 @@ std::string AgentRunner::background_text(const std::vector<process::WorkerTree::
 void AgentRunner::open_store(const std::string& admits) {
   const auto endpoint = store_.open(admits.empty() ? store::Admission() : store::Admission(split(admits, ' ')));
   if (endpoint) {
-    happened(agent::StoreOpened{*endpoint});
+    on(agent::StoreOpened{*endpoint});
   } else {
-    happened(agent::StoreFailed{endpoint.error().text()});
+    on(agent::StoreFailed{endpoint.error().text()});
   }
 }
 
-// What a process has of a GPU is free only when it has ended, and in exclusive mode nobody else gets the GPU before.
+// The probe's GPU memory is free only when the probe has ended, and a GPU in exclusive mode can be used only then.
 void AgentRunner::start_on_free_gpus(const agent::StartWorkers& order) {
   constexpr std::int64_t kGpusComeBackMs = 5'000;
   if (settings_.check.gpus == 0 || !check_.leave()) {
@@ -484,7 +439,7 @@ void AgentRunner::begin_round(const agent::StartWorkers& order) {
   reporter_.round_began(order.round);
 }
 
-// The world's size is known now; said once, by one node.
+// Only now is the size of the world known. One node warns, once.
 void AgentRunner::warn_of_ranks_that_are_not_there(const agent::StartWorkers& order) {
   const auto rank = rank_outside(settings_.wrap, order.round.place.world_size);
   if (!rank || order.round.place.node_rank != 0 || std::exchange(warned_of_wrap_, true)) return;
@@ -496,12 +451,12 @@ void AgentRunner::start_workers(const agent::StartWorkers& order) {
   warn_of_ranks_that_are_not_there(order);
   if (settings_.workers_end_together) {
     const Status made = workers_.let_wait_for_each_other(settings_.node.local_world_size);
-    if (!made) return happened(agent::WorkerNotStarted{0, made.error().text()});
+    if (!made) return on(agent::WorkerNotStarted{0, made.error().text()});
   }
   for (int local_rank = 0; local_rank < settings_.node.local_world_size; ++local_rank) {
     const auto pid = start_worker(order, local_rank);
-    if (!pid) return happened(agent::WorkerNotStarted{local_rank, pid.error().text()});
-    happened(agent::WorkerStarted{local_rank, *pid});
+    if (!pid) return on(agent::WorkerNotStarted{local_rank, pid.error().text()});
+    on(agent::WorkerStarted{local_rank, *pid});
   }
 }
 

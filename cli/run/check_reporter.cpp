@@ -19,7 +19,7 @@
 namespace elastic::run {
 namespace {
 
-// Of more nodes DLRover's lines are left out: each names them all.
+// With more nodes DLRover's lines are left out, each of which names all nodes.
 constexpr std::size_t kNodesInALine = 1024;
 
 health::HealthReport report_of(const std::string& job, const coordinator::CheckJudged& check) {
@@ -51,7 +51,7 @@ Json list_of(const std::vector<int>& numbers) {
   return out;
 }
 
-// For programs; health.json has the whole.
+// The fields of the event `checked`; health.json has all.
 Json in_short(const health::HealthReport& report) {
   using health::Standing;
   Json left_out = Json::array();
@@ -74,7 +74,7 @@ Json in_short(const health::HealthReport& report) {
       .set("median_busbw_gbps", busbw ? Json(*busbw) : Json());
 }
 
-// Somebody has asked for a measurement: it is told whatever the level, and does not depend on what else is found.
+// The user has asked for this measurement: it is logged at every level, whatever else the check has found.
 void tell_all_gather(const health::HealthReport& report) {
   const health::AllGather& gather = *report.all_gather;
   if (!gather.ms) return log::warning("all_gather", health::all_gather_sentence(report));

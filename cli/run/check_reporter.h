@@ -10,17 +10,18 @@
 
 namespace elastic::run {
 
-// Tells what the check of a round has found, on the node that has the coordinator: on the screen in one line, with a
-// table if anything is not as it should be, in the log with the lines of DLRover, and in the file health.json in the
-// log directory, where the user has named one or a node is not fit.
+// Reports what the check of a round has found, on the node that has the coordinator: on the screen in one line, with a
+// table if anything is wrong; in the log also with DLRover's lines; and in health.json in the log directory if the user
+// has named a log directory or a node is not fit.
 class CheckReporter {
  public:
-  // Without `logs` there is no file. `files` is the thread for all that touches them.
+  // A reporter that does nothing.
   CheckReporter() = default;
-  // `page` is a file for the same as HTML; empty: none.
+  // Without `logs` there is no health.json. `files` is the thread for all access to files, and outlives the reporter.
+  // `page` is a file for the report as HTML; empty: none.
   CheckReporter(net::SideThread& files, std::shared_ptr<output::RunDirectory> logs, std::string page);
 
-  // Returns what it has told.
+  // The check of a round of this job is over. Returns what was reported.
   health::HealthReport judged(const std::string& job, const coordinator::CheckJudged& check);
 
  private:

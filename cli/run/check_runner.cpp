@@ -29,7 +29,7 @@ health::ProbeTask CheckRunner::probe_task() const {
   return task;
 }
 
-void CheckRunner::carry_out(const agent::CheckNode& order) {
+void CheckRunner::perform(const agent::CheckNode& order) {
   asked_ = order;
   tests_ = {};
   order.phase == health::kSelfPhase ? begin(order) : ask(order);
@@ -75,7 +75,7 @@ void CheckRunner::read() {
   const ssize_t count = ::read(channel_.get(), piece, sizeof piece);
   if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (count <= 0) {
-    watch_.reset();  // what has become of it exited() says
+    watch_.reset();  // exited() is about to be called
     return;
   }
   line_.append(piece, static_cast<std::size_t>(count));
@@ -95,7 +95,7 @@ void CheckRunner::exited(ExitStatus status) {
   if (asked_) failed(format("its check process {}", status.text()));
 }
 
-// In the place of the probe, which is not there any more.
+// Answers the order in the place of the probe, which is killed.
 void CheckRunner::failed(const std::string& why) {
   deadline_.stop();
   watch_.reset();

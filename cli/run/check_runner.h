@@ -26,25 +26,25 @@ struct CheckRunnerSettings {
   Environment environment = {};  // the workers', in which the probe runs
 };
 
-// Answers the check's orders to this node by a probe: this program once more, as a process that lives through all
-// phases of a round's check and is killed where it does not answer in time. However it ends, each order is answered.
+// Answers the check's orders to this node by a probe: a process of this program that lives through all phases of a
+// round's check and is killed if it does not answer in time. However the probe ends, each order is answered.
 class CheckRunner {
  public:
   struct Handlers {
     std::function<void(agent::NodeChecked)> on_checked;
-    // Starts the probe, and kills it. Of its end exited() is to be told.
+    // Start and kill the probe. The owner calls exited() when it has ended.
     std::function<Result<pid_t>(const process::Command&)> start;
     std::function<void()> kill;
   };
   CheckRunner(net::Loop& loop, CheckRunnerSettings settings, Handlers handlers);
 
-  void carry_out(const agent::CheckNode& order);
+  void perform(const agent::CheckNode& order);
   void exited(ExitStatus status);
-  // The check is over, or its round; what is under way is not answered any more.
+  // The check or its round is over: kills the probe, and an order without an answer gets none.
   void stop();
-  // The same, but the probe is not killed: it gives its GPUs back, and ends. Whether there is one.
+  // The same, but the probe is not killed: it gives up its GPUs and ends by itself. True if there is a probe.
   bool leave();
-  // What this node has found of itself in the last check, with what has kept it from being checked.
+  // This node's own findings in the last check, and why it could not be checked, if it could not.
   const std::vector<health::Finding>& findings() const { return findings_; }
 
  private:
@@ -62,7 +62,7 @@ class CheckRunner {
   UniqueFd channel_;  // to the probe; none: there is no probe
   std::optional<net::ReadWatch> watch_;
   net::Timer deadline_;
-  std::string line_;  // that is being read
+  std::string line_;  // the probe's line that is being read
   std::optional<agent::CheckNode> asked_;
   health::CheckOrder tests_;  // those of the phase that is under way, after kSelfPhase
   std::vector<health::Finding> findings_;

@@ -14,18 +14,18 @@ using namespace elastic::health;
 
 namespace {
 
-// A runner whose probe is played by the test, over the other end of its channel.
+// A runner whose probe is played by the test, at the other end of the channel.
 struct Played {
   Played() { ask(0, "{}"); }
   void ask(std::uint32_t phase, std::string order) {
-    runner.carry_out({.round = 3, .phase = phase, .order = std::move(order)});
+    runner.perform({.round = 3, .phase = phase, .order = std::move(order)});
   }
   std::string heard() {
     std::string line;
     for (char byte = 0; recv(probe.get(), &byte, 1, 0) == 1 && byte != '\n';) line += byte;
     return line;
   }
-  // What the node answers once its probe has said this.
+  // The node's answer when its probe has written this.
   std::string answer_to(const std::string& line) {
     REQUIRE(send(probe.get(), (line + "\n").data(), line.size() + 1, MSG_NOSIGNAL) > 0);
     is_running = true;
@@ -91,7 +91,7 @@ TEST_CASE("a probe that is left ends by itself, by the end of its channel, and o
   CHECK(left.runner.leave());
   char bytes[4096];
   ssize_t count = 0;
-  while ((count = recv(left.probe.get(), bytes, sizeof bytes, 0)) > 0) {  // what it was asked before
+  while ((count = recv(left.probe.get(), bytes, sizeof bytes, 0)) > 0) {  // the orders of before
   }
   CHECK(count == 0);
   CHECK(left.kills == 0);

@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kChannel = 3;
 constexpr int kChildSignals = 4;
-// For what cannot be killed: a process in an uninterruptible sleep.
+// How long the end waits for a process that SIGKILL does not end: one in an uninterruptible sleep.
 constexpr std::int64_t kStuckMs = 2000;
 constexpr int kLookAgainMs = 5;
 
@@ -35,7 +35,8 @@ void answer(EventReport report, const std::string& text) {
   (void)!send(kChannel, packet.data(), packet.size(), MSG_NOSIGNAL);
 }
 
-// A pipe holds the line of an event, so that nobody waits for a command that does not read it.
+// Makes stdin a pipe that holds the whole line, so that writing it waits for no command that does not read. False if
+// that fails.
 bool becomes_stdin(const std::string& line) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return false;
@@ -46,7 +47,7 @@ bool becomes_stdin(const std::string& line) {
          dup2(reader.get(), STDIN_FILENO) == STDIN_FILENO;
 }
 
-// Each command has a process that waits for it, and ends whatever it leaves behind.
+// The process of one command, which waits for it and ends what it leaves running.
 [[noreturn]] void run_one(std::uint32_t number, const std::string& line, const std::string& command,
                           const Environment& environment, const process::InheritedState& inherited) {
   using How = health::CommandEnd::How;
@@ -86,7 +87,7 @@ class EventProcess {
   }
 
  private:
-  // False: the launcher is gone.
+  // False if the launcher has ended.
   bool take_order() {
     char packet[sizeof(EventOrder) + limits::kEventLineBytes];
     const ssize_t count = recv(kChannel, packet, sizeof packet, MSG_DONTWAIT);
@@ -113,7 +114,7 @@ class EventProcess {
     }
   }
 
-  // One that was killed itself has not answered.
+  // A process that was killed has not answered itself.
   void reap() {
     signalfd_siginfo info;
     while (read(kChildSignals, &info, sizeof info) == sizeof info) {
@@ -142,10 +143,11 @@ class EventProcess {
   const std::string& command_;
   const Environment& environment_;
   const process::InheritedState& inherited_;
-  std::map<pid_t, std::uint32_t> running_;  // the number of each one's event
+  std::map<pid_t, std::uint32_t> running_;  // the number of each process's command
 };
 
-// Nothing of the launcher's stays open here, and no signal to all processes of a job ends it before the launcher.
+// Closes the launcher's descriptors, and ignores signals that are sent to all processes of a job: the process ends
+// after the launcher.
 bool settle(UniqueFd channel, const process::InheritedState& inherited) {
   setsid();
   prctl(PR_SET_NAME, kEventProcessName);
@@ -182,7 +184,7 @@ Result<UniqueFd> start_event_process(const std::string& command, const Environme
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return fail_errno(what, errno);
   UniqueFd ours(ends[0]);
   UniqueFd its(ends[1]);
-  // By way of a process that ends at once: an orphan becomes the guardian's child.
+  // It is forked by a process that ends at once, so that as an orphan it becomes the guardian's child.
   const pid_t between = fork();
   if (between < 0) return fail_errno(what, errno);
   if (between == 0) {

@@ -8,18 +8,18 @@
 
 namespace elastic::run {
 
-void tell(const agent::LogEvent& happening) {
+void tell(const agent::LogEvent& event) {
   using Level = agent::LogEvent::Level;
-  switch (happening.level) {
-    case Level::kDebug: return log::tell(log::Level::kDebug, happening.event, happening.text, happening.fields);
-    case Level::kInfo: return log::tell(log::Level::kInfo, happening.event, happening.text, happening.fields);
-    case Level::kWarning: return log::tell(log::Level::kWarning, happening.event, happening.text, happening.fields);
-    case Level::kAlways: return log::tell_always(happening.event, happening.text, happening.fields);
+  switch (event.level) {
+    case Level::kDebug: return log::tell(log::Level::kDebug, event.event, event.text, event.fields);
+    case Level::kInfo: return log::tell(log::Level::kInfo, event.event, event.text, event.fields);
+    case Level::kWarning: return log::tell(log::Level::kWarning, event.event, event.text, event.fields);
+    case Level::kAlways: return log::tell_always(event.event, event.text, event.fields);
   }
 }
 
-void tell(const agent::Happenings& happenings) {
-  for (const agent::LogEvent& happening : happenings) tell(happening);
+void tell(const agent::LogEvents& events) {
+  for (const agent::LogEvent& event : events) tell(event);
 }
 
 void tell_failure(const report::JobReport& report) {

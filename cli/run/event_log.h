@@ -7,13 +7,13 @@
 
 namespace elastic::run {
 
-// Writes what happens on this node to the launcher's log, from which --events has it, too.
-void tell(const agent::LogEvent& happening);
-void tell(const agent::Happenings& happenings);
+// Writes an event to the launcher's log, and so to the file of --events.
+void tell(const agent::LogEvent& event);
+void tell(const agent::LogEvents& events);
 
-// Of a job that has not succeeded: what has failed first, and what most probably was the cause.
+// The event of a job that has not succeeded: its first failure, and the most probable cause.
 void tell_failure(const report::JobReport& report);
-// The launcher ends with this status, so many milliseconds after it began.
+// The event of a launcher that ends with this exit status, so many milliseconds after it began.
 void tell_end(int status, std::int64_t milliseconds);
 
 }  // namespace elastic::run

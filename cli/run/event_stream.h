@@ -9,28 +9,29 @@
 
 namespace elastic::run {
 
-// Every event of the launcher's log, whatever its level, as a line of JSON (docs/events.md): for the file of --events,
-// and for whoever else listens.
+// Makes a line of JSON (docs/events.md) of every event of the launcher's log, whatever its level, for the file of
+// --events and for one listener.
 class EventStream {
  public:
   using Listener = std::function<void(std::string_view event, const std::string& line)>;
 
-  // Hears the log from now on, one at a time. Without a file (an empty path) and a listener it does nothing.
+  // Listens to the log from now on; there may be one stream at a time. Without a file (an empty path) and a listener it
+  // does nothing.
   EventStream(const std::string& path, const agent::EventLines::Launch& launch, Listener listener);
   ~EventStream();
   EventStream(const EventStream&) = delete;
   EventStream& operator=(const EventStream&) = delete;
 
-  // Hears no more, and waits as EventsFile::finish() does.
+  // Ends listening, and waits for the file as EventsFile::finish() does.
   bool finish();
 
  private:
-  void heard(std::string_view level, std::string_view event, std::string_view text, const Json& fields);
+  void on_event(std::string_view level, std::string_view event, std::string_view text, const Json& fields);
 
   agent::EventLines lines_;
   EventsFile file_;
   Listener listener_;
-  bool hears_ = false;
+  bool listens_ = false;
 };
 
 }  // namespace elastic::run

@@ -24,7 +24,7 @@
 #include "cli/run/status_host.h"
 #include "health/report/drain_line.h"
 #include "rendezvous/protocol/proof.h"
-#include "rendezvous/transport/coordinator_host.h"
+#include "rendezvous/transport/hosted_coordinator.h"
 #include "src/base/console.h"
 #include "src/base/limits.h"
 #include "src/base/log.h"
@@ -47,16 +47,16 @@ constexpr int kExitUsage = 2;
 constexpr int kExitUnfit = 69;    // sysexits' EX_UNAVAILABLE: the check has left this node out
 constexpr int kExitSignal = 128;  // plus the signal's number
 
-// How long the log directory may take to be made, and how long it may stand still at the end, so that all is over
-// within 2 s.
+// How long making the log directory may take; and how long, at the end, the thread that writes there may make no
+// progress, so that all is over within 2 s.
 constexpr std::int64_t kOpenLogsMs = 2000;
 constexpr std::int64_t kCloseLogsMs = 1200;
-// How long the place where the nodes meet may take to forget our coordinator.
+// How long taking back the claim of this process's coordinator may take.
 constexpr std::int64_t kWithdrawMs = 1000;
-// From the end of our job until the user is told that other jobs still need our coordinator.
+// From the end of this job until the user is told that other jobs still need the coordinator in this process.
 constexpr std::int64_t kOthersMs = 1000;
-// From the last worker's end on other nodes until they have heard the verdict of a job that ends with our outer
-// process.
+// When a job ends because the outer process has died: from the end of the other nodes' last worker until those nodes
+// have got the verdict.
 constexpr std::int64_t kVerdictMs = 2000;
 
 void rename_launcher(const ProcessTitle& title) {
@@ -65,8 +65,8 @@ void rename_launcher(const ProcessTitle& title) {
   for (std::size_t i = 0; i < title.size; ++i) title.begin[i] = i < text.size() && i + 1 < title.size ? text[i] : '\0';
 }
 
-// Descriptors for the workers: one for a connection to the store each, their log files, and what the launcher
-// reads of them.
+// How many file descriptors the launcher needs: for each worker a connection to the store, its log files and the pipes
+// that the launcher reads, and for the files and connections of its own.
 int descriptors_for(const LaunchSettings& settings) {
   int count = 0;
   for (const output::OutputFlags& flags : settings.output.ranks) {
@@ -79,31 +79,31 @@ int descriptors_for(const LaunchSettings& settings) {
   const bool filters = !settings.output.stdout_filters.empty() || !settings.output.stderr_filters.empty();
   const bool rotates = settings.output.log_max_bytes > 0;
   if (settings.meeting.place != transport::MeetingSettings::Place::kEndpoint)
-    count += 3;  // its thread's event, and two files
-  // Those that are served, and as many that are told so and closed.
+    count += 3;  // the event of its thread, and two files
+  // The connections that are served, and as many that are refused and being closed.
   if (settings.http_port) count += 1 + 2 * static_cast<int>(limits::kHttpConnections);
   // The file, and the event of its thread.
   if (!settings.record_file.empty()) count += 2;
   if (!settings.events_file.empty()) count += 2;
   if (!settings.on_event.empty()) count += 2;
-  return count + (filters ? 2 : 0) + (rotates ? 2 : 0);  // of one file at a time there are an old and a new one
+  return count + (filters ? 2 : 0) + (rotates ? 2 : 0);  // one file at a time is open twice, the old one and the new
 }
 
-// The code of what ended the job, as a shell gives it: a signal to it, or the first failure's own.
+// The exit code of what ended the job, as a shell has it: that of a signal to elastic-run, or the first failure's.
 int exit_code_of(const protocol::Verdict& verdict, const report::FailedWorker* first) {
   if (verdict.is_unfit) return kExitUnfit;
-  // What workers make of the signal comes of it.
+  // How the workers ended follows from the signal.
   const bool is_stopped = verdict.outcome == protocol::Verdict::Outcome::kStopped;
   if (is_stopped && verdict.signal != 0) return kExitSignal + verdict.signal;
   if (verdict.failures.empty()) return kExitFailed;
-  // A signal that ended the first may have been ours.
+  // The verdict's first failure may have been ended by the launcher's own signal.
   const bool has_code = first != nullptr && first->exit.code != 0;
   const ExitStatus exit = has_code ? first->exit : verdict.failures.front().exit;
   return exit.signal != 0 ? kExitSignal + exit.signal : exit.code;
 }
 
-// The directory of this run; null if nothing is to be kept, or can't be. Fails where the user named a place
-// that cannot be had.
+// The log directory of this run; null if none is wanted, or none can be made. Fails if the user named a place where
+// none can be made.
 Result<std::shared_ptr<output::RunDirectory>> open_logs(const LogSettings& settings, const std::string& run_id,
                                                         net::SideThread& files) {
   if (!settings.enabled) return nullptr;
@@ -119,7 +119,7 @@ Result<std::shared_ptr<output::RunDirectory>> open_logs(const LogSettings& setti
   }
   if (!made->value()) {
     if (settings.base) return std::unexpected(std::move(made->value().error()));
-    // Nobody asked for one: no reason not to train.
+    // The user has not asked for a log directory: the job runs without one.
     log::warning("no_log_directory",
                  format("{}; going on without log directory and error files", made->value().error().text()));
     return nullptr;
@@ -135,44 +135,11 @@ int exit_status(const protocol::Verdict& verdict, const report::FailedWorker* fi
   return propagate_exit_code ? exit_code_of(verdict, first) : kExitFailed;
 }
 
-// How the job has ended.
-struct End {
-  protocol::Verdict verdict;
-  std::string details;  // see AgentRunner::Handlers::finished
-};
-
-// The agent of a job of one node, and its coordinator beside it.
-End run_alone(net::Loop& loop, const LaunchSettings& settings, RecordingFile* recording, CheckReporter& reporter,
-              StatusHost& status, const std::function<AgentRunner&(AgentRunner::Handlers)>& make_agent) {
-  End end;
-  transport::CoordinatorHost coordinator(loop, {});
-  if (recording != nullptr) {
-    coordinator.record(settings.worker.run_id, [recording](std::string_view line) { recording->append(line); });
-  }
-  coordinator.on_judged([&](const coordinator::CheckJudged& check) {
-    status.checked(settings.worker.run_id, reporter.judged(settings.worker.run_id, check));
-  });
-  status.set_coordinator([&] { return coordinator.status(settings.worker.run_id); });
-  AgentRunner& agent =
-      make_agent({.to_coordinator = [&](protocol::AgentMessage message) { coordinator.from_agent(message); },
-                  .finished =
-                      [&](protocol::Verdict verdict, std::string details) {
-                        end = {std::move(verdict), std::move(details)};
-                        loop.stop();
-                      }});
-  coordinator.set_agent([&](protocol::CoordinatorMessage message) { agent.from_coordinator(std::move(message)); });
-  status.set_node([&agent] { return agent.status(); });
-  agent.begin();
-  loop.run();
-  status.set_coordinator({});
-  return end;
-}
-
-// Serves those that are still here: what they are to hear of our job may be on its way, and other jobs go on. Until it
-// is told to end; without the outer process, which is the one that a user can tell, no longer than `stop_ms`, what the
-// others' workers may take to stop, and some time for the verdict.
+// Serves the nodes that are still connected: the job's verdict may be on its way to them, and other jobs may go on.
+// Ends when all have left, or at a signal. A user signals the outer process; when that has died it ends after
+// `stop_ms`, the milliseconds in which the other nodes' workers must have stopped, and some time for the verdict.
 void serve_the_others(net::Loop& loop, AgentRunner& agent, std::int64_t stop_ms) {
-  transport::CoordinatorServer& server = *agent.server();
+  transport::CoordinatorServer& server = *agent.coordinator().server();
   if (server.is_idle()) return;
   net::Timer end(loop);
   if (agent.guardian_is_lost()) end.start(stop_ms + kVerdictMs, [&] { loop.stop(); });
@@ -180,8 +147,8 @@ void serve_the_others(net::Loop& loop, AgentRunner& agent, std::int64_t stop_ms)
   patience.start(kOthersMs, [&] {
     if (server.jobs() == 0) return;
     log::answer("serves_others",
-                format("this node's part is over; it serves {} of its endpoint until {} over",
-                       counted(server.jobs(), "job"), server.jobs() == 1 ? "that is" : "they are"),
+                format("this node is done; its coordinator keeps serving {} until {} over",
+                       counted(server.jobs(), "other job"), server.jobs() == 1 ? "that is" : "they are"),
                 {{"jobs", static_cast<std::int64_t>(server.jobs())}});
   });
   server.on_idle([&] { loop.stop(); });
@@ -191,11 +158,11 @@ void serve_the_others(net::Loop& loop, AgentRunner& agent, std::int64_t stop_ms)
   server.on_idle({});
 }
 
-// Who looks for the coordinator of a job of this name from now on shall not look here.
+// Nodes that look for the coordinator of a job of this name from now on are not led to this process any more.
 void withdraw(net::Loop& loop, AgentRunner& agent) {
   bool done = false;
-  bool waits = false;  // a loop that does not run must not be told to stop: its end would be cut short
-  agent.withdraw([&] {
+  bool waits = false;  // the loop runs: stopping one that does not would cut its next run short
+  agent.coordinator().withdraw([&] {
     done = true;
     if (waits) loop.stop();
   });
@@ -206,8 +173,8 @@ void withdraw(net::Loop& loop, AgentRunner& agent) {
   loop.run();
 }
 
-// Whoever ends all nodes when the first has ended with a failure (srun --kill-on-bad-exit) is not to find others that
-// still write their reports. A signal ends the wait.
+// Lets other nodes finish their failure reports: srun --kill-on-bad-exit kills all nodes when the first has ended with
+// a failure. A signal ends the wait.
 void let_others_finish(net::Loop& loop, AgentRunner& agent, std::int64_t wait_ms) {
   net::Timer patience(loop);
   patience.start(wait_ms, [&] { loop.stop(); });
@@ -216,7 +183,7 @@ void let_others_finish(net::Loop& loop, AgentRunner& agent, std::int64_t wait_ms
   agent.on_signal({});
 }
 
-// A signal ends the wait.
+// Waits for the commands of --on-event. A signal ends the wait.
 void let_commands_finish(net::Loop& loop, AgentRunner& agent, OnEvent& on_event) {
   if (!on_event.is_idle()) {
     net::Timer patience(loop);
@@ -229,43 +196,38 @@ void let_commands_finish(net::Loop& loop, AgentRunner& agent, OnEvent& on_event)
   on_event.end();
 }
 
-// The agent of a job of many nodes; the job's coordinator is where the endpoint is, which may be here.
-End run_with_others(net::Loop& loop, const LaunchSettings& settings, RecordingFile* recording, CheckReporter& reporter,
-                    StatusHost& status, const std::function<AgentRunner&(AgentRunner::Handlers)>& make_agent) {
-  End end;
-  AgentRunner& agent = make_agent(
-      {.to_coordinator = {},
-       .on_hosting =
-           [&](transport::CoordinatorServer& server) {
-             server.on_judged([&](const std::string& job, const coordinator::CheckJudged& check) {
-               if (job == settings.worker.run_id) status.checked(job, reporter.judged(job, check));
-             });
-             status.set_coordinator([&server] { return server.status(); });
-             server.on_http([&status](std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes) {
-               status.adopt(std::move(stream), bytes);
-             });
-             if (recording == nullptr) return;
-             server.record(settings.worker.run_id, [recording](std::string_view line) { recording->append(line); });
-           },
-       .finished =
-           [&](protocol::Verdict verdict, std::string details) {
-             end = {std::move(verdict), std::move(details)};
-             loop.stop();
-           }});
+// Connects a coordinator that is in this process from now on with status, recording and the reports of its checks.
+void attend_to(transport::HostedCoordinator& coordinator, const std::string& job, RecordingFile* recording,
+               CheckReporter& reporter, StatusHost& status) {
+  coordinator.on_judged([&, job](const std::string& of_job, const coordinator::CheckJudged& check) {
+    if (of_job == job) status.checked(job, reporter.judged(job, check));
+  });
+  status.set_coordinator([&coordinator] { return coordinator.status(); });
+  coordinator.on_http([&status](std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes) {
+    status.adopt(std::move(stream), bytes);
+  });
+  if (recording == nullptr) return;
+  coordinator.record(job, [recording](std::string_view line) { recording->append(line); });
+}
+
+// Runs this node's part of the job until the agent has finished, and serves other nodes after it if they need that.
+void run_agent(net::Loop& loop, const LaunchSettings& settings, AgentRunner& agent, StatusHost& status) {
   status.set_node([&agent] { return agent.status(); });
   agent.begin();
   loop.run();
-  // A host that has lost its guardian goes as if it had died, where another node takes its claim over then.
+  // The coordinator of a job of one node has no status after the job; one that serves many jobs forgets the job by
+  // itself.
+  if (agent.coordinator().server() == nullptr) return status.set_coordinator({});
+  // A node that has lost its guardian goes as if it had died, if another node can take its coordinator over.
   const bool is_taken_over =
       agent.guardian_is_lost() && settings.meeting.place != transport::MeetingSettings::Place::kEndpoint;
-  if (agent.server() != nullptr && !is_taken_over) {
-    serve_the_others(loop, agent, settings.node.shutdown_timeout_ms);
-    withdraw(loop, agent);
-  }
-  return end;
+  if (is_taken_over) return;
+  serve_the_others(loop, agent, settings.node.shutdown_timeout_ms);
+  withdraw(loop, agent);
 }
 
-// On a port of its own, if one is wanted. One that was left to us is told, for nobody else knows it.
+// Serves status and metrics on --http-port, if that is given. A port that the kernel has chosen is logged at every
+// level.
 Status serve_status(StatusHost& host, std::optional<std::uint16_t> wanted) {
   if (!wanted) return {};
   const auto port = host.listen(*wanted);
@@ -276,7 +238,7 @@ Status serve_status(StatusHost& host, std::optional<std::uint16_t> wanted) {
   return {};
 }
 
-// The last line on stdout of a node that was to be checked and no more.
+// Prints the line of --check-only to stdout: whether this node is fit.
 void print_drain_line(const AgentRunner& agent, const protocol::Verdict& verdict) {
   const status::Node node = agent.status();
   const bool is_fit = verdict.outcome == protocol::Verdict::Outcome::kSucceeded;
@@ -286,7 +248,7 @@ void print_drain_line(const AgentRunner& agent, const protocol::Verdict& verdict
   if (!is_fit && outcome.was_checked) {
     outcome.flaw = health::flaw_of_node(verdict.reason, node.node_rank);
     outcome.others_are_unfit = outcome.flaw.empty();
-    // A verdict names the first few only.
+    // A verdict names only the first few nodes and links.
     if (outcome.flaw.empty() && verdict.reason.ends_with(" more")) {
       outcome.was_checked = false;
       outcome.why_not = "more nodes or links are unfit than the verdict names; see the report of the check";
@@ -296,7 +258,7 @@ void print_drain_line(const AgentRunner& agent, const protocol::Verdict& verdict
   (void)!write(STDOUT_FILENO, line.data(), line.size());
 }
 
-// The job, from its beginning to its report. Returns the exit status.
+// Runs the job from its beginning to its report. Returns the exit status.
 int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirectory>& logs, net::SideThread& files,
         RecordingFile* recording, EventStream& events, OnEvent& on_event, const process::SpawnContext& context,
         process::GuardianChannel guardian) {
@@ -310,25 +272,29 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
     events.finish();
     return kExitUsage;
   }
-  std::optional<AgentRunner> made;
-  const auto make_agent = [&](AgentRunner::Handlers handlers) -> AgentRunner& {
-    return made.emplace(loop, settings, files, logs, context, std::move(guardian), std::move(handlers));
-  };
   CheckReporter reporter(files, logs, settings.check.page);
   on_event.begin(loop);
-  const End end = settings.meeting.alone
-                      ? run_alone(loop, settings, recording, reporter, status_host, make_agent)
-                      : run_with_others(loop, settings, recording, reporter, status_host, make_agent);
-  const protocol::Verdict& verdict = end.verdict;
-  AgentRunner& agent = *made;
+  protocol::Verdict verdict;
+  std::string details;  // see AgentRunner::Handlers::finished
+  AgentRunner agent(loop, settings, files, logs, context, std::move(guardian),
+                    {.on_hosting =
+                         [&](transport::HostedCoordinator& coordinator) {
+                           attend_to(coordinator, settings.worker.run_id, recording, reporter, status_host);
+                         },
+                     .finished =
+                         [&](protocol::Verdict how, std::string what) {
+                           verdict = std::move(how);
+                           details = std::move(what);
+                           loop.stop();
+                         }});
+  run_agent(loop, settings, agent, status_host);
   report::JobReport report{.outcome = report::JobReport::Outcome::kSucceeded};
   std::vector<std::string> error_files;
   if (verdict.outcome == protocol::Verdict::Outcome::kSucceeded) {
     if (logs) files.post(logs->path(), [logs] { logs->remove_if_unused(); });
     files.finish(kCloseLogsMs);
   } else {
-    auto finished =
-        agent.reporter().finish(verdict, end.details, {settings.parent_error_file, settings.termination_log});
+    auto finished = agent.reporter().finish(verdict, details, {settings.parent_error_file, settings.termination_log});
     report = std::move(finished.report);
     error_files = std::move(finished.error_files);
     tell_failure(report);
@@ -340,13 +306,12 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
   const bool recording_hangs = recording != nullptr && !recording->finish();
   const auto hangs = files.stuck_for(0);
   if (hangs) {
-    log::warning("log_file_lost",
-                 format("{} does not answer; what was to be written there is lost", printable(*hangs)));
+    log::warning("log_file_lost", format("{} does not answer; output for it is lost", printable(*hangs)));
   }
   tell_end(status, process::monotonic_ms() - began_ms);
   const bool events_hang = !events.finish();
-  // The thread that waits for it keeps this process from ending.
-  if (hangs || recording_hangs || events_hang || agent.meeting_hangs()) agent.leave(status);
+  // A thread that waits for a file system that hangs keeps this process from ending.
+  if (hangs || recording_hangs || events_hang || agent.coordinator().meeting_hangs()) agent.leave(status);
   write_to_stderr(report::failure_summary(report));
   if (settings.node.check.only) print_drain_line(agent, verdict);
   if (verdict.outcome == protocol::Verdict::Outcome::kFailed && settings.parting_ms > 0) {
@@ -359,12 +324,13 @@ process::LocalTaskPlace local_task_place(const LocalTasksSettings& settings) {
   return {.name = settings.name, .index = settings.index, .members = settings.members};
 }
 
-// None where there are no others, or they cannot be told.
+// The node's other tasks, which wait for this one. None if there are none, or they cannot be told how this one ends.
 std::optional<process::LocalTasksHost> gather_local_tasks(const LocalTasksSettings& settings) {
   if (settings.members < 2) return {};
   auto opened = process::LocalTasksHost::open(local_task_place(settings));
   if (opened) return std::move(*opened);
-  log::warning("company", format("{}; this node's other tasks will not learn how the job ends", opened.error().text()));
+  log::warning("company",
+               format("{}; the other tasks on this node will not get the job's exit status", opened.error().text()));
   return {};
 }
 
@@ -372,8 +338,8 @@ std::optional<process::LocalTasksHost> gather_local_tasks(const LocalTasksSettin
 
 int wait_for_launcher(const LocalTasksSettings& settings) {
   const auto status = process::wait_for_local_tasks(local_task_place(settings), [&] {
-    log::info("waits",
-              format("task {} of this node waits for task 0, which launches, and ends as it does", settings.index));
+    log::info("waits", format("task {} of this node waits for task 0, which runs the job, and exits with its status",
+                              settings.index));
   });
   if (status) return *status;
   log::critical("no_launcher", status.error().text());
@@ -403,7 +369,7 @@ int launch(const LaunchSettings& settings, const process::InheritedState& inheri
     return kExitFailed;
   }
   rename_launcher(title);
-  OnEvent on_event(on_event_settings(settings), inherited);  // while there is one thread
+  OnEvent on_event(on_event_settings(settings), inherited);  // it forks, and must do so before there is a second thread
   const process::SpawnContext context{.inherited = inherited,
                                       .cgroup = cgroup ? cgroup->descriptor() : -1,
                                       .cgroup_procs = cgroup ? cgroup->procs_descriptor() : -1};
@@ -419,7 +385,7 @@ int launch(const LaunchSettings& settings, const process::InheritedState& inheri
   const bool has_events = !settings.events_file.empty() || on_event.is_wanted();
   EventStream::Listener listener;
   if (on_event.is_wanted()) {
-    listener = [&on_event](std::string_view event, const std::string& line) { on_event.heard(event, line); };
+    listener = [&on_event](std::string_view event, const std::string& line) { on_event.on_event(event, line); };
   }
   EventStream events(
       settings.events_file,

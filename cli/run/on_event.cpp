@@ -30,33 +30,33 @@ void OnEvent::begin(net::Loop& loop) {
   if (channel_) watch_.emplace(loop, channel_.get(), [this] { read(); });
 }
 
-void OnEvent::heard(std::string_view event, const std::string& line) { carry_out(commands_.heard(event, line)); }
+void OnEvent::on_event(std::string_view event, const std::string& line) { perform(commands_.on_event(event, line)); }
 
 void OnEvent::read() {
   char packet[sizeof(EventReport) + limits::kEventCommandOutputBytes];
   const ssize_t count = recv(channel_.get(), packet, sizeof packet, MSG_DONTWAIT);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (count < static_cast<ssize_t>(sizeof(EventReport))) return broken("the process that runs them is gone");
+  if (count < static_cast<ssize_t>(sizeof(EventReport))) return broken("the process that runs them has ended");
   EventReport report;
   std::memcpy(&report, packet, sizeof report);
   const std::string text(packet + sizeof report, static_cast<std::size_t>(count) - sizeof report);
   EventCommands::End end{.status = {.code = report.code, .signal = report.signal}};
   if (report.how == EventReport::How::kAtDeadline) end.killed_after_s = limits::kEventCommandMs / 1000;
   (report.how == EventReport::How::kNotStarted ? end.why_not_started : end.output) = text;
-  carry_out(commands_.ended(report.number, end));
+  perform(commands_.ended(report.number, end));
   if (is_idle() && on_idle_) on_idle_();
 }
 
 void OnEvent::broken(const std::string& why) {
   watch_.reset();
   channel_ = UniqueFd();
-  carry_out(commands_.broken(why));
+  perform(commands_.broken(why));
   if (on_idle_) on_idle_();
 }
 
-void OnEvent::carry_out(const EventCommands::Effects& effects) {
+void OnEvent::perform(const EventCommands::Effects& effects) {
   for (const EventCommands::Effect& effect : effects) {
-    if (const auto* happening = std::get_if<agent::LogEvent>(&effect)) tell(*happening);
+    if (const auto* log_event = std::get_if<agent::LogEvent>(&effect)) tell(*log_event);
     const auto* run = std::get_if<EventCommands::Run>(&effect);
     if (run == nullptr || !channel_) continue;
     const EventOrder order{.number = run->number};
@@ -64,13 +64,13 @@ void OnEvent::carry_out(const EventCommands::Effects& effects) {
     std::memcpy(packet.data(), &order, sizeof order);
     packet += run->line;
     const ssize_t sent = send(channel_.get(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent != static_cast<ssize_t>(packet.size())) return broken("the process that runs them takes no orders");
+    if (sent != static_cast<ssize_t>(packet.size())) return broken("the process that runs them does not answer");
   }
 }
 
 void OnEvent::end() {
   on_idle_ = {};
-  carry_out(commands_.given_up());
+  perform(commands_.given_up());
   watch_.reset();
   channel_ = UniqueFd();
 }

@@ -14,8 +14,8 @@
 
 namespace elastic::run {
 
-// --on-event: has the process for it run the user's command for events as agent::EventCommands decides, and tells what
-// comes of it. Whatever goes wrong costs commands, never the job.
+// --on-event: has the process of event_command_process run the user's command for events, as agent::EventCommands
+// decides, and logs how commands end. An error costs commands, never the job.
 class OnEvent {
  public:
   struct Settings {
@@ -24,26 +24,28 @@ class OnEvent {
     Environment environment = {};      // the launcher's own, which the command gets
   };
 
-  // Starts that process; see start_event_process(). Does nothing where there is no command.
+  // Starts that process, as start_event_process() says. Does nothing without a command.
   OnEvent(const Settings& settings, const process::InheritedState& inherited);
   OnEvent(const OnEvent&) = delete;
   OnEvent& operator=(const OnEvent&) = delete;
 
   bool is_wanted() const { return is_wanted_; }
-  void heard(std::string_view event, const std::string& line);
+  // An event of the launcher's log, with its line of JSON.
+  void on_event(std::string_view event, const std::string& line);
 
-  // From now on answers are taken, until end(), which comes before the loop's.
+  // Reads the process's answers from now on, until end(), which is to be called before the loop is destroyed.
   void begin(net::Loop& loop);
+  // No command runs or waits.
   bool is_idle() const { return commands_.is_idle(); }
-  // Called when that has become so.
+  // `call` is called when it has become idle.
   void on_idle(std::function<void()> call) { on_idle_ = std::move(call); }
-  // What still runs is killed.
+  // Kills the commands that still run.
   void end();
 
  private:
   void read();
   void broken(const std::string& why);
-  void carry_out(const agent::EventCommands::Effects& effects);
+  void perform(const agent::EventCommands::Effects& effects);
 
   bool is_wanted_;
   agent::EventCommands commands_;

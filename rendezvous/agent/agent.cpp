@@ -12,15 +12,15 @@ using namespace protocol;
 AgentEffects Agent::on_event(const AgentEvent& event, std::int64_t now_ms) {
   AgentEffects out;
   if (ended_) return out;
-  // Whatever has happened, perhaps after a long sleep: first of all, may the workers still be here?
+  // The event may come after a long sleep: before anything else, workers whose lease is over are killed.
   const auto* life = std::get_if<Event>(&event);
   const bool begins = life != nullptr && std::holds_alternative<Begin>(*life);
-  if (!begins) from_link(link_.look(owner(), now_ms), now_ms, out);
+  if (!begins) perform(link_.look(owner(), now_ms), now_ms, out);
   std::visit(Overloaded{
                  [&](const Event& e) {
                    if (begins) {
                      to_lifecycle(Detached{}, now_ms, out);
-                     return from_link(link_.begin(now_ms), now_ms, out);
+                     return perform(link_.begin(now_ms), now_ms, out);
                    }
                    to_lifecycle(e, now_ms, out);
                  },
@@ -30,15 +30,15 @@ AgentEffects Agent::on_event(const AgentEvent& event, std::int64_t now_ms) {
                      link_.set_local(*e.local);
                      lifecycle_.set_hosts_coordinator(*e.local);
                    }
-                   from_link(link_.connected(e.nonce, now_ms), now_ms, out);
+                   perform(link_.connected(e.nonce, now_ms), now_ms, out);
                  },
-                 [&](const LinkBroken& e) { from_link(link_.broken(e.why, owner(), now_ms), now_ms, out); },
-                 [&](const LinkReceived& e) { from_link(link_.received(e.bytes, owner(), now_ms), now_ms, out); },
+                 [&](const LinkBroken& e) { perform(link_.broken(e.why, owner(), now_ms), now_ms, out); },
+                 [&](const LinkReceived& e) { perform(link_.received(e.bytes, owner(), now_ms), now_ms, out); },
                  [&](const LinkTimerFired&) { timer_at_ms_.reset(); },
              },
              event);
   if (ended_) return out;
-  from_link(link_.look(owner(), now_ms), now_ms, out);
+  perform(link_.look(owner(), now_ms), now_ms, out);
   const auto next_ms = link_.next_deadline_ms(owner());
   if (next_ms && next_ms != timer_at_ms_ && !ended_) {
     timer_at_ms_ = next_ms;
@@ -56,20 +56,19 @@ Link::Owner Agent::owner() const {
 void Agent::to_lifecycle(const Event& event, std::int64_t now_ms, AgentEffects& out) {
   for (Effect& effect : lifecycle_.on_event(event, now_ms)) {
     if (const auto* message = std::get_if<ToCoordinator>(&effect)) {
-      from_link(link_.send(message->message), now_ms, out);
+      perform(link_.send(message->message), now_ms, out);
       continue;
     }
     if (std::holds_alternative<Finish>(effect)) {
+      perform(link_.close(), now_ms, out);
       ended_ = true;
-      link_.close();
-      out.emplace_back(Link::Disconnect{});
     }
     out.emplace_back(std::move(effect));
   }
   if (lifecycle_.is_idle()) must_be_idle_ = false;
 }
 
-void Agent::from_link(Link::Effects effects, std::int64_t now_ms, AgentEffects& out) {
+void Agent::perform(Link::Effects effects, std::int64_t now_ms, AgentEffects& out) {
   for (Link::Effect& effect : effects) {
     if (ended_) return;
     std::visit(Overloaded{
@@ -77,13 +76,14 @@ void Agent::from_link(Link::Effects effects, std::int64_t now_ms, AgentEffects& 
                    [&](Link::Disconnect& e) { out.emplace_back(e); },
                    [&](Link::Write& e) { out.emplace_back(std::move(e)); },
                    [&](Link::Log& e) { out.emplace_back(std::move(e)); },
-                   [&](Link::Joining&) { from_link(link_.send(joins()), now_ms, out); },
+                   [&](Link::HandOver& e) { out.emplace_back(Effect(ToCoordinator{std::move(e.message)})); },
+                   [&](Link::Joining&) { perform(link_.send(joins()), now_ms, out); },
                    [&](Link::Attached&) { to_lifecycle(Attached{}, now_ms, out); },
                    [&](Link::Detached& e) {
                      out.emplace_back(Link::Log{e.why});
                      to_lifecycle(Detached{}, now_ms, out);
                    },
-                   [&](Link::Deliver& e) { delivered(e.message, now_ms, out); },
+                   [&](Link::Deliver& e) { on(e.message, now_ms, out); },
                    [&](Link::LeaseOver&) {
                      must_be_idle_ = true;
                      to_lifecycle(LeaseOver{}, now_ms, out);
@@ -94,16 +94,16 @@ void Agent::from_link(Link::Effects effects, std::int64_t now_ms, AgentEffects& 
   }
 }
 
-void Agent::delivered(const CoordinatorMessage& message, std::int64_t now_ms, AgentEffects& out) {
-  // What is ordered may be old: with the message before it the node may have come to need a lease that is over.
-  from_link(link_.look(owner(), now_ms), now_ms, out);
+void Agent::on(const CoordinatorMessage& message, std::int64_t now_ms, AgentEffects& out) {
+  // The order may be old, and with the message before it the node may have come to need a lease that is over.
+  perform(link_.look(owner(), now_ms), now_ms, out);
   if (ended_) return;
   out.emplace_back(Link::Deliver{message});
-  // A node that only stood by bears witness of the verdict, too.
+  // A node on standby can tell a coordinator that takes over of the verdict, too.
   if (std::holds_alternative<PrepareRound>(message) || std::holds_alternative<EndJob>(message)) link_.belongs();
   if (const auto* rejected = std::get_if<Rejected>(&message)) {
     must_be_idle_ = true;
-    from_link(link_.rejected(rejected->reason, rejected->retry_ms, now_ms), now_ms, out);
+    perform(link_.rejected(rejected->reason, rejected->retry_ms, now_ms), now_ms, out);
   }
   to_lifecycle(FromCoordinator{message}, now_ms, out);
 }

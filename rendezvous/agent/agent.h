@@ -12,56 +12,62 @@
 
 namespace elastic::agent {
 
-// What happens to an agent beside what happens to its life cycle.
+// --- Events: what happens to an agent beside the events of its life cycle. ---
+
+// The connection is there.
 struct LinkConnected {
-  protocol::Nonce nonce{};                 // random
-  std::optional<bool> local = {};          // whether the coordinator is in this process, where that is known only now
-  std::optional<std::string> secret = {};  // of the job, where that is known only now
+  protocol::Nonce nonce{};                 // random, another for each connection
+  std::optional<bool> local = {};          // whether the coordinator is in this process; none: as LinkSettings say
+  std::optional<std::string> secret = {};  // the job's; none: the one of LinkSettings
 };
+// The connection could not be made, or has ended.
 struct LinkBroken {
-  std::string why;  // as a clause: "connection refused", "it was reset"
+  std::string why;  // a clause: "connection refused", "it was reset"
 };
 struct LinkReceived {
   protocol::ByteString bytes;
 };
-struct LinkTimerFired {};
+struct LinkTimerFired {};  // the timer of StartLinkTimer
+// Of a coordinator in this process the messages come as FromCoordinator, of another one in the bytes of LinkReceived.
 using AgentEvent = std::variant<Event, LinkConnected, LinkBroken, LinkReceived, LinkTimerFired>;
 
-// What it wants done beside what its life cycle does. There is one connection at a time: Connect is answered by
-// LinkConnected or LinkBroken, Disconnect by nothing, and nothing comes of a connection after it.
+// --- Effects: what an agent wants done beside the effects of its life cycle. ---
+
+// There is one connection at a time: Connect is answered by LinkConnected or LinkBroken, Disconnect by nothing, and no
+// event comes of a connection after it.
 struct StartLinkTimer {
-  std::int64_t delay_ms = 0;  // replaces the one that runs
+  std::int64_t delay_ms = 0;  // the timer that runs is replaced
 };
-// Link::Deliver is for the log only: what follows of the message stands behind it.
+// ToCoordinator is wanted of a coordinator in this process only; for another one the message is in the bytes of
+// Link::Write. Link::Deliver is for the log: the effects of the message follow it.
 using AgentEffect =
     std::variant<Effect, Link::Connect, Link::Disconnect, Link::Write, Link::Deliver, Link::Log, StartLinkTimer>;
 using AgentEffects = std::vector<AgentEffect>;
 
-// One node of a job over many: its life cycle, tied to the coordinator by a link. ToCoordinator is not among
-// its effects; what the coordinator says does not come as an event.
+// One node of a job: its life cycle, tied to the coordinator by a link.
 class Agent {
  public:
   Agent(NodeSettings node, LinkSettings link) : lifecycle_(std::move(node)), link_(std::move(link)) {}
 
-  // `now_ms` is a monotonic clock's milliseconds, one that stands still for nothing.
+  // `now_ms` is a monotonic clock's milliseconds, of one that goes on while the machine is suspended.
   AgentEffects on_event(const AgentEvent& event, std::int64_t now_ms);
 
   const Lifecycle& lifecycle() const { return lifecycle_; }
   const Link& link() const { return link_; }
-  // What it waits for, as the user is to be told.
+  // What the node waits for, for the user.
   std::optional<Waiting> waiting() const;
 
  private:
   Link::Owner owner() const;
   void to_lifecycle(const Event& event, std::int64_t now_ms, AgentEffects& out);
-  void from_link(Link::Effects effects, std::int64_t now_ms, AgentEffects& out);
-  void delivered(const protocol::CoordinatorMessage& message, std::int64_t now_ms, AgentEffects& out);
+  void perform(Link::Effects effects, std::int64_t now_ms, AgentEffects& out);
+  void on(const protocol::CoordinatorMessage& message, std::int64_t now_ms, AgentEffects& out);
   protocol::NodeJoins joins();
 
   Lifecycle lifecycle_;
   Link link_;
-  std::uint32_t sessions_ = 0;  // opened so far
-  bool must_be_idle_ = false;   // before the next session
+  std::uint32_t sessions_ = 0;  // those that were opened
+  bool must_be_idle_ = false;   // the next session is opened when no process of a round is left
   bool ended_ = false;
   std::optional<std::int64_t> timer_at_ms_;
 };

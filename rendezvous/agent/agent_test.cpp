@@ -17,7 +17,7 @@ constexpr int kTerm = 15;
 constexpr int kKill = 9;
 using Activity = AgentFacts::Activity;
 
-// An agent of two workers, a coordinator that can be taken away, and all that the agent wanted done.
+// An agent of two workers, a coordinator that can be taken away, and all effects of the agent.
 struct Tied {
   explicit Tied(NodeSettings node = {})
       : agent(
@@ -40,7 +40,7 @@ struct Tied {
       }
     }
   }
-  // Makes connections and carries bytes until nothing more comes of it.
+  // Makes connections and passes bytes on until the agent has no further effects.
   void settle() {
     for (int steps = 0; steps < 100; ++steps) {
       if (connects) {
@@ -82,7 +82,7 @@ struct Tied {
     }
     now_ms = until_ms;
   }
-  // Brings round `round` of two nodes to where its workers run.
+  // Brings the round `round` of two nodes so far that its workers run.
   void run(RoundNumber round = 0) {
     if (!connected) event(Begin{});
     say(PrepareRound{.round = round, .max_restarts = 3, .place = {1, 2, 2, 4, 2, 4}, .membership = 99});
@@ -100,7 +100,7 @@ struct Tied {
     }
     return found;
   }
-  // The last signal that the workers got; 0: none.
+  // The last signal to the workers; 0: none.
   int signal() const {
     int last = 0;
     for (const AgentEffect& effect : log) {
@@ -126,9 +126,9 @@ struct Tied {
   std::optional<std::int64_t> timer_ms;
   bool reachable = true;
   bool hears = true;
-  bool connects = false;  // a connection is wanted
+  bool connects = false;  // the agent wants a connection
   bool connected = false;
-  std::vector<ByteString> pending;  // on their way to the agent
+  std::vector<ByteString> pending;  // bytes on their way to the agent
   std::vector<AgentEffect> log;
 };
 
@@ -198,7 +198,7 @@ TEST_CASE("an agent that finds no coordinator ends with that reason") {
   tied.pass(20'000);
   REQUIRE(tied.finished().has_value());
   CHECK(tied.finished()->outcome == Verdict::Outcome::kFailed);
-  CHECK(tied.finished()->reason == "no coordinator was found in 20 s: connection refused");
+  CHECK(tied.finished()->reason == "found no coordinator within 20 s: connection refused");
 }
 
 TEST_CASE("what an agent reports when it is back has what it was in, and what it has heard of") {
@@ -214,7 +214,7 @@ TEST_CASE("what an agent reports when it is back has what it was in, and what it
   CHECK(facts.activity == Activity::kRunning);
   CHECK(facts.place == NodePlace{1, 2, 2, 4, 2, 4});
   CHECK(facts.membership == 99);
-  CHECK(tied.signal() == 0);  // training is not touched
+  CHECK(tied.signal() == 0);  // training goes on
 }
 
 TEST_CASE("a SIGTERM while the coordinator is away is told when it is back") {
@@ -256,7 +256,7 @@ TEST_CASE("workers live through a coordinator's absence of less than the lease, 
   CHECK(tied.count<StartWorkers>() == 1);
   tied.hears = true;
   tied.pass(1000);
-  CHECK(tied.sessions() == 1);  // not before the last one is gone
+  CHECK(tied.sessions() == 1);  // a new one is opened when the last worker is gone
   tied.all_gone();
   CHECK(tied.sessions() == 2);
   CHECK(tied.other.last<NodeJoins>()->facts.activity == Activity::kIdle);
@@ -332,10 +332,10 @@ TEST_CASE("who is dismissed connects no more, and its workers have their time to
   tied.say(EndJob{{.outcome = Verdict::Outcome::kStopped}});
   CHECK(tied.signal() == kTerm);
   tied.say(Dismiss{});
-  tied.broken();  // closed behind it
+  tied.broken();  // the coordinator has closed the connection
   tied.pass(25'000);
   CHECK(tied.sessions() == 1);
-  CHECK(tied.signal() == kTerm);  // no lease is over
+  CHECK(tied.signal() == kTerm);  // and no SIGKILL because of a lease
   tied.all_gone();
   CHECK(tied.finished().has_value());
 }
@@ -393,7 +393,7 @@ TEST_CASE("a coordinator that does not come back ends the job for the node, and 
   tied.pass(30'000);
   REQUIRE(tied.finished().has_value());
   CHECK(tied.finished()->outcome == Verdict::Outcome::kFailed);
-  CHECK(tied.finished()->reason == "the coordinator was lost and has not come back: connection refused");
+  CHECK(tied.finished()->reason == "lost the coordinator and could not reconnect: connection refused");
 }
 
 TEST_CASE("a timer is asked for when the next deadline changes, and not for each event") {
@@ -402,4 +402,34 @@ TEST_CASE("a timer is asked for when the next deadline changes, and not for each
   tied.log.clear();
   for (int rank = 0; rank < 2; ++rank) tied.event(WorkerStarted{rank, 100 + rank});
   for (const AgentEffect& effect : tied.log) CHECK(!std::holds_alternative<StartLinkTimer>(effect));
+}
+
+TEST_CASE(
+    "an agent whose coordinator is in its process hands messages over, and has neither a connection nor a timer for "
+    "it") {
+  Agent agent({.local_world_size = 1}, {.job = "j", .in_process = true});
+  // The messages to the coordinator; all effects are those of a life cycle.
+  const auto on = [&](const Event& event) {
+    std::vector<AgentMessage> told;
+    for (const AgentEffect& effect : agent.on_event(event, 1000)) {
+      REQUIRE(std::holds_alternative<Effect>(effect));
+      if (const auto* message = std::get_if<ToCoordinator>(&std::get<Effect>(effect))) told.push_back(message->message);
+    }
+    return told;
+  };
+  const auto joined = on(Begin{});
+  REQUIRE(joined.size() == 1);
+  CHECK(std::holds_alternative<NodeJoins>(joined[0]));
+  CHECK(agent.link().attached());
+  CHECK(on(FromCoordinator{PrepareRound{.place = {0, 1, 0, 1, 0, 1}, .membership = 1}}).empty());
+  CHECK(std::holds_alternative<StoreIsOpen>(on(StoreOpened{{"", 4000}}).at(0)));
+  CHECK(!agent.link().next_deadline_ms({.needs_lease = true}));
+  on(FromCoordinator{RunWorkers{0, {"", 4000}}});
+  on(WorkerStarted{0, 70});
+  CHECK(std::holds_alternative<WorkersSucceeded>(on(WorkerExited{0, {}, 5}).at(0)));
+  on(FromCoordinator{EndJob{}});
+  on(BackgroundFound{});
+  on(AllGone{});
+  on(FromCoordinator{Dismiss{}});
+  CHECK(on(SignalReceived{kTerm}).empty());
 }

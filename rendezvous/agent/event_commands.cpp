@@ -19,7 +19,7 @@ void say(EventCommands::Effects& out, Level level, std::string text, const std::
       LogEvent{.level = level, .event = "event_command", .text = std::move(text), .fields = std::move(fields)});
 }
 
-// Empty: it has done what it was to do.
+// How a command failed, as the end of a sentence; empty if it did not.
 std::string what_is_wrong(const EventCommands::End& end) {
   if (!end.why_not_started.empty()) return format("was not started: {}", end.why_not_started);
   if (end.killed_after_s) return format("did not end in {} s and was killed", *end.killed_after_s);
@@ -28,7 +28,7 @@ std::string what_is_wrong(const EventCommands::End& end) {
 
 }  // namespace
 
-EventCommands::Effects EventCommands::heard(std::string_view event, const std::string& line) {
+EventCommands::Effects EventCommands::on_event(std::string_view event, const std::string& line) {
   Effects out;
   if (is_broken_ || !kinds_.contains(event)) return out;
   if (waiting_.size() == limits::kEventCommandsWaiting) {
@@ -69,12 +69,12 @@ EventCommands::Effects EventCommands::ended(std::uint32_t number, const End& end
   return out;
 }
 
-// When the flood is over, so that one line has the whole number.
+// Called when no command runs or waits any more, so that one log event has the whole number.
 void EventCommands::tell_of_dropped(Effects& out) {
   const std::size_t count = std::exchange(dropped_, 0);
   if (count == 0) return;
   say(out, std::exchange(has_told_of_dropped_, true) ? Level::kInfo : Level::kWarning,
-      format("--on-event: no command was run for {}, which came while {} waited", counted(count, "event"),
+      format("--on-event: dropped {}: {} others were already waiting", counted(count, "event"),
              limits::kEventCommandsWaiting),
       "");
 }
@@ -82,7 +82,7 @@ void EventCommands::tell_of_dropped(Effects& out) {
 EventCommands::Effects EventCommands::broken(const std::string& why) {
   Effects out;
   if (std::exchange(is_broken_, true)) return out;
-  say(out, Level::kWarning, format("--on-event: no command is run any more: {}", why), "");
+  say(out, Level::kWarning, format("--on-event: running no more commands: {}", why), "");
   running_.clear();
   waiting_.clear();
   return out;
@@ -92,9 +92,9 @@ EventCommands::Effects EventCommands::given_up() {
   Effects out;
   tell_of_dropped(out);
   if (is_idle()) return out;
-  std::string text = format("--on-event: the job is over, and {} not ended in time: killed",
-                            running_.size() == 1 ? "a command has" : format("{} commands have", running_.size()));
-  if (!waiting_.empty()) text += format("; no command was run for {}", counted(waiting_.size(), "more event"));
+  std::string text =
+      format("--on-event: the job is over; killed {} that did not end in time", counted(running_.size(), "command"));
+  if (!waiting_.empty()) text += format("; dropped {}", counted(waiting_.size(), "waiting event"));
   say(out, Level::kWarning, text, "");
   running_.clear();
   waiting_.clear();

@@ -7,7 +7,8 @@
 namespace elastic::agent {
 namespace {
 
-// To how much of each text a line is cut that is too long, in bytes; and of each list to how many elements.
+// A line that is too long has its texts cut to so many bytes, and its lists to so many elements: the first that will
+// do.
 constexpr std::size_t kCuts[] = {1024, 256, 64, 16, 0};
 
 Json cut(const Json& value, std::size_t most) {
@@ -46,7 +47,7 @@ std::string EventLines::line(std::string_view level, std::string_view event, std
       .set("round", round_)
       .set("restart_count", restart_count_)
       .set("message", text);
-  // A coordinator tells of other jobs, too.
+  // The coordinator's events may be about another job, which does not replace this launcher's.
   for (const auto& [name, value] : *fields.as_object()) whole.set(name == "job" ? "of_job" : name, value);
   std::string made = whole.dump() + "\n";
   for (const std::size_t most : kCuts) {

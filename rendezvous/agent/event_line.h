@@ -8,14 +8,14 @@
 
 namespace elastic::agent {
 
-// Makes the lines of --events: what is told, with the job, the node and the round in which it is told. A round begins
-// to count with the event round_prepared that tells of it.
+// Makes the lines of --events: each event with the job, the node and the round to which it belongs. A round begins with
+// its event round_prepared.
 class EventLines {
  public:
   struct Launch {
     std::string job;
     std::string host;
-    std::int64_t launcher = 0;  // its process number, in its own namespace
+    std::int64_t launcher = 0;  // its process number, in its own PID namespace
   };
   struct Moment {
     std::int64_t unix_us = 0;       // microseconds since 1970
@@ -23,8 +23,8 @@ class EventLines {
   };
   explicit EventLines(Launch launch) : launch_(std::move(launch)) {}
 
-  // One line of JSON with its end, at most limits::kEventLineBytes: longer texts in it are cut, and then it says so.
-  // `fields` is an object.
+  // One line of JSON with its newline, at most limits::kEventLineBytes: where it would be longer its texts are cut and
+  // the member `cut` says so. `fields` is an object.
   std::string line(std::string_view level, std::string_view event, std::string_view text, const Json& fields,
                    Moment moment);
 

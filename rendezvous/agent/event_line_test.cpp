@@ -37,7 +37,7 @@ TEST_CASE(
   CHECK(told.find("round")->as_integer() == 5);
   CHECK(told.find("restart_count")->as_integer() == 2);
   CHECK(told.find("node")->as_integer() == 1);
-  // What an event says itself counts.
+  // A round that the event names itself replaces the launcher's.
   const Json of_old = parsed(lines.line("info", "verdict", "", Json::object().set("round", 4), kThen));
   CHECK(of_old.find("round")->as_integer() == 4);
 }
@@ -53,7 +53,8 @@ TEST_CASE("a line of --events is bounded, and says that it was cut") {
   EventLines lines({"night", "host-a", 77});
   Json many = Json::array();
   for (int i = 0; i < 5000; ++i) many.push(i);
-  // Characters that take six times their room in JSON, a list, and a job's name of the greatest length.
+  // The text has characters that take six bytes each in JSON, there is a list, and the job's name is as long as it may
+  // be.
   EventLines long_name({std::string(limits::kAgentNameBytes, '\x01'), std::string(300, 'h'), 77});
   for (EventLines* which : {&lines, &long_name}) {
     const Json fields = Json::object().set("reason", std::string(100'000, '\x01')).set("nodes", many);

@@ -1,4 +1,4 @@
-// What a node tells of a round's first failure, so that the coordinator knows it again.
+// A node tells the coordinator by what a round's first failure can be recognised.
 #include <doctest/doctest.h>
 
 #include <optional>
@@ -48,7 +48,7 @@ struct Node {
   }
   Effects on(const Event& event) { return life.on_event(event, now_ms); }
   Effects from(const CoordinatorMessage& message) { return on(FromCoordinator{message}); }
-  // The worker has ended so, and nothing is left of it.
+  // The worker ends in this way, and no process of it is left.
   Effects end(ExitStatus exit) {
     on(WorkerExited{0, exit, 7});
     return on(AllGone{});

@@ -1,4 +1,5 @@
-// What a node whose worker is why the job fails tells the others of it, and what all tell their users while they wait.
+// The details of the job's first failure, which its node tells the others; and what nodes tell their users while they
+// wait.
 #include <doctest/doctest.h>
 
 #include <optional>
@@ -21,7 +22,7 @@ std::optional<Kind> find(const Effects& effects) {
   }
   return {};
 }
-// What is told with a VerdictHeard; none: nothing is.
+// The details in the effects' VerdictHeard; none: there is no such message.
 std::optional<std::string> heard(const Effects& effects) {
   for (const Effect& effect : effects) {
     const auto* sent = std::get_if<ToCoordinator>(&effect);
@@ -31,7 +32,7 @@ std::optional<std::string> heard(const Effects& effects) {
   return {};
 }
 
-// Node 1 of two, whose worker of rank 2 has failed in round 4; nothing of the round is left.
+// Node 1 of two, whose worker of rank 2 has failed in round 4, and on which no process of the round is left.
 struct Failed {
   explicit Failed(bool shares = true)
       : life({.hosts_coordinator = false, .terms = {.min_nodes = 2, .max_nodes = 2}, .shares_details = shares}) {
@@ -114,7 +115,7 @@ TEST_CASE("a verdict that is told again while details are gathered is heard once
   CHECK(!heard(again));
   CHECK(!find<GatherDetails>(again));
   CHECK(heard(node.on(DetailsGathered{"Traceback"})) == "Traceback");
-  CHECK(heard(node.end()) == "Traceback");  // it may not have arrived
+  CHECK(heard(node.end()) == "Traceback");  // the first message may not have arrived
   CHECK(find<Finish>(node.from(Dismiss{}))->details == "Traceback");
 }
 
@@ -151,24 +152,24 @@ TEST_CASE("who is told to go meanwhile, or loses its coordinator for good, waits
   CHECK(heard(hurried.on(SignalReceived{kTerm})) == "");
 }
 
-// --- What is waited for. ---------------------------------------------------------------------------------
+// --- Waiting for nodes. ----------------------------------------------------------------------------------
 
 TEST_CASE("a node that waits for others says how many are here, and how the wait ends") {
   Lifecycle life({.terms = {.min_nodes = 4, .max_nodes = 8}});
   life.on_event(Attached{}, 1000);
   CHECK(life.waiting_for_round()->what == "waiting for the next round of 4 to 8 nodes");
   life.on_event(FromCoordinator{Awaiting{.here = 3, .least = 4, .most = 8, .for_ms = 5000, .left_ms = 60'000}}, 9000);
-  CHECK(life.waiting_for_round()->what == "waiting for nodes: 3 of 4:8 are here");
+  CHECK(life.waiting_for_round()->what == "3 nodes present, 4 needed");
   CHECK(life.waiting_for_round()->since_ms == 4000);
   CHECK(life.waiting_for_round()->until_ms == 69'000);
-  CHECK(life.waiting_for_round()->at_end.empty());  // the wait fails
+  CHECK(life.waiting_for_round()->at_end == "giving up");
   life.on_event(FromCoordinator{Awaiting{.here = 4, .least = 4, .most = 8, .for_ms = 5990, .left_ms = 20'000}}, 10'000);
-  CHECK(life.waiting_for_round()->what == "waiting for nodes: 4 of 4:8 are here");
-  CHECK(life.waiting_for_round()->since_ms == 4000);  // not anew because a message took longer
+  CHECK(life.waiting_for_round()->what == "4 of 8 nodes present");
+  CHECK(life.waiting_for_round()->since_ms == 4000);  // a message that took longer does not begin it anew
   CHECK(life.waiting_for_round()->until_ms == 30'000);
-  CHECK(life.waiting_for_round()->at_end == "the round begins");
+  CHECK(life.waiting_for_round()->at_end == "starting");
   life.on_event(FromCoordinator{Awaiting{.here = 1, .least = 4, .most = 4, .for_ms = 50'000}}, 60'000);
-  CHECK(life.waiting_for_round()->what == "waiting for nodes: 1 of 4 is here");
+  CHECK(life.waiting_for_round()->what == "1 node present, 4 needed");
   CHECK(life.waiting_for_round()->since_ms == 10'000);
   CHECK(!life.waiting_for_round()->until_ms);
 }
@@ -185,7 +186,7 @@ TEST_CASE("a node that waits because another was lost says who, how, when, and w
                                          .because_ms = 7000}},
                 9000);
   const Waiting waiting = *life.waiting_for_round();
-  CHECK(waiting.what == "waiting for nodes: 1 of 2:3 is here, 1 more is needed");
+  CHECK(waiting.what == "1 node present, 2 needed");
   CHECK(waiting.because == "node 1 (n1) was lost: reset\\x0a");
   CHECK(waiting.because_ms == 2000);
   CHECK(waiting.until_ms == 69'000);

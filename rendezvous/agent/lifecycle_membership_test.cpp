@@ -1,4 +1,4 @@
-// A node's life as one of many: leases, rejections, the exit barrier, checks, and what it reports.
+// The life cycle of one node of many: leases, rejections, the exit barrier, checks, and what the node reports.
 #include <doctest/doctest.h>
 
 #include "rendezvous/agent/lifecycle.h"
@@ -139,8 +139,8 @@ TEST_CASE("a lease that is over kills the workers at once, whatever they were to
     if (stopping) node.from(StopWorkers{4, RestartScope::kJob});
     const Effects effects = node.on(LeaseOver{});
     CHECK(the<SignalWorkers>(effects).signal == kKill);
-    CHECK(all<AwaitAllGone>(effects).size() == (stopping ? 0 : 1));  // that is awaited already
-    CHECK(node.on(LeaseOver{}).empty() == false);                    // and is said again
+    CHECK(all<AwaitAllGone>(effects).size() == (stopping ? 0 : 1));  // it is already awaited
+    CHECK(node.on(LeaseOver{}).empty() == false);                    // the warning comes again
     CHECK(all<SignalWorkers>(node.on(LeaseOver{})).empty());
     node.on(AllGone{});
     CHECK(node.life.is_idle());
@@ -225,7 +225,7 @@ TEST_CASE("the verdict is kept until the node is dismissed, and told as long") {
   CHECK(told<VerdictHeard>(node.from(EndJob{{.reason = "r"}})).size() == 1);
   CHECK(all<Finish>(node.on(AllGone{})).empty());
   CHECK(node.facts().verdict->reason == "r");
-  CHECK(told<VerdictHeard>(node.from(EndJob{{.reason = "another"}})).size() == 1);  // after a new session
+  CHECK(told<VerdictHeard>(node.from(EndJob{{.reason = "another"}})).size() == 1);  // it may have come in a new session
   CHECK(the<Finish>(node.from(Dismiss{})).verdict.reason == "r");
 }
 
@@ -247,7 +247,7 @@ TEST_CASE("a node that has succeeded waits in the barrier, then leaves; its succ
   const Effects left = node.on(TimerFired{});
   REQUIRE(told<NodeLeaves>(left).size() == 1);
   CHECK(told<NodeLeaves>(left)[0].signal == 0);
-  CHECK(!node.facts().verdict);  // a coordinator that is back must not take it for one
+  CHECK(!node.facts().verdict);  // a coordinator that comes back must not take it for the job's
   CHECK(!node.life.needs_lease());
   CHECK(node.life.is_dismissed());
   CHECK(the<Finish>(node.on(AllGone{})).verdict.outcome == Verdict::Outcome::kSucceeded);
@@ -263,7 +263,7 @@ TEST_CASE("the node that serves the store and the coordinator's wait without lim
     }
     node.prepare();
     node.on(LogsOpened{4});
-    CHECK(all<StartTimer>(node.from(RunWorkers{4, {"h", 1}})).size() == 1);  // to prepare the next logs
+    CHECK(all<StartTimer>(node.from(RunWorkers{4, {"h", 1}})).size() == 1);  // the one for the next round's logs
     CHECK(all<StartTimer>(node.succeed()).empty());
     CHECK(node.on(TimerFired{}).empty());
     CHECK(!node.life.has_verdict());
@@ -289,7 +289,8 @@ TEST_CASE("a node that said it leaves as a round was prepared stops that at once
   CHECK(all<OpenStore>(crossed).empty());
   CHECK(node.from(RunWorkers{4, {"h", 1}}).empty());
   CHECK(told<NodeStopped>(node.on(AllGone{})).at(0).round == 4);
-  const Effects ended = node.from(EndJob{{.outcome = Verdict::Outcome::kStopped}});  // its own, which nobody else needs
+  const Effects ended = node.from(
+      EndJob{{.outcome = Verdict::Outcome::kStopped}});  // the answer to its leaving, which no other node needs
   CHECK(the<Finish>(ended).verdict.outcome == Verdict::Outcome::kStopped);
 }
 

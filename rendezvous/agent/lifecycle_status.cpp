@@ -1,4 +1,4 @@
-// What a node tells of itself, for /status and /metrics.
+// A node's status, for /status and /metrics.
 #include "rendezvous/agent/lifecycle.h"
 
 namespace elastic::agent {

@@ -20,7 +20,7 @@ constexpr int kTstp = 20;
 
 const PrepareRound kFirstRound{0, 0, 3, {0, 1, 0, 2, 0, 2}, ""};
 
-// The effect of that kind; there must be exactly one.
+// The effect of this kind; there must be exactly one.
 template <class Kind>
 const Kind& the(const Effects& effects) {
   const Kind* found = nullptr;
@@ -66,7 +66,7 @@ struct Node {
 
 TEST_CASE("a node joins, opens the store as group rank 0 and starts its workers with it") {
   Node node;
-  CHECK(told<NodeJoins>(node.on(Begin{})).local_world_size == 2);
+  CHECK(node.life.joins().local_world_size == 2);
   the<OpenStore>(node.from(kFirstRound));
   CHECK(told<StoreIsOpen>(node.on(StoreOpened{{"h", 5}})).endpoint == StoreEndpoint{"h", 5});
   const Effects effects = node.from(RunWorkers{0, {"h", 5}});
@@ -103,8 +103,8 @@ TEST_CASE("what workers have left behind is named once after success, before it 
   node.from(EndJob{{.outcome = Verdict::Outcome::kSucceeded}});
   const Effects found = node.on(BackgroundFound{"process 7 (rank 0: aws)"});
   CHECK(the<Warn>(found).text ==
-        "all workers have succeeded; what they left in the background is ended: process 7 (rank 0: aws); "
-        "--leave-background lets it live");
+        "all workers succeeded; ending the processes that they left running: process 7 (rank 0: aws) "
+        "(--leave-background keeps them)");
   CHECK(the<SignalWorkers>(found).signal == kTerm);
   CHECK(node.on(BackgroundFound{"process 7"}).empty());
 }
@@ -173,14 +173,14 @@ TEST_CASE("logs that do not open are given up after a while, in this round and t
   const Effects effects = node.on(TimerFired{});
   std::get<GiveUpLogs>(effects.at(0));
   std::get<StartWorkers>(effects.at(1));
-  CHECK(effects.size() == 2);  // and none are prepared
+  CHECK(effects.size() == 2);  // and no logs of a next round are prepared
   CHECK(node.on(LogsOpened{0}).empty());
   node.on(WorkerExited{1, {.code = 3}, 7});
   node.on(AllGone{});
   PrepareRound next = kFirstRound;
   next.round = 1;
   next.restart_count = 1;
-  CHECK(node.from(next).size() == 1);  // the store
+  CHECK(node.from(next).size() == 1);  // the store is opened, and no logs
 }
 
 TEST_CASE("logs that cannot be opened end the round with their reason, those of an older round nothing") {
@@ -196,7 +196,7 @@ TEST_CASE("logs that cannot be opened end the round with their reason, those of 
 TEST_CASE("log directories of the next round are made while one runs, if one may come") {
   for (const int restart_count : {2, 3}) {
     Node node(kWithLogs);
-    PrepareRound round = kFirstRound;  // of three restarts at most
+    PrepareRound round = kFirstRound;  // at most three restarts
     round.restart_count = restart_count;
     CHECK(the<OpenLogs>(node.from(round)).restart_count == restart_count);
     node.on(StoreOpened{{"127.0.0.1", 4000}});
@@ -205,9 +205,9 @@ TEST_CASE("log directories of the next round are made while one runs, if one may
     std::get<StartWorkers>(effects.front());
     CHECK(effects.size() == (restart_count < 3 ? 2 : 1));
     if (restart_count == 3) continue;
-    CHECK(the<StartTimer>(effects).delay_ms == 20);  // the new workers come first
+    CHECK(the<StartTimer>(effects).delay_ms == 20);  // the new workers start before it
     the<PrepareLogs>(node.on(TimerFired{}));
-    // Not for a round that ends before.
+    // A round that ends before that prepares none.
     CHECK(the<StartTimer>(node.on(WorkerExited{1, {.code = 3}, 7})).delay_ms == 30'000);
     CHECK(the<SignalWorkers>(node.on(TimerFired{})).signal == kKill);
   }
@@ -293,16 +293,15 @@ TEST_CASE("a worker's signal ends the job and never insists") {
   Node node;
   node.run();
   const Effects effects = node.on(SignalReceived{kTerm, 100});
-  CHECK(the<Warn>(effects).text ==
-        "SIGTERM came from process 100, a worker or what one has started: all workers are stopped");
+  CHECK(the<Warn>(effects).text == "SIGTERM came from process 100, a worker or a child of one; stopping all workers");
   CHECK(told<NodeLeaves>(effects).signal == kTerm);
   CHECK(the<SignalWorkers>(effects).signal == kTerm);
-  CHECK(the<SignalWorkers>(effects).cause == SignalWorkers::Cause::kOurs);  // workers have not had it from elsewhere
+  CHECK(the<SignalWorkers>(effects).cause == SignalWorkers::Cause::kOurs);  // the other workers have not had it
   CHECK(the<StartTimer>(effects).delay_ms == 30'000);
   node.now = 2'000;
   CHECK(node.on(SignalReceived{kInt, 101}).empty());
   node.now = 3'000;
-  CHECK(the<StartTimer>(node.on(SignalReceived{kTerm})).delay_ms == 25'000);  // the first one from outside
+  CHECK(the<StartTimer>(node.on(SignalReceived{kTerm})).delay_ms == 25'000);  // it is the first one from outside
   node.now = 5'000;
   node.now = 7'000;
   CHECK(node.on(SignalReceived{kTerm, 100}).empty());
@@ -346,7 +345,7 @@ TEST_CASE("what does not end when killed is named after a second and given up af
     if (const auto* sent = std::get_if<ToCoordinator>(&effect)) messages.push_back(sent->message);
   }
   REQUIRE(messages.size() == 2);
-  CHECK(std::get<NodeCannotRun>(messages[0]).reason.starts_with("process 7 (python, state D) does not end"));
+  CHECK(std::get<NodeCannotRun>(messages[0]).reason.starts_with("process 7 (python, state D) survived SIGKILL"));
   CHECK(std::holds_alternative<NodeStopped>(messages[1]));
   told<VerdictHeard>(node.from(EndJob{}));
   CHECK(the<Finish>(node.from(Dismiss{})).verdict.left_behind == "process 7 (python, state D)");
@@ -387,7 +386,7 @@ TEST_CASE("SIGTERM while a failed round is being stopped shortens the wait to th
   late.now = 20'000;
   CHECK(the<StartTimer>(late.on(SignalReceived{kTerm})).delay_ms == 10'000);
 
-  Node overdue;  // its timer has not fired yet
+  Node overdue;  // its timer is due, and has not fired yet
   overdue.run();
   overdue.on(WorkerExited{1, {.code = 3}, 7});
   overdue.now = 30'001;
@@ -442,7 +441,7 @@ TEST_CASE(
   CHECK(told<NodeStopped>(gone).round == 0);
   the<Finish>(gone);
 
-  // Nor does one whose place another takes then.
+  // A node whose coordinator another node takes over does not leave either.
   for (const bool hosts : {false, true}) {
     Node another({.hosts_coordinator = hosts, .coordinator_may_move = true, .terms = {.min_nodes = 2, .max_nodes = 2}});
     another.run();

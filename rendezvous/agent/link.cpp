@@ -15,13 +15,17 @@ namespace {
 
 constexpr std::int64_t kFirstDelayMs = 50;
 
-constexpr const char* kNotAnswered = "the connection is not answered";
-constexpr const char* kSaysNothing = "it accepts and says nothing";
+constexpr const char* kNotAnswered = "the connection attempt timed out";
+constexpr const char* kSaysNothing = "it accepts the connection, but sends nothing";
 
 }  // namespace
 
 Link::Effects Link::begin(std::int64_t now_ms) {
   began_ms_ = now_ms;
+  if (settings_.in_process) {
+    state_ = State::kAttached;
+    return {Joining{}, Attached{}};
+  }
   rest(0, now_ms);
   return look({}, now_ms);
 }
@@ -56,16 +60,16 @@ Link::Effects Link::received(Bytes bytes, const Owner& owner, std::int64_t now_m
   ByteString reply;
   const std::vector<AgentSession::Event> events = session_->receive(bytes, reply);
   if (!reply.empty()) out.push_back(Write{std::move(reply)});
-  // Bytes alone are no word: the rest of a frame of which only the length was true may never come.
+  // Only whole frames are a sign of life: the rest of one that has begun may never come.
   if (!events.empty()) heard_ms_ = now_ms;
   for (const AgentSession::Event& event : events) {
     if (!session_) break;
-    take(event, owner, now_ms, out);
+    on(event, owner, now_ms, out);
   }
   return out;
 }
 
-void Link::take(const AgentSession::Event& event, const Owner& owner, std::int64_t now_ms, Effects& out) {
+void Link::on(const AgentSession::Event& event, const Owner& owner, std::int64_t now_ms, Effects& out) {
   std::visit(Overloaded{
                  [&](const AgentSession::Welcomed& e) {
                    state_ = State::kAttached;
@@ -75,7 +79,8 @@ void Link::take(const AgentSession::Event& event, const Owner& owner, std::int64
                    lease_ = {e.welcome.loss_timeout_ms};
                    term_ = e.welcome.term;
                    incarnation_ = e.welcome.incarnation;
-                   // With workers there, only their own session's keep-alives count: we may yet be turned away.
+                   // While workers run, only answers to this session's keep-alives extend their lease: the node may
+                   // yet be rejected.
                    if (!owner.needs_lease) lease_until_ms_ = joined_ms_ + lent_ms(e.welcome.good_for_ms);
                    keep_alive_at_ms_ = now_ms;
                    out.push_back(Attached{});
@@ -120,9 +125,9 @@ void Link::take(const AgentSession::Event& event, const Owner& owner, std::int64
 
 Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
   Effects out;
-  if (state_ == State::kOver) return out;
+  if (state_ == State::kOver || settings_.in_process) return out;
   judge_lease(owner, now_ms, out);
-  if (!out.empty()) return out;  // what the owner says now follows from that
+  if (!out.empty()) return out;  // it changes what the owner knows
   if (state_ != State::kAttached && now_ms >= give_up_at()) {
     if (state_ != State::kResting) out.push_back(Disconnect{});
     session_.reset();
@@ -132,8 +137,8 @@ Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
     const std::string problem = last_problem_.empty() ? "" : format(": {}", last_problem_);
     const std::int64_t seconds = (now_ms - began_ms_) / 1000;
     const std::string place = settings_.endpoint.empty() ? "" : format(" at {}", settings_.endpoint);
-    out.push_back(GiveUp{was_attached_ ? format("the coordinator{} was lost and has not come back{}", place, problem)
-                                       : format("no coordinator was found{} in {} s{}", place, seconds, problem)});
+    out.push_back(GiveUp{was_attached_ ? format("{}{} and could not reconnect{}", kLostCoordinator, place, problem)
+                                       : format("{}{} within {} s{}", kFoundNoCoordinator, place, seconds, problem)});
     return out;
   }
   switch (state_) {
@@ -172,6 +177,7 @@ Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
 
 Link::Effects Link::send(const AgentMessage& message) {
   Effects out;
+  if (settings_.in_process) return {HandOver{message}};
   if (!session_) return out;
   ByteString bytes;
   session_->send(message, bytes);
@@ -194,10 +200,16 @@ Link::Effects Link::rejected(const std::string& reason, std::optional<std::int64
   return out;
 }
 
+Link::Effects Link::close() {
+  if (settings_.in_process) return {};
+  state_ = State::kOver;
+  return {Disconnect{}};
+}
+
 std::optional<std::int64_t> Link::next_deadline_ms(const Owner& owner) const {
   std::optional<std::int64_t> next;
   const auto at = [&](std::int64_t when_ms) { next = std::min(next.value_or(when_ms), when_ms); };
-  if (state_ == State::kOver) return {};
+  if (state_ == State::kOver || settings_.in_process) return {};
   if (owner.needs_lease && lease_until_ms_) at(*lease_until_ms_);
   switch (state_) {
     case State::kResting:
@@ -227,13 +239,13 @@ std::optional<Waiting> Link::waiting() const {
                  .for_others = true};
 }
 
-// How long a lease lasts: no longer than whoever lends it may act.
+// How long a lease lasts in milliseconds: no longer than the coordinator that grants it may act.
 std::int64_t Link::lent_ms(std::optional<std::int64_t> good_for_ms) const {
   const std::int64_t lease_ms = lease_.lease_ms();
   return std::clamp<std::int64_t>(good_for_ms.value_or(lease_ms), 0, lease_ms);
 }
 
-// Where a lease is needed and over, the workers go before anything else is done.
+// When a lease that is needed is over, the workers are killed before anything else is done.
 void Link::judge_lease(const Owner& owner, std::int64_t now_ms, Effects& out) {
   if (!owner.needs_lease || !lease_until_ms_ || now_ms < *lease_until_ms_) return;
   lease_until_ms_.reset();
@@ -258,7 +270,7 @@ void Link::rest(std::int64_t delay_ms, std::int64_t now_ms) {
   try_at_ms_ = now_ms + delay_ms;
 }
 
-// Twice as long each time, spread by half either way, so that a thousand agents do not come at once.
+// Each pause is twice as long as the one before, with a random half, so that a thousand agents do not come at once.
 std::int64_t Link::back_off() {
   std::int64_t delay_ms = kFirstDelayMs;
   for (int i = 0; i < attempts_ && delay_ms < settings_.longest_pause_ms; ++i) delay_ms *= 2;
@@ -269,7 +281,7 @@ std::int64_t Link::back_off() {
   return delay_ms / 2 + spread / 2;
 }
 
-// A session that is cut off as soon as it begins is as good as a failed attempt, and so the next one is rarer.
+// A session that is cut off as soon as it begins counts as a failed attempt, and makes the next pause longer.
 bool Link::has_lasted(std::int64_t now_ms) {
   const bool lasted = now_ms - attached_ms_ >= lease_.renewal_ms();
   short_sessions_ = lasted ? 0 : short_sessions_ + 1;
@@ -278,7 +290,8 @@ bool Link::has_lasted(std::int64_t now_ms) {
 }
 
 std::int64_t Link::give_up_at() const {
-  // Who was in a round is needed, or has been replaced, soon; others may wait for the first one.
+  // The coordinator waits for a node that was in a round, or replaces it, soon; other nodes may wait for the first
+  // round.
   if (own_incarnation_ == 0) return std::max(began_ms_, since_ms_) + settings_.join_timeout_ms;
   return since_ms_ + lease_.lease_ms() + settings_.rejoin_ms;
 }

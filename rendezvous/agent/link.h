@@ -13,38 +13,50 @@
 
 namespace elastic::agent {
 
-// How a node finds its coordinator, and how long it tries. Times in milliseconds.
+// The beginnings of a verdict's reason where a node has looked for its coordinator for as long as it may.
+inline constexpr const char* kFoundNoCoordinator = "found no coordinator";
+inline constexpr const char* kLostCoordinator = "lost the coordinator";
+
+// How a node finds its coordinator, and how long it tries. Times are milliseconds.
 struct LinkSettings {
   std::string job = {};
-  std::string endpoint = {};  // as the user is told of it: "host0:29400"
+  std::string endpoint = {};  // for messages: "host0:29400"; empty: they name none
   protocol::AgentId agent = 1;
   std::string secret = {};
-  std::int64_t join_timeout_ms = 600'000;  // from the beginning until the first welcome
-  std::int64_t rejoin_ms = 30'000;         // the same after the lease is over
-  std::int64_t greeting_ms = 5'000;        // from a connection to the welcome
-  std::uint64_t seed = 1;                  // of the jitter between attempts
-  bool may_meet_others = false;  // who answers may be another job's coordinator, and ours elsewhere or yet to come
-  // Between two attempts, at most; no longer than LeaseTimes::kLongestPauseMs, on which coordinators count.
+  std::int64_t join_timeout_ms = 600'000;  // from begin() until a coordinator has welcomed the node
+  std::int64_t rejoin_ms = 30'000;         // from the end of the lease until the node is welcomed again
+  std::int64_t greeting_ms = 5'000;        // from the attempt to connect until the welcome
+  std::uint64_t seed = 1;                  // of the random part of the pauses between attempts
+  // The coordinator that answers may be another job's, and this job's at another place, or not there yet.
+  bool may_meet_others = false;
+  // The longest pause between two attempts; at most LeaseTimes::kLongestPauseMs, on which coordinators count.
   std::int64_t longest_pause_ms = protocol::LeaseTimes::kLongestPauseMs;
   bool local = false;  // the coordinator is in this process: when it is silent, so are we
+  // The coordinator is in this process and this node is its only one: messages are handed over as they are. There is no
+  // connection, and no lease, that could be lost.
+  bool in_process = false;
 };
 
-// An agent's tie to the coordinator: connects, introduces itself, keeps the lease, and connects again when
-// the connection breaks. It knows nothing of workers; whoever owns it says whether a lease is needed.
+// An agent's tie to the coordinator: it connects, introduces itself, keeps the lease, and connects again when the
+// connection breaks. It knows nothing of workers; its owner says whether a lease is needed.
 //
 //   kResting --retry--> kConnecting --> kGreeting --welcome--> kAttached
 //      ^                     |              |                     | end, silence, rejection
 //      +---------------------+--------------+---------------------+
-//   kOver: given up, or told to.
+//   kOver: the link has given up, was rejected for good, or was closed.
 class Link {
  public:
-  // What it wants done, in this order.
+  // Effects: what a link wants done, in this order.
   struct Connect {};     // answered by connected() or broken()
   struct Disconnect {};  // no answer
   struct Write {
     protocol::ByteString bytes;
   };
-  struct Joining {};  // a session begins: NodeJoins is to be sent
+  // A message for a coordinator that is in_process.
+  struct HandOver {
+    protocol::AgentMessage message;
+  };
+  struct Joining {};  // a session begins: the owner is to send NodeJoins
   struct Attached {};
   struct Detached {
     std::string why;
@@ -52,7 +64,7 @@ class Link {
   struct Deliver {
     protocol::CoordinatorMessage message;
   };
-  // The workers must be gone at once. No connection is tried before may_connect().
+  // The owner must kill the workers at once. No connection is tried before Owner::may_connect.
   struct LeaseOver {};
   struct GiveUp {
     std::string reason;
@@ -60,47 +72,49 @@ class Link {
   struct Log {
     std::string text;
   };
-  using Effect = std::variant<Connect, Disconnect, Write, Joining, Attached, Detached, Deliver, LeaseOver, GiveUp, Log>;
+  using Effect =
+      std::variant<Connect, Disconnect, Write, HandOver, Joining, Attached, Detached, Deliver, LeaseOver, GiveUp, Log>;
   using Effects = std::vector<Effect>;
 
   // What the owner knows at the time of a call.
   struct Owner {
-    bool needs_lease = false;  // workers are or may be there that others could replace
-    bool may_connect = true;   // what a session begins with could be told truthfully
+    bool needs_lease = false;  // workers run, or may run, whose ranks other nodes could be given
+    bool may_connect = true;   // NodeJoins would describe the node as it will be
   };
 
   explicit Link(LinkSettings settings) : settings_(std::move(settings)) {}
 
   Effects begin(std::int64_t now_ms);
-  // The connection is there. `nonce` is random, another each time.
+  // The connection is there. `nonce` is random, another for each connection.
   Effects connected(const protocol::Nonce& nonce, std::int64_t now_ms);
-  // It could not be made, or is over.
+  // The connection could not be made, or has ended.
   Effects broken(const std::string& why, const Owner& owner, std::int64_t now_ms);
   Effects received(protocol::Bytes bytes, const Owner& owner, std::int64_t now_ms);
-  // The time of next_deadline_ms() has come, or the owner has changed, or something is about to be done of which
-  // the lease must be known.
+  // To be called when the time of next_deadline_ms() has come, when the owner has changed, and before the owner does
+  // anything that it may do under a lease only.
   Effects look(const Owner& owner, std::int64_t now_ms);
-  // Lost where no session is open: the next one begins with all that is known.
+  // Without a session the message is lost: the next session's NodeJoins tells all that the node knows.
   Effects send(const protocol::AgentMessage& message);
-  // The coordinator has turned the node away; none: for good.
+  // The coordinator has rejected the node; without `retry_ms` for good.
   Effects rejected(const std::string& reason, std::optional<std::int64_t> retry_ms, std::int64_t now_ms);
-  // No word is of use any more.
-  void close() { state_ = State::kOver; }
+  // The owner has ended, and nothing is sent any more.
+  Effects close();
 
   std::optional<std::int64_t> next_deadline_ms(const Owner& owner) const;
 
-  // The coordinator that it is connected to is in this process, or is not.
+  // Whether the coordinator that the link is connected to is in this process.
   void set_local(bool local) { settings_.local = local; }
-  // Of the job, before a connection is there.
+  // The job's secret, to be set before a connection is there.
   void set_secret(std::string secret) { settings_.secret = std::move(secret); }
   const std::string& secret() const { return settings_.secret; }
-  // It is looking for the coordinator.
+  // What the link waits for, for the user: nothing while it is attached.
   std::optional<Waiting> waiting() const;
 
   protocol::AgentId agent() const { return settings_.agent; }
+  const std::string& endpoint() const { return settings_.endpoint; }
   bool attached() const { return state_ == State::kAttached; }
   protocol::Term term() const { return term_; }
-  // Of the job that the coordinator of the last welcome has; 0 before it.
+  // The job's incarnation, as the last welcome has it; 0 before the first.
   protocol::Incarnation incarnation() const { return incarnation_; }
   // From now on the node belongs to this job, and says so when it introduces itself.
   void belongs() { own_incarnation_ = incarnation_; }
@@ -111,12 +125,12 @@ class Link {
   enum class State : std::uint8_t { kResting, kConnecting, kGreeting, kAttached, kOver };
 
   void rest(std::int64_t delay_ms, std::int64_t now_ms);
-  // How long to wait after an attempt that failed.
+  // The pause in milliseconds after an attempt that failed.
   std::int64_t back_off();
-  // Of the session that ends now. Counts those that have not.
+  // Whether the session that ends now has lasted; counts those in a row that have not.
   bool has_lasted(std::int64_t now_ms);
   void detach(const std::string& why, Effects& out);
-  void take(const protocol::AgentSession::Event& event, const Owner& owner, std::int64_t now_ms, Effects& out);
+  void on(const protocol::AgentSession::Event& event, const Owner& owner, std::int64_t now_ms, Effects& out);
   std::int64_t lent_ms(std::optional<std::int64_t> good_for_ms) const;
   void judge_lease(const Owner& owner, std::int64_t now_ms, Effects& out);
   std::int64_t give_up_at() const;
@@ -130,16 +144,16 @@ class Link {
   protocol::Incarnation own_incarnation_ = 0;
   bool was_attached_ = false;
   std::string last_problem_;
-  int attempts_ = 0;        // that failed, one after the other
-  int short_sessions_ = 0;  // sessions that were cut off at once, one after the other
+  int attempts_ = 0;        // those in a row that failed
+  int short_sessions_ = 0;  // those in a row that were cut off at once
   std::int64_t began_ms_ = 0;
-  std::int64_t since_ms_ = 0;          // since when there has been no session, or none was wanted
-  std::int64_t try_at_ms_ = 0;         // kResting
+  std::int64_t since_ms_ = 0;          // when the last session ended, or from when on a new one is wanted
+  std::int64_t try_at_ms_ = 0;         // kResting: when the next attempt is due
   std::int64_t joined_ms_ = 0;         // when this session's NodeJoins was sent
-  std::int64_t attached_ms_ = 0;       // kAttached: since when
-  std::int64_t greet_until_ms_ = 0;    // kConnecting, kGreeting
-  std::int64_t keep_alive_at_ms_ = 0;  // kAttached
-  std::int64_t heard_ms_ = 0;          // kAttached: the last whole word of the coordinator
+  std::int64_t attached_ms_ = 0;       // kAttached: when that began
+  std::int64_t greet_until_ms_ = 0;    // kConnecting, kGreeting: when the attempt is given up
+  std::int64_t keep_alive_at_ms_ = 0;  // kAttached: when the next keep-alive is due
+  std::int64_t heard_ms_ = 0;          // kAttached: when the coordinator's last whole frame came
   std::optional<std::int64_t> lease_until_ms_;
 };
 

@@ -22,7 +22,7 @@ struct Tied {
         }()),
         other(std::move(secret)) {}
 
-  // Carries out what the link wants, and what comes of that.
+  // Performs the link's effects, and those that follow from that.
   void carry(Link::Effects effects) {
     for (Link::Effect& effect : effects) {
       log.push_back(effect);
@@ -54,7 +54,7 @@ struct Tied {
     carry(link.broken(why, owner, now_ms));
     look();
   }
-  // Lets time pass, waking the link when it asks for it.
+  // Lets time pass, and calls look() at each deadline of the link.
   void pass(std::int64_t ms) {
     const std::int64_t until_ms = now_ms + ms;
     for (int wakes = 0;; ++wakes) {
@@ -86,8 +86,8 @@ struct Tied {
   Link::Owner owner;
   std::int64_t now_ms = 1'000'000;
   bool reachable = true;  // connections are made
-  bool answers = true;    // an unreachable one is refused at once
-  bool hears = true;      // what is written arrives
+  bool answers = true;    // a connection that cannot be made is refused at once
+  bool hears = true;      // what the link writes arrives
   std::vector<Link::Effect> log;
   std::vector<std::int64_t> connects_ms;
 };
@@ -117,7 +117,7 @@ TEST_CASE("keep-alives go out each fifth of the loss timeout, and the lease is c
   tied.now_ms += 500;
   ByteString answer;
   tied.other.session->kept(static_cast<std::uint64_t>(tied.other.keep_alives), {}, answer);
-  tied.receive(answer);  // half a second after it was sent
+  tied.receive(answer);  // half a second after the keep-alive was sent
   CHECK(tied.link.lease_until_ms() == tied.now_ms - 500 + 3000);
 }
 
@@ -131,10 +131,10 @@ TEST_CASE("a lease lasts no longer than whoever lends it may act, from the welco
   tied.other.good_for_ms = 1'500;
   tied.pass(1'000);
   CHECK(tied.link.lease_until_ms() == tied.now_ms + 1'500);
-  tied.other.good_for_ms = 9'000;  // and never longer than a lease
+  tied.other.good_for_ms = 9'000;  // it is cut to the length of a lease
   tied.pass(1'000);
   CHECK(tied.link.lease_until_ms() == tied.now_ms + 3'000);
-  tied.other.good_for_ms = -5;  // what was lent before still holds
+  tied.other.good_for_ms = -5;  // the lease that was granted before stays
   tied.pass(1'000);
   CHECK(tied.link.lease_until_ms() == tied.now_ms + 2'000);
 }
@@ -143,10 +143,10 @@ TEST_CASE("when the lease is over the owner hears it once, and nothing is connec
   Tied tied;
   tied.owner.needs_lease = true;
   tied.begin();
-  tied.hears = false;  // a partition
+  tied.hears = false;  // the network is cut
   tied.pass(2999);
   CHECK(tied.count<Link::LeaseOver>() == 0);
-  tied.owner.may_connect = false;  // what the owner says from then on
+  tied.owner.may_connect = false;  // while its workers are there
   tied.pass(1);
   CHECK(tied.count<Link::LeaseOver>() == 1);
   CHECK(tied.count<Link::Detached>() == 1);
@@ -173,7 +173,7 @@ TEST_CASE("bytes that come after the lease is over are not looked at before the 
   tied.owner.needs_lease = true;
   tied.begin();
   const ByteString late = tied.other.say(StopWorkers{});
-  tied.now_ms += 60'000;  // stopped, and continued
+  tied.now_ms += 60'000;  // the process was stopped for so long
   tied.receive(late);
   CHECK(tied.count<Link::LeaseOver>() == 1);
   CHECK(tied.count<Link::Deliver>() == 0);
@@ -215,7 +215,7 @@ TEST_CASE("bytes that never become a word do not keep a session alive") {
   Tied tied;
   tied.begin();
   tied.other.keeps = false;
-  tied.receive({0x00, 0x00, 0x40, 0x00});  // a frame of 16 KiB, it says
+  tied.receive({0x00, 0x00, 0x40, 0x00});  // the length of a frame of 16 KiB
   for (int time = 0; time < 50; ++time) {
     CHECK(tied.connects_ms.size() == 1);
     tied.receive({0x00});
@@ -307,7 +307,7 @@ TEST_CASE("a node that was in no round looks for the join timeout, and says what
   tied.pass(19'999);
   CHECK(tied.given_up().empty());
   tied.pass(1);
-  CHECK(tied.given_up() == "no coordinator was found in 20 s: connection refused");
+  CHECK(tied.given_up() == "found no coordinator within 20 s: connection refused");
   CHECK(!tied.link.next_deadline_ms(tied.owner));
   const std::size_t attempts = tied.connects_ms.size();
   tied.pass(60'000);
@@ -324,7 +324,7 @@ TEST_CASE("a node of the job looks for a lost coordinator for the lease and the 
   tied.pass(32'999);
   CHECK(tied.given_up().empty());
   tied.pass(1);
-  CHECK(tied.given_up() == "the coordinator was lost and has not come back: connection refused");
+  CHECK(tied.given_up() == "lost the coordinator and could not reconnect: connection refused");
 }
 
 TEST_CASE("who belongs to a job says so in its next introduction, with the highest term that it has met") {

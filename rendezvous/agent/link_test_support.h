@@ -15,7 +15,7 @@ struct Other {
 
   // A new connection.
   void accept() { session.emplace(secret, protocol::Nonce{}); }
-  // Takes what the agent has written; gives what goes back to it.
+  // Takes what the agent has written, and returns the bytes for the agent.
   protocol::ByteString take(const protocol::ByteString& bytes) {
     protocol::ByteString out;
     for (const auto& event : session->receive(bytes, out)) {
@@ -36,7 +36,7 @@ struct Other {
     session->send(message, out);
     return out;
   }
-  // The last of its kind that the agent has said.
+  // The agent's last message of this kind; null if there is none.
   template <class Message>
   const Message* last() const {
     for (auto message = heard.rbegin(); message != heard.rend(); ++message) {
@@ -48,9 +48,9 @@ struct Other {
   std::string secret;
   std::optional<protocol::CoordinatorSession> session;
   protocol::Welcome welcome = {.term = 1, .incarnation = 7, .loss_timeout_ms = 5000};
-  bool welcomes = true;                          // answers who introduces itself
-  bool keeps = true;                             // answers keep-alives
-  std::optional<std::int64_t> good_for_ms = {};  // says that with its answers
+  bool welcomes = true;                          // introductions are answered by a welcome
+  bool keeps = true;                             // keep-alives are answered
+  std::optional<std::int64_t> good_for_ms = {};  // what those answers say
   std::vector<protocol::Introduction> introductions;
   std::vector<protocol::AgentMessage> heard;
   int keep_alives = 0;

@@ -8,15 +8,14 @@
 
 namespace elastic::agent {
 
-// Something worth telling of a node: a line of the launcher's log and of the file of --events. docs/events.md lists
-// all.
+// One event of docs/events.md: a line of the launcher's log, if its level is logged, and of the file of --events.
 struct LogEvent {
-  enum class Level : unsigned char { kDebug, kInfo, kWarning, kAlways };  // kAlways: in the log at every level
+  enum class Level : unsigned char { kDebug, kInfo, kWarning, kAlways };  // kAlways: logged at every level
   Level level = Level::kInfo;
-  std::string_view event;  // a word for programs; static storage
+  std::string_view event;  // its name, of static storage
   std::string text;        // for people
   Json fields = Json::object();
 };
-using Happenings = std::vector<LogEvent>;
+using LogEvents = std::vector<LogEvent>;
 
 }  // namespace elastic::agent

@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "rendezvous/agent/signal_numbers.h"
 #include "src/base/program_name.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
@@ -14,10 +15,7 @@ namespace {
 using protocol::Verdict;
 using Level = LogEvent::Level;
 
-// This folder includes no <csignal>.
-const int kSigKill = *signal_number("KILL");
-
-// Numbers of processes that a line names at most.
+// How many process numbers a line has at most.
 constexpr std::size_t kPidsShown = 16;
 
 // "rank 3", "ranks 0-3"
@@ -33,7 +31,7 @@ Json with(std::string_view name, Json value) {
   return object;
 }
 
-void say(Happenings& out, Level level, std::string_view event, std::string text, Json fields = Json::object()) {
+void say(LogEvents& out, Level level, std::string_view event, std::string text, Json fields = Json::object()) {
   out.push_back({.level = level, .event = event, .text = std::move(text), .fields = std::move(fields)});
 }
 
@@ -52,40 +50,40 @@ LogEvent Narrator::began() const {
                         .set("title", settings_.title)};
 }
 
-Happenings Narrator::happened(const Event& event, std::int64_t now_ms) {
-  Happenings out;
+LogEvents Narrator::on(const Event& event, std::int64_t now_ms) {
+  LogEvents out;
   now_ms_ = now_ms;
   why_ = why_the_end_;
-  std::visit([&](const auto& known) { take(known, out); }, event);
+  std::visit([&](const auto& alternative) { on(alternative, out); }, event);
   return out;
 }
 
-Happenings Narrator::decided(const Effect& effect, std::int64_t now_ms) {
-  Happenings out;
+LogEvents Narrator::on(const Effect& effect, std::int64_t now_ms) {
+  LogEvents out;
   now_ms_ = now_ms;
-  std::visit([&](const auto& known) { carry(known, out); }, effect);
+  std::visit([&](const auto& alternative) { on(alternative, out); }, effect);
   return out;
 }
 
-void Narrator::take(const FromCoordinator& event, Happenings& out) {
+void Narrator::on(const FromCoordinator& event, LogEvents& out) {
   if (const auto* round = std::get_if<protocol::PrepareRound>(&event.message)) return prepared(*round, out);
-  if (std::holds_alternative<protocol::StopWorkers>(event.message)) why_ = "the coordinator has ordered it";
+  if (std::holds_alternative<protocol::StopWorkers>(event.message)) why_ = "the coordinator stopped the round";
   if (const auto* end = std::get_if<protocol::EndJob>(&event.message)) {
-    why_the_end_ =
-        end->verdict.outcome == Verdict::Outcome::kSucceeded ? "all workers have succeeded" : "the job has ended";
+    job_succeeded_ = end->verdict.outcome == Verdict::Outcome::kSucceeded;
+    why_the_end_ = job_succeeded_ ? "all workers succeeded" : "the job has ended";
     why_ = why_the_end_;
   }
   if (const auto* news = std::get_if<protocol::Awaiting>(&event.message)) {
     if (news->what.empty() || std::exchange(standby_for_, news->what) == news->what) return;
-    say(out, Level::kDebug, "standby", format("this node stands by: {}", news->what), with("reason", news->what));
+    say(out, Level::kDebug, "standby", news->what, with("reason", news->what));
   }
   if (const auto* refused = std::get_if<protocol::Rejected>(&event.message)) {
-    say(out, Level::kDebug, "rejected", format("the coordinator does not take this node: {}", refused->reason),
+    say(out, Level::kDebug, "rejected", format("the coordinator rejected this node: {}", refused->reason),
         with("reason", refused->reason).set("comes_again", refused->retry_ms.has_value()));
   }
 }
 
-void Narrator::prepared(const protocol::PrepareRound& round, Happenings& out) {
+void Narrator::prepared(const protocol::PrepareRound& round, LogEvents& out) {
   round_ = round;
   workers_.clear();
   stopping_ = false;
@@ -99,7 +97,7 @@ void Narrator::prepared(const protocol::PrepareRound& round, Happenings& out) {
                                       : format("round {}: {}, {}; this is node {}, {}; restart {} of {}{}", round.round,
                                                counted(place.node_count, "node"), counted(place.world_size, "worker"),
                                                place.node_rank, ranks, round.restart_count, round.max_restarts, why);
-  // Among many nodes a round is news to the user of each.
+  // In a job of many nodes every node's log has the round, whatever its level.
   say(out, is_alone() ? Level::kInfo : Level::kAlways, "round_prepared", text,
       Json::object()
           .set("round", whole(round.round))
@@ -111,7 +109,7 @@ void Narrator::prepared(const protocol::PrepareRound& round, Happenings& out) {
           .set("reason", round.reason));
 }
 
-void Narrator::take(const StoreOpened& event, Happenings& out) {
+void Narrator::on(const StoreOpened& event, LogEvents& out) {
   const protocol::StoreEndpoint& at = event.endpoint;
   say(out, Level::kInfo, "store_open",
       at.address.empty() ? format("round {}: the worker store is open at port {}", round_.round, at.port)
@@ -119,13 +117,13 @@ void Narrator::take(const StoreOpened& event, Happenings& out) {
       with("round", whole(round_.round)).set("address", at.address).set("port", at.port));
 }
 
-void Narrator::take(const LogsOpened& event, Happenings& out) {
+void Narrator::on(const LogsOpened& event, LogEvents& out) {
   if (!settings_.logs) return;
-  say(out, Level::kDebug, "logs_open", format("round {}: log directories are there", event.round),
+  say(out, Level::kDebug, "logs_open", format("round {}: log directories are ready", event.round),
       with("round", whole(event.round)));
 }
 
-void Narrator::take(const WorkerStarted& event, Happenings& out) {
+void Narrator::on(const WorkerStarted& event, LogEvents& out) {
   const int rank = round_.place.base_rank + event.local_rank;
   say(out, Level::kDebug, "worker_started", format("round {}: rank {} started, pid {}", round_.round, rank, event.pid),
       with("round", whole(round_.round)).set("rank", rank).set("local_rank", event.local_rank).set("pid", event.pid));
@@ -133,7 +131,7 @@ void Narrator::take(const WorkerStarted& event, Happenings& out) {
   if (static_cast<int>(workers_.size()) == settings_.local_world_size) started(out);
 }
 
-void Narrator::take(const WorkerNotStarted& event, Happenings& out) {
+void Narrator::on(const WorkerNotStarted& event, LogEvents& out) {
   const int rank = round_.place.base_rank + event.local_rank;
   say(out, Level::kDebug, "worker_not_started",
       format("round {}: rank {} was not started: {}", round_.round, rank, event.reason),
@@ -143,7 +141,7 @@ void Narrator::take(const WorkerNotStarted& event, Happenings& out) {
           .set("reason", event.reason));
 }
 
-void Narrator::started(Happenings& out) {
+void Narrator::started(LogEvents& out) {
   std::string pids;
   for (std::size_t i = 0; i < workers_.size() && i < kPidsShown; ++i) pids += format(" {}", workers_[i].pid);
   const int count = static_cast<int>(workers_.size());
@@ -153,7 +151,7 @@ void Narrator::started(Happenings& out) {
       with("round", whole(round_.round)).set("base_rank", round_.place.base_rank).set("workers", count));
 }
 
-void Narrator::take(const WorkerExited& event, Happenings& out) {
+void Narrator::on(const WorkerExited& event, LogEvents& out) {
   const int rank = round_.place.base_rank + event.local_rank;
   const Worker& worker = workers_.at(static_cast<std::size_t>(event.local_rank));
   if (!event.exit.success()) why_ = format("rank {} {}", rank, event.exit.text());
@@ -169,7 +167,7 @@ void Narrator::take(const WorkerExited& event, Happenings& out) {
           .set("milliseconds", now_ms_ - worker.started_ms));
 }
 
-void Narrator::take(const SignalReceived& event, Happenings& out) {
+void Narrator::on(const SignalReceived& event, LogEvents& out) {
   const std::string name = signal_name(event.signal);
   why_ = format("{} got {}", program_name(), name);
   const bool by_worker = event.worker != 0;
@@ -178,67 +176,76 @@ void Narrator::take(const SignalReceived& event, Happenings& out) {
       with("signal", name).set("worker", by_worker ? Json(event.worker) : Json()));
 }
 
-void Narrator::carry(const CheckNode& effect, Happenings& out) {
+void Narrator::on(const CheckNode& effect, LogEvents& out) {
   say(out, Level::kDebug, "check_began",
-      format("round {}: the check of this node begins phase {}", effect.round, effect.phase),
+      format("round {}: phase {} of this node's check begins", effect.round, effect.phase),
       with("round", whole(effect.round)).set("phase", whole(effect.phase)));
 }
 
-void Narrator::take(const NodeChecked& event, Happenings& out) {
+void Narrator::on(const NodeChecked& event, LogEvents& out) {
   say(out, Level::kDebug, "check_answered",
-      format("round {}: the check of this node is done with phase {}", event.round, event.phase),
+      format("round {}: phase {} of this node's check is done", event.round, event.phase),
       with("round", whole(event.round)).set("phase", whole(event.phase)).set("result", event.result));
 }
 
-void Narrator::carry(const StartWorkers& effect, Happenings& out) {
-  say(out, Level::kDebug, "round_began", format("round {}: begins on this node", effect.round.round),
+void Narrator::on(const GuardianLost& event, LogEvents&) {
+  why_ = event.parent == 0 ? "parent process was killed" : format("parent process {} was killed", event.parent);
+}
+
+void Narrator::on(const StartWorkers& effect, LogEvents& out) {
+  say(out, Level::kDebug, "round_began", format("round {}: starting the workers of this node", effect.round.round),
       with("round", whole(effect.round.round))
           .set("store_address", effect.store.address)
           .set("store_port", effect.store.port));
 }
 
-void Narrator::carry(const SignalWorkers& effect, Happenings& out) {
+void Narrator::on(const SignalWorkers& effect, LogEvents& out) {
   sent_signal_ = effect.signal;
   if (stopping_ && effect.signal == kSigKill) {
-    return say(out, Level::kInfo, "workers_killed", format("round {}: SIGKILL to what is left", round_.round),
+    return say(out, Level::kInfo, "workers_killed",
+               format("round {}: sending SIGKILL to the processes that are left", round_.round),
                with("round", whole(round_.round)));
   }
   const std::string name = signal_name(effect.signal);
-  say(out, Level::kDebug, "signal_sent", format("{} to the workers", name), with("signal", name));
+  say(out, Level::kDebug, "signal_sent", format("sending {} to the workers", name), with("signal", name));
 }
 
-void Narrator::carry(const AwaitAllGone&, Happenings& out) {
+std::string Narrator::stopping_by(int signal) const {
+  if (signal == kSigKill) return "killing workers";
+  const std::string name = signal_name(signal);
+  return job_succeeded_ ? format("sending {} to any processes left", name) : format("stopping workers with {}", name);
+}
+
+void Narrator::on(const AwaitAllGone&, LogEvents& out) {
   stopping_ = true;
   stopped_at_ms_ = now_ms_;
   const std::string signal = signal_name(sent_signal_);
   say(out, Level::kInfo, "stop",
-      format("round {}: stopping what is left by {}: {}", round_.round, signal,
-             why_.empty() ? "no reason is known" : why_),
+      format("round {}: {}{}", round_.round, stopping_by(sent_signal_), why_.empty() ? "" : format(": {}", why_)),
       with("round", whole(round_.round)).set("signal", signal).set("reason", why_));
 }
 
-void Narrator::carry(const LeaveBackground&, Happenings& out) {
+void Narrator::on(const LeaveBackground&, LogEvents& out) {
   left_background_ = true;
   say(out, Level::kInfo, "background_left",
-      format("round {}: what its workers have left in the background is left alone", round_.round),
+      format("round {}: processes that its workers left running are kept", round_.round),
       with("round", whole(round_.round)));
 }
 
-void Narrator::carry(const CloseStore&, Happenings& out) {
+void Narrator::on(const CloseStore&, LogEvents& out) {
   if (left_background_) return;
   say(out, Level::kInfo, "workers_gone",
-      format("round {}: no process of its workers is left, {} ms after the stop", round_.round,
-             now_ms_ - stopped_at_ms_),
+      format("round {}: all its processes have ended, {} ms after the stop", round_.round, now_ms_ - stopped_at_ms_),
       with("round", whole(round_.round)).set("milliseconds", now_ms_ - stopped_at_ms_));
 }
 
-void Narrator::carry(const Warn& effect, Happenings& out) {
-  // Nothing that has happened is told of before: the link has seen it by the clock alone.
+void Narrator::on(const Warn& effect, LogEvents& out) {
+  // No event has said so before: the link knows it by the clock alone.
   if (effect.event == "lease_over") why_ = "the lease is over";
   say(out, Level::kWarning, effect.event, effect.text);
 }
 
-void Narrator::carry(const Finish& effect, Happenings& out) {
+void Narrator::on(const Finish& effect, LogEvents& out) {
   const Verdict& verdict = effect.verdict;
   const bool well = verdict.outcome == Verdict::Outcome::kSucceeded;
   const bool failed = verdict.outcome == Verdict::Outcome::kFailed;
@@ -253,8 +260,8 @@ void Narrator::carry(const Finish& effect, Happenings& out) {
           .set("reason", verdict.reason));
 }
 
-Happenings Narrator::waits_for(const std::optional<Waiting>& waiting, std::int64_t now_ms) {
-  Happenings out;
+LogEvents Narrator::waits_for(const std::optional<Waiting>& waiting, std::int64_t now_ms) {
+  LogEvents out;
   const bool waits = waiting && waiting->for_others;
   if (waits == waits_since_ms_.has_value()) return out;
   if (waits) {
@@ -262,29 +269,29 @@ Happenings Narrator::waits_for(const std::optional<Waiting>& waiting, std::int64
     say(out, Level::kDebug, "waiting_began", waiting->what);
   } else {
     const std::int64_t waited_ms = now_ms - *std::exchange(waits_since_ms_, std::nullopt);
-    say(out, Level::kDebug, "waiting_ended", format("waited for others for {} ms", waited_ms),
-        with("milliseconds", waited_ms));
+    say(out, Level::kDebug, "waiting_ended", format("waited for {} ms", waited_ms), with("milliseconds", waited_ms));
   }
   return out;
 }
 
-Happenings Narrator::coordinator_is(bool reached, bool matters, const std::string& problem) {
-  Happenings out;
+LogEvents Narrator::coordinator_is(bool reached, bool matters, const std::string& problem) {
+  LogEvents out;
+  if (is_alone()) return out;  // the coordinator is in this process
   if (reached == std::exchange(reached_, reached)) return out;
   const std::string& endpoint = settings_.endpoint;
   const Json fields = with("endpoint", endpoint);
   if (reached && std::exchange(loss_told_, false)) {
-    say(out, Level::kWarning, "coordinator_back", format("the coordinator at {} is back", endpoint), fields);
+    say(out, Level::kWarning, "coordinator_back", format("reconnected to the coordinator at {}", endpoint), fields);
   } else if (reached) {
-    say(out, Level::kDebug, "coordinator_found", format("the coordinator at {} is found", endpoint), fields);
+    say(out, Level::kDebug, "coordinator_found", format("connected to the coordinator at {}", endpoint), fields);
   } else if (matters) {
     loss_told_ = true;
     say(out, Level::kWarning, "coordinator_lost",
-        format("the coordinator at {} is lost: {}; looking for it while the workers go on, until their lease is over",
-               endpoint, problem),
+        format("lost the coordinator at {}: {}; reconnecting{}", endpoint, problem,
+               stopping_ ? "" : " while the workers keep running, until their lease is over"),
         Json(fields).set("reason", problem));
   } else {
-    say(out, Level::kDebug, "coordinator_left", format("no session with the coordinator at {}: {}", endpoint, problem),
+    say(out, Level::kDebug, "coordinator_left", format("not connected to the coordinator at {}: {}", endpoint, problem),
         Json(fields).set("reason", problem));
   }
   return out;

@@ -12,14 +12,14 @@
 
 namespace elastic::agent {
 
-// Tells what a launch does on this node, in the order in which it happens: what users follow a job by as info, the rest
-// as debug; what is worth a warning says the life cycle itself.
+// Makes the log events of a launch on this node, in the order in which things happen: info is what users follow a job
+// by, debug the rest. Warnings are the life cycle's own (Warn), and those about the connection to the coordinator.
 class Narrator {
  public:
   struct Settings {
     std::string run_id;
-    std::string title;     // of the job, for people
-    std::string endpoint;  // of its coordinator, for people; empty for a job of one node
+    std::string title;     // what users know the job by: the script as typed
+    std::string endpoint;  // the coordinator's, for messages; empty for a job of one node
     int local_world_size = 1;
     int max_restarts = 0;
     bool logs = false;  // there is a log directory
@@ -28,14 +28,15 @@ class Narrator {
 
   // The launch begins.
   LogEvent began() const;
-  // The life cycle is about to take this event, at this time of a monotonic clock.
-  Happenings happened(const Event& event, std::int64_t now_ms);
-  // This effect of it is about to be carried out.
-  Happenings decided(const Effect& effect, std::int64_t now_ms);
-  // What this node waits for by now, if for anything: told where it begins to wait for others, and where that ends.
-  Happenings waits_for(const std::optional<Waiting>& waiting, std::int64_t now_ms);
-  // The coordinator can be reached, or not, why not, and whether training depends on that. Told where it changes.
-  Happenings coordinator_is(bool reached, bool matters, const std::string& problem);
+  // The agent is about to get this event, at this time of a monotonic clock.
+  LogEvents on(const Event& event, std::int64_t now_ms);
+  // This effect of the agent is about to be performed.
+  LogEvents on(const Effect& effect, std::int64_t now_ms);
+  // What this node waits for now, if for anything. Says when a wait for other nodes begins, and when it ends.
+  LogEvents waits_for(const std::optional<Waiting>& waiting, std::int64_t now_ms);
+  // Whether there is a session with the coordinator, whether training depends on it, and why there is none. Says when
+  // that changes.
+  LogEvents coordinator_is(bool reached, bool matters, const std::string& problem);
 
  private:
   struct Worker {
@@ -43,45 +44,46 @@ class Narrator {
     std::int64_t started_ms = 0;
   };
 
-  void take(const FromCoordinator& event, Happenings& out);
-  void take(const StoreOpened& event, Happenings& out);
-  void take(const LogsOpened& event, Happenings& out);
-  void take(const WorkerStarted& event, Happenings& out);
-  void take(const WorkerNotStarted& event, Happenings& out);
-  void take(const WorkerExited& event, Happenings& out);
-  void take(const SignalReceived& event, Happenings& out);
-  void take(const NodeChecked& event, Happenings& out);
+  void on(const FromCoordinator& event, LogEvents& out);
+  void on(const StoreOpened& event, LogEvents& out);
+  void on(const LogsOpened& event, LogEvents& out);
+  void on(const WorkerStarted& event, LogEvents& out);
+  void on(const WorkerNotStarted& event, LogEvents& out);
+  void on(const WorkerExited& event, LogEvents& out);
+  void on(const SignalReceived& event, LogEvents& out);
+  void on(const NodeChecked& event, LogEvents& out);
+  void on(const GuardianLost& event, LogEvents& out);
+  void on(const SignalWorkers& effect, LogEvents& out);
+  void on(const AwaitAllGone& effect, LogEvents& out);
+  void on(const StartWorkers& effect, LogEvents& out);
+  void on(const CheckNode& effect, LogEvents& out);
+  void on(const LeaveBackground& effect, LogEvents& out);
+  void on(const CloseStore& effect, LogEvents& out);
+  void on(const Warn& effect, LogEvents& out);
+  void on(const Finish& effect, LogEvents& out);
   template <class Other>
-  void take(const Other&, Happenings&) {}
+  void on(const Other&, LogEvents&) {}  // no log event comes of it
 
-  void carry(const SignalWorkers& effect, Happenings& out);
-  void carry(const AwaitAllGone& effect, Happenings& out);
-  void carry(const StartWorkers& effect, Happenings& out);
-  void carry(const CheckNode& effect, Happenings& out);
-  void carry(const LeaveBackground& effect, Happenings& out);
-  void carry(const CloseStore& effect, Happenings& out);
-  void carry(const Warn& effect, Happenings& out);
-  void carry(const Finish& effect, Happenings& out);
-  template <class Other>
-  void carry(const Other&, Happenings&) {}
-
-  void prepared(const protocol::PrepareRound& round, Happenings& out);
-  void started(Happenings& out);
+  void prepared(const protocol::PrepareRound& round, LogEvents& out);
+  void started(LogEvents& out);
+  // What this signal does to the processes of the round, for people.
+  std::string stopping_by(int signal) const;
   bool is_alone() const { return settings_.endpoint.empty(); }
 
   Settings settings_;
   std::int64_t now_ms_ = 0;
   protocol::PrepareRound round_;
-  std::vector<Worker> workers_;  // of the round, those that have started, by local rank
-  std::string why_the_end_;      // why the job ends, once it does: what is left may be stopped later
-  std::string why_;              // why a stop is ordered, if the event that is being taken orders one
-  int sent_signal_ = 0;          // to the workers, last
+  std::vector<Worker> workers_;  // those of the round that have started, by local rank
+  std::string why_the_end_;      // why the job ends; empty before that. Processes may be stopped later than that
+  std::string why_;              // why the present event stops the workers, if it does
+  bool job_succeeded_ = false;
+  int sent_signal_ = 0;  // the last one to the workers
   bool stopping_ = false;
   bool left_background_ = false;
   std::int64_t stopped_at_ms_ = 0;              // when the stop was ordered
-  std::string standby_for_;                     // what the node was told to wait for, instead of nodes
-  std::optional<std::int64_t> waits_since_ms_;  // for others
-  bool reached_ = false;                        // the coordinator, before the last change
+  std::string standby_for_;                     // what the node on standby was last told to wait for
+  std::optional<std::int64_t> waits_since_ms_;  // when the wait for other nodes began
+  bool reached_ = false;                        // there is a session with the coordinator
   bool loss_told_ = false;
 };
 

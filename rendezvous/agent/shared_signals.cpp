@@ -9,7 +9,7 @@ namespace {
 
 using Cause = SignalWorkers::Cause;
 
-// Only a signal that ends workers is asked for by anybody but who has sent it.
+// Only signals that end workers are sent to them by the agent's own decision, or get to them once.
 bool ends(int signal) {
   return signal == signal_number("TERM") || signal == signal_number("INT") || signal == signal_number("HUP") ||
          signal == signal_number("QUIT");

@@ -9,42 +9,42 @@
 
 namespace elastic::agent {
 
-// Where whoever signals elastic-run may signal its workers as well, a worker is to get each signal once. Slurm is the
-// case: by its way of tracking processes it signals every process of a step (proctrack/linuxproc; cgroup with
-// SignalChildrenProcesses), or elastic-run's outer process alone (cgroup without, pgid). The launcher is the witness:
-// it stands where the workers stand, a process below the outer one in a group of its own, so it gets what they get. An
-// order to signal the workers that may have been forestalled in this way is put off for a moment; if the launcher gets
-// the signal, too, the workers have had it, and the order is done.
+// Sees to it that workers get each signal once although Slurm may signal them itself. Depending on how Slurm tracks
+// processes it signals every process of a step (proctrack/linuxproc; cgroup with SignalChildrenProcesses), or
+// elastic-run's outer process alone (cgroup without it, pgid). The launcher, like the workers a child of the outer
+// process in a process group of its own, gets what they get. An order to signal the workers is put off for a moment if
+// Slurm may have signalled them: when the launcher itself gets the signal the workers have had it, and the order is
+// done.
 class SharedSignals {
  public:
-  // How long a witness is waited for. Slurm signals the processes of one node within milliseconds of each other, and
-  // those of several nodes as far apart as its messages to them are under way.
+  // How long an order waits for the launcher's own signal. Slurm signals the processes of one node within milliseconds
+  // of each other, and those of several nodes as far apart as its messages to them arrive.
   static constexpr std::int64_t kFromOutsideMs = 500;
   static constexpr std::int64_t kOthersOrderMs = 250;
-  // Of a witness that comes before the order.
+  // A signal that the launcher got longer before the order has nothing to do with it.
   static constexpr std::int64_t kFreshMs = 2'000;
 
-  // New workers: no signal has reached them.
+  // New workers run, which no signal has reached.
   void workers_began() { signals_.clear(); }
   // The launcher itself got a signal.
   void witnessed(int signal, std::int64_t now_ms);
-  // An order of the agent. True: the workers are to be signalled now. False: they have been, or it is put off.
+  // The agent wants the workers signalled. True: now. False: they have had the signal, or the order is put off.
   bool ordered(const SignalWorkers& order, std::int64_t now_ms);
-  // When the first order that was put off is to be carried out after all.
+  // When the first of the orders that were put off is due.
   std::optional<std::int64_t> due_ms() const;
-  // Those whose time has come.
+  // The signals that are due: the workers are to get them now.
   std::vector<int> take_due(std::int64_t now_ms);
 
  private:
   struct Known {
-    std::optional<std::int64_t> witnessed_ms;  // nobody's order has been matched with it
+    std::optional<std::int64_t> witnessed_ms;  // the launcher got it, and no order belongs to it yet
     std::optional<std::int64_t> due_ms;
-    bool from_outside = false;  // of what is due
-    bool reached = false;       // the workers have had one that ends them
+    bool from_outside = false;  // the order that is due has Cause::kFromOutside
+    bool reached = false;       // the workers have had it, and it ends them
   };
 
   std::map<int, Known> signals_;
-  // A signal from outside has come without a witness: no order needs to be put off.
+  // A signal from outside has reached the outer process only: no order needs to be put off.
   bool reaches_us_only_ = false;
 };
 

@@ -59,7 +59,7 @@ TEST_CASE("each signal needs a witness of its own, of its own number and not lon
   CHECK(signals.due_ms() == 1501);
   CHECK_FALSE(signals.ordered({kUsr1, Cause::kFromOutside}, 1002));
   CHECK(signals.due_ms() == 1501);
-  CHECK_FALSE(signals.ordered({kUsr1, Cause::kFromOutside}, 1003));  // the second of that number
+  CHECK_FALSE(signals.ordered({kUsr1, Cause::kFromOutside}, 1003));  // one signal of its number matches one order
   CHECK(signals.take_due(1503) == Signals{kUsr1, kTerm});
   signals.witnessed(kTerm, 10'000);
   CHECK_FALSE(signals.ordered({kTerm, Cause::kFromOutside}, 12'001));
@@ -73,7 +73,7 @@ TEST_CASE("an end that other nodes ask for is put off for a shorter while, one o
   CHECK(signals.take_due(1250) == Signals{kTerm});
   CHECK(signals.ordered({kTerm, Cause::kOurs}, 1300));
   CHECK(signals.ordered({kKill, Cause::kOurs}, 1300));
-  // Nobody has been asked for it from outside: the next one may yet have a witness.
+  // It was no order from outside: the launcher may still get the next one itself.
   CHECK_FALSE(signals.ordered({kTerm, Cause::kFromOutside}, 1400));
 }
 

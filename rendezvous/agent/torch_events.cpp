@@ -11,18 +11,18 @@ namespace {
 
 using protocol::Verdict;
 
-// What is deeper or larger is no error file that PyTorch has written.
+// PyTorch writes no error file that is deeper or has more members.
 constexpr std::size_t kMostLevels = 64;
 constexpr std::size_t kMostMembers = 1000;
 
-// PyTorch makes tuples of them.
+// A list of one: PyTorch makes tuples of these fields.
 Json one(Json value) {
   Json list = Json::array();
   list.push(std::move(value));
   return list;
 }
 
-// What stands in an error file; nothing where it is none.
+// The content of an error file; nothing if it is not one.
 std::optional<Json> error_in(const std::string& file) {
   if (file.empty() || !json_over_bounds(file, kMostLevels, kMostMembers).empty()) return {};
   auto json = Json::parse(file, "an error file");
@@ -30,7 +30,7 @@ std::optional<Json> error_in(const std::string& file) {
   return std::move(*json);
 }
 
-// What PyTorch knows of a failure without an error file.
+// What PyTorch says of a failure without an error file.
 Json unknown_error(bool has_traits) {
   Json unknown = Json::object().set("message", "<NONE>");
   if (!has_traits) return unknown;
@@ -40,7 +40,7 @@ Json unknown_error(bool has_traits) {
 
 }  // namespace
 
-std::string TorchEvents::happened(const Event& event, double now_ms) {
+std::string TorchEvents::on(const Event& event, double now_ms) {
   if (const auto* told = std::get_if<FromCoordinator>(&event)) {
     const auto* round = std::get_if<protocol::PrepareRound>(&told->message);
     if (round == nullptr) return {};
@@ -65,7 +65,7 @@ std::string TorchEvents::happened(const Event& event, double now_ms) {
   return {};
 }
 
-std::string TorchEvents::decided(const Effect& effect, double now_ms) {
+std::string TorchEvents::on(const Effect& effect, double now_ms) {
   if (std::holds_alternative<StartWorkers>(effect)) {
     std::string lines = agent_event("ASSIGN_WORKER_RANKS", now_ms - prepared_ms_);
     group_rank_ = round_.place.node_rank;
@@ -79,7 +79,7 @@ std::string TorchEvents::decided(const Effect& effect, double now_ms) {
 
 std::string TorchEvents::ended(const Verdict& verdict, const std::vector<std::string>& error_files) const {
   const bool well = verdict.outcome == Verdict::Outcome::kSucceeded;
-  // To PyTorch an agent fails that could not do its work: one whose workers fail has done it.
+  // In PyTorch's events an agent whose workers fail has succeeded; it fails if it could not run them to their end.
   const bool agent_failed =
       verdict.outcome == Verdict::Outcome::kStopped || (!well && verdict.failures.empty()) || !all_started_;
   if (agent_failed) return agent_event(well ? "SUCCEEDED" : "FAILED", {}, verdict.reason);

@@ -27,11 +27,11 @@ class TorchEvents {
   TorchEvents(Settings settings, double now_ms)
       : settings_(std::move(settings)), began_ms_(now_ms), waits_since_ms_(now_ms) {}
 
-  // As Narrator's. Return what is to be printed: whole lines, each with its end.
-  std::string happened(const Event& event, double now_ms);
-  std::string decided(const Effect& effect, double now_ms);
-  // The job has ended. `error_files` is what stands in the error files of this node's workers, by local rank, empty
-  // where there is none; may be shorter.
+  // Called as Narrator's. Return what is to be printed: whole lines, each with its newline.
+  std::string on(const Event& event, double now_ms);
+  std::string on(const Effect& effect, double now_ms);
+  // The job has ended. `error_files` are the texts of the error files of this node's workers, by local rank, empty
+  // where there is none; the vector may be shorter.
   std::string ended(const protocol::Verdict& verdict, const std::vector<std::string>& error_files) const;
 
  private:
@@ -49,14 +49,14 @@ class TorchEvents {
 
   Settings settings_;
   double began_ms_;
-  double waits_since_ms_;  // for the next round
+  double waits_since_ms_;  // when the wait for the next round began
   double prepared_ms_ = 0;
-  protocol::PrepareRound round_;  // the last that was prepared
-  Json group_rank_;               // of the last round that has begun; null before
+  protocol::PrepareRound round_;  // the last one that was prepared
+  Json group_rank_;               // in the last round whose workers were started; null before the first
   Json group_size_;
   int restart_count_ = 0;
   std::int64_t ran_s_ = 0;       // 0 before the end
-  std::vector<Worker> workers_;  // by local rank, those that were started
+  std::vector<Worker> workers_;  // those that were started, by local rank
   bool all_started_ = false;
 };
 

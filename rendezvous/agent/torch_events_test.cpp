@@ -15,23 +15,23 @@ constexpr int kTerm = 15;
 const PrepareRound kRound{.round = 0, .restart_count = 0, .max_restarts = 1, .place = {0, 1, 0, 2, 0, 2}};
 
 struct Launch {
-  // Both workers run.
+  // A round of two workers, which run.
   std::string start(const PrepareRound& round, double at_ms) {
-    std::string lines = events.happened(FromCoordinator{round}, at_ms);
-    lines += events.decided(StartWorkers{round, {}}, at_ms + 1.5);
-    lines += events.happened(WorkerStarted{0, 70}, at_ms + 2);
-    return lines += events.happened(WorkerStarted{1, 71}, at_ms + 3);
+    std::string lines = events.on(FromCoordinator{round}, at_ms);
+    lines += events.on(StartWorkers{round, {}}, at_ms + 1.5);
+    lines += events.on(WorkerStarted{0, 70}, at_ms + 2);
+    return lines += events.on(WorkerStarted{1, 71}, at_ms + 3);
   }
-  void exit(int local_rank, ExitStatus status) { events.happened(WorkerExited{local_rank, status, 0}, 0); }
+  void exit(int local_rank, ExitStatus status) { events.on(WorkerExited{local_rank, status, 0}, 0); }
   void finish(double now_ms) {
-    events.decided(CloseStore{}, now_ms);
-    events.decided(Finish{}, now_ms);
+    events.on(CloseStore{}, now_ms);
+    events.on(Finish{}, now_ms);
   }
 
   TorchEvents events{{"night", "default", "host-a", "c10d", "python3", 2}, 1000};
 };
 
-// "FAILED 1" and the like, of each line.
+// Each line as its state and rank: "FAILED 1".
 std::string states(const std::string& lines) {
   std::string out;
   for (std::size_t at = 0; at < lines.size();) {
@@ -51,7 +51,7 @@ std::string states(const std::string& lines) {
 TEST_CASE("the events of a round are PyTorch's, letter by letter") {
   Launch launch;
   CHECK(
-      launch.events.happened(FromCoordinator{kRound}, 1012.25) ==
+      launch.events.on(FromCoordinator{kRound}, 1012.25) ==
       R"({"name": "torchelastic.worker.status.RENDEZVOUS", "source": "AGENT", "timestamp": 0, "metadata": )"
       R"({"run_id": "night", "global_rank": null, "group_rank": null, "worker_id": null, "role": "default", )"
       R"("hostname": "host-a", "state": "RENDEZVOUS", "total_run_time": 0, "rdzv_backend": "c10d", "raw_error": null, )"
@@ -102,7 +102,7 @@ TEST_CASE("without an error file all failures have the traits of an exit code, i
                              R"(\"system_terminated_error\", \"retryability\": \"False\"}}", )";
   CHECK(launch.events.ended(failed, {}).contains(none));
   launch.exit(0, {.code = 1});
-  // What cannot be read is none, and who has one has no traits.
+  // A file that cannot be read counts as none, and a worker with an error file has no traits.
   const std::string one = launch.events.ended(failed, {"[]", R"({"message": ""})"});
   CHECK(one.find(traits) == one.rfind(traits));
   CHECK(one.contains(traits));
@@ -114,7 +114,7 @@ TEST_CASE("without an error file all failures have the traits of an exit code, i
 TEST_CASE("a restart has the last round's group and the new count, and its wait begins when the old workers are gone") {
   Launch launch;
   launch.start(kRound, 1010);
-  launch.events.decided(CloseStore{}, 3000);
+  launch.events.on(CloseStore{}, 3000);
   PrepareRound next = kRound;
   next.restart_count = 1;
   const std::string lines = launch.start(next, 3020.5);

@@ -10,6 +10,7 @@
 #include "rendezvous/coordinator/network_check.h"
 #include "rendezvous/coordinator/recording.h"
 #include "rendezvous/protocol/messages.h"
+#include "rendezvous/transport/hosted_coordinator.h"
 #include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/net/loop.h"
@@ -17,39 +18,40 @@
 
 namespace elastic::transport {
 
-// The coordinator of a job of one node, in the same process as its only agent: messages are handed over directly. It
-// needs no timer, since such a job waits for no other node. Times are milliseconds since it was made.
-class CoordinatorHost {
+// The coordinator of a job of one node, in the process of its only agent, which hands it messages directly. A job of
+// one node waits for no other, so that it needs no timer. Its times are milliseconds since it was made.
+class CoordinatorHost final : public HostedCoordinator {
  public:
-  CoordinatorHost(net::Loop& loop, coordinator::CoordinatorConfig config)
+  // `agent` gets the coordinator's messages.
+  CoordinatorHost(net::Loop& loop, std::string job, std::function<void(protocol::CoordinatorMessage)> agent)
       : loop_(loop),
+        job_(std::move(job)),
+        agent_(std::move(agent)),
         began_ms_(loop.now_ms()),
-        coordinator_(config, coordinator::recorded_check(std::make_unique<coordinator::NetworkCheck>(),
-                                                         [this](const std::string& line) {
-                                                           if (recorder_) recorder_(line);
-                                                         })) {}
+        coordinator_({}, coordinator::recorded_check(std::make_unique<coordinator::NetworkCheck>(),
+                                                     [this](const std::string& line) {
+                                                       if (recorder_) recorder_(line);
+                                                     })) {}
 
-  // Sets the receiver of the coordinator's messages. To be called before the agent begins.
-  void set_agent(std::function<void(protocol::CoordinatorMessage)> agent) { agent_ = std::move(agent); }
-
-  // From now on `write` gets the recording of the coordinator, line by line. To be called before the agent begins.
-  void record(const std::string& job, std::function<void(std::string_view line)> write) {
+  void record(const std::string& job, std::function<void(std::string_view line)> write) override {
     recorder_ = std::move(write);
     recorder_(coordinator::recording_head(job, coordinator_.config(), true));
   }
 
-  // Called when the check of a round is over.
-  void on_judged(std::function<void(const coordinator::CheckJudged& check)> call) { on_judged_ = std::move(call); }
+  void on_judged(std::function<void(const std::string& job, const coordinator::CheckJudged& check)> call) override {
+    on_judged_ = std::move(call);
+  }
+  void on_http(std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)>) override {}
 
-  // The status of the job.
-  status::Coordinator status(const std::string& job) const {
+  status::Coordinator status() const override {
     status::Coordinator out;
     out.jobs.push_back(coordinator_.status(loop_.now_ms() - began_ms_, limits::kStatusNodes));
-    out.jobs.back().id = job;
+    out.jobs.back().id = job_;
     return out;
   }
 
-  void from_agent(const protocol::AgentMessage& message) {
+  // The agent has said this.
+  void on(const protocol::AgentMessage& message) {
     const coordinator::MessageReceived event{kOnlyNode, message};
     const std::int64_t now_ms = loop_.now_ms() - began_ms_;
     if (recorder_) recorder_(coordinator::recording_line(event, now_ms));
@@ -57,7 +59,7 @@ class CoordinatorHost {
       if (auto* send = std::get_if<coordinator::Send>(&effect)) agent_(std::move(send->message));
       if (const auto* note = std::get_if<coordinator::Note>(&effect)) tell(*note);
       if (const auto* check = std::get_if<coordinator::CheckJudged>(&effect); check != nullptr && on_judged_)
-        on_judged_(*check);
+        on_judged_(job_, *check);
     }
   }
 
@@ -71,11 +73,12 @@ class CoordinatorHost {
 
   static constexpr protocol::NodeId kOnlyNode = 0;
   net::Loop& loop_;
+  std::string job_;
+  std::function<void(protocol::CoordinatorMessage)> agent_;
   std::int64_t began_ms_;
   coordinator::Coordinator coordinator_;
   std::function<void(std::string_view)> recorder_;
-  std::function<void(protocol::CoordinatorMessage)> agent_;
-  std::function<void(const coordinator::CheckJudged&)> on_judged_;
+  std::function<void(const std::string&, const coordinator::CheckJudged&)> on_judged_;
 };
 
 }  // namespace elastic::transport

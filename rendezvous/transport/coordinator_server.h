@@ -13,6 +13,7 @@
 #include "rendezvous/coordinator/service.h"
 #include "rendezvous/locate/authority.h"
 #include "rendezvous/protocol/lease.h"
+#include "rendezvous/transport/hosted_coordinator.h"
 #include "src/base/result.h"
 #include "src/net/lingering_connections.h"
 #include "src/net/loop.h"
@@ -20,8 +21,8 @@
 
 namespace elastic::transport {
 
-// Listens at an endpoint: coordinator::Service on sockets, for any number of jobs.
-class CoordinatorServer {
+// What listens at an endpoint: coordinator::Service on sockets, for any number of jobs.
+class CoordinatorServer final : public HostedCoordinator {
  public:
   struct Settings {
     std::string address;  // numeric; empty: all addresses
@@ -40,29 +41,20 @@ class CoordinatorServer {
 
   // Listens and serves from the next turn of the loop on. Fails as net::Listener::open does.
   static Result<std::unique_ptr<CoordinatorServer>> open(net::Loop& loop, Settings settings);
-  CoordinatorServer(const CoordinatorServer&) = delete;
-  CoordinatorServer& operator=(const CoordinatorServer&) = delete;
 
   // Sets until when it may act.
   void set_authority(locate::Authority authority) { on(coordinator::AuthorityIs{authority}); }
   // Another process hosts the coordinator now; `why` is a clause. It stops listening and forgets its jobs.
   void depose(std::string why);
 
-  // From now on `write` gets the recording of this job's coordinator, line by line.
-  void record(const std::string& job, std::function<void(std::string_view line)> write);
-
-  // Called when the check of a round of a job is over.
-  void on_judged(std::function<void(const std::string& job, const coordinator::CheckJudged& check)> call) {
+  void record(const std::string& job, std::function<void(std::string_view line)> write) override;
+  void on_judged(std::function<void(const std::string& job, const coordinator::CheckJudged& check)> call) override {
     on_judged_ = std::move(call);
   }
-
-  // Sets the receiver of connections that begin with an HTTP request, with the bytes that they have sent so far. Until
-  // then they are rejected.
-  void on_http(std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)> take) {
+  void on_http(std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)> take) override {
     to_http_ = std::move(take);
   }
-  // The status of its jobs.
-  status::Coordinator status() const;
+  status::Coordinator status() const override;
 
   std::uint16_t port() const { return port_; }
   std::size_t jobs() const { return service_.jobs(); }

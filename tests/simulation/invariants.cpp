@@ -276,7 +276,7 @@ void Invariants::agent_finished(const Node& node, const agent::Finish& end) {
   }
   // An agent that ends for a reason of its own says nothing about the job.
   const bool gave_up =
-      verdict.reason.find("has not come back") != std::string::npos || verdict.reason.starts_with("no coordinator");
+      verdict.reason.starts_with(agent::kLostCoordinator) || verdict.reason.starts_with(agent::kFoundNoCoordinator);
   if (gave_up && node.gave_up_in_vain()) {
     broken("who gives up had no chance",
            format("node {} ends with: {}; {}", node.index(), text(verdict), *node.gave_up_in_vain()));

@@ -1,4 +1,4 @@
-// A day of a job: the real coordinator and the real life cycle of a node, with workers that crash as a seed says, on a
+// A day of a job: the real coordinator and the real agent of its one node, with workers that crash as a seed says, on a
 // virtual clock. ELASTIC_RUN_SIMULATION_SEED sets the seed.
 #include <doctest/doctest.h>
 #include <malloc.h>
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/agent/lifecycle.h"
+#include "rendezvous/agent/agent.h"
 #include "rendezvous/coordinator/coordinator.h"
 #include "src/base/overloaded.h"
 #include "src/base/signals.h"
@@ -43,7 +43,7 @@ std::uint64_t seed_of_this_run() {
   return text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
 }
 
-// One node with simulated workers, and the coordinator. It performs the effects of the life cycle and checks that they
+// One node with simulated workers, and the coordinator. It performs the effects of the agent and checks that they
 // are allowed.
 class World {
  public:
@@ -52,10 +52,11 @@ class World {
         crashes_left_(crashes),
         max_restarts_(max_restarts),
         coordinator_({}),
-        lifecycle_({.local_world_size = kWorkers,
-                    .shutdown_timeout_ms = kShutdownTimeoutMs,
-                    .logs = true,
-                    .terms = {.max_restarts = max_restarts}}) {
+        agent_({.local_world_size = kWorkers,
+                .shutdown_timeout_ms = kShutdownTimeoutMs,
+                .logs = true,
+                .terms = {.max_restarts = max_restarts}},
+               {.in_process = true}) {
     on(agent::Begin{});
   }
 
@@ -118,14 +119,16 @@ class World {
     while (!events_.empty()) {
       const agent::Event next = std::move(events_.front());
       events_.pop_front();
-      for (const agent::Effect& effect : lifecycle_.on_event(next, now_ms_)) {
-        std::visit([this](const auto& known) { perform(known); }, effect);
+      for (const agent::AgentEffect& effect : agent_.on_event(next, now_ms_)) {
+        const auto* known = std::get_if<agent::Effect>(&effect);
+        must(known != nullptr, "nothing is done about a connection");
+        std::visit([this](const auto& wanted) { perform(wanted); }, *known);
       }
     }
     deciding_ = false;
   }
 
-  // --- Effects of the life cycle ---
+  // --- Effects of the agent ---
 
   void perform(const agent::ToCoordinator& effect) {
     for (coordinator::Effect& wanted :
@@ -288,7 +291,7 @@ class World {
   int crashes_left_;
   int max_restarts_;
   coordinator::Coordinator coordinator_;
-  agent::Lifecycle lifecycle_;
+  agent::Agent agent_;
   std::deque<agent::Event> events_;
   bool deciding_ = false;
   std::priority_queue<Coming> coming_;

@@ -83,9 +83,9 @@ def test_why_nothing_was_kept_of_its_stderr_is_told_by_its_node_and_stands_in_ev
 def test_who_waits_is_told_who_is_here_and_what_is_waited_for(job):
     first = job.node(nnodes="3:4", conf="join_timeout=300")
     first.wait_for_line("this node hosts the coordinator")
-    first.wait_for_line(r"^elastic-run: waiting for nodes: 1 of 3:4 is here", timeout=60)
+    first.wait_for_line(r"^elastic-run: 1 node present, 3 needed", timeout=60)
     second = job.node(nnodes="3:4", conf="join_timeout=300")
-    second.wait_for_line(r"waiting for nodes: 2 of 3:4 are here", timeout=60)
+    second.wait_for_line(r"2 nodes present, 3 needed", timeout=60)
     for node in (second, first):
         node.send_signal(signal.SIGTERM)
         node.wait()

@@ -79,7 +79,7 @@ def test_a_file_system_that_stops_answering_after_the_first_of_a_round_s_workers
 
 def launcher_left(result):
     """The thread that waits for the file system keeps the launcher from ending, but not elastic-run."""
-    assert re.search(r"warning: /\S+ does not answer; what was to be written there is lost\n", result.stderr), result
+    assert re.search(r"warning: /\S+ does not answer; output for it is lost\n", result.stderr), result
     assert re.search(r"error: (the launcher \(process \d+\)|process \d+ \(elastic_launch, state D, .*\)) "
                      r"was killed but does not end; it is left behind\n$", result.stderr), result
     assert result.stderr.count("left behind") == 1

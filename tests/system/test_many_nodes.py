@@ -91,7 +91,7 @@ def test_a_host_of_the_coordinator_whose_outer_process_is_killed_goes_and_the_ot
 
 def test_a_host_of_the_coordinator_whose_outer_process_is_killed_while_it_waits_for_nodes_goes(job):
     host, other = job.nodes(2, nnodes="3:4")
-    other.wait_for_line("waiting for nodes: 2 of 3:4 are here", timeout=60)
+    other.wait_for_line("2 nodes present, 3 needed", timeout=60)
     launcher = host.launcher()
     os.kill(host.pid, signal.SIGKILL)
     wait_until(lambda: not alive(launcher), timeout=30, what="the launcher to go with its outer process")
@@ -106,7 +106,7 @@ def test_a_survivor_that_waits_says_which_node_was_lost_and_how(job):
         environments(node, 1)
     launcher = other.launcher()
     os.kill(launcher, signal.SIGKILL)
-    host.wait_for_line(r"waiting for nodes: 1 of 2:3 is here, 1 more is needed, for \d+ s of 20 s; "
+    host.wait_for_line(r"1 node present, 2 needed, for \d+ s, giving up in \d+ s; "
                        r"\d+ s ago node 1 \(.*\) was lost: ", timeout=60)
     result = host.wait()
     assert re.search(r"node 1 \(.*\) was lost: .*; gave up after 20 s: 1 node, 2 required \(--nnodes=2:3\)",
@@ -187,7 +187,7 @@ def test_a_second_job_is_served_at_the_endpoint_and_the_host_stays_for_it(job):
     first.wait_for_line("this node hosts the coordinator")
     second = job.node("--rdzv-id=other", nnodes="1:2")
     environments(second, 1)
-    first.wait_for_line("this node's part is over; it serves 1 job of its endpoint until that is over")
+    first.wait_for_line("this node is done; its coordinator keeps serving 1 other job until that is over")
     assert alive(first.pid)
     second.send_signal(signal.SIGTERM)
     assert second.wait().returncode == 1
@@ -199,7 +199,7 @@ def test_a_host_that_serves_other_jobs_ends_when_it_is_told_to(job):
     first.wait_for_line("this node hosts the coordinator")
     second = job.node("--rdzv-id=other", nnodes="1:2")
     environments(second, 1)
-    first.wait_for_line("this node's part is over")
+    first.wait_for_line("this node is done")
     first.send_signal(signal.SIGTERM)
     assert first.wait().returncode == 0  # its own job's
     second.send_signal(signal.SIGTERM)
@@ -228,7 +228,7 @@ def test_a_coordinator_that_is_back_within_the_lease_does_not_touch_training(job
     first.wait()
     second = coordinator()
     for node in nodes:
-        node.wait_for_line("the coordinator at .* is back")
+        node.wait_for_line("reconnected to the coordinator at")
     assert all(alive(pid) for pid in pids)
     for node in nodes:
         node.send_signal(signal.SIGTERM)

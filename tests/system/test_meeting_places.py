@@ -369,4 +369,4 @@ def test_a_tcpstore_that_is_not_there_is_waited_for_and_named(node, elastic_run)
 
     result = node(Nowhere, conf="join_timeout=2").wait(30)
     assert result.returncode == 1
-    assert re.search("no coordinator was found at .* in 2 s", result.stderr) and "Connection refused" in result.stderr
+    assert re.search("found no coordinator at .* within 2 s", result.stderr) and "Connection refused" in result.stderr

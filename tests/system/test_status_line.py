@@ -81,7 +81,7 @@ def test_a_failure_shows_who_has_failed_and_who_is_waited_for(elastic_run):
     screen.wait_until(lambda data: len(drawn(data)) >= 1)
     running.insist(signal.SIGTERM)
     line = drawn(screen.shown())[0]
-    assert re.fullmatch(r"elastic-run: rank 1 has failed: waiting for 2 workers to end \(ranks 0, 2\), killed in \d+ s",
+    assert re.fullmatch(r"elastic-run: rank 1 failed: waiting for 2 workers to end \(ranks 0, 2\), killed in \d+ s",
                         line), line
 
 
@@ -270,7 +270,7 @@ def test_a_check_that_takes_long_shows_where_it_is(elastic_run, tmp_path):
     running = at(screen, elastic_run, "--network-check", f"--health-hook=until [ -e {go_on} ]; do sleep 0.1; done",
                  "--no-python", "true")
     screen.wait_until(lambda data: len(drawn(data)) >= 1)
-    assert re.fullmatch(r"elastic-run: the check before training: nodes look at themselves, \d+ s", drawn(screen.data())[0])
+    assert re.fullmatch(r"elastic-run: check before training: nodes test themselves, \d+ s", drawn(screen.data())[0])
     go_on.touch()
     assert running.wait().returncode == 0
     assert as_seen(screen.shown())[-1] == ""

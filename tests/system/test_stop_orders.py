@@ -289,8 +289,8 @@ def check_stopped_by_worker(result, number):
     assert result.returncode == 1
     assert "up 1" not in result.stdout  # nobody was started again
     first, second = result.stderr.splitlines()
-    assert re.fullmatch(rf"elastic-run: warning: {number.name} came from process \d+, a worker or what one has started: "
-                        "all workers are stopped", first)
+    assert re.fullmatch(rf"elastic-run: warning: {number.name} came from process \d+, a worker or a child of one; "
+                        "stopping all workers", first)
     assert second == f"elastic-run: stopped by {number.name}; all workers have ended"
 
 

@@ -68,7 +68,7 @@ def test_the_job_fails_and_names_it_with_its_state_and_what_it_waits_for(begin, 
     name = rf"process {stuck} \(\w+, state D, in \w+\)"
     warned, told, failed, left = [line for line in result.stderr.splitlines() if f"process {stuck} " in line]
     assert re.fullmatch(f"elastic-run: warning: killed, but still there: {name}", warned)
-    assert re.search(f"error: .*{name} does not end, even when killed; --stuck-worker=ignore goes on", failed)
+    assert re.search(f"error: .*{name} survived SIGKILL; --stuck-worker=ignore lets the job go on", failed)
     assert re.fullmatch(f"  killed and left behind: {name}", told)
     assert re.fullmatch(f"elastic-run: error: {name} was killed but does not end; it is left behind", left)
 

@@ -103,8 +103,8 @@ def test_an_address_that_nobody_answers_for_is_named(network, job):
 
 
 @pytest.mark.parametrize("behave, word", [
-    (hears, "accepts and says nothing"),
-    (hangs_up, "closed the connection"),
+    (hears, "accepts the connection, but sends nothing"),
+    (hangs_up, "ended the connection"),
     (says(b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", after_a_word=False), "SSH"),
     (says(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", after_a_word=True), "HTTP"),
     (says(b"\x15\x03\x01\x00\x02\x02\x46", after_a_word=True), "TLS"),
@@ -199,7 +199,7 @@ while not pathlib.Path(f"done{os.environ['RANK']}").exists():
     by_rank = {environments(node, 1)[0]["RANK"]: node for node in nodes}
     launcher = by_rank["0"].launcher()
     (job.elastic_run.directory / "done0").touch()
-    by_rank["0"].wait_for_line("no process of its workers is left|exited with code 0")
+    by_rank["0"].wait_for_line("all its processes have ended|exited with code 0")
     wait_until(lambda: read_process(launcher).state == "S", what="the launcher to have said so")
     os.kill(launcher, signal.SIGSTOP)
     (job.elastic_run.directory / "done1").touch()

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kTerm = 15;
 
-// A node of four workers, of ranks 4 to 7, that run.
+// A node whose four workers, of ranks 4 to 7, run.
 struct Running {
   explicit Running(NodeSettings settings = {})
       : life([&] {
@@ -63,7 +63,7 @@ TEST_CASE("who has ended is waited for no more, and the wait goes on from where 
   for (const int rank : {0, 2}) node.exit(rank, 9000);
   CHECK(node.what() == "stopping on SIGTERM: waiting for 1 worker to end (rank 7)");
   node.exit(3, 9000);
-  CHECK(node.what() == "stopping on SIGTERM: waiting for processes that workers have left");
+  CHECK(node.what() == "stopping on SIGTERM: waiting for processes that workers left running");
   node.on(AllGone{}, 9500);
   CHECK(!node.life.waiting());
 }
@@ -73,7 +73,7 @@ TEST_CASE("a stop that a failure has caused names it, and Ctrl-C would not hurry
   node.exit(2, 1000, 3);
   const auto waiting = node.life.waiting();
   REQUIRE(waiting);
-  CHECK(waiting->what == "rank 6 has failed: waiting for 3 workers to end (ranks 4-5, 7)");
+  CHECK(waiting->what == "rank 6 failed: waiting for 3 workers to end (ranks 4-5, 7)");
   CHECK(waiting->until_ms == 31'000);
   CHECK(waiting->hint.empty());
   CHECK(!waiting->by_user);
@@ -95,7 +95,7 @@ TEST_CASE("what does not end when it is killed is waited for from then on, by it
   node.on(SurvivorsNamed{"process 7 (python, state D)"}, 26'000);
   CHECK(node.what() == "killed, but still there: process 7 (python, state D)");
   CHECK(node.life.waiting()->until_ms == 30'000);
-  CHECK(node.life.waiting()->at_end == "given up");
+  CHECK(node.life.waiting()->at_end == "giving up");
 }
 
 TEST_CASE("what workers have left behind is waited for after success") {
@@ -103,9 +103,9 @@ TEST_CASE("what workers have left behind is waited for after success") {
   for (int rank = 0; rank < 4; ++rank) node.exit(rank, 10);
   CHECK(!node.life.waiting());
   node.on(FromCoordinator{EndJob{{.outcome = Verdict::Outcome::kSucceeded}}}, 20);
-  CHECK(!node.life.waiting());  // some end by themselves
+  CHECK(!node.life.waiting());  // leftover processes may end by themselves first
   node.on(BackgroundFound{"process 7 (aws)"}, 120);
-  CHECK(node.what() == "all workers have ended: waiting for processes that workers have left");
+  CHECK(node.what() == "all workers have ended: waiting for processes that workers left running");
 }
 
 TEST_CASE("a log directory that does not answer is waited for as long as it is given") {
@@ -124,12 +124,12 @@ TEST_CASE("a check is waited for: in words where it is, and whether this node is
   life.on_event(FromCoordinator{PrepareRound{0, 0, 3, {0, 2, 1, 2, 1, 2}, ""}}, 500);
   CHECK(!life.waiting());
   life.on_event(FromCoordinator{RunCheck{0, 0, "{}"}}, 1000);
-  CHECK(life.waiting()->what == "the check before training: nodes look at themselves");
+  CHECK(life.waiting()->what == "check before training: nodes test themselves");
   life.on_event(NodeChecked{0, 0, "{}"}, 2000);
   CHECK(life.waiting()->what ==
-        "the check before training: nodes look at themselves; this node is done, others are not");
+        "check before training: nodes test themselves; this node is done, others are still testing");
   life.on_event(FromCoordinator{RunCheck{0, 1, "{}"}}, 3000);
-  CHECK(life.waiting()->what == "the check before training: nodes meet, phase 1");
+  CHECK(life.waiting()->what == "check before training: nodes test their links, phase 1");
   CHECK(life.waiting()->since_ms == 1000);
   CHECK(!life.waiting()->until_ms);
   life.on_event(FromCoordinator{RunWorkers{0, {"127.0.0.1", 4000}}}, 4000);

@@ -1,4 +1,4 @@
-// What a node's life cycle waits for, in words for the user.
+// What a node waits for, in words for the user.
 
 #include <algorithm>
 #include <vector>
@@ -14,7 +14,7 @@ namespace elastic::agent {
 
 namespace {
 
-// Two moments that lie less far apart are the same beginning of a wait, seen through two messages.
+// Two messages that put the beginning of a wait less far apart speak of the same wait.
 constexpr std::int64_t kSameWaitMs = 1000;
 
 }  // namespace
@@ -27,13 +27,13 @@ std::optional<Waiting> Lifecycle::waiting() const {
     case Waited::kNothing: break;
     case Waited::kLogs:
       out.what = "waiting for the log directory";
-      out.at_end = "given up";
+      out.at_end = "going on without logs";
       break;
     case Waited::kCheck:
       out.what = check_phase_ == health::kSelfPhase
-                     ? "the check before training: nodes look at themselves"
-                     : format("the check before training: nodes meet, phase {}", *check_phase_);
-      if (check_is_answered_) out.what += "; this node is done, others are not";
+                     ? "check before training: nodes test themselves"
+                     : format("check before training: nodes test their links, phase {}", *check_phase_);
+      if (check_is_answered_) out.what += "; this node is done, others are still testing";
       out.until_ms.reset();
       break;
     case Waited::kEnd: {
@@ -47,19 +47,19 @@ std::optional<Waiting> Lifecycle::waiting() const {
     }
     case Waited::kDeath:
       out.what = format("killed, but still there: {}", survivors_.empty() ? who_is_left() : survivors_);
-      out.at_end = "given up";
+      out.at_end = "giving up";
       out.unusual = true;
       break;
   }
   return out;
 }
 
-void Lifecycle::take_news(const protocol::Awaiting& message, std::int64_t now_ms) {
+void Lifecycle::on(const protocol::Awaiting& message, std::int64_t now_ms, Effects&) {
   const auto bounded = [](std::int64_t ms) {
     return std::clamp<std::int64_t>(ms, 0, limits::kMaxTimeoutSeconds * 1000);
   };
   std::int64_t since_ms = now_ms - bounded(message.for_ms);
-  // The same wait does not begin anew because a message was longer on its way than the one before.
+  // A message that was longer on its way than the one before does not begin the wait anew.
   if (news_ && std::max(news_->since_ms, since_ms) - std::min(news_->since_ms, since_ms) < kSameWaitMs) {
     since_ms = news_->since_ms;
   }
@@ -75,22 +75,16 @@ std::optional<Waiting> Lifecycle::waiting_for_round() const {
   }
   if (news_) {
     const protocol::Awaiting& nodes = news_->message;
-    const std::string of =
-        nodes.least == nodes.most ? format("{}", nodes.most) : format("{}:{}", nodes.least, nodes.most);
-    const char* const are = nodes.here == 1 ? "is" : "are";
     const bool enough = nodes.here >= nodes.least;
-    std::string more;
-    if (!nodes.because.empty() && !enough) {
-      const int missing = nodes.least - nodes.here;
-      more = format(", {} more {} needed", missing, missing == 1 ? "is" : "are");
-    }
-    return Waiting{.what = format("waiting for nodes: {} of {} {} here{}", nodes.here, of, are, more),
-                   .since_ms = news_->since_ms,
-                   .until_ms = news_->until_ms,
-                   .at_end = enough ? "the round begins" : "",
-                   .because = printable(nodes.because),
-                   .because_ms = news_->because_ms,
-                   .for_others = true};
+    return Waiting{
+        .what = enough ? format("{} of {} nodes present", nodes.here, nodes.most)
+                       : format("{} node{} present, {} needed", nodes.here, nodes.here == 1 ? "" : "s", nodes.least),
+        .since_ms = news_->since_ms,
+        .until_ms = news_->until_ms,
+        .at_end = enough ? "starting" : "giving up",
+        .because = printable(nodes.because),
+        .because_ms = news_->because_ms,
+        .for_others = true};
   }
   const protocol::JobTerms& terms = settings_.terms;
   return Waiting{
@@ -112,7 +106,7 @@ Lifecycle::Waited Lifecycle::waited_for() const {
 std::string Lifecycle::why_stopping() const {
   if (leave_signal_ != 0) return format("stopping on {}", signal_name(leave_signal_));
   if (!failures_.empty() && !failures_.front().stopped_by_us) {
-    return format("rank {} has failed", failures_.front().rank);
+    return format("rank {} failed", failures_.front().rank);
   }
   return state_ == State::kEnding ? "all workers have ended" : "stopping";
 }
@@ -122,7 +116,7 @@ std::string Lifecycle::who_is_left() const {
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     if (workers_[i].pid != 0 && !workers_[i].exited) ranks.push_back(round_.place.base_rank + static_cast<int>(i));
   }
-  if (ranks.empty()) return "processes that workers have left";
+  if (ranks.empty()) return "processes that workers left running";
   return format("{} to end ({} {})", counted(ranks.size(), "worker"), plural("rank", ranks.size()), rank_ranges(ranks));
 }
 

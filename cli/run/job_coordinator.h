@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/run/launch_settings.h"
+#include "rendezvous/agent/agent.h"
+#include "rendezvous/transport/coordinator_connection.h"
+#include "rendezvous/transport/coordinator_host.h"
+#include "src/net/loop.h"
+
+namespace elastic::run {
+
+// The job's coordinator as this node's agent reaches it: in this process where the job has one node, over a connection
+// otherwise; then it may be hosted by this process, too.
+class JobCoordinator {
+ public:
+  struct Handlers {
+    // What becomes of the connection, and what the coordinator says.
+    std::function<void(agent::AgentEvent)> on_event;
+    // The coordinator is in this process from now on; called by the constructor for that of a job of one node.
+    std::function<void(transport::HostedCoordinator&)> on_hosting;
+    // Gets connections to the worker store where the store has the coordinator's port.
+    transport::CoordinatorConnection::ToStore to_store;
+  };
+  // `settings` outlive it.
+  JobCoordinator(net::Loop& loop, const LaunchSettings& settings, Handlers handlers);
+
+  // What the agent's `link` wants done.
+  void perform(const agent::Link::Connect&, const agent::Link& link);
+  void perform(const agent::Link::Disconnect&) { connection_->disconnect(); }
+  void perform(const agent::Link::Write& effect) { connection_->write(effect.bytes); }
+  void perform(const agent::ToCoordinator& effect) { host_->on(effect.message); }
+
+  // Where the coordinator was reached last; none if it is in this process.
+  struct Address {
+    std::string address;  // numeric
+    std::uint16_t port = 0;
+    bool operator==(const Address&) const = default;
+  };
+  std::optional<Address> address_elsewhere() const;
+  // The coordinator is in this process.
+  bool is_hosted_here() const { return host_ != nullptr || connection_->server() != nullptr; }
+  // The coordinator in this process that other nodes connect to; null if there is none.
+  transport::CoordinatorServer* server() const { return connection_ ? connection_->server() : nullptr; }
+  // Takes back what leads other nodes to server(); `done` is called when that has been tried.
+  void withdraw(std::function<void()> done) { connection_->withdraw(std::move(done)); }
+  // The place where the nodes meet does not answer, and keeps this process from ending.
+  bool meeting_hangs() const { return connection_ && connection_->hangs(); }
+
+ private:
+  bool by_claim_;  // a claim in a file or a store says where the coordinator is
+  // One of the two is there.
+  std::unique_ptr<transport::CoordinatorHost> host_;
+  std::unique_ptr<transport::CoordinatorConnection> connection_;
+};
+
+}  // namespace elastic::run

@@ -1,0 +1,154 @@
+// How the job ends for a node: by the coordinator's verdict, or without one.
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/agent/lifecycle.h"
+#include "rendezvous/agent/signal_numbers.h"
+#include "src/base/text.h"
+
+namespace elastic::agent {
+
+using namespace protocol;
+
+using Cause = SignalWorkers::Cause;
+
+void Lifecycle::on(const EndJob& message, std::int64_t, Effects& out) {
+  if (!verdict_ && settings_.shares_details && is_cause_of(message.verdict)) gathering_ = Gathering::kDue;
+  if (gathering_ == Gathering::kNone) out.push_back(ToCoordinator{VerdictHeard{details_}});
+  if (verdict_) {
+    // The job has gone on without this node, under a coordinator that did not know its verdict.
+    if (message.verdict.round > verdict_->round) verdict_ = message.verdict;
+    return;
+  }
+  verdict_ = message.verdict;
+  // A verdict that only answers this node's leaving is of no use to other nodes.
+  const bool leaves = told_to_leave_ms_ && !settings_.hosts_coordinator;
+  if (leaves && verdict_->outcome == Verdict::Outcome::kStopped) dismissed_ = true;
+  if (state_ == State::kIdle) {
+    state_ = State::kEnding;
+    nothing_left_ = true;
+    gather_if_due(out);
+    return finish_if_done(out);
+  }
+  if (state_ == State::kSucceeded && verdict_->outcome == Verdict::Outcome::kSucceeded) return end_well(out);
+  const bool stopping = state_ == State::kStopping;
+  state_ = State::kEnding;
+  if (!stopping) sweep(kSigTerm, Cause::kOthersOrder, out);
+}
+
+// The job is over for this node without a word of the coordinator.
+void Lifecycle::end(Verdict verdict, Effects& out) {
+  if (!verdict_) verdict_ = std::move(verdict);
+  dismissed_ = true;
+  if (state_ == State::kIdle) nothing_left_ = true;
+  state_ = State::kEnding;
+  finish_if_done(out);
+}
+
+Verdict Lifecycle::stopped_by_order() const {
+  return {.outcome = Verdict::Outcome::kStopped,
+          .reason = format("stopped by {}", signal_name(leave_signal_)),
+          .round = round_.round,
+          .restarts_used = round_.restart_count,
+          .signal = leave_signal_};
+}
+
+void Lifecycle::end_well(Effects& out) {
+  state_ = State::kEnding;
+  if (settings_.leave_background) {
+    out.push_back(LeaveBackground{});
+    return gone(out);
+  }
+  out.push_back(StopTimer{});
+  out.push_back(FindBackground{});
+  awaiting_background_ = true;
+}
+
+void Lifecycle::on(const BackgroundFound& event, std::int64_t, Effects& out) {
+  if (!std::exchange(awaiting_background_, false)) return;
+  if (!event.text.empty()) {
+    out.push_back(Warn{format("all workers succeeded; ending the processes that they left running: {} "
+                              "(--leave-background keeps them)",
+                              event.text),
+                       "background_ended"});
+  }
+  sweep(kSigTerm, Cause::kOthersOrder, out);
+}
+
+bool Lifecycle::waits_in_barrier() const {
+  // Workers of other nodes need the coordinator and the store of the round until the last of them is done.
+  return round_.place.node_count > 1 && round_.place.node_rank != 0 && !settings_.hosts_coordinator;
+}
+
+void Lifecycle::on(const GivenUp& event, std::int64_t, Effects& out) {
+  if (state_ != State::kIdle && state_ != State::kEnding) kill_round(out);
+  const bool ordered = told_to_leave_ms_.has_value();
+  end(ordered ? stopped_by_order()
+              : Verdict{.outcome = Verdict::Outcome::kFailed,
+                        .reason = event.reason,
+                        .round = round_.round,
+                        .restarts_used = round_.restart_count},
+      out);
+}
+
+void Lifecycle::on(const GuardianLost& event, std::int64_t, Effects& out) {
+  verdict_ = Verdict{.outcome = Verdict::Outcome::kFailed,
+                     .reason = format("parent process{} was killed; all workers were killed",
+                                      event.parent == 0 ? "" : format(" {}", event.parent)),
+                     .round = round_.round};
+  dismissed_ = true;
+  nothing_left_ = false;
+  gathering_ = Gathering::kNone;
+  awaiting_background_ = false;
+  state_ = State::kEnding;
+  // If another node can take the coordinator over, it does so as if this node had died, and the job goes on.
+  ends_with_guardian_ = settings_.hosts_coordinator && !settings_.coordinator_may_move && settings_.terms.max_nodes > 1;
+  // The coordinator stays until the other nodes have been told why the job ends.
+  if (ends_with_guardian_) out.push_back(ToCoordinator{NodeLeaves{kSigKill}});
+  kill(out);
+  out.push_back(AwaitAllGone{});
+}
+
+bool Lifecycle::is_cause_of(const Verdict& verdict) const {
+  if (verdict.outcome != Verdict::Outcome::kFailed || verdict.round != round_.round) return false;
+  const auto first = std::ranges::find(verdict.failures, false, &WorkerFailure::stopped_by_us);
+  if (first == verdict.failures.end() || first->node_rank != round_.place.node_rank) return false;
+  return std::ranges::any_of(failures_, [&](const WorkerFailure& own) {
+    return own.rank == first->rank && own.pid == first->pid && own.wall_ms == first->wall_ms;
+  });
+}
+
+void Lifecycle::gather_if_due(Effects& out) {
+  if (gathering_ != Gathering::kDue || dismissed_) return;
+  gathering_ = Gathering::kAwaited;
+  out.push_back(GatherDetails{});
+  out.push_back(StartTimer{kDetailsMs});
+}
+
+void Lifecycle::on(const DetailsGathered& event, std::int64_t, Effects& out) {
+  if (gathering_ != Gathering::kAwaited) return;
+  out.push_back(StopTimer{});
+  has_gathered(event.text, out);
+}
+
+void Lifecycle::has_gathered(std::string text, Effects& out) {
+  gathering_ = Gathering::kNone;
+  details_ = std::move(text);
+  out.push_back(ToCoordinator{VerdictHeard{details_}});
+}
+
+void Lifecycle::on(const Dismiss& message, std::int64_t, Effects& out) {
+  dismissed_ = true;
+  told_details_ = message.details;
+  finish_if_done(out);
+}
+
+void Lifecycle::finish_if_done(Effects& out) {
+  if (!verdict_ || !nothing_left_ || !dismissed_) return;
+  if (gathering_ == Gathering::kAwaited) out.push_back(StopTimer{});
+  state_ = State::kEnded;
+  verdict_->left_behind = left_behind_;
+  out.push_back(Finish{*verdict_, told_details_.empty() ? details_ : told_details_});
+}
+
+}  // namespace elastic::agent

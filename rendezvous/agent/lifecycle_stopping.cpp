@@ -1,0 +1,225 @@
+// How the workers of a round are stopped, and what signals to elastic-run do.
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/agent/lifecycle.h"
+#include "rendezvous/agent/signal_numbers.h"
+#include "src/base/text.h"
+
+namespace elastic::agent {
+
+using namespace protocol;
+
+using Cause = SignalWorkers::Cause;
+
+namespace {
+
+// A second signal sooner than this after the first is taken for the same wish (Slurm, an impatient script); later it
+// means "now".
+constexpr std::int64_t kSecondSignalMs = 1000;
+
+// From SIGKILL to the message that names the processes that have not ended.
+constexpr std::int64_t kNameSurvivorsMs = 1000;
+
+// A program that ends a whole process tree (systemd, Slurm, pkill) signals the workers, too, and they may be gone
+// before the signal to elastic-run arrives. For so long the agent waits for it before it takes the workers' end for a
+// failure.
+constexpr std::int64_t kOrderOnItsWayMs = 500;
+
+// For so long the next round waits for the files that say why the last one failed; their file system may hang.
+constexpr std::int64_t kFindCrashMs = 1000;
+
+}  // namespace
+
+bool Lifecycle::ended_from_outside() const {
+  if (failures_.empty() || failures_.front().stopped_by_us) return false;
+  const int signal = failures_.front().exit.signal;
+  return signal == kSigTerm || signal == kSigInt || signal == kSigHup || signal == kSigQuit;
+}
+
+void Lifecycle::stop(int signal, Cause cause, Effects& out) {
+  if (state_ != State::kPreparing && state_ != State::kRunning && state_ != State::kSucceeded) return;
+  state_ = State::kStopping;
+  sweep(signal, cause, out);
+}
+
+void Lifecycle::sweep(int signal, Cause cause, Effects& out) {
+  sweep_ = Sweep::kTold;
+  survivors_.clear();
+  out.push_back(SignalWorkers{signal, cause});
+  out.push_back(StartTimer{terminated_ ? settings_.terminated_timeout_ms : settings_.shutdown_timeout_ms});
+  out.push_back(AwaitAllGone{});
+}
+
+void Lifecycle::kill(Effects& out) {
+  sweep_ = Sweep::kKilled;
+  out.push_back(SignalWorkers{kSigKill});
+  out.push_back(StartTimer{kNameSurvivorsMs});
+}
+
+// Kills the processes of the round at once: other nodes may have been given their ranks.
+void Lifecycle::kill_round(Effects& out) {
+  const bool stopping = state_ == State::kStopping || state_ == State::kEnding;
+  if (stopping && sweep_ != Sweep::kTold) return;
+  if (!stopping) {
+    state_ = State::kStopping;
+    survivors_.clear();
+  }
+  kill(out);
+  if (!stopping) out.push_back(AwaitAllGone{});
+}
+
+void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
+  deadline_ms_.reset();
+  // The directories of a next round are made while this one runs: between two rounds they would cost time.
+  if (state_ == State::kRunning) out.push_back(PrepareLogs{});
+  if (state_ == State::kSucceeded) {
+    if (!waits_in_barrier()) return;  // the timer was that of the logs
+    out.push_back(Warn{format("the other nodes have not ended {} s after this one's workers succeeded; it leaves",
+                              settings_.exit_barrier_ms / 1000),
+                       "exit_barrier"});
+    out.push_back(ToCoordinator{NodeLeaves{}});
+    verdict_ =
+        Verdict{.outcome = Verdict::Outcome::kSucceeded, .round = round_.round, .restarts_used = round_.restart_count};
+    dismissed_ = true;
+    return end_well(out);
+  }
+  if (state_ == State::kPreparing && logs_awaited_) {
+    settings_.logs = logs_awaited_ = false;
+    out.push_back(GiveUpLogs{});
+    return start_if_ready(out);
+  }
+  if (gathering_ == Gathering::kAwaited) return has_gathered({}, out);
+  if (state_ != State::kStopping && state_ != State::kEnding) return;
+  if (lingers_ != Lingers::kNot) return gone(out);  // neither a signal nor an answer has come
+  switch (sweep_) {
+    case Sweep::kTold: return kill(out);
+    case Sweep::kKilled:
+      sweep_ = Sweep::kNamed;
+      out.push_back(NameSurvivors{});
+      out.push_back(StartTimer{std::max<std::int64_t>(settings_.stuck_timeout_ms - kNameSurvivorsMs, 0)});
+      return;
+    case Sweep::kNamed:
+      out.push_back(AbandonWorkers{});
+      left_behind_ = survivors_.empty() ? "a worker" : survivors_;
+      if (!settings_.ignore_stuck_workers && state_ == State::kStopping) {
+        out.push_back(ToCoordinator{NodeCannotRun{
+            round_.round,
+            format("{} survived SIGKILL; --stuck-worker=ignore lets the job go on without it", left_behind_)}});
+      }
+      return gone(out);
+  }
+}
+
+void Lifecycle::on(const SurvivorsNamed& event, std::int64_t, Effects& out) {
+  survivors_ = event.text;
+  out.push_back(Warn{format("killed, but still there: {}", event.text), "stuck"});
+}
+
+void Lifecycle::on(const AllGone&, std::int64_t, Effects& out) {
+  if (state_ == State::kStopping && !told_to_leave_ms_ && ended_from_outside()) {
+    lingers_ = Lingers::kForOrder;
+    out.push_back(StartTimer{kOrderOnItsWayMs});
+    return;
+  }
+  if (may_have_crashed()) {
+    lingers_ = Lingers::kForCrash;
+    out.push_back(StartTimer{kFindCrashMs});
+    out.push_back(FindCrash{round_.round});
+    return;
+  }
+  if (state_ == State::kStopping || state_ == State::kEnding) gone(out);
+}
+
+bool Lifecycle::may_have_crashed() const {
+  // A job that is not restarted has no next round to compare with.
+  if (!settings_.tells_crashes || round_.max_restarts == 0) return false;
+  if (state_ != State::kStopping || told_to_leave_ms_ || lingers_ != Lingers::kNot) return false;
+  return !failures_.empty() && !failures_.front().stopped_by_us && failures_.front().exit.signal == 0;
+}
+
+void Lifecycle::on(const CrashFound& event, std::int64_t, Effects& out) {
+  if (lingers_ != Lingers::kForCrash || event.round != round_.round) return;
+  crash_ = event.crash;
+  gone(out);
+}
+
+void Lifecycle::gone(Effects& out) {
+  lingers_ = Lingers::kNot;
+  out.push_back(StopTimer{});
+  out.push_back(CloseStore{});
+  if (state_ == State::kEnding) {
+    nothing_left_ = true;
+    if (ends_with_guardian_) out.push_back(ToCoordinator{NodeStopped{round_.round, failures_, crash_}});
+    gather_if_due(out);
+    return finish_if_done(out);
+  }
+  state_ = State::kIdle;
+  out.push_back(ToCoordinator{NodeStopped{round_.round, failures_, crash_}});
+  if (detached_ && told_to_leave_ms_) end(stopped_by_order(), out);
+}
+
+void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& out) {
+  if (event.signal == kSigTstp) return pause(now_ms, out);
+  if (event.signal == kSigCont) return resume(out);
+  if (settings_.forward_signals.contains(event.signal)) {
+    out.push_back(SignalWorkers{event.signal, Cause::kFromOutside});
+    return;
+  }
+  const bool by_worker = event.worker != 0;
+  // Every rank may send its own, each when it gets there; only a sender outside the job repeats one in impatience.
+  const bool asks_again = !by_worker && asked_to_leave_ms_ && now_ms - *asked_to_leave_ms_ >= kSecondSignalMs;
+  if (!by_worker && !asked_to_leave_ms_) asked_to_leave_ms_ = now_ms;
+  if (told_to_leave_ms_) {
+    const bool insists =
+        asks_again && (event.signal == kSigInt || (event.signal == kSigTerm && !settings_.signals_are_shared));
+    if (insists && gathering_ == Gathering::kAwaited) {
+      out.push_back(StopTimer{});
+      return has_gathered({}, out);
+    }
+    if (insists && sweep_ == Sweep::kTold) return kill(out);
+    // A worker's signal came first: the time that a SIGTERM from outside allows begins with that SIGTERM.
+    if (event.signal == kSigTerm && !by_worker && !std::exchange(terminated_, true)) hurry(now_ms, out);
+    return;
+  }
+  told_to_leave_ms_ = now_ms;
+  leave_signal_ = event.signal;
+  terminated_ = event.signal == kSigTerm && !by_worker;
+  if (by_worker) {
+    out.push_back(Warn{format("{} came from process {}, a worker or a child of one; stopping all workers",
+                              signal_name(event.signal), event.worker),
+                       "signal_from_worker"});
+  }
+  if (terminated_) hurry(now_ms, out);
+  // The coordinator is told first: should this node be killed while its workers end, the others know why it left.
+  out.push_back(ToCoordinator{NodeLeaves{event.signal}});
+  // The workers get the same signal, as with torchrun; some save their state on SIGINT only.
+  stop(event.signal, by_worker ? Cause::kOurs : Cause::kFromOutside, out);
+  if (lingers_ != Lingers::kNot) return gone(out);
+  if (detached_ && state_ == State::kIdle) end(stopped_by_order(), out);
+}
+
+// Leaves workers that are being stopped already no more time than a SIGTERM to elastic-run would.
+void Lifecycle::hurry(std::int64_t now_ms, Effects& out) {
+  const bool stopping = state_ == State::kStopping || state_ == State::kEnding;
+  if (!stopping || lingers_ != Lingers::kNot || sweep_ != Sweep::kTold || !deadline_ms_) return;
+  out.push_back(StartTimer{std::clamp<std::int64_t>(*deadline_ms_ - now_ms, 0, settings_.terminated_timeout_ms)});
+}
+
+// SIGTSTP stops the workers, and the time that they were given to end stands still until SIGCONT.
+void Lifecycle::pause(std::int64_t now_ms, Effects& out) {
+  out.push_back(SignalWorkers{kSigStop});
+  if (deadline_ms_) {
+    rest_ms_ = std::max<std::int64_t>(*deadline_ms_ - now_ms, 0);
+    out.push_back(StopTimer{});
+  }
+  out.push_back(Paused{});
+}
+
+void Lifecycle::resume(Effects& out) {
+  out.push_back(SignalWorkers{kSigCont});
+  if (rest_ms_) out.push_back(StartTimer{*rest_ms_});
+  rest_ms_.reset();
+}
+
+}  // namespace elastic::agent
