@@ -1,8 +1,8 @@
 #include "rendezvous/agent/lifecycle.h"
 
+#include <csignal>
 #include <utility>
 
-#include "rendezvous/agent/signal_numbers.h"
 #include "src/base/check.h"
 #include "src/base/text.h"
 
@@ -205,7 +205,7 @@ void Lifecycle::on(const WorkerExited& event, std::int64_t, Effects& out) {
     return;
   }
   // The other workers can only hang or fail without it: they are stopped without an order.
-  stop(kSigTerm, ended_from_outside() ? Cause::kFromOutside : Cause::kOurs, out);
+  stop(SIGTERM, ended_from_outside() ? Cause::kFromOutside : Cause::kOurs, out);
   out.push_back(ToCoordinator{WorkerFailed{round_.round, failures_.back()}});
 }
 
@@ -222,7 +222,7 @@ WorkerFailure Lifecycle::failure_of(const WorkerExited& event) const {
 
 void Lifecycle::on(const StopWorkers& message, std::int64_t, Effects& out) {
   if (message.round != round_.round) return;
-  stop(kSigTerm, Cause::kOthersOrder, out);
+  stop(SIGTERM, Cause::kOthersOrder, out);
 }
 
 void Lifecycle::on(const Detached&, std::int64_t, Effects& out) {

@@ -1,9 +1,10 @@
 // How the job ends for a node: by the coordinator's verdict, or without one.
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include "rendezvous/agent/lifecycle.h"
-#include "rendezvous/agent/signal_numbers.h"
+#include "src/base/signals.h"
 #include "src/base/text.h"
 
 namespace elastic::agent {
@@ -33,7 +34,7 @@ void Lifecycle::on(const EndJob& message, std::int64_t, Effects& out) {
   if (state_ == State::kSucceeded && verdict_->outcome == Verdict::Outcome::kSucceeded) return end_well(out);
   const bool stopping = state_ == State::kStopping;
   state_ = State::kEnding;
-  if (!stopping) sweep(kSigTerm, Cause::kOthersOrder, out);
+  if (!stopping) sweep(SIGTERM, Cause::kOthersOrder, out);
 }
 
 // The job is over for this node without a word of the coordinator.
@@ -72,7 +73,7 @@ void Lifecycle::on(const BackgroundFound& event, std::int64_t, Effects& out) {
                               event.text),
                        "background_ended"});
   }
-  sweep(kSigTerm, Cause::kOthersOrder, out);
+  sweep(SIGTERM, Cause::kOthersOrder, out);
 }
 
 bool Lifecycle::waits_in_barrier() const {
@@ -104,7 +105,7 @@ void Lifecycle::on(const GuardianLost& event, std::int64_t, Effects& out) {
   // If another node can take the coordinator over, it does so as if this node had died, and the job goes on.
   ends_with_guardian_ = settings_.hosts_coordinator && !settings_.coordinator_may_move && settings_.terms.max_nodes > 1;
   // The coordinator stays until the other nodes have been told why the job ends.
-  if (ends_with_guardian_) out.push_back(ToCoordinator{NodeLeaves{kSigKill}});
+  if (ends_with_guardian_) out.push_back(ToCoordinator{NodeLeaves{SIGKILL}});
   kill(out);
   out.push_back(AwaitAllGone{});
 }

@@ -1,9 +1,10 @@
 // How the workers of a round are stopped, and what signals to elastic-run do.
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include "rendezvous/agent/lifecycle.h"
-#include "rendezvous/agent/signal_numbers.h"
+#include "src/base/signals.h"
 #include "src/base/text.h"
 
 namespace elastic::agent {
@@ -34,7 +35,7 @@ constexpr std::int64_t kFindCrashMs = 1000;
 bool Lifecycle::ended_from_outside() const {
   if (failures_.empty() || failures_.front().stopped_by_us) return false;
   const int signal = failures_.front().exit.signal;
-  return signal == kSigTerm || signal == kSigInt || signal == kSigHup || signal == kSigQuit;
+  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
 
 void Lifecycle::stop(int signal, Cause cause, Effects& out) {
@@ -53,7 +54,7 @@ void Lifecycle::sweep(int signal, Cause cause, Effects& out) {
 
 void Lifecycle::kill(Effects& out) {
   sweep_ = Sweep::kKilled;
-  out.push_back(SignalWorkers{kSigKill});
+  out.push_back(SignalWorkers{SIGKILL});
   out.push_back(StartTimer{kNameSurvivorsMs});
 }
 
@@ -160,8 +161,8 @@ void Lifecycle::gone(Effects& out) {
 }
 
 void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& out) {
-  if (event.signal == kSigTstp) return pause(now_ms, out);
-  if (event.signal == kSigCont) return resume(out);
+  if (event.signal == SIGTSTP) return pause(now_ms, out);
+  if (event.signal == SIGCONT) return resume(out);
   if (settings_.forward_signals.contains(event.signal)) {
     out.push_back(SignalWorkers{event.signal, Cause::kFromOutside});
     return;
@@ -172,19 +173,19 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
   if (!by_worker && !asked_to_leave_ms_) asked_to_leave_ms_ = now_ms;
   if (told_to_leave_ms_) {
     const bool insists =
-        asks_again && (event.signal == kSigInt || (event.signal == kSigTerm && !settings_.signals_are_shared));
+        asks_again && (event.signal == SIGINT || (event.signal == SIGTERM && !settings_.signals_are_shared));
     if (insists && gathering_ == Gathering::kAwaited) {
       out.push_back(StopTimer{});
       return has_gathered({}, out);
     }
     if (insists && sweep_ == Sweep::kTold) return kill(out);
     // A worker's signal came first: the time that a SIGTERM from outside allows begins with that SIGTERM.
-    if (event.signal == kSigTerm && !by_worker && !std::exchange(terminated_, true)) hurry(now_ms, out);
+    if (event.signal == SIGTERM && !by_worker && !std::exchange(terminated_, true)) hurry(now_ms, out);
     return;
   }
   told_to_leave_ms_ = now_ms;
   leave_signal_ = event.signal;
-  terminated_ = event.signal == kSigTerm && !by_worker;
+  terminated_ = event.signal == SIGTERM && !by_worker;
   if (by_worker) {
     out.push_back(Warn{format("{} came from process {}, a worker or a child of one; stopping all workers",
                               signal_name(event.signal), event.worker),
@@ -208,7 +209,7 @@ void Lifecycle::hurry(std::int64_t now_ms, Effects& out) {
 
 // SIGTSTP stops the workers, and the time that they were given to end stands still until SIGCONT.
 void Lifecycle::pause(std::int64_t now_ms, Effects& out) {
-  out.push_back(SignalWorkers{kSigStop});
+  out.push_back(SignalWorkers{SIGSTOP});
   if (deadline_ms_) {
     rest_ms_ = std::max<std::int64_t>(*deadline_ms_ - now_ms, 0);
     out.push_back(StopTimer{});
@@ -217,7 +218,7 @@ void Lifecycle::pause(std::int64_t now_ms, Effects& out) {
 }
 
 void Lifecycle::resume(Effects& out) {
-  out.push_back(SignalWorkers{kSigCont});
+  out.push_back(SignalWorkers{SIGCONT});
   if (rest_ms_) out.push_back(StartTimer{*rest_ms_});
   rest_ms_.reset();
 }

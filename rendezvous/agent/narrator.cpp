@@ -1,10 +1,10 @@
 #include "rendezvous/agent/narrator.h"
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 #include <variant>
 
-#include "rendezvous/agent/signal_numbers.h"
 #include "src/base/program_name.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
@@ -201,7 +201,7 @@ void Narrator::on(const StartWorkers& effect, LogEvents& out) {
 
 void Narrator::on(const SignalWorkers& effect, LogEvents& out) {
   sent_signal_ = effect.signal;
-  if (stopping_ && effect.signal == kSigKill) {
+  if (stopping_ && effect.signal == SIGKILL) {
     return say(out, Level::kInfo, "workers_killed",
                format("round {}: sending SIGKILL to the processes that are left", round_.round),
                with("round", whole(round_.round)));
@@ -211,7 +211,7 @@ void Narrator::on(const SignalWorkers& effect, LogEvents& out) {
 }
 
 std::string Narrator::stopping_by(int signal) const {
-  if (signal == kSigKill) return "killing workers";
+  if (signal == SIGKILL) return "killing workers";
   const std::string name = signal_name(signal);
   return job_succeeded_ ? format("sending {} to any processes left", name) : format("stopping workers with {}", name);
 }

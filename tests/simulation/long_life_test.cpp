@@ -4,6 +4,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
@@ -34,9 +35,6 @@ constexpr std::int64_t kLongestEndMs = 30;  // of a worker that heeds SIGTERM
 constexpr int kMostFailTogether = 3;
 constexpr int kFirstPort = 30'000;
 constexpr int kPorts = 20'000;
-
-const int kSigTerm = *signal_number("TERM");
-const int kSigKill = *signal_number("KILL");
 
 std::uint64_t seed_of_this_run() {
   const char* text = std::getenv("ELASTIC_RUN_SIMULATION_SEED");
@@ -180,14 +178,14 @@ class World {
   }
 
   void perform(const agent::SignalWorkers& effect) {
-    must(effect.signal == kSigTerm || effect.signal == kSigKill, "workers are told to end");
-    if (effect.signal == kSigKill) ++killed_;
+    must(effect.signal == SIGTERM || effect.signal == SIGKILL, "workers are told to end");
+    if (effect.signal == SIGKILL) ++killed_;
     for (int rank = 0; rank < kWorkers; ++rank) {
       Worker& worker = workers_[rank];
-      const std::int64_t delay = effect.signal == kSigKill ? 0 : random(0, kLongestEndMs);
-      if (worker.running && (effect.signal == kSigKill || !worker.stubborn)) {
+      const std::int64_t delay = effect.signal == SIGKILL ? 0 : random(0, kLongestEndMs);
+      if (worker.running && (effect.signal == SIGKILL || !worker.stubborn)) {
         // Most workers die of the signal. Some handle it and exit with 0 or another code.
-        const ExitStatus exit = effect.signal == kSigTerm && chance(20)
+        const ExitStatus exit = effect.signal == SIGTERM && chance(20)
                                     ? ExitStatus{.code = static_cast<int>(random(0, 3))}
                                     : ExitStatus{.signal = effect.signal};
         plan(delay, Kind::kWorkerEnds, rank, worker.pid, exit);

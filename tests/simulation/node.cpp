@@ -1,6 +1,7 @@
 #include "tests/simulation/node.h"
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include "src/base/overloaded.h"
@@ -14,7 +15,6 @@ namespace elastic::simulation {
 
 namespace {
 
-const int kSigKill = *signal_number("KILL");
 // What docs/rendezvous.md promises, by a clock that is slow by 1 %: the longest pause between two attempts, and how
 // long an attempt may stay without an answer.
 constexpr Ms kLongestPauseMs = 2020;
@@ -356,7 +356,7 @@ void Node::tell_guardian() {
 void Node::guardian_kills() {
   if (world_.trace().is_read() && !workers_.empty())
     world_.line(format("node {}: the guardian kills the workers", index_));
-  for (const WorkerId id : std::vector<WorkerId>(workers_)) world_.workers().signal(id, kSigKill);
+  for (const WorkerId id : std::vector<WorkerId>(workers_)) world_.workers().signal(id, SIGKILL);
 }
 
 void Node::guardian_speaks_if_empty() {

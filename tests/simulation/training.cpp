@@ -1,6 +1,7 @@
 #include "tests/simulation/training.h"
 
 #include <algorithm>
+#include <csignal>
 
 #include "src/base/signals.h"
 
@@ -8,11 +9,6 @@ namespace elastic::simulation {
 
 namespace {
 
-const int kSigTerm = *signal_number("TERM");
-const int kSigInt = *signal_number("INT");
-const int kSigKill = *signal_number("KILL");
-const int kSigStop = *signal_number("STOP");
-const int kSigCont = *signal_number("CONT");
 const int kSigAbrt = *signal_number("ABRT");
 
 // The peers of a worker that has died fail so long after it, as with gloo.
@@ -100,19 +96,19 @@ void Workers::try_to_succeed(WorkerId id) {
 void Workers::signal(WorkerId id, int signal) {
   Worker& worker = all_[id];
   if (!worker.alive) return;
-  if (signal == kSigStop) {
+  if (signal == SIGSTOP) {
     ++worker.stopped;
-  } else if (signal == kSigCont) {
+  } else if (signal == SIGCONT) {
     thaw(id);
-  } else if (signal == kSigKill) {
+  } else if (signal == SIGKILL) {
     if (worker.killed) return;
     worker.killed = true;
     timeline_.after(random_.range(1, kLongestKillMs), [this, id] {
       // No process of a frozen host dies before the thaw.
       if (network_.is_frozen(host_of(all_[id].node))) return;
-      end(id, {.signal = kSigKill});
+      end(id, {.signal = SIGKILL});
     });
-  } else if ((signal == kSigTerm || signal == kSigInt) && !worker.told) {
+  } else if ((signal == SIGTERM || signal == SIGINT) && !worker.told) {
     worker.told = true;
     if (!worker.doomed) --trainings_[worker.training].unaware;
     if (worker.temper == Temper::kIgnores) return;
@@ -134,16 +130,16 @@ void Workers::thaw(WorkerId id) {
   if (worker.stopped > 0) --worker.stopped;
   if (!worker.alive || worker.stopped > 0) return;
   if (worker.killed) {
-    timeline_.after(random_.range(1, kLongestKillMs), [this, id] { end(id, {.signal = kSigKill}); });
+    timeline_.after(random_.range(1, kLongestKillMs), [this, id] { end(id, {.signal = SIGKILL}); });
   } else if (worker.told && worker.temper != Temper::kIgnores) {
-    timeline_.after(random_.range(0, 3), [this, id] { end(id, {.signal = kSigTerm}); });
+    timeline_.after(random_.range(0, 3), [this, id] { end(id, {.signal = SIGTERM}); });
   }
 }
 
 void Workers::vanish(WorkerId id) {
   Worker& worker = all_[id];
   if (!worker.alive) return;
-  dies(id, {.signal = kSigKill});
+  dies(id, {.signal = SIGKILL});
 }
 
 void Workers::dies(WorkerId id, ExitStatus exit) {
