@@ -30,7 +30,7 @@ void RecordingFile::append(std::string_view lines) {
   if (given_up_) return;
   if (const int error = file_.error(); error != 0) return give_up(errno_text(error));
   if (!file_.append(lines)) {
-    give_up(format("it takes nothing, and {} bytes wait for it", limits::kRecordingWaitingBytes));
+    give_up(format("it is too slow, {} bytes wait to be written", limits::kRecordingWaitingBytes));
   }
 }
 

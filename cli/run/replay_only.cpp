@@ -80,8 +80,8 @@ int refuse_stdout(int error) { return refuse(Error{"stdout", errno_text(error), 
 // One line for keep-alives and timer events that had no effect.
 std::string text_of_quiet(std::int64_t count) {
   return count == 0 ? ""
-                    : format("    ({} of which nothing came)\n",
-                             count == 1 ? "1 sign of life or time" : format("{} signs of life or times", count));
+                    : format("    ({} without effect)\n", count == 1 ? "1 keep-alive or timer event"
+                                                                     : format("{} keep-alives or timer events", count));
 }
 
 int print_steps(coordinator::Replay& replay, Lines& lines, const std::string& name) {

@@ -78,7 +78,7 @@ class Question {
                     .on_end = [this] { judge(reader_.end()); }});
     stream_->write(net::http::get_request(endpoint_of(request_), "/status", request_.key));
     patience_.start(kAnswerMs, [this] {
-      fail_with(format("it accepts, and has not answered for {} s", kAnswerMs / 1000), kNotOurs);
+      fail_with(format("it accepted the connection, and did not answer within {} s", kAnswerMs / 1000), kNotOurs);
     });
   }
 
@@ -100,7 +100,7 @@ class Question {
     if (step == Step::kNeedMore) return;
     if (step == Step::kRefused) return fail_with(reader_.problem(), kNotOurs);
     if (reader_.server() != net::http::kServerName) {
-      return fail_with(format("it is no elastic-run (a server of HTTP that calls itself {})",
+      return fail_with(format("it is not elastic-run (the HTTP server calls itself {})",
                               reader_.server().empty() ? "nothing" : printable(reader_.server(), 60)),
                        kNotOurs);
     }
@@ -119,7 +119,7 @@ class Question {
     }
     auto json = Json::parse(reader_.body(), "its status");
     if (!json) return fail_with(json.error().text(), kNotOurs);
-    if (!status::is_status(*json)) return fail_with("its /status is none of elastic-run's", kNotOurs);
+    if (!status::is_status(*json)) return fail_with("its /status is not elastic-run's", kNotOurs);
     done(std::move(*json));
   }
 
@@ -198,8 +198,9 @@ class Watcher {
 
   void answered(Result<Json> answer) {
     if (answer && !status::has_job(*answer, request_.run_id)) {
-      answer = fail(format("--rdzv-id={}", printable(request_.run_id)),
-                    format("no job of that name is at {}", endpoint_of(request_)), "leave it out to see all");
+      answer =
+          fail(format("--rdzv-id={}", printable(request_.run_id)),
+               format("there is no job of that name at {}", endpoint_of(request_)), "leave it out to see all jobs");
     }
     const bool shown = answer ? show(*answer) : show_problem(answer.error());
     // This is called by the Question, which must not be destroyed here.
@@ -233,7 +234,7 @@ class Watcher {
   bool draw(const std::string& page, const Screen& where) {
     constexpr std::string_view kHome = "\x1b[H\x1b[J";
     has_drawn_ = true;
-    const std::string below = format("(every {} s; Ctrl-C ends this)", kEveryMs / 1000);
+    const std::string below = format("(updated every {} s; press Ctrl-C to quit)", kEveryMs / 1000);
     return write(std::string(kHome) + cut(page, where.rows, below));
   }
 

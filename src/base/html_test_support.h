@@ -7,14 +7,14 @@
 
 namespace elastic {
 
-// How often a text has another in it.
+// Counts how often a text contains another.
 inline std::size_t count(std::string_view text, std::string_view what) {
   std::size_t found = 0;
   for (std::size_t at = text.find(what); at != std::string_view::npos; at = text.find(what, at + 1)) ++found;
   return found;
 }
 
-// Every element that is opened is closed, in order; the elements of HTML that are empty aside.
+// Checks that elements are closed in the right order; HTML's empty elements need no end.
 inline bool balanced(std::string_view page) {
   std::vector<std::string> open;
   for (std::size_t at = page.find('<'); at != std::string_view::npos; at = page.find('<', at + 1)) {
@@ -33,7 +33,7 @@ inline bool balanced(std::string_view page) {
   return open.empty();
 }
 
-// What of a page would be run, or fetched from elsewhere; empty if nothing is.
+// Returns the parts of a page that a browser would execute, or fetch from elsewhere; empty if there are none.
 inline std::string foreign_part(std::string_view page) {
   for (const char* part :
        {"<script", "<link", "<img", "<iframe", "src=", "href=", "url(", "@import", "http:", "https:"}) {

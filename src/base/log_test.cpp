@@ -12,7 +12,7 @@ using namespace elastic;
 
 namespace {
 
-// What is logged while it lives.
+// Collects what is logged during its lifetime.
 struct Captured {
   explicit Captured(log::Format format = log::Format::kText) {
     log::set_format(format);

@@ -36,7 +36,7 @@ TEST_CASE("a protocol is recognised by its first bytes, and from the first of th
 }
 
 TEST_CASE("what begins like others is recognised once it differs from them") {
-  CHECK(recognised("H") == Stranger::kHttp);  // HEAD, for all that is known
+  CHECK(recognised("H") == Stranger::kHttp);  // it may become HEAD
   CHECK(recognised("HTTP/1.1 400 Bad Request\r\n") == Stranger::kHttpAnswer);
   CHECK(recognised("P") == Stranger::kHttp);
   CHECK(recognised("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") == Stranger::kHttp2);

@@ -5,7 +5,7 @@
 
 namespace elastic {
 
-// Numbers from a seed for tests, the same everywhere (splitmix64). Serves std::ranges::shuffle, too.
+// Pseudo-random numbers for tests, the same on every machine (splitmix64). std::ranges::shuffle can use it.
 class TestRandom {
  public:
   using result_type = std::uint64_t;

@@ -34,7 +34,7 @@ void HttpServer::adopt(std::unique_ptr<Stream> stream, std::span<const std::uint
     ++answered_[503];
     if (lingering_.size() >= limits::kHttpConnections) return;  // a flood of connections gets no answer
     http::Response full =
-        http::plain(503, format("{} connections are open, more than are served; try again later", connections_.size()));
+        http::plain(503, format("too many connections are open ({}); try again later", connections_.size()));
     full.keep_alive = false;
     stream->write(http::bytes_of(full, false));
     return lingering_.part(std::move(stream));

@@ -18,7 +18,7 @@ namespace {
 using test::Client;
 using test::LoopThread;
 
-// A server at a port of its own.
+// A server on a free port.
 class Host {
  public:
   explicit Host(HttpServer::Answer answer) {
@@ -51,7 +51,7 @@ class Host {
 
 http::Response echo(const http::Request& request, const std::string&) { return http::plain(200, request.path); }
 
-// One answer, whole.
+// Reads one complete answer.
 std::string answer_of(Client& client) {
   std::string text;
   while (!text.ends_with("\r\n\r\n")) {
@@ -112,7 +112,7 @@ TEST_CASE("of many requests at once each turn of the loop answers some, and in t
   for (std::size_t i = 0; i < kAll; ++i) REQUIRE(answer_of(client).ends_with("/x\n"));
   host.loop.on_loop([&] {
     each_turn.reset();
-    // Between two looks, a turn apart, lie two turns of the server at most.
+    // At most two turns of the server lie between two checks that are a turn apart.
     CHECK(most <= 2 * limits::kHttpRequestsPerTurn);
     CHECK(most > 0);
   });
@@ -140,7 +140,7 @@ TEST_CASE("one connection more than are served is told so, and there is room aga
 TEST_CASE("who sends much ahead without an answer is closed") {
   Host host(echo);
   Client client(host.port);
-  // Each turn answers some of it, and far more comes.
+  // Each turn answers some of the requests, while far more arrive.
   std::string requests;
   while (requests.size() < 64 * limits::kHttpAheadBytes) requests += "GET /x HTTP/1.1\r\n\r\n";
   client.send(requests);

@@ -39,8 +39,8 @@ std::vector<Interface> interfaces() {
     static bool told = false;
     if (!told) {
       log::warning(
-          format("cannot list the network interfaces of this host: {}; it cannot be seen whether "
-                 "--rdzv-endpoint is here, is_host=1 in --rdzv-conf says so",
+          format("cannot list this host's network interfaces: {}; set is_host=1 in --rdzv-conf if --rdzv-endpoint is "
+                 "this host",
                  errno_text(error)));
     }
     told = true;

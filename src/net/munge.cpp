@@ -48,7 +48,7 @@ Result<std::string> encode(const std::string& socket, const std::string& payload
 }
 
 Result<Decoded> decode(const std::string& socket, const std::string& credential) {
-  constexpr const char* kWhat = "munged does not open the credential";
+  constexpr const char* kWhat = "munged cannot decode the credential";
   const Context context = context_of(socket);
   if (!context) return fail(kWhat, "no memory");
   void* found = nullptr;
@@ -62,7 +62,7 @@ Result<Decoded> decode(const std::string& socket, const std::string& credential)
   // Anybody on the way could have read a credential that is not enciphered.
   int cipher = MUNGE_CIPHER_NONE;
   munge_ctx_get(context.get(), MUNGE_OPT_CIPHER_TYPE, &cipher);
-  if (cipher == MUNGE_CIPHER_NONE) return fail(kWhat, "it is not enciphered");
+  if (cipher == MUNGE_CIPHER_NONE) return fail(kWhat, "it is not encrypted");
   return Decoded{payload && size > 0
                      ? std::string(static_cast<const char*>(payload.get()), static_cast<std::size_t>(size))
                      : std::string(),

@@ -58,15 +58,15 @@ std::string malformed(std::string_view host) {
   if (host.ends_with('.')) host.remove_suffix(1);
   if (host.empty()) return "it is empty";
   if (host.find_first_not_of("0123456789.") == std::string_view::npos && host.contains('.')) {
-    return "it is no IPv4 address (four numbers from 0 to 255), nor a name";
+    return "it is neither an IPv4 address (four numbers from 0 to 255) nor a host name";
   }
-  if (host.size() > kNameBytes) return format("a name has at most {} characters", kNameBytes);
+  if (host.size() > kNameBytes) return format("a host name has at most {} characters", kNameBytes);
   if (lower(host).find_first_not_of(kOfNames) != std::string::npos) {
-    return host.contains(':') ? "it is no IPv6 address, nor a name"
-                              : "a name has letters (a to z), digits, '-', '_' and dots only";
+    return host.contains(':') ? "it is neither an IPv6 address nor a host name"
+                              : "a host name may contain only letters (a to z), digits, '-', '_' and dots";
   }
   for (const std::string& label : split(host, '.')) {
-    if (label.empty()) return "it has two dots without a letter between, or begins with one";
+    if (label.empty()) return "it begins with a dot or has two dots in a row";
     if (label.size() > kLabelBytes) return format("a part between dots has at most {} characters", kLabelBytes);
   }
   return {};
@@ -201,7 +201,7 @@ std::unexpected<Error> Resolver::Query::error(int status) const {
     case ARES_ENOTFOUND:
       return fail(std::move(what), "no such name", "check it, or give the numeric address or a line in /etc/hosts");
     case ARES_ENODATA:
-      return fail(std::move(what), "the name is known, but has no address",
+      return fail(std::move(what), "the name exists, but has no address",
                   "check it, or give the numeric address or a line in /etc/hosts");
     case ARES_ETIMEOUT:
     case ARES_ECANCELLED:

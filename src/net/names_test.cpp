@@ -33,21 +33,21 @@ constexpr std::int64_t kNeverMs = 60'000;
 constexpr int kA = 1;
 constexpr int kAaaa = 28;
 
-// What the stand-in of a name server says of a name.
+// The answer of the stand-in name server for a name.
 struct Record {
   Addresses v4{};
   Addresses v6{};
   int failure = 0;               // a response code: 3 for NXDOMAIN, 2 for SERVFAIL
   std::vector<int> silent_on{};  // kinds of questions that it never answers
-  bool too_long = false;         // for UDP: the answer is there over TCP only
+  bool too_long = false;         // too long for UDP: the answer comes over TCP only
 };
 
-// A name server on a port of 127.0.0.1, by UDP and TCP, on the loop of the test. What it does not know does
-// not exist.
+// A name server on a port of 127.0.0.1, by UDP and TCP, on the loop of the test. It answers that other names do not
+// exist.
 class NameServer {
  public:
   explicit NameServer(Loop& loop) {
-    // One port for both; another program may have the other half of it.
+    // Both need the same port number, and another program may have it for TCP.
     while (udp_ < 0) {
       auto listener = Listener::open(loop, "127.0.0.1", 0, [this](auto stream) { accept(std::move(stream)); });
       ELASTIC_CHECK(listener.has_value());
@@ -115,7 +115,7 @@ class NameServer {
     return {static_cast<char>(value >> 8 & 0xff), static_cast<char>(value & 0xff)};
   }
 
-  // Empty where it keeps silent.
+  // The answer to a question; empty: none is sent.
   std::string answer(const std::string& question, bool by_tcp) {
     std::string name;
     std::size_t at = 12;
@@ -221,7 +221,7 @@ class Names {
     if (found.wait_for(std::chrono::seconds(50)) == std::future_status::ready) return found.get();
     return fail(host, "the test has waited long enough");
   }
-  // The addresses in the order of their text; the error's text in their place.
+  // Returns the addresses, sorted as text, or the error's text.
   Addresses sorted(const std::string& host) {
     auto found = resolve(host);
     if (!found) return {found.error().text()};
@@ -254,7 +254,7 @@ TEST_CASE("a name has the addresses of both families that the name server gives"
 
 TEST_CASE("addresses come in the order in which RFC 6724 has them tried") {
   Names names;
-  names.know("node0.example", {.v6 = {"2001:db8::1", "::1"}});  // the first has no host anywhere
+  names.know("node0.example", {.v6 = {"2001:db8::1", "::1"}});  // no host has the first one
   const auto found = names.resolve("node0.example");
   REQUIRE(found.has_value());
   CHECK(*found == Addresses{"::1", "2001:db8::1"});
@@ -367,15 +367,15 @@ TEST_CASE("what can be no name is told without asking") {
   const std::vector<std::pair<std::string, std::string>> rows = {
       {"", "it is empty"},
       {".", "it is empty"},
-      {"10.0.0.300", "it is no IPv4 address (four numbers from 0 to 255), nor a name"},
-      {"10.0.0", "it is no IPv4 address (four numbers from 0 to 255), nor a name"},
-      {"fd00::1::2", "it is no IPv6 address, nor a name"},
-      {"[::1]", "it is no IPv6 address, nor a name"},
-      {"node0:29400", "it is no IPv6 address, nor a name"},
-      {"node 0", "a name has letters (a to z), digits, '-', '_' and dots only"},
-      {"kn\xc3\xb6rr", "a name has letters (a to z), digits, '-', '_' and dots only"},
-      {"node0..example", "it has two dots without a letter between, or begins with one"},
-      {".example", "it has two dots without a letter between, or begins with one"},
+      {"10.0.0.300", "it is neither an IPv4 address (four numbers from 0 to 255) nor a host name"},
+      {"10.0.0", "it is neither an IPv4 address (four numbers from 0 to 255) nor a host name"},
+      {"fd00::1::2", "it is neither an IPv6 address nor a host name"},
+      {"[::1]", "it is neither an IPv6 address nor a host name"},
+      {"node0:29400", "it is neither an IPv6 address nor a host name"},
+      {"node 0", "a host name may contain only letters (a to z), digits, '-', '_' and dots"},
+      {"kn\xc3\xb6rr", "a host name may contain only letters (a to z), digits, '-', '_' and dots"},
+      {"node0..example", "it begins with a dot or has two dots in a row"},
+      {".example", "it begins with a dot or has two dots in a row"},
       {std::string(64, 'a') + ".example", "a part between dots has at most 63 characters"},
       {std::string(254, 'a'), "a name has at most 253 characters"},
   };
@@ -430,7 +430,7 @@ TEST_CASE("a resolver that ends calls back nobody, also when it ends in a call-b
     names.resolver->resolve("10.0.0.2", kNeverMs, never);
   });
   done.get_future().wait();
-  // Two turns of the loop later nothing has come.
+  // Two turns of the loop later there was no call.
   names.on_loop([] {});
   names.on_loop([] {});
 }

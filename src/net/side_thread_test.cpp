@@ -15,7 +15,7 @@ using namespace elastic::net;
 
 namespace {
 
-// Work that goes on until it is let go.
+// Work that blocks until it is released.
 struct Gate {
   std::promise<void> begun;
   std::promise<void> open;
@@ -67,7 +67,7 @@ TEST_CASE("a job that hangs is told by name and holds up nobody else") {
 }
 
 TEST_CASE("where no thread can be had, a job is done at once, and what follows it as ever") {
-  // In a child of this process, which may not make threads from then on, not even as root.
+  // This runs in a child process that may not make threads from then on, not even as root.
   const pid_t child = fork();
   if (child == 0) {
     const rlimit none{0, 0};

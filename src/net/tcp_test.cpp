@@ -106,7 +106,7 @@ TEST_CASE("a port can be listened on again at once, though its connections have 
     Client client(port);
     REQUIRE(client.send("x"));
     REQUIRE(client.receive(1) == "x");
-    host.loop.on_loop([&] { host.streams.clear(); });  // closed by this side first: TIME_WAIT
+    host.loop.on_loop([&] { host.streams.clear(); });  // this side closes first, and is left in TIME_WAIT
     CHECK(client.ended());
   }
   LoopThread loop;
@@ -160,7 +160,7 @@ TEST_CASE("a stream may be destroyed by what it calls") {
   };
   SUBCASE("when data comes") {
     Host host([&](Host& self, Stream& stream) {
-      // The captured text must outlive the call in which its stream goes.
+      // The captured text must outlive the call in which its stream is destroyed.
       const std::string farewell(100, 'f');
       stream.start({.on_data =
                         [&self, &stream, destroy, farewell](auto) {
@@ -206,7 +206,7 @@ TEST_CASE("a listener may be destroyed by what it calls") {
   CHECK_FALSE(Client(host.port).connected());
 }
 
-// More than any socket buffer takes, in a pattern that shows where a byte came from.
+// Makes more bytes than any socket buffer holds, in a pattern that shows the position of each.
 std::string large_text() {
   std::string text(32 * 1024 * 1024, '\0');
   for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * 131 >> 8);
@@ -311,7 +311,7 @@ TEST_CASE("a stream tells the address of its peer") {
   CHECK(peer == "127.0.0.1:" + std::to_string(ntohs(own.sin_port)));
 }
 
-// An option of the socket that this process has as the other end of a client's.
+// Reads an option of the socket that is the other end of a client's; it belongs to this process.
 int option_of_peer(const Client& client, int level, int name) {
   const auto port_of = [](int fd, auto get_name) {
     sockaddr_in address{};
@@ -376,7 +376,7 @@ TEST_CASE("a burst of clients is accepted whole") {
   for (Client& client : clients) CHECK(client.receive(1) == "x");
 }
 
-// What a connector on the host's loop comes to; the stream, if any, is closed there.
+// Returns the result of a connector on the host's loop; a stream is closed there.
 std::string connect(LoopThread& loop, const std::string& address, std::uint16_t port, std::int64_t timeout_ms) {
   std::unique_ptr<Connector> connector;
   std::string told;
@@ -433,7 +433,7 @@ TEST_CASE("a connection that can't be made is an error that says where and why")
 }
 
 TEST_CASE("a connection that is not answered in time is given up, and so is one whose owner ends") {
-  // A listener that accepts nobody: its queue of one is full, so further SYNs are dropped.
+  // This listener accepts no connection: its queue of one is full, so further SYNs are dropped.
   const int full = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -449,7 +449,7 @@ TEST_CASE("a connection that is not answered in time is given up, and so is one 
         format("cannot connect to port {} of 127.0.0.1: no answer within 50 ms", port));
   bool called = false;
   loop.on_loop([&] { Connector(loop.loop(), "127.0.0.1", port, 10'000, [&](auto) { called = true; }); });
-  loop.on_loop([] {});  // a turn in which the end of the attempt is told
+  loop.on_loop([] {});  // a turn in which the attempt would call back
   CHECK_FALSE(called);
   close(full);
 }

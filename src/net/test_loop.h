@@ -22,10 +22,10 @@
 #include "src/base/check.h"
 #include "src/net/loop.h"
 
-// For unit tests of what runs on a loop: the loop on a thread of its own, and blocking clients.
+// Helpers for unit tests of code that runs on a loop: a loop on a thread of its own, and blocking clients.
 namespace elastic::net::test {
 
-// A running loop. Whatever lives on it is made, used and destroyed by on_loop().
+// A running loop. Objects that belong to it are made, used and destroyed in on_loop().
 class LoopThread {
  public:
   LoopThread() {
@@ -54,7 +54,7 @@ class LoopThread {
 
   Loop& loop() { return *loop_; }
 
-  // Runs it in a turn of the loop; returns when it is done.
+  // Runs the task in a turn of the loop, and returns when it is done.
   void on_loop(const std::function<void()>& task) {
     std::promise<void> done;
     {
@@ -87,7 +87,7 @@ class LoopThread {
   std::thread thread_;
 };
 
-// Something to wait for that happens on the loop.
+// An event on the loop that a test waits for.
 class Event {
  public:
   void happen() { promise_.set_value(); }
@@ -99,7 +99,7 @@ class Event {
   std::future<void> future_ = promise_.get_future();
 };
 
-// A blocking connection to a port on this machine. What takes longer than ten seconds has failed.
+// A blocking connection to a port on this machine. Each call fails after ten seconds.
 class Client {
  public:
   explicit Client(std::uint16_t port, const char* address = "127.0.0.1") {
@@ -142,7 +142,7 @@ class Client {
     return true;
   }
 
-  // That many bytes, or fewer if the connection ends before.
+  // Reads that many bytes, or fewer if the connection ends before.
   std::string receive(std::size_t size) {
     std::string bytes(size, '\0');
     std::size_t have = 0;
@@ -155,14 +155,14 @@ class Client {
     return bytes;
   }
 
-  // Whether the peer has closed: nothing is left to read, and the end or a reset comes next.
+  // Whether the peer has closed the connection, and nothing is left to read.
   bool ended() {
     char byte = 0;
     const ssize_t count = recv(fd_, &byte, 1, 0);
     return count == 0 || (count < 0 && errno == ECONNRESET);
   }
 
-  // Says that no more is sent; receiving goes on.
+  // Ends the sending direction; receiving goes on.
   void finish_sending() { shutdown(fd_, SHUT_WR); }
   // Closes, or with `abruptly` resets the connection.
   void end(bool abruptly = false) {

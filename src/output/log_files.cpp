@@ -38,7 +38,7 @@ Result<std::string> make_unique(const std::string& parent, const std::string& pr
     if (mkdir(path.c_str(), 0700) == 0) return path;
     error = errno;
   }
-  return fail_errno(format("cannot make a log directory in {}", printable(parent)), error,
+  return fail_errno(format("cannot create a log directory in {}", printable(parent)), error,
                     "name another place with --log-dir, or --log-dir=/dev/null for none");
 }
 
@@ -51,7 +51,7 @@ Status make_base(const std::string& base) {
   fs::create_directories(base, error);
   if (!error) return {};
   return fail(format("--log-dir={}", printable(base)), errno_text(error.value()),
-              "name a directory that can be made and written");
+              "name a directory that can be created and written");
 }
 
 std::string absolute(const std::string& path) {

@@ -118,7 +118,7 @@ TEST_CASE("an attempt takes over what was prepared; what no attempt took is remo
   CHECK(!fs::exists(run->path() + "/.next"));
   for (int rank = 0; rank < 3; ++rank) CHECK(fs::is_directory(run->path() + "/attempt_1/" + std::to_string(rank)));
   run->prepare(3);
-  // Whatever happens to it, the next attempt has its directories.
+  // The next attempt has its directories, even if the prepared ones were removed.
   fs::remove_all(run->path() + "/.next");
   REQUIRE(open(*run, 2, 3).has_value());
   CHECK(fs::is_directory(run->path() + "/attempt_2/2"));
@@ -139,7 +139,7 @@ TEST_CASE("a run whose directories were cleared away makes them again, for nobod
   CHECK(fs::status(base).permissions() == fs::perms::owner_all);
   CHECK(fs::status(run->path()).permissions() == fs::perms::owner_all);
   fs::remove_all(base);
-  fs::create_directory_symlink(scratch.path, base);  // somebody else's doing
+  fs::create_directory_symlink(scratch.path, base);  // another user made it
   CHECK(!open(*run, 2, 1).has_value());
   fs::remove(base);
 }

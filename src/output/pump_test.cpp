@@ -16,7 +16,7 @@ using namespace elastic::output;
 
 namespace {
 
-constexpr std::size_t kPipeBytes = 1024 * 1024;  // what Pump makes them, where it may
+constexpr std::size_t kPipeBytes = 1024 * 1024;  // the size that Pump sets, where it is allowed
 constexpr int kRanks = 8;
 
 // A pipe as a console, which nobody reads until read_all().
@@ -40,7 +40,7 @@ struct Console {
   }
 };
 
-// As much as the pipe holds, in lines; returns how much that is.
+// Fills the pipe with lines, and returns the number of bytes.
 std::size_t fill(int pipe) {
   fcntl(pipe, F_SETFL, O_NONBLOCK);
   const std::string lines = [] {
@@ -63,7 +63,7 @@ TEST_CASE("the end of a round waits for no console, and one that takes later get
   net::SideThread files;
   Console console;
   Console other;
-  // However long the test takes, the console counts as one that goes on.
+  // The patience is so long that the console never counts as stuck, however long the test takes.
   const auto writer = [&loop](const Console& to) {
     ConsoleWriter::Settings settings;
     settings.descriptor = to.writing.get();

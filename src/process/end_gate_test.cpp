@@ -26,7 +26,7 @@ struct Fixture {
     once.start(0, [this] { loop.stop(); });
     loop.run();
   }
-  // What a worker that waits would see: nothing yet, or the end.
+  // Whether a worker that reads from its socket would see the end.
   bool is_open() {
     char byte = 0;
     const ssize_t bytes = recv(worker.get(), &byte, 1, MSG_DONTWAIT);

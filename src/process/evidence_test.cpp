@@ -26,7 +26,7 @@ struct FakeRoot {
     std::filesystem::create_directories((path / name).parent_path());
     std::ofstream(path / name) << text;
   }
-  // What a host with one cgroup v2 hierarchy shows to a process of a job.
+  // Writes the files of a host with one cgroup v2 hierarchy, as a process of a job sees them.
   void version_2(const std::string& own_path, const std::string& mounted = "/") const {
     file("proc/self/cgroup", "0::" + own_path + "\n");
     file("proc/self/mountinfo", "23 1 0:4 / /proc rw - proc proc rw\n41 31 0:38 " + mounted +
@@ -40,7 +40,7 @@ struct FakeRoot {
   std::filesystem::path path;
 };
 
-// The kernel's log as far as a test writes it.
+// A kernel log that the test writes.
 struct FakeLog {
   FakeLog() {
     int ends[2];

@@ -22,7 +22,7 @@ struct Listening {
   SocketAddress address;
 };
 
-// At a free port of 127.0.0.1.
+// Listens on a free port of 127.0.0.1.
 Listening listening(int backlog) {
   Listening out{UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), *socket_address("127.0.0.1", 0)};
   REQUIRE(bind(out.socket.get(), reinterpret_cast<sockaddr*>(&out.address.storage), out.address.length) == 0);
@@ -31,7 +31,7 @@ Listening listening(int backlog) {
   return out;
 }
 
-// All that a connection brings until its end.
+// Reads everything from one connection until its end.
 Bytes read_connection(int listener, std::atomic<bool>& is_read) {
   const UniqueFd connection(accept(listener, nullptr, nullptr));
   Bytes out;
@@ -39,7 +39,7 @@ Bytes read_connection(int listener, std::atomic<bool>& is_read) {
   for (ssize_t count = 0; (count = read(connection.get(), buffer, sizeof buffer)) > 0;) {
     out.insert(out.end(), buffer, buffer + count);
   }
-  is_read = true;  // before it is closed
+  is_read = true;  // set before the connection is closed
   return out;
 }
 
@@ -84,11 +84,11 @@ TEST_CASE("a word arrives whole, and saying it ends when it has been read") {
 TEST_CASE("who is not there, or does not answer, keeps nobody from going") {
   const Bytes word{1, 2, 3};
   const std::int64_t began_ms = monotonic_ms();
-  const Listening nobody = listening(-1);  // refuses
+  const Listening nobody = listening(-1);  // a connection to it is refused
   say({nobody.address, word}, kLong);
   CHECK(monotonic_ms() - began_ms < kLong);
 
-  // Accepts nobody, reads nothing, closes nothing: first in its queue, then not even there.
+  // This listener accepts no connection: the first one waits in its queue, and the next one not even there.
   const Listening deaf = listening(0);
   for (int i = 0; i < 3; ++i) {
     const std::int64_t begin_ms = monotonic_ms();

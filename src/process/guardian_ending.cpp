@@ -94,7 +94,7 @@ void Guardian::end_workers_of_lease(std::int64_t until_ms) {
   if (!was_running) return;
   log::error(
       "lease_over",
-      format("the lease is over while the launcher (process {}) does not run: its workers were ended", launcher_));
+      format("the lease expired while the launcher (process {}) was not running; its workers were killed", launcher_));
 }
 
 void Guardian::launcher_ended(int status) {
@@ -104,7 +104,7 @@ void Guardian::launcher_ended(int status) {
   say_farewell(survivors);  // other nodes wait for it
   // This comes last, for nobody may be reading stderr.
   if (WIFSIGNALED(status)) {
-    log::critical("launcher_killed", format("the launcher (process {}) was killed by {}; all workers were ended",
+    log::critical("launcher_killed", format("the launcher (process {}) was killed by {}; all workers were killed",
                                             launcher_, signal_name(WTERMSIG(status))));
   }
   leave(WIFEXITED(status) ? WEXITSTATUS(status) : 1, survivors);
@@ -123,7 +123,7 @@ void Guardian::leave_launcher_behind() {
   // It was not reaped: one of its threads is left, which /proc does not show for a process that has ended otherwise.
   if (!is_named && kill(launcher_, 0) == 0) {
     log::critical("left_behind",
-                  format("the launcher (process {}) was killed but does not end; it is left behind", launcher_));
+                  format("the launcher (process {}) did not exit after SIGKILL; giving up on it", launcher_));
   }
   say_farewell(survivors);
   leave(*leaving_status_, survivors);
@@ -145,7 +145,7 @@ void Guardian::say_farewell(const std::vector<ProcessFacts>& survivors) const {
 
 void Guardian::leave(int status, const std::vector<ProcessFacts>& survivors) {
   for (const ProcessFacts& survivor : survivors) {
-    log::critical("left_behind", format("{} was killed but does not end; it is left behind", describe(survivor)));
+    log::critical("left_behind", format("{} did not exit after SIGKILL; giving up on it", describe(survivor)));
   }
   if (!settings_.cgroup.empty()) rmdir(settings_.cgroup.c_str());
   if (settings_.local_tasks != nullptr) settings_.local_tasks->tell(status);

@@ -12,7 +12,7 @@ using namespace elastic::process;
 
 namespace {
 
-// A descriptor below which no number is free.
+// Opens a descriptor; it gets the lowest free number.
 UniqueFd lowest() { return UniqueFd(open("/dev/null", O_RDWR | O_CLOEXEC)); }
 
 }  // namespace
@@ -53,7 +53,7 @@ TEST_CASE("descriptors are taken in the order in which they were put in") {
 TEST_CASE("where nothing was put in there is an error and no wait") {
   const auto way = HandOver::make();
   REQUIRE(way);
-  const int target = open("/dev/null", O_RDONLY | O_CLOEXEC);  // closed by it
+  const int target = open("/dev/null", O_RDONLY | O_CLOEXEC);  // take_descriptor() closes it
   CHECK(take_descriptor(way->out(), target) == EAGAIN);
 }
 

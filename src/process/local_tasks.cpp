@@ -19,7 +19,7 @@
 namespace elastic::process {
 namespace {
 
-constexpr const char* kWaiting = "waiting for this node's other elastic-run";
+constexpr const char* kWaiting = "cannot wait for task 0 of this node";
 constexpr const char* kHow = "start one elastic-run on each node (srun --ntasks-per-node=1)";
 
 // The name of a task's socket. It contains the user, so that other users' tasks have other names.
@@ -117,7 +117,7 @@ Result<int> wait_for_local_tasks(const LocalTaskPlace& place, const std::functio
   while (!connection) {
     const std::int64_t left_ms = until_ms - monotonic_ms();
     if (left_ms <= 0) {
-      return fail(in_our_name(kWaiting), format("none has begun to launch within {} s", kLocalTasksPatienceMs / 1000),
+      return fail(in_our_name(kWaiting), format("it did not start within {} s", kLocalTasksPatienceMs / 1000),
                   in_our_name(kHow));
     }
     pollfd called{door->get(), POLLIN, 0};
@@ -130,7 +130,7 @@ Result<int> wait_for_local_tasks(const LocalTaskPlace& place, const std::functio
   int status = 0;
   const ssize_t count = recv(connection.get(), &status, sizeof status, MSG_WAITALL);
   if (count == static_cast<ssize_t>(sizeof status)) return status;
-  return fail(in_our_name(kWaiting), "it has ended without saying how", "");
+  return fail(in_our_name(kWaiting), "it ended without reporting an exit status", "");
 }
 
 }  // namespace elastic::process

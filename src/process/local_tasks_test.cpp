@@ -22,11 +22,11 @@ LocalTaskPlace place_of(int index, int members, const char* test) {
   return {.name = format("test-{}-{}", getpid(), test), .index = index, .members = members};
 }
 
-// A process that does this and ends with what it returns.
+// Starts a process that runs `work` and exits with its result.
 pid_t start(const std::function<int()>& work) {
   const pid_t pid = fork();
   if (pid == 0) {
-    alarm(60);  // a test that fails is not to hang
+    alarm(60);  // so that a failing test does not hang
     _exit(work());
   }
   return pid;
@@ -65,13 +65,14 @@ TEST_CASE("who waits does not end by a signal that the whole job gets, and notic
   const LocalTaskPlace place = place_of(0, 2, "signals");
   std::array<int, 2> met{};
   REQUIRE(pipe(met.data()) == 0);
-  const pid_t other = start_waiting({place.name, 1, 2}, met[1]);  // before, for it must not have our socket
+  const pid_t other =
+      start_waiting({place.name, 1, 2}, met[1]);  // forked before open(), so that it does not inherit our socket
   auto host = LocalTasksHost::open(place);
   REQUIRE(host);
   char word = 0;
   REQUIRE(read(met[0], &word, 1) == 1);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) REQUIRE(kill(other, signal) == 0);
-  host = LocalTasksHost();  // the kernel does the same
+  host = LocalTasksHost();  // as the kernel does when task 0 is killed
   CHECK(status_of(other) == kNoWord);
   close(met[0]);
   close(met[1]);

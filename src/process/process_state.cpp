@@ -40,7 +40,7 @@ Status prepare_process(const std::string& input, int descriptors) {
   const auto needed = static_cast<rlim_t>(first_free + limits::kLauncherDescriptors + descriptors);
   if (first_free >= 0 && files.rlim_cur >= needed) return {};
   return fail(format("the limit of open files is {}", files.rlim_cur),
-              format("{} takes {}, and one for each connection to the worker store", input, needed),
+              format("{} needs {}, and one more for each connection to the worker store", input, needed),
               "raise it (ulimit -Hn)");
 }
 

@@ -20,7 +20,7 @@ Command shell(const std::string& script) {
   return {.path = "/bin/sh", .arguments = {"sh", "-c", script}, .environment = {}, .variables = {"PATH=/usr/bin:/bin"}};
 }
 
-// A loop with a tree in it that runs until all groups are gone.
+// A loop with a WorkerTree that runs until all groups are gone.
 struct Fixture {
   net::Loop loop;
   InheritedState inherited = InheritedState::capture();
@@ -138,7 +138,7 @@ TEST_CASE("a worker has the files whose descriptors have high numbers, each alon
     f.run_until_gone();
     CHECK(f.exits.at(0).success());
   };
-  // The first three, and the directory that is listed.
+  // These are the standard streams, and the directory that is listed.
   run(high_out.get(), high_err.get());
   CHECK(content(out) == "4\n");
   CHECK(content(err) == "err\n");

@@ -68,59 +68,58 @@ constexpr CauseRule kRules[] = {
      "a library needs a newer libc or libstdc++ than this system has: build or install it for this "
      "system"},
     {"cuda-driver-mismatch", kAtEnd, kDriver,
-     "the NVIDIA driver and the CUDA libraries do not fit together: update the driver, or reload "
-     "it (reboot) where it was updated under a running system"},
+     "the NVIDIA driver and the CUDA libraries are incompatible: update the driver, or reboot if "
+     "it was updated while the system was running"},
     {"cuda-architecture", kAtEnd, kArchitecture,
-     "the program has no code for this kind of GPU: install a build that was made for it"},
+     "the program has no code for this GPU's architecture: install a build that supports it"},
     {"gpu-ecc", kAnywhere, kEcc,
-     "the memory or a link of a GPU has failed: take the node out and reset or replace the GPU"},
+     "the memory or a link of a GPU has failed: remove the node, and reset or replace the GPU"},
     {"cuda-out-of-memory", kAtEnd, kCudaMemory,
-     "the memory of the GPU was full (CUDA out of memory): use a smaller batch, or see who else "
-     "uses the GPU (nvidia-smi)"},
+     "the GPU ran out of memory (CUDA out of memory): use a smaller batch, or check which other "
+     "processes use the GPU (nvidia-smi)"},
     {"shared-memory", kAnywhere, kSharedMemory,
      "shared memory (/dev/shm) was full: give the container more (--shm-size, an emptyDir of "
      "medium Memory), or use fewer data loader workers"},
-    {"no-space", kAtEnd, kNoSpace, "a file system was full, or a quota was used up: make room"},
+    {"no-space", kAtEnd, kNoSpace, "a file system was full, or a quota was exceeded: free some space"},
     {"dataloader-worker-killed", kAtEnd, kLoader,
-     "a process of a DataLoader was killed, most often for memory: use fewer workers, or give the "
+     "a DataLoader worker was killed, most often for lack of memory: use fewer workers, or give the "
      "host more memory"},
     {"cuda-device-assert", kAnywhere, kAssert,
      "an assertion in a CUDA kernel failed, most often an index out of range (a label or token "
      "beyond the size of its table)"},
     {"cuda-illegal-address", kAtEnd, kAddress,
-     "a CUDA kernel used an address that is not its own: run again with CUDA_LAUNCH_BLOCKING=1, or "
+     "a CUDA kernel accessed an invalid address: run again with CUDA_LAUNCH_BLOCKING=1, or "
      "under compute-sanitizer"},
     {"cuda-launch-failure", kAtEnd, kLaunch,
      "a CUDA kernel crashed (unspecified launch failure): see the kernel log for an Xid, or run "
      "under compute-sanitizer"},
     {"cuda-no-device", kAtEnd, kOrdinal,
-     "the worker asked for a GPU that is not there: compare --nproc-per-node and "
+     "the worker asked for a GPU that does not exist: compare --nproc-per-node and "
      "CUDA_VISIBLE_DEVICES with nvidia-smi -L"},
     {"cuda-device-busy", kAtEnd, kBusy,
      "the GPU is used by another process in exclusive mode, or does not answer: see nvidia-smi"},
     {"nccl-timeout",
      kAnywhere,
      kNcclTimeout,
-     "a collective did not end in time: a rank is slow, stuck or gone, or ranks do not call the "
+     "a collective timed out: a rank is slow, stuck or gone, or ranks do not call the "
      "same collectives",
      {},
      true},
-    {"cuda-error", kAtEnd, kCuda, "a call to CUDA failed"},
+    {"cuda-error", kAtEnd, kCuda, "a CUDA call failed"},
     {"nccl-remote-error", kAtEnd, kNcclRemote,
      "NCCL remote error: the connection to another rank was lost, most often because that rank or "
      "its node has failed",
      "Last error:", true},
     {"nccl-system-error", kAtEnd, kNcclSystem,
-     "NCCL system error: a socket or another call to the system failed; NCCL_DEBUG=WARN names it, "
-     "NCCL_SOCKET_IFNAME chooses the interface",
+     "NCCL system error: a socket or another system call failed; NCCL_DEBUG=WARN shows which, "
+     "NCCL_SOCKET_IFNAME selects the interface",
      "Last error:", true},
-    {"nccl-cuda-error", kAtEnd, kNcclCuda, "NCCL: a call to CUDA failed within it; NCCL_DEBUG=WARN names it",
-     "Last error:"},
+    {"nccl-cuda-error", kAtEnd, kNcclCuda, "NCCL: a CUDA call failed; NCCL_DEBUG=WARN shows which", "Last error:"},
     {"nccl-invalid-usage", kAtEnd, kNcclUsage,
      "NCCL invalid usage: often two ranks on one GPU, or ranks that do not agree on the call or "
      "the version of NCCL",
      "Last error:"},
-    {"nccl-internal-error", kAtEnd, kNcclInternal, "NCCL internal error; NCCL_DEBUG=WARN says more",
+    {"nccl-internal-error", kAtEnd, kNcclInternal, "NCCL internal error; NCCL_DEBUG=WARN shows more",
      "Last error:", true},
     {"gloo-peer-lost",
      kAtEnd,
@@ -139,19 +138,19 @@ constexpr CauseRule kRules[] = {
      {},
      true},
     {"missing-library", kAtEnd, kLibrary,
-     "a shared library is missing or is of another version: see LD_LIBRARY_PATH and what is "
+     "a shared library is missing or has the wrong version: check LD_LIBRARY_PATH and what is "
      "installed"},
     {"import-error", kAtEnd, kImport,
      "a Python module could not be imported: is it installed for the Python that runs the "
      "workers?"},
-    {"script-not-found", kAtEnd, kScript, "the script or module to run is not there"},
+    {"script-not-found", kAtEnd, kScript, "the script or module to run does not exist"},
     {"permission-denied", kAtEnd, kForbidden, "a file could not be opened: its permissions forbid it"},
-    {"file-not-found", kAtEnd, kNoFile, "a file that the program needs is not there"},
+    {"file-not-found", kAtEnd, kNoFile, "a file that the program needs does not exist"},
     {"too-many-files", kAtEnd, kTooManyFiles, "too many files were open: raise the limit (ulimit -n)"},
-    {"host-memory", kAtEnd, kHostMemory, "the host's memory, or the limit on it, was used up"},
+    {"host-memory", kAtEnd, kHostMemory, "the host ran out of memory, or a memory limit was reached"},
     {"python-fatal-error", kAnywhere, kFault,
-     "Python itself was brought down, most often by a fault in an extension module; where, is "
-     "below the quoted line",
+     "Python itself crashed, most often because of a bug in an extension module; the lines below "
+     "the quoted one show where",
      "(most recent call first):"},
     {"cpp-exception", kAtEnd, kTerminate, "a C++ exception was not caught", "what():"},
 };

@@ -20,7 +20,7 @@ FailedWorker failed() {
           .tail = {.bytes = "loading\nboom\n", .lines_before = 7}};
 }
 
-// As a node knows it on which it did not run.
+// The report of a node on which the worker did not run.
 JobReport elsewhere() {
   FailedWorker worker = failed();
   worker.error.reset();

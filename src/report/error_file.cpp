@@ -14,12 +14,12 @@ Result<Json> read(std::string_view text) {
   auto json = parse_bounded_json(text, kErrorFileBytes, "the error file");
   if (!json) return json;
   if (json->as_object() == nullptr) {
-    return fail("cannot read the error file", "it is no JSON object");
+    return fail("cannot read the error file", "it is not a JSON object");
   }
   const Json* message = json->find("message");
   if (message == nullptr) return fail("cannot read the error file", "it has no \"message\"");
   if (message->as_string() == nullptr && message->as_object() == nullptr) {
-    return fail("cannot read the error file", "its \"message\" is neither a text nor an object");
+    return fail("cannot read the error file", "its \"message\" is neither a string nor an object");
   }
   return json;
 }

@@ -9,7 +9,7 @@ using namespace elastic::report;
 
 namespace {
 
-// As torch's @record writes it.
+// An error.json as torch's @record writes it.
 constexpr std::string_view kRecorded =
     R"({"message": {"message": "RuntimeError: boom \u00fc", "extraInfo": {"py_callstack": )"
     R"("Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nRuntimeError: boom\n", )"
@@ -63,9 +63,9 @@ TEST_CASE("an error file without a part is read without it") {
 TEST_CASE("an error file that cannot be understood says why") {
   CHECK(reason("") == "it is empty");
   CHECK(reason(" \n") == "it is empty");
-  CHECK(reason("[]") == "it is no JSON object");
+  CHECK(reason("[]") == "it is not a JSON object");
   CHECK(reason("{}") == "it has no \"message\"");
-  CHECK(reason(R"({"message": 3})") == "its \"message\" is neither a text nor an object");
+  CHECK(reason(R"({"message": 3})") == "its \"message\" is neither a string nor an object");
   CHECK(reason(R"({"message": "cut o)").contains("parse error"));
   CHECK(reason(std::string("\x7f"
                            "ELF\0\1\2\xff\xfe",

@@ -194,10 +194,10 @@ Result<std::vector<const Json*>> objects_of(const Json& json, std::string_view n
   const Json* member = json.find(name);
   if (member == nullptr) return out;
   const Json::Array* list = member->as_array();
-  if (list == nullptr) return fail("cannot read " + what, format("\"{}\" is no list", name));
+  if (list == nullptr) return fail("cannot read " + what, format("\"{}\" is not a list", name));
   for (std::size_t i = 0; i < list->size(); ++i) {
     if ((*list)[i].as_object() == nullptr) {
-      return fail("cannot read " + what, format("\"{}\"[{}] is no object", name, i));
+      return fail("cannot read " + what, format("\"{}\"[{}] is not an object", name, i));
     }
     out.push_back(&(*list)[i]);
   }
@@ -231,16 +231,16 @@ Status read_rounds(const Json& json, const std::string& what, std::vector<RoundR
 
 // Fails unless the text is a failure.json of our version.
 Status check_kind(const Json& json, const std::string& what) {
-  const std::string remedy = "name a failure.json that elastic-run has written";
+  const std::string remedy = "name a failure.json that elastic-run wrote";
   if (json.as_object() == nullptr) {
-    return fail("cannot read " + what, "it is no JSON object", remedy);
+    return fail("cannot read " + what, "it is not a JSON object", remedy);
   }
   const std::int64_t version = int_member(json, "version", 0, 1, INT32_MAX);
   if (version == 0) return fail("cannot read " + what, "it has no \"version\"", remedy);
   if (version != kFailureJsonVersion) {
     return fail("cannot read " + what,
                 format("it is of version {}, this elastic-run reads version {}", version, kFailureJsonVersion),
-                "use the elastic-run that has written it");
+                "use the elastic-run that wrote it");
   }
   return {};
 }

@@ -124,18 +124,19 @@ TEST_CASE("failure.json has what tools look for: names of signals, times as text
 TEST_CASE("what is no failure.json of this version is refused with what is wrong") {
   CHECK(reason("") == "cannot read failure.json: it is empty");
   CHECK(reason("{\"version\": 1").contains("cannot read failure.json: "));
-  CHECK(reason("[]").contains("it is no JSON object"));
+  CHECK(reason("[]").contains("it is not a JSON object"));
   CHECK(reason("{}").contains("it has no \"version\""));
   CHECK(reason(R"({"version": "one"})").contains("it has no \"version\""));
   CHECK(reason(R"({"version": 2, "outcome": "failed"})")
             .contains("it is of version 2, this elastic-run reads version 1"));
   CHECK(reason(R"({"version": 1})").contains("\"outcome\" is \"\""));
   CHECK(reason(R"({"version": 1, "outcome": "lost"})").contains("\"outcome\" is \"lost\""));
-  CHECK(reason(R"({"version": 1, "outcome": "failed", "failures": 5})").contains("\"failures\" is no list"));
-  CHECK(reason(R"({"version": 1, "outcome": "failed", "failures": [{}, 5]})").contains("\"failures\"[1] is no object"));
-  CHECK(reason(R"({"version": 1, "outcome": "failed", "rounds": [[]]})").contains("\"rounds\"[0] is no object"));
+  CHECK(reason(R"({"version": 1, "outcome": "failed", "failures": 5})").contains("\"failures\" is not a list"));
+  CHECK(reason(R"({"version": 1, "outcome": "failed", "failures": [{}, 5]})")
+            .contains("\"failures\"[1] is not an object"));
+  CHECK(reason(R"({"version": 1, "outcome": "failed", "rounds": [[]]})").contains("\"rounds\"[0] is not an object"));
   CHECK(reason(R"({"version": 1, "outcome": "failed", "rounds": [{"failures": {}}]})")
-            .contains("\"failures\" is no list"));
+            .contains("\"failures\" is not a list"));
   CHECK(reason(std::string(100'000, '[')).contains("nested deeper than 64 levels"));
 }
 

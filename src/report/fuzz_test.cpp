@@ -18,7 +18,7 @@ using namespace elastic::report;
 
 namespace {
 
-// The same numbers on every run and every machine.
+// Pseudo-random numbers that are the same in every run and on every machine.
 class Dice {
  public:
   std::size_t below(std::size_t bound) {
@@ -32,7 +32,7 @@ class Dice {
   std::uint64_t state_ = 0x9E3779B97F4A7C15;
 };
 
-// Words that the readers know, to get deeper into them than noise does.
+// Words that the parsers know, which reach more of their code than noise.
 constexpr std::string_view kWords[] = {"Traceback (most recent call last):",
                                        "\n",
                                        "  File \"a.py\", line 1\n",
@@ -114,7 +114,7 @@ FailedWorker noisy_worker(Dice& dice) {
   return worker;
 }
 
-// Whatever is read prints, is written, and reads again as the same.
+// Checks that a report that was read can be printed, written, and read again as the same.
 void use(const JobReport& report) {
   const std::string summary = failure_summary(report);
   for (const char c : summary) REQUIRE((static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t'));

@@ -37,7 +37,7 @@ std::string heading(const JobReport& report) {
 }
 
 std::string how(const FailedWorker& worker) {
-  return worker.exit.text() + (worker.oom_evidence.empty() ? "" : ", memory was used up");
+  return worker.exit.text() + (worker.oom_evidence.empty() ? "" : " (out of memory)");
 }
 
 std::string facts(const JobReport& report) {
@@ -207,7 +207,7 @@ std::string time_line(const JobReport& report) {
                 wall_time_ms(scale.last_ms(), report.utc_offset_s), span_text(scale.last_ms() - scale.first_ms()));
   out +=
       "<p class=\"quiet\">Bars are rounds, red marks are ranks that failed, grey ones ranks that "
-      "were stopped because of it.";
+      "were stopped because of that.";
   if (rows.size() == kPageNodes) out += format(" At most {} nodes are drawn.", kPageNodes);
   return out + "</p>\n";
 }

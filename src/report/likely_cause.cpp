@@ -88,7 +88,7 @@ std::optional<Cause> apply(const CauseRule& rule, const Place& place) {
 
 Cause of_xid(const Xid& xid) {
   const std::string_view remedy =
-      xid.weight == XidWeight::kHardware ? "; take the node out until the GPU has been looked at" : "";
+      xid.weight == XidWeight::kHardware ? "; remove the node until the GPU has been checked" : "";
   return Cause{.rule = "gpu-xid",
                .sentence = format("Xid {}: {}{}", xid.number, xid.meaning, remedy),
                .evidence = quote(xid.line, "NVRM"),
@@ -102,9 +102,9 @@ std::optional<Cause> from_kernel(const FailedWorker& worker) {
     const bool in_log = oom.contains("Out of memory") || oom.contains("out of memory") || oom.contains("oom-kill:");
     return Cause{
         .rule = "killed-for-memory",
-        .sentence = format("the kernel killed {} because the memory of its host or container was used up: give it "
-                           "more, or let the job use less (data loader workers, checkpoints held in memory)",
-                           worker.exit.signal != 0 ? "it" : "a process of it"),
+        .sentence = format("the kernel killed {} because its host or container ran out of memory: give it more memory, "
+                           "or let the job use less (data loader workers, checkpoints held in memory)",
+                           worker.exit.signal != 0 ? "it" : "one of its processes"),
         .evidence = quote(oom, {}),
         .source = in_log ? "kernel log" : "cgroup"};
   }
@@ -114,8 +114,8 @@ std::optional<Cause> from_kernel(const FailedWorker& worker) {
     if (line.contains("mce: [Hardware Error]") || (line.contains("EDAC") && line.contains(" UE "))) {
       return Cause{.rule = "host-hardware-error",
                    .sentence =
-                       "the host's hardware reported an error: take the node out until it has been "
-                       "looked at",
+                       "the host's hardware reported an error: remove the node until it has been "
+                       "checked",
                    .evidence = quote(line, {}),
                    .source = "kernel log"};
     }
@@ -132,17 +132,18 @@ std::optional<Cause> from_exit(const FailedWorker& worker) {
   switch (worker.exit.signal) {
     case SIGKILL:
       return cause("killed",
-                   in_our_name("somebody killed it, not elastic-run: the kernel for memory (its log says so: dmesg), "
-                               "the container's runtime, or a person"));
+                   in_our_name("it was killed, but not by elastic-run: by the kernel for lack of memory (see dmesg), "
+                               "by the container runtime, or by a person"));
     case SIGSEGV:
       return cause("segmentation-fault",
-                   "it used memory that is not its own, most often a fault in an extension module; "
-                   "PYTHONFAULTHANDLER=1 shows where");
+                   "it accessed invalid memory, most often because of a bug in an extension module; "
+                   "set PYTHONFAULTHANDLER=1 to see where");
     case SIGBUS:
-      return cause("bus-error", "a bus error, most often a full /dev/shm or a file that was cut while it was mapped");
+      return cause("bus-error",
+                   "a bus error, most often a full /dev/shm or a file that was truncated while it was mapped");
     case SIGILL:
       return cause("illegal-instruction",
-                   "the CPU does not know an instruction: the program or a library was built for a "
+                   "the CPU does not support an instruction: the program or a library was built for a "
                    "newer CPU");
     case SIGFPE: return cause("arithmetic-error", "an arithmetic error outside Python, most often a division by zero");
     case SIGABRT: return cause("aborted", "the program or a library called abort(); the lines before say why");

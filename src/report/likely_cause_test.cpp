@@ -376,7 +376,7 @@ TEST_CASE("cause: a bare signal or exit code says at least what it usually means
 TEST_CASE("an error that the worker survived is not held against it") {
   const std::string survived = raised("torch.OutOfMemoryError: CUDA out of memory.") + "\nretrying with batch size 8\n";
   CHECK_FALSE(likely_cause(died(survived + raised("ValueError: bad label"))));
-  // Without an exception at its end nobody knows what it survived.
+  // Without an exception at the end it is unknown which errors the worker survived.
   CHECK(likely_cause(died(survived))->rule == "cuda-out-of-memory");
   CHECK(likely_cause(died(survived + raised("ValueError: bad label"), {.signal = SIGABRT}))->rule ==
         "cuda-out-of-memory");

@@ -120,8 +120,8 @@ Result<JobReport> merge_reports(std::vector<JobReport> reports) {
   for (const JobReport& report : reports) {
     if (report.run_id == reports.front().run_id) continue;
     return fail("cannot report",
-                format("the reports are of two jobs, with the run ids {} and {}", printable(reports.front().run_id),
-                       printable(report.run_id)),
+                format("the reports are from different jobs, with the run ids {} and {}",
+                       printable(reports.front().run_id), printable(report.run_id)),
                 "name the directories of one job");
   }
   if (reports.size() == 1) return std::move(reports.front());

@@ -110,6 +110,6 @@ TEST_CASE("a single report keeps its order, reports of two jobs and none at all 
   JobReport other = node(1, {});
   other.run_id = "other";
   CHECK(merge_reports({node(0, {}), other}).error().reason ==
-        "the reports are of two jobs, with the run ids job and other");
+        "the reports are from different jobs, with the run ids job and other");
   CHECK_FALSE(merge_reports({}));
 }

@@ -24,7 +24,7 @@ std::string ended_line(const JobReport& report) {
   const std::string reason = printable(report.reason, kReasonBytes);
   if (report.outcome == JobReport::Outcome::kStopped) {
     if (report.left_behind.empty()) return format("{}: {}; all workers have ended\n", program_name(), reason);
-    return format("{}: {}; killed and left behind: {}\n", program_name(), reason,
+    return format("{}: {}; did not exit after SIGKILL: {}\n", program_name(), reason,
                   printable(report.left_behind, kReasonBytes));
   }
   if (!reason.empty()) return format("{}: error: {}\n", program_name(), reason);
@@ -64,7 +64,7 @@ std::string cause_lines(const Culprit& culprit, const FailedWorker& first, const
       format("  {}\n{}{}: {}\n", wrap("likely cause: " + whose + culprit.cause.sentence, kColumns, kIndent.size()),
              kIndent, culprit.cause.source, culprit.cause.evidence);
   if (culprit.cause.evidence.contains("ModuleNotFoundError") && !executable.empty()) {
-    out += format("{}the Python that ran: {}\n", kIndent, printable(executable, kHostBytes));
+    out += format("{}Python executable: {}\n", kIndent, printable(executable, kHostBytes));
   }
   return out;
 }
@@ -80,16 +80,17 @@ std::string told_elsewhere(const JobReport& report, const FailedWorker& first, c
   } else if (culprit && culprit->worker == &first) {
     line += ": " + culprit->cause.sentence;
   }
-  return line + "; that node has the report\n";
+  return line + "; see the report of that node\n";
 }
 
 }  // namespace
 
 std::string how_it_ended(const FailedWorker& worker) {
   if (worker.error_came_first && worker.exit.signal != 0)
-    return worker.exit.text() + ", after it had written its error";
+    return worker.exit.text() + ", after it had written its error file";
   if (worker.oom_evidence.empty()) return worker.exit.text();
-  return worker.exit.text() + (worker.exit.signal != 0 ? ", for memory" : "; a process of it was killed for memory");
+  return worker.exit.text() +
+         (worker.exit.signal != 0 ? " (out of memory)" : "; one of its processes was killed (out of memory)");
 }
 
 std::string short_report(const JobReport& report) {

@@ -49,7 +49,7 @@ TEST_CASE("without an exception the last line of stderr is quoted; what is the e
                                                                text}}));
   CHECK(told.contains("likely cause: "));
   CHECK(told.find(text) == told.rfind(text));
-  CHECK(told.contains(text + "\n    the Python that ran: /venv/bin/python3\n"));
+  CHECK(told.contains(text + "\n    Python executable: /venv/bin/python3\n"));
 }
 
 TEST_CASE("where the first failure has only lost a peer the worker that says more is named as the cause") {
@@ -72,10 +72,10 @@ TEST_CASE("a node on which the first failure was not tells it in one line, and i
   report.first_failed_elsewhere = true;
   CHECK(short_report(report) ==
         "elastic-run: error: the job failed; 3 of 3 restarts were used; first failure: rank 2 (node 1, local rank 2, "
-        "pid 4702) on node1 exited with code 1: ValueError: bad label; that node has the report\n");
+        "pid 4702) on node1 exited with code 1: ValueError: bad label; see the report of that node\n");
   report.failures[0].tail.bytes = "RuntimeError: [gloo/transport/tcp/pair.cc:1] Connection closed by peer\n";
   report.failures.push_back({.rank = 0, .exit = {.code = 1}, .tail = {.bytes = "CUDA error: out of memory\n"}});
-  CHECK(short_report(report).contains("that node has the report\n  likely cause: rank 0 "));
+  CHECK(short_report(report).contains("see the report of that node\n  likely cause: rank 0 "));
 }
 
 TEST_CASE("a job that was stopped or had no worker's failure is told in a line; success in none") {

@@ -29,25 +29,25 @@ std::string indented(const LastLines& last) {
 std::string traceback_lines(std::string_view traceback, std::string_view source) {
   const LastLines last = last_lines(traceback, kSummaryTracebackLines, kSummaryLineBytes);
   const std::string left_out =
-      last.left_out == 0 ? "" : format("; {} before them left out", counted(last.left_out, "line"));
+      last.left_out == 0 ? "" : format("; {} left out", counted(last.left_out, "earlier line"));
   return format("  Python traceback ({}{}):\n", source, left_out) + indented(last);
 }
 
-// "its last 20 lines of stderr (131 lines before left out; from /logs/...):"
+// "its last 20 lines of stderr (131 earlier lines left out; from /logs/...):"
 std::string tail_lines(const FailedWorker& worker) {
   const StderrTail& tail = worker.tail;
   const LastLines last = last_lines(tail.bytes, kSummaryTailLines, kSummaryLineBytes);
   if (last.lines.empty() && !tail.none_because.empty()) {
-    return format("  its stderr was not kept: {}\n", printable(tail.none_because, kPathBytes));
+    return format("  stderr was not kept: {}\n", printable(tail.none_because, kPathBytes));
   }
   if (last.lines.empty()) return "  it wrote nothing to stderr\n";
   std::vector<std::string> notes;
   const std::uint64_t before = last.left_out + tail.lines_before.value_or(0);
   const std::string_view at_least = tail.lines_before ? "" : "at least ";
   if (before > 0) {
-    notes.push_back(format("{}{} before left out", at_least, counted(before, "line")));
+    notes.push_back(format("{}{} left out", at_least, counted(before, "earlier line")));
   } else if (!tail.lines_before) {
-    notes.push_back("there may be more before");
+    notes.push_back("there may be earlier lines");
   }
   if (!tail.source.empty()) notes.push_back("from " + printable(tail.source, kPathBytes));
   const std::string aside = notes.empty() ? "" : " (" + join(notes, "; ") + ")";
@@ -60,8 +60,8 @@ std::string lines_after(std::string_view bytes) {
   const LastLines last = last_lines(bytes, kSummaryTailLines, kSummaryLineBytes);
   if (last.lines.empty()) return {};
   const std::string left_out =
-      last.left_out == 0 ? "" : format(" ({} before left out)", counted(last.left_out, "line"));
-  return format("  after it on stderr{}:\n", left_out) + indented(last);
+      last.left_out == 0 ? "" : format(" ({} left out)", counted(last.left_out, "earlier line"));
+  return format("  stderr after the traceback{}:\n", left_out) + indented(last);
 }
 
 // The traceback, and the end of stderr where that says more.
@@ -88,14 +88,14 @@ std::string earlier_rounds(const JobReport& report) {
   for (const RoundReport& round : report.rounds) {
     for (const FailedWorker& worker : round.failures) {
       if (worker.stopped_by_us) continue;
-      lines.push_back(format("  before, in round {}: {} {}\n", round.round, worker.name(), how_it_ended(worker)));
+      lines.push_back(format("  earlier, in round {}: {} {}\n", round.round, worker.name(), how_it_ended(worker)));
       break;
     }
   }
   const std::size_t skipped = lines.size() - std::min(lines.size(), kSummaryEarlierRounds);
   std::string out;
   for (std::size_t i = skipped; i < lines.size(); ++i) out += lines[i];
-  if (skipped > 0) out += format("  and in {} before\n", counted(skipped, "round"));
+  if (skipped > 0) out += format("  and in {}\n", counted(skipped, "earlier round"));
   return out;
 }
 
@@ -127,19 +127,19 @@ std::string consequences(const JobReport& report, const FailedWorker& first) {
     out += "  " + wrap(line, kColumns, kIndent.size()) + "\n";
   };
   ranks(format("and {} more failed: ", more.size()), more);
-  ranks("stopped because of it: ", stopped);
+  ranks("stopped because of this: ", stopped);
   return out;
 }
 
 std::string error_file_lines(const JobReport& report, const FailedWorker& first) {
   if (first.error_file.empty()) {
-    return "  error file: none was written (torch's @record on the script's main function writes one)\n";
+    return "  error file: none (decorate the script's main function with torch's @record to get one)\n";
   }
   const bool elsewhere = !first.host.empty() && !report.host.empty() && first.host != report.host;
   std::string out = format("  error file{}: {}\n", elsewhere ? " on " + printable(first.host) : "",
                            printable(first.error_file, kPathBytes));
   if (!first.error_file_problem.empty()) {
-    out += format("{}it is of no use: {}\n", kIndent, printable(first.error_file_problem, kPathBytes));
+    out += format("{}it cannot be read: {}\n", kIndent, printable(first.error_file_problem, kPathBytes));
   }
   return out;
 }
@@ -164,7 +164,7 @@ std::string failure_summary(const JobReport& report) {
   out += consequences(report, *first);
   out += earlier_rounds(report);
   if (!report.left_behind.empty()) {
-    out += "  " + wrap("killed and left behind: " + report.left_behind, kColumns, kIndent.size()) + "\n";
+    out += "  " + wrap("did not exit after SIGKILL: " + report.left_behind, kColumns, kIndent.size()) + "\n";
   }
   return out + "\n" + last;
 }

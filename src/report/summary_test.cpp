@@ -32,7 +32,7 @@ FailedWorker stopped(int rank) {
   return out;
 }
 
-// What stands between torchrun's block and the short report.
+// The part between torchrun's block and the short report.
 std::string details(const JobReport& report) {
   const std::string summary = failure_summary(report);
   const std::string block = torchrun_block(report) + "\n";
@@ -62,9 +62,9 @@ TEST_CASE(
         "  its last 2 lines of stderr (from /logs/none_x/attempt_3/2/stderr.log):\n"
         "    loading\n"
         "    epoch 1\n"
-        "  error file: none was written (torch's @record on the script's main function writes one)\n"
+        "  error file: none (decorate the script's main function with torch's @record to get one)\n"
         "  also failed:   rank 0 (local rank 0, pid 4700) exited with code 1, 0.412 s later\n"
-        "  stopped because of it: ranks 1, 3-4\n");
+        "  stopped because of this: ranks 1, 3-4\n");
 }
 
 TEST_CASE("the traceback of error.json is shown, and stderr only where it says something else") {
@@ -120,12 +120,12 @@ TEST_CASE("the last 20 lines of stderr say how many lines stand before them") {
   first.tail = {.lines_before = 100};
   for (int i = 1; i <= 51; ++i) first.tail.bytes += format("line {}\n", i);
   const auto summary = [&] { return details({.title = "x", .failures = {first}}); };
-  CHECK(summary().contains("  its last 20 lines of stderr (131 lines before left out):\n    line 32\n    line 33\n"));
+  CHECK(summary().contains("  its last 20 lines of stderr (131 earlier lines left out):\n    line 32\n    line 33\n"));
   CHECK(summary().contains("    line 51\n  error file"));
   first.tail.lines_before.reset();
-  CHECK(summary().contains("(at least 31 lines before left out)"));
+  CHECK(summary().contains("(at least 31 earlier lines left out)"));
   first.tail.bytes = "only\n";
-  CHECK(summary().contains("(there may be more before)"));
+  CHECK(summary().contains("(there may be earlier lines)"));
 }
 
 TEST_CASE("a worker's stderr can hold anything: UTF-8 and tabs stay, the terminal is not touched") {
@@ -139,7 +139,7 @@ TEST_CASE("a worker's stderr can hold anything: UTF-8 and tabs stay, the termina
 
 TEST_CASE("a worker without words says why there are none") {
   FailedWorker first = worker(0, {.code = 1});
-  CHECK(details({.title = "x", .failures = {first}}).contains("\n  its stderr was not kept: it went to a terminal\n"));
+  CHECK(details({.title = "x", .failures = {first}}).contains("\n  stderr was not kept: it went to a terminal\n"));
   first.tail = {};
   CHECK(details({.title = "x", .failures = {first}}).contains("\n  it wrote nothing to stderr\n"));
 }
@@ -158,14 +158,14 @@ TEST_CASE("an error file that could not be understood is named with the reason")
   first.error_file = "/logs/error.json";
   first.error_file_problem = "it is empty";
   CHECK(details({.title = "x", .failures = {first}})
-            .contains("  error file: /logs/error.json\n    it is of no use: it is empty\n"));
+            .contains("  error file: /logs/error.json\n    it cannot be read: it is empty\n"));
 }
 
 TEST_CASE("a process of the worker that was killed for memory is told apart from the worker itself") {
   FailedWorker first = worker(0, {.code = 1});
   first.oom_evidence = "oom_kill 0 -> 1";
   CHECK(failure_summary({.title = "x", .failures = {first}})
-            .contains("exited with code 1; a process of it was killed for memory\n"));
+            .contains("exited with code 1; one of its processes was killed (out of memory)\n"));
 }
 
 TEST_CASE("the failures of earlier rounds are named, the last five of them") {
@@ -175,10 +175,10 @@ TEST_CASE("the failures of earlier rounds are named, the last five of them") {
   report.rounds.push_back({.round = 7});
   const std::string summary = details(report);
   CHECK_FALSE(summary.contains("in round 1:"));
-  CHECK(summary.contains("  before, in round 2: rank 3 (local rank 3, pid 4703) was killed by SIGKILL\n"));
+  CHECK(summary.contains("  earlier, in round 2: rank 3 (local rank 3, pid 4703) was killed by SIGKILL\n"));
   CHECK(
-      summary.contains("  before, in round 6: rank 3 (local rank 3, pid 4703) was killed by SIGKILL\n"
-                       "  and in 2 rounds before\n"));
+      summary.contains("  earlier, in round 6: rank 3 (local rank 3, pid 4703) was killed by SIGKILL\n"
+                       "  and in 2 earlier rounds\n"));
 }
 
 TEST_CASE("4,096 ranks do not flood the screen, whether they failed or were stopped") {
@@ -194,9 +194,9 @@ TEST_CASE("4,096 ranks do not flood the screen, whether they failed or were stop
       summary.contains("  also failed:   rank 32 (local rank 32, pid 4732) exited with code 1, 0.032 s later\n"
                        "  and 2031 more failed: ranks 34, 36, "));
   CHECK(summary.contains("... (2031 in all)\n"));
-  CHECK(summary.contains("stopped because of it: ranks 1, 3, "));
+  CHECK(summary.contains("stopped because of this: ranks 1, 3, "));
   for (FailedWorker& failed : report.failures) failed.stopped_by_us = failed.rank != 0;
-  CHECK(failure_summary(report).contains("\n  stopped because of it: ranks 1-4095\n"));
+  CHECK(failure_summary(report).contains("\n  stopped because of this: ranks 1-4095\n"));
 }
 
 TEST_CASE("the cause is the last thing on the screen, and no line of ours is longer than 98 columns") {
@@ -204,9 +204,8 @@ TEST_CASE("the cause is the last thing on the screen, and no line of ours is lon
   const std::string summary =
       failure_summary({.title = "x", .left_behind = "process 7 (x, state D)", .failures = {first, stopped(1)}});
   CHECK(summary.find("received by PID 4700\n" + std::string(54, '=') + "\n") < summary.find("elastic-run: "));
-  CHECK(summary.substr(summary.rfind("  likely cause: "))
-            .starts_with("  likely cause: it used memory that is not its own"));
-  CHECK(summary.contains("  killed and left behind: process 7 (x, state D)\n"));
+  CHECK(summary.substr(summary.rfind("  likely cause: ")).starts_with("  likely cause: it accessed invalid memory"));
+  CHECK(summary.contains("  did not exit after SIGKILL: process 7 (x, state D)\n"));
   for (const std::string& line : split(summary, '\n')) CHECK(line.size() <= 98);
 }
 
@@ -230,7 +229,7 @@ TEST_CASE("a job without a worker's failure is told in a line or two, without a 
   CHECK(failure_summary({.outcome = JobReport::Outcome::kStopped,
                          .reason = "stopped by SIGTERM",
                          .left_behind = "process 7 (x, state D)"}) ==
-        "elastic-run: stopped by SIGTERM; killed and left behind: process 7 (x, state D)\n");
+        "elastic-run: stopped by SIGTERM; did not exit after SIGKILL: process 7 (x, state D)\n");
   CHECK(failure_summary({.reason = "node 1 cannot run", .failures = {stopped(1), stopped(2)}}) ==
-        "  stopped because of it: ranks 1-2\nelastic-run: error: node 1 cannot run\n");
+        "  stopped because of this: ranks 1-2\nelastic-run: error: node 1 cannot run\n");
 }

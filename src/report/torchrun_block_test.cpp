@@ -19,8 +19,8 @@ FailedWorker worker(int rank, ExitStatus exit) {
 
 }  // namespace
 
-// Printed by torchrun of torch 2.15.0 for three ranks of which one died of SIGSEGV and one raised;
-// only the order of the indices is that of time here.
+// This is the output of torchrun of torch 2.15.0 for three ranks of which one died of SIGSEGV and one raised an error;
+// only the indices are in order of time here.
 TEST_CASE("the block is what torchrun prints, byte by byte") {
   FailedWorker raised = worker(0, {.signal = SIGTERM});
   raised.stopped_by_us = true;
@@ -81,7 +81,7 @@ TEST_CASE("the block is what torchrun prints, byte by byte") {
         "============================================================\n");
 }
 
-// Printed by torchrun of torch 2.15.0 for one rank that called sys.exit(3).
+// This is the output of torchrun of torch 2.15.0 for one rank that called sys.exit(3).
 TEST_CASE("the block of a single failure says that there are no others and keeps the trailing blank") {
   CHECK(torchrun_block({.title = "c.py", .failures = {worker(0, {.code = 3})}}) ==
         "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"

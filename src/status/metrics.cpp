@@ -129,8 +129,7 @@ const std::vector<Metric>& table() {
            out.add({{"outcome", name_of(static_cast<Outcome>(i))}}, s.coordinator->ended[i]);
          }
        }},
-      {{"elastic_run_job_nodes", "gauge", "run_id, state",
-        "Nodes of the job by where they stand; kept_out and unfit are hosts."},
+      {{"elastic_run_job_nodes", "gauge", "run_id, state", "Nodes of the job, by state; kept_out and unfit are hosts."},
        [](const Snapshot& s, Samples& out) {
          for_jobs(s, [&](const Job& job) { out.each<Place>(job.id, "state", job.nodes); });
        }},
@@ -159,12 +158,12 @@ const std::vector<Metric>& table() {
        [](const Snapshot& s, Samples& out) {
          for_jobs(s, [&](const Job& job) { out.each<Phase>(job.id, "phase", job.phase_ms, true); });
        }},
-      {{"elastic_run_job_rounds_total", "counter", "run_id, cause", "Rounds begun, by why."},
+      {{"elastic_run_job_rounds_total", "counter", "run_id, cause", "Rounds begun, by cause."},
        [](const Snapshot& s, Samples& out) {
          for_jobs(s, [&](const Job& job) { out.each<Cause>(job.id, "cause", job.rounds); });
        }},
       {{"elastic_run_job_restarts_total", "counter", "run_id, cause",
-        "Rounds begun after one whose workers had run, by why."},
+        "Rounds begun after one whose workers had run, by cause."},
        [](const Snapshot& s, Samples& out) {
          for_jobs(s, [&](const Job& job) { out.each<Cause>(job.id, "cause", job.restarts); });
        }},

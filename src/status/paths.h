@@ -15,8 +15,7 @@ enum class Page : std::uint8_t { kHealth, kReady, kStatus, kMetrics };
 // The page of "/healthz", "/readyz", "/status" or "/metrics"; nothing for another path.
 std::optional<Page> page_at(std::string_view path);
 // The answer for another path.
-inline constexpr std::string_view kNoSuchPage =
-    "there is nothing here; elastic-run serves /healthz, /readyz, /status and /metrics";
+inline constexpr std::string_view kNoSuchPage = "not found; elastic-run serves /healthz, /readyz, /status and /metrics";
 
 // Whether the header Authorization has the token ("Bearer TOKEN"), which is not empty. The time that this takes does
 // not depend on where they differ.

@@ -61,7 +61,7 @@ std::string cause_words(std::int64_t count, std::string_view name) {
                                                                      {"node_lost", "nodes lost"},
                                                                      {"membership_change", "membership changes"},
                                                                      {"check", "checks"},
-                                                                     {"coordinator_lost", "times coordinator lost"}};
+                                                                     {"coordinator_lost", "losses of the coordinator"}};
   const auto* found = std::ranges::find(kMany, name, &std::pair<std::string_view, std::string_view>::first);
   return count == 1 || found == std::end(kMany) ? words(name) : std::string(found->second);
 }
@@ -200,7 +200,7 @@ void put_job(Page& page, const Json& job) {
                    time_text(seconds(job, "phase_for_seconds"))));
   if (const auto round = member(job, "round").as_integer()) {
     const std::string because = text(job, "because");
-    page.row("round", format("{} of world size {}{}", *round, number(job, "world_size"),
+    page.row("round", format("{}, world size {}{}", *round, number(job, "world_size"),
                              because.empty() ? "" : ", because " + because));
   }
   page.row("nodes", format("{}; wanted: {}", counted_nodes(job), nodes_wanted(job)));
@@ -215,9 +215,9 @@ void put_job(Page& page, const Json& job) {
     if (value > 0) times.push_back(format("{} {}", words(phase), time_text(value)));
   }
   const std::string share = time_in_round(job);
-  page.row("time", (share.empty() ? "" : share + " in a round, imports and hangs included: ") + join(times, ", "));
+  page.row("time", (share.empty() ? "" : share + " in a round (imports and hangs count): ") + join(times, ", "));
   if (const double lost = sum_seconds(job, "lost_work_seconds"); lost > 0) {
-    page.row("lost work", format("{} at most", time_text(lost)));
+    page.row("lost work", format("at most {}", time_text(lost)));
   }
   put_check(page, job);
   put_members(page, job);
@@ -244,7 +244,7 @@ void put_node(Page& page, const Json& node) {
     const auto pid = member(worker, "pid").as_integer();
     running.push_back(format("rank {}{}", number(worker, "rank"), pid ? format(" (pid {})", *pid) : std::string()));
   }
-  page.row("workers", running.empty() ? "none runs" : some_of(running));
+  page.row("workers", running.empty() ? "none running" : some_of(running));
   const std::string endpoint = text(node, "endpoint");
   if (endpoint.empty()) return;
   page.row("endpoint", format("{}, {}", endpoint,
@@ -259,7 +259,7 @@ void put_document(Page& page, const Json& document, std::string_view run_id) {
   for (const Json& job : jobs) {
     if (is_wanted(job, run_id)) put_job(page, job);
   }
-  if (!coordinator.is_null() && jobs.empty()) page.line("no job is served here now");
+  if (!coordinator.is_null() && jobs.empty()) page.line("no jobs");
   const Json& node = member(document, "node");
   if (!node.is_null() && is_wanted(node, run_id)) put_node(page, node);
   if (!run_id.empty()) return;
@@ -268,7 +268,7 @@ void put_document(Page& page, const Json& document, std::string_view run_id) {
     if (is_first) page.blank();
     is_first = false;
     const std::string reason = text(ended, "reason");
-    page.line(format("job {} is over: {}{}", text(ended, "run_id"), text(ended, "outcome"),
+    page.line(format("job {} ended: {}{}", text(ended, "run_id"), text(ended, "outcome"),
                      reason.empty() ? "" : ": " + reason));
   }
 }
@@ -307,7 +307,7 @@ std::string status_line(const Json& document, std::string_view run_id) {
   if (parts.empty() && !node.is_null() && is_wanted(node, run_id)) {
     parts.push_back(format("{}: {}", node_words(node), text(node, "state")));
   }
-  return (parts.empty() ? "no job is served here now" : join(parts, " | ")) + "\n";
+  return (parts.empty() ? "no jobs" : join(parts, " | ")) + "\n";
 }
 
 }  // namespace elastic::status

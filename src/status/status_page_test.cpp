@@ -26,14 +26,14 @@ Json document(const Snapshot& snapshot = testing::full_snapshot()) {
 TEST_CASE("the page says who is in the job, its rounds, restarts, standby and failures") {
   const std::string page = status_page(document(), "", 0);
   for (const char* part :
-       {"job job: running for 4.0 s\n", "round     3 of world size 6, because node 2 was lost\n",
+       {"job job: running for 4.0 s\n", "round     3, world size 6, because node 2 was lost\n",
         "nodes     3 in round, 1 standby, 1 kept out; wanted: 2 to 4\n",
         "restarts  3 (2 worker failures, 1 node lost); 2 of 3 charged\n",
         "time      90.5 % in a round, imports and hangs included: waiting 5.0 s, ", "lost work 42 s at most\n",
         "check     3 fit, 1 slow, 0 faulty, 0 undetermined, in 1.2 s; slowest busbw 1.50 GB/s\n",
         "       0  in round     2 workers  node0, hosts the coordinator\n", "       -  standby      2 workers  node4\n",
         "    round 1, 1 m 0 s ago: rank 5 exited with code 1\n", "node node0: running\n",
-        "rank 0 (pid 4711); rank 1 (pid 4712)", "job before is over: failed: rank 0 exited with code 1\n"}) {
+        "rank 0 (pid 4711); rank 1 (pid 4712)", "job before ended: failed: rank 0 exited with code 1\n"}) {
     CAPTURE(part);
     CHECK(page.contains(part));
   }
@@ -86,7 +86,7 @@ TEST_CASE("a document of another kind, or with members of other kinds, is borne"
 TEST_CASE("for a log there is one line") {
   CHECK(status_line(document(), "") ==
         "job job: running, round 3; nodes: 3 in round, 1 standby, 1 kept out; restarts: 3; in a round: 90.5 %\n");
-  CHECK(status_line(document({}), "") == "no job is served here now\n");
+  CHECK(status_line(document({}), "") == "no jobs\n");
 }
 
 TEST_CASE("what is one is told as one") {
@@ -114,10 +114,10 @@ TEST_CASE("a page of counts alone leaves no holes where names were, and says how
   const std::string page = status_page(document(counts_only(testing::full_snapshot())), "", 0);
   CAPTURE(page);
   for (const char* part :
-       {"round     3 of world size 6\n", "       0  in round     2 workers  hosts the coordinator\n",
+       {"round     3, world size 6\n", "       0  in round     2 workers  hosts the coordinator\n",
         "       -  standby      2 workers\n", "    round 2, 4.5 s ago: node lost, node 2\n",
         "    round 1, 1 m 0 s ago: worker failure, rank 5\n", "this node: running\n", "workers   rank 0; rank 1\n",
-        "job before is over: failed\n", "\nNames and texts are left out. To see them send the job's token "}) {
+        "job before ended: failed\n", "\nNames and texts are left out. To see them send the job's token "}) {
     CAPTURE(part);
     CHECK(page.contains(part));
   }

@@ -17,7 +17,7 @@ using namespace elastic::status;
 
 namespace {
 
-// The members of a document that hold a text, "coordinator.jobs.run_id"; empty texts and null are none.
+// Collects the members of a document that have a text, "coordinator.jobs.run_id"; empty texts and null do not count.
 void find_texts(const Json& json, const std::string& path, std::set<std::string>& found) {
   if (const std::string* text = json.as_string(); text != nullptr && !text->empty()) found.insert(path);
   if (const Json::Array* list = json.as_array()) {
@@ -28,7 +28,7 @@ void find_texts(const Json& json, const std::string& path, std::set<std::string>
   }
 }
 
-// Every text that an elastic-run does not choose itself, but for the job's id.
+// A snapshot in which every text that elastic-run does not choose itself is marked, but for the job's id.
 Snapshot with_marked_texts() {
   Snapshot snapshot = testing::full_snapshot();
   snapshot.node->name = snapshot.node->endpoint = snapshot.node->waits_for = "MARK";

@@ -75,5 +75,5 @@ def test_where_it_was_a_victim_that_failed_first_the_rank_that_says_why_is_named
 def test_a_module_that_is_missing_is_told_with_the_python_that_ran(elastic_run, script):
     result = elastic_run(script("imports.py", "import no_such_module_anywhere"))
     assert result.returncode == 1
-    assert "ModuleNotFoundError: No module named 'no_such_module_anywhere'\n    the Python that ran: /" \
+    assert "ModuleNotFoundError: No module named 'no_such_module_anywhere'\n    Python executable: /" \
         in last_kilobytes(result), result

@@ -231,7 +231,7 @@ def test_nothing_is_left_whoever_is_killed(begin, elastic_run, who):
     os.kill(pids[who], KILL)
     result = container.running.wait()
     assert result.returncode == (128 + KILL if who == "PID 1" else 1)
-    assert ("was killed by SIGKILL; all workers were ended" in result.stderr) == (who == "launcher")
+    assert ("was killed by SIGKILL; all workers were killed" in result.stderr) == (who == "launcher")
     harness.wait_until(lambda: not elastic_run.processes(), what="nothing is left")
 
 

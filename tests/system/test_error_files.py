@@ -38,7 +38,7 @@ def read(path):
     ('printf "{\\"message\\": {\\"message\\": \\"x\\"" > "$F"', "parse error"),
     ('head -c 2000000 /dev/zero > "$F"', "it is longer than 1048576 bytes"),
     ('printf "[%.0s" $(seq 100000) > "$F"', "it is nested deeper than 64 levels"),
-    ('echo "{\\"message\\": 5}" > "$F"', 'its "message" is neither a text nor an object'),
+    ('echo "{\\"message\\": 5}" > "$F"', 'its "message" is neither a string nor an object'),
     ('mkdir "$F"', "Is a directory"),
     ('mkfifo "$F"', "Illegal seek"),
     ('ln -s /dev/zero "$F"', "it is longer than 1048576 bytes"),
@@ -184,7 +184,7 @@ FAILS_OF_IT = """
 
 @pytest.mark.parametrize("program", [None, ["torchrun"]], ids=["elastic-run", "torchrun"])
 @pytest.mark.parametrize("way, ends, code", [
-    ("killed", "was killed by SIGTERM, after it had written its error", 3), ("ends", "exited with code 4", 4)])
+    ("killed", "was killed by SIGTERM, after it had written its error file", 3), ("ends", "exited with code 4", 4)])
 def test_who_wrote_its_error_first_failed_first_also_if_another_ended_first(elastic_run, tmp_path, program, way, ends, code):
     os.mkfifo(tmp_path / "ready")
     path = tmp_path / "ours.json"

@@ -76,7 +76,7 @@ def test_why_nothing_was_kept_of_its_stderr_is_told_by_its_node_and_stands_in_ev
     results = [node.wait() for node in nodes]
     assert [result.returncode for result in results] == [1, 1], results
     for node, result in enumerate(results):
-        assert ("its stderr was not kept: --stderr-tail=never" in result.stderr) == (node == 1), result
+        assert ("stderr was not kept: --stderr-tail=never" in result.stderr) == (node == 1), result
         assert "--stderr-tail=never" in json.dumps(failure_json(result)["failures"][0]), result
 
 

@@ -137,8 +137,8 @@ def test_no_worker_of_a_stopped_launcher_outlives_its_lease(elastic_run, request
     launcher.stop()
     assert wait_for(descriptors) >= until
     launcher.running.wait_for_line(
-        rf"elastic-run: error: the lease is over while the launcher \(process {launcher.pid}\) does not run: "
-        r"its workers were ended$")
+        rf"elastic-run: error: the lease expired while the launcher \(process {launcher.pid}\) was not running; "
+        r"its workers were killed$")
     assert harness.read_process(launcher.pid).state == "T"
     os.kill(launcher.pid, signal.SIGCONT)
     # It is as good as before: a round under a new lease can follow, and be over in its turn.

@@ -81,5 +81,5 @@ def launcher_left(result):
     """The thread that waits for the file system keeps the launcher from ending, but not elastic-run."""
     assert re.search(r"warning: /\S+ does not answer; output for it is lost\n", result.stderr), result
     assert re.search(r"error: (the launcher \(process \d+\)|process \d+ \(elastic_launch, state D, .*\)) "
-                     r"was killed but does not end; it is left behind\n$", result.stderr), result
+                     r"did not exit after SIGKILL; giving up on it\n$", result.stderr), result
     assert result.stderr.count("left behind") == 1

@@ -188,12 +188,12 @@ def exchange(port, sent):
 
 @pytest.mark.parametrize("sent, code, word", [
     (b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n", 404, b"/healthz, /readyz, /status and /metrics"),
-    (b"GET /statuses HTTP/1.1\r\nConnection: close\r\n\r\n", 404, b"there is nothing here"),
+    (b"GET /statuses HTTP/1.1\r\nConnection: close\r\n\r\n", 404, b"not found"),
     (b"POST /status HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi", 405, b"only GET and HEAD"),
-    (b"GET /status HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi", 400, b"leave the body out"),
+    (b"GET /status HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi", 400, b"send no body"),
     (b"GET /" + b"x" * 3000 + b" HTTP/1.1\r\n\r\n", 414, b"longer than 2048 bytes"),
     (b"GET / HTTP/1.1\r\nX: " + b"x" * 9000 + b"\r\n\r\n", 431, b"longer than 8192 bytes"),
-    (b"GET / HTTP/x.1\r\n\r\n", 400, b"no request of HTTP/1.1"),
+    (b"GET / HTTP/x.1\r\n\r\n", 400, b"not an HTTP/1.1 request"),
 ])
 def test_what_cannot_be_served_is_answered_in_words_and_closed(alone, sent, code, word):
     got = exchange(alone, sent)
@@ -220,7 +220,7 @@ def test_a_request_may_come_in_pieces_and_a_connection_may_be_used_again(alone):
 def test_a_coordinator_alone_is_ready_and_says_that_nobody_is_there(alone, elastic_run):
     assert get(alone, "/readyz")[:2] == (200, "the coordinator listens\n")
     assert status(alone)["node"] is None and status(alone)["coordinator"]["jobs"] == []
-    assert "no job is served here now" in elastic_run("--status", f"127.0.0.1:{alone}").stdout
+    assert "no jobs" in elastic_run("--status", f"127.0.0.1:{alone}").stdout
 
 
 def test_a_connection_that_breaks_while_answers_wait_is_gone_and_nothing_else(alone):
@@ -286,7 +286,7 @@ time.sleep(600)"""))
     wait_until(lambda: only_job(job.port)["phase"] == "running", what="round 1 to run")
     page = run("--status", f"127.0.0.1:{job.port}")
     assert page.returncode == 0 and page.stderr == "", page
-    for part in ("job job: running for", "round     1 of world size 2, because rank 1", "2 in round; wanted: 2",
+    for part in ("job job: running for", "round     1, world size 2, because rank 1", "2 in round; wanted: 2",
                  "restarts  1 (1 worker failure); 1 of 1 charged", " % in a round, imports and hangs included: ", "hosts the coordinator",
                  "last failures:", "exited with code 7"):
         assert part in page.stdout, (part, page.stdout)
@@ -321,7 +321,7 @@ def test_watching_on_a_terminal_draws_the_page_anew(job):
     watch.send_signal(signal.SIGINT)
     assert watch.wait().returncode == 0
     os.close(ours)
-    assert b"job job: running" in drawn and b"Ctrl-C ends this" in drawn
+    assert b"job job: running" in drawn and b"press Ctrl-C to quit" in drawn
     end(node)
 
 

@@ -43,7 +43,7 @@ def test_a_failed_job_names_rank_and_exit_code_and_prints_nothing_of_ours_on_std
                          env=QUIET)
     assert (result.returncode, result.stdout) == (1, "")
     lines = result.stderr.splitlines()
-    assert "  stopped because of it: rank 0" in lines
+    assert "  stopped because of this: rank 0" in lines
     at = lines.index("elastic-run: error: the job failed; --max-restarts is 0")
     assert re.fullmatch(r"  first failure: rank 1 \(local rank 1, pid \d+\) exited with code 7", lines[at + 1])
 
@@ -75,7 +75,7 @@ def test_the_summary_says_where_the_error_file_and_the_logs_are(elastic_run, tmp
 def test_the_summary_says_that_no_error_file_was_written_and_what_writes_one(elastic_run, tmp_path):
     result = elastic_run("--log-dir=logs", *SH, "exit 3")
     (run,) = (tmp_path / "logs").iterdir()
-    assert "\n  error file: none was written (torch's @record on the script's main function writes one)\n" in result.stderr
+    assert "\n  error file: none (decorate the script's main function with torch's @record to get one)\n" in result.stderr
     assert result.stderr.endswith(f"\n  log directory: {run}\n"), result
 
 
@@ -118,7 +118,7 @@ def test_a_rank_that_ends_by_an_error_of_its_own_when_it_is_stopped_is_no_cause(
     result = stop("sys.exit(5)")
     assert result.stderr.count("first failure: rank 1") == 1
     assert "also failed" not in result.stderr
-    assert "stopped because of it: rank 0\n" in result.stderr
+    assert "stopped because of this: rank 0\n" in result.stderr
 
 
 def test_a_rank_that_ends_well_when_it_is_stopped_is_not_listed(stop):
@@ -164,7 +164,7 @@ def test_a_worker_that_does_not_heed_sigterm_is_killed_after_the_shutdown_timeou
     result = stop(CLEAN_UP.format(100), *options, env=env, timeout=20)
     assert result.duration >= 1
     assert lines_of(tmp_path / "stopped") == []
-    assert "stopped because of it: rank 0\n" in result.stderr
+    assert "stopped because of this: rank 0\n" in result.stderr
 
 
 @pytest.mark.parametrize("options, env", [

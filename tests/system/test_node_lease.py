@@ -128,7 +128,7 @@ def test_a_paused_agents_worker_is_dead_before_the_others_begin_and_it_comes_bac
     assert_gone_before(old, new)
     assert not alive(old.pid)
     assert read_process(cluster.launcher).state == "T"
-    cluster.victim.wait_for_line("the lease is over while the launcher .* does not run")
+    cluster.victim.wait_for_line("the lease expired while the launcher .* was not running")
     os.kill(cluster.launcher, signal.SIGCONT)
     back = cluster.next_round(3)
     assert_gone_before(old, back)
@@ -220,4 +220,4 @@ def test_a_node_alone_has_no_lease(job, static_c):
     wait_until(lambda: worker.was_alive > resumed + 1_000_000_000, what="the worker to work on", timeout=20)
     node.send_signal(signal.SIGTERM)
     result = node.wait()
-    assert "the lease is over" not in result.stderr and "round 1" not in result.stderr, result
+    assert "the lease expired" not in result.stderr and "round 1" not in result.stderr, result

@@ -121,4 +121,4 @@ def test_the_error_that_a_worker_recorded_is_in_the_file_that_the_summary_names(
 def test_without_record_no_error_file_is_named(elastic_run, script):
     result = elastic_run(script("train.py", "raise ValueError('the data is bad')\n"))
     assert result.returncode == 1
-    assert "error file: none was written" in result.stderr
+    assert "error file: none (decorate" in result.stderr

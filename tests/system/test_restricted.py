@@ -251,8 +251,8 @@ def test_a_limit_of_open_files_that_is_too_low_is_told_before_anything_starts(
     result = elastic_run("--nproc-per-node=8", "--no-python", static_c(WORKER), preexec_fn=with_files(limit),
                          env={"OMP_NUM_THREADS": "1"})
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr == (f"elastic-run: error: the limit of open files is {limit}: --nproc-per-node=8 takes 43, "
-                             "and one for each connection to the worker store; raise it (ulimit -Hn)\n")
+    assert result.stderr == (f"elastic-run: error: the limit of open files is {limit}: --nproc-per-node=8 needs 43, "
+                             "and one more for each connection to the worker store; raise it (ulimit -Hn)\n")
 
 
 def test_a_limit_of_open_files_that_is_just_enough_is_enough_for_restarts(elastic_run, static_c):

@@ -65,7 +65,7 @@ def test_a_worker_that_waits_is_stopped_when_another_fails(elastic_run, script):
     result = elastic_run("--nproc-per-node=2", "--run-path", script("late.py", ENDS_LATE), env=PLAIN | {"FAILS_IN": "0"})
     assert (result.returncode, result.stdout) == (1, "rank 0 waits\n")
     assert "  first failure: rank 1 (local rank 1, pid " in result.stderr
-    assert "\n  stopped because of it: rank 0\n" in result.stderr
+    assert "\n  stopped because of this: rank 0\n" in result.stderr
     assert "ValueError: the data is bad" in result.stderr
 
 

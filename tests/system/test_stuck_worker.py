@@ -69,8 +69,8 @@ def test_the_job_fails_and_names_it_with_its_state_and_what_it_waits_for(begin, 
     warned, told, failed, left = [line for line in result.stderr.splitlines() if f"process {stuck} " in line]
     assert re.fullmatch(f"elastic-run: warning: killed, but still there: {name}", warned)
     assert re.search(f"error: .*{name} survived SIGKILL; --stuck-worker=ignore lets the job go on", failed)
-    assert re.fullmatch(f"  killed and left behind: {name}", told)
-    assert re.fullmatch(f"elastic-run: error: {name} was killed but does not end; it is left behind", left)
+    assert re.fullmatch(f"  did not exit after SIGKILL: {name}", told)
+    assert re.fullmatch(f"elastic-run: error: {name} did not exit after SIGKILL; giving up on it", left)
 
 
 def test_with_stuck_worker_ignore_the_job_goes_on_without_it(begin, end_of):
@@ -86,4 +86,4 @@ def test_a_job_that_was_told_to_stop_does_not_wait_for_it_for_ever(begin, end_of
     result = end_of(running, stuck)
     assert result.returncode == 1
     assert f"killed, but still there: process {stuck} (" in result.stderr
-    assert f"stopped by SIGTERM; killed and left behind: process {stuck} (" in result.stderr
+    assert f"stopped by SIGTERM; did not exit after SIGKILL: process {stuck} (" in result.stderr

@@ -74,7 +74,7 @@ struct RequestReader::State {
   int url(std::string_view part) {
     target += part;
     if (target.size() <= limits::kHttpTargetBytes) return 0;
-    return refuse(414, format("the request's target is longer than {} bytes; ask for /status or /metrics",
+    return refuse(414, format("the request target is longer than {} bytes; ask for /status or /metrics",
                               limits::kHttpTargetBytes));
   }
   int name(std::string_view part) {
@@ -88,11 +88,11 @@ struct RequestReader::State {
   int head_ends() {
     const auto method = static_cast<http_method>(parser.method);
     if (method != HTTP_GET && method != HTTP_HEAD) {
-      return refuse(405, format("{} is not served here, only GET and HEAD are", http_method_str(method)));
+      return refuse(405, format("{} is not supported; use GET or HEAD", http_method_str(method)));
     }
     const bool has_length = (parser.flags & F_CONTENTLENGTH) != 0 && parser.content_length > 0;
     if (has_length || (parser.flags & F_CHUNKED) != 0) {
-      return refuse(400, "a request with a body is not served here; leave the body out");
+      return refuse(400, "requests with a body are not supported; send no body");
     }
     return 0;
   }
@@ -105,7 +105,7 @@ struct RequestReader::State {
                .authorization = authorization.text(),
                .keep_alive = http_should_keep_alive(&parser) != 0};
     if (!request.path.starts_with('/'))
-      return refuse(400, "the request's target is no path; ask for /status or /metrics");
+      return refuse(400, "the request target is not a path; ask for /status or /metrics");
     http_parser_pause(&parser, 1);
     return 0;
   }
@@ -156,13 +156,13 @@ RequestReader::Step RequestReader::next(Bytes& bytes) {
   }
   const auto error = static_cast<http_errno>(state.parser.http_errno);
   if (error != HPE_OK || taken < size) {
-    state.refuse(400, format("this is no request of HTTP/1.1: {}", http_errno_description(error)));
+    state.refuse(400, format("this is not an HTTP/1.1 request: {}", http_errno_description(error)));
     return Step::kRefused;
   }
   bytes = bytes.subspan(taken);
   state.head_bytes += taken;
   if (state.head_bytes < limits::kHttpHeadBytes) return Step::kNeedMore;
-  state.refuse(431, format("the request's head is longer than {} bytes; leave headers out", limits::kHttpHeadBytes));
+  state.refuse(431, format("the request headers are longer than {} bytes; send fewer", limits::kHttpHeadBytes));
   return Step::kRefused;
 }
 
@@ -217,14 +217,14 @@ ResponseReader::Step ResponseReader::take(Bytes bytes) {
   if (error == HPE_OK) return Step::kNeedMore;
   state.problem = state.body.size() > limits::kHttpAnswerBytes
                       ? format("its answer is longer than {} bytes", limits::kHttpAnswerBytes)
-                      : format("its answer is none of HTTP/1.1: {}", http_errno_description(error));
+                      : format("its answer is not HTTP/1.1: {}", http_errno_description(error));
   return Step::kRefused;
 }
 
 ResponseReader::Step ResponseReader::end() {
   const Step step = take({});  // an empty input tells http-parser of the end
   if (step != Step::kNeedMore) return step;
-  state_->problem = "it ended the connection before its answer was whole";
+  state_->problem = "it closed the connection before its answer was complete";
   return Step::kRefused;
 }
 

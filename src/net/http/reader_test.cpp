@@ -22,7 +22,7 @@ Step step_of(RequestReader& reader, std::string_view text) {
   return reader.next(rest);
 }
 
-// The status with which a whole text is refused; 200 if it is not.
+// The status with which a text is refused; 200 if it is accepted.
 int refused(std::string_view text) {
   RequestReader reader;
   if (step_of(reader, text) != Step::kRefused) return 200;
@@ -123,12 +123,12 @@ TEST_CASE("an answer that is cut off or of another protocol is named") {
   CHECK(!cut.problem().empty());
   ResponseReader other;
   CHECK(other.take(bytes("SSH-2.0-x\r\n")) == ResponseReader::Step::kRefused);
-  CHECK(other.problem().contains("none of HTTP/1.1"));
+  CHECK(other.problem().contains("not HTTP/1.1"));
 }
 
 namespace {
 
-// What becomes of a text that comes in pieces of at most so many bytes: each request, and how it ends.
+// Describes how the reader handles a text in pieces of at most so many bytes: each request, and how it ends.
 std::string told_of(std::string_view text, std::size_t piece) {
   RequestReader reader;
   std::string told;

@@ -154,7 +154,7 @@ TEST_CASE("a line of which a closed console has taken the beginning is counted o
   buffer.add(1, "one\ntwo\nthree\n");
   std::string taken;
   REQUIRE(buffer.take(taken, 6));
-  buffer.give_up("tw");  // "o\n" goes on in what waits
+  buffer.give_up("tw");  // "o\n" follows in the waiting bytes
   CHECK(buffer.dropped().lines == 2);
   CHECK(buffer.dropped().bytes == 10);
 }
@@ -179,7 +179,7 @@ TEST_CASE("a rest that is expected waits beyond the bound, and lines find room b
   const std::string line(49, 'x');
   buffer.expect_rest(1000);
   buffer.add(0, line + "\n");
-  CHECK(take(buffer).size() == 50);  // it may be taken from meanwhile
+  CHECK(take(buffer).size() == 50);  // bytes may be taken meanwhile
   for (int i = 0; i < 22; ++i) buffer.add(0, line + "\n");
   CHECK(buffer.size() == 1100);
   CHECK(buffer.dropped().lines == 0);

@@ -9,7 +9,7 @@ using namespace elastic::output;
 
 namespace {
 
-// What comes out of pieces that are pushed one by one, and of the rest at the end.
+// The output for pieces that are pushed one by one, and for the incomplete line at the end.
 std::string lines(const std::vector<std::string>& pieces, std::size_t max_line_bytes = 16) {
   LineAssembler assembler("p:", max_line_bytes);
   std::string out;
@@ -26,7 +26,7 @@ std::string plain(const std::vector<std::string>& pieces) {
   return out;
 }
 
-// A sequence that is the same at every run.
+// Pseudo-random numbers that are the same in every run.
 class Numbers {
  public:
   explicit Numbers(std::uint64_t seed) : state_(seed) {}

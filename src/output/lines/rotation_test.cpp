@@ -9,7 +9,7 @@ using namespace elastic::output;
 
 namespace {
 
-// The files that come of it, the newest last, none of them thrown away.
+// All files that a Rotation makes, the newest last.
 struct Files {
   explicit Files(std::uint64_t max_bytes, std::size_t max_carry = 64) : rotation(max_bytes, max_carry) {}
 
@@ -77,7 +77,7 @@ TEST_CASE("a long line whose beginning is too much to move is cut") {
   all.write("one\n01234");
   all.write("56789abcdef\n");
   CHECK(all.files == Names{"one\n0123456789ab", "cdef\n"});
-  // What may move is counted anew for each line.
+  // The bytes that may move are counted anew for each line.
   all.write("two\n0123");
   all.write("456789\n");
   CHECK(all.files == Names{"one\n0123456789ab", "cdef\ntwo\n", "0123456789\n"});
@@ -107,7 +107,7 @@ TEST_CASE("whatever comes in whatever pieces: every byte once, no file over the 
     for (const std::string& file : all.files) {
       CHECK(file.size() <= max_bytes);
       if (!together.empty() && !together.ends_with('\n')) {
-        // Cut only where it had to be.
+        // A line may be cut only where it has to be.
         const std::size_t begin = together.rfind('\n') + 1;
         const std::size_t end = std::min(whole.find('\n', begin), whole.size());
         CHECK(end - begin + 1 > std::min(max_bytes, max_carry));

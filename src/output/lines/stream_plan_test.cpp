@@ -67,13 +67,13 @@ StreamPlan pipe(bool console, bool file, bool filtered, bool tail) {
   return {Kind::kPipe, console, file, filtered, tail, file};
 }
 
-// What goes to its log file only: the worker's own descriptor, unless the file is rotated.
+// The plan of a stream that goes to its log file only: the worker writes it, unless the file is rotated.
 StreamPlan file_only(const Case& each, unsigned bit) {
   if (!each.flags.rotated) return {.kind = Kind::kFile};
   return {.kind = Kind::kPipe, .to_file = true, .keeps_tail = bit == kStderrBit && each.flags.stderr_tail};
 }
 
-// What one stream is to be, the first row that applies: when, what, and why.
+// The expected plan of one stream, by the first row that applies.
 struct Row {
   const char* why;
   std::function<bool(const Case&, unsigned bit)> applies;
