@@ -180,7 +180,7 @@ struct JobReporter::RoundOutput {
   std::shared_ptr<output::RunDirectory> logs;  // null: nothing is kept
   output::Attempt attempt;
   int node_rank = 0;                            // of this node
-  std::map<int, std::string> error_files = {};  // what stood in those of this node's workers, by local rank
+  std::map<int, std::string> error_files = {};  // the contents of this node's workers' error files, by local rank
 
   // Reads the files of this node's workers, and puts the first failure first.
   void read(std::vector<report::FailedWorker>& workers) {

@@ -33,8 +33,9 @@ struct ReportFiles {
   std::string termination_log;    // gets report::short_report(), if the file is there
 };
 
-// Owns what is known of workers that failed on this node: gathers it while the job runs, and makes of it the report,
-// what other nodes are told, and what a crash loop is recognised by. Files are read and written by the side thread.
+// Owns what is known about workers that failed on this node. It is gathered while the job runs; the report, the details
+// for other nodes, and the crash by which a crash loop is recognised are made of it. The side thread reads and writes
+// the files.
 class JobReporter {
  public:
   // `files` is the thread for all that touches the logs; it and `output` outlive the reporter. `logs` may be null: then
@@ -47,21 +48,21 @@ class JobReporter {
   // The round is over, with these failures.
   void round_ended(const std::vector<protocol::WorkerFailure>& failures);
 
-  // Calls `found` with what the first failure of a round of this node was, if it may come again: at once where nothing
-  // is kept, otherwise from the loop.
+  // Calls `found` with the crash that was the first failure of a round on this node, if another attempt may repeat it:
+  // at once where nothing is kept, otherwise from the loop.
   void find_crash(const std::vector<protocol::WorkerFailure>& failures,
                   std::function<void(std::optional<protocol::Crash>)> found) const;
-  // Calls `gathered`, in the same way, with what the other nodes are to be told of the verdict's first failure
+  // Calls `gathered`, in the same way, with the details of the verdict's first failure for the other nodes
   // (report::details_of).
   void gather_details(const protocol::Verdict& verdict, std::function<void(std::string)> gathered);
 
   struct Finished {
     report::JobReport report;
-    std::vector<std::string> error_files;  // what stood in those of this node's workers, by local rank
+    std::vector<std::string> error_files;  // the contents of this node's workers' error files, by local rank
   };
-  // The whole report, once the job is over. Writes failure.json into the run's directory, and `files`; waits for the
-  // side thread as long as it gets on. A log directory that hangs costs what stands in files; what cannot be written is
-  // a warning. `details`: what another node has told of the first failure.
+  // Makes the whole report, once the job is over, and writes failure.json into the run's directory, and `files`. Waits
+  // for the side thread as long as it makes progress: if the log directory hangs, the report lacks what the workers'
+  // files contain. A file that cannot be written is a warning. `details`: another node's, of the first failure.
   Finished finish(const protocol::Verdict& verdict, std::string_view details, const ReportFiles& files);
 
  private:
@@ -75,8 +76,7 @@ class JobReporter {
   report::JobReport make(const protocol::Verdict& verdict);
   struct RoundOutput;
   RoundOutput round_output() const;
-  // Has these workers' files read and `make` applied, both on the side thread where there are logs, and then calls
-  // `done`.
+  // Reads these workers' files and applies `make`, both on the side thread where there are logs, and then calls `done`.
   template <typename Made>
   void read_and_make(const std::vector<protocol::WorkerFailure>& failures,
                      std::function<Made(const std::vector<report::FailedWorker>&)> make,

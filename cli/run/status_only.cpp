@@ -163,7 +163,7 @@ Screen screen() {
   return {true, size.ws_col, size.ws_row};
 }
 
-// As much of the page as there is room for, with a line below.
+// Cuts the page to the rows that there are, and adds a line below it.
 std::string cut(const std::string& page, std::size_t rows, const std::string& below) {
   const auto lines = lines_of(page);
   const std::size_t room = std::max<std::size_t>(rows, 3) - 2;

@@ -12,7 +12,7 @@ inline constexpr const char* kLoopback = "127.0.0.1";
 std::string without_mapping(std::string_view address);
 
 // Whether it is one of the addresses by which a host reaches itself: 127.0.0.0/8 and ::1, mapped ones too.
-// Not for names: "127.example" must not be asked about.
+// Must not be called for names, such as "127.example".
 bool is_loopback(std::string_view address);
 
 // Whether it is 0.0.0.0 or ::, which stand for all addresses of the host itself.

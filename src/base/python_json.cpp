@@ -9,8 +9,8 @@
 namespace elastic {
 namespace {
 
-// As repr() has it: the shortest text that is read back as the same number, and seen to be no integer. Exponents begin
-// where Python's do.
+// Formats a number like repr(): the shortest text that is read back as the same number, never as an integer. Exponents
+// begin where Python's do.
 std::string python_float(double number) {
   if (std::isnan(number)) return "NaN";
   if (std::isinf(number)) return number < 0 ? "-Infinity" : "Infinity";
@@ -19,14 +19,14 @@ std::string python_float(double number) {
   return text;
 }
 
-// The code units of UTF-16 that a character of UTF-8 has, as escapes.
+// Escapes a character by its UTF-16 code units.
 std::string escaped(std::uint32_t character) {
   if (character < 0x10000) return format("\\u{:04x}", character);
   const std::uint32_t rest = character - 0x10000;
   return format("\\u{:04x}\\u{:04x}", 0xD800 + (rest >> 10), 0xDC00 + (rest & 0x3FF));
 }
 
-// Of valid UTF-8.
+// Quotes a text, which must be valid UTF-8.
 std::string python_text(std::string_view text) {
   std::string out = "\"";
   for (std::size_t i = 0; i < text.size();) {

@@ -66,6 +66,24 @@ TEST_CASE("a job that hangs is told by name and holds up nobody else") {
   gate.open.set_value();
 }
 
+TEST_CASE("the end waits for jobs that follow from jobs, and gives up on one that hangs") {
+  SideThread side;
+  std::vector<std::string> order;
+  side.post(
+      "a", [&] { order.push_back("a"); },
+      [&] {
+        side.post(
+            "b", [&] { order.push_back("b"); }, [&] { order.push_back("after b"); });
+      });
+  CHECK(side.finish(60'000));
+  CHECK(order == std::vector<std::string>{"a", "b", "after b"});
+  Gate gate;
+  side.post("/log/file", gate.work());
+  CHECK(!side.finish(1));
+  gate.open.set_value();
+  CHECK(side.finish(60'000));
+}
+
 TEST_CASE("where no thread can be had, a job is done at once, and what follows it as ever") {
   // This runs in a child process that may not make threads from then on, not even as root.
   const pid_t child = fork();

@@ -43,7 +43,7 @@ bool send_all(int socket, std::span<const std::uint8_t> bytes, std::int64_t dead
     if (count > 0) {
       bytes = bytes.subspan(static_cast<std::size_t>(count));
     } else if (errno != EAGAIN || !wait_for(socket, POLLOUT, deadline_ms)) {
-      return false;  // a connection that could not be made is told here, too
+      return false;  // send() reports a failed connection, too
     }
   }
   return true;

@@ -12,7 +12,7 @@ struct Traceback {
   std::string text;       // from its first line to the exception's, chained ones included; no line end
                           // after the last
   std::string exception;  // the last exception's line: "RuntimeError: boom"
-  std::size_t begin = 0;  // where it stands in the text searched: bytes [begin, end)
+  std::size_t begin = 0;  // its place in the text that was searched: bytes [begin, end)
   std::size_t end = 0;
 };
 
