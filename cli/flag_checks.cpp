@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 
 #include "rendezvous/agent/event_commands.h"
 #include "src/base/check.h"
@@ -170,13 +171,13 @@ Result<SignalList> check_signals_to_handle(std::string_view value, std::string_v
       list.unknown.emplace_back(name);
       continue;
     }
-    if (*number == signal_number("SIGKILL") || *number == signal_number("SIGSTOP")) {
+    if (*number == SIGKILL || *number == SIGSTOP) {
       return bad(input, format("no program can handle {}", signal_name(*number)), "leave it out of the list");
     }
     // The first is the end of a child, the next four are what a terminal and a shell do with jobs, then the
     // terminal's size, and a reader that has gone.
-    const std::array needed = {"SIGCHLD", "SIGCONT", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGWINCH", "SIGPIPE"};
-    if (std::any_of(needed.begin(), needed.end(), [&](const char* own) { return number == signal_number(own); })) {
+    const std::array needed = {SIGCHLD, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, SIGWINCH, SIGPIPE};
+    if (std::find(needed.begin(), needed.end(), *number) != needed.end()) {
       return bad(input, format("{} needs {} for itself", program_name(), signal_name(*number)),
                  "leave it out of the list");
     }

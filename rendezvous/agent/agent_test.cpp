@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "rendezvous/agent/link_test_support.h"
 
@@ -13,8 +14,6 @@ using namespace elastic::protocol;
 
 namespace {
 
-constexpr int kTerm = 15;
-constexpr int kKill = 9;
 using Activity = AgentFacts::Activity;
 
 // An agent of two workers, a coordinator that can be taken away, and all effects of the agent.
@@ -185,10 +184,10 @@ TEST_CASE("an agent that has not found its coordinator yet ends as soon as it is
   tied.reachable = false;
   tied.event(Begin{});
   tied.pass(500);
-  tied.event(SignalReceived{kTerm});
+  tied.event(SignalReceived{SIGTERM});
   REQUIRE(tied.finished().has_value());
   CHECK(tied.finished()->outcome == Verdict::Outcome::kStopped);
-  CHECK(tied.finished()->signal == kTerm);
+  CHECK(tied.finished()->signal == SIGTERM);
 }
 
 TEST_CASE("an agent that finds no coordinator ends with that reason") {
@@ -222,13 +221,13 @@ TEST_CASE("a SIGTERM while the coordinator is away is told when it is back") {
   tied.run();
   tied.reachable = false;
   tied.broken();
-  tied.event(SignalReceived{kTerm});
+  tied.event(SignalReceived{SIGTERM});
   CHECK(tied.other.last<NodeLeaves>() == nullptr);
   tied.reachable = true;
   tied.pass(2000);
   REQUIRE(tied.agent.link().attached());
   REQUIRE(tied.other.last<NodeLeaves>() != nullptr);
-  CHECK(tied.other.last<NodeLeaves>()->signal == kTerm);
+  CHECK(tied.other.last<NodeLeaves>()->signal == SIGTERM);
   tied.all_gone();
   CHECK(tied.other.last<NodeStopped>() != nullptr);
 }
@@ -238,7 +237,7 @@ TEST_CASE("a SIGTERM while the coordinator is away ends the node without it once
   tied.run();
   tied.reachable = false;
   tied.broken();
-  tied.event(SignalReceived{kTerm});
+  tied.event(SignalReceived{SIGTERM});
   CHECK(!tied.finished());
   tied.all_gone();
   REQUIRE(tied.finished().has_value());
@@ -252,7 +251,7 @@ TEST_CASE("workers live through a coordinator's absence of less than the lease, 
   tied.pass(2999);
   CHECK(tied.signal() == 0);
   tied.pass(1);
-  CHECK(tied.signal() == kKill);
+  CHECK(tied.signal() == SIGKILL);
   CHECK(tied.count<StartWorkers>() == 1);
   tied.hears = true;
   tied.pass(1000);
@@ -276,7 +275,7 @@ TEST_CASE("an agent that was stopped and goes on kills its workers before it loo
     if (inner == nullptr) continue;
     if (const auto* sent = std::get_if<SignalWorkers>(inner)) signals.push_back(sent->signal);
   }
-  CHECK(signals == std::vector<int>{kKill});
+  CHECK(signals == std::vector<int>{SIGKILL});
 }
 
 TEST_CASE("an agent that was stopped and goes on takes what its workers did meanwhile for a consequence") {
@@ -284,7 +283,7 @@ TEST_CASE("an agent that was stopped and goes on takes what its workers did mean
   tied.run();
   tied.now_ms += 10'000;
   tied.event(WorkerExited{0, {.code = 1}, 5});
-  CHECK(tied.signal() == kKill);
+  CHECK(tied.signal() == SIGKILL);
   tied.all_gone();
   REQUIRE(tied.other.last<NodeJoins>()->facts.failures.size() == 1);
   CHECK(tied.other.last<NodeJoins>()->facts.failures[0].stopped_by_us);
@@ -294,7 +293,7 @@ TEST_CASE("an agent whose round went on kills its workers, and joins when they a
   Tied tied;
   tied.run();
   tied.say(Rejected{Rejected::Why::kRoundWentOn, "it went on", 0});
-  CHECK(tied.signal() == kKill);
+  CHECK(tied.signal() == SIGKILL);
   tied.pass(1000);
   CHECK(tied.sessions() == 1);
   tied.all_gone();
@@ -308,7 +307,7 @@ TEST_CASE("an agent that is turned away for good ends, its workers first") {
   Tied tied;
   tied.run();
   tied.say(Rejected{Rejected::Why::kTermsDiffer, "it was started with other terms", {}});
-  CHECK(tied.signal() == kKill);
+  CHECK(tied.signal() == SIGKILL);
   CHECK(!tied.finished());
   tied.all_gone();
   REQUIRE(tied.finished().has_value());
@@ -330,12 +329,12 @@ TEST_CASE("who is dismissed connects no more, and its workers have their time to
   Tied tied;
   tied.run();
   tied.say(EndJob{{.outcome = Verdict::Outcome::kStopped}});
-  CHECK(tied.signal() == kTerm);
+  CHECK(tied.signal() == SIGTERM);
   tied.say(Dismiss{});
   tied.broken();  // the coordinator has closed the connection
   tied.pass(25'000);
   CHECK(tied.sessions() == 1);
-  CHECK(tied.signal() == kTerm);  // and no SIGKILL because of a lease
+  CHECK(tied.signal() == SIGTERM);  // and no SIGKILL because of a lease
   tied.all_gone();
   CHECK(tied.finished().has_value());
 }
@@ -372,7 +371,7 @@ TEST_CASE("a node with a verdict that is turned away keeps it and ends, without 
   tied.broken();
   CHECK(tied.sessions() == 2);
   tied.say(Rejected{Rejected::Why::kRoundWentOn, "it goes on", 0});
-  CHECK(tied.signal() == kKill);
+  CHECK(tied.signal() == SIGKILL);
   tied.pass(500);
   CHECK(tied.sessions() == 2);
   tied.all_gone();
@@ -387,7 +386,7 @@ TEST_CASE("a coordinator that does not come back ends the job for the node, and 
   tied.reachable = false;
   tied.broken();
   tied.pass(3000);
-  CHECK(tied.signal() == kKill);
+  CHECK(tied.signal() == SIGKILL);
   tied.all_gone();
   CHECK(!tied.finished());
   tied.pass(30'000);
@@ -431,5 +430,5 @@ TEST_CASE(
   on(BackgroundFound{});
   on(AllGone{});
   on(FromCoordinator{Dismiss{}});
-  CHECK(on(SignalReceived{kTerm}).empty());
+  CHECK(on(SignalReceived{SIGTERM}).empty());
 }

@@ -1,6 +1,7 @@
 // A node tells the coordinator by what a round's first failure can be recognised.
 #include <doctest/doctest.h>
 
+#include <csignal>
 #include <optional>
 
 #include "rendezvous/agent/lifecycle.h"
@@ -11,8 +12,6 @@ using namespace elastic::protocol;
 
 namespace {
 
-constexpr int kTerm = 15;
-constexpr int kInt = 2;
 const Crash kCrash = {Crash::Kind::kImport, 0x77};
 
 template <class Kind>
@@ -109,14 +108,14 @@ TEST_CASE(
   told.from(StopWorkers{0});
   CHECK(stopped(told.end({.code = 1})));
   Node leaving;
-  leaving.on(SignalReceived{kTerm});
+  leaving.on(SignalReceived{SIGTERM});
   CHECK(stopped(leaving.end({.code = 1})));
 }
 
 TEST_CASE("a signal to end does not wait for what is being looked for") {
   Node node;
   node.end({.code = 1});
-  const Effects signalled = node.on(SignalReceived{kInt});
+  const Effects signalled = node.on(SignalReceived{SIGINT});
   REQUIRE(stopped(signalled));
   CHECK(!stopped(signalled)->crash);
 }

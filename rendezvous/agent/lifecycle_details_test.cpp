@@ -2,6 +2,7 @@
 // wait.
 #include <doctest/doctest.h>
 
+#include <csignal>
 #include <optional>
 #include <string>
 
@@ -12,8 +13,6 @@ using namespace elastic::agent;
 using namespace elastic::protocol;
 
 namespace {
-
-constexpr int kTerm = 15;
 
 template <class Kind>
 std::optional<Kind> find(const Effects& effects) {
@@ -147,9 +146,9 @@ TEST_CASE("who is told to go meanwhile, or loses its coordinator for good, waits
   CHECK(find<Finish>(lost.on(GivenUp{"no coordinator"})));
   Failed hurried;
   hurried.end();
-  hurried.on(SignalReceived{kTerm});
+  hurried.on(SignalReceived{SIGTERM});
   hurried.now_ms = 1000;
-  CHECK(heard(hurried.on(SignalReceived{kTerm})) == "");
+  CHECK(heard(hurried.on(SignalReceived{SIGTERM})) == "");
 }
 
 // --- Waiting for nodes. ----------------------------------------------------------------------------------

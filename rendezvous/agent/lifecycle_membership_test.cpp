@@ -1,6 +1,8 @@
 // The life cycle of one node of many: leases, rejections, the exit barrier, checks, and what the node reports.
 #include <doctest/doctest.h>
 
+#include <csignal>
+
 #include "rendezvous/agent/lifecycle.h"
 
 using namespace elastic;
@@ -9,8 +11,6 @@ using namespace elastic::protocol;
 
 namespace {
 
-constexpr int kTerm = 15;
-constexpr int kKill = 9;
 using Activity = AgentFacts::Activity;
 
 template <class Kind>
@@ -138,7 +138,7 @@ TEST_CASE("a lease that is over kills the workers at once, whatever they were to
     node.run();
     if (stopping) node.from(StopWorkers{4, RestartScope::kJob});
     const Effects effects = node.on(LeaseOver{});
-    CHECK(the<SignalWorkers>(effects).signal == kKill);
+    CHECK(the<SignalWorkers>(effects).signal == SIGKILL);
     CHECK(all<AwaitAllGone>(effects).size() == (stopping ? 0 : 1));  // it is already awaited
     CHECK(node.on(LeaseOver{}).empty() == false);                    // the warning comes again
     CHECK(all<SignalWorkers>(node.on(LeaseOver{})).empty());
@@ -151,7 +151,7 @@ TEST_CASE("workers that the lease has ended are no failures") {
   Node node;
   node.run();
   node.on(LeaseOver{});
-  node.on(WorkerExited{0, {.signal = kKill}, 5});
+  node.on(WorkerExited{0, {.signal = SIGKILL}, 5});
   CHECK(node.facts().failures.at(0).stopped_by_us);
 }
 
@@ -169,7 +169,7 @@ TEST_CASE("a coordinator that is given up ends the node with that reason, when i
   Node node;
   node.run();
   const Effects effects = node.on(GivenUp{"lost"});
-  CHECK(the<SignalWorkers>(effects).signal == kKill);
+  CHECK(the<SignalWorkers>(effects).signal == SIGKILL);
   CHECK(all<Finish>(effects).empty());
   const Verdict verdict = the<Finish>(node.on(AllGone{})).verdict;
   CHECK(verdict.outcome == Verdict::Outcome::kFailed);
@@ -186,7 +186,7 @@ TEST_CASE("a coordinator that is given up does not change a verdict that was hea
   CHECK(the<Finish>(node.on(GivenUp{"lost"})).verdict.outcome == Verdict::Outcome::kSucceeded);
   Node told_to;
   told_to.run();
-  told_to.on(SignalReceived{kTerm});
+  told_to.on(SignalReceived{SIGTERM});
   told_to.on(GivenUp{"lost"});
   CHECK(the<Finish>(told_to.on(AllGone{})).verdict.outcome == Verdict::Outcome::kStopped);
 }
@@ -196,7 +196,7 @@ TEST_CASE("a rejection because the round went on kills its workers; one that is 
   const Rejected went_on{Rejected::Why::kRoundWentOn, "it went on", 0};
   CHECK(node.from(went_on).empty());
   node.run();
-  CHECK(the<SignalWorkers>(node.from(went_on)).signal == kKill);
+  CHECK(the<SignalWorkers>(node.from(went_on)).signal == SIGKILL);
   node.on(AllGone{});
   CHECK(node.life.is_idle());
 }
@@ -204,17 +204,17 @@ TEST_CASE("a rejection because the round went on kills its workers; one that is 
 TEST_CASE("a rejection ends the workers: for a while, so that the node can come again idle, or the node with them") {
   Node node;
   node.run();
-  CHECK(the<SignalWorkers>(node.from(Rejected{Rejected::Why::kKeptOut, "kept out", 300'000})).signal == kKill);
+  CHECK(the<SignalWorkers>(node.from(Rejected{Rejected::Why::kKeptOut, "kept out", 300'000})).signal == SIGKILL);
   CHECK(all<Finish>(node.on(AllGone{})).empty());
   CHECK(node.life.is_idle());
   CHECK(node.from(Rejected{Rejected::Why::kKeptOut, "kept out", 300'000}).empty());
   Node done;
   done.run();
   done.succeed();
-  CHECK(the<SignalWorkers>(done.from(Rejected{Rejected::Why::kKeptOut, "kept out", 300'000})).signal == kKill);
+  CHECK(the<SignalWorkers>(done.from(Rejected{Rejected::Why::kKeptOut, "kept out", 300'000})).signal == SIGKILL);
   Node ended;
   ended.run();
-  CHECK(the<SignalWorkers>(ended.from(Rejected{Rejected::Why::kRankTaken, "taken", {}})).signal == kKill);
+  CHECK(the<SignalWorkers>(ended.from(Rejected{Rejected::Why::kRankTaken, "taken", {}})).signal == SIGKILL);
   CHECK(the<Finish>(ended.on(AllGone{})).verdict.reason == "taken");
 }
 
@@ -274,7 +274,7 @@ TEST_CASE("a node in the barrier that is needed for a new round stops what is le
   Node node;
   node.run();
   node.succeed();
-  CHECK(the<SignalWorkers>(node.from(StopWorkers{4, RestartScope::kJob})).signal == kTerm);
+  CHECK(the<SignalWorkers>(node.from(StopWorkers{4, RestartScope::kJob})).signal == SIGTERM);
   CHECK(told<NodeStopped>(node.on(AllGone{})).size() == 1);
   node.prepare(5);
   CHECK(the<StartWorkers>(node.from(RunWorkers{5, {"h", 1}})).round.round == 5);
@@ -283,7 +283,7 @@ TEST_CASE("a node in the barrier that is needed for a new round stops what is le
 TEST_CASE("a node that said it leaves as a round was prepared stops that at once, and says so") {
   Node node;
   node.on(Attached{});
-  node.on(SignalReceived{kTerm});
+  node.on(SignalReceived{SIGTERM});
   const Effects crossed = node.prepare();
   the<AwaitAllGone>(crossed);
   CHECK(all<OpenStore>(crossed).empty());
@@ -297,11 +297,11 @@ TEST_CASE("a node that said it leaves as a round was prepared stops that at once
 TEST_CASE("that the node leaves is said again in a new session, and a node without one goes by itself") {
   Node node;
   node.run();
-  node.on(SignalReceived{kTerm});
+  node.on(SignalReceived{SIGTERM});
   node.on(Detached{});
-  CHECK(told<NodeLeaves>(node.on(Attached{})).at(0).signal == kTerm);
+  CHECK(told<NodeLeaves>(node.on(Attached{})).at(0).signal == SIGTERM);
   node.on(Detached{});
-  CHECK(the<Finish>(node.on(AllGone{})).verdict.signal == kTerm);
+  CHECK(the<Finish>(node.on(AllGone{})).verdict.signal == SIGTERM);
 }
 
 TEST_CASE("a node that has not been told to leave says nothing when it is attached") {
@@ -338,8 +338,8 @@ TEST_CASE("the verdict that answers a node's own leaving is told to no other coo
   for (const bool leaves : {true, false}) {
     Node node;
     node.run();
-    if (leaves) node.on(SignalReceived{kTerm});
-    node.from(EndJob{{.outcome = Verdict::Outcome::kStopped, .signal = kTerm}});
+    if (leaves) node.on(SignalReceived{SIGTERM});
+    node.from(EndJob{{.outcome = Verdict::Outcome::kStopped, .signal = SIGTERM}});
     CHECK(node.facts().verdict.has_value() == !leaves);
     CHECK(all<Finish>(node.on(AllGone{})).size() == (leaves ? 1 : 0));
   }

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <csignal>
 
 using namespace elastic;
 using namespace elastic::agent;
@@ -10,10 +11,6 @@ using namespace elastic::protocol;
 
 namespace {
 
-constexpr int kTerm = 15;
-constexpr int kKill = 9;
-constexpr int kInt = 2;
-constexpr int kHup = 1;
 constexpr int kCont = 18;
 constexpr int kStop = 19;
 constexpr int kTstp = 20;
@@ -89,7 +86,7 @@ TEST_CASE("success is told when the last worker has exited with 0, and the group
   the<FindBackground>(node.from(EndJob{{.outcome = Verdict::Outcome::kSucceeded}}));
   CHECK(node.from(Dismiss{}).empty());
   const Effects sweep = node.on(BackgroundFound{});
-  CHECK(the<SignalWorkers>(sweep).signal == kTerm);
+  CHECK(the<SignalWorkers>(sweep).signal == SIGTERM);
   the<AwaitAllGone>(sweep);
   const Effects end = node.on(AllGone{});
   CHECK(the<Finish>(end).verdict.outcome == Verdict::Outcome::kSucceeded);
@@ -105,7 +102,7 @@ TEST_CASE("what workers have left behind is named once after success, before it 
   CHECK(the<Warn>(found).text ==
         "all workers succeeded; ending the processes that they left running: process 7 (rank 0: aws) "
         "(--leave-background keeps them)");
-  CHECK(the<SignalWorkers>(found).signal == kTerm);
+  CHECK(the<SignalWorkers>(found).signal == SIGTERM);
   CHECK(node.on(BackgroundFound{"process 7"}).empty());
 }
 
@@ -122,10 +119,10 @@ TEST_CASE("with --leave-background nothing is signalled after success; what fail
   }
   SUBCASE("another node fails after the workers of this one have succeeded") {
     for (int rank = 0; rank < 2; ++rank) node.on(WorkerExited{rank, {}, 5});
-    CHECK(the<SignalWorkers>(node.from(EndJob{{.outcome = Verdict::Outcome::kFailed}})).signal == kTerm);
+    CHECK(the<SignalWorkers>(node.from(EndJob{{.outcome = Verdict::Outcome::kFailed}})).signal == SIGTERM);
   }
-  SUBCASE("a restart") { CHECK(the<SignalWorkers>(node.from(StopWorkers{0, RestartScope::kJob})).signal == kTerm); }
-  SUBCASE("a signal") { CHECK(the<SignalWorkers>(node.on(SignalReceived{kInt})).signal == kInt); }
+  SUBCASE("a restart") { CHECK(the<SignalWorkers>(node.from(StopWorkers{0, RestartScope::kJob})).signal == SIGTERM); }
+  SUBCASE("a signal") { CHECK(the<SignalWorkers>(node.on(SignalReceived{SIGINT})).signal == SIGINT); }
 }
 
 TEST_CASE("a guardian that dies while leftovers are looked for has all killed, and the answer starts nothing") {
@@ -133,7 +130,7 @@ TEST_CASE("a guardian that dies while leftovers are looked for has all killed, a
   node.run();
   for (int rank = 0; rank < 2; ++rank) node.on(WorkerExited{rank, {}, 5});
   node.from(EndJob{{.outcome = Verdict::Outcome::kSucceeded}});
-  CHECK(the<SignalWorkers>(node.on(GuardianLost{})).signal == kKill);
+  CHECK(the<SignalWorkers>(node.on(GuardianLost{})).signal == SIGKILL);
   CHECK(node.on(BackgroundFound{"process 7"}).empty());
 }
 
@@ -141,7 +138,7 @@ TEST_CASE("a failing worker stops the others before anything else") {
   Node node;
   node.run();
   const Effects effects = node.on(WorkerExited{1, {.code = 3}, 7});
-  CHECK(the<SignalWorkers>(effects).signal == kTerm);
+  CHECK(the<SignalWorkers>(effects).signal == SIGTERM);
   CHECK(the<StartTimer>(effects).delay_ms == 30'000);
   the<AwaitAllGone>(effects);
   const WorkerFailure& failure = told<WorkerFailed>(effects).failure;
@@ -209,7 +206,7 @@ TEST_CASE("log directories of the next round are made while one runs, if one may
     the<PrepareLogs>(node.on(TimerFired{}));
     // A round that ends before that prepares none.
     CHECK(the<StartTimer>(node.on(WorkerExited{1, {.code = 3}, 7})).delay_ms == 30'000);
-    CHECK(the<SignalWorkers>(node.on(TimerFired{})).signal == kKill);
+    CHECK(the<SignalWorkers>(node.on(TimerFired{})).signal == SIGKILL);
   }
 }
 
@@ -217,14 +214,14 @@ TEST_CASE("what outlives the shutdown timeout is killed") {
   Node node;
   node.run();
   node.on(WorkerExited{1, {.code = 3}, 7});
-  CHECK(the<SignalWorkers>(node.on(TimerFired{})).signal == kKill);
+  CHECK(the<SignalWorkers>(node.on(TimerFired{})).signal == SIGKILL);
 }
 
 TEST_CASE("a stopped node tells all failures, those of its own making marked, when all are gone") {
   Node node;
   node.run();
   node.on(WorkerExited{1, {.code = 3}, 7});
-  CHECK(node.on(WorkerExited{0, {.signal = kTerm}, 8}).empty());
+  CHECK(node.on(WorkerExited{0, {.signal = SIGTERM}, 8}).empty());
   const Effects effects = node.on(AllGone{});
   the<StopTimer>(effects);
   the<CloseStore>(effects);
@@ -238,7 +235,7 @@ TEST_CASE("the next round starts afresh and says why it is there") {
   Node node;
   node.run();
   node.on(WorkerExited{1, {.code = 3}, 7});
-  node.on(WorkerExited{0, {.signal = kTerm}, 8});
+  node.on(WorkerExited{0, {.signal = SIGTERM}, 8});
   node.on(AllGone{});
   PrepareRound second = kFirstRound;
   second.round = 1;
@@ -256,7 +253,7 @@ TEST_CASE("the coordinator's order to stop stops the workers, and an older one d
   Node node;
   node.run();
   CHECK(node.from(StopWorkers{5, RestartScope::kJob}).empty());
-  CHECK(the<SignalWorkers>(node.from(StopWorkers{0, RestartScope::kJob})).signal == kTerm);
+  CHECK(the<SignalWorkers>(node.from(StopWorkers{0, RestartScope::kJob})).signal == SIGTERM);
   CHECK(node.from(StopWorkers{0, RestartScope::kJob}).empty());
 }
 
@@ -270,42 +267,42 @@ TEST_CASE("an order to run that a stop has overtaken starts nothing") {
 TEST_CASE("others hear first that the node leaves; then workers get the signal that it got") {
   Node node;
   node.run();
-  const Effects effects = node.on(SignalReceived{kHup});
+  const Effects effects = node.on(SignalReceived{SIGHUP});
   REQUIRE(!effects.empty());
   CHECK(std::holds_alternative<ToCoordinator>(effects[0]));
-  CHECK(the<SignalWorkers>(effects).signal == kHup);
-  CHECK(told<NodeLeaves>(effects).signal == kHup);
+  CHECK(the<SignalWorkers>(effects).signal == SIGHUP);
+  CHECK(told<NodeLeaves>(effects).signal == SIGHUP);
 }
 
 TEST_CASE("a second SIGINT or SIGTERM kills at once, unless it comes within a second") {
   Node node;
   node.run();
   node.now = 10'000;
-  node.on(SignalReceived{kTerm});
+  node.on(SignalReceived{SIGTERM});
   node.now = 10'999;
-  CHECK(node.on(SignalReceived{kTerm}).empty());
+  CHECK(node.on(SignalReceived{SIGTERM}).empty());
   node.now = 11'000;
-  CHECK(node.on(SignalReceived{kHup}).empty());
-  CHECK(the<SignalWorkers>(node.on(SignalReceived{kInt})).signal == kKill);
+  CHECK(node.on(SignalReceived{SIGHUP}).empty());
+  CHECK(the<SignalWorkers>(node.on(SignalReceived{SIGINT})).signal == SIGKILL);
 }
 
 TEST_CASE("a worker's signal ends the job and never insists") {
   Node node;
   node.run();
-  const Effects effects = node.on(SignalReceived{kTerm, 100});
+  const Effects effects = node.on(SignalReceived{SIGTERM, 100});
   CHECK(the<Warn>(effects).text == "SIGTERM came from process 100, a worker or a child of one; stopping all workers");
-  CHECK(told<NodeLeaves>(effects).signal == kTerm);
-  CHECK(the<SignalWorkers>(effects).signal == kTerm);
+  CHECK(told<NodeLeaves>(effects).signal == SIGTERM);
+  CHECK(the<SignalWorkers>(effects).signal == SIGTERM);
   CHECK(the<SignalWorkers>(effects).cause == SignalWorkers::Cause::kOurs);  // the other workers have not had it
   CHECK(the<StartTimer>(effects).delay_ms == 30'000);
   node.now = 2'000;
-  CHECK(node.on(SignalReceived{kInt, 101}).empty());
+  CHECK(node.on(SignalReceived{SIGINT, 101}).empty());
   node.now = 3'000;
-  CHECK(the<StartTimer>(node.on(SignalReceived{kTerm})).delay_ms == 25'000);  // it is the first one from outside
+  CHECK(the<StartTimer>(node.on(SignalReceived{SIGTERM})).delay_ms == 25'000);  // it is the first one from outside
   node.now = 5'000;
   node.now = 7'000;
-  CHECK(node.on(SignalReceived{kTerm, 100}).empty());
-  CHECK(the<SignalWorkers>(node.on(SignalReceived{kTerm})).signal == kKill);
+  CHECK(node.on(SignalReceived{SIGTERM, 100}).empty());
+  CHECK(the<SignalWorkers>(node.on(SignalReceived{SIGTERM})).signal == SIGKILL);
 }
 
 TEST_CASE("a store that cannot be opened and a worker that cannot be started end the round") {
@@ -321,10 +318,10 @@ TEST_CASE("a store that cannot be opened and a worker that cannot be started end
 TEST_CASE("a SIGTERM from outside leaves less time than a failure does") {
   Node node;
   node.run();
-  CHECK(the<StartTimer>(node.on(SignalReceived{kTerm})).delay_ms == 25'000);
+  CHECK(the<StartTimer>(node.on(SignalReceived{SIGTERM})).delay_ms == 25'000);
   Node other;
   other.run();
-  CHECK(the<StartTimer>(other.on(SignalReceived{kInt})).delay_ms == 30'000);
+  CHECK(the<StartTimer>(other.on(SignalReceived{SIGINT})).delay_ms == 30'000);
 }
 
 TEST_CASE("what does not end when killed is named after a second and given up after five: the job fails") {
@@ -363,7 +360,7 @@ TEST_CASE("a stuck worker may be ignored: the node is stopped without it") {
 TEST_CASE("the time to end stands still while all are stopped") {
   Node node;
   node.run();
-  node.on(SignalReceived{kInt});
+  node.on(SignalReceived{SIGINT});
   node.now = 10'000;
   const Effects paused = node.on(SignalReceived{kTstp});
   CHECK(the<SignalWorkers>(paused).signal == kStop);
@@ -378,39 +375,38 @@ TEST_CASE("SIGTERM while a failed round is being stopped shortens the wait to th
   node.run();
   CHECK(the<StartTimer>(node.on(WorkerExited{1, {.code = 3}, 7})).delay_ms == 30'000);
   node.now = 1'000;
-  CHECK(the<StartTimer>(node.on(SignalReceived{kTerm})).delay_ms == 25'000);
+  CHECK(the<StartTimer>(node.on(SignalReceived{SIGTERM})).delay_ms == 25'000);
 
   Node late;
   late.run();
   late.on(WorkerExited{1, {.code = 3}, 7});
   late.now = 20'000;
-  CHECK(the<StartTimer>(late.on(SignalReceived{kTerm})).delay_ms == 10'000);
+  CHECK(the<StartTimer>(late.on(SignalReceived{SIGTERM})).delay_ms == 10'000);
 
   Node overdue;  // its timer is due, and has not fired yet
   overdue.run();
   overdue.on(WorkerExited{1, {.code = 3}, 7});
   overdue.now = 30'001;
-  CHECK(the<StartTimer>(overdue.on(SignalReceived{kTerm})).delay_ms == 0);
+  CHECK(the<StartTimer>(overdue.on(SignalReceived{SIGTERM})).delay_ms == 0);
 }
 
 TEST_CASE("a user who goes on insisting does not delay that a stuck worker is given up") {
   Node node;
   node.run();
-  node.on(SignalReceived{kInt});
+  node.on(SignalReceived{SIGINT});
   node.now = 1'500;
-  CHECK(the<SignalWorkers>(node.on(SignalReceived{kInt})).signal == kKill);
+  CHECK(the<SignalWorkers>(node.on(SignalReceived{SIGINT})).signal == SIGKILL);
   node.now = 2'300;
-  CHECK(node.on(SignalReceived{kInt}).empty());
+  CHECK(node.on(SignalReceived{SIGINT}).empty());
 }
 
 TEST_CASE("a signal to be forwarded reaches the workers and ends nothing") {
-  constexpr int kUsr1 = 10;
   Node node;
-  node.life = Lifecycle{{.local_world_size = 2, .forward_signals = {kUsr1}}};
+  node.life = Lifecycle{{.local_world_size = 2, .forward_signals = {SIGUSR1}}};
   node.run();
-  const Effects effects = node.on(SignalReceived{kUsr1});
+  const Effects effects = node.on(SignalReceived{SIGUSR1});
   CHECK(effects.size() == 1);
-  CHECK(the<SignalWorkers>(effects).signal == kUsr1);
+  CHECK(the<SignalWorkers>(effects).signal == SIGUSR1);
 }
 
 TEST_CASE("a stop from the terminal stops the workers first, and going on continues them") {
@@ -427,7 +423,7 @@ TEST_CASE("when the guardian dies all workers are killed and the job has failed"
   Node node;
   node.run();
   const Effects effects = node.on(GuardianLost{});
-  CHECK(the<SignalWorkers>(effects).signal == kKill);
+  CHECK(the<SignalWorkers>(effects).signal == SIGKILL);
   the<AwaitAllGone>(effects);
   CHECK(the<Finish>(node.on(AllGone{})).verdict.outcome == Verdict::Outcome::kFailed);
 }
@@ -436,7 +432,7 @@ TEST_CASE(
     "a node that hosts the coordinator of others tells them that its guardian is dead, and when its workers are gone") {
   Node node({.hosts_coordinator = true, .terms = {.min_nodes = 2, .max_nodes = 2}});
   node.run();
-  CHECK(told<NodeLeaves>(node.on(GuardianLost{})).signal == kKill);
+  CHECK(told<NodeLeaves>(node.on(GuardianLost{})).signal == SIGKILL);
   const Effects gone = node.on(AllGone{});
   CHECK(told<NodeStopped>(gone).round == 0);
   the<Finish>(gone);
@@ -453,7 +449,7 @@ TEST_CASE(
 TEST_CASE("a node without workers ends as soon as it is told") {
   Node node;
   node.on(Begin{});
-  node.on(SignalReceived{kTerm});
+  node.on(SignalReceived{SIGTERM});
   told<VerdictHeard>(node.from(EndJob{{.outcome = Verdict::Outcome::kStopped}}));
   CHECK(the<Finish>(node.from(Dismiss{})).verdict.outcome == Verdict::Outcome::kStopped);
   CHECK(node.on(TimerFired{}).empty());
@@ -462,19 +458,19 @@ TEST_CASE("a node without workers ends as soon as it is told") {
 TEST_CASE("a death by SIGTERM waits for the order to stop that may be on its way, and is no failure then") {
   Node node;
   node.run();
-  node.on(WorkerExited{1, {.signal = kTerm}, 7});
-  node.on(WorkerExited{0, {.signal = kTerm}, 8});
+  node.on(WorkerExited{1, {.signal = SIGTERM}, 7});
+  node.on(WorkerExited{0, {.signal = SIGTERM}, 8});
   const Effects held = node.on(AllGone{});
   CHECK(held.size() == 1);
   CHECK(the<StartTimer>(held).delay_ms == 500);
-  const Effects effects = node.on(SignalReceived{kTerm});
+  const Effects effects = node.on(SignalReceived{SIGTERM});
   std::vector<AgentMessage> messages;
   for (const Effect& effect : effects) {
     CHECK_FALSE(std::holds_alternative<SignalWorkers>(effect));
     if (const auto* sent = std::get_if<ToCoordinator>(&effect)) messages.push_back(sent->message);
   }
   REQUIRE(messages.size() == 2);
-  CHECK(std::get<NodeLeaves>(messages[0]).signal == kTerm);
+  CHECK(std::get<NodeLeaves>(messages[0]).signal == SIGTERM);
   CHECK(std::holds_alternative<NodeStopped>(messages[1]));
   the<StopTimer>(effects);
 }
@@ -482,8 +478,8 @@ TEST_CASE("a death by SIGTERM waits for the order to stop that may be on its way
 TEST_CASE("a worker's death by SIGTERM is a failure like others when no order comes") {
   Node node;
   node.run();
-  node.on(WorkerExited{1, {.signal = kTerm}, 7});
-  node.on(WorkerExited{0, {.signal = kTerm}, 8});
+  node.on(WorkerExited{1, {.signal = SIGTERM}, 7});
+  node.on(WorkerExited{0, {.signal = SIGTERM}, 8});
   node.on(AllGone{});
   CHECK(told<NodeStopped>(node.on(TimerFired{})).failures.size() == 2);
 }
@@ -491,13 +487,13 @@ TEST_CASE("a worker's death by SIGTERM is a failure like others when no order co
 TEST_CASE("a death by another signal, and one of our making, wait for no order") {
   Node node;
   node.run();
-  node.on(WorkerExited{1, {.signal = kKill}, 7});
-  node.on(WorkerExited{0, {.signal = kTerm}, 8});
+  node.on(WorkerExited{1, {.signal = SIGKILL}, 7});
+  node.on(WorkerExited{0, {.signal = SIGTERM}, 8});
   told<NodeStopped>(node.on(AllGone{}));
   Node stopped;
   stopped.run();
-  stopped.on(SignalReceived{kTerm});
-  for (int rank = 0; rank < 2; ++rank) stopped.on(WorkerExited{rank, {.signal = kTerm}, 7});
+  stopped.on(SignalReceived{SIGTERM});
+  for (int rank = 0; rank < 2; ++rank) stopped.on(WorkerExited{rank, {.signal = SIGTERM}, 7});
   told<NodeStopped>(stopped.on(AllGone{}));
 }
 

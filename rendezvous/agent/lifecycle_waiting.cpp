@@ -1,6 +1,7 @@
 // What a node waits for, in words for the user.
 
 #include <algorithm>
+#include <csignal>
 #include <vector>
 
 #include "health/messages/messages.h"
@@ -39,7 +40,7 @@ std::optional<Waiting> Lifecycle::waiting() const {
     case Waited::kEnd: {
       out.what = format("{}: waiting for {}", why_stopping(), who_is_left());
       out.at_end = "killed";
-      const bool again = asked_to_leave_ms_ && !settings_.forward_signals.contains(*signal_number("INT"));
+      const bool again = asked_to_leave_ms_ && !settings_.forward_signals.contains(SIGINT);
       if (again) out.hint = "press Ctrl-C again to kill now";
       out.by_user = asked_to_leave_ms_.has_value();
       out.unusual = true;

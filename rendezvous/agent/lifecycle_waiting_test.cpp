@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <csignal>
 #include <string>
 
 #include "rendezvous/agent/lifecycle.h"
@@ -10,7 +11,6 @@ using namespace elastic::protocol;
 
 namespace {
 
-constexpr int kTerm = 15;
 
 // A node whose four workers, of ranks 4 to 7, run.
 struct Running {
@@ -42,7 +42,7 @@ TEST_CASE("workers that run are nothing to wait for") {
 
 TEST_CASE("a stop by a signal is waited for until SIGKILL, by a user who looks on and can hurry it") {
   Running node({.terminated_timeout_ms = 25'000});
-  node.on(SignalReceived{kTerm}, 7000);
+  node.on(SignalReceived{SIGTERM}, 7000);
   const auto waiting = node.life.waiting();
   REQUIRE(waiting);
   CHECK(waiting->what == "stopping on SIGTERM: waiting for 4 workers to end (ranks 4-7)");
@@ -56,7 +56,7 @@ TEST_CASE("a stop by a signal is waited for until SIGKILL, by a user who looks o
 
 TEST_CASE("who has ended is waited for no more, and the wait goes on from where it began") {
   Running node;
-  node.on(SignalReceived{kTerm}, 7000);
+  node.on(SignalReceived{SIGTERM}, 7000);
   node.exit(1, 8000, 1);
   CHECK(node.what() == "stopping on SIGTERM: waiting for 3 workers to end (ranks 4, 6-7)");
   CHECK(node.life.waiting()->since_ms == 7000);
@@ -81,13 +81,13 @@ TEST_CASE("a stop that a failure has caused names it, and Ctrl-C would not hurry
 
 TEST_CASE("Ctrl-C is no remedy where it is handed to the workers") {
   Running node({.forward_signals = {2}});
-  node.on(SignalReceived{kTerm}, 0);
+  node.on(SignalReceived{SIGTERM}, 0);
   CHECK(node.life.waiting()->hint.empty());
 }
 
 TEST_CASE("what does not end when it is killed is waited for from then on, by its name once that is known") {
   Running node({.stuck_timeout_ms = 5'000});
-  node.on(SignalReceived{kTerm}, 0);
+  node.on(SignalReceived{SIGTERM}, 0);
   node.on(TimerFired{}, 25'000);
   CHECK(node.what() == "killed, but still there: 4 workers to end (ranks 4-7)");
   CHECK(node.life.waiting()->since_ms == 25'000);

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,6 @@ using namespace elastic::agent;
 using namespace elastic::protocol;
 
 namespace {
-
-constexpr int kTerm = 15;
-constexpr int kKill = 9;
 
 struct Told {
   explicit Told(std::string endpoint = "")
@@ -63,16 +61,16 @@ TEST_CASE("a round is told from its preparation to its last process, with what p
   CHECK(told.on(WorkerStarted{0, 70}, 100) == Texts{"worker_started: round 4: rank 2 started, pid 70"});
   CHECK(told.on(WorkerStarted{1, 71}, 110) == Texts{"worker_started: round 4: rank 3 started, pid 71",
                                                     "workers_started: round 4: ranks 2-3 started, pids 70 71"});
-  CHECK(told.on(WorkerExited{1, {.signal = kKill, .core_dumped = true}}, 610) ==
+  CHECK(told.on(WorkerExited{1, {.signal = SIGKILL, .core_dumped = true}}, 610) ==
         Texts{"worker_exited: round 4: rank 3 was killed by SIGKILL (core dumped)"});
   CHECK(told.fields == R"({"round":4,"rank":3,"local_rank":1,"pid":71,"exit_code":-9,"signal":"SIGKILL",)"
                        R"("core_dumped":true,"stopped_by_us":false,"milliseconds":500})");
-  CHECK(told.on(SignalWorkers{kTerm}) == Texts{"signal_sent: sending SIGTERM to the workers"});
+  CHECK(told.on(SignalWorkers{SIGTERM}) == Texts{"signal_sent: sending SIGTERM to the workers"});
   CHECK(told.on(AwaitAllGone{}, 610) ==
         Texts{"stop: round 4: stopping workers with SIGTERM: rank 3 was killed by SIGKILL (core dumped)"});
-  CHECK(told.on(SignalWorkers{kKill}) ==
+  CHECK(told.on(SignalWorkers{SIGKILL}) ==
         Texts{"workers_killed: round 4: sending SIGKILL to the processes that are left"});
-  told.on(WorkerExited{0, {.signal = kTerm}}, 700);
+  told.on(WorkerExited{0, {.signal = SIGTERM}}, 700);
   CHECK(told.fields.contains(R"("stopped_by_us":true,"milliseconds":600)"));
   told.on(AllGone{}, 710);
   CHECK(told.on(CloseStore{}, 710) ==
@@ -87,7 +85,7 @@ TEST_CASE("workers that are killed because the lease is over are gone so long af
   told.on(FromCoordinator{kRound}, 1000);
   told.on(FromCoordinator{StopWorkers{.round = 3}}, 2000);  // an order for another round
   told.on(Warn{"the lease is over, as the user is told", "lease_over"}, 6000);
-  told.on(SignalWorkers{kKill}, 6000);
+  told.on(SignalWorkers{SIGKILL}, 6000);
   CHECK(told.on(AwaitAllGone{}, 6000) == Texts{"stop: round 4: killing workers: the lease is over"});
   told.on(AllGone{}, 6008);
   CHECK(told.on(CloseStore{}, 6008) ==
@@ -98,18 +96,18 @@ TEST_CASE("a stop names its cause: the parent process that was killed, the coord
   Told told;
   told.on(FromCoordinator{kRound});
   told.on(GuardianLost{5269});
-  told.on(SignalWorkers{kKill});
+  told.on(SignalWorkers{SIGKILL});
   CHECK(told.on(AwaitAllGone{}) == Texts{"stop: round 4: killing workers: parent process 5269 was killed"});
   CHECK(told.fields == R"({"round":4,"signal":"SIGKILL","reason":"parent process 5269 was killed"})");
   told.on(FromCoordinator{kRound});
   told.on(FromCoordinator{StopWorkers{.round = 4}});
-  told.on(SignalWorkers{kTerm});
+  told.on(SignalWorkers{SIGTERM});
   CHECK(told.on(AwaitAllGone{}) ==
         Texts{"stop: round 4: stopping workers with SIGTERM: the coordinator stopped the round"});
   told.on(FromCoordinator{kRound});
   told.on(FromCoordinator{EndJob{}});
   told.on(BackgroundFound{});
-  told.on(SignalWorkers{kTerm});
+  told.on(SignalWorkers{SIGTERM});
   CHECK(told.on(AwaitAllGone{}) ==
         Texts{"stop: round 4: sending SIGTERM to any processes left: all workers succeeded"});
 }

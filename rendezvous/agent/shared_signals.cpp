@@ -1,8 +1,7 @@
 #include "rendezvous/agent/shared_signals.h"
 
 #include <algorithm>
-
-#include "src/base/signals.h"
+#include <csignal>
 
 namespace elastic::agent {
 namespace {
@@ -11,8 +10,7 @@ using Cause = SignalWorkers::Cause;
 
 // Only signals that end workers are sent to them by the agent's own decision, or get to them once.
 bool ends(int signal) {
-  return signal == signal_number("TERM") || signal == signal_number("INT") || signal == signal_number("HUP") ||
-         signal == signal_number("QUIT");
+  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
 
 }  // namespace

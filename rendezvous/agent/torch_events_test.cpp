@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <csignal>
 #include <string>
 
 using namespace elastic;
@@ -9,8 +10,6 @@ using namespace elastic::agent;
 using namespace elastic::protocol;
 
 namespace {
-
-constexpr int kTerm = 15;
 
 const PrepareRound kRound{.round = 0, .restart_count = 0, .max_restarts = 1, .place = {0, 1, 0, 2, 0, 2}};
 
@@ -94,7 +93,7 @@ TEST_CASE("a failed worker's event has its exit code and what it said, one that 
 TEST_CASE("without an error file all failures have the traits of an exit code, if one of them has") {
   Launch launch;
   launch.start(kRound, 1010);
-  launch.exit(1, {.signal = kTerm});
+  launch.exit(1, {.signal = SIGTERM});
   const Verdict failed{.outcome = Verdict::Outcome::kFailed,
                        .failures = {WorkerFailure{.rank = 0, .exit = {.code = 3}}}};
   const std::string none = R"("raw_error": "{\"message\": \"<NONE>\"}", )";

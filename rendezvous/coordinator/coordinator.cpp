@@ -1,6 +1,7 @@
 #include "rendezvous/coordinator/coordinator.h"
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include "src/base/limits.h"
@@ -189,7 +190,7 @@ void Coordinator::on(Node& node, const NodeLeaves& message, Effects& out) {
 }
 
 void Coordinator::end_with_host(const Node& node, int signal, Effects& out) {
-  const bool is_killed = signal == signal_number("KILL");
+  const bool is_killed = signal == SIGKILL;
   stopping_.job_ends = true;
   stopping_.outcome = is_killed ? Outcome::kFailed : Outcome::kStopped;
   stopping_.signal = is_killed ? 0 : signal;

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "rendezvous/coordinator/coordinator.h"
 #include "rendezvous/coordinator/coordinator_test_support.h"
@@ -13,8 +14,6 @@ using namespace elastic::coordinator::testing;
 using namespace elastic::protocol;
 
 namespace {
-
-constexpr int kSigterm = 15;
 
 void add(Answer& all, const Answer& more) {
   all.effects.insert(all.effects.end(), more.effects.begin(), more.effects.end());
@@ -333,12 +332,12 @@ TEST_CASE("a guardian's word changes nothing when it is late, or of a node that 
 TEST_CASE("a node that was told to leave is waited for no longer than its stop, and nothing is charged or lost") {
   Job job(job_terms(1, 2, 0));
   job.run({1, 2});
-  CHECK(job.say(2, NodeLeaves{kSigterm}).only<StopWorkers>().round == 0);  // that node stops by itself
+  CHECK(job.say(2, NodeLeaves{SIGTERM}).only<StopWorkers>().round == 0);  // that node stops by itself
   job.fail(1, failure(0, 5));                                              // a consequence for its peer
   job.stop(1, {failure(0, 5)});
   const Answer gone = job.stop(2);
   CHECK(gone.to<EndJob>(2).verdict.outcome == Verdict::Outcome::kStopped);
-  CHECK(gone.to<EndJob>(2).verdict.signal == kSigterm);
+  CHECK(gone.to<EndJob>(2).verdict.signal == SIGTERM);
   CHECK(gone.only<Dismiss>() == Dismiss{});
   const PrepareRound again = gone.only<PrepareRound>();
   CHECK(again.restart_count == 0);
@@ -349,7 +348,7 @@ TEST_CASE("a node that was told to leave is waited for no longer than its stop, 
 TEST_CASE("a leaving node whose connection breaks is waited for until its lease is over, and is no loss") {
   Job job(job_terms(1, 2));
   job.run({1, 2});
-  job.say(2, NodeLeaves{kSigterm});
+  job.say(2, NodeLeaves{SIGTERM});
   job.stop(1);
   CHECK(job.on(SessionEnded{2, "reset"}).silent());
   const PrepareRound again = job.pass_with({1}, 3200).only<PrepareRound>();
@@ -361,11 +360,11 @@ TEST_CASE("a node that stands by, or is done, leaves without anybody's being sto
   Job job(job_terms(2, 3), {.last_call_ms = 0, .scale_up = JobRules::ScaleUp::kNever});
   job.run({1, 2});
   job.join(3);
-  const Answer standby = job.say(3, NodeLeaves{kSigterm});
+  const Answer standby = job.say(3, NodeLeaves{SIGTERM});
   CHECK(standby.to<EndJob>(3).verdict.outcome == Verdict::Outcome::kStopped);
   CHECK(standby.all<StopWorkers>().empty());
   job.say(2, WorkersSucceeded{0});
-  CHECK(job.say(2, NodeLeaves{kSigterm}).silent());
+  CHECK(job.say(2, NodeLeaves{SIGTERM}).silent());
   CHECK(job.stop(2).to<EndJob>(2).verdict.outcome == Verdict::Outcome::kStopped);
   CHECK(job.say(1, WorkersSucceeded{0}).only<EndJob>().verdict.outcome == Verdict::Outcome::kSucceeded);
 }
@@ -424,8 +423,8 @@ TEST_CASE("where nobody else can come, a node that had stopped and loses its con
 TEST_CASE("when every node is told to leave the job has been stopped") {
   Job job(job_terms(2, 2));
   job.run({1, 2});
-  job.say(1, NodeLeaves{kSigterm});
-  job.say(2, NodeLeaves{kSigterm});
+  job.say(1, NodeLeaves{SIGTERM});
+  job.say(2, NodeLeaves{SIGTERM});
   CHECK(job.stop(1).to<EndJob>(1).verdict.outcome == Verdict::Outcome::kStopped);
   CHECK(job.stop(2).to<EndJob>(2).verdict.outcome == Verdict::Outcome::kStopped);
   CHECK(job.coordinator.ended());

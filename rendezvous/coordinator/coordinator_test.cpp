@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <csignal>
+
 #include "rendezvous/coordinator/coordinator_test_support.h"
 
 using namespace elastic;
@@ -10,8 +12,6 @@ using namespace elastic::coordinator::testing;
 using namespace elastic::protocol;
 
 namespace {
-
-constexpr int kSigterm = 15;
 
 JobTerms nodes(int min, int max, int max_restarts = 0) {
   return {.min_nodes = min, .max_nodes = max, .node_unit = 1, .max_restarts = max_restarts};
@@ -101,17 +101,17 @@ TEST_CASE("news of an older round changes nothing") {
 
 TEST_CASE("a signal to the coordinator's node ends the job when all have stopped, restarts left or not") {
   OneNode job(3);
-  job.say(7, NodeLeaves{kSigterm}).only<StopWorkers>();
+  job.say(7, NodeLeaves{SIGTERM}).only<StopWorkers>();
   const auto verdict = job.say(7, NodeStopped{0, {}}).only<EndJob>().verdict;
   CHECK(verdict.outcome == Verdict::Outcome::kStopped);
-  CHECK(verdict.signal == kSigterm);
+  CHECK(verdict.signal == SIGTERM);
   CHECK(verdict.reason == "stopped by SIGTERM");
 }
 
 TEST_CASE("a signal during the stop of a failed round outranks the restart") {
   OneNode job(3);
   job.say(7, WorkerFailed{0, failure(2, 5)});
-  CHECK(job.say(7, NodeLeaves{kSigterm}).silent());
+  CHECK(job.say(7, NodeLeaves{SIGTERM}).silent());
   CHECK(job.say(7, NodeStopped{0, {}}).only<EndJob>().verdict.outcome == Verdict::Outcome::kStopped);
 }
 
