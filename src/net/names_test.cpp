@@ -325,7 +325,7 @@ TEST_CASE("a name that does not exist, and one without an address, are errors th
   CHECK(found.error().what == "cannot look up the address of nobody.example");
   CHECK(found.error().reason == "no such name");
   CHECK(found.error().remedy == "check it, or give the numeric address or a line in /etc/hosts");
-  CHECK(reason_of(names.resolve("mail.example")) == "the name is known, but has no address");
+  CHECK(reason_of(names.resolve("mail.example")) == "the name exists, but has no address");
 }
 
 TEST_CASE("a name server that keeps silent is named when the time is over") {
@@ -377,7 +377,7 @@ TEST_CASE("what can be no name is told without asking") {
       {"node0..example", "it begins with a dot or has two dots in a row"},
       {".example", "it begins with a dot or has two dots in a row"},
       {std::string(64, 'a') + ".example", "a part between dots has at most 63 characters"},
-      {std::string(254, 'a'), "a name has at most 253 characters"},
+      {std::string(254, 'a'), "a host name has at most 253 characters"},
   };
   for (const auto& [host, reason] : rows) {
     CAPTURE(host);

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kReasonBytes = 700;
 constexpr std::size_t kHostBytes = 255;
 constexpr std::size_t kWordsBytes = 200;
-constexpr std::size_t kColumns = 98;
+constexpr std::size_t kColumns = 96;  // behind two blanks
 constexpr std::string_view kIndent = "    ";
 
 std::string ended_line(const JobReport& report) {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kPathBytes = 4096;
 constexpr std::size_t kRanksBytes = 800;
-constexpr std::size_t kColumns = 98;
+constexpr std::size_t kColumns = 96;  // behind two blanks
 constexpr std::string_view kIndent = "    ";
 
 std::string indented(const LastLines& last) {

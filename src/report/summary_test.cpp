@@ -80,7 +80,7 @@ TEST_CASE("the traceback of error.json is shown, and stderr only where it says s
         "    Traceback (most recent call last):\n"
         "      File \"a.py\", line 1, in f\n"
         "    ValueError: bad label\n"
-        "  after it on stderr:\n"
+        "  stderr after the traceback:\n"
         "    [rank0]: \n"
         "  error file: /logs/error.json\n");
   first.tail.bytes = "something else\n";
@@ -99,7 +99,7 @@ TEST_CASE("without an error.json the traceback is taken from stderr, with what f
                       "    Traceback (most recent call last):\n"
                       "      File \"a.py\", line 1, in f\n"
                       "    ValueError: bad label\n"
-                      "  after it on stderr:\n"
+                      "  stderr after the traceback:\n"
                       "    resource_tracker: leaked\n"
                       "  error file: none"));
 }

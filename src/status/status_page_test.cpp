@@ -29,7 +29,7 @@ TEST_CASE("the page says who is in the job, its rounds, restarts, standby and fa
        {"job job: running for 4.0 s\n", "round     3, world size 6, because node 2 was lost\n",
         "nodes     3 in round, 1 standby, 1 kept out; wanted: 2 to 4\n",
         "restarts  3 (2 worker failures, 1 node lost); 2 of 3 charged\n",
-        "time      90.5 % in a round, imports and hangs included: waiting 5.0 s, ", "lost work 42 s at most\n",
+        "time      90.5 % in a round (imports and hangs count): waiting 5.0 s, ", "lost work at most 42 s\n",
         "check     3 fit, 1 slow, 0 faulty, 0 undetermined, in 1.2 s; slowest busbw 1.50 GB/s\n",
         "       0  in round     2 workers  node0, hosts the coordinator\n", "       -  standby      2 workers  node4\n",
         "    round 1, 1 m 0 s ago: rank 5 exited with code 1\n", "node node0: running\n",
@@ -99,7 +99,7 @@ TEST_CASE("what is one is told as one") {
   for (const char* part : {"       0  in round     1 worker   node0, hosts",
                            "       1  in round     2 workers  node1\n", "  and 1 more node\n",
                            "restarts  7 (1 worker failure, 2 nodes lost, 1 membership change, "
-                           "3 times coordinator lost); "}) {
+                           "3 losses of the coordinator); "}) {
     CAPTURE(part);
     CHECK(page.contains(part));
   }

@@ -287,7 +287,7 @@ time.sleep(600)"""))
     page = run("--status", f"127.0.0.1:{job.port}")
     assert page.returncode == 0 and page.stderr == "", page
     for part in ("job job: running for", "round     1, world size 2, because rank 1", "2 in round; wanted: 2",
-                 "restarts  1 (1 worker failure); 1 of 1 charged", " % in a round, imports and hangs included: ", "hosts the coordinator",
+                 "restarts  1 (1 worker failure); 1 of 1 charged", " % in a round (imports and hangs count): ", "hosts the coordinator",
                  "last failures:", "exited with code 7"):
         assert part in page.stdout, (part, page.stdout)
     raw = run("--status", f"localhost:{job.port}", "--log-format=json", "--rdzv-id=job")

@@ -74,7 +74,7 @@ TEST_CASE("what is not GET or HEAD is refused by its name") {
   CHECK(refused("POST /status HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello") == 405);
   RequestReader reader;
   REQUIRE(step_of(reader, "DELETE / HTTP/1.1\r\n\r\n") == Step::kRefused);
-  CHECK(reader.refusal().text.starts_with("DELETE is not served"));
+  CHECK(reader.refusal().text.starts_with("DELETE is not supported"));
 }
 
 TEST_CASE("a body is refused, whether its length is told or not") {
