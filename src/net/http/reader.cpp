@@ -156,7 +156,7 @@ RequestReader::Step RequestReader::next(Bytes& bytes) {
   }
   const auto error = static_cast<http_errno>(state.parser.http_errno);
   if (error != HPE_OK || taken < size) {
-    state.refuse(400, format("this is not an HTTP/1.1 request: {}", http_errno_description(error)));
+    state.refuse(400, format("this is not an HTTP request: {}", http_errno_description(error)));
     return Step::kRefused;
   }
   bytes = bytes.subspan(taken);
