@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kHelpHint = "elastic-run --help lists all options";
 constexpr std::string_view kScriptHint = "options of the script go after its name";
 
-// What a token is taken for where an option may stand.
+// What an argument is, in a place where an option may stand.
 struct Reading {
   enum class Kind { kPositional, kOption, kUnknown, kAmbiguous } kind = Kind::kPositional;
   const Flag* flag = nullptr;                  // kOption
@@ -22,8 +22,7 @@ struct Reading {
   std::vector<const Flag*> candidates{};       // kAmbiguous
 };
 
-// Whether `text` begins the dash spelling or the underscore spelling of the flag; a mixture does
-// not.
+// Whether the flag's name begins with `text`, spelt with dashes or with underscores, but not with both.
 bool begins(std::string_view text, const Flag& flag) {
   if (text.size() > flag.name.size()) return false;
   bool dashes = true;
@@ -62,7 +61,7 @@ Reading read_long_name(std::string_view name) {
   return {.kind = Reading::Kind::kAmbiguous, .candidates = std::move(candidates)};
 }
 
-// argparse's ^-\d+$|^-\d*\.\d+$
+// Whether it matches argparse's ^-\d+$|^-\d*\.\d+$
 bool looks_like_negative_number(std::string_view token) {
   token.remove_prefix(1);
   const auto digits = [](std::string_view text) {
@@ -91,7 +90,7 @@ Reading read_token(std::string_view token) {
   return reading;
 }
 
-// Levenshtein's distance.
+// The Levenshtein distance.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -149,7 +148,7 @@ Error unwanted_value(std::string_view token, const Flag& flag) {
           "write " + long_spelling(flag) + " alone"};
 }
 
-// Reads the arguments from left to right; one object for one line.
+// Reads the arguments from left to right. Each object reads one command line.
 class Normalizer {
  public:
   explicit Normalizer(std::span<const std::string> arguments) : arguments_(arguments) {}
@@ -176,8 +175,7 @@ class Normalizer {
   }
 
  private:
-  // An unknown option is reported only at the end: a --help behind it comes first, as with
-  // argparse.
+  // An unknown option is reported only at the end: a --help after it wins, as with argparse.
   Status take_option(const std::string& token, const Reading& reading) {
     first_ = next_++;
     if (reading.kind == Reading::Kind::kAmbiguous) {
@@ -230,7 +228,7 @@ class Normalizer {
 
   Status take_next_as_value(const Flag& flag, const std::string& token) {
     const std::string remedy =
-        format("write {}={}, also where the value begins with a dash", long_spelling(flag), flag.metavar);
+        format("write {}={}, which also takes a value that begins with a dash", long_spelling(flag), flag.metavar);
     if (next_ == arguments_.size()) {
       return fail(printable(token), "a value is missing, the command line ends here", remedy);
     }
@@ -248,8 +246,8 @@ class Normalizer {
     ended_ = ended_ || flag.id == FlagId::kHelp || flag.id == FlagId::kVersion || flag.id == FlagId::kPrintCompletion;
   }
 
-  // The first "--" of a command line is argparse's own, wherever it stands up to the one place
-  // behind the script; every other one belongs to the script.
+  // argparse takes the first "--" of a command line for itself if it stands before the script or right behind it. Every
+  // other one belongs to the script.
   void take_script(bool dashes_used) {
     if (next_ == arguments_.size()) return;
     line_.script = arguments_[next_++];

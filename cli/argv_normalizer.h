@@ -10,7 +10,7 @@
 
 namespace elastic::cli {
 
-// One flag of the command line, whatever the way in which it was spelt.
+// One flag of the command line, however it was spelt.
 struct FlagToken {
   FlagId flag;
   std::optional<std::string> value;  // none for switches
@@ -25,12 +25,12 @@ struct CanonicalLine {
   std::vector<std::string> script_arguments;
 };
 
-// Brings the arguments (without the program's name; any bytes) to one form, with argparse's habits
-// as torchrun's users know them: options only before the script, everything after it verbatim,
-// "--opt=v" and "--opt v", "-r3", "-mr3", "--", unambiguous prefixes, negative numbers as values.
-// Unlike argparse it never looks at the script's arguments, takes two spellings of one flag for
-// one, and reads "-mr=3" as "-m -r 3" whatever the Python. Reading ends at --help, --version or
-// --print-completion. Fails on an unknown or ambiguous option, a missing or an unwanted value.
+// Brings the arguments (without the program's name; any bytes) to one form, with argparse's habits as torchrun's users
+// know them: options stand only before the script, everything after it is left as it is, and "--opt=v" and "--opt v",
+// "-r3", "-mr3", "--", unambiguous prefixes and negative numbers as values are understood. Unlike argparse it never
+// looks at the script's arguments, takes two spellings of one flag for one, and always reads "-mr=3" as "-m -r 3".
+// Reading ends at --help, --version and --print-completion. Fails on an unknown or ambiguous option, and on a missing
+// or unwanted value.
 Result<CanonicalLine> normalize_arguments(std::span<const std::string> arguments);
 
 }  // namespace elastic::cli

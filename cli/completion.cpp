@@ -12,14 +12,14 @@ namespace {
 
 bool names_directory(const Flag& flag) { return flag.metavar == "DIR"; }
 
-// "@NAME@" in a shell's script stands for what the table says; other text stays.
+// In a shell's script "@NAME@" is replaced by what the table says.
 std::string fill(std::string_view script, std::string_view name, std::string_view text) {
   return replace_all(std::string(script), format("@{}@", name), text);
 }
 
 // --- bash ----------------------------------------------------------------------------------------
 
-// The words are read from the line itself: bash cuts them at "=" and ":" too.
+// The script splits the line itself, since bash also splits words at "=" and ":".
 constexpr std::string_view kBash =
     R"bash(# bash completion for elastic-run, made by: elastic-run --print-completion bash
 # Load it with: source <(elastic-run --print-completion bash)

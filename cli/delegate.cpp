@@ -12,8 +12,8 @@ namespace {
 
 constexpr const char* kTorchrun = "torchrun";
 
-// Whether the command line or a variable asks for what is no job: without it torchrun would start one. --help is not
-// meant: with it, too, the command line is torchrun's, which has a help of its own.
+// Whether the command line or a variable asks for something else than a job. torchrun, which does not know these flags,
+// would start a job. --help does not count: torchrun has a help of its own.
 bool asks_for_no_job(const CanonicalLine& line, const Environment& environment) {
   const auto stands_there = [&](const Flag& flag) {
     return std::ranges::any_of(line.flags, [&](const FlagToken& token) { return token.flag == flag.id; });
@@ -33,7 +33,7 @@ std::vector<std::string> for_torchrun(std::span<const std::string> arguments, co
     if (flag_of(token.flag).family == Family::kTorchrun || token.flag == FlagId::kDryRun) continue;
     warnings.push_back(format("{}: torchrun has no such option; it is left out", token.typed));
   }
-  // No option of a letter is another launcher's, so that what is dropped shares its arguments with nothing.
+  // Every option with a letter is torchrun's, so a dropped option never shares an argument with a kept one.
   for (const FlagToken& token : line.flags) {
     if (flag_of(token.flag).family == Family::kTorchrun) continue;
     std::fill_n(dropped.begin() + static_cast<std::ptrdiff_t>(token.first), token.count, true);
@@ -84,7 +84,7 @@ Result<std::optional<Delegation>> delegate(std::span<const std::string> argument
   delegation.command = std::move(python->command);
   delegation.command.insert(delegation.command.end(), {"-m", "torch.distributed.run"});
   delegation.command.insert(delegation.command.end(), kept.begin(), kept.end());
-  // Which torchrun would hand on to its workers.
+  // torchrun would pass the job's secret on to its workers.
   delegation.environment = environment;
   std::erase_if(delegation.environment,
                 [](const std::string& text) { return text.starts_with(format("{}=", run::kSecretVariable)); });

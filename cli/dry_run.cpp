@@ -12,12 +12,12 @@
 namespace elastic::cli {
 namespace {
 
-// What only a real launch can tell.
+// Values that only a real launch knows.
 constexpr const char* kFreePort = "<a free port>";
 constexpr const char* kRunDirectory = "<run directory>";
 constexpr const char* kRankZero = "<the address of node rank 0>";
 constexpr const char* kRound = "<by the round>";
-// What a node of many does not know beforehand.
+// Variables that a node of several learns only when a round begins.
 constexpr std::array<std::string_view, 6> kOfTheRound = {"RANK",       "GROUP_RANK",      "ROLE_RANK",
                                                          "WORLD_SIZE", "ROLE_WORLD_SIZE", "GROUP_WORLD_SIZE"};
 
@@ -46,7 +46,7 @@ std::vector<Variable> variables_of(const LaunchPlan& plan, int local_rank) {
   return *variables;
 }
 
-// With what --wrap puts before it, where the worker's rank is known beforehand.
+// The worker's command, under that of --wrap if the worker's rank is known in advance.
 run::WorkerCommand command_of(const run::LaunchSettings& settings, int local_rank) {
   run::WorkerCommand own{settings.program, run::worker_arguments(settings.worker, local_rank)};
   if (!settings.meeting.alone) return own;

@@ -23,7 +23,7 @@ std::unexpected<Error> bad(std::string_view input, std::string reason, std::stri
   return fail(std::string(input), std::move(reason), std::move(remedy));
 }
 
-// Python's ^[\w\.:-]+$ for ASCII.
+// Whether it matches Python's ^[\w\.:-]+$, for ASCII.
 bool is_host(std::string_view host) {
   return !host.empty() && std::all_of(host.begin(), host.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
@@ -45,7 +45,7 @@ Result<NodeRange> check_nnodes(std::string_view value, std::string_view input) {
   const auto min = parse_int(parts.front());
   const auto max = parse_int(parts.back());
   if (!min || !max) {
-    return bad(input, "this is not a whole number or two with a colon between", remedy);
+    return bad(input, "this is neither a whole number nor two with a colon between them", remedy);
   }
   if (*min < 1) return bad(input, "a job needs at least one node", remedy);
   if (*min > *max) return bad(input, "the minimum is above the maximum", remedy);
@@ -174,8 +174,8 @@ Result<SignalList> check_signals_to_handle(std::string_view value, std::string_v
     if (*number == SIGKILL || *number == SIGSTOP) {
       return bad(input, format("no program can handle {}", signal_name(*number)), "leave it out of the list");
     }
-    // The first is the end of a child, the next four are what a terminal and a shell do with jobs, then the
-    // terminal's size, and a reader that has gone.
+    // SIGCHLD tells the end of a child; a terminal and a shell use the next four for job control; SIGWINCH tells the
+    // terminal's size, SIGPIPE a reader that has gone.
     const std::array needed = {SIGCHLD, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, SIGWINCH, SIGPIPE};
     if (std::find(needed.begin(), needed.end(), *number) != needed.end()) {
       return bad(input, format("{} needs {} for itself", program_name(), signal_name(*number)),
@@ -210,9 +210,9 @@ Result<std::uint64_t> check_log_max_bytes(std::string_view value, std::string_vi
     power = kUnits.find(unit.front()) + 1;  // 0 where it is none: npos + 1
     const std::string rest = unit.substr(1);
     if (rest == "b") base = 1000;
-    if (power == 0 || (!rest.empty() && rest != "b" && rest != "ib")) return bad(input, "this is no size", remedy);
+    if (power == 0 || (!rest.empty() && rest != "b" && rest != "ib")) return bad(input, "this is not a size", remedy);
   }
-  if (!number) return bad(input, digits == 0 ? "this is no size" : "the size is too large", remedy);
+  if (!number) return bad(input, digits == 0 ? "this is not a size" : "the size is too large", remedy);
   auto bytes = static_cast<std::uint64_t>(*number);
   for (; power > 0; --power) {
     if (__builtin_mul_overflow(bytes, base, &bytes)) return bad(input, "the size is too large", remedy);
@@ -251,7 +251,7 @@ Status keep(T& target, const ParsedFlags& flags, FlagId id, Result<T> (*check)(s
   return {};
 }
 
-// torchrun's order: what is run, and which of the three switches counts.
+// Decides what is run: of the three switches, the one that counts in torchrun.
 Status check_command(CheckedFlags& checked, const ParsedFlags& flags) {
   checked.run_path = flags.on(FlagId::kRunPath);
   if (checked.run_path) return {};
@@ -262,7 +262,7 @@ Status check_command(CheckedFlags& checked, const ParsedFlags& flags) {
              "a module cannot be run without Python", "leave one of the two out");
 }
 
-// Address and port of node 0: the endpoint's, or else --master-addr and --master-port.
+// Finds address and port of node 0: those of the endpoint, or else --master-addr and --master-port.
 Status check_static(CheckedFlags& checked, const ParsedFlags& flags) {
   FlagId port_flag = FlagId::kRdzvEndpoint;
   if (trim(flags.text(FlagId::kRdzvEndpoint)).empty()) {
@@ -281,25 +281,24 @@ Status check_static(CheckedFlags& checked, const ParsedFlags& flags) {
                format("write {}:{}", checked.endpoint.host, kDefaultMasterPort));
   }
   if (*checked.endpoint.port == 0) {
-    return bad(flags.input(port_flag), "the other nodes and the workers must know the port beforehand",
+    return bad(flags.input(port_flag), "the other nodes and the workers must know the port in advance",
                "give a port from 1 to 65535, or leave it out on one node to get a free one");
   }
   // With --auto-config the number of nodes is not settled yet.
   if (checked.node_rank < checked.nodes.max || flags.on(FlagId::kAutoConfig)) return {};
   return bad(flags.input(FlagId::kNodeRank),
              format("node ranks of a job of {} nodes end at {}", checked.nodes.max, checked.nodes.max - 1),
-             "give each node its own rank, or more nodes by --nnodes");
+             "give each node a rank of its own, or raise --nnodes");
 }
 
-// Which rules are in force follows run.py: --standalone first, then its plain single-node case.
+// Decides how nodes meet in the order of torchrun's run.py: --standalone first, then its plain case of one node.
 Status check_rendezvous(CheckedFlags& checked, const ParsedFlags& flags) {
   if (flags.on(FlagId::kStandalone)) {
     checked.meeting = Meeting::kStandalone;
     return {};
   }
   if (const std::size_t bytes = flags.text(FlagId::kRdzvId).size(); bytes > limits::kAgentNameBytes) {
-    return bad(flags.input(FlagId::kRdzvId),
-               format("the job's id has {} bytes, more than nodes can tell each other", bytes),
+    return bad(flags.input(FlagId::kRdzvId), format("the job's id is too long, with {} bytes", bytes),
                format("use one of at most {} bytes", limits::kAgentNameBytes));
   }
   Backend backend = Backend::kStatic;
@@ -320,7 +319,7 @@ Status check_rendezvous(CheckedFlags& checked, const ParsedFlags& flags) {
   return check_static(checked, flags);
 }
 
-// What matches is copied to a file.
+// Lines that match a filter are copied to a file, so there must be log files.
 Status check_filters(const ParsedFlags& flags) {
   for (const FlagId id : {FlagId::kDuplicateStdoutFilters, FlagId::kDuplicateStderrFilters}) {
     if (flags.list(id).empty() || flags.text(FlagId::kLogDir) != "/dev/null") continue;
@@ -333,12 +332,12 @@ Status check_filters(const ParsedFlags& flags) {
 Status check_record(const ParsedFlags& flags) {
   const std::string& file = flags.text(FlagId::kRecord);
   if (!flags.is_given(FlagId::kRecord) || (!file.empty() && file != "-")) return {};
-  return bad(flags.input(FlagId::kRecord), "a recording is written to a file", "name one");
+  return bad(flags.input(FlagId::kRecord), "a recording is written to a file", "name a file");
 }
 
 Status check_events(const ParsedFlags& flags) {
   if (!flags.is_given(FlagId::kEvents) || flags.text(FlagId::kEvents) != "-") return {};
-  return bad(flags.input(FlagId::kEvents), "events are written to a file", "name one; /dev/stderr is one, too");
+  return bad(flags.input(FlagId::kEvents), "events are written to a file", "name a file; /dev/stderr is one, too");
 }
 
 Status check_on_event(std::set<std::string>& kinds, const ParsedFlags& flags) {
@@ -347,7 +346,7 @@ Status check_on_event(std::set<std::string>& kinds, const ParsedFlags& flags) {
     const std::string name(trim(kind));
     if (std::ranges::find(known, std::string_view(name)) == std::end(known)) {
       return bad(flags.input(FlagId::kOnEventKinds),
-                 format("\"{}\" is no event for which a command can be run", printable(name)),
+                 format("\"{}\" is not an event that can run a command", printable(name)),
                  "name any of node_lost, node_unfit, node_kept_out and job_ends, with commas between");
     }
     kinds.insert(name);

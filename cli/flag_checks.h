@@ -13,8 +13,8 @@
 #include "cli/rdzv_conf.h"
 #include "src/base/result.h"
 
-// What the values mean. Every function takes the value and the input as the user knows it (for the
-// message), and fails with an Error that names the input, the reason and the remedy.
+// What the values mean, beyond what the flag table says. Every function takes the value and the input as the user knows
+// it (for the message), and fails with an Error that names the input, the reason and the remedy.
 namespace elastic::cli {
 
 // --nnodes: 0 < min <= max.
@@ -36,7 +36,7 @@ Result<WorkersPerNode> check_nproc_per_node(std::string_view value, std::string_
 enum class Backend : unsigned char { kStatic, kC10d };
 Result<Backend> check_rdzv_backend(std::string_view value, std::string_view input);
 
-// "host", "host:port", "[v6]:port" as torchrun reads it. The host bears no brackets.
+// "host", "host:port", "[v6]:port" as torchrun reads it. The host has no brackets.
 struct Endpoint {
   std::string host;                   // "localhost" where the value is empty
   std::optional<std::uint16_t> port;  // none where the value names none
@@ -103,8 +103,8 @@ struct CheckedFlags {
   bool no_python = false;
 };
 
-// Checks each flag and the flags against each other, in the order of the table. The first error
-// ends it.
+// Checks each flag, and the flags against each other, and returns the first error. The flags come from
+// parse_command_line(), so what the flag table forbids has been refused already.
 Result<CheckedFlags> check_flags(const ParsedFlags& flags);
 
 }  // namespace elastic::cli

@@ -131,7 +131,7 @@ TEST_CASE("a job's id that is longer than nodes can tell each other is refused, 
     CHECK(text.starts_with("--rdzv-id=xxx"));
     CHECK(text.size() < 500);
     CHECK(
-        text.ends_with(": the job's id has 1025 bytes, more than nodes can tell each other; "
+        text.ends_with(": the job's id is too long, with 1025 bytes; "
                        "use one of at most 1024 bytes"));
   }
 }

@@ -10,7 +10,7 @@
 // markup.
 namespace elastic::cli {
 
-// What it means, what it needs, and whose it is if not torchrun's.
+// What the flag means, and whose it is if it is not torchrun's.
 std::vector<std::string> sentences_about(const Flag& flag);
 
 // "works", "nothing to do", "no effect yet" or "error".

@@ -157,9 +157,9 @@ enum class FlagKind : unsigned char {
 // What the flag does today. One warning names all kLater flags that are set.
 enum class FlagState : unsigned char {
   kWorks,
-  kAccepted,  // nothing is left to do here by design
-  kLater,     // parses, has no effect yet
-  kRefused,   // is an error; `why` says why
+  kAccepted,  // is accepted; elastic-run needs no such setting
+  kLater,     // is accepted, but has no effect yet
+  kRefused,   // is an error, for the reason in `why`
 };
 
 enum class FlagGroup : unsigned char {

@@ -12,16 +12,16 @@ namespace elastic::cli {
 Status plan_gpu_test(const ParsedFlags& flags, const Environment& environment, const HostView& host, LaunchPlan& plan) {
   constexpr const char* kVariable = "ELASTIC_RUN_PROBE_GPUS";
   const auto asked = elastic::lookup(environment, kVariable);
-  // Those of which nobody knows whether a worker will use them may be in use, and broken, without harm.
+  // GPUs that perhaps no worker will use are not tested: others may be using them, and a broken one does no harm.
   const int visible = host.visible_gpus(elastic::lookup(environment, "CUDA_VISIBLE_DEVICES"));
   int count = std::min({visible, plan.settings.node.local_world_size, health::kMostGpus});
-  std::string origin = count < visible ? "of the visible GPUs one for each worker" : "visible GPUs";
+  std::string origin = count < visible ? "one visible GPU for each worker" : "visible GPUs";
   if (asked && *asked != "auto") {
     const auto number = *asked == "off" ? std::optional<std::int64_t>(0) : parse_int(*asked);
     if (!number || *number < 0 || *number > health::kMostGpus) {
       return fail(format("{}={}", kVariable, printable(*asked)),
                   format("not auto, off or a number of GPUs from 0 to {}", health::kMostGpus),
-                  "leave it away to have the GPUs tested that workers see, or set it to off");
+                  "unset it to test the GPUs that workers see, or set it to off");
     }
     count = static_cast<int>(*number);
     origin = format("environment: {}", kVariable);

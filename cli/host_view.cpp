@@ -37,7 +37,7 @@ std::string ThisHost::resolved(const std::string& path) const {
 std::vector<std::string> ThisHost::own_paths() const {
   namespace fs = std::filesystem;
   constexpr int kMostLinks = 40;  // as many as the kernel follows
-  // What execve() was called with; where the kernel does not say, the link in /proc will do.
+  // The path that execve() was called with; if the kernel does not tell it, the link in /proc will do.
   const auto* started_as = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
   std::error_code failed;
   fs::path path = fs::absolute(started_as != nullptr ? started_as : "/proc/self/exe", failed).lexically_normal();

@@ -4,7 +4,7 @@
 
 namespace elastic::cli {
 
-// This host, as it is.
+// The real host.
 class ThisHost : public HostView {
  public:
   PathFacts look_at(const std::string& path) const override;

@@ -21,11 +21,11 @@ namespace {
 using StoreKind = store::StoreSettings::Kind;
 
 constexpr std::int64_t kDefaultShutdownSeconds = 30;
-// After a SIGTERM from outside: Kubernetes and Slurm send SIGKILL after 30 s.
+// The grace after a SIGTERM from outside. Kubernetes and Slurm send SIGKILL after 30 s.
 constexpr std::int64_t kTerminatedSeconds = 25;
 constexpr std::int64_t kStuckSeconds = 5;
 constexpr std::uint16_t kNoPort = 0;
-// Longer than a report takes, also where the log directory hangs.
+// Longer than a failure report takes, even if the log directory hangs.
 constexpr std::int64_t kPartingMs = 2'000;
 
 std::string names_of(const std::vector<int>& signals) {
@@ -87,10 +87,10 @@ class Planner {
   const detect::Detected& detected_;
   LaunchPlan plan_;
   std::string nodes_origin_;
-  std::optional<int> auto_workers_;  // --auto_config has counted GPUs
+  std::optional<int> auto_workers_;  // the number of GPUs that --auto_config has counted
 };
 
-// dlrover-run's rule: node count from NODE_NUM, workers from the GPUs, each only where it is there.
+// dlrover-run's rule: nodes come from NODE_NUM and workers from the GPUs, each only where it is there.
 Status Planner::apply_auto_config() {
   nodes_origin_ = flags_.origin_text(FlagId::kNnodes);
   if (!flags_.on(FlagId::kAutoConfig)) return {};
@@ -102,7 +102,7 @@ Status Planner::apply_auto_config() {
     }
     checked_.nodes = {*nodes, *nodes};
     nodes_origin_ = "--auto_config: NODE_NUM";
-    // That it is a job of many nodes was not known when it was looked at how they meet.
+    // check_flags() chose how nodes meet before it was known that the job has many.
     if (*nodes > 1 && checked_.meeting == Meeting::kImplicitStandalone) {
       const auto master = variable("DLROVER_MASTER_ADDR");
       if (!master || master->empty()) {
@@ -116,7 +116,7 @@ Status Planner::apply_auto_config() {
   return {};
 }
 
-// As dlrover-run: asked for by any of three options.
+// As in dlrover-run, any of three options asks for the check.
 Status Planner::plan_check() {
   const std::string& accelerator = flags_.text(FlagId::kAccelerator);
   if (accelerator != "cpu" && accelerator != flag_of(FlagId::kAccelerator).by_default) {
@@ -124,7 +124,7 @@ Status Planner::plan_check() {
                 flags_.input(FlagId::kAccelerator)));
   }
   using When = protocol::CheckRules::When;
-  constexpr std::int64_t kNodesThatAreChecked = 4;  // under --auto-config, from so many on
+  constexpr std::int64_t kNodesThatAreChecked = 4;  // --auto-config checks jobs of at least so many nodes
   std::string origin;
   if (flags_.on(FlagId::kNetworkCheck)) {
     origin = flags_.origin_text(FlagId::kNetworkCheck);
@@ -135,11 +135,10 @@ Status Planner::plan_check() {
   } else if (flags_.on(FlagId::kAutoConfig) && checked_.nodes.min >= kNodesThatAreChecked) {
     origin = "--auto_config: a job of many nodes";
   } else {
-    // As dlrover-run, which measures only what it checks.
+    // dlrover-run, too, measures only what it checks.
     if (flags_.on(FlagId::kCommPerfTest)) {
-      warn(format(
-          "{}: only a check measures, and there is none; it is ignored; add --network-check, or give --precheck=2",
-          flags_.input(FlagId::kCommPerfTest)));
+      warn(format("{}: it is ignored without a check; add --network-check, or use --precheck=2",
+                  flags_.input(FlagId::kCommPerfTest)));
     }
     return {};
   }
@@ -150,7 +149,7 @@ Status Planner::plan_check() {
   const bool measures = flags_.on(FlagId::kCommPerfTest) || flags_.text(FlagId::kPrecheck) == "2";
   if (measures && checked_.nodes.max == 1) {
     const FlagId asked = flags_.on(FlagId::kCommPerfTest) ? FlagId::kCommPerfTest : FlagId::kPrecheck;
-    warn(format("{}: one node alone has no other to measure the way to", flags_.input(asked)));
+    warn(format("{}: it is ignored: one node alone has no link to measure", flags_.input(asked)));
   }
   check.measures_all = measures;
   plan_.settings.check = {.hook = flags_.text(FlagId::kHealthHook),
@@ -176,7 +175,7 @@ Status Planner::plan_check() {
   return check_file(FlagId::kProbePath, true);
 }
 
-// One that the check is to use has to be there: else it would say that there is nothing to test with.
+// A file that the check is to use must be there: otherwise the check would report that it has nothing to test with.
 Status Planner::check_file(FlagId flag, bool is_program) const {
   const std::string& path = flags_.text(flag);
   if (path.empty()) return {};
@@ -193,7 +192,7 @@ void Planner::plan_local_tasks() {
   const detect::LocalTasks& local_tasks = detected_.local_tasks;
   plan_.settings.local_tasks = {local_tasks.name, local_tasks.index, local_tasks.members};
   plan_.settings.node.signals_are_shared = detected_.signals_the_node;
-  // One node that ends with a failure may end the others, see detect::Detected.
+  // A node that ends with a failure may end the others, see detect::Detected.
   if (detected_.signals_the_node && checked_.nodes.max > 1) plan_.settings.parting_ms = kPartingMs;
   if (local_tasks.members < 2) return;
   entry("of this node's tasks",
@@ -323,7 +322,7 @@ Status Planner::plan_meeting() {
                          : standalone ? "one node"
                                       : "--rdzv-backend=c10d, one node";
   if (const std::string& address = flags_.text(FlagId::kLocalAddr); !address.empty()) {
-    // Whoever names the address wants to be reached there, by whatever way leads to it.
+    // A user who names the address wants to be reached there, whatever interface that is.
     store.master_addr = address;
     store.of_loopback = false;
     if (!by_worker) store.kind = StoreKind::kFreshPort;
@@ -336,7 +335,7 @@ Status Planner::plan_meeting() {
   return {};
 }
 
-// At the ports of the rendezvous status and metrics are served already.
+// The port of the rendezvous serves status and metrics already.
 Status Planner::check_http_port(std::uint16_t port) const {
   const transport::MeetingSettings& meeting = plan_.settings.meeting;
   const bool is_endpoint = !meeting.alone && (port == meeting.port || std::ranges::count(meeting.more_ports, port) > 0);
@@ -407,8 +406,8 @@ Status Planner::plan_stop() {
   settings.use_cgroup = variable("ELASTIC_RUN_CGROUP") != "off";
   settings.signals = checked_.signals;
   for (const std::string& name : checked_.unknown_signals) {
-    warn(format("Failed to register signal handler for {}: {} has a name that no signal has; it is left out",
-                printable(name), flags_.input(FlagId::kSignalsToHandle)));
+    warn(format("Failed to register signal handler for {}: {} there is no such signal; it is skipped", printable(name),
+                flags_.input(FlagId::kSignalsToHandle)));
   }
   entry("signals that end the job", names_of(checked_.signals), flags_.origin_text(FlagId::kSignalsToHandle));
   if (checked_.forward_signals.empty()) return {};
@@ -441,8 +440,8 @@ Status Planner::plan_logs() {
   return {};
 }
 
-// The first place for temporary files that can be written, in Python's order, which is torchrun's; none
-// on a host that is read-only throughout.
+// The first directory for temporary files that can be written, in Python's order, which is torchrun's; none on a host
+// that is read-only throughout.
 std::optional<std::string> Planner::temporary_directory() {
   std::string passed_over;
   const auto usable = [this](const std::string& path) {
@@ -483,7 +482,7 @@ Status Planner::plan_output() {
   output.stdout_filters = flags_.list(FlagId::kDuplicateStdoutFilters);
   output.stderr_filters = flags_.list(FlagId::kDuplicateStderrFilters);
   output.log_max_bytes = checked_.log_max_bytes;
-  // A process that is to outlive us had better not write to a pipe that ends here.
+  // A process that is to outlive elastic-run must not write to a pipe whose reader ends with elastic-run.
   output.stderr_tail =
       flags_.text(FlagId::kStderrTail) == "auto" && (!leaves_background() || flags_.is_given(FlagId::kStderrTail));
   if (!output.stderr_tail) output.no_tail_because = leaves_background() ? "--leave-background" : "--stderr-tail=never";
@@ -516,7 +515,7 @@ Status Planner::plan_events() {
   return {};
 }
 
-// Where the workers' output goes, as far as flags say.
+// Shows where the workers' output goes.
 void Planner::show_output() {
   const run::OutputSettings& output = plan_.settings.output;
   const bool has_files = plan_.settings.logs.enabled;
@@ -558,8 +557,7 @@ Status Planner::plan_environment() {
   worker.environment = environment_;
   worker.virtual_local_rank = flags_.on(FlagId::kVirtualLocalRank);
   worker.signals_to_handle = flags_.text(FlagId::kSignalsToHandle);
-  // A worker that finds this variable writes to a pipe that nobody here reads.
-  // Nor is the job's secret any business of a worker's.
+  // A worker that has the first variable writes to a pipe that nobody reads. Workers must not have the job's secret.
   std::erase_if(worker.environment, [](const std::string& text) {
     return text.starts_with("TORCHELASTIC_TIMER_FILE=") || text.starts_with(format("{}=", run::kSecretVariable));
   });

@@ -14,7 +14,7 @@
 
 namespace elastic::cli {
 
-// What a plan has to know about this host. The one seam between planning and the outside.
+// What a plan needs to know about this host: the one seam between planning and the outside.
 class HostView {
  public:
   struct PathFacts {
@@ -27,10 +27,10 @@ class HostView {
 
   virtual ~HostView() = default;
   virtual PathFacts look_at(const std::string& path) const = 0;
-  // The file or directory that is meant once all links are followed; "" where there is none.
+  // The file or directory to which the path leads once all links are followed; "" where there is none.
   virtual std::string resolved(const std::string& path) const = 0;
-  // The paths of this program, none of them relative: the one by which it was started, those that its links lead to
-  // one after the other, and the resolved one.
+  // The absolute paths of this program: the one by which it was started, each one that its links lead to in turn, and
+  // the resolved one.
   virtual std::vector<std::string> own_paths() const = 0;
   // CPUs that this process may run on, at least 1.
   virtual int usable_cpus() const = 0;

@@ -163,7 +163,7 @@ TEST_CASE("with c10d a rank is claimed by the environment, or by a flag that is 
   t.environment.back() = "NODE_RANK=3";
   CHECK(starts(t.error(with({})), "NODE_RANK=3: node ranks of a job of 3 nodes end at 2"));
   t.environment.back() = "NODE_RANK=x";
-  CHECK(starts(t.error(with({})), "NODE_RANK=x: this is no node rank"));
+  CHECK(starts(t.error(with({})), "NODE_RANK=x: this is not a node rank"));
 }
 
 TEST_CASE("a pod's address and its ports of the host are those by which its node and its store are reached") {
@@ -241,8 +241,8 @@ TEST_CASE("nodes that meet by a claim look for a lost coordinator until another 
   const LaunchPlan short_one = plan("store_type=file,loss_timeout=10,rejoin_timeout=3");
   CHECK(short_one.settings.meeting.rejoin_ms == 12'000);
   CHECK(short_one.warnings ==
-        std::vector<std::string>{"rejoin_timeout=3 is too short for another node to take the coordinator over from one "
-                                 "that was lost: 12 s are taken (loss_timeout and 2 s)"});
+        std::vector<std::string>{"rejoin_timeout=3 is too short for another node to take over the coordinator from one "
+                                 "that was lost: 12 s are used (loss_timeout plus 2 s)"});
   const LaunchPlan enough = plan("store_type=file,rejoin_timeout=7");
   CHECK(enough.settings.meeting.rejoin_ms == 7'000);
   CHECK(enough.warnings.empty());
@@ -350,7 +350,8 @@ TEST_CASE("a script that cannot be run is named with the reason before anything 
   CHECK(starts(t.error({"--no-python", "folder/"}), "folder/: no such file"));
   t.host.file("./plain");
   CHECK(starts(t.error({"--no-python", "./plain"}), "./plain: it is not executable"));
-  CHECK(t.error({"--no-python", "plain"}) == "plain: not found on PATH; for the file here write ./plain");
+  CHECK(t.error({"--no-python", "plain"}) ==
+        "plain: not found on PATH; to run the file in this directory write ./plain");
   t.host.file("folder/__main__.py");
   CHECK(t.plan({"folder"}).has_value());
 }
@@ -501,7 +502,7 @@ TEST_CASE("of the test of GPUs nothing is said on a host without one, and else h
   trial.host.gpus = 8;
   CHECK(told(trial, {"train.py"}) == "");
   CHECK(told(trial, {"--network-check", "--nproc-per-node=8", "train.py"}) == "8 (visible GPUs)");
-  CHECK(told(trial, {"--network-check", "train.py"}) == "1 (of the visible GPUs one for each worker)");
+  CHECK(told(trial, {"--network-check", "train.py"}) == "1 (one visible GPU for each worker)");
   CHECK(told(trial, {"--network-check", "--accelerator=cpu", "train.py"}) == "none (command line: --accelerator=cpu)");
   trial.environment.push_back("ELASTIC_RUN_PROBE_GPUS=off");
   CHECK(told(trial, {"--network-check", "train.py"}) == "none (environment: ELASTIC_RUN_PROBE_GPUS)");

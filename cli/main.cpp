@@ -1,4 +1,4 @@
-// argv and environment in, exit status out.
+// The program: from argv and environment to an exit status.
 
 #include <signal.h>
 #include <unistd.h>
@@ -40,27 +40,27 @@ namespace {
 using namespace elastic;
 
 constexpr int kExitUsage = 2;
-constexpr std::size_t kHostsBytes = 1 << 20;  // of /etc/hosts; of a longer one nothing is known
+constexpr std::size_t kHostsBytes = 1 << 20;  // a longer /etc/hosts is not read
 
 int refuse(const Error& error) {
   log::critical(error.text());
   return kExitUsage;
 }
 
-// Of a job. Who started torchrun is told, too, by torch's @record, but not of what argparse refuses.
+// Refuses a job. The reason is also written to the error file of the process that started us, if that asks for one.
 int refuse_job(const Error& error, const Environment& environment) {
   run::tell_refusal(error, elastic::lookup(environment, "TORCHELASTIC_ERROR_FILE").value_or(""));
   return kExitUsage;
 }
 
-// What was asked for goes to stdout; a reader that has gone is the only way for this to fail.
+// Prints what was asked for to stdout. It fails only if the reader has gone.
 int print(const std::string& text) {
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   return written && std::fflush(stdout) == 0 ? 0 : 1;
 }
 
-// The flag or its variable, else LOGLEVEL, which other programs read too: what it says to them may be no level of
-// ours, and that is no reason not to train.
+// The log level comes from the flag or its variable, or else from LOGLEVEL. Other programs read LOGLEVEL, too, so a
+// value that elastic-run does not know is only worth a warning.
 Status set_up_log(const cli::ParsedFlags& flags, const Environment& environment) {
   if (flags.text(cli::FlagId::kLogFormat) == "json") log::set_format(log::Format::kJson);
   if (flags.is_given(cli::FlagId::kLogLevel)) {
@@ -80,7 +80,7 @@ Status set_up_log(const cli::ParsedFlags& flags, const Environment& environment)
   return {};
 }
 
-// PyTorch's logger for events takes its level from this variable alone, and all of them are INFO to it.
+// PyTorch's logger for events takes its level from LOGLEVEL alone, and logs all of them as INFO.
 bool prints_torch_events(const Environment& environment) {
   const auto level = log::parse_level(elastic::lookup(environment, "LOGLEVEL").value_or("INFO"), "LOGLEVEL");
   return !level || *level <= log::Level::kInfo;
@@ -133,8 +133,8 @@ int run_job(cli::ParsedFlags flags, const Environment& environment, const proces
   return run::launch(plan->settings, inherited, title);
 }
 
-// From here on a terminal with `stty tostop` does not stop a background job for what it has to say. Workers
-// get their signal mask from `InheritedState`.
+// Blocks SIGTTOU, so that a terminal with `stty tostop` does not stop a background job that prints. Workers get their
+// signal mask from `InheritedState`.
 void let_background_write() {
   sigset_t set;
   sigemptyset(&set);
@@ -151,7 +151,7 @@ int hand_over_to_torchrun(const cli::Delegation& delegation, const process::Inhe
   return refuse(process::become_program(command.front(), command, delegation.environment, inherited));
 }
 
-// Whoever may read /proc/PID/environ shall not find the job's secret there.
+// Keeps the job's secret out of /proc/PID/environ.
 void hide_secret() {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::size_t name = std::strlen(run::kSecretVariable);
@@ -160,7 +160,7 @@ void hide_secret() {
   }
 }
 
-// The arguments lie one behind the other.
+// The kernel lays the arguments out one behind the other.
 run::ProcessTitle title_of(int argc, char** argv) {
   if (argc == 0) return {};
   char* end = argv[argc - 1] + std::strlen(argv[argc - 1]) + 1;

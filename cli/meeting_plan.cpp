@@ -21,10 +21,10 @@ using transport::kDefaultPort;
 
 constexpr std::int64_t kSecond = 1000;
 constexpr std::size_t kMostPorts = 1024;  // of HOST_PORTS
-// torchrun's, of which its patience with a silent node is the product.
+// torchrun's defaults. Their product is how long torchrun waits for a silent node.
 constexpr std::int64_t kKeepAliveSeconds = 5;
 constexpr std::int64_t kKeepAliveAttempts = 3;
-// torchrun's for static, whose key is another one.
+// torchrun's default with static, where the key has another name.
 constexpr std::int64_t kStaticTimeoutSeconds = 900;
 
 struct Secret {
@@ -152,7 +152,7 @@ Status MeetingPlanner::plan_endpoint() {
     }
   }
   if (meeting.port == 0 && !by_file) {
-    return fail(flags_.input(FlagId::kRdzvEndpoint), "the other nodes must know the port beforehand",
+    return fail(flags_.input(FlagId::kRdzvEndpoint), "the other nodes must know the port in advance",
                 format("give a port from 1 to 65535, or none for {}", kDefaultPort));
   }
   meeting.is_host = checked_.rdzv_conf.boolean("is_host");
@@ -162,7 +162,7 @@ Status MeetingPlanner::plan_endpoint() {
   return {};
 }
 
-// A pod's address is what DLRover tells its workers of the first node, too.
+// DLRover, too, gives workers the pod's address as that of the first node.
 void MeetingPlanner::plan_address() {
   std::string& address = plan_.settings.node.address;
   const bool is_given = flags_.is_given(FlagId::kLocalAddr);
@@ -171,7 +171,7 @@ void MeetingPlanner::plan_address() {
   entry("address", printable(address), is_given ? flags_.origin_text(FlagId::kLocalAddr) : "environment: POD_IP");
 }
 
-// The endpoint is one that nobody has chosen for this job alone.
+// Other jobs may detect the same endpoint, so this coordinator serves its own job only, and further ports are tried.
 void MeetingPlanner::take_detected_place() {
   transport::MeetingSettings& meeting = plan_.settings.meeting;
   meeting.serves_own_job_only = true;
@@ -185,17 +185,17 @@ void MeetingPlanner::take_detected_place() {
     ports.push_back(format("{}", port));
     if (port != meeting.port) meeting.more_ports.push_back(port);
   }
-  entry("ports", join(ports, ", "), "one after the other, where others are taken");
+  entry("ports", join(ports, ", "), "tried in this order");
 }
 
-// Where the coordinator's address stands, if not in the endpoint itself.
+// Finds out where nodes read the coordinator's address, where it is not the endpoint itself.
 Status MeetingPlanner::plan_place() {
   using Place = transport::MeetingSettings::Place;
   transport::MeetingSettings& meeting = plan_.settings.meeting;
   const std::string* type = checked_.rdzv_conf.find("store_type");
   const std::int64_t port = checked_.rdzv_conf.integer("coordinator_port").value_or(0);
   if (port > 65535) {
-    return fail(flags_.input(FlagId::kRdzvConf), format("coordinator_port={} is no port", port),
+    return fail(flags_.input(FlagId::kRdzvConf), format("coordinator_port={} is not a port", port),
                 "give one from 1 to 65535, or none for a free one");
   }
   meeting.coordinator_port = static_cast<std::uint16_t>(port);
@@ -211,7 +211,7 @@ Status MeetingPlanner::plan_place() {
   }
   if (*type == "tcpstore") {
     if (!flags_.is_given(FlagId::kRdzvEndpoint)) {
-      return fail(flags_.input(FlagId::kRdzvConf), "it is not said where the TCPStore is",
+      return fail(flags_.input(FlagId::kRdzvConf), "nothing says where the TCPStore is",
                   "name its host and port with --rdzv-endpoint");
     }
     meeting.place = Place::kTcpStore;
@@ -219,21 +219,21 @@ Status MeetingPlanner::plan_place() {
   }
   meeting.path = trim(flags_.text(FlagId::kRdzvEndpoint));
   if (meeting.path.empty() || meeting.path.ends_with('/')) {
-    return fail(flags_.input(FlagId::kRdzvConf), "it is not said which file the nodes meet by",
+    return fail(flags_.input(FlagId::kRdzvConf), "nothing says by which file the nodes meet",
                 "name it with --rdzv-endpoint, in a directory that all of them can write, such as /shared/job.meeting");
   }
   meeting.place = Place::kFile;
   return {};
 }
 
-// With c10d a rank 0 on the command line says nothing: scripts that torchrun runs give it on all nodes, and it is
-// the default. The lowest free one is what such a node gets.
+// With c10d, a rank of 0 on the command line means: assign one. It is the default, and command lines for torchrun often
+// give it on all nodes. Such a node gets the lowest free rank.
 Status MeetingPlanner::plan_rank() {
   protocol::JobTerms& terms = plan_.settings.node.terms;
   std::optional<std::int64_t> rank;
   std::string origin = flags_.origin_text(FlagId::kNodeRank);
   std::string input = flags_.input(FlagId::kNodeRank);
-  // Of more nodes than the maximum some stand by, which have no rank of their own.
+  // If there are more nodes than the maximum, some wait in reserve and have no rank of their own.
   const bool is_detected = flags_.is_detected(FlagId::kNodeRank);
   if (is_detected && checked_.node_rank >= terms.max_nodes) return {};
   if (is_static() || is_detected || checked_.node_rank > 0) rank = checked_.node_rank;
@@ -242,7 +242,7 @@ Status MeetingPlanner::plan_rank() {
     if (rank || is_static() || !text || text->empty()) continue;
     const auto number = parse_int(*text);
     if (!number || *number < 0) {
-      return fail(format("{}={}", name, printable(*text)), "this is no node rank",
+      return fail(format("{}={}", name, printable(*text)), "this is not a node rank",
                   "set it to a number from 0 on, or unset it");
     }
     rank = *number;
@@ -252,7 +252,7 @@ Status MeetingPlanner::plan_rank() {
   if (!rank) return {};
   if (*rank >= terms.max_nodes) {
     return fail(input, format("node ranks of a job of {} nodes end at {}", terms.max_nodes, terms.max_nodes - 1),
-                "give each node its own rank, or more nodes by --nnodes");
+                "give each node a rank of its own, or raise --nnodes");
   }
   plan_.settings.node.node_rank = static_cast<int>(*rank);
   if (is_static()) plan_.settings.meeting.is_host = *rank == 0;
@@ -260,7 +260,7 @@ Status MeetingPlanner::plan_rank() {
   return {};
 }
 
-// DLRover's: the ports of the host that are the pod's.
+// HOST_PORTS is DLRover's variable: the ports of the host that belong to the pod.
 Result<std::vector<std::uint16_t>> MeetingPlanner::port_choices() const {
   std::vector<std::uint16_t> ports;
   const std::string text = variable("HOST_PORTS").value_or("");
@@ -270,7 +270,7 @@ Result<std::vector<std::uint16_t>> MeetingPlanner::port_choices() const {
     if (!port || *port < 1 || *port > 65535 || ports.size() == kMostPorts) {
       return fail(format("HOST_PORTS={}", printable(text)),
                   ports.size() == kMostPorts ? format("more than {} ports", kMostPorts)
-                                             : format("{} is no port", printable(word)),
+                                             : format("{} is not a port", printable(word)),
                   "set it to ports from 1 to 65535 with commas between, or unset it");
     }
     ports.push_back(static_cast<std::uint16_t>(*port));
@@ -295,7 +295,8 @@ Status MeetingPlanner::plan_store() {
   }
   const std::int64_t port = checked_.rdzv_conf.integer("store_port").value_or(0);
   if (port > 65535) {
-    return fail(flags_.input(FlagId::kRdzvConf), format("store_port={} is no port", port), "give one from 1 to 65535");
+    return fail(flags_.input(FlagId::kRdzvConf), format("store_port={} is not a port", port),
+                "give one from 1 to 65535");
   }
   store = {.kind = by_worker ? StoreKind::kByWorker : StoreKind::kFreshPort,
            .master_addr = plan_.settings.node.address,
@@ -323,7 +324,7 @@ Status MeetingPlanner::plan_secret() {
   return plan_munge();
 }
 
-// In a step of Slurm that meets where Slurm says, and has no secret of the user's.
+// Munge proves nodes to each other in a Slurm step that meets where Slurm says and has no secret of the user's.
 Status MeetingPlanner::plan_munge() {
   const std::string* wish = checked_.rdzv_conf.find("slurm_auth");
   const bool is_required = wish != nullptr && *wish == "munge";
@@ -333,7 +334,7 @@ Status MeetingPlanner::plan_munge() {
     return fail(flags_.input(FlagId::kRdzvConf),
                 is_step ? "slurm_auth=munge, and a secret for the job is given, too"
                         : "slurm_auth=munge is for steps of Slurm whose nodes meet where Slurm says",
-                is_step ? "choose one of both" : "leave it out, or give token_file=");
+                is_step ? "choose one of the two" : "leave it out, or give token_file=");
   }
   if (!is_step || !meeting.secret.empty() || (wish != nullptr && *wish == "off")) return {};
   const std::string* socket = checked_.rdzv_conf.find("munge_socket");
@@ -347,7 +348,7 @@ void MeetingPlanner::plan_rules() {
   const RdzvConf& conf = checked_.rdzv_conf;
   protocol::JobRules& rules = plan_.settings.node.rules;
   rules.last_call_ms = milliseconds("last_call_timeout", milliseconds("lastcall_timeout", rules.last_call_ms));
-  // torchrun's name for it with static is another one, and stands back where both are given.
+  // With static, torchrun has another name for this key; where both are given, this one wins.
   const std::int64_t otherwise_ms =
       is_static() ? milliseconds("timeout", kStaticTimeoutSeconds * kSecond) : rules.join_timeout_ms;
   rules.join_timeout_ms = milliseconds("join_timeout", otherwise_ms);
@@ -373,21 +374,21 @@ void MeetingPlanner::plan_rules() {
         origin);
   if (detected_.has_all_nodes && !is_static() && !conf.find("join_timeout")) {
     rules.replacement_wait_ms = 0;
-    entry("wait below the minimum", "none once the first round has been: nobody else can come",
+    entry("wait below the minimum", "none after the first round: no other node can come",
           format("{}: a step; --rdzv-conf=join_timeout=SECONDS waits", detected_.system));
   }
   entry("a silent node is lost", format("after {} s", meeting.loss_timeout_ms / kSecond), origin);
 }
 
-// Who ends before the lost host's claim is over, and another host found, can't go on with it.
+// A node that gives up before the claim of the lost host has run out and another host is found cannot go on with it.
 void MeetingPlanner::make_rejoining_suffice() {
   transport::MeetingSettings& meeting = plan_.settings.meeting;
   if (meeting.place == transport::MeetingSettings::Place::kEndpoint) return;
   const std::int64_t least_ms = meeting.loss_timeout_ms + protocol::LeaseTimes::kLongestPauseMs;
   if (meeting.rejoin_ms >= least_ms) return;
   plan_.warnings.push_back(
-      format("rejoin_timeout={} is too short for another node to take the coordinator over from "
-             "one that was lost: {} s are taken (loss_timeout and 2 s)",
+      format("rejoin_timeout={} is too short for another node to take over the coordinator from "
+             "one that was lost: {} s are used (loss_timeout plus 2 s)",
              meeting.rejoin_ms / kSecond, least_ms / kSecond));
   meeting.rejoin_ms = least_ms;
 }
@@ -433,7 +434,7 @@ Result<run::StatusRequest> plan_status(const ParsedFlags& flags, const Environme
   auto endpoint = check_endpoint(flags.text(FlagId::kStatus), flags.input(FlagId::kStatus));
   if (!endpoint) return std::unexpected(std::move(endpoint.error()));
   if (endpoint->port == 0) {
-    return fail(flags.input(FlagId::kStatus), "0 is no port that can be asked", "give a port from 1 to 65535");
+    return fail(flags.input(FlagId::kStatus), "nothing can listen on port 0", "give a port from 1 to 65535");
   }
   auto secret = find_secret(*conf, flags, environment, host);
   if (!secret) return std::unexpected(std::move(secret.error()));
@@ -452,7 +453,7 @@ Result<std::string> plan_status_key(const ParsedFlags& flags, const Environment&
   auto secret = find_secret(*conf, flags, environment, host);
   if (!secret) return std::unexpected(std::move(secret.error()));
   if (secret->text.empty()) {
-    return fail(flags.input(FlagId::kStatusKey), "there is no token to make a key of",
+    return fail(flags.input(FlagId::kStatusKey), "there is no token to make a key from",
                 "set ELASTIC_RUN_TOKEN, or give --rdzv-conf=token_file=FILE, as the job's nodes do");
   }
   return protocol::status_key(secret->text);

@@ -10,13 +10,13 @@
 
 namespace elastic::cli {
 
-// The directories of PATH, in its order; where it is not set those that execvp and Python search.
+// The directories of PATH, in its order; where it is not set, those that execvp and Python search.
 std::vector<std::string> path_folders(const Environment& environment);
 
-// A file, and this process may execute it.
+// Whether it is a file that this process may execute.
 bool can_execute(const HostView& host, const std::string& path);
 
-// The program of that name that PATH finds.
+// The first program of that name on PATH.
 std::optional<std::string> on_path(const Environment& environment, const HostView& host, const std::string& name);
 
 }  // namespace elastic::cli

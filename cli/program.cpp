@@ -9,9 +9,9 @@
 namespace elastic::cli {
 namespace {
 
-// Runs the script as torchrun's --run-path does: under torch's @record, in a fresh interpreter, which is kept, when the
-// script has ended well, until the others' have (process::EndGate at descriptor 3). A child that the script has forked
-// does not wait, nor is it waited for.
+// Runs the script as torchrun's --run-path does: under torch's @record, in a fresh interpreter. If the script succeeds,
+// the interpreter waits until those of the other workers are done (process::EndGate at descriptor 3). A child that the
+// script has forked does not wait, and nobody waits for it.
 constexpr const char* kRunPathStub = R"(import os, runpy, stat, sys
 def gate():
     try:
@@ -65,9 +65,9 @@ Result<std::string> find_binary(const Environment& environment, const HostView& 
   const std::string input = printable(program);
   if (program.find('/') == std::string::npos) {
     if (auto path = on_path(environment, host, program)) return *path;
-    return fail(
-        input.empty() ? "program ''" : input, "not found on PATH",
-        host.look_at(program).exists ? format("for the file here write ./{}", input) : "give the path of the program");
+    return fail(input.empty() ? "program ''" : input, "not found on PATH",
+                host.look_at(program).exists ? format("to run the file in this directory write ./{}", input)
+                                             : "give the path of the program");
   }
   const HostView::PathFacts facts = host.look_at(program);
   if (!facts.exists) return fail(input, "no such file", "give the path of the program");
@@ -89,7 +89,7 @@ Result<WorkerProgram> find_worker_program(const ParsedFlags& flags, const Checke
     program = {*path, "command line", {flags.script}, flags.script, {}};
   } else {
     auto python = choose_python(environment, host);
-    // A script that is wrong is told before a Python that is missing.
+    // A wrong script is reported before a missing Python.
     if (!checked.module && !(python && python->is_wrapper)) {
       if (const Status found = check_script(host, flags.script); !found) return std::unexpected(found.error());
     }

@@ -20,9 +20,9 @@ struct WorkerProgram {
   std::vector<std::string> warnings;
 };
 
-// Finds it. With Python: the one of cli/python_choice.h, and `-u` before the script; with --no-python the script
-// itself, on PATH if it has no '/'. Fails where there is no Python or no such script, or it cannot be read or executed;
-// what script a wrapper finds is its own affair.
+// Finds the program: the Python that cli/python_choice.h chooses, with `-u` before the script, or with --no-python the
+// script itself, searched on PATH if it has no '/'. Fails where there is no Python or no such script, or where it
+// cannot be read or executed. A wrapper finds its script itself, so that one is not looked at.
 Result<WorkerProgram> find_worker_program(const ParsedFlags& flags, const CheckedFlags& checked,
                                           const Environment& environment, const HostView& host);
 

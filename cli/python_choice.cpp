@@ -28,7 +28,7 @@ std::optional<std::string> program_named(const Environment& environment, const H
   return can_execute(host, name) ? std::optional(name) : std::nullopt;
 }
 
-// By its name, unless a script of that name stands in its place.
+// Whether it is a Python by its name, and not a script of that name that starts one.
 bool is_interpreter(const HostView& host, const std::string& path) {
   const std::string name = name_of(path);
   if (!name.starts_with("python") && !name.starts_with("pypy")) return false;
@@ -40,7 +40,7 @@ Result<Python> python_from_variable(const Environment& environment, const HostVi
   const std::string input = format("PYTHON_EXEC={}", printable(wanted));
   Python python{
       .command = {}, .origin = "environment: PYTHON_EXEC", .title = wanted, .is_wrapper = true, .warnings = {}};
-  // torchrun takes all of it for one program; only what is none has words.
+  // torchrun takes the whole value for one program. It is split into words only where there is no such program.
   auto words = std::optional(std::vector<std::string>{wanted});
   auto program = program_named(environment, host, wanted);
   if (program) {
@@ -58,13 +58,13 @@ Result<Python> python_from_variable(const Environment& environment, const HostVi
   }
   words->front() = *program;
   python.command = std::move(*words);
-  if (python.is_wrapper) python.origin += ", a wrapper; the script is its to find";
+  if (python.is_wrapper) python.origin += ", a wrapper, which finds the script itself";
   return python;
 }
 
 // --- Environments --------------------------------------------------------------------------------
 
-// "virtual" or "conda", where `bin` is the bin of such an environment.
+// The kind of environment that `bin` belongs to: "virtual" or "conda".
 std::optional<std::string_view> environment_with(const HostView& host, const std::string& bin) {
   const std::string name = name_of(bin);
   const bool is_named = name != "." && name != "..";
@@ -121,7 +121,7 @@ class Search {
   std::optional<Python> on_the_path() {
     for (const std::string& folder : path_) {
       if (can_execute(host_, folder + "/python3")) return found_on_path(folder + "/python3");
-      // Outside of an environment `python` may be an old one.
+      // Outside an environment `python` may be Python 2.
       if (environment_with(host_, folder)) {
         if (auto file = python_in(host_, folder)) return found_on_path(std::move(*file));
       }
@@ -156,14 +156,14 @@ class Search {
     return one == other || (!real.empty() && real == host_.resolved(other));
   }
 
-  // How early PATH looks there; its length where it does not.
+  // The position of the directory on PATH; the length of PATH where it is not there.
   std::size_t place_on_path(const std::string& folder) const {
     const auto at = std::ranges::find_if(path_, [&](const std::string& part) { return is_same(part, folder); });
     return static_cast<std::size_t>(at - path_.begin());
   }
 
-  // Warns where the variable names another environment than the Python's. Not where one environment was activated
-  // within another: then both are on PATH, the later one first.
+  // Warns if the variable names another environment than the Python's, but not if one environment was activated within
+  // another: then both are on PATH, the later one first.
   void look_at_variable(const char* variable, const std::string& chosen, Python& python) const {
     const auto prefix = elastic::lookup(environment_, variable);
     if (!prefix || prefix->empty()) return;

@@ -177,7 +177,7 @@ TEST_CASE("a PYTHON_EXEC of several words, of another name than Python's, or tha
   c.set("PYTHON_EXEC", "apptainer exec '/data/my image.sif' \"a \\\" b\"  python\\ 3");
   CHECK(c.python().command == Lines{"/usr/bin/apptainer", "exec", "/data/my image.sif", "a \" b", "python 3"});
   CHECK(c.python().is_wrapper);
-  CHECK(c.python().origin == "environment: PYTHON_EXEC, a wrapper; the script is its to find");
+  CHECK(c.python().origin == "environment: PYTHON_EXEC, a wrapper, which finds the script itself");
   c.host.program("/opt/in-image");
   c.set("PYTHON_EXEC", "/opt/in-image");
   CHECK(c.python().is_wrapper);

@@ -7,14 +7,14 @@
 namespace elastic::cli {
 namespace {
 
-// A cell of a Markdown table.
+// Escapes the text of a cell in a Markdown table.
 std::string cell(std::string_view text) {
   std::string out = replace_all(std::string(text), "|", "\\|");
   out = replace_all(out, "<", "&lt;");
   return replace_all(out, "_", "\\_");
 }
 
-// Code in a cell; empty where there is none.
+// Code in such a cell; empty for an empty text.
 std::string code(std::string_view text) {
   return text.empty() ? "" : "`" + replace_all(std::string(text), "|", "\\|") + "`";
 }

@@ -32,7 +32,7 @@ std::optional<run::WrapRule::Ranks> ranks_of(std::string_view text) {
 Result<run::WrapRule> read_rule(const std::string& line, const std::string& input, const Environment& environment,
                                 const HostView& host) {
   const std::size_t colon = line.find(':');
-  if (colon == std::string::npos) return fail(input, "no colon stands between ranks and command", kForm);
+  if (colon == std::string::npos) return fail(input, "there is no colon between ranks and command", kForm);
   run::WrapRule rule;
   const std::string ranks(trim(std::string_view(line).substr(0, colon)));
   for (const std::string& part : ranks == "all" ? std::vector<std::string>() : split(ranks, ',')) {
@@ -42,7 +42,7 @@ Result<run::WrapRule> read_rule(const std::string& line, const std::string& inpu
   }
   auto words = words_of_command(std::string_view(line).substr(colon + 1));
   if (!words) return fail(input, "a quote is not closed", "close it, or put a backslash before it");
-  if (words->empty()) return fail(input, "no command stands behind the colon", kForm);
+  if (words->empty()) return fail(input, "there is no command after the colon", kForm);
   const std::string& name = words->front();
   const bool is_path = name.contains('/');
   const auto program =

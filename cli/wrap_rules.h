@@ -11,12 +11,13 @@
 
 namespace elastic::cli {
 
-// What --wrap says, a rule a line: RANKS:COMMAND. RANKS is "all" or ranks and ranges between commas ("0,8-15"). `input`
-// names the flag in errors. Fails for what is no such rule, and for a command that is not there or may not be executed.
+// Reads the value of --wrap, one rule per line: RANKS:COMMAND. RANKS is "all", or ranks and ranges with commas between
+// ("0,8-15"). `input` names the flag in errors. Fails on any other text, and on a command that is not there or cannot
+// be executed.
 Result<std::vector<run::WrapRule>> read_wrap_rules(std::string_view text, const std::string& input,
                                                    const Environment& environment, const HostView& host);
 
-// --wrap, read and written into the plan.
+// Reads --wrap and writes it into the plan.
 Status plan_wrap(const ParsedFlags& flags, const Environment& environment, const HostView& host, LaunchPlan& plan);
 
 }  // namespace elastic::cli

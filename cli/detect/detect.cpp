@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kRunId = "TORCHELASTIC_RUN_ID";
 
-// Of the flags that say where and how nodes meet.
+// Whether the flag says where or how nodes meet.
 bool is_for_meeting(FlagId id) {
   return id == FlagId::kRdzvBackend || id == FlagId::kRdzvEndpoint || id == FlagId::kNodeRank;
 }
@@ -24,9 +24,9 @@ bool is_one_node(const ParsedFlags& flags) {
   return nodes && nodes->max == 1;
 }
 
-// A worker of another launcher has all variables of its node, and is no node of that job. Of steps of Slurm that
-// elastic-run has launched the ids are known: a job that is submitted from within a worker has that one's by
-// inheritance.
+// A worker of another launcher inherits all variables of its node, but is not a node of that job. The ids of Slurm
+// steps that elastic-run has launched are known: a job that is submitted from within a worker inherits that worker's
+// id.
 bool is_worker(const EnvironmentLookup& environment, const Result<Detected>& found) {
   const auto id = environment(kRunId);
   if (!id) return false;
@@ -35,7 +35,7 @@ bool is_worker(const EnvironmentLookup& environment, const Result<Detected>& fou
                              [&](const Default& one) { return one.flag == FlagId::kRdzvId && one.value == *id; });
 }
 
-// Who signals every process of the node, with the signals that are the user's own, must not end elastic-run by it.
+// A batch system that signals every process of the node with one of the user's own signals must not end elastic-run.
 void keep_alive_under_signals(ParsedFlags& flags, const std::string& system) {
   FlagValue& forward = flags[FlagId::kForwardSignals];
   if (forward.origin != Origin::kDefault) return;
@@ -95,7 +95,7 @@ Result<Detected> detect(ParsedFlags& flags, const EnvironmentLookup& environment
   for (const Default& one : found->defaults) {
     if (!is_for_meeting(one.flag)) take(one);
   }
-  // One node alone meets nobody.
+  // A job of one node needs no rendezvous.
   if (!is_one_node(flags)) {
     for (const Default& one : found->defaults) take(one);
   }

@@ -13,7 +13,7 @@
 // orchestrator becomes defaults of flags. docs/environment.md has the rules for users.
 namespace elastic::cli::detect {
 
-// ELASTIC_RUN_DETECT=off: nothing is looked for.
+// With ELASTIC_RUN_DETECT=off nothing is detected.
 inline constexpr const char* kSwitchVariable = "ELASTIC_RUN_DETECT";
 
 // A flag's default, as good as the flag's own where neither the command line nor its PET_ variable says otherwise.
@@ -47,19 +47,18 @@ struct Detected {
   bool signals_the_node = false;  // who ends or warns the job may signal every process of it, workers included
 };
 
-// The user has a rendezvous of his own, of which the detected one must not take a part: --standalone, an endpoint, a
-// master address or port, the static backend, --nnodes=1, or another place to meet (store_type); by flag or PET_
-// variable. Then none of the defaults is taken, and this elastic-run launches: what `srun torchrun
-// --nnodes=$SLURM_NNODES --rdzv-endpoint=...` did it goes on doing.
+// Whether the user has chosen the rendezvous, by flag or PET_ variable: --standalone, an endpoint, a master address or
+// port, the static backend, --nnodes=1, or another place to meet (store_type). Then none of the defaults is taken, so
+// that parts of two rendezvous do not mix: `srun torchrun --nnodes=$SLURM_NNODES --rdzv-endpoint=...` works as before.
 bool has_own_meeting(const ParsedFlags& flags);
 
 // The text of a file of this host; empty where it cannot be read.
 using FileLookup = std::function<std::string(const std::string& path)>;
 
-// In a worker of another launcher (TORCHELASTIC_RUN_ID) nothing is taken, and a note says so. Else:
-// Looks for each known system, the first that is there counts, and gives its defaults to the flags that nobody has
-// given. Flags that are given win, each by itself: --nnodes=2:3 changes the number of nodes only. Fails where the
-// system is there, but not in a form in which a job can be launched, unless the user has a rendezvous of his own.
+// Looks for each known system; the first one that is there gives its defaults to the flags that nobody has given. Each
+// given flag wins by itself: --nnodes=2:3 changes the number of nodes only. In a worker of another launcher
+// (TORCHELASTIC_RUN_ID) nothing is taken, and a note says so. Fails where the system is there, but not in a form in
+// which a job can be launched, unless the user has chosen the rendezvous.
 Result<Detected> detect(ParsedFlags& flags, const EnvironmentLookup& environment, const FileLookup& file);
 
 }  // namespace elastic::cli::detect

@@ -12,7 +12,7 @@ namespace elastic::cli::detect {
 namespace {
 
 constexpr std::size_t kMostDigits = 18;
-// A host's name is no longer.
+// The longest name of a host.
 constexpr std::size_t kMostBytes = 255;
 
 // "007-012" as its first and last number and the digits of the first.
@@ -22,7 +22,7 @@ struct Range {
   std::size_t digits = 1;
 };
 
-// What went wrong, as a clause, and where.
+// What is wrong with the list, as a clause.
 struct Problem {
   std::string reason;
 };
@@ -49,7 +49,7 @@ std::expected<Range, Problem> range_of(std::string_view text) {
 
 std::string padded(std::uint64_t number, std::size_t digits) { return format("{:0{}}", number, digits); }
 
-// Each name so far continued by each number of the brackets' inside.
+// Appends each number in the brackets to each name so far.
 std::expected<std::vector<std::string>, Problem> continued(const std::vector<std::string>& names,
                                                            std::string_view inside) {
   std::vector<std::string> out;
@@ -71,7 +71,7 @@ std::expected<std::vector<std::string>, Problem> continued(const std::vector<std
   return out;
 }
 
-// One name of the list, with its brackets.
+// Reads one name of the list, with its brackets.
 std::expected<std::vector<std::string>, Problem> names_of(std::string_view text) {
   std::vector<std::string> names{""};
   while (!text.empty()) {
@@ -90,7 +90,7 @@ std::expected<std::vector<std::string>, Problem> names_of(std::string_view text)
   return names;
 }
 
-// The parts between commas that stand outside brackets.
+// Splits the list at the commas outside brackets.
 std::expected<std::vector<std::string_view>, Problem> parts_of(std::string_view text) {
   std::vector<std::string_view> parts;
   std::size_t begin = 0;
@@ -132,9 +132,8 @@ std::expected<std::vector<std::string>, Problem> expand(std::string_view text) {
 Result<std::vector<std::string>> expand_host_list(std::string_view text, std::string_view input) {
   auto hosts = expand(text);
   if (hosts) return std::move(*hosts);
-  return fail(
-      format("{}={}", input, printable(text)), format("this is no list of hosts: {}", hosts.error().reason),
-      "`scontrol show hostnames` shows how Slurm reads it; name host and port with --rdzv-endpoint to do without");
+  return fail(format("{}={}", input, printable(text)), format("this is not a list of hosts: {}", hosts.error().reason),
+              "`scontrol show hostnames` shows how Slurm reads it; or name host and port with --rdzv-endpoint");
 }
 
 }  // namespace elastic::cli::detect

@@ -38,18 +38,18 @@ TEST_CASE("numbers of a host list keep the zeros that their range begins with, a
 }
 
 TEST_CASE("what is no list of hosts is refused with what is wrong, and what to do") {
-  CHECK(hosts_of("") == "this is no list of hosts: it is empty");
-  CHECK(hosts_of("a,,b") == "this is no list of hosts: a name between commas is empty");
-  CHECK(hosts_of("a,") == "this is no list of hosts: a name between commas is empty");
-  CHECK(hosts_of("a[1-3") == "this is no list of hosts: a \"[\" has no \"]\"");
-  CHECK(hosts_of("a1-3]") == "this is no list of hosts: a \"]\" has no \"[\"");
-  CHECK(hosts_of("a[1-[2]]") == "this is no list of hosts: brackets stand in brackets");
-  CHECK(hosts_of("a[]") == "this is no list of hosts: \"\" is neither a number nor a range of numbers");
-  CHECK(hosts_of("a[1-]") == "this is no list of hosts: \"1-\" is neither a number nor a range of numbers");
-  CHECK(hosts_of("a[x]") == "this is no list of hosts: \"x\" is neither a number nor a range of numbers");
-  CHECK(hosts_of("a[+1]") == "this is no list of hosts: \"+1\" is neither a number nor a range of numbers");
-  CHECK(hosts_of("a[3-1]") == "this is no list of hosts: the range \"3-1\" runs backwards");
-  CHECK(hosts_of("a b") == "this is no list of hosts: it has blanks or control characters");
+  CHECK(hosts_of("") == "this is not a list of hosts: it is empty");
+  CHECK(hosts_of("a,,b") == "this is not a list of hosts: a name between commas is empty");
+  CHECK(hosts_of("a,") == "this is not a list of hosts: a name between commas is empty");
+  CHECK(hosts_of("a[1-3") == "this is not a list of hosts: a \"[\" has no \"]\"");
+  CHECK(hosts_of("a1-3]") == "this is not a list of hosts: a \"]\" has no \"[\"");
+  CHECK(hosts_of("a[1-[2]]") == "this is not a list of hosts: brackets stand in brackets");
+  CHECK(hosts_of("a[]") == "this is not a list of hosts: \"\" is neither a number nor a range of numbers");
+  CHECK(hosts_of("a[1-]") == "this is not a list of hosts: \"1-\" is neither a number nor a range of numbers");
+  CHECK(hosts_of("a[x]") == "this is not a list of hosts: \"x\" is neither a number nor a range of numbers");
+  CHECK(hosts_of("a[+1]") == "this is not a list of hosts: \"+1\" is neither a number nor a range of numbers");
+  CHECK(hosts_of("a[3-1]") == "this is not a list of hosts: the range \"3-1\" runs backwards");
+  CHECK(hosts_of("a b") == "this is not a list of hosts: it has blanks or control characters");
   const auto refused = expand_host_list("a[", "SLURM_STEP_NODELIST");
   REQUIRE_FALSE(refused);
   CHECK(refused.error().what == "SLURM_STEP_NODELIST=a[");
@@ -59,13 +59,14 @@ TEST_CASE("what is no list of hosts is refused with what is wrong, and what to d
 TEST_CASE("a host list stands for 65,536 hosts and no more, however it says so") {
   REQUIRE(expand_host_list("n[0-65535]", "L"));
   CHECK(expand_host_list("n[0-65535]", "L")->size() == limits::kHostListHosts);
-  const std::string too_many = "this is no list of hosts: it stands for more than 65536 hosts";
+  const std::string too_many = "this is not a list of hosts: it stands for more than 65536 hosts";
   CHECK(hosts_of("n[0-65536]") == too_many);
   CHECK(hosts_of("n[0-65535],m") == too_many);
   CHECK(hosts_of("n[0-256][0-256]") == too_many);
   CHECK(hosts_of("n[0-999999999999999999]") == too_many);
   CHECK(hosts_of("n[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]") == too_many);
   CHECK(hosts_of("n[0-9999999999999999999]").contains("neither a number"));
-  CHECK(hosts_of(std::string(256, 'n') + "[0-9]") == "this is no list of hosts: a host's name has more than 255 bytes");
+  CHECK(hosts_of(std::string(256, 'n') + "[0-9]") ==
+        "this is not a list of hosts: a host's name has more than 255 bytes");
   CHECK(hosts_of(std::string(limits::kHostListBytes + 1, 'n')).contains("more than 1048576 bytes"));
 }

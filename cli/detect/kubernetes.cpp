@@ -31,7 +31,7 @@ class PodReader {
   bool is_operators_pod() const;
   bool meets_others() const;
 
-  // Unset and empty are the same.
+  // An empty variable counts as unset.
   std::optional<std::string> variable(const char* name) const {
     auto value = environment_(name);
     if (value && value->empty()) value.reset();
@@ -53,7 +53,7 @@ Result<std::int64_t> PodReader::number(const char* name, std::int64_t least, std
   const std::string text = variable(name).value_or("");
   const auto value = parse_int(text);
   if (value && *value >= least && *value <= most) return *value;
-  return fail(format("{}={}", name, printable(text)), format("this is no number from {} to {}", least, most),
+  return fail(format("{}={}", name, printable(text)), format("this is not a number from {} to {}", least, most),
               "unset it, name the nodes with --nnodes and --rdzv-endpoint, or set ELASTIC_RUN_DETECT=off");
 }
 
@@ -62,7 +62,7 @@ bool PodReader::meets_others() const {
   return nodes && nodes->max > 1;
 }
 
-// The controller calls pod I of the Job J J-I; the pod's full name, where it has one, has a subdomain behind that.
+// The Job controller calls pod I of the Job J "J-I". If the pod has a full name, a subdomain follows.
 Result<Detected> PodReader::read_indexed_job() {
   const auto index = number(kIndex, 0, static_cast<std::int64_t>(limits::kNodesPerJob) - 1);
   if (!index) return meets_others() ? Result<Detected>(std::unexpected(index.error())) : Detected{};

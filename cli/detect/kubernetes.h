@@ -4,11 +4,10 @@
 
 namespace elastic::cli::detect {
 
-// In a pod of an Indexed Job: node rank, the job's id, and pod 0 of it as the endpoint, by the pod's full name in
-// /etc/hosts. In a pod that an operator has told RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT of
-// its pods: number of nodes, node rank and endpoint by these. Elsewhere: nothing. Of `flags` it is looked at whether
-// there are to be several nodes. Fails where they are, and the pods have no names by which to meet, or a variable is
-// not what it should be.
+// In a pod of an Indexed Job, finds the node rank, the job's id, and pod 0 as the endpoint, by the pod's full name in
+// /etc/hosts. In a pod to which an operator has given RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, finds the number
+// of nodes, the node rank and the endpoint by these. Elsewhere it finds nothing. `flags` say whether the job is to have
+// several nodes. If so, it fails where the pods have no names by which to meet, or a variable is not what it should be.
 Result<Detected> detect_kubernetes(const ParsedFlags& flags, const EnvironmentLookup& environment,
                                    const FileLookup& file);
 

@@ -12,11 +12,11 @@ namespace elastic::cli::detect {
 namespace {
 
 constexpr const char* kSlurm = "Slurm";
-constexpr const char* kByHand = "say it with options (--nnodes, --rdzv-endpoint, ...), or ELASTIC_RUN_DETECT=off";
-// From here on the numbers of steps stand for a batch script, an interactive shell, a step that is yet to come.
+constexpr const char* kByHand = "give options instead (--nnodes, --rdzv-endpoint, ...), or set ELASTIC_RUN_DETECT=off";
+// Slurm uses step numbers from here on for a batch script, an interactive shell and a step that is yet to come.
 constexpr std::int64_t kFirstSpecialStep = 0xFFFFFFF0;
 
-// A step as its environment tells of it to one task.
+// A step, as the environment of one of its tasks describes it.
 struct Step {
   std::int64_t job = 0;
   std::int64_t step = 0;
@@ -40,7 +40,7 @@ class SlurmReader {
   void take_name(const Step& step);
   std::string name_of(const Step& step) const;
 
-  // Unset and empty are the same.
+  // An empty variable counts as unset.
   std::optional<std::string> variable(const char* name) const {
     auto value = environment_(name);
     if (value && value->empty()) value.reset();
@@ -63,10 +63,10 @@ Result<std::int64_t> SlurmReader::number(const char* name, std::int64_t least, s
   if (!text) return fail(name, "it is not set, though this is a step of Slurm", kByHand);
   const auto value = parse_int(*text);
   if (value && *value >= least && *value <= most) return *value;
-  return fail(told(name, *text), format("this is no number from {} to {}", least, most), kByHand);
+  return fail(told(name, *text), format("this is not a number from {} to {}", least, most), kByHand);
 }
 
-// "2(x3),1": how many tasks each node has, one after the other.
+// Reads how many tasks each node has, node by node: "2(x3),1".
 Result<std::int64_t> SlurmReader::read_local_tasks(const Step& step) const {
   constexpr const char* kName = "SLURM_STEP_TASKS_PER_NODE";
   const auto text = variable(kName);
@@ -117,7 +117,7 @@ Result<Step> SlurmReader::read_step() const {
 }
 
 // "slurm-1234.0", "slurm-1234.0-1230_4" in an array, "slurm-1234.0-restart2" after two requeues: what is left of the
-// job's earlier life has another name.
+// job from before the requeue has another id.
 std::string SlurmReader::name_of(const Step& step) const {
   std::string name = format("{}{}.{}", kSlurmRunId, step.job, step.step);
   const auto array = variable("SLURM_ARRAY_JOB_ID");
@@ -160,7 +160,7 @@ Status SlurmReader::take_nodes(const Step& step) {
   return {};
 }
 
-// Devices that a list of CUDA names.
+// Counts the devices in a list like CUDA_VISIBLE_DEVICES.
 std::int64_t count_of(const std::string& devices) { return static_cast<std::int64_t>(split(devices, ',').size()); }
 
 Status SlurmReader::take_workers(const Step& step) {
@@ -177,7 +177,7 @@ Status SlurmReader::take_workers(const Step& step) {
     source = told("SLURM_STEP_GPUS", *list);
   }
   if (gpus == 0) return {};
-  // Where each task was bound to a GPU of its own, the one that launches has no more than that.
+  // If Slurm has bound each task to a GPU of its own, the task that launches sees only its own.
   const auto visible = variable("CUDA_VISIBLE_DEVICES");
   if (visible && step.local_tasks > 1 && count_of(*visible) < gpus) {
     found_.warnings.push_back(

@@ -106,7 +106,7 @@ TEST_CASE("GPUs of the step on this node make workers") {
         "4 (Slurm: SLURM_GPUS_ON_NODE=4)");
   CHECK(said_of(FlagId::kNprocPerNode, step({{"SLURM_GPUS_ON_NODE", "0"}})) == "none");
   CHECK(said_of(FlagId::kNprocPerNode, step({{"SLURM_GPUS_ON_NODE", "x"}}))
-            .starts_with("SLURM_GPUS_ON_NODE=x: this is no number"));
+            .starts_with("SLURM_GPUS_ON_NODE=x: this is not a number"));
 }
 
 TEST_CASE(
@@ -166,10 +166,10 @@ TEST_CASE("a heterogeneous job is refused with the reason") {
 TEST_CASE("a step that says something impossible is refused by the variable's name") {
   CHECK(error_of(step({{"SLURM_NODEID", "3"}})).starts_with("SLURM_NODEID=3: nodes of a step of 3 end at 2"));
   CHECK(error_of(step({{"SLURM_NODEID", "unset"}})).starts_with("SLURM_NODEID: it is not set"));
-  CHECK(
-      error_of(step({{"SLURM_STEP_NUM_NODES", "0"}})).starts_with("SLURM_STEP_NUM_NODES=0: this is no number from 1"));
-  CHECK(error_of(step({{"SLURM_STEP_ID", "x"}})).starts_with("SLURM_STEP_ID=x: this is no number"));
+  CHECK(error_of(step({{"SLURM_STEP_NUM_NODES", "0"}}))
+            .starts_with("SLURM_STEP_NUM_NODES=0: this is not a number from 1"));
+  CHECK(error_of(step({{"SLURM_STEP_ID", "x"}})).starts_with("SLURM_STEP_ID=x: this is not a number"));
   CHECK(error_of(step({{"SLURM_STEP_NODELIST", "a,b"}})).starts_with("SLURM_STEP_NODELIST=a,b: it names 2 hosts"));
   CHECK(error_of(step({{"SLURM_STEP_NODELIST", ""}})).starts_with("SLURM_STEP_NODELIST: it is not set"));
-  CHECK(error_of(step({{"SLURM_STEP_NODELIST", "a["}})).contains("no list of hosts"));
+  CHECK(error_of(step({{"SLURM_STEP_NODELIST", "a["}})).contains("not a list of hosts"));
 }

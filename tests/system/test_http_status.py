@@ -345,7 +345,7 @@ def test_an_endpoint_that_cannot_tell_is_named_with_the_reason(elastic_run):
 
 @pytest.mark.parametrize("arguments, word", [
     (["--status", "host:99999"], "99999"),
-    (["--status", "host:0"], "0 is no port"),
+    (["--status", "host:0"], "nothing can listen on port 0"),
     (["--status", "host:1", "--nnodes=2"], "--status starts no job"),
     (["--status", "host:1", "train.py"], "--status starts no script"),
     (["--watch", "train.py"], "--status"),

@@ -339,9 +339,9 @@ def test_a_file_that_cannot_be_is_refused_at_once(node, by_file, tmp_path, endpo
 
 @pytest.mark.parametrize("arguments, message", [
     (["--rdzv-endpoint=/shared/x"], "nodes that meet by a file need store_type=file in --rdzv-conf"),
-    (["--rdzv-conf=store_type=file"], "it is not said which file the nodes meet by"),
-    (["--rdzv-conf=store_type=tcpstore"], "it is not said where the TCPStore is"),
-    (["--rdzv-endpoint=/x", "--rdzv-conf=store_type=file,coordinator_port=70000"], "coordinator_port=70000 is no port"),
+    (["--rdzv-conf=store_type=file"], "nothing says by which file the nodes meet"),
+    (["--rdzv-conf=store_type=tcpstore"], "nothing says where the TCPStore is"),
+    (["--rdzv-endpoint=/x", "--rdzv-conf=store_type=file,coordinator_port=70000"], "coordinator_port=70000 is not a port"),
     (["--coordinator-only", "--rdzv-endpoint=/x", "--rdzv-conf=store_type=file"],
      "--coordinator-only listens at an endpoint of its own, for any job"),
     (["--rdzv-endpoint=a:1", "--rdzv-conf=coordinator_port=7"],

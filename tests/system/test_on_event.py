@@ -126,6 +126,6 @@ def test_a_command_has_the_environment_of_workers_and_the_directory_of_the_job(e
 
 def test_a_kind_that_is_none_is_refused_and_so_are_kinds_without_a_command(elastic_run):
     result = elastic_run("--on-event=true", "--on-event-kinds=node_lost,worker_lost", "--no-python", "true")
-    assert result.returncode == 2 and re.search('"worker_lost" is no event for which a command can be run', result.stderr), result
+    assert result.returncode == 2 and re.search('"worker_lost" is not an event that can run a command', result.stderr), result
     result = elastic_run("--on-event-kinds=node_lost", "--no-python", "true")
     assert result.returncode == 2 and "give --on-event=CMD, too" in result.stderr, result

@@ -240,7 +240,7 @@ def test_a_dry_run_says_which_python_and_why(elastic_run, venv, tmp_path):
     assert program(elastic_run.binary, PYTHON_EXEC="python3").endswith("(environment: PYTHON_EXEC)")
     wrapped = program(elastic_run.binary, PYTHON_EXEC="env -i python3")
     assert wrapped.split()[1] == "/usr/bin/env"
-    assert wrapped.endswith("(environment: PYTHON_EXEC, a wrapper; the script is its to find)")
+    assert wrapped.endswith("(environment: PYTHON_EXEC, a wrapper, which finds the script itself)")
 
 
 # --- A wrapper
