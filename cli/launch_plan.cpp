@@ -149,7 +149,7 @@ Status Planner::plan_check() {
   const bool measures = flags_.on(FlagId::kCommPerfTest) || flags_.text(FlagId::kPrecheck) == "2";
   if (measures && checked_.nodes.max == 1) {
     const FlagId asked = flags_.on(FlagId::kCommPerfTest) ? FlagId::kCommPerfTest : FlagId::kPrecheck;
-    warn(format("{}: it is ignored: one node alone has no link to measure", flags_.input(asked)));
+    warn(format("{}: nothing is measured, as one node alone has no link", flags_.input(asked)));
   }
   check.measures_all = measures;
   plan_.settings.check = {.hook = flags_.text(FlagId::kHealthHook),
