@@ -332,7 +332,7 @@ WRONG = [
     "--redirects=4", "--redirects=0:1,", "--tee=x", "--local-ranks-filter=a", "--local-ranks-filter=0,",
     "--signals-to-handle=SIGKILL", "--signals-to-handle=SIGSTOP", "--forward-signals=SIGFOO",
     "--event-log-handler=mine", "--logs-specs=mine",
-    "--precheck=3", "--accelerator=abacus", "--node_unit=0", "--training_port=70000", "--dry-run=xml",
+    "--precheck=3", "--accelerator=abacus", "--node_unit=0", "--training_port=70000", "--http-port=65536", "--dry-run=xml",
 ]
 
 
