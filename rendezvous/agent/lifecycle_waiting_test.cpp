@@ -11,7 +11,6 @@ using namespace elastic::protocol;
 
 namespace {
 
-
 // A node whose four workers, of ranks 4 to 7, run.
 struct Running {
   explicit Running(NodeSettings settings = {})

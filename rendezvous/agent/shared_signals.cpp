@@ -9,9 +9,7 @@ namespace {
 using Cause = SignalWorkers::Cause;
 
 // Only signals that end workers are sent to them by the agent's own decision, or get to them once.
-bool ends(int signal) {
-  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
-}
+bool ends(int signal) { return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT; }
 
 }  // namespace
 

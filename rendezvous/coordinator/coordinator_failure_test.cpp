@@ -333,7 +333,7 @@ TEST_CASE("a node that was told to leave is waited for no longer than its stop, 
   Job job(job_terms(1, 2, 0));
   job.run({1, 2});
   CHECK(job.say(2, NodeLeaves{SIGTERM}).only<StopWorkers>().round == 0);  // that node stops by itself
-  job.fail(1, failure(0, 5));                                              // a consequence for its peer
+  job.fail(1, failure(0, 5));                                             // a consequence for its peer
   job.stop(1, {failure(0, 5)});
   const Answer gone = job.stop(2);
   CHECK(gone.to<EndJob>(2).verdict.outcome == Verdict::Outcome::kStopped);
