@@ -161,7 +161,7 @@ Status Planner::plan_check() {
   plan_.settings.node.group = flags_.text(FlagId::kNodeGroup);
   if (plan_.settings.node.group.empty()) plan_.settings.node.group = variable("scheduling/rack-id").value_or("");
   entry("check",
-        format("{}{}{}", check.only ? "and nothing else" : policy,
+        format("{}{}{}", check.only ? "only the check runs" : policy,
                check.excludes_stragglers ? "; stragglers are excluded" : "",
                measures ? "; an all-gather of all nodes is measured" : ""),
         origin);
@@ -195,9 +195,9 @@ void Planner::plan_local_tasks() {
   // A node that ends with a failure may end the others, see detect::Detected.
   if (detected_.signals_the_node && checked_.nodes.max > 1) plan_.settings.parting_ms = kPartingMs;
   if (local_tasks.members < 2) return;
-  entry("of this node's tasks",
+  entry("tasks of this node",
         local_tasks.index == 0 ? format("this one launches; {} wait for its end", local_tasks.members - 1)
-                               : "this one waits for the one that launches, and ends as it does",
+                               : "another one launches; this one waits and ends with its status",
         local_tasks.source);
 }
 
@@ -327,11 +327,11 @@ Status Planner::plan_meeting() {
     store.of_loopback = false;
     if (!by_worker) store.kind = StoreKind::kFreshPort;
     entry("worker store",
-          format("a free port of all addresses, another one each round, told to workers as {}", printable(address)),
+          format("a free port of all addresses, a new one for each round, told to workers as {}", printable(address)),
           format("{}; {}", flags_.origin_text(FlagId::kLocalAddr), by));
     return {};
   }
-  entry("worker store", "a free port of 127.0.0.1, another one each round", by);
+  entry("worker store", "a free port of 127.0.0.1, a new one for each round", by);
   return {};
 }
 
@@ -348,7 +348,7 @@ Status Planner::check_http_port(std::uint16_t port) const {
 Status Planner::plan_http_port() {
   plan_.settings.meeting.status_open = flags_.on(FlagId::kStatusOpen);
   if (flags_.on(FlagId::kStatusOpen))
-    entry("status", "names and texts for all who ask", flags_.origin_text(FlagId::kStatusOpen));
+    entry("status", "names and texts are shown to everyone", flags_.origin_text(FlagId::kStatusOpen));
   if (!flags_.is_set(FlagId::kHttpPort)) return {};
   const auto port = static_cast<std::uint16_t>(flags_.integer(FlagId::kHttpPort));
   if (const Status free = check_http_port(port); !free) return free;
@@ -392,7 +392,7 @@ Status Planner::plan_stop() {
   const bool chosen = origin != "default";
   settings.node.terminated_timeout_ms = chosen ? seconds * 1000 : kTerminatedSeconds * 1000;
   entry("stop",
-        format("SIGTERM, after {} s SIGKILL{}", seconds,
+        format("SIGTERM, then SIGKILL after {} s{}", seconds,
                chosen ? "" : format(" ({} s after a SIGTERM from outside)", kTerminatedSeconds)),
         origin);
   settings.node.ignore_stuck_workers = flags_.text(FlagId::kStuckWorker) == "ignore";
@@ -508,7 +508,7 @@ Status Planner::plan_events() {
   plan_.settings.on_event = flags_.text(FlagId::kOnEvent);
   plan_.settings.on_event_kinds = checked_.on_event_kinds;
   if (!plan_.settings.on_event.empty()) {
-    entry("on events", printable(plan_.settings.on_event, 4096), flags_.origin_text(FlagId::kOnEvent));
+    entry("event command", printable(plan_.settings.on_event, 4096), flags_.origin_text(FlagId::kOnEvent));
   }
   plan_.settings.torch_events = flags_.text(FlagId::kEventLogHandler) == "console";
   plan_.settings.rdzv_backend = checked_.meeting == Meeting::kStatic ? "static" : "c10d";
@@ -526,7 +526,7 @@ void Planner::show_output() {
   const std::string origin = given.empty() ? "default" : join(given, ", ");
   entry("stdout", where_it_goes(output.ranks, output::kStdoutBit, has_files), origin);
   entry("stderr", where_it_goes(output.ranks, output::kStderrBit, has_files), origin);
-  entry("end of stderr",
+  entry("stderr kept",
         output.stderr_tail ? format("{} KiB of each rank, for the failure report", limits::kStderrTailBytes / 1024)
                            : "not kept",
         flags_.origin_text(leaves_background() && !flags_.is_given(FlagId::kStderrTail) ? FlagId::kLeaveBackground

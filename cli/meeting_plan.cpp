@@ -311,7 +311,7 @@ Status MeetingPlanner::plan_store() {
   const std::string a_free_one = store.port_choices.empty() ? "a free port" : "a free port of HOST_PORTS, or any,";
   entry("worker store",
         format("on node rank 0, {} of all addresses{}", port == 0 ? a_free_one : format("port {}", port),
-               port == 0 ? ", another one each round" : ""),
+               port == 0 ? ", a new one for each round" : ""),
         by_worker ? "served by rank 0 (TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1)" : "--rdzv-backend=c10d");
   return {};
 }
@@ -339,7 +339,7 @@ Status MeetingPlanner::plan_munge() {
   if (!is_step || !meeting.secret.empty() || (wish != nullptr && *wish == "off")) return {};
   const std::string* socket = checked_.rdzv_conf.find("munge_socket");
   meeting.munge = {.step = detected_.step, .socket = socket != nullptr ? *socket : "", .required = is_required};
-  entry("proof of nodes", is_required ? "by munge" : "by munge, where it answers",
+  entry("node authentication", is_required ? "munge" : "munge, if it answers",
         wish != nullptr ? flags_.origin_text(FlagId::kRdzvConf) : detected_.system);
   return {};
 }
@@ -377,7 +377,7 @@ void MeetingPlanner::plan_rules() {
     entry("wait below the minimum", "none after the first round: no other node can come",
           format("{}: a step; --rdzv-conf=join_timeout=SECONDS waits", detected_.system));
   }
-  entry("a silent node is lost", format("after {} s", meeting.loss_timeout_ms / kSecond), origin);
+  entry("loss timeout", format("{} s without a message from a node", meeting.loss_timeout_ms / kSecond), origin);
 }
 
 // A node that gives up before the claim of the lost host has run out and another host is found cannot go on with it.

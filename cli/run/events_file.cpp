@@ -38,7 +38,7 @@ EventsFile::EventsFile(const std::string& path, agent::EventLines::Launch launch
 
 void EventsFile::append(const std::string& line) {
   if (!file_->append(line)) {
-    warn(format("it takes nothing, and {} bytes wait for it; events are lost", limits::kEventsWaitingBytes));
+    warn(format("nothing reads it, and {} bytes are waiting; events are lost", limits::kEventsWaitingBytes));
   } else if (const int error = file_->error(); error != 0) {
     warn(format("{}; events are lost", errno_text(error)));
   }

@@ -241,8 +241,8 @@ void Lifecycle::on(const LeaseOver&, std::int64_t, Effects& out) {
   if (!needs_lease()) return;
   if (state_ == State::kIdle) return;
   out.push_back(
-      Warn{"the coordinator has not been heard for longer than the lease: the workers are killed, "
-           "since other nodes may have taken over their ranks",
+      Warn{"no message from the coordinator for longer than the lease: killing the workers, "
+           "because other nodes may have taken over their ranks",
            "lease_over"});
   kill_round(out);
 }
@@ -256,7 +256,7 @@ void Lifecycle::on(const Rejected& message, std::int64_t, Effects& out) {
   }
   if (message.why == Rejected::Why::kRoundWentOn) {
     if (state_ == State::kIdle) return;
-    out.push_back(Warn{format("the job went on without this node; its workers of round {} are killed", round_.round),
+    out.push_back(Warn{format("the job continued without this node; killing its workers of round {}", round_.round),
                        "round_went_on"});
     return kill_round(out);
   }

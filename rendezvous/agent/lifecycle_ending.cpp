@@ -68,7 +68,7 @@ void Lifecycle::end_well(Effects& out) {
 void Lifecycle::on(const BackgroundFound& event, std::int64_t, Effects& out) {
   if (!std::exchange(awaiting_background_, false)) return;
   if (!event.text.empty()) {
-    out.push_back(Warn{format("all workers succeeded; ending the processes that they left running: {} "
+    out.push_back(Warn{format("all workers succeeded; killing the processes they left running: {} "
                               "(--leave-background keeps them)",
                               event.text),
                        "background_ended"});

@@ -76,7 +76,8 @@ void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
   if (state_ == State::kRunning) out.push_back(PrepareLogs{});
   if (state_ == State::kSucceeded) {
     if (!waits_in_barrier()) return;  // the timer was that of the logs
-    out.push_back(Warn{format("the other nodes have not ended {} s after this one's workers succeeded; it leaves",
+    out.push_back(Warn{format("the other nodes did not finish within {} s after this node's workers "
+                              "succeeded; leaving the job",
                               settings_.exit_barrier_ms / 1000),
                        "exit_barrier"});
     out.push_back(ToCoordinator{NodeLeaves{}});
@@ -114,7 +115,7 @@ void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
 
 void Lifecycle::on(const SurvivorsNamed& event, std::int64_t, Effects& out) {
   survivors_ = event.text;
-  out.push_back(Warn{format("killed, but still there: {}", event.text), "stuck"});
+  out.push_back(Warn{format("{} has not exited after SIGKILL", event.text), "stuck"});
 }
 
 void Lifecycle::on(const AllGone&, std::int64_t, Effects& out) {

@@ -100,7 +100,7 @@ TEST_CASE("what workers have left behind is named once after success, before it 
   node.from(EndJob{{.outcome = Verdict::Outcome::kSucceeded}});
   const Effects found = node.on(BackgroundFound{"process 7 (rank 0: aws)"});
   CHECK(the<Warn>(found).text ==
-        "all workers succeeded; ending the processes that they left running: process 7 (rank 0: aws) "
+        "all workers succeeded; killing the processes they left running: process 7 (rank 0: aws) "
         "(--leave-background keeps them)");
   CHECK(the<SignalWorkers>(found).signal == SIGTERM);
   CHECK(node.on(BackgroundFound{"process 7"}).empty());
@@ -333,7 +333,7 @@ TEST_CASE("what does not end when killed is named after a second and given up af
   the<NameSurvivors>(named);
   CHECK(the<StartTimer>(named).delay_ms == 4'000);
   CHECK(the<Warn>(node.on(SurvivorsNamed{"process 7 (python, state D)"})).text ==
-        "killed, but still there: process 7 (python, state D)");
+        "process 7 (python, state D) has not exited after SIGKILL");
   const Effects given_up = node.on(TimerFired{});
   the<AbandonWorkers>(given_up);
   the<CloseStore>(given_up);

@@ -47,7 +47,7 @@ std::optional<Waiting> Lifecycle::waiting() const {
       break;
     }
     case Waited::kDeath:
-      out.what = format("killed, but still there: {}", survivors_.empty() ? who_is_left() : survivors_);
+      out.what = format("sent SIGKILL: waiting for {}", survivors_.empty() ? who_is_left() : survivors_);
       out.at_end = "giving up";
       out.unusual = true;
       break;

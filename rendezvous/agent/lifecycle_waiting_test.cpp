@@ -88,11 +88,11 @@ TEST_CASE("what does not end when it is killed is waited for from then on, by it
   Running node({.stuck_timeout_ms = 5'000});
   node.on(SignalReceived{SIGTERM}, 0);
   node.on(TimerFired{}, 25'000);
-  CHECK(node.what() == "killed, but still there: 4 workers to end (ranks 4-7)");
+  CHECK(node.what() == "sent SIGKILL: waiting for 4 workers to end (ranks 4-7)");
   CHECK(node.life.waiting()->since_ms == 25'000);
   node.on(TimerFired{}, 26'000);
   node.on(SurvivorsNamed{"process 7 (python, state D)"}, 26'000);
-  CHECK(node.what() == "killed, but still there: process 7 (python, state D)");
+  CHECK(node.what() == "sent SIGKILL: waiting for process 7 (python, state D)");
   CHECK(node.life.waiting()->until_ms == 30'000);
   CHECK(node.life.waiting()->at_end == "giving up");
 }

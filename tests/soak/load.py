@@ -15,7 +15,7 @@ from common import BenchError, positive, say
 
 NODES = 8
 # What a node says of a loss, of its lease, or of a coordinator that it can't hear.
-FALSE_ALARM = re.compile(rb"was lost|is lost|the lease|has not been heard|is left behind|does not answer")
+FALSE_ALARM = re.compile(rb"was lost|is lost|the lease|no message from the coordinator|is left behind|does not answer")
 
 HOG = "while kill -0 $PPID; do :; done"  # it ends with us, however we end
 

@@ -72,7 +72,7 @@ def test_what_is_ended_after_success_is_named_in_one_warning(run, tmp_path, with
     for rank, pid in enumerate(pids):
         of = f"rank {rank}: " if kind == "child" else ""
         assert re.search(rf"process {pid} \({of}\S*python\S* -u \S+leaves.py {kind}\)", warning), warning
-    assert warning.startswith("elastic-run: warning: all workers succeeded; ending the processes that they left running: ")
+    assert warning.startswith("elastic-run: warning: all workers succeeded; killing the processes they left running: ")
     assert warning.endswith(" (--leave-background keeps them)")
 
 

@@ -25,7 +25,7 @@ def plan(elastic_run):
 
 TRUE = ["--no-python", "true"]
 PLAN = {"nodes", "workers on this node", "role", "program", "job id", "worker store", "restarts", "stop",
-        "signals that end the job", "log directory", "stdout", "stderr", "end of stderr"}
+        "signals that end the job", "log directory", "stdout", "stderr", "stderr kept"}
 
 
 def test_every_value_of_the_plan_has_an_origin(plan):
@@ -37,7 +37,7 @@ def test_every_value_of_the_plan_has_an_origin(plan):
     assert entries["restarts"] == ("3", "command line: --max-restarts=3")
     assert entries["role"] == ("trainer", "environment: PET_ROLE")
     assert entries["nodes"] == ("1", "default")
-    assert entries["stop"] == ("SIGTERM, after 7 s SIGKILL", "environment: TORCH_ELASTIC_SHUTDOWN_TIMEOUT")
+    assert entries["stop"] == ("SIGTERM, then SIGKILL after 7 s", "environment: TORCH_ELASTIC_SHUTDOWN_TIMEOUT")
     assert entries["program"] == ("/usr/bin/true", "command line")
     assert entries["job id"][1] == "random, for a job of one node"
     assert workers.matches(workers.UUID4, entries["job id"][0])
@@ -62,7 +62,7 @@ def test_where_output_goes_is_in_the_plan(plan):
 
     default = entries()
     assert default["stdout"] == default["stderr"] == ("console", "default")
-    assert default["end of stderr"] == ("64 KiB of each rank, for the failure report", "default")
+    assert default["stderr kept"] == ("64 KiB of each rank, for the failure report", "default")
     assert entries("-r", "3", "-t", "0:1,1:3")["stdout"] == (
         "local ranks 0-1: log file and console; 2: log file", "command line: -r 3, command line: -t 0:1,1:3")
     cut = entries("--local-ranks-filter=1", env={"PET_TEE": "1"})
@@ -76,7 +76,7 @@ def test_where_output_goes_is_in_the_plan(plan):
         "x:", "command line: --log-line-prefix-template=x:")
     assert entries("-t", "1", "--duplicate-stdout-filters=loss,a b")["filtered_stdout.log"] == (
         "lines of --tee with loss or 'a b'", "command line: '--duplicate-stdout-filters=loss,a b'")
-    assert entries("--stderr-tail=never")["end of stderr"] == ("not kept", "command line: --stderr-tail=never")
+    assert entries("--stderr-tail=never")["stderr kept"] == ("not kept", "command line: --stderr-tail=never")
     assert entries(env={"PET_LOG_MAX_BYTES": "1M"})["log files"] == (
         "at most 1048576 bytes each, and one older file", "environment: PET_LOG_MAX_BYTES")
     without = entries("--log-dir=/dev/null", "-t", "3", "-r", "3", "--log-max-bytes=1M", "--local-ranks-filter=0")

@@ -65,8 +65,8 @@ TEST_CASE("the status line is shorter than the terminal is wide, and keeps its t
 }
 
 TEST_CASE("what is not ASCII takes one column, and what would move the cursor is not sent") {
-  Waiting odd{.what = "killed, but still there: \xc3\xa9\xe4\xb8\xad\x1b[2J\n\xff", .since_ms = 0};
-  CHECK(status_text(odd, 3000, kWide) == "elastic-run: killed, but still there: ???[2J??, 3 s");
+  Waiting odd{.what = "sent SIGKILL: waiting for \xc3\xa9\xe4\xb8\xad\x1b[2J\n\xff", .since_ms = 0};
+  CHECK(status_text(odd, 3000, kWide) == "elastic-run: sent SIGKILL: waiting for ???[2J??, 3 s");
 }
 
 TEST_CASE("a wait is told in a log with what it has taken and what comes then") {
