@@ -3,6 +3,7 @@
 check(root) returns one line for each place where a rule is broken. To change a rule, change a table.
 """
 
+import functools
 import pathlib
 import re
 
@@ -66,6 +67,7 @@ PURE_HEADERS = set("""
 """.split())
 SENDS_SIGNALS = re.compile(r"\bstd::(signal|raise)\b|\b(sigaction|sigprocmask|pthread_kill|killpg|sigqueue)\s*\(|"
                            r"(?<!\w)::(kill|raise)\s*\(")
+READS_ENVIRONMENT = re.compile(r"\b((secure_)?getenv|(un)?setenv|putenv|clearenv|(__)?environ)\b")
 # A test may count the memory that is in use.
 PURE_TEST_HEADERS = PURE_HEADERS | {"doctest/doctest.h", "malloc.h"}
 # Beside these, what is pure of a library that as a whole is not: {header: the one file that may}.
@@ -123,9 +125,32 @@ class Source:
             if match := re.match(r"\s*#\s*include(?:_next)?\b\s*(?:([<\"])([^>\"]+)|(.*))", line):
                 self.includes.append((number, match[1] or "?", match[2] or match[3]))
 
+    @functools.cached_property
+    def environment_reads(self):
+        """(line number, what is wrong with the line), as check_environment() wants them."""
+        found = []
+        for number, line in enumerate(self.code.splitlines(), 1):
+            if READS_ENVIRONMENT.search(re.sub(r"\"(?:\\.|[^\"\\])*\"", '""', line)):
+                found.append((number, "reads or changes the environment; only cli/ does"))
+            if re.search(r"/proc/(self|thread-self)/(environ|cmdline)", line):
+                found.append((number, "reads the environment or the command line; only cli/ does"))
+        return found
+
+    @functools.cached_property
+    def signals_sent(self):
+        """(line number, call) of what sends a signal."""
+        return [(number, match.group(0)) for number, line in enumerate(self.code.splitlines(), 1)
+                if (match := SENDS_SIGNALS.search(line))]
+
     @property
     def is_test(self):
         return self.path.endswith(("_test.cpp", "_test_support.h"))
+
+
+@functools.cache
+def source_of(path, text):
+    """The tests check many trees that differ in one file: each text is read once."""
+    return Source(path, text)
 
 
 def read_sources(root):
@@ -134,10 +159,11 @@ def read_sources(root):
         for path in sorted((root / top).rglob("*")):
             if path.suffix in (".h", ".hpp", ".cpp", ".cc", ".c") and path.is_file():
                 name = path.relative_to(root).as_posix()
-                found[name] = Source(name, path.read_text(errors="replace"))
+                found[name] = source_of(name, path.read_text(errors="replace"))
     return found
 
 
+@functools.cache
 def is_in(path, place):
     """Whether a path is in a folder, or belongs to the one thing that `place` names."""
     return path.startswith(place + "/") or re.fullmatch(
@@ -207,9 +233,7 @@ def check_purity(sources):
         if not find_place(source.path, PURE):
             continue
         allowed = PURE_TEST_HEADERS if source.is_test else PURE_HEADERS
-        for number, line in enumerate(source.code.splitlines(), 1):
-            if match := SENDS_SIGNALS.search(line):
-                broken.append(f"{source.path}:{number}: pure code may not call {match.group(0)}")
+        broken += [f"{source.path}:{number}: pure code may not call {call}" for number, call in source.signals_sent]
         for chain, name in reach(source.path, sources):
             if name in sources:
                 if place := find_place(name, IMPURE):
@@ -259,13 +283,7 @@ def check_environment(sources):
         reads = source.path.startswith("cli/") and not source.path.startswith("cli/run/")
         if reads or source.path.startswith("health/gpu/probe/") or source.is_test:
             continue
-        for number, line in enumerate(source.code.splitlines(), 1):
-            bare = re.sub(r"\"(?:\\.|[^\"\\])*\"", '""', line)
-            if re.search(r"\b((secure_)?getenv|(un)?setenv|putenv|clearenv|(__)?environ)\b", bare):
-                broken.append(f"{source.path}:{number}: reads or changes the environment; only cli/ does")
-            if re.search(r"/proc/(self|thread-self)/(environ|cmdline)", line):
-                broken.append(f"{source.path}:{number}: reads the environment or the command line; "
-                              "only cli/ does")
+        broken += [f"{source.path}:{number}: {wrong}" for number, wrong in source.environment_reads]
     return broken
 
 
