@@ -191,8 +191,9 @@ int main(int argc, char** argv) {
   const auto lookup = [&](const std::string& name) { return elastic::lookup(variables, name); };
   const auto flags = cli::parse_command_line(arguments, lookup);
   if (!flags) {
-    if (cli::wants_json_log(arguments, lookup)) log::set_format(log::Format::kJson);
-    return refuse_job(flags.error(), environment);
+    const cli::RefusalStyle style = cli::refusal_style(arguments, lookup);
+    if (style.in_json) log::set_format(log::Format::kJson);
+    return style.of_job ? refuse_job(flags.error(), environment) : refuse(flags.error());
   }
   using cli::Mode;
   switch (flags->mode) {
@@ -201,7 +202,9 @@ int main(int argc, char** argv) {
     case Mode::kPrintCompletion: return print(cli::completion_script(flags->text(cli::FlagId::kPrintCompletion)));
     default: break;
   }
-  if (const Status set = set_up_log(*flags, environment); !set) return refuse_job(set.error(), environment);
+  if (const Status set = set_up_log(*flags, environment); !set) {
+    return cli::stands_alone(flags->mode) ? refuse(set.error()) : refuse_job(set.error(), environment);
+  }
   switch (flags->mode) {
     case Mode::kStoreOnly: return run::serve_store(static_cast<std::uint16_t>(flags->integer(cli::FlagId::kPort)));
     case Mode::kCoordinatorOnly: return serve_coordinator(*flags, environment);

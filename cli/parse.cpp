@@ -371,15 +371,17 @@ Result<ParsedFlags> parse_command_line(std::span<const std::string> arguments, c
   return flags;
 }
 
-bool wants_json_log(std::span<const std::string> arguments, const EnvironmentLookup& environment) {
-  const Flag& flag = flag_of(FlagId::kLogFormat);
-  std::optional<std::string> wanted = environment(variable_of(flag));
+RefusalStyle refusal_style(std::span<const std::string> arguments, const EnvironmentLookup& environment) {
+  std::optional<std::string> log_format = environment(variable_of(flag_of(FlagId::kLogFormat)));
+  RefusalStyle style;
   if (const auto line = normalize_arguments(arguments)) {
     for (const FlagToken& token : line->flags) {
-      if (token.flag == flag.id) wanted = token.value;
+      if (token.flag == FlagId::kLogFormat) log_format = token.value;
+      style.of_job = style.of_job && !stands_alone(flag_of(token.flag).mode);
     }
   }
-  return wanted == "json";
+  style.in_json = log_format == "json";
+  return style;
 }
 
 std::optional<std::string> no_effect_warning(const ParsedFlags& flags) {

@@ -71,8 +71,12 @@ using EnvironmentLookup = std::function<std::optional<std::string>(const std::st
 // shell.
 Result<ParsedFlags> parse_command_line(std::span<const std::string> arguments, const EnvironmentLookup& environment);
 
-// Whether the log is to be JSON, also where the command line or a variable is wrong: then its error is JSON, too.
-bool wants_json_log(std::span<const std::string> arguments, const EnvironmentLookup& environment);
+// How the error of a wrong command line is reported.
+struct RefusalStyle {
+  bool in_json = false;  // the log was to be JSON, so the error is JSON, too
+  bool of_job = true;    // no flag replaces the job: torch's error file is written as for a job that failed
+};
+RefusalStyle refusal_style(std::span<const std::string> arguments, const EnvironmentLookup& environment);
 
 // The one warning about the flags that parse but have no effect yet and were given a value other
 // than their default; nothing if there is none.

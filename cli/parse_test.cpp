@@ -267,10 +267,12 @@ TEST_CASE("variables are for the jobs of the shell: a mode that stands alone ask
 
 TEST_CASE("where JSON is asked for, a command line that is wrong is told so in JSON, too") {
   const auto wants = [](const Words& arguments, const Variables& variables) {
-    return wants_json_log(arguments, [&](const std::string& name) {
-      const auto found = variables.find(name);
-      return found == variables.end() ? std::nullopt : std::optional(found->second);
-    });
+    return refusal_style(arguments,
+                         [&](const std::string& name) {
+                           const auto found = variables.find(name);
+                           return found == variables.end() ? std::nullopt : std::optional(found->second);
+                         })
+        .in_json;
   };
   const Variables json{{"PET_LOG_FORMAT", "json"}};
   CHECK(wants({"--log-form", "json", "--max-restarts=x", "a.py"}, {}));
@@ -278,4 +280,15 @@ TEST_CASE("where JSON is asked for, a command line that is wrong is told so in J
   CHECK_FALSE(wants({"--log-format=text", "a.py"}, json));
   CHECK_FALSE(wants({"a.py", "--log-format=json"}, {}));
   CHECK(wants({"--bogus"}, json));
+}
+
+TEST_CASE("a command line that is wrong is a job's, unless a flag of it replaces the job") {
+  const auto of_job = [](const Words& arguments) {
+    return refusal_style(arguments, [](const std::string&) { return std::optional<std::string>(); }).of_job;
+  };
+  CHECK(of_job({"--max-restarts=x", "a.py"}));
+  CHECK(of_job({"--check-only", "--max-restarts=x"}));
+  CHECK(of_job({"a.py", "--store-only"}));
+  CHECK_FALSE(of_job({"--store-only", "--port=-1"}));
+  CHECK_FALSE(of_job({"--port=-1", "--coordinator-only"}));
 }

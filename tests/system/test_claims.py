@@ -154,7 +154,7 @@ def test_a_place_that_is_away_for_longer_than_a_lease_stops_training_until_it_is
     os.rename(shared, away)
     cluster.nodes[0].wait_for_line("does not accept the renewal of this node's claim: .*No such file or directory")
     for node in cluster.nodes:
-        node.wait_for_line("the workers are killed")
+        node.wait_for_line("killing the workers")
     os.rename(away, shared)
     cluster.round_of(cluster.nodes)
     cluster.assert_no_rank_lived_twice()

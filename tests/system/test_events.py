@@ -230,7 +230,7 @@ def read_whole(path):
 def test_a_wrong_name_is_refused_and_the_file_is_in_the_plan(elastic_run):
     wrong = elastic_run("--events=-", *SH, "true")
     assert wrong.returncode == 2
-    assert wrong.stderr.startswith("elastic-run: error: --events=-: events are written to a file; name one")
+    assert wrong.stderr.startswith("elastic-run: error: --events=-: events are written to a file; name a file")
     plan = json.loads(elastic_run("--dry-run=json", "--events=run.jsonl", *SH, "true").stdout)["plan"]
     assert plan["events"] == {"value": "run.jsonl", "origin": "command line: --events=run.jsonl"}
     assert not (elastic_run.directory / "run.jsonl").exists()

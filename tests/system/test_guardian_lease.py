@@ -319,7 +319,7 @@ def test_no_word_is_said_where_something_is_left(launcher, static_c, listener, f
     launcher.say_to(listener, "nothing-is-left")
     freeze(launcher.workers[1])
     launcher.kill()
-    launcher.running.wait_for_line(rf"process {launcher.workers[1]} \(.*was killed but does not end")
+    launcher.running.wait_for_line(rf"process {launcher.workers[1]} \(.*did not exit after SIGKILL")
     # It ends with its frozen child; the pipe that this holds open is closed when it thaws.
     assert launcher.running.popen.wait(PATIENCE) == 1
     thaw()

@@ -179,7 +179,7 @@ def test_a_child_that_a_successful_worker_leaves_is_ended_with_the_job(elastic_r
     # It holds our stdout open: the harness would see it alive.
     result = elastic_run(*SH, "sleep 100 & exit 0")
     assert result.returncode == 0
-    assert re.fullmatch(r"elastic-run: warning: .* process \d+ \(rank 0: sleep 100\); .*\n", result.stderr), result
+    assert re.fullmatch(r"elastic-run: warning: .* process \d+ \(rank 0: sleep 100\) .*\n", result.stderr), result
 
 
 def test_a_child_that_is_left_and_does_not_heed_sigterm_is_killed(elastic_run):

@@ -310,7 +310,7 @@ def test_a_file_system_that_hangs_is_named_and_holds_nobody_up(node, by_file, de
     waiting = node(by_file, conf="join_timeout=4", preexec_fn=deaf_server.mount_here)
     result = waiting.wait(30)
     assert result.returncode == 1
-    assert "it does not answer" in result.stderr
+    assert "its file system does not answer" in result.stderr
 
 
 def test_between_hosts_the_claim_names_an_address_that_the_others_reach(network, node, by_file):

@@ -52,7 +52,7 @@ def test_a_rank_that_is_claimed_twice_is_refused_to_the_second_and_both_are_name
     job.host = hosts[0].address
     first = host(job, nnodes="3", env={"NODE_RANK": "1"}, preexec_fn=hosts[0].enter)
     waits = job.node(nnodes="3", env={"NODE_RANK": "0"}, preexec_fn=hosts[1].enter)
-    waits.wait_for_line("waiting for")
+    waits.wait_for_line("nodes present, 3 needed")
     result = job.node(nnodes="3", env={"NODE_RANK": "1"}, preexec_fn=hosts[2].enter).wait()
     assert result.returncode == 1 and not result.stdout, result
     said = result.stderr

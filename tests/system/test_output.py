@@ -325,7 +325,7 @@ def test_a_limit_of_open_files_is_either_enough_or_told_before_anything_starts(e
 
     result = try_with(60)
     assert result.returncode == 1
-    needed = int(re.search(r"--nproc-per-node=100 takes (\d+), and one for each connection", result.stderr).group(1))
+    needed = int(re.search(r"--nproc-per-node=100 needs (\d+), and one more for each connection", result.stderr).group(1))
     assert not list(tmp_path.glob("up.*"))
     result = try_with(needed)
     assert result.returncode == 0, result

@@ -86,7 +86,7 @@ def test_what_cannot_be_recorded_or_replayed_is_refused_with_the_reason(elastic_
             (["--replay=run.jsonl", "true"], "true: --replay starts no script; leave it out, or --replay"),
             (["--replay=run.jsonl", "--max-restarts=1"], "--max-restarts=1: --replay starts no job; leave it out"),
             (["--record=no/where", "--no-python", "true"], "--record=no/where: No such file or directory; name a file"),
-            (["--record=-", "--no-python", "true"], "--record=-: a recording is written to a file; name one"),
+            (["--record=-", "--no-python", "true"], "--record=-: a recording is written to a file; name a file"),
     ]:
         result = elastic_run(*arguments, stdin=newer.encode())
         assert (result.returncode, result.stdout) == (2, ""), result

@@ -152,7 +152,7 @@ def test_many_ranks_are_rotated_within_the_descriptors_that_are_asked_for(elasti
 
     result = try_with(60)
     assert result.returncode == 1
-    needed = int(re.search(r"--nproc-per-node=50 takes (\d+), and one for each connection", result.stderr).group(1))
+    needed = int(re.search(r"--nproc-per-node=50 needs (\d+), and one more for each connection", result.stderr).group(1))
     assert not list(tmp_path.glob("up.*"))
     result = try_with(needed)
     assert (result.returncode, result.stderr) == (0, ""), result
