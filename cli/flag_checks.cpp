@@ -193,7 +193,7 @@ Result<std::vector<int>> check_signals(std::string_view value, std::string_view 
   if (!list) return std::unexpected(std::move(list.error()));
   if (list->unknown.empty()) return std::move(list->numbers);
   return bad(input, format("there is no signal '{}'", printable(list->unknown.front())),
-             "write names with commas between, such as SIGTERM,SIGUSR1");
+             "write names separated by commas, such as SIGTERM,SIGUSR1");
 }
 
 Result<std::uint64_t> check_log_max_bytes(std::string_view value, std::string_view input) {
@@ -287,7 +287,7 @@ Status check_static(CheckedFlags& checked, const ParsedFlags& flags) {
   // With --auto-config the number of nodes is not settled yet.
   if (checked.node_rank < checked.nodes.max || flags.on(FlagId::kAutoConfig)) return {};
   return bad(flags.input(FlagId::kNodeRank),
-             format("node ranks of a job of {} nodes end at {}", checked.nodes.max, checked.nodes.max - 1),
+             format("the last node rank of a job of {} nodes is {}", checked.nodes.max, checked.nodes.max - 1),
              "give each node a rank of its own, or raise --nnodes");
 }
 
@@ -347,7 +347,7 @@ Status check_on_event(std::set<std::string>& kinds, const ParsedFlags& flags) {
     if (std::ranges::find(known, std::string_view(name)) == std::end(known)) {
       return bad(flags.input(FlagId::kOnEventKinds),
                  format("\"{}\" is not an event that can run a command", printable(name)),
-                 "name any of node_lost, node_unfit, node_kept_out and job_ends, with commas between");
+                 "name any of node_lost, node_unfit, node_kept_out and job_ends, separated by commas");
     }
     kinds.insert(name);
   }

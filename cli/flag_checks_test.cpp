@@ -138,7 +138,7 @@ TEST_CASE("a job's id that is longer than nodes can tell each other is refused, 
 
 TEST_CASE("a node rank is below the number of nodes where it counts") {
   CHECK(check({"--nnodes=2", "--node-rank=1"})->node_rank == 1);
-  CHECK(complains({"--nnodes=2", "--node-rank=2"}, "node ranks of a job of 2 nodes end at 1"));
+  CHECK(complains({"--nnodes=2", "--node-rank=2"}, "the last node rank of a job of 2 nodes is 1"));
   CHECK(complains({"--node-rank=-1"}, "-1 is out of range"));
   CHECK(check({"--node-rank=3"}).has_value());  // one node, not static: torchrun ignores it
 }

@@ -26,7 +26,7 @@ std::vector<std::string> sentences_about(const Flag& flag) {
   if (!flag.more.empty()) sentences.emplace_back(flag.more);
   if (flag.family == Family::kDlrover) sentences.emplace_back("An option of dlrover-run.");
   if (flag.family == Family::kOurs) {
-    sentences.emplace_back("Neither torchrun nor dlrover-run has it.");
+    sentences.emplace_back("An option of elastic-run only.");
   }
   return sentences;
 }

@@ -38,7 +38,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .metavar = "N|MIN:MAX",
      .help = "number of nodes, or its range",
      .more = "With a number, the job has exactly that many nodes. With a range, it starts once MIN nodes are there and "
-             "no more have joined in time, and it takes up to MAX. Give the same value on all nodes."},
+             "no others have joined in time, with at most MAX nodes. Give the same value on all nodes."},
     {.id = FlagId::kNprocPerNode,
      .name = "nproc-per-node",
      .family = kTorchrun,
@@ -47,8 +47,9 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .metavar = "N",
      .words = "auto|cpu|gpu",
      .help = "workers on this node: N, auto, cpu or gpu",
-     .more = "cpu is the number of CPUs that elastic-run may use: those of its CPU mask, cut to the whole CPUs that "
-             "the limits of its cgroups (a container's) leave, and at least 1. gpu is the number of NVIDIA GPUs that "
+     .more = "cpu is the number of CPUs that elastic-run may use: those of its CPU mask, but no more whole "
+             "CPUs than the limits of its cgroups (a container's) allow, and at least 1. gpu is the number of NVIDIA "
+             "GPUs that "
              "CUDA_VISIBLE_DEVICES leaves visible; they are counted without loading a library. auto is gpu on a node "
              "with a GPU and cpu on any other."},
     {.id = FlagId::kAutoConfig,
@@ -151,7 +152,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .most = kMaxPort,
      .metavar = "PORT",
      .help = "port of node 0, with static; 29500 if not given",
-     .more = "On one node it selects static: the port then stays the same over restarts."},
+     .more = "On one node it selects static: the port then stays the same across restarts."},
     {.id = FlagId::kLocalAddr,
      .name = "local-addr",
      .family = kTorchrun,
@@ -171,7 +172,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "false",
      .help = "run only the coordinator, at --rdzv-endpoint",
      .more = "It serves any number of jobs, away from the nodes that train. SIGTERM or SIGINT ends it with status 0. "
-             "If it is started again within the lease (3 s), training does not notice."},
+             "If it is started again within the lease (3 s), training is not interrupted."},
     {.id = FlagId::kStoreOnly,
      .name = "store-only",
      .family = kOurs,
@@ -240,8 +241,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .metavar = "RANKS:COMMAND",
      .help = "run the workers of these ranks under COMMAND",
      .more = "For profilers and debuggers: with --wrap='0:nsys profile -o report-%r', nsys starts the worker of rank "
-             "0. RANKS are global ranks and ranges with commas between (0,8-15), or all. COMMAND is split into words "
-             "as a shell does it; of all expansions there are only %r (rank), %l (local rank), %n (node rank), %a "
+             "0. RANKS are global ranks and ranges separated by commas (0,8-15), or all. COMMAND is split into words "
+             "as in a shell; the only expansions are %r (rank), %l (local rank), %n (node rank), %a "
              "(restarts so far), %j (job id) and %%. If the option is given several times, the first one that names a "
              "rank applies to it. The worker is then COMMAND and all that it starts, and its exit status is that of "
              "COMMAND. PET_WRAP holds one rule per line."},
@@ -303,7 +304,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .words = "stop|restart",
      .help = "after the same import, syntax or missing-file error twice: stop or restart",
      .more = "With stop, the job ends with exit status 93, whatever restarts are left, when two attempts in a row "
-             "first fail with the same exception (type, text, file and line), as further ones would, too. The "
+             "first fail with the same exception (type, text, file and line): a further one would, too. The "
              "exceptions are ImportError, ModuleNotFoundError, SyntaxError, IndentationError, TabError and "
              "FileNotFoundError; a script that Python cannot open counts as well. With restart, all of --max-restarts "
              "is used, as in torchrun. The first node's value holds for all."},
@@ -324,7 +325,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .group = kRestart,
      .by_default = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
      .metavar = "LIST",
-     .help = "signals that end the job in order",
+     .help = "signals that end the job gracefully",
      .more = "SIGKILL and SIGSTOP cannot be handled, and elastic-run itself needs SIGCHLD, SIGCONT, SIGTSTP, SIGTTIN, "
              "SIGTTOU, SIGWINCH and SIGPIPE: these are errors. An unknown name is skipped with a warning. A signal "
              "that was ignored when elastic-run started (nohup) stays ignored. A second SIGINT or SIGTERM, at least a "
@@ -346,8 +347,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .metavar = "WHAT",
      .words = "fail|ignore",
      .help = "when a worker survives SIGKILL: fail or ignore",
-     .more = "A process in uninterruptible sleep (state D) or in a frozen cgroup does not even end by SIGKILL. "
-             "elastic-run names it one second after SIGKILL and gives it up after stuck_timeout seconds (a key of "
+     .more = "A process in uninterruptible sleep (state D) or in a frozen cgroup survives even SIGKILL. "
+             "elastic-run names it one second after SIGKILL and gives up on it after stuck_timeout seconds (a key of "
              "--rdzv-conf, 5 if not given). Then the job fails or, with ignore, goes on without it."},
     {.id = FlagId::kLeaveBackground,
      .name = "leave-background",
@@ -461,7 +462,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .beside = kEveryMode,
      .metavar = "LEVEL",
      .words = "debug|info|warning|error|critical",
-     .help = "elastic-run's own messages on stderr, from this level on; warning if not given",
+     .help = "elastic-run's own messages on stderr, at this level and above; warning if not given",
      .more = "The level is a name in upper or lower case, or a number as in Python's logging. LOGLEVEL in the "
              "environment, which torchrun reads as well, sets another default."},
     {.id = FlagId::kLogFormat,
@@ -502,7 +503,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "node_lost,node_unfit,node_kept_out,job_ends",
      .metavar = "KINDS",
      .help = "the events that run --on-event",
-     .more = "Any of the four, with commas between. docs/events.md says when each occurs."},
+     .more = "Any of the four, separated by commas. docs/events.md says when each occurs."},
     {.id = FlagId::kReport,
      .name = "report",
      .family = kOurs,
@@ -541,8 +542,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .has_variable = false,
      .metavar = "FILE",
      .help = "print a recorded job's decisions and reasons",
-     .more = "FILE is a recording by --record; - is stdin. For each event it prints what the coordinator decided, what "
-             "it told whom, and the state of the job afterwards. No job is started."},
+     .more = "FILE is a recording by --record; - is stdin. For each event it prints what the coordinator decided, the "
+             "messages it sent to which nodes, and the state of the job afterwards. No job is started."},
     {.id = FlagId::kHttpPort,
      .name = "http-port",
      .family = kOurs,
@@ -574,7 +575,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .mode = Mode::kStatus,
      .has_variable = false,
      .metavar = "HOST[:PORT]",
-     .help = "print who is in a job and how it is doing",
+     .help = "print the nodes and the state of a job",
      .more = "HOST:PORT is the job's --rdzv-endpoint or a node's --http-port; the port is 29400 unless it is given. "
              "With --rdzv-id only that job is printed, with --log-format=json the document of /status. With the job's "
              "token, from ELASTIC_RUN_TOKEN or --rdzv-conf=token_file=FILE, host names and texts are shown on other "
@@ -598,7 +599,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .mode = Mode::kStatusKey,
      .has_variable = false,
      .by_default = "false",
-     .help = "print the key to names and texts in the status",
+     .help = "print the status key, which shows names and texts",
      .more = "Prometheus and curl send it as Authorization: Bearer KEY. It is made of the job's token, from "
              "ELASTIC_RUN_TOKEN or --rdzv-conf=token_file=FILE, and gives access to the status only."},
 
@@ -610,7 +611,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .kind = kSwitch,
      .by_default = "false",
      .help = "check nodes and their links before workers start",
-     .more = "Each node checks itself, then meets others in up to three stages of pairs over TCP. A faulty node ends "
+     .more = "Each node checks itself, then is tested in pairs with others over TCP, in up to three stages. A faulty "
+             "node ends "
              "with exit status 1 and the reason; the others train. The first node's value holds for all. MOCK_ERR_RANK "
              "(a local rank) makes a node's check fail, to try out what happens then. NETWORK_CHECK_TIMEOUT is the "
              "number of seconds that one test may take (30)."},
@@ -660,7 +662,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .metavar = "FILE",
      .help = "with --network-check: the libnccl.so.2 to test",
      .more = "It is used where GPUs are tested. By default it is the library that the job's Python would load, or else "
-             "the loader's. health.json names the one that was used."},
+             "the one that the dynamic loader finds. health.json names the one that was used."},
     {.id = FlagId::kProbePath,
      .name = "probe-path",
      .family = kOurs,
@@ -876,7 +878,7 @@ std::string_view group_title(FlagGroup group) {
     case kRestart: return "Restart and stop";
     case kOutput: return "Output and logs";
     case kNodeCheck: return "Node check (dlrover-run)";
-    case kCompatibility: return "Taken for compatibility";
+    case kCompatibility: return "Accepted for compatibility";
     case kAbout: return "About elastic-run";
   }
   ELASTIC_CHECK(false);

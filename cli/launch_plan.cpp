@@ -287,7 +287,7 @@ std::string Planner::run_id(bool standalone, std::string& origin) {
     return host_.random_uuid();
   }
   if (!given.empty()) return given;
-  origin = "random, for --rdzv-id is empty";
+  origin = "random, because --rdzv-id is empty";
   std::string id = host_.random_uuid();
   warn(format("--rdzv-id is empty; the job's id is {}", id));
   return id;
@@ -305,7 +305,7 @@ Status Planner::plan_meeting() {
   if (checked_.meeting == Meeting::kStatic) {
     store = {StoreKind::kFixedPort, checked_.endpoint.host, checked_.endpoint.port.value_or(kNoPort)};
     entry("worker store",
-          format("port {} of all addresses, told to workers as {}", store.port, printable(store.master_addr)),
+          format("port {} on all addresses, given to workers as {}", store.port, printable(store.master_addr)),
           flags_.is_given(FlagId::kRdzvEndpoint) ? flags_.origin_text(FlagId::kRdzvEndpoint)
                                                  : flags_.origin_text(FlagId::kMasterPort));
     return {};
@@ -327,7 +327,7 @@ Status Planner::plan_meeting() {
     store.of_loopback = false;
     if (!by_worker) store.kind = StoreKind::kFreshPort;
     entry("worker store",
-          format("a free port of all addresses, a new one for each round, told to workers as {}", printable(address)),
+          format("a free port on all addresses, a new one for each round, given to workers as {}", printable(address)),
           format("{}; {}", flags_.origin_text(FlagId::kLocalAddr), by));
     return {};
   }
@@ -353,7 +353,7 @@ Status Planner::plan_http_port() {
   const auto port = static_cast<std::uint16_t>(flags_.integer(FlagId::kHttpPort));
   if (const Status free = check_http_port(port); !free) return free;
   plan_.settings.http_port = port;
-  entry("status and metrics", port == 0 ? "a free port of all addresses" : format("port {} of all addresses", port),
+  entry("status and metrics", port == 0 ? "a free port on all addresses" : format("port {} on all addresses", port),
         flags_.origin_text(FlagId::kHttpPort));
   if (!plan_.settings.meeting.alone) return {};
   auto secret = plan_secret_alone(flags_, checked_, environment_, host_);

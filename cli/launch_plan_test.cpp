@@ -161,7 +161,7 @@ TEST_CASE("with c10d a rank is claimed by the environment, or by a flag that is 
   t.environment.emplace_back("NODE_RANK=0");
   CHECK(t.good(with({})).settings.node.node_rank == 0);
   t.environment.back() = "NODE_RANK=3";
-  CHECK(starts(t.error(with({})), "NODE_RANK=3: node ranks of a job of 3 nodes end at 2"));
+  CHECK(starts(t.error(with({})), "NODE_RANK=3: the last node rank of a job of 3 nodes is 2"));
   t.environment.back() = "NODE_RANK=x";
   CHECK(starts(t.error(with({})), "NODE_RANK=x: this is not a node rank"));
 }

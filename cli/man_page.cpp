@@ -89,7 +89,7 @@ stands for
 .B PET_STANDALONE=1
 for
 .BR \-\-standalone .
-The command line goes before the variable.
+The command line takes precedence over the variable.
 A switch is off where the variable is 0 and on where it is another number.
 There is no variable for
 @WITHOUT_VARIABLE@.
@@ -140,7 +140,7 @@ The default of
 .BR \-\-local\-addr .
 .TP
 .B HOST_PORTS
-Ports, with commas between, for the workers' store.
+Ports for the workers' store, separated by commas.
 .TP
 .B OMP_NUM_THREADS
 Workers inherit it.

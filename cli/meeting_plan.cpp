@@ -251,7 +251,7 @@ Status MeetingPlanner::plan_rank() {
   }
   if (!rank) return {};
   if (*rank >= terms.max_nodes) {
-    return fail(input, format("node ranks of a job of {} nodes end at {}", terms.max_nodes, terms.max_nodes - 1),
+    return fail(input, format("the last node rank of a job of {} nodes is {}", terms.max_nodes, terms.max_nodes - 1),
                 "give each node a rank of its own, or raise --nnodes");
   }
   plan_.settings.node.node_rank = static_cast<int>(*rank);
@@ -271,7 +271,7 @@ Result<std::vector<std::uint16_t>> MeetingPlanner::port_choices() const {
       return fail(format("HOST_PORTS={}", printable(text)),
                   ports.size() == kMostPorts ? format("more than {} ports", kMostPorts)
                                              : format("{} is not a port", printable(word)),
-                  "set it to ports from 1 to 65535 with commas between, or unset it");
+                  "set it to ports from 1 to 65535 separated by commas, or unset it");
     }
     ports.push_back(static_cast<std::uint16_t>(*port));
   }
@@ -290,7 +290,7 @@ Status MeetingPlanner::plan_store() {
              .master_addr = plan_.settings.meeting.host,
              .port = plan_.settings.meeting.port,
              .admits_all = admits_all};
-    entry("worker store", format("at the endpoint, told to workers as {}", printable(store.master_addr)), "static");
+    entry("worker store", format("at the endpoint, given to workers as {}", printable(store.master_addr)), "static");
     return {};
   }
   const std::int64_t port = checked_.rdzv_conf.integer("store_port").value_or(0);
@@ -310,7 +310,7 @@ Status MeetingPlanner::plan_store() {
   }
   const std::string a_free_one = store.port_choices.empty() ? "a free port" : "a free port of HOST_PORTS, or any,";
   entry("worker store",
-        format("on node rank 0, {} of all addresses{}", port == 0 ? a_free_one : format("port {}", port),
+        format("on node rank 0, {} on all addresses{}", port == 0 ? a_free_one : format("port {}", port),
                port == 0 ? ", a new one for each round" : ""),
         by_worker ? "served by rank 0 (TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1)" : "--rdzv-backend=c10d");
   return {};
@@ -333,7 +333,7 @@ Status MeetingPlanner::plan_munge() {
   if (is_required && (!is_step || !meeting.secret.empty())) {
     return fail(flags_.input(FlagId::kRdzvConf),
                 is_step ? "slurm_auth=munge, and a secret for the job is given, too"
-                        : "slurm_auth=munge is for steps of Slurm whose nodes meet where Slurm says",
+                        : "slurm_auth=munge works only in a Slurm step whose endpoint comes from Slurm",
                 is_step ? "choose one of the two" : "leave it out, or give token_file=");
   }
   if (!is_step || !meeting.secret.empty() || (wish != nullptr && *wish == "off")) return {};

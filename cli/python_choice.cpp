@@ -52,7 +52,7 @@ Result<Python> python_from_variable(const Environment& environment, const HostVi
   }
   if (!program) {
     const std::string name = words->empty() ? wanted : words->front();
-    const std::string reason = name.find('/') == std::string::npos ? "not found on PATH" : "no executable file";
+    const std::string reason = name.find('/') == std::string::npos ? "not found on PATH" : "not an executable file";
     return fail(input, words->size() > 1 ? format("{}: {}", printable(name), reason) : reason,
                 "name the Python to run, or unset it");
   }

@@ -166,7 +166,7 @@ TEST_CASE("PYTHON_EXEC goes before all, and one that is none is an error") {
   CHECK(c.python().title == "pypy");
   CHECK(!c.python().is_wrapper);
   c.set("PYTHON_EXEC", "/gone/python");
-  CHECK(c.error().starts_with("PYTHON_EXEC=/gone/python: no executable file; "));
+  CHECK(c.error().starts_with("PYTHON_EXEC=/gone/python: not an executable file; "));
   c.set("PYTHON_EXEC", "gone");
   CHECK(c.error().starts_with("PYTHON_EXEC=gone: not found on PATH; "));
 }

@@ -147,7 +147,7 @@ std::string_view without_quotes(std::string_view text) {
 Status check_entry(RdzvConf& conf, const std::string& key, const std::string& value, std::string_view input) {
   for (const Reserved& reserved : kReserved) {
     if (key != reserved.name) continue;
-    return fail(std::string(input), format("{} is not set here", key), format("use {}", reserved.flag));
+    return fail(std::string(input), format("{} cannot be set here", key), format("use {}", reserved.flag));
   }
   const auto known = std::find_if(kKeys.begin(), kKeys.end(), [&](const Key& each) { return each.name == key; });
   if (known == kKeys.end()) {

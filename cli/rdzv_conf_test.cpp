@@ -62,8 +62,8 @@ TEST_CASE("a pair without key or value is an error") {
 }
 
 TEST_CASE("a key that a flag sets is an error that names the flag") {
-  CHECK(error_of("min_nodes=2") == "INPUT: min_nodes is not set here; use --nnodes");
-  CHECK(error_of("a=1,endpoint=x") == "INPUT: endpoint is not set here; use --rdzv-endpoint");
+  CHECK(error_of("min_nodes=2") == "INPUT: min_nodes cannot be set here; use --nnodes");
+  CHECK(error_of("a=1,endpoint=x") == "INPUT: endpoint cannot be set here; use --rdzv-endpoint");
 }
 
 TEST_CASE("the value of a known key has its type and range") {

@@ -48,7 +48,7 @@ Result<run::WrapRule> read_rule(const std::string& line, const std::string& inpu
   const auto program =
       is_path ? (can_execute(host, name) ? std::optional(name) : std::nullopt) : on_path(environment, host, name);
   if (!program) {
-    return fail(input, format("{}: {}", printable(name), is_path ? "no executable file" : "not found on PATH"),
+    return fail(input, format("{}: {}", printable(name), is_path ? "not an executable file" : "not found on PATH"),
                 "install it on this node, or leave --wrap out");
   }
   rule.program = *program;

@@ -52,5 +52,5 @@ TEST_CASE("what is no rule is refused with its reason") {
   CHECK(reason("0:").contains("no command"));
   CHECK(reason("0:nsys 'a").contains("quote"));
   CHECK(reason("0:perf record") == "perf: not found on PATH");
-  CHECK(reason("0:/opt/notes") == "/opt/notes: no executable file");
+  CHECK(reason("0:/opt/notes") == "/opt/notes: not an executable file");
 }

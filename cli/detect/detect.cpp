@@ -76,8 +76,8 @@ Result<Detected> detect(ParsedFlags& flags, const EnvironmentLookup& environment
     Detected nothing;
     if (!found || !found->defaults.empty()) {
       nothing.notes.push_back(
-          format("{}={}: this is a worker of another launcher, so nothing is taken from what its node "
-                 "knows; unset it if it is not",
+          format("{}={}: this is a worker of another launcher, so the variables of Slurm or "
+                 "Kubernetes are ignored; unset this one if it is not",
                  kRunId, printable(*environment(kRunId))));
     }
     return nothing;

@@ -72,17 +72,17 @@ Result<Detected> PodReader::read_indexed_job() {
   const bool is_called_so = name.ends_with(ending) && full.starts_with(name + ".");
   if (!meets_others()) {
     if (is_called_so && !flags_.is_given(FlagId::kNnodes)) {
-      found_.notes.push_back(
-          format("{}={}: this is a pod of an Indexed Job, but nothing says of how many, so it trains alone; "
-                 "set PET_NNODES to the Job's completions if its pods are to train together",
-                 kIndex, *index));
+      found_.notes.push_back(format(
+          "{}={}: this is a pod of an Indexed Job, but nothing says how many pods that has, so this one trains alone; "
+          "set PET_NNODES to the Job's completions if its pods are to train together",
+          kIndex, *index));
     }
     return std::move(found_);
   }
   if (!is_called_so) {
     return fail(
         format("{}={}", kIndex, *index),
-        format("this pod ({}) has no name by which the others of its Job find it", printable(name)),
+        format("this pod ({}) has no host name by which the other pods of its Job can find it", printable(name)),
         "give the pods a subdomain, the name of a headless service, and no hostNetwork; or name a place to meet "
         "with --rdzv-endpoint (docs/kubernetes.md)");
   }

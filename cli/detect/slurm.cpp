@@ -85,7 +85,7 @@ Result<std::int64_t> SlurmReader::read_local_tasks(const Step& step) const {
     node += *times;
     if (step.node < node) return std::max<std::int64_t>(*tasks, 1);
   }
-  return fail(told(kName, *text), format("it tells of {} nodes, and this one is number {}", node, step.node), kByHand);
+  return fail(told(kName, *text), format("it describes {} nodes, but this is node {}", node, step.node), kByHand);
 }
 
 Result<Step> SlurmReader::read_step() const {
@@ -108,7 +108,7 @@ Result<Step> SlurmReader::read_step() const {
   }
   if (step.node >= step.nodes) {
     return fail(format("SLURM_NODEID={}", step.node),
-                format("nodes of a step of {} end at {}", step.nodes, step.nodes - 1), kByHand);
+                format("the last node of a step of {} is number {}", step.nodes, step.nodes - 1), kByHand);
   }
   const auto tasks = read_local_tasks(step);
   if (!tasks) return std::unexpected(tasks.error());
@@ -181,8 +181,8 @@ Status SlurmReader::take_workers(const Step& step) {
   const auto visible = variable("CUDA_VISIBLE_DEVICES");
   if (visible && step.local_tasks > 1 && count_of(*visible) < gpus) {
     found_.warnings.push_back(
-        format("Slurm has bound the tasks of this node to GPUs: of {} this one sees CUDA_VISIBLE_DEVICES={}, and so do "
-               "its workers; "
+        format("Slurm gives each task of this node only some of its {} GPUs: this task sees CUDA_VISIBLE_DEVICES={}, "
+               "and so do its workers; "
                "for all of them, start one task on each node: srun --ntasks-per-node=1 --gpus-per-node={}",
                gpus, printable(*visible), gpus));
     gpus = count_of(*visible);
@@ -206,10 +206,9 @@ Result<Detected> SlurmReader::read() {
   }
   found_.signals_the_node = true;
   if (const auto size = variable("SLURM_HET_SIZE")) {
-    return fail(
-        format("Slurm job {}, SLURM_HET_SIZE={}", printable(*job), printable(*size)),
-        "it is a heterogeneous job, whose parts do not know each other's nodes",
-        "submit one job of one kind of nodes, or name a place to meet with --nnodes and --rdzv-endpoint=HOST:PORT");
+    return fail(format("Slurm job {}, SLURM_HET_SIZE={}", printable(*job), printable(*size)),
+                "it is a heterogeneous job, whose components do not list each other's nodes",
+                "submit a job that is not heterogeneous, or give --nnodes and --rdzv-endpoint=HOST:PORT");
   }
   const auto step = read_step();
   if (!step) return std::unexpected(step.error());

@@ -133,7 +133,7 @@ TEST_CASE("of several tasks on a node the first launches, and all name the same 
   CHECK(look(first)->local_tasks.name == look(third)->local_tasks.name);
   CHECK(look(first)->local_tasks.name != look(step({{"SLURM_NODEID", "2"}}))->local_tasks.name);
   CHECK(look(step({{"SLURM_STEP_TASKS_PER_NODE", "1(x3)"}}))->local_tasks.members == 1);
-  CHECK(error_of(step({{"SLURM_STEP_TASKS_PER_NODE", "2(x1)"}})).contains("it tells of 1 nodes"));
+  CHECK(error_of(step({{"SLURM_STEP_TASKS_PER_NODE", "2(x1)"}})).contains("it describes 1 nodes"));
   CHECK(error_of(step({{"SLURM_STEP_TASKS_PER_NODE", "2(x3"}})).contains("does not say how many tasks"));
 }
 
@@ -158,13 +158,13 @@ TEST_CASE("without Slurm there is nothing, and nothing is said") {
 
 TEST_CASE("a heterogeneous job is refused with the reason") {
   CHECK(error_of(step({{"SLURM_HET_SIZE", "2"}})) ==
-        "Slurm job 1234, SLURM_HET_SIZE=2: it is a heterogeneous job, whose parts do not know each other's nodes; "
-        "submit one job "
-        "of one kind of nodes, or name a place to meet with --nnodes and --rdzv-endpoint=HOST:PORT");
+        "Slurm job 1234, SLURM_HET_SIZE=2: it is a heterogeneous job, whose components do not list each other's nodes; "
+        "submit a job that is not heterogeneous, or give --nnodes and --rdzv-endpoint=HOST:PORT");
 }
 
 TEST_CASE("a step that says something impossible is refused by the variable's name") {
-  CHECK(error_of(step({{"SLURM_NODEID", "3"}})).starts_with("SLURM_NODEID=3: nodes of a step of 3 end at 2"));
+  CHECK(
+      error_of(step({{"SLURM_NODEID", "3"}})).starts_with("SLURM_NODEID=3: the last node of a step of 3 is number 2"));
   CHECK(error_of(step({{"SLURM_NODEID", "unset"}})).starts_with("SLURM_NODEID: it is not set"));
   CHECK(error_of(step({{"SLURM_STEP_NUM_NODES", "0"}}))
             .starts_with("SLURM_STEP_NUM_NODES=0: this is not a number from 1"));

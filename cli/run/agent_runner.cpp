@@ -443,8 +443,8 @@ void AgentRunner::begin_round(const agent::StartWorkers& order) {
 void AgentRunner::warn_of_ranks_that_are_not_there(const agent::StartWorkers& order) {
   const auto rank = rank_outside(settings_.wrap, order.round.place.world_size);
   if (!rank || order.round.place.node_rank != 0 || std::exchange(warned_of_wrap_, true)) return;
-  log::warning("wrap",
-               format("--wrap names rank {}; the world has {} ranks, from 0 on", *rank, order.round.place.world_size));
+  log::warning("wrap", format("--wrap names rank {}, but the job has {} ranks, counted from 0", *rank,
+                              order.round.place.world_size));
 }
 
 void AgentRunner::start_workers(const agent::StartWorkers& order) {

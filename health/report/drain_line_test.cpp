@@ -45,7 +45,7 @@ TEST_CASE("the drain line is printable ASCII on one line, of bounded length, and
 
 TEST_CASE("what a verdict says of one node is found by its rank") {
   const std::string reason =
-      "the check has found what is not fit: node 1 (10.0.0.2): its exchange failed: reset; node 12: it is slow";
+      "the check has found unfit nodes or links: node 1 (10.0.0.2): its exchange failed: reset; node 12: it is slow";
   CHECK(flaw_of_node(reason, 1) == "its exchange failed: reset");
   CHECK(flaw_of_node(reason, 12) == "it is slow");
   CHECK(flaw_of_node(reason, 2).empty());

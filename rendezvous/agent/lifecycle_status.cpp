@@ -21,7 +21,7 @@ Activity Lifecycle::activity() const {
 status::Node Lifecycle::status() const {
   status::Node node{
       .name = settings_.address, .activity = activity(), .hosts_coordinator = settings_.hosts_coordinator};
-  if (state_ == State::kSucceeded) node.waits_for = "its workers have succeeded, and other nodes are waited for";
+  if (state_ == State::kSucceeded) node.waits_for = "its workers have succeeded; waiting for other nodes";
   if (round_.membership == 0) return node;  // no round yet
   node.round = round_.round;
   node.node_rank = round_.place.node_rank;

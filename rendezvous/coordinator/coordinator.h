@@ -98,7 +98,7 @@ inline constexpr std::string_view kNodeKeptOut = "node_kept_out";
 // With --check-only the verdict begins with this text if a node or a link is not fit. The names of those nodes follow,
 // each with what is wrong.
 // Nodes recognise the verdict by it, also those of another version: the text must not change.
-inline constexpr std::string_view kFoundUnfit = "the check has found what is not fit";
+inline constexpr std::string_view kFoundUnfit = "the check has found unfit nodes or links";
 // The check before a round is over: its results, for the health report.
 struct CheckJudged {
   protocol::RoundNumber round = 0;

@@ -214,10 +214,10 @@ TEST_CASE("where only a check is wanted the job ends with it, and all hear what 
   for (const Case& each : {Case{{"ok", "ok"}, Verdict::Outcome::kSucceeded, ""},
                            Case{{"ok", "bad"},
                                 Verdict::Outcome::kFailed,
-                                "the check has found what is not fit: node 1 (node2): its result is bad"},
+                                "the check has found unfit nodes or links: node 1 (node2): its result is bad"},
                            Case{{"linked", "slow"},
                                 Verdict::Outcome::kFailed,
-                                "the check has found what is not fit: node 0 (node1): its link to another is bad; "
+                                "the check has found unfit nodes or links: node 0 (node1): its link to another is bad; "
                                 "node 1 (node2): its result is slow"}}) {
     Checked job(job_terms(2, 2), {.when = CheckRules::When::kFirst, .only = true});
     job.join(1);

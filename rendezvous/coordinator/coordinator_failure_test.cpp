@@ -403,7 +403,7 @@ TEST_CASE(
       continue;
     }
     CHECK(later.only<EndJob>().verdict.reason ==
-          "node 1 (node2) was lost: reset; 1 node, 2 required, and no replacement is waited for (--nnodes=2)");
+          "node 1 (node2) was lost: reset; 1 node, 2 required; not waiting for a replacement (--nnodes=2)");
   }
 }
 

@@ -191,7 +191,7 @@ class Reader {
   void read(const Json& json, const std::string& name, T& value, Bounds bounds = kAny<T>) {
     const auto number = json.as_integer();
     if (!number || *number < bounds.least || *number > bounds.most) {
-      return wrong(name, format("is no whole number from {} to {}", bounds.least, bounds.most));
+      return wrong(name, format("is not a whole number from {} to {}", bounds.least, bounds.most));
     }
     value = static_cast<T>(*number);
   }
@@ -203,12 +203,12 @@ class Reader {
   void read(const Json& json, const std::string& name, std::uint64_t& value) {
     const std::string* text = json.as_string();
     const auto number = text != nullptr ? parse_hex(*text) : std::nullopt;
-    if (!number) return wrong(name, "is no text of 1 to 16 digits 0-9a-f behind 0x");
+    if (!number) return wrong(name, "is not 0x and 1 to 16 digits 0-9a-f");
     value = *number;
   }
   void read(const Json& json, const std::string& name, std::string& value) {
     auto text = text_of(json);
-    if (!text) return wrong(name, "is no text");
+    if (!text) return wrong(name, "is not a text");
     value = std::move(*text);
   }
   template <class T>
@@ -219,7 +219,7 @@ class Reader {
   template <class T>
   void read(const Json& json, const std::string& name, std::vector<T>& values) {
     const Json::Array* array = json.as_array();
-    if (array == nullptr) return wrong(name, "is no list");
+    if (array == nullptr) return wrong(name, "is not a list");
     for (const Json& element : *array) {
       const std::string place = format("{}[{}]", name, values.size());
       read(element, place, values.emplace_back());
@@ -229,7 +229,7 @@ class Reader {
   template <class T>
   requires std::is_class_v<T>
   void read(const Json& json, const std::string& name, T& value) {
-    if (json.as_object() == nullptr) return wrong(name, "is no object");
+    if (json.as_object() == nullptr) return wrong(name, "is not an object");
     Reader nested(json, format("{}{}.", path_, name), error_);
     fields(nested, value);
   }
@@ -255,8 +255,8 @@ Result<Json> parse_line(std::string_view line, const std::string& place) {
   }
   if (std::string over = json_over_bounds(line, kLevels, kMembers); !over.empty()) return fail(place, over, kRemedy);
   auto parsed = Json::parse(line, place);
-  if (!parsed) return fail(place, format("it is no JSON: {}", printable(parsed.error().reason)), kRemedy);
-  if (parsed->as_object() == nullptr) return fail(place, "it is no JSON object", kRemedy);
+  if (!parsed) return fail(place, format("it is not JSON: {}", printable(parsed.error().reason)), kRemedy);
+  if (parsed->as_object() == nullptr) return fail(place, "it is not a JSON object", kRemedy);
   return parsed;
 }
 
@@ -290,10 +290,10 @@ Result<RecordingHead> parse_recording_head(std::string_view line, const std::str
   const auto parsed = parse_line(line, place);
   const Json* version = parsed ? parsed->find("version") : nullptr;
   if (!parsed || parsed->text_or_empty("format") != kFormat) {
-    return fail(place, format("it is no {}", kFormat), kRemedy);
+    return fail(place, format("it is not an {}", kFormat), kRemedy);
   }
   const auto number = version != nullptr ? version->as_integer() : std::nullopt;
-  if (!number || *number < 1) return fail(place, "member version is no whole number above 0", kRemedy);
+  if (!number || *number < 1) return fail(place, "member version is not a whole number above 0", kRemedy);
   if (*number > kVersion) {
     return fail(place,
                 format("the recording is of version {}, and this elastic-run reads version {}", *number, kVersion),

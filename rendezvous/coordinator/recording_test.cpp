@@ -109,33 +109,34 @@ TEST_CASE("a line of a recording that is wrong is refused with its place and wha
   const std::string joins = kJoins;
   REQUIRE(error_of(joins).empty());
   const auto with = [&](const char* from, const char* to) { return error_of(replace_all(joins, from, to)); };
-  CHECK(with("\"at_ms\":5", "\"at_ms\":5.5") ==
-        "rec:7: member at_ms is no whole number from -9007199254740992 to 9007199254740992; correct the line, or take "
-        "it out");
+  CHECK(
+      with("\"at_ms\":5", "\"at_ms\":5.5") ==
+      "rec:7: member at_ms is not a whole number from -9007199254740992 to 9007199254740992; correct the line, or take "
+      "it out");
   CHECK(with("\"from\":3,", "") == "rec:7: member from is missing; correct the line, or take it out");
-  CHECK(with("\"from\":3", "\"from\":-1").contains("member from is no whole number from 0 to 4294967295"));
-  CHECK(with("\"from\":3", "\"from\":\"3\"").contains("member from is no whole number"));
+  CHECK(with("\"from\":3", "\"from\":-1").contains("member from is not a whole number from 0 to 4294967295"));
+  CHECK(with("\"from\":3", "\"from\":\"3\"").contains("member from is not a whole number"));
   CHECK(with("said", "cried")
             .contains("member event is none of said, heard, session-ended, introduced, node-emptied, time-passed"));
   CHECK(with("node-joins", "node-jons").contains("member message is none of node-joins, store-is-open"));
-  CHECK(with("0x1f", "0X1F").contains("member agent is no text of 1 to 16 digits 0-9a-f behind 0x"));
+  CHECK(with("0x1f", "0X1F").contains("member agent is not 0x and 1 to 16 digits 0-9a-f"));
   CHECK(with("0x1f", "0x").contains("member agent"));
   CHECK(with("0x1f", "0x10000000000000000").contains("member agent"));
   CHECK(with("\"0x1f\"", "31").contains("member agent"));
   CHECK(with("false", "0").contains("member hosts_coordinator is neither true nor false"));
   CHECK(with("\"last_call_ms\":30000", "\"last_call_ms\":-1")
-            .contains("member rules.last_call_ms is no whole number from 0 to "));
+            .contains("member rules.last_call_ms is not a whole number from 0 to "));
   CHECK(with("\"after\"", "\"later\"").contains("member rules.scale_up is none of now, after, on-restart, never"));
   CHECK(with("\"min_nodes\":1,", "").contains("member terms.min_nodes is missing"));
-  CHECK(with("\"default\"", "1").contains("member role is no text"));
-  CHECK(with("\"default\"", "{\"bytes\":\"6x\"}").contains("member role is no text"));
-  CHECK(with("\"facts\":null", "\"facts\":[]").contains("member facts is no object"));
+  CHECK(with("\"default\"", "1").contains("member role is not a text"));
+  CHECK(with("\"default\"", "{\"bytes\":\"6x\"}").contains("member role is not a text"));
+  CHECK(with("\"facts\":null", "\"facts\":[]").contains("member facts is not an object"));
   CHECK(with("\"facts\":null", "\"facts\":{}").contains("member facts.incarnation is missing"));
   CHECK(error_of(R"({"at_ms":1,"event":"said","from":1,"message":"node-stopped","round":0,"failures":[{"rank":"1"}]})")
-            .contains("member failures[0].rank is no whole number"));
-  CHECK(error_of("{\"at_ms\":1,").contains("rec:7: it is no JSON: "));
-  CHECK(error_of("[]").contains("rec:7: it is no JSON object"));
-  CHECK(error_of("").contains("rec:7: it is no JSON"));
+            .contains("member failures[0].rank is not a whole number"));
+  CHECK(error_of("{\"at_ms\":1,").contains("rec:7: it is not JSON: "));
+  CHECK(error_of("[]").contains("rec:7: it is not a JSON object"));
+  CHECK(error_of("").contains("rec:7: it is not JSON"));
   CHECK(error_of("{\"check\":\"phase\"}").contains("member check is none of phases, orders, unfit"));
   CHECK(error_of(std::string(100'000, '[')).contains("nested deeper than 16 levels"));
   CHECK(error_of(std::string(limits::kRecordingLineBytes + 1, ' ')).contains("longer than 16777216 bytes"));
@@ -164,8 +165,8 @@ TEST_CASE("a recording of a newer version is refused, and members of a newer pro
   CHECK(error(replace_all(head, "\"version\":1", "\"version\":1,\"new\":{\"a\":[1]}")).empty());
   CHECK(error(replace_all(head, "\"job\":\"job\",", "")).contains("member job is missing"));
   CHECK(error(replace_all(head, "recording", "recipe")) ==
-        "rec:1: it is no elastic-run coordinator recording; name a file that --record has written");
-  CHECK(error("garbage").contains("it is no elastic-run coordinator recording"));
+        "rec:1: it is not an elastic-run coordinator recording; name a file that --record has written");
+  CHECK(error("garbage").contains("it is not an elastic-run coordinator recording"));
   CHECK(error_of(replace_all(kJoins, "\"from\"", "\"since\":[{}],\"from\"")).empty());
 }
 

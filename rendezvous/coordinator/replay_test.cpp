@@ -181,7 +181,7 @@ TEST_CASE("a replay of a wrong line ends with its place, after what was before i
                     "rec:5: member event is missing; correct the line, or take it out"));
   CHECK(replayed("") == "rec:1: there is no recording in it; name a file that --record has written");
   CHECK(replayed("\n") == "rec:1: there is no recording in it; name a file that --record has written");
-  CHECK(replayed(recording.substr(0, 30)).starts_with("rec:1: it is no elastic-run coordinator recording"));
+  CHECK(replayed(recording.substr(0, 30)).starts_with("rec:1: it is not an elastic-run coordinator recording"));
 }
 
 TEST_CASE("no recording of readable lines can break the coordinator that is told them") {

@@ -166,7 +166,7 @@ const char* failure_of(Tried tried) {
     case Tried::kNot:
     case Tried::kAnswered: return "";
     case Tried::kRefused: return "no process listens there";
-    case Tried::kStranger: return "the server there is no coordinator";
+    case Tried::kStranger: return "the server there is not a coordinator";
     case Tried::kSilent: return "it does not answer";
   }
   return "";
@@ -177,7 +177,7 @@ const char* failure_of(Tried tried) {
 ClaimDecision decide_claim(const ClaimView& view) {
   if (!view.there) {
     if (!view.may_host) {
-      return {ClaimStep::kWait, "no node hosts the coordinator yet, and is_host=0 forbids it to this one"};
+      return {ClaimStep::kWait, "no node hosts the coordinator yet, and this one may not (is_host=0)"};
     }
     if (view.hosts) return {ClaimStep::kClaim, "its own claim was removed"};
     if (view.belongs) return {ClaimStep::kWait, "the job's coordinator has ended, and no node hosts another one"};

@@ -54,8 +54,7 @@ TEST_CASE("what a node does follows from what is in the place and how the last a
   };
   const std::vector<Row> rows{
       {nobody(), ClaimStep::kClaim, "no node had claimed it"},
-      {never_host(nobody()), ClaimStep::kWait,
-       "no node hosts the coordinator yet, and is_host=0 forbids it to this one"},
+      {never_host(nobody()), ClaimStep::kWait, "no node hosts the coordinator yet, and this one may not (is_host=0)"},
       {belonging(nobody()), ClaimStep::kWait, "the job's coordinator has ended, and no node hosts another one"},
       {hosting(belonging(nobody())), ClaimStep::kClaim, "its own claim was removed"},
       {hosting(belonging(there())), ClaimStep::kConnect, "it is there"},
@@ -65,7 +64,8 @@ TEST_CASE("what a node does follows from what is in the place and how the last a
        "10.0.0.5:4711 holds the claim, but no process listens there; another node takes over once the claim has not "
        "been renewed for 3130 ms"},
       {there(Tried::kStranger), ClaimStep::kWait,
-       "10.0.0.5:4711 holds the claim, but the server there is no coordinator; another node takes over once the claim "
+       "10.0.0.5:4711 holds the claim, but the server there is not a coordinator; another node takes over once the "
+       "claim "
        "has not been renewed for 3130 ms"},
       {there(Tried::kSilent, kTakenMs - 1), ClaimStep::kWait,
        "10.0.0.5:4711 holds the claim, but it does not answer; another node takes over once the claim has not been "

@@ -40,7 +40,7 @@ std::string also_elsewhere(const HostingView& view) {
   const auto other = std::ranges::find_if(view.resolved, [&](const auto& one) { return !is_ours(view, one); });
   if (other == view.resolved.end()) return {};
   return format(
-      ", as is {}, which this node has not: if that is another node, give one of them is_host=1 and "
+      ", and also {}, which this node does not have: if that is another node, give one of them is_host=1 and "
       "the others is_host=0",
       *other);
 }

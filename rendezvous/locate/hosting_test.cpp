@@ -101,7 +101,8 @@ TEST_CASE("the node that has the endpoint's address hosts, on any interface and 
 
 TEST_CASE("a name of several nodes is hosted here, with a word on who else may think so") {
   check({{node("head", {"10.0.0.4", "10.0.0.5"}), Hosting::kHosts,
-          "head is 10.0.0.5, an address of this node, as is 10.0.0.4, which this node has not: if that is another "
+          "head is 10.0.0.5, an address of this node, and also 10.0.0.4, which this node does not have: if that is "
+          "another "
           "node, give one of them is_host=1 and the others is_host=0"}});
 }
 

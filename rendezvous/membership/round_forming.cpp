@@ -32,7 +32,7 @@ FormingDecision too_few(const FormingView& view, const FormingRules& rules, std:
   return {.kind = Kind::kGiveUp,
           .size = 0,
           .look_again_ms = {},
-          .reason = waits_for_none ? format("{}, and no replacement is waited for", count)
+          .reason = waits_for_none ? format("{}; not waiting for a replacement", count)
                                    : format("gave up after {}: {}", seconds_text(patience_ms), count)};
 }
 

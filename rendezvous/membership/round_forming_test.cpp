@@ -114,7 +114,7 @@ TEST_CASE(
   rules.replacement_wait_ms = 0;
   const FormingDecision decision = decide_forming(left_over(1, 2), rules, 0);
   CHECK(decision.kind == Kind::kGiveUp);
-  CHECK(decision.reason == "1 node, 2 required, and no replacement is waited for");
+  CHECK(decision.reason == "1 node, 2 required; not waiting for a replacement");
   check_waits(decide_forming(joined(1), rules, 10), 600'000);
   FormingView late = left_over(1, 2);
   late.awaited = 1;  // the node may come back

@@ -103,7 +103,7 @@ class Reader {
   void operator()(bool& value) {
     std::uint8_t byte = value;
     (*this)(byte);
-    if (byte > 1) fail(format("a yes or no is {}", byte));
+    if (byte > 1) fail(format("a boolean has the value {}", byte));
     value = byte == 1;
   }
   template <std::signed_integral T>
@@ -144,7 +144,7 @@ class Reader {
   void choice(Enum& value, Enum last) {
     auto number = static_cast<std::uint8_t>(value);
     (*this)(number);
-    if (number > static_cast<std::uint8_t>(last)) return fail(format("a choice is {}", number));
+    if (number > static_cast<std::uint8_t>(last)) return fail(format("an enumeration has the value {}", number));
     value = static_cast<Enum>(number);
   }
   template <class T>

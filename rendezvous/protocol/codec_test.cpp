@@ -219,9 +219,9 @@ TEST_CASE("a text, a list, a choice or a yes beyond its bounds is named") {
         "a text of 4294967295 bytes; at most 16384 are allowed");
   CHECK(error_of(FrameType::kNodeStopped, {0x00, 0x00, 0x00, 0x41}) == "a list of 65 items; at most 64 are allowed");
   CHECK(error_of(FrameType::kNodeStopped, {0x00, 0x00, 0x00, 0x40}) == "it ends in the middle of a field");
-  CHECK(error_of(FrameType::kStopWorkers, {0x03}) == "a choice is 3");
-  CHECK(error_of(FrameType::kRejected, {0x08}) == "a choice is 8");
-  CHECK(error_of(FrameType::kRejected, {0x00, 0, 0, 0, 0, 0x02}) == "a yes or no is 2");
+  CHECK(error_of(FrameType::kStopWorkers, {0x03}) == "an enumeration has the value 3");
+  CHECK(error_of(FrameType::kRejected, {0x08}) == "an enumeration has the value 8");
+  CHECK(error_of(FrameType::kRejected, {0x00, 0, 0, 0, 0, 0x02}) == "a boolean has the value 2");
 }
 
 TEST_CASE("the session's own frames must be whole") {

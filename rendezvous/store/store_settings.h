@@ -10,9 +10,9 @@ namespace elastic::store {
 struct StoreSettings {
   enum class Kind {
     kFreshLoopback,  // the launcher, on a free port of 127.0.0.1, a new one for each round
-    kFixedPort,      // the launcher, on one port of all addresses, for the whole job
+    kFixedPort,      // the launcher, on one port on all addresses, for the whole job
     kByWorker,       // rank 0's worker, on a free port that the launcher looks up
-    kFreshPort,      // the launcher of node rank 0, on a free port of all addresses, a new one for each round
+    kFreshPort,      // the launcher of node rank 0, on a free port on all addresses, a new one for each round
     kAtEndpoint,     // the same, at the port at which the coordinator listens
   };
   Kind kind = Kind::kFreshLoopback;

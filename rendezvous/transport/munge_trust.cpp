@@ -49,8 +49,8 @@ void MungeTrust::found(Result<uid_t> uid) {
   if (uid) uid_ = *uid;
   if (!uid) why_not_ = printable(uid.error().reason);
   if (hosts_) secret_ = answers() ? protocol::munge::hex(random_nonce()) : std::string();
-  log::info("munge", answers() ? std::string("munge answers: the nodes of the step authenticate each other by it")
-                               : format("munge does not answer here ({}): nodes do not authenticate each other by it",
+  log::info("munge", answers() ? std::string("munge answers: the nodes of the step authenticate each other with it")
+                               : format("munge does not answer here ({}): nodes do not authenticate each other with it",
                                         why_not_));
   for (const auto& known : std::exchange(waiting_, {})) known();
 }

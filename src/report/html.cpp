@@ -264,7 +264,7 @@ std::string ranks_table(std::string_view title, const std::vector<FailedWorker>&
   if (failures.empty()) return {};
   std::string out = format(
       "<h2>{}</h2>\n<table>\n<tr><th>rank</th><th>node</th><th>local rank</th><th>pid</th>"
-      "<th>exit</th><th>time</th><th>cause and last words</th></tr>\n",
+      "<th>exit</th><th>time</th><th>cause and last output</th></tr>\n",
       title);
   for (const FailedWorker& worker : failures) out += rank_row(worker, failures.front().wall_ms, utc_offset_s);
   return out + "</table>\n";

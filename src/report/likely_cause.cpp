@@ -150,7 +150,7 @@ std::optional<Cause> from_exit(const FailedWorker& worker) {
     default: break;
   }
   if (worker.exit.signal == 0 && worker.exit.code == 126) {
-    return cause("not-executable", "the program could not be executed (permissions, or no program)");
+    return cause("not-executable", "the program could not be executed (no permission, or not a program)");
   }
   if (worker.exit.signal == 0 && worker.exit.code == 127) {
     return cause("command-not-found", "a command was not found");

@@ -263,7 +263,7 @@ const std::vector<Metric>& table() {
          for_node(s, [&](const Node& node) { out.add({{"run_id", node.job}}, node.store.keys); });
        }},
       {{"elastic_run_store_bytes", "gauge", "run_id",
-        "Bytes that this store keeps, with what each entry takes beside its own."},
+        "Bytes that this store keeps, including the overhead of each entry."},
        [](const Snapshot& s, Samples& out) {
          for_node(s, [&](const Node& node) { out.add({{"run_id", node.job}}, node.store.bytes); });
        }},

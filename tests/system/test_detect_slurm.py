@@ -300,7 +300,7 @@ def test_a_node_that_is_lost_ends_the_step_at_once_and_is_named(step):
     results = [node.wait() for node in nodes]
     assert [result.returncode for result in results] == [1, 1, 1], results
     for result in results[:2]:
-        assert re.search(r"node 2 \(.*\) was lost: .*; 2 nodes, 3 required, and no replacement is waited for "
+        assert re.search(r"node 2 \(.*\) was lost: .*; 2 nodes, 3 required; not waiting for a replacement "
                          r"\(--nnodes=3\)",
                          result.stderr), result
 

@@ -205,7 +205,7 @@ def test_a_claim_that_leads_to_a_stranger_is_taken_over(node, meeting):
         server.shutdown()
         server.server_close()
     assert [result.returncode for result in results] == [0, 0], results
-    assert ", and the server there is no coordinator" in told_takeover(nodes)
+    assert ", and the server there is not a coordinator" in told_takeover(nodes)
 
 
 def test_a_claim_that_leads_to_silence_is_taken_over_when_it_is_not_good_any_more(node, meeting):
@@ -253,7 +253,7 @@ def test_when_the_host_is_killed_another_node_hosts_and_the_job_goes_on(node, me
 
 def test_a_node_with_is_host_0_never_hosts(node, meeting):
     guest = node(meeting, conf="is_host=0", script_arguments=["0"])
-    guest.wait_for_line("no node hosts the coordinator yet, and is_host=0 forbids it to this one")
+    guest.wait_for_line("no node hosts the coordinator yet, and this one may not (is_host=0)")
     host = node(meeting, script_arguments=["0"])
     assert [result.returncode for result in results_of([guest, host])] == [0, 0]
     assert hosts([guest, host]) == [host]
@@ -359,7 +359,7 @@ def test_a_dry_run_names_the_place_and_who_would_host(elastic_run, script):
                          "--rdzv-conf=store_type=file", script("train.py", ""))
     assert result.returncode == 0
     assert re.search(r"^endpoint +file /shared/meeting ", result.stdout, re.MULTILINE)
-    assert "the node that file /shared/meeting names, or the first that writes itself into it" in result.stdout
+    assert "the node that file /shared/meeting names, or else the first node to claim it" in result.stdout
 
 
 def test_a_tcpstore_that_is_not_there_is_waited_for_and_named(node, elastic_run):

@@ -99,7 +99,7 @@ def test_a_cluster_that_is_not_fit_fails_on_all_nodes_with_the_reason(job):  # n
     results = [node.wait() for node in nodes]
     assert [result.returncode for result in results] == [1, 1, 1], results
     for result in results:
-        assert re.search(r"the check has found what is not fit: .*node \d \(\S+\): its exchange failed", result.stderr), result
+        assert re.search(r"the check has found unfit nodes or links: .*node \d \(\S+\): its exchange failed", result.stderr), result
     lines = [result.stdout for result in results]
     assert re.fullmatch(r"elastic-run: its exchange failed [ -~]*\n", lines[1]), lines
     assert not any("exchange failed" in line for line in (lines[0], lines[2])), lines

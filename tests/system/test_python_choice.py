@@ -84,8 +84,8 @@ def test_python_exec_without_a_slash_is_looked_up_on_path(run, interpreter, tmp_
     assert run([tmp_path / "bin"], PYTHON_EXEC="python3.99").stdout.startswith(f"{other} ")
 
 
-@pytest.mark.parametrize("wanted, reason", [("none", "not found on PATH"), ("./none", "no executable file"),
-                                            ("train.py", "not found on PATH"), ("/", "no executable file")])
+@pytest.mark.parametrize("wanted, reason", [("none", "not found on PATH"), ("./none", "not an executable file"),
+                                            ("train.py", "not found on PATH"), ("/", "not an executable file")])
 def test_a_python_exec_that_cannot_be_run_is_an_error_and_no_other_is_taken(
         run, interpreter, tmp_path, wanted, reason):
     interpreter("bin/python3")
@@ -285,7 +285,7 @@ def test_without_a_wrapper_a_script_that_is_not_there_is_an_error_before_the_sta
 
 def test_a_wrapper_that_cannot_be_run_or_read_is_an_error(run, image, tmp_path):
     for wanted, reason in [("gone exec image python", "gone: not found on PATH"),
-                           ("./gone exec image python", "./gone: no executable file"),
+                           ("./gone exec image python", "./gone: not an executable file"),
                            ("apptainer exec 'my image python", "a quote is not closed")]:
         result = run([tmp_path / "bin"], PYTHON_EXEC=wanted)
         assert (result.returncode, result.stdout) == (2, "")

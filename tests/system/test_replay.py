@@ -61,8 +61,8 @@ def test_a_recording_that_was_cut_off_is_replayed_as_far_as_it_goes_and_says_so(
 
 
 @pytest.mark.parametrize("number, line, problem", [
-    (1, "{}", "it is no elastic-run coordinator recording; name a file that --record has written"),
-    (3, "nonsense", "it is no JSON: "),
+    (1, "{}", "it is not an elastic-run coordinator recording; name a file that --record has written"),
+    (3, "nonsense", "it is not JSON: "),
     (3, '{"at_ms":1,"event":"said","from":0,"message":"node-leaves"}', "member signal is missing; correct the line"),
     (3, '{"at_ms":1,"event":"said","from":0,"message":"node-left"}', "member message is none of node-joins, "),
 ])

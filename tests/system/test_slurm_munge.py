@@ -86,7 +86,7 @@ def succeed(nodes):
 def test_two_nodes_of_a_user_and_a_step_prove_themselves_by_munge(step, munge):
     results = succeed([step.start(node, munge) for node in range(2)])
     for result in results:
-        assert "munge answers: the nodes of the step authenticate each other by it" in result.stderr
+        assert "munge answers: the nodes of the step authenticate each other with it" in result.stderr
 
 
 def test_who_has_no_munge_is_refused_where_the_coordinator_has_it_and_is_told_what_to_do(step, munge, tmp_path):

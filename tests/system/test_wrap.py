@@ -47,7 +47,7 @@ def test_a_command_goes_with_programs_that_are_no_python(elastic_run):
 def test_a_rank_that_the_world_does_not_have_is_warned_of_once(elastic_run, script):
     done = elastic_run("--nproc-per-node=2", "--wrap=0,7:env WRAPPED=yes", str(script))
     assert done.returncode == 0
-    assert done.stderr.count("--wrap names rank 7; the world has 2 ranks") == 1, done.stderr
+    assert done.stderr.count("--wrap names rank 7, but the job has 2 ranks") == 1, done.stderr
 
 
 def test_the_plan_shows_it(elastic_run, script):

@@ -104,7 +104,7 @@ def test_an_address_that_nobody_answers_for_is_named(network, job):
 
 @pytest.mark.parametrize("behave, word", [
     (hears, "accepts the connection, but sends nothing"),
-    (hangs_up, "ended the connection"),
+    (hangs_up, "closed the connection"),
     (says(b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", after_a_word=False), "SSH"),
     (says(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", after_a_word=True), "HTTP"),
     (says(b"\x15\x03\x01\x00\x02\x02\x46", after_a_word=True), "TLS"),
