@@ -1,4 +1,5 @@
 """A short run of each bench: that it runs to its end and prints what it promises. Its figures say nothing."""
+# ctest: long
 # ctest: release-only
 
 import json

@@ -1,5 +1,6 @@
 """Nodes that meet by a claim, in a file or a TCPStore: whatever the network does between them, and between them and
 the place, no two workers hold one rank at the same time."""
+# ctest: long
 
 import os
 import pathlib

@@ -1,5 +1,6 @@
 """The images of examples/container, built and entered without a container engine: their root directories are made by
 what the Dockerfiles say, and entered by namespaces, in which elastic-run is PID 1."""
+# ctest: long
 # ctest: release-only
 # ctest: timeout=900
 

@@ -1,4 +1,5 @@
 """A job over many nodes: real elastic-runs that meet over real sockets."""
+# ctest: long
 
 import json
 import os

@@ -1,4 +1,6 @@
 """Real PyTorch over several hosts, of which some are lost, and others come: training goes on."""
+# ctest: computes
+# ctest: long
 # ctest: timeout=900
 # ctest: release-only
 

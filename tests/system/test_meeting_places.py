@@ -1,4 +1,5 @@
 """Nodes that meet by a file or by PyTorch's TCPStore: any of them hosts the coordinator, and another takes it over."""
+# ctest: long
 
 import json
 import os

@@ -1,4 +1,5 @@
 """--network-check with GPUs, for which the tests' libraries stand in: what fails there is found and named."""
+# ctest: long
 # ctest: timeout=600
 # ctest: release-only
 

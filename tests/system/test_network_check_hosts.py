@@ -1,4 +1,5 @@
 """--network-check between hosts: slow, lossy and broken ways, and what happens while a check runs."""
+# ctest: long
 # ctest: timeout=600
 # ctest: release-only
 

@@ -1,4 +1,5 @@
 """Which node is in a round, and with which rank: claims, terms, units, standby, who hosts."""
+# ctest: long
 
 import os
 import re

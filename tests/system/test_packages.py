@@ -1,4 +1,5 @@
 """What scripts/package makes, each package installed and run on a bare Debian of its own."""
+# ctest: long
 # ctest: release-only
 # ctest: timeout=900
 

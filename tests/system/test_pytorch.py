@@ -1,5 +1,6 @@
 """Real PyTorch, unmodified, as elastic-run's workers. Each start of torch costs seconds: one job tries
 many things."""
+# ctest: computes
 
 import json
 import re

@@ -1,4 +1,5 @@
 """Under a real Slurm: what is taken from it, its signals, lost nodes, requeued jobs, arrays, and the scripts of scripts/slurm."""
+# ctest: long
 # ctest: timeout=900
 # ctest: release-only
 

@@ -1,4 +1,5 @@
 """Short runs of the soaks, with their verdicts: what would grow by 1 KiB with each restart is seen."""
+# ctest: long
 # ctest: release-only
 
 import json

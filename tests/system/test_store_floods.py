@@ -1,5 +1,6 @@
 """What a store's server bears: connections, garbage, waits and half requests by the thousand. None of
 these tests asks how long anything takes; each fails where somebody is kept from being served."""
+# ctest: long
 # ctest: release-only
 # ctest: timeout=900
 
