@@ -135,9 +135,14 @@ class Cluster:
         checked(libc.mount(os.fsencode(self.directory / "hosts"), b"/etc/hosts", None, MS_BIND, None), "mount hosts")
 
     def ask(self, program, *arguments):
-        """What one of Slurm's commands prints."""
-        done = subprocess.run([program, *arguments], env={"PATH": PLACES, "SLURM_CONF": self.configuration},
-                              capture_output=True, text=True, check=False, preexec_fn=self.enter, timeout=30)
+        """What one of Slurm's commands prints. On a loaded machine slurmctld resets connections of Slurm's own commands,
+        none of which elastic-run takes part in: the command is then run again."""
+        for _ in range(20):
+            done = subprocess.run([program, *arguments], env={"PATH": PLACES, "SLURM_CONF": self.configuration},
+                                  capture_output=True, text=True, check=False, preexec_fn=self.enter, timeout=30)
+            if "Connection reset by peer" not in done.stderr:
+                break
+            time.sleep(0.5)
         if done.returncode:
             raise harness.HarnessError(f"{program} {' '.join(arguments)}: {done.stderr}")
         return done.stdout

@@ -79,12 +79,15 @@ def statuses(nodes):
     return [node.wait().returncode for node in nodes]
 
 
-def signal_every_process(running, number):
-    """As Slurm does: workers first, then the launcher, then the outer process."""
-    mine = [process for process in running.processes() if process.pid == running.pid or process.parent == running.pid]
-    launchers = [process.pid for process in mine if process.pid != running.pid]
-    workers = [process.pid for process in running.processes() if process.parent in launchers]
-    for pid in [*workers, *launchers, running.pid]:
+def signal_every_process(number, *nodes):
+    """As Slurm does on each node: workers first, then the launcher, then the outer process. All are looked up before
+    the first is signalled, so that the nodes get their signals at one time, however slow this machine is."""
+    pids = []
+    for running in nodes:
+        processes = running.processes()
+        launchers = [process.pid for process in processes if process.parent == running.pid]
+        pids += [process.pid for process in processes if process.parent in launchers] + launchers + [running.pid]
+    for pid in pids:
         os.kill(pid, number)
 
 
@@ -229,7 +232,7 @@ def test_waiting_tasks_outlast_the_signals_that_the_whole_step_gets(step):
     other.wait_for_line("waits for task 0")
     other.send_signal(TERM)
     other.send_signal(USR1)
-    signal_every_process(first, TERM)
+    signal_every_process(TERM, first)
     assert statuses([first, other]) == [1, 1]
 
 
@@ -242,12 +245,12 @@ def test_a_warning_reaches_each_worker_exactly_once(step, whom):
     for _ in range(2):
         said(running)
     if whom == "every process":
-        signal_every_process(running, USR1)
+        signal_every_process(USR1, running)
     else:
         running.send_signal(USR1)
     for _ in range(2):
         running.wait_for_line("^got SIGUSR1", stream="stdout")
-    signal_every_process(running, TERM)  # both come to their end, and what else was to come has come
+    signal_every_process(TERM, running)  # both come to their end, and what else was to come has come
     result = running.wait()
     assert result.returncode == 1 and count(result, USR1) == 2, result
 
@@ -257,10 +260,10 @@ def test_a_cancelled_step_ends_in_order_and_each_worker_gets_sigterm_once(step, 
     nodes = step.start_all()
     for node in nodes:
         said(node)
-    for node in nodes:
-        if whom == "every process":
-            signal_every_process(node, TERM)
-        else:
+    if whom == "every process":
+        signal_every_process(TERM, *nodes)
+    else:
+        for node in nodes:
             node.send_signal(TERM)
     results = [node.wait() for node in nodes]
     assert [result.returncode for result in results] == [1, 1, 1], results
@@ -280,12 +283,12 @@ os.write(1, b"ends by itself\\n")
 """)
     running = step.start()
     said(running)
-    signal_every_process(running, TERM)
+    signal_every_process(TERM, running)
     running.wait_for_line("^got SIGTERM", stream="stdout")
     with pytest.raises(HarnessError):
         wait_until(lambda: not running.processes(), timeout=1.5, what="never")
     running.send_signal(TERM)
-    signal_every_process(running, USR1)
+    signal_every_process(USR1, running)
     result = running.wait()
     assert result.returncode == 1 and "ends by itself" in result.stdout, result
 

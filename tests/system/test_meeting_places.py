@@ -254,7 +254,7 @@ def test_when_the_host_is_killed_another_node_hosts_and_the_job_goes_on(node, me
 
 def test_a_node_with_is_host_0_never_hosts(node, meeting):
     guest = node(meeting, conf="is_host=0", script_arguments=["0"])
-    guest.wait_for_line("no node hosts the coordinator yet, and this one may not (is_host=0)")
+    guest.wait_for_line(r"no node hosts the coordinator yet, and this one may not \(is_host=0\)")
     host = node(meeting, script_arguments=["0"])
     assert [result.returncode for result in results_of([guest, host])] == [0, 0]
     assert hosts([guest, host]) == [host]
