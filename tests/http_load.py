@@ -1,5 +1,5 @@
-"""A load of HTTP requests, for tests and measurements. As a program: http_load.py PORT REQUESTS_A_SECOND asks until the
-other side ends or its stdin does, and then prints how many were answered in a second."""
+"""A load of HTTP requests, for tests and measurements. As a program: http_load.py PORT REQUESTS_A_SECOND says that it
+is ready, asks until the other side ends or its stdin does, and then prints how many were answered in a second."""
 
 import socket
 import sys
@@ -72,6 +72,7 @@ class Load:
 
 def main():
     load = Load(int(sys.argv[1]), ["/metrics", "/status"], int(sys.argv[2]) / 2)
+    print("ready", flush=True)
     sys.stdin.read()
     rate = load.stop()
     if not rate:

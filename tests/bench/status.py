@@ -61,18 +61,23 @@ def parse_arguments():
     return parser.parse_args()
 
 
+def start_load(port, rate):
+    """It is ready before the job begins: a job of few restarts may be over before Python has started."""
+    load = subprocess.Popen([sys.executable, common.HERE.parent / "http_load.py", str(port), str(rate)],
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    load.stdout.readline()
+    return load
+
+
 def one_run(binary, worker, args, temporary, is_loaded, rates):
     """The milliseconds of each restart."""
     port = free_port()
     marks = Marks(pathlib.Path(temporary) / "marks", args.ranks, args.restarts, pause_us=20_000, pause_spread_us=20_000)
-    load = None
+    load = start_load(port, args.rate) if is_loaded else None
     launch = common.Launch([binary, "--standalone", "--no-python", f"--nproc-per-node={args.ranks}",
                             f"--max-restarts={args.restarts}", f"--http-port={port}", "--log-dir=/dev/null", worker,
                             marks.path], temporary)
     try:
-        if is_loaded:
-            load = subprocess.Popen([sys.executable, common.HERE.parent / "http_load.py", str(port), str(args.rate)],
-                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         launch.wait()
     finally:
         launch.stop()
