@@ -201,9 +201,8 @@ void World::agent_died(Node&) {
 
 void World::agent_acts(Node& node, const agent::Effect& effect) {
   const auto* warn = std::get_if<agent::Warn>(&effect);
-  if (warn != nullptr && warn->text.find("this one's workers succeeded; it leaves") != std::string::npos) {
-    invariants_.turned_away(node.agent_id());  // it has given up by itself
-  }
+  // It has waited for the others for long enough, and ends as its own workers have.
+  if (warn != nullptr && warn->event == "exit_barrier") invariants_.turned_away(node.agent_id());
   faults_.agent_acts(effect.index());
 }
 
