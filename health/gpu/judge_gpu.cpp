@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <compare>
+#include <functional>
 #include <map>
 #include <set>
 #include <utility>

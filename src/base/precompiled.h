@@ -1,8 +1,8 @@
 #pragma once
 
 // What nearly every source includes, parsed once for all of them (CMake's target_precompile_headers): a quarter of a
-// typical file's compilation. A source still includes what it uses: the sanitizers' and the fuzzers' builds do without
-// this header, and do not compile otherwise.
+// typical file's compilation. A source still includes what it uses: tests/structure/test_includes.py finds what this
+// header would hide.
 #include <fmt/core.h>
 
 #include <algorithm>

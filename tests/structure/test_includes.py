@@ -1,0 +1,81 @@
+"""A source includes what it uses. The precompiled header hides a missing include from the compiler, so this looks for the
+names that it brings: each must come from an include of the file itself, or of a header of ours that it includes."""
+
+import pathlib
+import re
+
+import floors
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PRECOMPILED = "src/base/precompiled.h"
+
+# What each header of the precompiled one is included for. <cstddef>, <cstdint> and <utility> come with all others.
+NAMES = {
+    "fmt/core.h": r"\bfmt::",
+    "algorithm": r"\bstd::(sort|stable_sort|find_if|find_if_not|any_of|all_of|none_of|count_if|min_element|max_element|transform|"
+                 r"remove_if|lower_bound|upper_bound|clamp|copy_if|nth_element|minmax|adjacent_find|mismatch|is_sorted)\b|"
+                 r"\bstd::ranges::(sort|find|find_if|any_of|all_of|none_of|count|count_if|max_element|min_element|copy|copy_if|"
+                 r"transform|contains|equal|lower_bound|for_each)\b",
+    "array": r"\bstd::(array|to_array)\b",
+    "chrono": r"\bstd::chrono\b",
+    "deque": r"\bstd::deque\b",
+    "expected": r"\bstd::(expected|unexpected)\b",
+    "functional": r"\bstd::(function|move_only_function|ref|cref|less|greater|hash|invoke|plus)\b",
+    "limits": r"\bstd::numeric_limits\b",
+    "map": r"\bstd::(map|multimap)\b",
+    "memory": r"\bstd::(unique_ptr|shared_ptr|weak_ptr|make_unique|make_shared|enable_shared_from_this)\b",
+    "optional": r"\bstd::(optional|nullopt|make_optional)\b",
+    "set": r"\bstd::(set|multiset)\b",
+    "span": r"\bstd::span\b",
+    "string": r"\bstd::(string|to_string|stoi|stol|stoll|stoul|stod)\b",
+    "string_view": r"\bstd::string_view\b",
+    "variant": r"\bstd::(variant|visit|monostate|holds_alternative|get_if)\b",
+    "vector": r"\bstd::vector\b",
+}
+# A header that the standard says to bring another one's names along.
+BRINGS = {"string": {"string_view"}, "fmt/args.h": {"fmt/core.h"}, "fmt/format-inl.h": {"fmt/core.h"}}
+
+
+def missing_includes(sources):
+    found = []
+    for path, source in sources.items():
+        if not path.endswith((".cpp", ".h")):
+            continue
+        included = {name for _, name in floors.reach(path, sources)}
+        included |= {more for name in included for more in BRINGS.get(name, ())}
+        for header, names in NAMES.items():
+            if header not in included and (match := re.search(names, source.code)):
+                line = source.code.count("\n", 0, match.start()) + 1
+                found.append(f"{path}:{line}: {match.group(0)} needs #include <{header}>")
+    return found
+
+
+@pytest.fixture(scope="module")
+def sources():
+    return floors.read_sources(ROOT)
+
+
+def test_every_source_includes_what_the_precompiled_header_would_hide(sources):
+    missing = missing_includes(sources)
+    assert not missing, "\n" + "\n".join(missing)
+
+
+def test_the_names_of_each_precompiled_header_are_known(sources):
+    headers = {name for _, _, name in sources[PRECOMPILED].includes}
+    assert headers - {"cstddef", "cstdint", "utility"} == set(NAMES)
+
+
+@pytest.mark.parametrize("header", NAMES)
+def test_a_missing_include_is_found(sources, header):
+    """For each header: a file that includes it itself is read without that line."""
+    def reads(path):
+        own = {name for _, _, name in sources[path].includes}
+        others = {name for chain, name in floors.reach(path, sources) if " > " in chain}
+        others |= {more for name in own | others for more in BRINGS.get(name, ())}
+        return header in own and header not in others and re.search(NAMES[header], sources[path].code)
+
+    path = next(path for path in sources if path.endswith((".cpp", ".h")) and path != PRECOMPILED and reads(path))
+    text = (ROOT / path).read_text().replace(f"#include <{header}>\n", "")
+    broken = sources | {path: floors.Source(path, text)}
+    assert [line for line in missing_includes(broken) if line.startswith(f"{path}:") and f"<{header}>" in line]
