@@ -6,14 +6,13 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "rendezvous/coordinator/attribution.h"
 #include "rendezvous/coordinator/budget.h"
 #include "rendezvous/coordinator/check_plan.h"
+#include "rendezvous/coordinator/coordinator_events.h"
 #include "rendezvous/coordinator/crash_loop.h"
 #include "rendezvous/coordinator/job_statistics.h"
 #include "rendezvous/coordinator/loss_budget.h"
@@ -23,7 +22,6 @@
 #include "rendezvous/membership/scale_up.h"
 #include "rendezvous/protocol/lease.h"
 #include "rendezvous/protocol/messages.h"
-#include "src/base/json.h"
 #include "src/status/snapshot.h"
 
 namespace elastic::coordinator {
@@ -37,79 +35,6 @@ struct CoordinatorConfig {
   std::uint32_t random = 0;  // goes into its term if it takes over a job that already runs
   bool is_claimed = false;   // nodes find the coordinator by a claim (locate/claim.h), so the job has no second one
 };
-
-// --- Events. ---------------------------------------------------------------------------------------
-
-// A message has come over a node's session. The first one of a session is NodeJoins.
-struct MessageReceived {
-  protocol::NodeId from = 0;
-  protocol::AgentMessage message;
-};
-// A keep-alive has come over a node's session.
-struct KeepAliveReceived {
-  protocol::NodeId from = 0;
-};
-// A node's session has ended: its connection was reset or closed.
-struct SessionEnded {
-  protocol::NodeId from = 0;
-  std::string how;     // "its connection was reset"
-  bool by_us = false;  // the coordinator ended it, since it may not act: no loss is charged to the node
-};
-// An agent that introduces itself has met an earlier coordinator of the job. The event comes before its welcome.
-struct Introduced {
-  protocol::Incarnation incarnation = 0;
-  protocol::Term term = 0;
-};
-// The guardian of a node (its outer process) reports that no process of this round is left there.
-struct NodeEmptied {
-  protocol::AgentId agent = 0;
-  protocol::Incarnation incarnation = 0;
-  protocol::RoundNumber round = 0;
-};
-// The deadline that next_deadline_ms() gave has passed.
-struct TimePassed {};
-using Event = std::variant<MessageReceived, KeepAliveReceived, SessionEnded, Introduced, NodeEmptied, TimePassed>;
-
-// --- Effects, to be performed in their order. -------------------------------------------------------
-
-struct Send {
-  protocol::NodeId to = 0;
-  protocol::CoordinatorMessage message;
-};
-// The session is to be closed. No SessionEnded comes for it.
-struct Drop {
-  protocol::NodeId session = 0;
-  std::string reason;
-};
-// A decision and its reason, for the log and for --replay. `event` is its name in the event stream (docs/events.md),
-// and `fields` are what programs get beside the text: an object, or null.
-struct Note {
-  std::string text;
-  std::string_view event = "coordinator";
-  Json fields = {};
-};
-// Events that every node logs itself, too, when it learns of them from the coordinator.
-inline constexpr std::string_view kRoundFormed = "round_formed";
-inline constexpr std::string_view kJobEnds = "job_ends";
-// Events about a node that an operator may have to look at.
-inline constexpr std::string_view kNodeLost = "node_lost";
-inline constexpr std::string_view kNodeUnfit = "node_unfit";
-inline constexpr std::string_view kNodeKeptOut = "node_kept_out";
-// With --check-only the verdict begins with this text if a node or a link is not fit. The names of those nodes follow,
-// each with what is wrong.
-// Nodes recognise the verdict by it, also those of another version: the text must not change.
-inline constexpr std::string_view kFoundUnfit = "the check has found unfit nodes or links";
-// The check before a round is over: its results, for the health report.
-struct CheckJudged {
-  protocol::RoundNumber round = 0;
-  std::vector<CheckNode> nodes;        // by node rank
-  std::vector<CheckResults> results;   // by phase
-  std::vector<std::int64_t> phase_ms;  // how long each phase took
-  std::vector<CheckPlan::Unfit> unfit;
-  protocol::CheckRules rules = {};
-};
-using Effect = std::variant<Send, Drop, Note, CheckJudged>;
-using Effects = std::vector<Effect>;
 
 // Decides for the whole job: who is in a round, when it stops, whether it is restarted, how the job ends.
 //

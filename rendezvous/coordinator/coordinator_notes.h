@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "rendezvous/coordinator/coordinator.h"
+#include "rendezvous/coordinator/coordinator_events.h"
 #include "rendezvous/membership/roster.h"
 
 // The notes of a coordinator that have fields for programs beside their text.

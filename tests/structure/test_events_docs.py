@@ -19,7 +19,7 @@ TELLING = [
 # The words of those that come without one, and of constants.
 ELSEWHERE = {
     "src/base/log.cpp": [r'\bwarning\("(\w+)", text\)', r'\bcritical\("(\w+)", text\)'],
-    "rendezvous/coordinator/coordinator.h": [r'std::string_view event = "(\w+)"', r'kRoundFormed = "(\w+)"', r'kJobEnds = "(\w+)"',
+    "rendezvous/coordinator/coordinator_events.h": [r'std::string_view event = "(\w+)"', r'kRoundFormed = "(\w+)"', r'kJobEnds = "(\w+)"',
                               r'kNode\w+ = "(\w+)"'],
 }
 # Where a field is added to an event.
