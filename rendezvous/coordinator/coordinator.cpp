@@ -181,7 +181,7 @@ void Coordinator::on(Node& node, const NodeLeaves& message, Effects& out) {
   }
   const std::string text = format("{} received {} and leaves", node.name(), signal_name(message.signal));
   stopping_.left.push_back(text);
-  has_gone(node, text);
+  news_.has_gone(node.agent, text, now_ms_);
   node.leave_signal = message.signal;
   const bool has_nothing = node.standing() == Standing::kReady;
   roster_.move(node, Standing::kLeaving);
@@ -236,7 +236,7 @@ void Coordinator::decide(Effects& out) {
       if (state_ == State::kRunning) tell_who_stands_by(out);
       return;
     case State::kStopping:
-      news_at_ms_.reset();
+      news_.drop_change();
       if (not_yet_stopped() == 0) conclude_round(out);
       if (state_ == State::kForming) form_if_due(out);
       return;

@@ -16,6 +16,7 @@
 #include "rendezvous/coordinator/crash_loop.h"
 #include "rendezvous/coordinator/job_statistics.h"
 #include "rendezvous/coordinator/loss_budget.h"
+#include "rendezvous/coordinator/waiting_news.h"
 #include "rendezvous/membership/ranks.h"
 #include "rendezvous/membership/roster.h"
 #include "rendezvous/membership/round_forming.h"
@@ -128,24 +129,6 @@ class Coordinator {
     bool has_quorum = false;  // so many of its nodes were here at once that no other coordinator can have as many
     bool waits = false;       // the coordinator waits for the quorum, and all nodes have been told to stop
   };
-  // What the nodes that are in no round wait for (protocol::Awaiting).
-  struct News {
-    int here = 0;
-    int least = 0;
-    int most = 0;
-    std::optional<std::int64_t> since_ms = {};
-    std::optional<std::int64_t> until_ms = {};
-    std::string what = {};
-    std::string because = {};
-    std::int64_t because_at_ms = 0;
-    bool operator==(const News&) const = default;
-  };
-  // A node that was lost or left since the last round was formed, and has not come back.
-  struct Gone {
-    protocol::AgentId agent = 0;
-    std::string text;
-    std::int64_t at_ms = 0;
-  };
   // The position of a node in the last round.
   struct Seat {
     protocol::AgentId agent = 0;
@@ -222,7 +205,6 @@ class Coordinator {
   // Charges a loss to the node's host, which is kept out from then on if it was lost too often.
   void blame(const Node& node, Effects& out);
   void forget(Node& node);
-  void has_gone(const Node& node, const std::string& text);
   void look_for_silent(Effects& out);
   void end(protocol::Verdict verdict, Effects& out);
   void dismiss_if_all_heard(Effects& out);
@@ -301,11 +283,8 @@ class Coordinator {
   std::optional<std::int64_t> enough_since_ms_;
   bool was_below_min_ = false;
   std::int64_t last_join_ms_ = 0;
-  std::vector<Gone> gone_;
-  std::int64_t back_by_ms_ = 0;      // a waiting node that has lost its session has found the coordinator again by then
-  std::optional<News> told_news_;    // what was last sent to the nodes that are in no round
-  std::uint64_t told_arrivals_ = 0;  // the value of arrivals_ at that time
-  std::optional<std::int64_t> news_at_ms_;  // when the next news is sent to them, if there is any
+  std::int64_t back_by_ms_ = 0;  // a waiting node that has lost its session has found the coordinator again by then
+  WaitingNews news_;
   Stopping stopping_;
   std::optional<Rebuild> rebuild_;
   // Node ranks that did not come back when the job was taken over. Their losses are charged once their hosts are known.

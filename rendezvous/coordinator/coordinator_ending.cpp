@@ -15,7 +15,7 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out, bool by
   roster_.set_session(node, {});
   const Standing standing = node.standing();
   if (standing != Standing::kLeaving) {
-    has_gone(node, format("{} was lost: {}", node.name(), how));
+    news_.has_gone(node.agent, format("{} was lost: {}", node.name(), how), now_ms_);
   }
   const bool only_waits = standing == Standing::kReady || state_ == State::kEnding;
   // A waiting node has no lease that would have to expire, and may reconnect in a moment.
@@ -58,13 +58,6 @@ void Coordinator::blame(const Node& node, Effects& out) {
 void Coordinator::forget(Node& node) {
   leases_.erase({node.lease_until_ms, node.agent});
   roster_.erase(node.agent);
-}
-
-// Remembers the loss for the nodes that wait. More are kept than are named, since some come back.
-void Coordinator::has_gone(const Node& node, const std::string& text) {
-  constexpr std::size_t kKept = 8;
-  std::erase_if(gone_, [&](const Gone& gone) { return gone.agent == node.agent; });
-  if (gone_.size() < kKept) gone_.push_back({node.agent, text, now_ms_});
 }
 
 void Coordinator::look_at_leases(Effects& out) {

@@ -296,7 +296,7 @@ void Coordinator::settle_held(Effects& out) {
 
 void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) {
   silence_check_ms_ = std::min(silence_check_ms_, now_ms_ + config_.lease.loss_timeout_ms);
-  std::erase_if(gone_, [&](const Gone& gone) { return gone.agent == message.agent; });
+  news_.is_back(message.agent);
   if (Node* known = roster_.find(message.agent)) {
     leases_.erase({known->lease_until_ms, known->agent});
     roster_.set_session(*known, session);
@@ -462,7 +462,7 @@ void Coordinator::finish_rebuilding(Effects& out) {
   const bool is_all = complete && rebuild_->is_latest && rebuild_->has_quorum;
   const std::int64_t until_ms = std::max(rebuild_->until_ms, caught_up_ms_);
   if (!is_all && now_ms_ < until_ms) {
-    news_at_ms_.reset();
+    news_.drop_change();
     return look_again(until_ms);
   }
   if (!rebuild_->has_quorum && !stopping_.job_ends) return wait_for_quorum(out);

@@ -37,9 +37,6 @@ std::string addresses_of(const std::vector<membership::Node*>& nodes) {
   return join({all.begin(), all.end()}, " ");
 }
 
-// How long a change is held back before waiting nodes are told of it.
-constexpr std::int64_t kNewsMs = 1000;
-
 }  // namespace
 
 std::uint64_t membership_digest(Incarnation incarnation, RoundNumber round, const std::vector<AgentId>& agents) {
@@ -91,13 +88,8 @@ void Coordinator::form_if_due(Effects& out) {
             .least = membership::least_size(rules),
             .most = rules.max_nodes,
             .since_ms = forming_since_ms_,
-            .until_ms = decision.look_again_ms};
-  if (!gone_.empty()) {
-    std::vector<std::string> names;
-    for (const Gone& gone : gone_) names.push_back(gone.text);
-    news.because = some_of(names);
-    news.because_at_ms = gone_.back().at_ms;
-  }
+            .until_ms = decision.look_again_ms,
+            .names_gone = true};
   switch (decision.kind) {
     case FormingDecision::Kind::kWait:
       look_again(decision.look_again_ms);
@@ -120,25 +112,14 @@ void Coordinator::form_if_due(Effects& out) {
   }
 }
 
-// News are sent a while after the first change: most waits are over by then, and when many nodes join together each of
-// them gets one message.
 void Coordinator::tell_what_is_awaited(News news, Effects& out) {
-  const bool is_known = news == told_news_;
-  if (roster_.count(Standing::kReady) == 0 || (is_known && arrivals_ == told_arrivals_)) return news_at_ms_.reset();
-  if (!news_at_ms_) news_at_ms_ = now_ms_ + kNewsMs;
-  if (now_ms_ < *news_at_ms_) return look_again(news_at_ms_);
-  news_at_ms_.reset();
-  Awaiting message{
-      .here = news.here, .least = news.least, .most = news.most, .what = news.what, .because = news.because};
-  if (!news.because.empty()) message.because_ms = now_ms_ - news.because_at_ms;
-  if (news.since_ms) message.for_ms = now_ms_ - *news.since_ms;
-  if (news.until_ms) message.left_ms = *news.until_ms - now_ms_;
+  const auto due = news_.tell(std::move(news), roster_.count(Standing::kReady), arrivals_, now_ms_);
+  look_again(due.look_again_ms);
+  if (!due.message) return;
   for (const auto& [agent, node] : roster_.nodes()) {
-    const bool has_heard = is_known && node.arrival < told_arrivals_;
-    if (node.standing() == Standing::kReady && !has_heard) out.push_back(Send{*node.session, message});
+    const bool is_told = node.standing() == Standing::kReady && node.arrival >= due.from_arrival;
+    if (is_told) out.push_back(Send{*node.session, *due.message});
   }
-  told_news_ = std::move(news);
-  told_arrivals_ = arrivals_;
 }
 
 void Coordinator::tell_who_stands_by(Effects& out) {
@@ -197,9 +178,7 @@ void Coordinator::form(int size, Effects& out) {
   check_phase_ms_.clear();
   statistics_.round_began(again_cause_, has_run_);
   has_run_ = false;
-  told_news_.reset();
-  news_at_ms_.reset();
-  gone_.clear();
+  news_.round_has_formed();
   out.push_back(
       Note{format("round {} has formed with {} {}, world size {}{}", *round_, size, size == 1 ? "node" : "nodes",
                   places.front().world_size, again_because_.empty() ? "" : format(", because {}", again_because_)),
