@@ -42,7 +42,7 @@ Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
   if (state_ == State::kEnded) return out;
   notice_sleep(event);
   std::visit([&](const auto& known) { on(known, out); }, event);
-  const bool changes_nothing = std::holds_alternative<KeepAliveReceived>(event) && held_.empty();
+  const bool changes_nothing = std::holds_alternative<KeepAliveReceived>(event) && claims_.empty();
   if (!changes_nothing) decide(out);
   statistics_.enter(phase(), now_ms_);
   return out;
@@ -62,7 +62,7 @@ std::optional<std::int64_t> Coordinator::next_deadline_ms() const {
   if (state_ == State::kEnded) return {};
   std::int64_t next = std::min(silence_check_ms_, look_again_ms_.value_or(kNever));
   if (!leases_.empty()) next = std::min(next, leases_.begin()->first);
-  for (const Held& held : held_) next = std::min(next, held.until_ms);
+  next = std::min(next, claims_.deadline_ms().value_or(kNever));
   if (next == kNever) return {};
   return next;
 }
@@ -76,7 +76,8 @@ void Coordinator::on(const MessageReceived& event, Effects& out) {
   if (node == nullptr) {
     // A session has to join first; messages of a session that was dropped are ignored.
     if (const auto* joins = std::get_if<NodeJoins>(&event.message)) join(event.from, *joins, out);
-    if (const auto* leaves = std::get_if<NodeLeaves>(&event.message)) held_leaves(event.from, *leaves, out);
+    const auto* leaves = std::get_if<NodeLeaves>(&event.message);
+    if (leaves != nullptr && claims_.withdraw(event.from)) let_go(event.from, leaves->signal, out);
     return;
   }
   node->is_heard(now_ms_);
@@ -88,7 +89,7 @@ void Coordinator::on(const KeepAliveReceived& event, Effects&) {
 }
 
 void Coordinator::on(const SessionEnded& event, Effects& out) {
-  std::erase_if(held_, [&](const Held& held) { return held.session == event.from; });
+  claims_.withdraw(event.from);
   if (Node* node = roster_.of_session(event.from)) lose(*node, event.how, out, event.by_us);
 }
 
@@ -224,7 +225,7 @@ void Coordinator::on(Node& node, const VerdictHeard& message, Effects&) {
 void Coordinator::decide(Effects& out) {
   look_again_ms_.reset();
   look_at_leases(out);
-  settle_held(out);
+  settle_claims(out);
   switch (state_) {
     case State::kForming: return form_if_due(out);
     case State::kRebuilding: look_for_quorum(); return finish_rebuilding(out);

@@ -16,6 +16,7 @@
 #include "rendezvous/coordinator/crash_loop.h"
 #include "rendezvous/coordinator/job_statistics.h"
 #include "rendezvous/coordinator/loss_budget.h"
+#include "rendezvous/coordinator/rank_claims.h"
 #include "rendezvous/coordinator/waiting_news.h"
 #include "rendezvous/membership/ranks.h"
 #include "rendezvous/membership/roster.h"
@@ -86,20 +87,12 @@ class Coordinator {
   // The session belongs to a node of the job whose lease may be renewed.
   bool may_renew_lease(protocol::NodeId session) const;
   // No node is in the job and no round was formed: the job can be forgotten.
-  bool is_empty() const { return state_ == State::kForming && !round_ && roster_.size() == 0 && held_.empty(); }
+  bool is_empty() const { return state_ == State::kForming && !round_ && roster_.size() == 0 && claims_.empty(); }
 
  private:
   using Node = membership::Node;
   using Standing = membership::Standing;
 
-  // A newcomer that asks for the rank of a connected node. It waits until that node has answered AreYouThere.
-  struct Held {
-    protocol::NodeId session = 0;
-    protocol::NodeJoins join;
-    protocol::AgentId incumbent = 0;
-    std::uint64_t heard_of_it = 0;  // messages and keep-alives of the incumbent before it was asked
-    std::int64_t until_ms = 0;
-  };
   // Why the round is being stopped. It is filled while nodes stop; what follows is decided when all have.
   struct Stopping {
     bool job_ends = false;  // a user ordered it, or a node cannot run its workers at all
@@ -158,10 +151,9 @@ class Coordinator {
   void take_terms(const protocol::NodeJoins& message);
   std::optional<protocol::Rejected> refusal(const protocol::NodeJoins& message) const;
   bool is_done_here(const protocol::AgentFacts& facts) const;
-  bool held_for_rank(protocol::NodeId session, const protocol::NodeJoins& message, Effects& out);
-  void held_leaves(protocol::NodeId session, const protocol::NodeLeaves& message, Effects& out);
+  bool waits_for_rank(protocol::NodeId session, const protocol::NodeJoins& message, Effects& out);
   void turn_away_claimants(int rank, Effects& out);
-  void settle_held(Effects& out);
+  void settle_claims(Effects& out);
   void admit(protocol::NodeId session, const protocol::NodeJoins& message, Effects& out);
   void came_back(Node& node, const protocol::NodeJoins& message, Effects& out);
   bool begins_rebuilding(const protocol::NodeJoins& message, Effects& out);
@@ -204,7 +196,7 @@ class Coordinator {
   void lose(Node& node, const std::string& how, Effects& out, bool by_us = false);
   // Charges a loss to the node's host, which is kept out from then on if it was lost too often.
   void blame(const Node& node, Effects& out);
-  void forget(Node& node);
+  void forget(const Node& node);
   void look_for_silent(Effects& out);
   void end(protocol::Verdict verdict, Effects& out);
   void dismiss_if_all_heard(Effects& out);
@@ -290,7 +282,7 @@ class Coordinator {
   // Node ranks that did not come back when the job was taken over. Their losses are charged once their hosts are known.
   std::set<int> missed_;
   protocol::RoundNumber missed_round_ = 0;
-  std::vector<Held> held_;
+  RankClaims claims_;
   std::set<std::pair<std::int64_t, protocol::AgentId>> leases_;  // of lost nodes, by lease_until_ms
   std::int64_t silence_check_ms_ = 0;
   std::optional<std::int64_t> look_again_ms_;

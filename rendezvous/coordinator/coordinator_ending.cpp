@@ -55,7 +55,7 @@ void Coordinator::blame(const Node& node, Effects& out) {
   }
 }
 
-void Coordinator::forget(Node& node) {
+void Coordinator::forget(const Node& node) {
   leases_.erase({node.lease_until_ms, node.agent});
   roster_.erase(node.agent);
 }
@@ -107,10 +107,7 @@ void Coordinator::end(Verdict verdict, Effects& out) {
   verdict_ = verdict;
   heard_verdict_ = 0;
   details_until_ms_ = now_ms_ + kDetailsMs;
-  for (const Held& held : held_) {
-    out.push_back(Send{held.session, job_is_ending()});
-  }
-  held_.clear();
+  for (const NodeId session : claims_.dismiss_all()) out.push_back(Send{session, job_is_ending()});
   if (!leases_.empty()) wait_for_witnesses(std::max(now_ms_, leases_.rbegin()->first) + LeaseTimes::kKillMs);
   while (!leases_.empty()) forget(*roster_.find(leases_.begin()->second));
   for (auto& [agent, node] : roster_.nodes()) {

@@ -17,9 +17,6 @@ using namespace protocol;
 
 namespace {
 
-// How long a node may take to answer AreYouThere when another node asks for its rank.
-constexpr std::int64_t kAskMs = 1000;
-
 using Activity = AgentFacts::Activity;
 
 std::string describe(const JobTerms& terms) {
@@ -136,7 +133,7 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
     out.push_back(Send{session, *rejected});
     return;
   }
-  if (held_for_rank(session, message, out)) return;
+  if (waits_for_rank(session, message, out)) return;
   admit(session, message, out);
 }
 
@@ -221,76 +218,47 @@ bool Coordinator::is_done_here(const AgentFacts& facts) const {
 }
 
 // A newcomer does not get the rank of a node that is alive, but replaces one that is dead.
-bool Coordinator::held_for_rank(NodeId session, const NodeJoins& message, Effects& out) {
-  if (!message.node_rank) return false;
-  if (reports_round(message.facts)) {
+bool Coordinator::waits_for_rank(NodeId session, const NodeJoins& message, Effects& out) {
+  if (message.node_rank && reports_round(message.facts)) {
     turn_away_claimants(*message.node_rank, out);
     return false;
   }
-  for (const auto& [agent, node] : roster_.nodes()) {
-    if (agent == message.agent || node.claimed_rank != message.node_rank || !node.session) continue;
-    if (held_.size() >= limits::kHeldNodes) {
-      out.push_back(Send{
-          session, Rejected{Rejected::Why::kRankTaken,
-                            format("{} nodes wait already for ranks that other nodes have", held_.size()), kAskMs}});
-      return true;
-    }
+  const RankClaims::Answer answer = claims_.claim(session, message, roster_, now_ms_);
+  if (answer.refusal) out.push_back(Send{session, *answer.refusal});
+  if (answer.asked != nullptr) {
     out.push_back(Note{format("{} asks for rank {} of {}: checking whether that node is alive", message.address,
-                              *message.node_rank, node.name())});
-    out.push_back(Send{*node.session, AreYouThere{}});
-    held_.push_back({session, message, agent, node.heard, now_ms_ + kAskMs});
-    return true;
+                              *message.node_rank, answer.asked->name())});
+    out.push_back(Send{*answer.asked->session, AreYouThere{}});
   }
-  return false;
+  return answer.refusal || answer.asked != nullptr;
 }
 
 // Rejects newcomers that asked for the rank before the node came back that has it in the round that runs.
 void Coordinator::turn_away_claimants(int rank, Effects& out) {
-  std::vector<Node*> claimants;
-  for (auto& [agent, node] : roster_.nodes()) {
-    if (node.standing() == Standing::kReady && node.claimed_rank == rank && !node.seat) claimants.push_back(&node);
-  }
-  for (Node* node : claimants) {
-    std::string reason =
-        format("rank {} belongs to a node of the running round; give each node a rank of its own", rank);
-    out.push_back(Send{*node->session, Rejected{Rejected::Why::kRankTaken, std::move(reason), {}}});
-    forget(*node);
+  const std::string reason =
+      format("rank {} belongs to a node of the running round; give each node a rank of its own", rank);
+  for (const AgentId agent : newcomers_with_claim(roster_, rank)) {
+    const Node& node = *roster_.find(agent);
+    out.push_back(Send{*node.session, Rejected{Rejected::Why::kRankTaken, reason, {}}});
+    forget(node);
   }
 }
 
-// The newcomer leaves while it waits for the rank.
-void Coordinator::held_leaves(NodeId session, const NodeLeaves& message, Effects& out) {
-  if (std::erase_if(held_, [&](const Held& held) { return held.session == session; }) == 0) return;
-  let_go(session, message.signal, out);
-}
-
-void Coordinator::settle_held(Effects& out) {
-  for (std::size_t i = 0; i < held_.size();) {
-    const Held& held = held_[i];
-    Node* incumbent = roster_.find(held.incumbent);
-    const bool is_gone = incumbent == nullptr || !incumbent->session;
-    const bool lives = !is_gone && incumbent->heard > held.heard_of_it;
-    if (!is_gone && !lives && now_ms_ < held.until_ms) {
-      ++i;
+void Coordinator::settle_claims(Effects& out) {
+  std::size_t position = 0;
+  while (const auto settled = claims_.settle(position, roster_, now_ms_)) {
+    if (settled->refusal) {
+      out.push_back(Send{settled->session, *settled->refusal});
       continue;
     }
-    const Held settled = held;
-    held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (lives) {
-      const std::string& newcomer = settled.join.address;
-      std::string reason =
-          format("{} asks for rank {}, but {} has it and is alive; give each node a rank of its own",
-                 newcomer.empty() ? "this node" : newcomer, *settled.join.node_rank, incumbent->name());
-      out.push_back(Send{settled.session, Rejected{Rejected::Why::kRankTaken, std::move(reason), {}}});
-      continue;
-    }
-    if (!is_gone) {
+    if (settled->holder_is_silent) {
+      Node& holder = *roster_.find(settled->holder);
       const std::string how =
-          format("it did not answer when another node claimed its rank {}", *settled.join.node_rank);
-      out.push_back(Drop{*incumbent->session, how});
-      lose(*incumbent, how, out);
+          format("it did not answer when another node claimed its rank {}", *settled->message.node_rank);
+      out.push_back(Drop{*holder.session, how});
+      lose(holder, how, out);
     }
-    join(settled.session, settled.join, out);
+    join(settled->session, settled->message, out);
   }
 }
 

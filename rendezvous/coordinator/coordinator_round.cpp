@@ -55,7 +55,7 @@ std::uint64_t membership_digest(Incarnation incarnation, RoundNumber round, cons
 
 void Coordinator::form_if_due(Effects& out) {
   if (!has_terms_) return;
-  if (!round_ && roster_.size() == 0 && held_.empty()) {
+  if (!round_ && roster_.size() == 0 && claims_.empty()) {
     // All nodes left before a round was formed: the next node may bring other terms.
     state_ = State::kEnded;
     return;
