@@ -205,10 +205,7 @@ void Coordinator::end_with_host(const Node& node, int signal, Effects& out) {
 
 void Coordinator::on(Node& node, const CheckDone& message, Effects& out) {
   if (!is_current(node, message.round) || state_ != State::kPreparing) return;
-  if (message.phase != check_phase_ || check_phase_ >= check_phases_ || node.reported) return;
-  node.reported = true;
-  check_results_.back().at(static_cast<std::size_t>(node.place.node_rank)) = message.result;
-  if (++reported_ == seats_.size()) end_check_phase(out);
+  if (check_.answer(node.place.node_rank, message.phase, message.result)) end_check_phase(out);
 }
 
 void Coordinator::on(Node& node, const VerdictHeard& message, Effects&) {

@@ -17,6 +17,7 @@
 #include "rendezvous/coordinator/job_statistics.h"
 #include "rendezvous/coordinator/loss_budget.h"
 #include "rendezvous/coordinator/rank_claims.h"
+#include "rendezvous/coordinator/round_check.h"
 #include "rendezvous/coordinator/waiting_news.h"
 #include "rendezvous/membership/ranks.h"
 #include "rendezvous/membership/roster.h"
@@ -77,7 +78,7 @@ class Coordinator {
   std::optional<protocol::RoundNumber> round() const;
   std::size_t nodes() const { return roster_.size(); }
   // The job is in kPreparing, and nodes are being checked.
-  bool is_checking() const { return state_ == State::kPreparing && check_phase_ < check_phases_; }
+  bool is_checking() const { return state_ == State::kPreparing && check_.is_running(); }
   // The job's status without its name. At most `most_members` nodes are listed by name. The figures of the check are
   // filled in by the caller.
   status::Job status(std::int64_t now_ms, std::size_t most_members) const;
@@ -178,12 +179,10 @@ class Coordinator {
   void form(int size, Effects& out);
   void run_if_ready(Effects& out);
   std::vector<CheckNode> nodes_to_check() const;
-  void begin_check_phase(Effects& out);
+  void send_check_orders(RoundCheck::Orders orders, Effects& out);
   void end_check_phase(Effects& out);
   void end_with_check(const std::vector<CheckPlan::Unfit>& unfit, Effects& out);
   void leave_out(const CheckPlan::Unfit& found, Effects& out);
-  // Chooses the nodes that are checked again before the next round.
-  void forget_who_passed(const std::vector<protocol::WorkerFailure>& failures);
   void turn_away_excluded(Effects& out);
   void scale_up_if_due(Effects& out);
   void stop_round(Effects& out);
@@ -235,7 +234,7 @@ class Coordinator {
   protocol::Term term_;
   protocol::Incarnation incarnation_;
   bool others_were_met_ = false;  // an agent that comes here without a round has been with another coordinator
-  std::unique_ptr<CheckPlan> check_;
+  RoundCheck check_;
   std::int64_t now_ms_ = 0;  // when the present event came
   State state_ = State::kForming;
   membership::Roster roster_;
@@ -260,14 +259,7 @@ class Coordinator {
   bool charged_ = false;
   JobStatistics statistics_;
   std::optional<protocol::StoreEndpoint> store_;
-  std::uint32_t check_phase_ = 0;
-  std::uint32_t check_phases_ = 0;
-  std::vector<CheckResults> check_results_;   // by phase
-  std::vector<std::int64_t> check_phase_ms_;  // how long the completed phases took
-  std::int64_t check_phase_began_ms_ = 0;
-  bool has_run_ = false;            // nodes were told to start the workers of the last round
-  std::size_t reported_ = 0;        // nodes that have answered the present phase of the check
-  std::set<std::string> excluded_;  // hosts of nodes that are unfit
+  bool has_run_ = false;  // nodes were told to start the workers of the last round
 
   std::int64_t event_ms_;          // when the previous event came
   std::int64_t caught_up_ms_ = 0;  // by then everything has been read that arrived while this process did not run

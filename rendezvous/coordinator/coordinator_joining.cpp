@@ -196,7 +196,7 @@ std::optional<Rejected> Coordinator::refusal(const NodeJoins& message) const {
         Why::kTooMany, format("the job has {} nodes already, the most that a coordinator serves", roster_.size()), {}};
   }
   const std::string identity = newcomer(message).identity();
-  if (excluded_.contains(identity)) return is_excluded("the check before training has found its host unfit");
+  if (check_.excludes_host(identity)) return is_excluded("the check before training has found its host unfit");
   if (const auto until_ms = losses_.kept_out_until(identity, now_ms_)) {
     return is_kept_out(*until_ms - now_ms_);
   }

@@ -173,9 +173,6 @@ void Coordinator::form(int size, Effects& out) {
   state_ = State::kPreparing;
   stopping_ = {};
   store_.reset();
-  check_phase_ = 0;
-  check_results_.clear();
-  check_phase_ms_.clear();
   statistics_.round_began(again_cause_, has_run_);
   has_run_ = false;
   news_.round_has_formed();
@@ -201,14 +198,12 @@ void Coordinator::form(int size, Effects& out) {
                                                    .charged = charged_,
                                                    .admits = places[i].node_rank == 0 ? admitted : ""}});
   }
-  const bool is_checked = check_rules_.when != CheckRules::When::kNever;
-  check_phases_ = is_checked ? static_cast<std::uint32_t>(check_->phases(nodes_to_check(), check_rules_)) : 0;
-  if (check_phases_ > 0) begin_check_phase(out);
+  send_check_orders(check_.begin(nodes_to_check(), check_rules_, now_ms_), out);
 }
 
 void Coordinator::run_if_ready(Effects& out) {
   if (state_ != State::kPreparing || !store_) return;
-  if (check_phase_ < check_phases_) return;
+  if (check_.is_running()) return;
   state_ = State::kRunning;
   has_run_ = true;
   for (auto& [agent, node] : roster_.nodes()) {
@@ -357,7 +352,10 @@ void Coordinator::conclude_round(Effects& out) {
   }
   if (again_cause_ != status::Cause::kWorkerFailure && has_run_) crash_loop_.interrupted();
   statistics_.work_lost(again_cause_, now_ms_);
-  forget_who_passed(ended.failures);
+  if (has_run_) {
+    const CheckedAgain again = checked_again(ended.failures, check_rules_);
+    for (auto& [agent, node] : roster_.nodes()) node.passed_check = node.passed_check && !again.contains(node.seat);
+  }
   stopping_.left = std::move(ended.left);
   state_ = State::kForming;
   forming_since_ms_ = now_ms_;

@@ -1,0 +1,90 @@
+#include "rendezvous/coordinator/round_check.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/check.h"
+#include "src/base/limits.h"
+#include "src/base/text.h"
+
+namespace elastic::coordinator {
+
+using protocol::CheckRules;
+
+RoundCheck::Orders RoundCheck::begin(const std::vector<CheckNode>& nodes, const CheckRules& rules,
+                                     std::int64_t now_ms) {
+  phase_ = 0;
+  results_.clear();
+  phase_ms_.clear();
+  const bool is_checked = rules.when != CheckRules::When::kNever;
+  phases_ = is_checked ? static_cast<std::uint32_t>(plan_->phases(nodes, rules)) : 0;
+  return begin_phase(nodes, rules, now_ms);
+}
+
+RoundCheck::Orders RoundCheck::begin_phase(const std::vector<CheckNode>& nodes, const CheckRules& rules,
+                                           std::int64_t now_ms) {
+  if (!is_running()) return {};
+  Orders orders = plan_->orders(phase_, nodes, results_, rules);
+  ELASTIC_CHECK(orders.size() == nodes.size());
+  results_.emplace_back(nodes.size());
+  has_answered_.assign(nodes.size(), false);
+  answers_ = 0;
+  phase_began_ms_ = now_ms;
+  return orders;
+}
+
+bool RoundCheck::answer(int node_rank, std::uint32_t phase, const std::string& result) {
+  const auto rank = static_cast<std::size_t>(node_rank);
+  if (!is_running() || phase != phase_ || has_answered_.at(rank)) return false;
+  has_answered_[rank] = true;
+  results_.back().at(rank) = result;
+  return ++answers_ == has_answered_.size();
+}
+
+RoundCheck::Orders RoundCheck::next_phase(const std::vector<CheckNode>& nodes, const CheckRules& rules,
+                                          std::int64_t now_ms) {
+  ELASTIC_CHECK(is_running() && answers_ == nodes.size());
+  ++phase_;
+  phase_ms_.push_back(now_ms - phase_began_ms_);
+  return begin_phase(nodes, rules, now_ms);
+}
+
+CheckJudged RoundCheck::judge(protocol::RoundNumber round, const std::vector<CheckNode>& nodes,
+                              const CheckRules& rules) const {
+  ELASTIC_CHECK(!is_running());
+  return {round, nodes, results_, phase_ms_, plan_->unfit(nodes, results_), rules};
+}
+
+void RoundCheck::exclude_host(const std::string& host) {
+  if (excluded_.size() < limits::kNodesPerJob) excluded_.insert(host);
+}
+
+UnfitNode consequence_of(const CheckPlan::Unfit& found, const std::string& name, const CheckRules& rules) {
+  using Kind = CheckPlan::Unfit::Kind;
+  const bool is_straggler = found.kind == Kind::kStraggler;
+  if (found.kind == Kind::kLink) return {};
+  if (is_straggler && !rules.excludes_stragglers) {
+    return {.note = format("{} is a straggler, but stays in the job: {}", name, found.why)};
+  }
+  const char* doubt = found.kind == Kind::kUndetermined ? ", and whether it is at fault is undetermined" : "";
+  return {.leaves = true,
+          .excludes_host = found.kind != Kind::kUndetermined,
+          .note = format("{} is excluded: {}", name, found.why),
+          // These are DLRover's own lines, which tools grep for.
+          .told = is_straggler
+                      ? format("The node is a straggler and exits: {}", found.why)
+                      : format("This node failed the node-check procedure(mat-mul + comm) before training{}: {}", doubt,
+                               found.why),
+          .because = format("{} is {}: {}", name, is_straggler ? "a straggler" : "unfit", found.why)};
+}
+
+CheckedAgain checked_again(const std::vector<protocol::WorkerFailure>& failures, const CheckRules& rules) {
+  using When = CheckRules::When;
+  if (rules.when == When::kAlways) return {.all = true};
+  if (rules.when != When::kSuspect) return {};
+  const auto first = std::ranges::find(failures, false, &protocol::WorkerFailure::stopped_by_us);
+  if (first == failures.end()) return {};
+  return {.seat = first->node_rank};
+}
+
+}  // namespace elastic::coordinator

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rendezvous/coordinator/check_plan.h"
+#include "rendezvous/coordinator/coordinator_events.h"
+#include "rendezvous/protocol/messages.h"
+
+namespace elastic::coordinator {
+
+// The check before a round's workers run: carries a CheckPlan out, phase by phase, and knows which hosts it has
+// excluded from the job. It is told of each round that forms and of each node's answer; it says when a phase is over,
+// which orders the next one has, and what the check has found. Times are milliseconds of the coordinator's clock.
+class RoundCheck {
+ public:
+  explicit RoundCheck(std::unique_ptr<CheckPlan> plan) : plan_(std::move(plan)) {}
+
+  // The orders of a phase, by node rank. Empty if no phase is left: the check is over.
+  using Orders = std::vector<std::string>;
+
+  // A round of these nodes has formed. What earlier rounds have answered is forgotten.
+  Orders begin(const std::vector<CheckNode>& nodes, const protocol::CheckRules& rules, std::int64_t now_ms);
+  // The node's answer in this phase. Returns true if it was the last one that the phase awaits: next_phase() is due
+  // then. An answer to another phase, and a second one, count for nothing.
+  bool answer(int node_rank, std::uint32_t phase, const std::string& result);
+  // All nodes have answered the present phase.
+  Orders next_phase(const std::vector<CheckNode>& nodes, const protocol::CheckRules& rules, std::int64_t now_ms);
+
+  // A phase is left: workers may not run yet.
+  bool is_running() const { return phase_ < phases_; }
+  // The phase that runs, counted from 0.
+  std::uint32_t phase() const { return phase_; }
+  // What the check of this round has found. To be called once all phases are over.
+  CheckJudged judge(protocol::RoundNumber round, const std::vector<CheckNode>& nodes,
+                    const protocol::CheckRules& rules) const;
+
+  // Nodes of this host (membership::Node::identity()) are let in no more. At most limits::kNodesPerJob are remembered.
+  void exclude_host(const std::string& host);
+  bool excludes_host(const std::string& host) const { return excluded_.contains(host); }
+  std::size_t excluded_hosts() const { return excluded_.size(); }
+
+ private:
+  Orders begin_phase(const std::vector<CheckNode>& nodes, const protocol::CheckRules& rules, std::int64_t now_ms);
+
+  std::unique_ptr<CheckPlan> plan_;
+  std::uint32_t phase_ = 0;
+  std::uint32_t phases_ = 0;
+  std::vector<CheckResults> results_;   // by phase
+  std::vector<std::int64_t> phase_ms_;  // how long the completed phases took
+  std::int64_t phase_began_ms_ = 0;
+  std::vector<bool> has_answered_;  // in the present phase, by node rank
+  std::size_t answers_ = 0;         // how many have
+  std::set<std::string> excluded_;
+};
+
+// What follows for a node that the check has found unfit.
+struct UnfitNode {
+  bool leaves = false;  // it leaves the job, so that the round has to be formed anew
+  bool excludes_host =
+      false;                 // nodes of its host are let in no more. An undetermined one may be good: it may try again
+  std::string note = {};     // for the log; empty: nothing is to be noted
+  std::string told = {};     // what its own user is told
+  std::string because = {};  // why there is another round, as a clause
+};
+// `name` is membership::Node::name().
+UnfitNode consequence_of(const CheckPlan::Unfit& found, const std::string& name, const protocol::CheckRules& rules);
+
+// Which nodes are checked once more before the next round, though they have passed.
+struct CheckedAgain {
+  bool all = false;
+  std::optional<int> seat = {};  // that of the node on which a worker failed first
+  bool contains(const std::optional<int>& of_node) const { return all || (seat && of_node == seat); }
+};
+// A round whose workers ran has ended with these failures, the cause first.
+CheckedAgain checked_again(const std::vector<protocol::WorkerFailure>& failures, const protocol::CheckRules& rules);
+
+}  // namespace elastic::coordinator
