@@ -209,12 +209,7 @@ void Coordinator::on(Node& node, const CheckDone& message, Effects& out) {
 }
 
 void Coordinator::on(Node& node, const VerdictHeard& message, Effects&) {
-  if (state_ != State::kEnding) return;
-  if (details_.empty()) details_ = message.details;
-  if (details_from_ == node.agent) details_from_.reset();
-  if (node.reported) return;
-  node.reported = true;
-  ++heard_verdict_;
+  if (state_ == State::kEnding) ending_.has_heard(node.agent, message.details);
 }
 
 // --- Decisions after each event. -------------------------------------------------------------------

@@ -14,10 +14,12 @@
 #include "rendezvous/coordinator/check_plan.h"
 #include "rendezvous/coordinator/coordinator_events.h"
 #include "rendezvous/coordinator/crash_loop.h"
+#include "rendezvous/coordinator/job_ending.h"
 #include "rendezvous/coordinator/job_statistics.h"
 #include "rendezvous/coordinator/loss_budget.h"
 #include "rendezvous/coordinator/rank_claims.h"
 #include "rendezvous/coordinator/round_check.h"
+#include "rendezvous/coordinator/round_seats.h"
 #include "rendezvous/coordinator/waiting_news.h"
 #include "rendezvous/membership/ranks.h"
 #include "rendezvous/membership/roster.h"
@@ -67,10 +69,10 @@ class Coordinator {
   protocol::Incarnation incarnation() const { return incarnation_; }
   bool ended() const { return state_ == State::kEnded; }
   // How the job ended, once it has; nothing if another coordinator took the job over.
-  const std::optional<protocol::Verdict>& verdict() const { return verdict_; }
+  const std::optional<protocol::Verdict>& verdict() const { return ending_.verdict(); }
 
   // What the node of the first failure has reported of it (stderr, traceback), for every node's report; may be empty.
-  const std::string& details() const { return details_; }
+  const std::string& details() const { return ending_.details(); }
 
   enum class State : std::uint8_t { kForming, kRebuilding, kPreparing, kRunning, kStopping, kEnding, kEnded };
   State state() const { return state_; }
@@ -123,13 +125,6 @@ class Coordinator {
     bool has_quorum = false;  // so many of its nodes were here at once that no other coordinator can have as many
     bool waits = false;       // the coordinator waits for the quorum, and all nodes have been told to stop
   };
-  // The position of a node in the last round.
-  struct Seat {
-    protocol::AgentId agent = 0;
-    int seat = 0;
-    std::string address;
-  };
-
   void on(const MessageReceived& event, Effects& out);
   void on(const KeepAliveReceived& event, Effects& out);
   void on(const SessionEnded& event, Effects& out);
@@ -199,9 +194,6 @@ class Coordinator {
   void look_for_silent(Effects& out);
   void end(protocol::Verdict verdict, Effects& out);
   void dismiss_if_all_heard(Effects& out);
-  void wait_for_witnesses(std::int64_t until_ms);
-  // The worker that failed first ran on this node.
-  bool is_where_it_failed(const Node& node) const;
   bool is_in_round() const;
   // Every node of the round has stopped, and its workers had succeeded before it was told to stop.
   bool all_have_succeeded() const;
@@ -251,7 +243,7 @@ class Coordinator {
   CrashLoop crash_loop_;
 
   std::optional<protocol::RoundNumber> round_;  // the last that was formed
-  std::vector<Seat> seats_;                     // of the last round, by node rank
+  Seats seats_;                                 // of the last round
   int first_size_ = 0;
   std::uint64_t membership_ = 0;
   std::string again_because_;  // why the previous round ended, as a clause
@@ -278,13 +270,7 @@ class Coordinator {
   std::set<std::pair<std::int64_t, protocol::AgentId>> leases_;  // of lost nodes, by lease_until_ms
   std::int64_t silence_check_ms_ = 0;
   std::optional<std::int64_t> look_again_ms_;
-  std::optional<protocol::Verdict> verdict_;
-  std::string details_;  // of the first failure, from the first node that sent any
-  // The node that lost its session before it could send them, and how long the end of the job waits for it.
-  std::optional<protocol::AgentId> details_from_;
-  std::int64_t details_until_ms_ = 0;
-  std::size_t heard_verdict_ = 0;
-  std::int64_t ending_not_before_ms_ = 0;
+  JobEnding ending_;
 };
 
 // A digest of a round's members, which all of them get: a coordinator that takes the job over can tell whether two

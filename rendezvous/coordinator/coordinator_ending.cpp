@@ -22,11 +22,7 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out, bool by
   if (standing == Standing::kReady) back_by_ms_ = now_ms_ + config_.lease.all_back_ms();
   if (only_waits || can_do_without(node)) {
     out.push_back(Note{format("{} has disconnected: {}", node.name(), how)});
-    if (state_ == State::kEnding && node.reported) --heard_verdict_;
-    // The node may come back for the verdict, which it could not get once this coordinator has ended.
-    const bool has_heard = state_ == State::kEnding && node.reported;
-    if (state_ == State::kEnding && !has_heard && is_where_it_failed(node)) details_from_ = node.agent;
-    if (standing != Standing::kReady && !has_heard) wait_for_witnesses(now_ms_ + config_.lease.all_back_ms());
+    ending_.has_gone(node, seats_, now_ms_ + config_.lease.all_back_ms());
     return forget(node);
   }
   Note lost = node_is_lost(node, how);
@@ -104,40 +100,20 @@ void Coordinator::end(Verdict verdict, Effects& out) {
   verdict.restarts_used = budget_.used();
   out.push_back(job_has_ended(verdict));
   state_ = State::kEnding;
-  verdict_ = verdict;
-  heard_verdict_ = 0;
-  details_until_ms_ = now_ms_ + kDetailsMs;
+  ending_.begin(verdict, now_ms_);
   for (const NodeId session : claims_.dismiss_all()) out.push_back(Send{session, job_is_ending()});
-  if (!leases_.empty()) wait_for_witnesses(std::max(now_ms_, leases_.rbegin()->first) + LeaseTimes::kKillMs);
+  if (!leases_.empty()) ending_.stay_until(std::max(now_ms_, leases_.rbegin()->first) + LeaseTimes::kKillMs);
   while (!leases_.empty()) forget(*roster_.find(leases_.begin()->second));
-  for (auto& [agent, node] : roster_.nodes()) {
-    node.reported = false;
-    out.push_back(Send{*node.session, EndJob{verdict}});
-  }
+  for (const auto& [agent, node] : roster_.nodes()) out.push_back(Send{*node.session, EndJob{verdict}});
   dismiss_if_all_heard(out);
 }
 
-// Nodes that have just lost their session may reconnect to get the verdict. The coordinator stays until then.
-void Coordinator::wait_for_witnesses(std::int64_t until_ms) {
-  ending_not_before_ms_ = std::max(ending_not_before_ms_, until_ms);
-}
-
-bool Coordinator::is_where_it_failed(const Node& node) const {
-  const auto first = std::ranges::find(verdict_->failures, false, &WorkerFailure::stopped_by_us);
-  if (verdict_->outcome != Outcome::kFailed || first == verdict_->failures.end()) return false;
-  const bool was_in_round = std::ranges::find(seats_, node.agent, &Seat::agent) != seats_.end();
-  return was_in_round && first->node_rank == node.place.node_rank;
-}
-
 void Coordinator::dismiss_if_all_heard(Effects& out) {
-  if (heard_verdict_ < roster_.size()) return;
-  if (const std::int64_t until_ms = std::max(ending_not_before_ms_, caught_up_ms_);
-      ending_not_before_ms_ > 0 && now_ms_ < until_ms) {
-    return look_again(until_ms);
-  }
-  if (details_from_ && now_ms_ < details_until_ms_) return look_again(details_until_ms_);
+  const JobEnding::Decision decision = ending_.decide(roster_.size(), caught_up_ms_, now_ms_);
+  look_again(decision.look_again_ms);
+  if (!decision.is_over) return;
   state_ = State::kEnded;
-  for (auto& [agent, node] : roster_.nodes()) out.push_back(Send{*node.session, Dismiss{details_}});
+  for (const auto& [agent, node] : roster_.nodes()) out.push_back(Send{*node.session, Dismiss{ending_.details()}});
 }
 
 }  // namespace elastic::coordinator

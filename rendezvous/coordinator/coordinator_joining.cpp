@@ -87,7 +87,7 @@ void Coordinator::on(const Introduced& event, Effects& out) {
     if (state_ != State::kEnding) return;
     // Answers that are under way carry the previous incarnation: the verdict is sent again with the new one.
     for (auto& [agent, node] : roster_.nodes()) {
-      if (node.session && !node.reported) out.push_back(Send{*node.session, EndJob{*verdict_}});
+      if (node.session && !ending_.is_heard_by(agent)) out.push_back(Send{*node.session, EndJob{*ending_.verdict()}});
     }
     return;
   }
@@ -292,7 +292,7 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
   if (is_of_round) {
     node.seat = facts.place.node_rank;
     node.place = facts.place;
-    if (std::ranges::find(seats_, node.agent, &Seat::agent) == seats_.end()) {
+    if (!has_seat(seats_, node.agent)) {
       seats_.push_back({node.agent, *node.seat, node.address});
     }
   } else if (facts.incarnation != 0) {
@@ -308,7 +308,7 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
   last_join_ms_ = now_ms_;
   Node& added = roster_.add(std::move(node), Standing::kReady);
   if (state_ == State::kEnding) {
-    out.push_back(Send{session, EndJob{*verdict_}});
+    out.push_back(Send{session, EndJob{*ending_.verdict()}});
     return;
   }
   if (is_of_round) came_back(added, message, out);
@@ -364,7 +364,7 @@ bool Coordinator::begins_rebuilding(const NodeJoins& message, Effects& out) {
 // The job had ended before this coordinator took it over.
 void Coordinator::take_over_verdict(const Verdict& verdict, Effects& out) {
   out.push_back(Note{"an agent reports the verdict of an earlier coordinator"});
-  ending_not_before_ms_ = config_.now_ms + config_.lease.all_back_ms();
+  ending_.stay_for_other_nodes(config_.now_ms + config_.lease.all_back_ms());
   // Nodes that were in no round of the job are rejected like those that come later: the verdict is not about them.
   std::vector<Node*> fresh;
   for (auto& [agent, node] : roster_.nodes()) {

@@ -27,8 +27,7 @@ bool Coordinator::half_is_enough(const std::vector<int>& ranks) const {
   if (config_.is_claimed || std::ranges::find(ranks, 0) != ranks.end()) return true;
   return std::ranges::any_of(roster_.nodes(), [&](const auto& entry) {
     const Node& node = entry.second;
-    return node.hosts_coordinator && node.session &&
-           std::ranges::find(seats_, node.agent, &Seat::agent) == seats_.end();
+    return node.hosts_coordinator && node.session && !has_seat(seats_, node.agent);
   });
 }
 

@@ -184,7 +184,6 @@ void Coordinator::form(int size, Effects& out) {
   for (std::size_t i = 0; i < members.size(); ++i) {
     Node& node = *members[i];
     node.place = places[i];
-    node.reported = false;
     node.succeeded = false;
     node.belongs = true;
     roster_.move(node, Standing::kMember);

@@ -42,7 +42,6 @@ struct Node {
   std::optional<int> seat;          // in the last round, if it was in that
   protocol::NodePlace place;        // in the round that it is in
   int leave_signal = 0;             // the signal that told it to leave
-  bool reported = false;            // it has answered what the present phase asks of every node
   bool passed_check = false;
   bool succeeded = false;  // its workers of the last round succeeded, though it may have been told to stop
   std::string unfit;       // why the check excludes it; empty: it does not

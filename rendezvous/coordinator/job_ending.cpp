@@ -1,0 +1,45 @@
+#include "rendezvous/coordinator/job_ending.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace elastic::coordinator {
+
+using membership::Node;
+
+void JobEnding::begin(protocol::Verdict verdict, std::int64_t now_ms) {
+  verdict_ = std::move(verdict);
+  heard_.clear();
+  details_until_ms_ = now_ms + protocol::kDetailsMs;
+}
+
+void JobEnding::stay_until(std::int64_t until_ms) { not_before_ms_ = std::max(not_before_ms_, until_ms); }
+
+void JobEnding::has_heard(protocol::AgentId node, const std::string& details) {
+  if (details_.empty()) details_ = details;
+  if (details_from_ == node) details_from_.reset();
+  heard_.insert(node);
+}
+
+void JobEnding::has_gone(const Node& node, const Seats& seats, std::int64_t back_by_ms) {
+  if (heard_.erase(node.agent) > 0) return;
+  if (is_where_it_failed(node, seats)) details_from_ = node.agent;
+  // A node without workers has nothing to report: it need not have the verdict.
+  if (node.standing() != membership::Standing::kReady) stay_until(back_by_ms);
+}
+
+bool JobEnding::is_where_it_failed(const Node& node, const Seats& seats) const {
+  if (!verdict_ || verdict_->outcome != Outcome::kFailed) return false;
+  const auto first = std::ranges::find(verdict_->failures, false, &protocol::WorkerFailure::stopped_by_us);
+  return first != verdict_->failures.end() && first->node_rank == node.place.node_rank && has_seat(seats, node.agent);
+}
+
+JobEnding::Decision JobEnding::decide(std::size_t nodes, std::int64_t caught_up_ms, std::int64_t now_ms) const {
+  if (heard_.size() < nodes) return {};
+  const std::int64_t until_ms = not_before_ms_ > 0 ? std::max(not_before_ms_, caught_up_ms) : now_ms;
+  if (now_ms < until_ms) return {.look_again_ms = until_ms};
+  if (details_from_ && now_ms < details_until_ms_) return {.look_again_ms = details_until_ms_};
+  return {.is_over = true};
+}
+
+}  // namespace elastic::coordinator
