@@ -69,6 +69,11 @@ std::optional<std::int64_t> Coordinator::next_deadline_ms() const {
 
 std::optional<RoundNumber> Coordinator::round() const { return round_; }
 
+bool Coordinator::may_renew_lease(NodeId session) const {
+  const Node* node = roster_.of_session(session);
+  return node != nullptr && (grants_leases() || node->standing() == Standing::kReady);
+}
+
 // --- Events. ---------------------------------------------------------------------------------------
 
 void Coordinator::on(const MessageReceived& event, Effects& out) {
@@ -220,7 +225,7 @@ void Coordinator::decide(Effects& out) {
   settle_claims(out);
   switch (state_) {
     case State::kForming: return form_if_due(out);
-    case State::kRebuilding: look_for_quorum(); return finish_rebuilding(out);
+    case State::kRebuilding: return go_on_rebuilding(out);
     case State::kPreparing: return tell_who_stands_by(out);
     case State::kEnded: return;
     case State::kRunning:

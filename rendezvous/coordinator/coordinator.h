@@ -18,6 +18,7 @@
 #include "rendezvous/coordinator/job_statistics.h"
 #include "rendezvous/coordinator/loss_budget.h"
 #include "rendezvous/coordinator/rank_claims.h"
+#include "rendezvous/coordinator/rebuilding.h"
 #include "rendezvous/coordinator/round_check.h"
 #include "rendezvous/coordinator/round_seats.h"
 #include "rendezvous/coordinator/waiting_news.h"
@@ -86,7 +87,7 @@ class Coordinator {
   status::Job status(std::int64_t now_ms, std::size_t most_members) const;
   // Nodes may keep their workers running. False while the round that runs may have been taken over by another
   // coordinator, too.
-  bool grants_leases() const { return !rebuild_ || rebuild_->has_quorum; }
+  bool grants_leases() const { return rebuilding_.grants_leases(); }
   // The session belongs to a node of the job whose lease may be renewed.
   bool may_renew_lease(protocol::NodeId session) const;
   // No node is in the job and no round was formed: the job can be forgotten.
@@ -109,21 +110,6 @@ class Coordinator {
     bool worker_failed = false;
     std::string other;      // a reason that --max-restarts does not count: scaling up, an unfit node
     bool by_check = false;  // `other` comes from the check before training
-  };
-  // What nodes have reported of the round that an earlier coordinator formed.
-  struct Rebuild {
-    std::uint64_t membership = 0;
-    int node_count = 0;
-    std::int64_t began_ms = 0;
-    // By then every lease that the earlier coordinator gave is over, and every node that looks for a coordinator has
-    // found this one.
-    std::int64_t until_ms = 0;
-    bool stops = false;  // the round cannot go on
-    // A node runs the round, or is about to, under a lease: no later round can have been formed. A node that is idle,
-    // stopping or done may have missed a later round.
-    bool is_latest = false;
-    bool has_quorum = false;  // so many of its nodes were here at once that no other coordinator can have as many
-    bool waits = false;       // the coordinator waits for the quorum, and all nodes have been told to stop
   };
   void on(const MessageReceived& event, Effects& out);
   void on(const KeepAliveReceived& event, Effects& out);
@@ -155,16 +141,9 @@ class Coordinator {
   bool begins_rebuilding(const protocol::NodeJoins& message, Effects& out);
   void take_over_verdict(const protocol::Verdict& verdict, Effects& out);
   void take_over_round(const protocol::AgentFacts& facts, Effects& out);
-  void blame_if_missed(const protocol::NodeJoins& message, Effects& out);
   void adopt_terms(const protocol::NodeJoins& message, Effects& out);
   bool reports_round(const protocol::AgentFacts& facts) const;
-  void finish_rebuilding(Effects& out);
-
-  // coordinator_quorum.cpp: how many nodes of a round are enough to go on.
-  std::vector<int> back_again() const;
-  bool half_is_enough(const std::vector<int>& ranks) const;
-  void look_for_quorum();
-  void wait_for_quorum(Effects& out);
+  void go_on_rebuilding(Effects& out);
 
   // coordinator_round.cpp, coordinator_ending.cpp: rounds, losses, the end.
   void decide(Effects& out);
@@ -262,10 +241,7 @@ class Coordinator {
   std::int64_t back_by_ms_ = 0;  // a waiting node that has lost its session has found the coordinator again by then
   WaitingNews news_;
   Stopping stopping_;
-  std::optional<Rebuild> rebuild_;
-  // Node ranks that did not come back when the job was taken over. Their losses are charged once their hosts are known.
-  std::set<int> missed_;
-  protocol::RoundNumber missed_round_ = 0;
+  Rebuilding rebuilding_;
   RankClaims claims_;
   std::set<std::pair<std::int64_t, protocol::AgentId>> leases_;  // of lost nodes, by lease_until_ms
   std::int64_t silence_check_ms_ = 0;

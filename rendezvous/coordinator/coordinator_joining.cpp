@@ -71,7 +71,7 @@ membership::ScaleUp scale_up_of(const JobRules& rules) {
 }  // namespace
 
 void Coordinator::on(const Introduced& event, Effects& out) {
-  const bool may_be_first = !round_ && !rebuild_;
+  const bool may_be_first = !round_ && !rebuilding_.has_begun();
   if (event.incarnation == 0 && may_be_first) others_were_met_ = true;
   const bool is_of_other = event.incarnation == 0 || (event.incarnation != incarnation_ && !may_be_first);
   if (is_of_other) {
@@ -124,7 +124,8 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
     lose(*known, "it lost its connection and has reconnected", out);
   }
   if (!has_terms_) take_terms(message);
-  blame_if_missed(message, out);
+  // Its host was not known when it was lost.
+  if (rebuilding_.was_missed(message.facts)) blame(newcomer(message), out);
   if (begins_rebuilding(message, out)) {
     if (state_ == State::kEnding) return admit(session, message, out);  // the node brought the verdict itself
   }
@@ -325,9 +326,8 @@ void Coordinator::came_back(Node& node, const NodeJoins& message, Effects& out) 
   }
   node.succeeded = facts.activity == Activity::kSucceeded;
   roster_.move(node, node.succeeded ? Standing::kDone : Standing::kMember);
-  const bool holds_lease = facts.activity == Activity::kRunning || facts.activity == Activity::kPreparing;
-  if (state_ == State::kRebuilding && holds_lease) rebuild_->is_latest = true;
-  const bool may_go_on = state_ == State::kRebuilding && !rebuild_->stops &&
+  if (state_ == State::kRebuilding) rebuilding_.comes_back(facts.activity);
+  const bool may_go_on = state_ == State::kRebuilding && !rebuilding_.stops() &&
                          (facts.activity == Activity::kRunning || facts.activity == Activity::kSucceeded);
   if (may_go_on) return;
   tell_to_stop(node, out);
@@ -337,8 +337,7 @@ void Coordinator::came_back(Node& node, const NodeJoins& message, Effects& out) 
 // --- A coordinator that takes over a job that runs. ---------------------------------------------------
 
 bool Coordinator::reports_round(const AgentFacts& facts) const {
-  return state_ == State::kRebuilding && facts.incarnation == incarnation_ && facts.round == round_ &&
-         facts.membership == rebuild_->membership;
+  return state_ == State::kRebuilding && rebuilding_.is_of_round(facts);
 }
 
 // Takes over the round or the verdict that the agent reports, and returns true, if this coordinator did not know it.
@@ -399,19 +398,8 @@ void Coordinator::take_over_round(const AgentFacts& facts, Effects& out) {
   membership_ = facts.membership;
   seats_.clear();
   stopping_ = {};
-  rebuild_ = Rebuild{.membership = facts.membership,
-                     .node_count = facts.place.node_count,
-                     .began_ms = now_ms_,
-                     .until_ms = now_ms_ + config_.lease.all_back_ms()};
+  rebuilding_.begin(facts, config_.lease, now_ms_);
   state_ = State::kRebuilding;
-}
-
-// The node was lost while there was no coordinator, so its host was not known. It is now.
-void Coordinator::blame_if_missed(const NodeJoins& message, Effects& out) {
-  const AgentFacts& facts = message.facts;
-  if (facts.incarnation != incarnation_ || facts.round != missed_round_) return;
-  if (missed_.erase(facts.place.node_rank) == 0) return;
-  blame(newcomer(message), out);
 }
 
 // The job's terms are those of the nodes that were in it, not those of newcomers that found this coordinator earlier.
@@ -425,39 +413,41 @@ void Coordinator::adopt_terms(const NodeJoins& message, Effects& out) {
   take_terms(message);
 }
 
-void Coordinator::finish_rebuilding(Effects& out) {
-  const bool complete = static_cast<int>(seats_.size()) == rebuild_->node_count;
-  const bool is_all = complete && rebuild_->is_latest && rebuild_->has_quorum;
-  const std::int64_t until_ms = std::max(rebuild_->until_ms, caught_up_ms_);
-  if (!is_all && now_ms_ < until_ms) {
+void Coordinator::go_on_rebuilding(Effects& out) {
+  using Kind = Rebuilding::Decision::Kind;
+  const Rebuilding::Decision decision = rebuilding_.decide({.seats = seats_,
+                                                            .roster = roster_,
+                                                            .is_only_coordinator = config_.is_claimed,
+                                                            .job_ends = stopping_.job_ends,
+                                                            .join_timeout_ms = rules_.join_timeout_ms,
+                                                            .caught_up_ms = caught_up_ms_,
+                                                            .now_ms = now_ms_});
+  if (decision.kind == Kind::kWaits) {
     news_.drop_change();
-    return look_again(until_ms);
+    return look_again(decision.until_ms);
   }
-  if (!rebuild_->has_quorum && !stopping_.job_ends) return wait_for_quorum(out);
-  first_size_ = rebuild_->node_count;
+  if (decision.kind == Kind::kFails || decision.kind == Kind::kWaitsForQuorum) {
+    if (!rebuilding_.stops()) stop_round(out);
+    if (decision.kind == Kind::kFails) return end({.outcome = Outcome::kFailed, .reason = decision.why}, out);
+    if (!decision.note.empty()) out.push_back(Note{decision.note});
+    look_again(decision.until_ms);
+    return tell_what_is_awaited({.since_ms = decision.began_ms, .until_ms = decision.until_ms, .what = decision.why},
+                                out);
+  }
+  first_size_ = decision.node_count;
   std::ranges::sort(seats_, {}, &Seat::seat);
-  const bool stops = rebuild_->stops || !complete;
-  if (!complete) {
-    missed_round_ = *round_;
-    missed_.clear();
-    std::set<int> here;
-    for (const Seat& seat : seats_) here.insert(seat.seat);
-    for (int rank = 0; rank < rebuild_->node_count; ++rank) {
-      if (here.contains(rank)) continue;
-      const std::string how = "it did not reconnect after the coordinator was lost";
-      stopping_.lost.push_back({rank, "", how});
-      out.push_back(node_is_missed(rank, how));
-      losses_.lose_unknown();
-      missed_.insert(rank);
-    }
+  for (const int rank : decision.missed) {
+    const std::string how = "it did not reconnect after the coordinator was lost";
+    stopping_.lost.push_back({rank, "", how});
+    out.push_back(node_is_missed(rank, how));
+    losses_.lose_unknown();
   }
-  rebuild_.reset();
   state_ = State::kRunning;
-  if (!stops) {
+  if (decision.kind == Kind::kGoesOn) {
     out.push_back(Note{format("all {} nodes of round {} have reconnected: training goes on", seats_.size(), *round_)});
-    return decide(out);
+  } else {
+    stop_round(out);
   }
-  stop_round(out);
   decide(out);
 }
 

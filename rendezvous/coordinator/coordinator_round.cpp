@@ -227,7 +227,7 @@ void Coordinator::scale_up_if_due(Effects& out) {
 void Coordinator::stop_round(Effects& out) {
   if (state_ == State::kStopping) return;
   if (state_ == State::kRebuilding) {
-    rebuild_->stops = true;  // nodes that have not come back yet are told when they do
+    rebuilding_.stop();
   } else {
     state_ = State::kStopping;
   }

@@ -1,0 +1,132 @@
+#include "rendezvous/coordinator/rebuilding.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/check.h"
+#include "src/base/text.h"
+
+namespace elastic::coordinator {
+
+using protocol::AgentFacts;
+
+namespace {
+
+// The ranks of the nodes of the round that have reported and are connected.
+std::vector<int> connected_ranks(const Rebuilding::View& view) {
+  std::vector<int> ranks;
+  for (const Seat& seat : view.seats) {
+    const auto found = view.roster.nodes().find(seat.agent);
+    if (found != view.roster.nodes().end() && found->second.session) ranks.push_back(seat.seat);
+  }
+  return ranks;
+}
+
+// Nodes can find one coordinator only, or a node of the round that has not reported is dead: this coordinator's own
+// host has restarted, and knows nothing of the round.
+bool other_half_is_nowhere(const Rebuilding::View& view) {
+  return view.is_only_coordinator || std::ranges::any_of(view.roster.nodes(), [&](const auto& entry) {
+           const membership::Node& node = entry.second;
+           return node.hosts_coordinator && node.session && !has_seat(view.seats, node.agent);
+         });
+}
+
+}  // namespace
+
+bool is_quorum(const std::vector<int>& ranks, int node_count, bool other_half_is_nowhere) {
+  const int twice = 2 * static_cast<int>(ranks.size());
+  if (twice != node_count) return twice > node_count;
+  return other_half_is_nowhere || std::ranges::find(ranks, 0) != ranks.end();
+}
+
+void Rebuilding::begin(const AgentFacts& facts, const protocol::LeaseTimes& lease, std::int64_t now_ms) {
+  round_ = Round{.number = facts.round,
+                 .incarnation = facts.incarnation,
+                 .membership = facts.membership,
+                 .node_count = facts.place.node_count,
+                 .lease = lease,
+                 .began_ms = now_ms,
+                 .until_ms = now_ms + lease.all_back_ms()};
+}
+
+bool Rebuilding::is_of_round(const AgentFacts& facts) const {
+  return round_ && facts.incarnation == round_->incarnation && facts.round == round_->number &&
+         facts.membership == round_->membership;
+}
+
+void Rebuilding::comes_back(AgentFacts::Activity activity) {
+  using Activity = AgentFacts::Activity;
+  if (activity == Activity::kRunning || activity == Activity::kPreparing) round_->is_latest = true;
+}
+
+// Notices when enough nodes of the round are connected at once.
+void Rebuilding::look_for_quorum(const View& view) {
+  if (round_->has_quorum || 2 * static_cast<int>(view.seats.size()) < round_->node_count) return;
+  round_->has_quorum = is_quorum(connected_ranks(view), round_->node_count, other_half_is_nowhere(view));
+  if (!round_->has_quorum || !round_->waits) return;
+  // Nodes that were cut off mostly come back together, and may hold leases of another coordinator.
+  round_->waits = false;
+  round_->until_ms = view.now_ms + round_->lease.all_back_ms();
+}
+
+Rebuilding::Decision Rebuilding::decide(const View& view) {
+  using Kind = Decision::Kind;
+  ELASTIC_CHECK(round_);
+  look_for_quorum(view);
+  const bool is_complete = static_cast<int>(view.seats.size()) == round_->node_count;
+  const bool are_all_back = is_complete && round_->is_latest && round_->has_quorum;
+  const std::int64_t until_ms = std::max(round_->until_ms, view.caught_up_ms);
+  if (!are_all_back && view.now_ms < until_ms) return {.kind = Kind::kWaits, .until_ms = until_ms};
+  if (!round_->has_quorum && !view.job_ends) return wait_for_quorum(view);
+  Decision decision{.kind = round_->stops || !is_complete ? Kind::kStops : Kind::kGoesOn,
+                    .node_count = round_->node_count};
+  if (!is_complete) {
+    missed_.clear();
+    for (int rank = 0; rank < round_->node_count; ++rank) missed_.insert(missed_.end(), rank);
+    for (const Seat& seat : view.seats) missed_.erase(seat.seat);
+    missed_round_ = round_->number;
+    missed_incarnation_ = round_->incarnation;
+    decision.missed.assign(missed_.begin(), missed_.end());
+  }
+  round_.reset();
+  return decision;
+}
+
+// Too few nodes came back in time. The others may train with another coordinator, so that the workers that run here
+// have to be stopped.
+Rebuilding::Decision Rebuilding::wait_for_quorum(const View& view) {
+  using Kind = Decision::Kind;
+  std::vector<int> ranks = connected_ranks(view);
+  const int count = round_->node_count;
+  const std::string here = ranks.empty()
+                               ? format("none of the {} nodes of round {} has reconnected", count, round_->number)
+                               : format("only {} of the {} nodes of round {} {} reconnected (node {} {})", ranks.size(),
+                                        count, round_->number, ranks.size() == 1 ? "has" : "have",
+                                        plural("rank", ranks.size()), rank_ranges(ranks));
+  const std::string needed = format("{} are needed to go on{}", count / 2 + 1,
+                                    count % 2 == 0 ? format(", or {} with node rank 0", count / 2) : "");
+  const std::int64_t until_ms = round_->began_ms + std::max(view.join_timeout_ms, round_->lease.all_back_ms());
+  if (view.now_ms >= until_ms) {
+    return {.kind = Kind::kFails,
+            .why = format("the coordinator was lost; {} s after another took over, {}; {}: the others may train with "
+                          "another coordinator",
+                          (view.now_ms - round_->began_ms) / 1000, here, needed)};
+  }
+  Decision decision{.kind = Kind::kWaitsForQuorum,
+                    .until_ms = until_ms,
+                    .began_ms = round_->began_ms,
+                    .why = format("{}; {}", here, needed)};
+  if (!std::exchange(round_->waits, true)) {
+    decision.note =
+        format("{}; {}: the others may train with another coordinator; waiting for them until join_timeout, {} s", here,
+               needed, view.join_timeout_ms / 1000);
+  }
+  return decision;
+}
+
+bool Rebuilding::was_missed(const AgentFacts& facts) {
+  if (facts.incarnation != missed_incarnation_ || facts.round != missed_round_) return false;
+  return missed_.erase(facts.place.node_rank) > 0;
+}
+
+}  // namespace elastic::coordinator

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rendezvous/coordinator/round_seats.h"
+#include "rendezvous/membership/roster.h"
+#include "rendezvous/protocol/lease.h"
+#include "rendezvous/protocol/messages.h"
+
+namespace elastic::coordinator {
+
+// A round that an earlier coordinator formed and its nodes report: whether this coordinator may go on with it, has to
+// stop it, or has to wait, since another coordinator may have taken the same round over with the nodes that are missing
+// here. It is told what nodes report and, after each event, who is here; it answers what follows. It also knows which
+// nodes did not come back: their losses are charged to their hosts, whose names are learned when they join again. Times
+// are milliseconds of the coordinator's clock.
+class Rebuilding {
+ public:
+  // A node reports a round that this coordinator does not know, or a later one than was reported so far.
+  void begin(const protocol::AgentFacts& facts, const protocol::LeaseTimes& lease, std::int64_t now_ms);
+  // begin() was called, and decide() has not ended it since.
+  bool has_begun() const { return round_.has_value(); }
+
+  // The node has been in the round that is being taken over.
+  bool is_of_round(const protocol::AgentFacts& facts) const;
+  // A node of the round comes back with this activity.
+  void comes_back(protocol::AgentFacts::Activity activity);
+  // The round cannot go on: its nodes are told to stop, those that come back later when they do.
+  void stop() { round_->stops = true; }
+  bool stops() const { return round_ && round_->stops; }
+
+  // Nodes may keep their workers running. False while another coordinator may have taken the round over, too.
+  bool grants_leases() const { return !round_ || round_->has_quorum; }
+
+  // Who is here. `seats` are the nodes of the round that have reported.
+  struct View {
+    const Seats& seats;
+    const membership::Roster& roster;
+    bool is_only_coordinator = false;  // nodes find the coordinator by a claim, so the job has no second one
+    bool job_ends = false;             // the job ends anyway: no quorum is needed for that
+    std::int64_t join_timeout_ms = 0;
+    std::int64_t caught_up_ms = 0;  // by then all is read that arrived while this process did not run
+    std::int64_t now_ms = 0;
+  };
+  struct Decision {
+    enum class Kind : std::uint8_t {
+      kWaits,           // for nodes that have not come back yet
+      kWaitsForQuorum,  // for so many nodes that no other coordinator can have as many; the round stops meanwhile
+      kFails,           // the job ends for `why`; the round stops
+      kGoesOn,          // all nodes are back, and train
+      kStops,           // the round has to be stopped; the nodes of the ranks in `missed` are lost
+    };
+    Kind kind = Kind::kWaits;
+    std::int64_t until_ms = 0;     // kWaits, kWaitsForQuorum: decide again then, or when something happens
+    std::int64_t began_ms = 0;     // kWaitsForQuorum: when the first node reported the round
+    std::string why = {};          // kWaitsForQuorum, kFails
+    std::string note = {};         // for the log; empty: nothing is to be noted
+    int node_count = 0;            // kGoesOn, kStops: how many nodes the round has
+    std::vector<int> missed = {};  // kStops
+  };
+  // kGoesOn and kStops are the end of the rebuilding.
+  Decision decide(const View& view);
+
+  // The node was missed when a round was taken over, and now joins. True once for each such node.
+  bool was_missed(const protocol::AgentFacts& facts);
+
+ private:
+  struct Round {
+    protocol::RoundNumber number = 0;
+    protocol::Incarnation incarnation = 0;
+    std::uint64_t membership = 0;
+    int node_count = 0;
+    protocol::LeaseTimes lease;
+    std::int64_t began_ms = 0;
+    // By then every lease that the earlier coordinator gave is over, and every node that looks for a coordinator has
+    // found this one.
+    std::int64_t until_ms = 0;
+    bool stops = false;
+    // A node runs the round, or is about to, under a lease: no later round can have been formed. A node that is idle,
+    // stopping or done may have missed a later round.
+    bool is_latest = false;
+    bool has_quorum = false;  // so many of its nodes were here at once that no other coordinator can have as many
+    bool waits = false;       // the coordinator waits for the quorum, and all nodes have been told to stop
+  };
+  void look_for_quorum(const View& view);
+  Decision wait_for_quorum(const View& view);
+
+  std::optional<Round> round_;
+  std::set<int> missed_;  // node ranks
+  // The round in which they were missed.
+  protocol::RoundNumber missed_round_ = 0;
+  protocol::Incarnation missed_incarnation_ = 0;
+};
+
+// Whether the nodes of these ranks, of a round of `node_count`, are so many that no other coordinator can have as many
+// of that round. Of two coordinators with half of it each, the one with node rank 0 goes on. Without that node half is
+// enough if nobody can have the other half: `other_half_is_nowhere`.
+bool is_quorum(const std::vector<int>& ranks, int node_count, bool other_half_is_nowhere);
+
+}  // namespace elastic::coordinator

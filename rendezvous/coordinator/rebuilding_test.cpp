@@ -1,0 +1,209 @@
+#include "rendezvous/coordinator/rebuilding.h"
+
+#include <doctest/doctest.h>
+
+using namespace elastic;
+using coordinator::Rebuilding;
+using coordinator::Seats;
+using membership::Node;
+using membership::Roster;
+using membership::Standing;
+using protocol::AgentFacts;
+using Activity = protocol::AgentFacts::Activity;
+using Kind = Rebuilding::Decision::Kind;
+
+namespace {
+
+constexpr protocol::LeaseTimes kLease;
+
+// Round 7 of so many nodes, which an earlier coordinator formed. It is taken over at 0 ms. Agents have the numbers of
+// their node ranks.
+struct TakenOver {
+  explicit TakenOver(int nodes) : count(nodes) { rebuilding.begin(facts(0), kLease, 0); }
+
+  AgentFacts facts(int rank, Activity activity = Activity::kRunning) const {
+    return {.incarnation = 5,
+            .round = 7,
+            .activity = activity,
+            .place = {.node_rank = rank, .node_count = count},
+            .membership = 99};
+  }
+  void back(int rank, Activity activity = Activity::kRunning) {
+    Node node;
+    node.agent = static_cast<protocol::AgentId>(rank);
+    node.session = static_cast<protocol::NodeId>(rank);
+    roster.add(std::move(node), Standing::kMember);
+    seats.push_back({static_cast<protocol::AgentId>(rank), rank});
+    rebuilding.comes_back(activity);
+  }
+  void cut_off(int rank) { roster.set_session(*roster.find(static_cast<protocol::AgentId>(rank)), {}); }
+  Rebuilding::Decision at(std::int64_t now_ms) {
+    return rebuilding.decide({.seats = seats,
+                              .roster = roster,
+                              .is_only_coordinator = is_only_coordinator,
+                              .job_ends = job_ends,
+                              .join_timeout_ms = 60'000,
+                              .caught_up_ms = caught_up_ms,
+                              .now_ms = now_ms});
+  }
+
+  int count;
+  Rebuilding rebuilding;
+  Seats seats;
+  Roster roster;
+  bool is_only_coordinator = false;
+  bool job_ends = false;
+  std::int64_t caught_up_ms = 0;
+};
+
+}  // namespace
+
+TEST_CASE("more than half of a round are a quorum, and half of it with node rank 0 or without another half") {
+  using coordinator::is_quorum;
+  CHECK(is_quorum({1, 2}, 3, false));
+  CHECK(!is_quorum({0}, 3, true));
+  CHECK(is_quorum({0, 3}, 4, false));
+  CHECK(!is_quorum({1, 3}, 4, false));
+  CHECK(is_quorum({1, 3}, 4, true));
+  CHECK(!is_quorum({}, 2, true));
+  CHECK(is_quorum({0}, 1, false));
+}
+
+TEST_CASE("a round whose nodes are all back and run goes on at once") {
+  TakenOver job(2);
+  CHECK(!job.rebuilding.grants_leases());
+  job.back(0);
+  CHECK(job.at(10).until_ms == kLease.all_back_ms());
+  CHECK(job.rebuilding.grants_leases());  // half, with node rank 0
+  job.back(1);
+  const auto decision = job.at(20);
+  CHECK(decision.kind == Kind::kGoesOn);
+  CHECK(decision.node_count == 2);
+  CHECK(!job.rebuilding.has_begun());
+  CHECK(job.rebuilding.grants_leases());
+}
+
+TEST_CASE("leases are granted once a quorum is connected at the same time") {
+  TakenOver job(3);
+  job.back(1);
+  job.at(10);
+  job.cut_off(1);
+  job.back(2);
+  CHECK(job.at(20).kind == Kind::kWaits);
+  CHECK(!job.rebuilding.grants_leases());
+  job.back(0);
+  CHECK(job.at(30).kind == Kind::kGoesOn);
+}
+
+TEST_CASE("nodes that only stop may have missed a later round: the coordinator waits for other reports") {
+  TakenOver job(2);
+  job.back(0, Activity::kStopping);
+  job.back(1, Activity::kSucceeded);
+  job.rebuilding.stop();
+  const auto decision = job.at(10);
+  CHECK(decision.kind == Kind::kWaits);
+  CHECK(decision.until_ms == kLease.all_back_ms());
+  const auto after = job.at(kLease.all_back_ms());
+  CHECK(after.kind == Kind::kStops);
+  CHECK(after.missed.empty());
+}
+
+TEST_CASE("nodes that are not back in time are missed, each charged once when it joins again") {
+  TakenOver job(5);
+  job.back(4);
+  job.back(0);
+  job.back(2);
+  CHECK(job.at(kLease.all_back_ms() - 1).kind == Kind::kWaits);
+  const auto decision = job.at(kLease.all_back_ms());
+  CHECK(decision.kind == Kind::kStops);
+  CHECK(decision.missed == std::vector<int>{1, 3});
+  CHECK(job.rebuilding.was_missed(job.facts(3)));
+  CHECK(!job.rebuilding.was_missed(job.facts(3)));
+  CHECK(!job.rebuilding.was_missed(job.facts(2)));
+  AgentFacts other = job.facts(1);
+  other.round = 6;
+  CHECK(!job.rebuilding.was_missed(other));
+  other = job.facts(1);
+  other.incarnation = 6;
+  CHECK(!job.rebuilding.was_missed(other));
+  CHECK(job.rebuilding.was_missed(job.facts(1)));
+}
+
+TEST_CASE("what arrived while this process did not run is read before nodes are missed") {
+  TakenOver job(3);
+  job.back(0);
+  job.back(1);
+  job.caught_up_ms = 9000;
+  CHECK(job.at(8999).until_ms == 9000);
+  CHECK(job.at(9000).kind == Kind::kStops);
+}
+
+TEST_CASE("without a quorum the coordinator waits until join_timeout, notes it once, and then fails the job") {
+  TakenOver job(4);
+  job.back(1);
+  const std::int64_t now_ms = kLease.all_back_ms();
+  const auto decision = job.at(now_ms);
+  CHECK(decision.kind == Kind::kWaitsForQuorum);
+  CHECK(decision.until_ms == 60'000);
+  CHECK(decision.began_ms == 0);
+  CHECK(decision.why ==
+        "only 1 of the 4 nodes of round 7 has reconnected (node rank 1); 3 are needed to go on, or 2 with node rank 0");
+  CHECK(decision.note == decision.why +
+                             ": the others may train with another coordinator; waiting for them until join_timeout, "
+                             "60 s");
+  CHECK(job.at(now_ms + 1).note.empty());
+  const auto late = job.at(60'000);
+  CHECK(late.kind == Kind::kFails);
+  CHECK(late.why == "the coordinator was lost; 60 s after another took over, " + decision.why +
+                        ": the others may train with another coordinator");
+}
+
+TEST_CASE("when the quorum comes after all, the coordinator waits for the others once more") {
+  TakenOver job(5);
+  job.back(1);
+  const std::int64_t now_ms = kLease.all_back_ms();
+  REQUIRE(job.at(now_ms).kind == Kind::kWaitsForQuorum);
+  job.rebuilding.stop();
+  job.back(2);
+  job.back(3);
+  CHECK(job.at(now_ms + 100).until_ms == now_ms + 100 + kLease.all_back_ms());
+  CHECK(job.at(now_ms + 100 + kLease.all_back_ms()).kind == Kind::kStops);
+}
+
+TEST_CASE("half of a round goes on if the coordinator is the only one, or its host has lost its memory") {
+  TakenOver claimed(4);
+  claimed.is_only_coordinator = true;
+  TakenOver restarted(4);
+  Node host;
+  host.agent = 77;
+  host.session = 77;
+  host.hosts_coordinator = true;
+  restarted.roster.add(std::move(host), Standing::kReady);
+  for (TakenOver* job : {&claimed, &restarted}) {
+    job->back(1);
+    job->back(2);
+    CHECK(job->at(kLease.all_back_ms()).kind == Kind::kStops);
+  }
+}
+
+TEST_CASE("a job that ends anyway needs no quorum") {
+  TakenOver job(3);
+  job.back(1);
+  job.job_ends = true;
+  CHECK(job.at(kLease.all_back_ms()).kind == Kind::kStops);
+}
+
+TEST_CASE("a report is of the round that is taken over if number, incarnation and members are the same") {
+  TakenOver job(2);
+  CHECK(job.rebuilding.is_of_round(job.facts(1)));
+  AgentFacts facts = job.facts(1);
+  facts.membership = 98;
+  CHECK(!job.rebuilding.is_of_round(facts));
+  facts = job.facts(1);
+  facts.round = 8;
+  CHECK(!job.rebuilding.is_of_round(facts));
+  facts = job.facts(1);
+  facts.incarnation = 6;
+  CHECK(!job.rebuilding.is_of_round(facts));
+  CHECK(!Rebuilding().is_of_round(job.facts(1)));
+}
