@@ -32,15 +32,15 @@ Coordinator::Coordinator(CoordinatorConfig config, std::unique_ptr<CheckPlan> ch
       check_(std::move(check)),
       now_ms_(config.now_ms),
       statistics_(config.now_ms),
-      event_ms_(config.now_ms),
+      sleep_(config.now_ms),
       forming_since_ms_(config.now_ms),
-      silence_check_ms_(kNever) {}
+      silence_(config.lease) {}
 
 Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
   Effects out;
   now_ms_ = std::max(now_ms_, now_ms);
   if (state_ == State::kEnded) return out;
-  notice_sleep(event);
+  sleep_.event_comes(now_ms_, std::holds_alternative<TimePassed>(event) ? next_deadline_ms() : std::nullopt);
   std::visit([&](const auto& known) { on(known, out); }, event);
   const bool changes_nothing = std::holds_alternative<KeepAliveReceived>(event) && claims_.empty();
   if (!changes_nothing) decide(out);
@@ -48,22 +48,12 @@ Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
   return out;
 }
 
-// This process may have been stopped, or the machine suspended. Messages that have arrived in the meantime are read
-// before any node is declared lost.
-void Coordinator::notice_sleep(const Event& event) {
-  const std::int64_t gap_ms = now_ms_ - std::exchange(event_ms_, now_ms_);
-  if (gap_ms <= kAsleepMs) return;
-  const auto asked_ms = next_deadline_ms();
-  const bool in_time = std::holds_alternative<TimePassed>(event) && asked_ms && now_ms_ <= *asked_ms + kLateMs;
-  if (!in_time) caught_up_ms_ = now_ms_ + kCatchUpMs;
-}
-
 std::optional<std::int64_t> Coordinator::next_deadline_ms() const {
   if (state_ == State::kEnded) return {};
-  std::int64_t next = std::min(silence_check_ms_, look_again_ms_.value_or(kNever));
-  if (!leases_.empty()) next = std::min(next, leases_.begin()->first);
-  next = std::min(next, claims_.deadline_ms().value_or(kNever));
-  if (next == kNever) return {};
+  std::optional<std::int64_t> next;
+  for (const auto due_ms : {silence_.due_ms(), look_again_ms_, leases_.next_ms(), claims_.deadline_ms()}) {
+    if (due_ms && (!next || *due_ms < *next)) next = due_ms;
+  }
   return next;
 }
 
@@ -114,7 +104,12 @@ void Coordinator::on(const NodeEmptied& event, Effects& out) {
 }
 
 void Coordinator::on(const TimePassed&, Effects& out) {
-  if (now_ms_ >= silence_check_ms_) look_for_silent(out);
+  for (const AgentId agent : silence_.look(roster_, now_ms_)) {
+    Node& node = *roster_.find(agent);
+    const std::string how = format("it sent nothing for {} ms", now_ms_ - node.last_heard_ms);
+    out.push_back(Drop{*node.session, how});
+    lose(node, how, out);
+  }
 }
 
 void Coordinator::on(Node&, const NodeJoins&, Effects&) {}  // this session has joined already
@@ -259,7 +254,7 @@ bool Coordinator::all_have_succeeded() const {
 std::int64_t Coordinator::first_round_not_before_ms(int size) const {
   const bool is_all = size == membership::round_size(terms_.max_nodes, forming_rules_);
   if (is_all && !others_were_met_) return config_.now_ms;
-  return std::max(config_.now_ms + config_.lease.all_back_ms(), caught_up_ms_);
+  return std::max(config_.now_ms + config_.lease.all_back_ms(), sleep_.caught_up_ms());
 }
 
 bool Coordinator::can_do_without(const Node& node) const {

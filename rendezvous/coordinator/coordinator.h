@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -17,10 +16,13 @@
 #include "rendezvous/coordinator/job_ending.h"
 #include "rendezvous/coordinator/job_statistics.h"
 #include "rendezvous/coordinator/loss_budget.h"
+#include "rendezvous/coordinator/lost_leases.h"
 #include "rendezvous/coordinator/rank_claims.h"
 #include "rendezvous/coordinator/rebuilding.h"
 #include "rendezvous/coordinator/round_check.h"
 #include "rendezvous/coordinator/round_seats.h"
+#include "rendezvous/coordinator/silence_watch.h"
+#include "rendezvous/coordinator/sleep_watch.h"
 #include "rendezvous/coordinator/waiting_news.h"
 #include "rendezvous/membership/ranks.h"
 #include "rendezvous/membership/roster.h"
@@ -170,7 +172,6 @@ class Coordinator {
   // Charges a loss to the node's host, which is kept out from then on if it was lost too often.
   void blame(const Node& node, Effects& out);
   void forget(const Node& node);
-  void look_for_silent(Effects& out);
   void end(protocol::Verdict verdict, Effects& out);
   void dismiss_if_all_heard(Effects& out);
   bool is_in_round() const;
@@ -182,7 +183,6 @@ class Coordinator {
   void count_failures(const Stopping& ended);
   // Why the job ends if the last two attempts failed with the same crash; empty if they did not.
   std::string why_deterministic(const Stopping& ended);
-  void notice_sleep(const Event& event);
   void look_at_leases(Effects& out);
   // Until then workers of a job that an earlier coordinator ran may be alive, unless all its nodes are here.
   std::int64_t first_round_not_before_ms(int size) const;
@@ -193,13 +193,6 @@ class Coordinator {
   std::size_t in_round() const;
   std::size_t not_yet_stopped() const;
   void look_again(std::optional<std::int64_t> when_ms);
-
-  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-  // Without an event for kAsleepMs, and with its own timer later than kLateMs, this process was stopped or the machine
-  // suspended. What has arrived in the meantime is read within kCatchUpMs.
-  static constexpr std::int64_t kAsleepMs = 500;
-  static constexpr std::int64_t kLateMs = 50;
-  static constexpr std::int64_t kCatchUpMs = 250;
 
   CoordinatorConfig config_;
   protocol::Term term_;
@@ -232,8 +225,7 @@ class Coordinator {
   std::optional<protocol::StoreEndpoint> store_;
   bool has_run_ = false;  // nodes were told to start the workers of the last round
 
-  std::int64_t event_ms_;          // when the previous event came
-  std::int64_t caught_up_ms_ = 0;  // by then everything has been read that arrived while this process did not run
+  SleepWatch sleep_;
   std::int64_t forming_since_ms_ = 0;
   std::optional<std::int64_t> enough_since_ms_;
   bool was_below_min_ = false;
@@ -243,8 +235,8 @@ class Coordinator {
   Stopping stopping_;
   Rebuilding rebuilding_;
   RankClaims claims_;
-  std::set<std::pair<std::int64_t, protocol::AgentId>> leases_;  // of lost nodes, by lease_until_ms
-  std::int64_t silence_check_ms_ = 0;
+  LostLeases leases_;
+  SilenceWatch silence_;
   std::optional<std::int64_t> look_again_ms_;
   JobEnding ending_;
 };

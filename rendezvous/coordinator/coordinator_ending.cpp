@@ -38,10 +38,8 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out, bool by
     if (!by_us && !goes_with_another) blame(node, out);
   }
   node.passed_check = false;
-  node.lease_until_ms = node.last_heard_ms + config_.lease.ends_ms();
-  node.lease_has_ended = false;
   roster_.move(node, Standing::kLost);
-  leases_.emplace(node.lease_until_ms, node.agent);
+  leases_.begin(node.agent, node.last_heard_ms + config_.lease.ends_ms());
   if (is_in_round()) stop_round(out);
 }
 
@@ -52,46 +50,15 @@ void Coordinator::blame(const Node& node, Effects& out) {
 }
 
 void Coordinator::forget(const Node& node) {
-  leases_.erase({node.lease_until_ms, node.agent});
+  leases_.forget(node.agent);
   roster_.erase(node.agent);
 }
 
 void Coordinator::look_at_leases(Effects& out) {
-  while (!leases_.empty() && leases_.begin()->first <= now_ms_) {
-    Node& node = *roster_.find(leases_.begin()->second);
-    if (node.lease_has_ended) {
-      out.push_back(Note{format("the lease of {} has expired", node.name())});
-      forget(node);
-      continue;
-    }
-    leases_.erase(leases_.begin());
-    node.lease_has_ended = true;
-    node.lease_until_ms = now_ms_ + LeaseTimes::kKillMs;
-    leases_.emplace(node.lease_until_ms, node.agent);
-  }
-}
-
-void Coordinator::look_for_silent(Effects& out) {
-  const std::int64_t timeout_ms = config_.lease.loss_timeout_ms;
-  if (now_ms_ - silence_check_ms_ > config_.lease.renewal_ms()) {
-    // This process has not run for a while: what nodes have sent in the meantime is read first.
-    silence_check_ms_ = now_ms_ + config_.lease.renewal_ms();
-    return;
-  }
-  silence_check_ms_ = kNever;
-  std::vector<Node*> silent;
-  for (auto& [agent, node] : roster_.nodes()) {
-    if (!node.session || node.hosts_coordinator) continue;
-    if (node.last_heard_ms + timeout_ms <= now_ms_) {
-      silent.push_back(&node);
-    } else {
-      silence_check_ms_ = std::min(silence_check_ms_, node.last_heard_ms + timeout_ms);
-    }
-  }
-  for (Node* node : silent) {
-    const std::string how = format("it sent nothing for {} ms", now_ms_ - node->last_heard_ms);
-    out.push_back(Drop{*node->session, how});
-    lose(*node, how, out);
+  for (const AgentId agent : leases_.over(now_ms_)) {
+    const Node& node = *roster_.find(agent);
+    out.push_back(Note{format("the lease of {} has expired", node.name())});
+    forget(node);
   }
 }
 
@@ -102,14 +69,16 @@ void Coordinator::end(Verdict verdict, Effects& out) {
   state_ = State::kEnding;
   ending_.begin(verdict, now_ms_);
   for (const NodeId session : claims_.dismiss_all()) out.push_back(Send{session, job_is_ending()});
-  if (!leases_.empty()) ending_.stay_until(std::max(now_ms_, leases_.rbegin()->first) + LeaseTimes::kKillMs);
-  while (!leases_.empty()) forget(*roster_.find(leases_.begin()->second));
+  if (const auto last_ms = leases_.last_ms()) {
+    ending_.stay_until(std::max(now_ms_, *last_ms) + LeaseTimes::kKillMs);
+  }
+  for (const AgentId agent : leases_.nodes()) forget(*roster_.find(agent));
   for (const auto& [agent, node] : roster_.nodes()) out.push_back(Send{*node.session, EndJob{verdict}});
   dismiss_if_all_heard(out);
 }
 
 void Coordinator::dismiss_if_all_heard(Effects& out) {
-  const JobEnding::Decision decision = ending_.decide(roster_.size(), caught_up_ms_, now_ms_);
+  const JobEnding::Decision decision = ending_.decide(roster_.size(), sleep_.caught_up_ms(), now_ms_);
   look_again(decision.look_again_ms);
   if (!decision.is_over) return;
   state_ = State::kEnded;

@@ -264,10 +264,10 @@ void Coordinator::settle_claims(Effects& out) {
 }
 
 void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) {
-  silence_check_ms_ = std::min(silence_check_ms_, now_ms_ + config_.lease.loss_timeout_ms);
+  silence_.watch(now_ms_);
   news_.is_back(message.agent);
   if (Node* known = roster_.find(message.agent)) {
-    leases_.erase({known->lease_until_ms, known->agent});
+    leases_.forget(known->agent);
     roster_.set_session(*known, session);
     known->is_heard(now_ms_);
     known->joined_by = message.session;
@@ -420,7 +420,7 @@ void Coordinator::go_on_rebuilding(Effects& out) {
                                                             .is_only_coordinator = config_.is_claimed,
                                                             .job_ends = stopping_.job_ends,
                                                             .join_timeout_ms = rules_.join_timeout_ms,
-                                                            .caught_up_ms = caught_up_ms_,
+                                                            .caught_up_ms = sleep_.caught_up_ms(),
                                                             .now_ms = now_ms_});
   if (decision.kind == Kind::kWaits) {
     news_.drop_change();

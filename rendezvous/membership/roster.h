@@ -33,15 +33,13 @@ struct Node {
   std::string group;      // NodeJoins::group
   std::optional<int> claimed_rank;
   bool hosts_coordinator = false;
-  std::uint64_t arrival = 0;        // its number in the order of joining
-  std::int64_t last_heard_ms = 0;   // when its last message or keep-alive came, by the coordinator's clock
-  std::uint64_t heard = 0;          // messages and keep-alives so far
-  std::uint32_t joined_by = 0;      // NodeJoins::session of its last NodeJoins
-  std::int64_t lease_until_ms = 0;  // if it is lost: when its lease ends, or, with lease_has_ended,
-  bool lease_has_ended = false;     // when its guardian must have killed its workers
-  std::optional<int> seat;          // in the last round, if it was in that
-  protocol::NodePlace place;        // in the round that it is in
-  int leave_signal = 0;             // the signal that told it to leave
+  std::uint64_t arrival = 0;       // its number in the order of joining
+  std::int64_t last_heard_ms = 0;  // when its last message or keep-alive came, by the coordinator's clock
+  std::uint64_t heard = 0;         // messages and keep-alives so far
+  std::uint32_t joined_by = 0;     // NodeJoins::session of its last NodeJoins
+  std::optional<int> seat;         // in the last round, if it was in that
+  protocol::NodePlace place;       // in the round that it is in
+  int leave_signal = 0;            // the signal that told it to leave
   bool passed_check = false;
   bool succeeded = false;  // its workers of the last round succeeded, though it may have been told to stop
   std::string unfit;       // why the check excludes it; empty: it does not

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "rendezvous/protocol/messages.h"
+
+namespace elastic::coordinator {
+
+// The leases of nodes that were lost: until a lease is over, workers of its node may run. Times are milliseconds of the
+// coordinator's clock.
+class LostLeases {
+ public:
+  // The node was lost, and its lease ends at this time. A node has one lease at most.
+  void begin(protocol::AgentId node, std::int64_t until_ms);
+  // The node is back, or is forgotten. It need not have a lease.
+  void forget(protocol::AgentId node);
+
+  // The nodes whose workers must be gone by now, the earliest end first; they stay until they are forgotten. The
+  // guardian of a node has LeaseTimes::kKillMs to kill them, counted from the first call at which the lease had ended:
+  // if this machine was suspended at the end, guardians on it were suspended, too.
+  std::vector<protocol::AgentId> over(std::int64_t now_ms);
+
+  // All nodes that have leases, the earliest end first.
+  std::vector<protocol::AgentId> nodes() const;
+  // When over() is due; nothing if there is no lease.
+  std::optional<std::int64_t> next_ms() const;
+  // The latest of the times at which over() is due; nothing if there is no lease.
+  std::optional<std::int64_t> last_ms() const;
+
+ private:
+  struct Lease {
+    std::int64_t until_ms = 0;  // when it ends, or, with has_ended, when the workers must have been killed
+    bool has_ended = false;
+  };
+  std::map<protocol::AgentId, Lease> leases_;
+  std::set<std::pair<std::int64_t, protocol::AgentId>> by_time_;  // the same, by until_ms
+};
+
+}  // namespace elastic::coordinator
