@@ -30,13 +30,13 @@ MISTAKES = {
         Mistake("a", "an agent of an older round is let in with its workers", COORDINATOR + "coordinator_joining.cpp",
                 "if (has_processes && !comes_back",
                 "if (!mutant::is('a') && has_processes && !comes_back"),
-        Mistake("b", "failures on two nodes are charged twice", COORDINATOR + "coordinator_round.cpp",
-                "    charged_ = budget_.spend();\n",
-                "    charged_ = budget_.spend();\n"
-                "    const auto of_another_node = [&](const auto& failure) {\n"
-                "      return failure.node_rank != ended.failures.front().node_rank;\n"
-                "    };\n"
-                "    if (mutant::is('b') && std::ranges::any_of(ended.failures, of_another_node)) (void)budget_.spend();\n"),
+        Mistake("b", "failures on two nodes are charged twice", COORDINATOR + "round_stop.cpp",
+                "  if (!budgets.restarts.spend()) return Verdict{.outcome = Outcome::kFailed};\n",
+                "  if (!budgets.restarts.spend()) return Verdict{.outcome = Outcome::kFailed};\n"
+                "  const auto of_another_node = [&](const auto& failure) {\n"
+                "    return failure.node_rank != stop.failures.front().node_rank;\n"
+                "  };\n"
+                "  if (mutant::is('b') && std::ranges::any_of(stop.failures, of_another_node)) (void)budgets.restarts.spend();\n"),
         Mistake("c", "an agent whose workers are stale joins without ending them", AGENT + "lifecycle.cpp",
                 "  if (message.why == Rejected::Why::kRoundWentOn) {\n",
                 "  if (message.why == Rejected::Why::kRoundWentOn) {\n"

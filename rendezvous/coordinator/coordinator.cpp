@@ -1,29 +1,14 @@
 #include "rendezvous/coordinator/coordinator.h"
 
 #include <algorithm>
-#include <csignal>
 #include <utility>
 
-#include "src/base/limits.h"
-#include "src/base/program_name.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
 
 namespace elastic::coordinator {
 
 using namespace protocol;
-
-namespace {
-
-// Adds the failures that a node reports. If there are too many, the likeliest causes are kept.
-void keep(std::vector<WorkerFailure>& all, const std::vector<WorkerFailure>& more) {
-  all.insert(all.end(), more.begin(), more.end());
-  if (all.size() <= 2 * limits::kFailuresKept) return;
-  order_by_cause(all);
-  all.resize(limits::kFailuresKept);
-}
-
-}  // namespace
 
 Coordinator::Coordinator(CoordinatorConfig config, std::unique_ptr<CheckPlan> check)
     : config_(config),
@@ -139,29 +124,16 @@ void Coordinator::on(Node& node, const NodeCannotRun& message, Effects& out) {
   // The node came back while the next round was forming, and cannot end its workers.
   if (state_ == State::kForming) return end({.outcome = Outcome::kFailed, .reason = std::move(reason)}, out);
   if (!is_in_round()) return;
-  if (!stopping_.job_ends) {
-    stopping_.job_ends = true;
-    stopping_.fatal = std::move(reason);
-  }
+  stopping_.cannot_run(std::move(reason));
   stop_round(out);
 }
 
 void Coordinator::on(Node& node, const NodeStopped& message, Effects& out) {
   if (!is_current(node, message.round)) return;
   if (node.standing() == Standing::kMember || node.standing() == Standing::kDone) return;  // it was not told to stop
-  take_failures(node, message.failures);
+  stopping_.take(node, message.failures, terms_.max_nodes > 1);
   if (message.crash) stopping_.crashes.emplace_back(node.place.node_rank, *message.crash);
   has_stopped(node, out);
-}
-
-void Coordinator::take_failures(const Node& node, const std::vector<WorkerFailure>& failures) {
-  std::vector<WorkerFailure> named = failures;
-  for (WorkerFailure& failure : named) {
-    failure.node_rank = node.place.node_rank;
-    if (terms_.max_nodes > 1) failure.host = node.address;
-    if (!failure.stopped_by_us) stopping_.worker_failed = true;
-  }
-  keep(stopping_.failures, named);
 }
 
 void Coordinator::on(Node& node, const NodeLeaves& message, Effects& out) {
@@ -191,14 +163,7 @@ void Coordinator::on(Node& node, const NodeLeaves& message, Effects& out) {
 }
 
 void Coordinator::end_with_host(const Node& node, int signal, Effects& out) {
-  const bool is_killed = signal == SIGKILL;
-  stopping_.job_ends = true;
-  stopping_.outcome = is_killed ? Outcome::kFailed : Outcome::kStopped;
-  stopping_.signal = is_killed ? 0 : signal;
-  stopping_.fatal = is_killed ? format("{}: {}", node.name(),
-                                       in_our_name("its outer elastic-run process was killed, "
-                                                   "and the coordinator with it"))
-                              : format("stopped by {}", signal_name(signal));
+  stopping_.host_leaves(node.name(), signal);
   if (is_in_round()) return stop_round(out);
   end({.outcome = stopping_.outcome, .reason = stopping_.fatal, .signal = stopping_.signal}, out);
 }

@@ -8,19 +8,16 @@
 #include <utility>
 #include <vector>
 
-#include "rendezvous/coordinator/attribution.h"
-#include "rendezvous/coordinator/budget.h"
 #include "rendezvous/coordinator/check_plan.h"
 #include "rendezvous/coordinator/coordinator_events.h"
-#include "rendezvous/coordinator/crash_loop.h"
 #include "rendezvous/coordinator/job_ending.h"
 #include "rendezvous/coordinator/job_statistics.h"
-#include "rendezvous/coordinator/loss_budget.h"
 #include "rendezvous/coordinator/lost_leases.h"
 #include "rendezvous/coordinator/rank_claims.h"
 #include "rendezvous/coordinator/rebuilding.h"
 #include "rendezvous/coordinator/round_check.h"
 #include "rendezvous/coordinator/round_seats.h"
+#include "rendezvous/coordinator/round_stop.h"
 #include "rendezvous/coordinator/silence_watch.h"
 #include "rendezvous/coordinator/sleep_watch.h"
 #include "rendezvous/coordinator/waiting_news.h"
@@ -99,20 +96,6 @@ class Coordinator {
   using Node = membership::Node;
   using Standing = membership::Standing;
 
-  // Why the round is being stopped. It is filled while nodes stop; what follows is decided when all have.
-  struct Stopping {
-    bool job_ends = false;  // a user ordered it, or a node cannot run its workers at all
-    Outcome outcome = Outcome::kFailed;
-    int signal = 0;
-    std::string fatal;  // the verdict's reason where the job ends
-    std::vector<LostNode> lost;
-    std::vector<std::string> left;  // names of nodes that got a signal and leave the job
-    std::vector<protocol::WorkerFailure> failures;
-    std::vector<std::pair<int, protocol::Crash>> crashes;  // by node rank: the first failure there
-    bool worker_failed = false;
-    std::string other;      // a reason that --max-restarts does not count: scaling up, an unfit node
-    bool by_check = false;  // `other` comes from the check before training
-  };
   void on(const MessageReceived& event, Effects& out);
   void on(const KeepAliveReceived& event, Effects& out);
   void on(const SessionEnded& event, Effects& out);
@@ -167,7 +150,6 @@ class Coordinator {
   void has_stopped(Node& node, Effects& out);
   void let_go(protocol::NodeId session, int signal, Effects& out);
   void end_with_host(const Node& node, int signal, Effects& out);
-  void take_failures(const Node& node, const std::vector<protocol::WorkerFailure>& failures);
   void lose(Node& node, const std::string& how, Effects& out, bool by_us = false);
   // Charges a loss to the node's host, which is kept out from then on if it was lost too often.
   void blame(const Node& node, Effects& out);
@@ -180,9 +162,6 @@ class Coordinator {
   // coordinator_status.cpp: the job's status and statistics.
   status::Phase phase() const;
   status::Place place_of(const Node& node) const;
-  void count_failures(const Stopping& ended);
-  // Why the job ends if the last two attempts failed with the same crash; empty if they did not.
-  std::string why_deterministic(const Stopping& ended);
   void look_at_leases(Effects& out);
   // Until then workers of a job that an earlier coordinator ran may be alive, unless all its nodes are here.
   std::int64_t first_round_not_before_ms(int size) const;
@@ -210,17 +189,13 @@ class Coordinator {
   protocol::CheckRules check_rules_;
   membership::FormingRules forming_rules_;
   membership::ScaleUp scale_up_;
-  RestartBudget budget_{0};
-  LossBudget losses_{LossRules{}};
-  CrashLoop crash_loop_;
+  JobBudgets budgets_;
 
   std::optional<protocol::RoundNumber> round_;  // the last that was formed
   Seats seats_;                                 // of the last round
   int first_size_ = 0;
   std::uint64_t membership_ = 0;
-  std::string again_because_;  // why the previous round ended, as a clause
-  status::Cause again_cause_ = status::Cause::kFirst;
-  bool charged_ = false;
+  Again again_;  // why the previous round ended
   JobStatistics statistics_;
   std::optional<protocol::StoreEndpoint> store_;
   bool has_run_ = false;  // nodes were told to start the workers of the last round
@@ -232,7 +207,7 @@ class Coordinator {
   std::int64_t last_join_ms_ = 0;
   std::int64_t back_by_ms_ = 0;  // a waiting node that has lost its session has found the coordinator again by then
   WaitingNews news_;
-  Stopping stopping_;
+  RoundStop stopping_;
   Rebuilding rebuilding_;
   RankClaims claims_;
   LostLeases leases_;

@@ -30,12 +30,9 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out, bool by
   if (standing == Standing::kLeaving || by_us) lost = {.text = std::move(lost.text)};
   out.push_back(std::move(lost));
   if (standing != Standing::kLeaving) {
-    // A host that dies takes all its agents with it, and is charged with one loss.
-    const bool goes_with_another = std::ranges::any_of(
-        stopping_.lost, [&](const LostNode& other) { return !other.address.empty() && other.address == node.address; });
-    stopping_.lost.push_back({node.place.node_rank, node.address, how});
-    if (!by_us) losses_.lose_unknown();
-    if (!by_us && !goes_with_another) blame(node, out);
+    const bool is_first_of_host = stopping_.lose(node, how);
+    if (!by_us) budgets_.losses.lose_unknown();
+    if (!by_us && is_first_of_host) blame(node, out);
   }
   node.passed_check = false;
   roster_.move(node, Standing::kLost);
@@ -44,7 +41,7 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out, bool by
 }
 
 void Coordinator::blame(const Node& node, Effects& out) {
-  if (const auto until_ms = losses_.blame(node.identity(), now_ms_)) {
+  if (const auto until_ms = budgets_.losses.blame(node.identity(), now_ms_)) {
     out.push_back(node_is_kept_out(node, *until_ms - now_ms_));
   }
 }
@@ -64,7 +61,7 @@ void Coordinator::look_at_leases(Effects& out) {
 
 void Coordinator::end(Verdict verdict, Effects& out) {
   verdict.round = round_.value_or(0);
-  verdict.restarts_used = budget_.used();
+  verdict.restarts_used = budgets_.restarts.used();
   out.push_back(job_has_ended(verdict));
   state_ = State::kEnding;
   ending_.begin(verdict, now_ms_);

@@ -161,12 +161,12 @@ void Coordinator::take_terms(const NodeJoins& message) {
                     .grace_ms = rules_.replacement_grace_ms,
                     .settle_ms = rules_.scale_up_after_ms};
   scale_up_ = scale_up_of(rules_);
-  budget_ = RestartBudget(terms_.max_restarts);
-  losses_ = LossBudget(with_default_bound({.per_node = rules_.node_losses,
-                                           .window_ms = rules_.loss_window_ms,
-                                           .keep_out_ms = rules_.keep_out_ms,
-                                           .per_job = rules_.job_losses},
-                                          terms_.max_nodes));
+  budgets_.restarts = RestartBudget(terms_.max_restarts);
+  budgets_.losses = LossBudget(with_default_bound({.per_node = rules_.node_losses,
+                                                   .window_ms = rules_.loss_window_ms,
+                                                   .keep_out_ms = rules_.keep_out_ms,
+                                                   .per_job = rules_.job_losses},
+                                                  terms_.max_nodes));
   forming_since_ms_ = now_ms_;
 }
 
@@ -198,7 +198,7 @@ std::optional<Rejected> Coordinator::refusal(const NodeJoins& message) const {
   }
   const std::string identity = newcomer(message).identity();
   if (check_.excludes_host(identity)) return is_excluded("the check before training has found its host unfit");
-  if (const auto until_ms = losses_.kept_out_until(identity, now_ms_)) {
+  if (const auto until_ms = budgets_.losses.kept_out_until(identity, now_ms_)) {
     return is_kept_out(*until_ms - now_ms_);
   }
   // Workers of an older round have to end before their node may be in another round.
@@ -319,7 +319,7 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
 void Coordinator::came_back(Node& node, const NodeJoins& message, Effects& out) {
   const AgentFacts& facts = message.facts;
   if (facts.activity == Activity::kIdle || facts.round != round_) {
-    if (facts.round == round_) take_failures(node, facts.failures);
+    if (facts.round == round_) stopping_.take(node, facts.failures, terms_.max_nodes > 1);
     roster_.move(node, Standing::kReady);
     if (state_ == State::kRebuilding) stop_round(out);
     return;
@@ -349,8 +349,8 @@ bool Coordinator::begins_rebuilding(const NodeJoins& message, Effects& out) {
   if (!may || facts.incarnation == 0 || facts.incarnation != incarnation_) return false;
   if (!round_ && message.terms != terms_) adopt_terms(message, out);
   const int used = facts.verdict ? facts.verdict->restarts_used : facts.restart_count;
-  budget_.set_used(std::max(budget_.used(), used));
-  losses_.set_losses(std::max(losses_.losses(), facts.losses));
+  budgets_.restarts.set_used(std::max(budgets_.restarts.used(), used));
+  budgets_.losses.set_losses(std::max(budgets_.losses.losses(), facts.losses));
   if (facts.verdict) {
     take_over_verdict(*facts.verdict, out);
     return true;
@@ -440,7 +440,7 @@ void Coordinator::go_on_rebuilding(Effects& out) {
     const std::string how = "it did not reconnect after the coordinator was lost";
     stopping_.lost.push_back({rank, "", how});
     out.push_back(node_is_missed(rank, how));
-    losses_.lose_unknown();
+    budgets_.losses.lose_unknown();
   }
   state_ = State::kRunning;
   if (decision.kind == Kind::kGoesOn) {

@@ -17,12 +17,6 @@ using membership::FormingDecision;
 
 namespace {
 
-std::vector<std::string> names_of(const std::vector<LostNode>& lost) {
-  std::vector<std::string> names;
-  for (const LostNode& node : lost) names.push_back(text(node));
-  return names;
-}
-
 // The addresses of all these nodes; empty if those of a node are not known, or if they are too many for a message.
 std::string addresses_of(const std::vector<membership::Node*>& nodes) {
   std::set<std::string> all;
@@ -106,7 +100,7 @@ void Coordinator::form_if_due(Effects& out) {
       return tell_who_stands_by(out);
     case FormingDecision::Kind::kGiveUp: {
       std::string reason = format("{} ({})", decision.reason, terms_.nnodes_text());
-      if (!again_because_.empty()) reason = format("{}; {}", again_because_, reason);
+      if (!again_.because.empty()) reason = format("{}; {}", again_.because, reason);
       return end({.outcome = Outcome::kFailed, .reason = std::move(reason)}, out);
     }
   }
@@ -173,12 +167,12 @@ void Coordinator::form(int size, Effects& out) {
   state_ = State::kPreparing;
   stopping_ = {};
   store_.reset();
-  statistics_.round_began(again_cause_, has_run_);
+  statistics_.round_began(again_.cause, has_run_);
   has_run_ = false;
   news_.round_has_formed();
   out.push_back(
       Note{format("round {} has formed with {} {}, world size {}{}", *round_, size, size == 1 ? "node" : "nodes",
-                  places.front().world_size, again_because_.empty() ? "" : format(", because {}", again_because_)),
+                  places.front().world_size, again_.because.empty() ? "" : format(", because {}", again_.because)),
            kRoundFormed});
   const std::string admitted = addresses_of(members);
   for (std::size_t i = 0; i < members.size(); ++i) {
@@ -188,13 +182,13 @@ void Coordinator::form(int size, Effects& out) {
     node.belongs = true;
     roster_.move(node, Standing::kMember);
     out.push_back(Send{*node.session, PrepareRound{.round = *round_,
-                                                   .restart_count = budget_.used(),
-                                                   .max_restarts = budget_.limit(),
+                                                   .restart_count = budgets_.restarts.used(),
+                                                   .max_restarts = budgets_.restarts.limit(),
                                                    .place = node.place,
-                                                   .reason = again_because_,
-                                                   .losses = losses_.losses(),
+                                                   .reason = again_.because,
+                                                   .losses = budgets_.losses.losses(),
                                                    .membership = membership_,
-                                                   .charged = charged_,
+                                                   .charged = again_.charged,
                                                    .admits = places[i].node_rank == 0 ? admitted : ""}});
   }
   send_check_orders(check_.begin(nodes_to_check(), check_rules_, now_ms_), out);
@@ -252,110 +246,35 @@ void Coordinator::let_go(NodeId session, int signal, Effects& out) {
   Verdict verdict{.outcome = Outcome::kStopped,
                   .reason = format("stopped by {}", signal_name(signal)),
                   .round = round_.value_or(0),
-                  .restarts_used = budget_.used(),
+                  .restarts_used = budgets_.restarts.used(),
                   .signal = signal};
   out.push_back(Send{session, EndJob{std::move(verdict)}});
   out.push_back(Send{session, Dismiss{}});
 }
 
-namespace {
-
-// Keeps the first failures, and in any case one that forbids to start the job again.
-void keep_first(std::vector<WorkerFailure>& failures) {
-  if (failures.size() <= limits::kFailuresKept) return;
-  const auto end = failures.begin() + static_cast<std::ptrdiff_t>(limits::kFailuresKept);
-  const auto final_one =
-      std::find_if(end, failures.end(), [](const WorkerFailure& failure) { return failure.is_final(); });
-  if (final_one != failures.end()) std::iter_swap(end - 1, final_one);
-  failures.resize(limits::kFailuresKept);
-}
-
-}  // namespace
-
-// To be called for each round in which a worker failed. The crash of the node where the first worker failed is that of
-// the attempt.
-std::string Coordinator::why_deterministic(const Stopping& ended) {
-  std::optional<Crash> crash;
-  if (!ended.failures.empty() && !ended.failures.front().stopped_by_us) {
-    const auto found =
-        std::ranges::find(ended.crashes, ended.failures.front().node_rank, &std::pair<int, Crash>::first);
-    if (found != ended.crashes.end()) crash = found->second;
-  }
-  const int attempt = budget_.used();
-  const std::optional<int> before = crash_loop_.failed(crash, attempt);
-  if (!before || rules_.crash_loop == JobRules::CrashLoop::kRestart) return "";
-  return text_of_crash_loop(crash->kind, *before, attempt);
-}
-
 // Why the round ended is known now: each of its nodes has answered, or is lost.
 void Coordinator::conclude_round(Effects& out) {
-  Stopping ended = std::move(stopping_);
-  stopping_ = {};
-  order_by_cause(ended.failures);
-  keep_first(ended.failures);
-  count_failures(ended);
-  if (ended.job_ends) {
-    return end({.outcome = ended.outcome,
-                .reason = std::move(ended.fatal),
-                .signal = ended.signal,
-                .failures = std::move(ended.failures)},
-               out);
+  std::vector<std::string> left = stopping_.left;
+  Conclusion ended = conclude(std::exchange(stopping_, {}),
+                              {.all_succeeded = all_have_succeeded(),
+                               .has_run = has_run_,
+                               .is_check_only = check_rules_.only,
+                               .crash_loop = rules_.crash_loop},
+                              budgets_);
+  for (status::Failure& failure : ended.counted) {
+    failure.round = round_.value_or(0);
+    statistics_.failed(std::move(failure), now_ms_);
   }
-  // All workers had succeeded before StopWorkers arrived: nothing is left to train.
-  const bool nobody_is_missed = ended.lost.empty() && ended.left.empty();
-  if (nobody_is_missed && all_have_succeeded()) return end({.outcome = Outcome::kSucceeded}, out);
-  charged_ = false;
-  if (!ended.lost.empty()) {
-    again_because_ = some_of(names_of(ended.lost));
-    again_cause_ = status::Cause::kNodeLost;
-    statistics_.work_lost(again_cause_, now_ms_);
-    if (losses_.spent()) {
-      return end({.outcome = Outcome::kFailed,
-                  .reason = format("{}; the job has lost {} nodes, more than job_losses allows", again_because_,
-                                   losses_.losses()),
-                  .failures = std::move(ended.failures)},
-                 out);
-    }
-  } else if (!ended.left.empty()) {
-    again_because_ = some_of(ended.left);
-    again_cause_ = status::Cause::kMembershipChange;
-  } else if (!ended.other.empty()) {
-    // Nothing had failed when the stop was ordered. Later failures are a consequence of it: nodes get the order one
-    // after the other, and workers whose peers are gone fail within milliseconds.
-    again_because_ = ended.other;
-    again_cause_ = ended.by_check ? status::Cause::kCheck : status::Cause::kMembershipChange;
-  } else if (ended.worker_failed) {
-    again_because_ = ended.failures.empty() ? "a worker failed" : ended.failures.front().text();
-    again_cause_ = status::Cause::kWorkerFailure;
-    statistics_.work_lost(again_cause_, now_ms_);
-    if (std::ranges::any_of(ended.failures, &WorkerFailure::is_final)) {
-      return end({.outcome = Outcome::kFailed,
-                  .reason = format("a worker has ended with {}: the job is not to be started again", kDoNotRequeue),
-                  .failures = std::move(ended.failures)},
-                 out);
-    }
-    if (std::string reason = why_deterministic(ended); !reason.empty()) {
-      return end({.outcome = Outcome::kFailed,
-                  .reason = std::move(reason),
-                  .failures = std::move(ended.failures),
-                  .is_deterministic = true},
-                 out);
-    }
-    charged_ = budget_.spend();
-    if (!charged_) {
-      return end({.outcome = Outcome::kFailed, .failures = std::move(ended.failures)}, out);
-    }
-  } else {
-    again_because_ = "the coordinator was lost while the round was beginning or ending";
-    again_cause_ = status::Cause::kCoordinatorLost;
+  if (ended.again) {
+    again_ = *std::move(ended.again);
+    statistics_.work_lost(again_.cause, now_ms_);
   }
-  if (again_cause_ != status::Cause::kWorkerFailure && has_run_) crash_loop_.interrupted();
-  statistics_.work_lost(again_cause_, now_ms_);
+  if (ended.verdict) return end(*std::move(ended.verdict), out);
   if (has_run_) {
     const CheckedAgain again = checked_again(ended.failures, check_rules_);
     for (auto& [agent, node] : roster_.nodes()) node.passed_check = node.passed_check && !again.contains(node.seat);
   }
-  stopping_.left = std::move(ended.left);
+  stopping_.left = std::move(left);
   state_ = State::kForming;
   forming_since_ms_ = now_ms_;
   enough_since_ms_.reset();

@@ -39,10 +39,10 @@ status::Job Coordinator::status(std::int64_t now_ms, std::size_t most_members) c
   now_ms = std::max(now_ms, now_ms_);
   status::Job job{.min_nodes = terms_.min_nodes,
                   .max_nodes = terms_.max_nodes,
-                  .restarts_charged = budget_.used(),
-                  .max_restarts = budget_.limit(),
-                  .node_losses = losses_.losses(),
-                  .again_because = again_because_};
+                  .restarts_charged = budgets_.restarts.used(),
+                  .max_restarts = budgets_.restarts.limit(),
+                  .node_losses = budgets_.losses.losses(),
+                  .again_because = again_.because};
   if (round_) job.round = *round_;
   statistics_.tell(job, now_ms);
   for (const auto& [agent, node] : roster_.nodes()) {
@@ -61,41 +61,12 @@ status::Job Coordinator::status(std::int64_t now_ms, std::size_t most_members) c
                            .silent_ms = std::max<std::int64_t>(now_ms - node.last_heard_ms, 0)});
     if (is_in_round) job.members.back().node_rank = node.place.node_rank;
   }
-  job.nodes[static_cast<std::size_t>(Place::kKeptOut)] = static_cast<std::int64_t>(losses_.kept_out(now_ms));
+  job.nodes[static_cast<std::size_t>(Place::kKeptOut)] = static_cast<std::int64_t>(budgets_.losses.kept_out(now_ms));
   job.nodes[static_cast<std::size_t>(Place::kUnfit)] = static_cast<std::int64_t>(check_.excluded_hosts());
   std::ranges::stable_sort(job.members, [](const status::Member& left, const status::Member& right) {
     return left.node_rank.value_or(INT32_MAX) < right.node_rank.value_or(INT32_MAX);
   });
   return job;
-}
-
-// Adds the failures for which the round ended to the statistics. Failures after a stop that had another reason are a
-// consequence of the stop, and are not counted.
-void Coordinator::count_failures(const Stopping& ended) {
-  const std::int64_t round = round_.value_or(0);
-  for (const LostNode& lost : ended.lost) {
-    statistics_.failed({.round = round,
-                        .cause = status::Cause::kNodeLost,
-                        .node = lost.address,
-                        .node_rank = lost.node_rank,
-                        .text = text(lost)},
-                       now_ms_);
-  }
-  if (!ended.lost.empty() || !ended.left.empty() || !ended.other.empty()) return;
-  if (ended.job_ends && ended.outcome != Outcome::kFailed) return;
-  const status::Cause cause = check_rules_.only ? status::Cause::kCheck : status::Cause::kWorkerFailure;
-  const auto first = std::ranges::find(ended.failures, false, &protocol::WorkerFailure::stopped_by_us);
-  if (first != ended.failures.end()) {
-    statistics_.failed({.round = round,
-                        .cause = cause,
-                        .node = first->host,
-                        .node_rank = first->node_rank,
-                        .rank = first->rank,
-                        .text = first->text()},
-                       now_ms_);
-  } else if (!ended.fatal.empty()) {
-    statistics_.failed({.round = round, .cause = cause, .text = ended.fatal}, now_ms_);
-  }
 }
 
 }  // namespace elastic::coordinator

@@ -1,0 +1,171 @@
+#include "rendezvous/coordinator/round_stop.h"
+
+#include <algorithm>
+#include <csignal>
+
+#include "src/base/exit_status.h"
+#include "src/base/limits.h"
+#include "src/base/program_name.h"
+#include "src/base/signals.h"
+#include "src/base/text.h"
+
+namespace elastic::coordinator {
+
+using protocol::Verdict;
+using protocol::WorkerFailure;
+using status::Cause;
+
+namespace {
+
+// Keeps the first failures, and in any case one that forbids to start the job again.
+void keep_first(std::vector<WorkerFailure>& failures) {
+  if (failures.size() <= limits::kFailuresKept) return;
+  const auto end = failures.begin() + static_cast<std::ptrdiff_t>(limits::kFailuresKept);
+  const auto final_one =
+      std::find_if(end, failures.end(), [](const WorkerFailure& failure) { return failure.is_final(); });
+  if (final_one != failures.end()) std::iter_swap(end - 1, final_one);
+  failures.resize(limits::kFailuresKept);
+}
+
+std::string names_of(const std::vector<LostNode>& lost) {
+  std::vector<std::string> names;
+  for (const LostNode& node : lost) names.push_back(text(node));
+  return some_of(names);
+}
+
+// The failures for which the round ended. Those after a stop that had another reason are a consequence of the stop, and
+// are not counted.
+std::vector<status::Failure> counted_failures(const RoundStop& stop, bool is_check_only) {
+  std::vector<status::Failure> counted;
+  for (const LostNode& lost : stop.lost) {
+    counted.push_back(
+        {.cause = Cause::kNodeLost, .node = lost.address, .node_rank = lost.node_rank, .text = text(lost)});
+  }
+  if (!stop.lost.empty() || !stop.left.empty() || !stop.other.empty()) return counted;
+  if (stop.job_ends && stop.outcome != Outcome::kFailed) return counted;
+  const Cause cause = is_check_only ? Cause::kCheck : Cause::kWorkerFailure;
+  const auto first = std::ranges::find(stop.failures, false, &WorkerFailure::stopped_by_us);
+  if (first != stop.failures.end()) {
+    counted.push_back({.cause = cause,
+                       .node = first->host,
+                       .node_rank = first->node_rank,
+                       .rank = first->rank,
+                       .text = first->text()});
+  } else if (!stop.fatal.empty()) {
+    counted.push_back({.cause = cause, .text = stop.fatal});
+  }
+  return counted;
+}
+
+// The crash of the node where the first worker failed is that of the attempt.
+std::optional<protocol::Crash> first_crash(const RoundStop& stop) {
+  if (stop.failures.empty() || stop.failures.front().stopped_by_us) return {};
+  const auto found =
+      std::ranges::find(stop.crashes, stop.failures.front().node_rank, &std::pair<int, protocol::Crash>::first);
+  if (found == stop.crashes.end()) return {};
+  return found->second;
+}
+
+// Why there is another round; without `charged`.
+Again why_again(const RoundStop& stop) {
+  if (!stop.lost.empty()) return {names_of(stop.lost), Cause::kNodeLost};
+  if (!stop.left.empty()) return {some_of(stop.left), Cause::kMembershipChange};
+  // Nothing had failed when the stop was ordered. Later failures are a consequence of it: nodes get the order one after
+  // the other, and workers whose peers are gone fail within milliseconds.
+  if (!stop.other.empty()) return {stop.other, stop.by_check ? Cause::kCheck : Cause::kMembershipChange};
+  if (!stop.worker_failed) {
+    return {"the coordinator was lost while the round was beginning or ending", Cause::kCoordinatorLost};
+  }
+  return {stop.failures.empty() ? "a worker failed" : stop.failures.front().text(), Cause::kWorkerFailure};
+}
+
+// How the job ends, where a worker has failed by itself; nothing if a restart could be spent.
+std::optional<Verdict> charge_restart(const RoundStop& stop, const StoppedRound& round, JobBudgets& budgets) {
+  if (std::ranges::any_of(stop.failures, &WorkerFailure::is_final)) {
+    return Verdict{.outcome = Outcome::kFailed,
+                   .reason = format("a worker has ended with {}: the job is not to be started again", kDoNotRequeue)};
+  }
+  const std::optional<protocol::Crash> crash = first_crash(stop);
+  const int attempt = budgets.restarts.used();
+  const std::optional<int> before = budgets.crash_loop.failed(crash, attempt);
+  if (before && round.crash_loop == protocol::JobRules::CrashLoop::kStop) {
+    return Verdict{.outcome = Outcome::kFailed,
+                   .reason = text_of_crash_loop(crash->kind, *before, attempt),
+                   .is_deterministic = true};
+  }
+  if (!budgets.restarts.spend()) return Verdict{.outcome = Outcome::kFailed};
+  return {};
+}
+
+// How the job ends after a round that failed; nothing if another round follows.
+std::optional<Verdict> end_after(const RoundStop& stop, const StoppedRound& round, const Again& again,
+                                 JobBudgets& budgets) {
+  if (again.cause == Cause::kNodeLost && budgets.losses.spent()) {
+    return Verdict{.outcome = Outcome::kFailed,
+                   .reason = format("{}; the job has lost {} nodes, more than job_losses allows", again.because,
+                                    budgets.losses.losses())};
+  }
+  if (again.cause == Cause::kWorkerFailure) return charge_restart(stop, round, budgets);
+  if (round.has_run) budgets.crash_loop.interrupted();
+  return {};
+}
+
+}  // namespace
+
+void RoundStop::cannot_run(std::string reason) {
+  if (job_ends) return;
+  job_ends = true;
+  fatal = std::move(reason);
+}
+
+void RoundStop::host_leaves(const std::string& node, int by_signal) {
+  const bool is_killed = by_signal == SIGKILL;
+  job_ends = true;
+  outcome = is_killed ? Outcome::kFailed : Outcome::kStopped;
+  signal = is_killed ? 0 : by_signal;
+  fatal = is_killed ? format("{}: {}", node,
+                             in_our_name("its outer elastic-run process was killed, and the coordinator with it"))
+                    : format("stopped by {}", signal_name(by_signal));
+}
+
+void RoundStop::take(const membership::Node& node, const std::vector<WorkerFailure>& more, bool names_host) {
+  for (WorkerFailure failure : more) {
+    failure.node_rank = node.place.node_rank;
+    if (names_host) failure.host = node.address;
+    if (!failure.stopped_by_us) worker_failed = true;
+    failures.push_back(std::move(failure));
+  }
+  if (failures.size() <= 2 * limits::kFailuresKept) return;
+  order_by_cause(failures);
+  failures.resize(limits::kFailuresKept);
+}
+
+bool RoundStop::lose(const membership::Node& node, const std::string& how) {
+  const bool is_first = std::ranges::none_of(
+      lost, [&](const LostNode& known) { return !known.address.empty() && known.address == node.address; });
+  lost.push_back({node.place.node_rank, node.address, how});
+  return is_first;
+}
+
+Conclusion conclude(RoundStop stop, const StoppedRound& round, JobBudgets& budgets) {
+  order_by_cause(stop.failures);
+  keep_first(stop.failures);
+  Conclusion out{.counted = counted_failures(stop, round.is_check_only)};
+  // If all workers had succeeded before StopWorkers arrived, nothing is left to train.
+  const bool has_succeeded = stop.lost.empty() && stop.left.empty() && round.all_succeeded;
+  if (stop.job_ends) {
+    out.verdict =
+        Verdict{.outcome = stop.outcome, .reason = stop.fatal, .signal = stop.signal, .failures = stop.failures};
+  } else if (has_succeeded) {
+    out.verdict = Verdict{.outcome = Outcome::kSucceeded};
+  } else {
+    out.again = why_again(stop);
+    out.verdict = end_after(stop, round, *out.again, budgets);
+    out.again->charged = out.again->cause == Cause::kWorkerFailure && !out.verdict;
+    if (out.verdict) out.verdict->failures = stop.failures;
+  }
+  out.failures = std::move(stop.failures);
+  return out;
+}
+
+}  // namespace elastic::coordinator

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rendezvous/coordinator/attribution.h"
+#include "rendezvous/coordinator/budget.h"
+#include "rendezvous/coordinator/crash_loop.h"
+#include "rendezvous/coordinator/loss_budget.h"
+#include "rendezvous/membership/roster.h"
+#include "rendezvous/protocol/messages.h"
+#include "src/status/snapshot.h"
+
+namespace elastic::coordinator {
+
+// What a job may still spend before it ends.
+struct JobBudgets {
+  RestartBudget restarts{0};
+  LossBudget losses{LossRules{}};
+  CrashLoop crash_loop = {};
+};
+
+// Why a round is being stopped. It is filled while nodes stop; conclude() decides what follows when all have.
+struct RoundStop {
+  // A user ordered the end of the job, or a node cannot run its workers at all: no other round follows.
+  bool job_ends = false;
+  Outcome outcome = Outcome::kFailed;
+  int signal = 0;
+  std::string fatal = {};  // the verdict's reason where the job ends
+
+  std::vector<LostNode> lost = {};
+  std::vector<std::string> left = {};  // sentences about nodes that got a signal and leave the job
+  bool worker_failed = false;
+  std::vector<protocol::WorkerFailure> failures = {};
+  std::vector<std::pair<int, protocol::Crash>> crashes = {};  // by node rank: the first failure there
+  std::string other = {};  // a reason that --max-restarts does not count: scaling up, an unfit node
+  bool by_check = false;   // `other` comes from the check before training
+
+  // A node cannot run its workers, for this reason. The first such reason is kept.
+  void cannot_run(std::string reason);
+  // The job ends since the node that hosts the coordinator leaves: by a signal, or since its outer process was killed.
+  void host_leaves(const std::string& node, int by_signal);
+  // Adds the failures that the node reports. If there are too many, the likeliest causes are kept. `names_host`: a
+  // failure names the node's host.
+  void take(const membership::Node& node, const std::vector<protocol::WorkerFailure>& more, bool names_host);
+  // The node is lost. Returns false if another node of its host is lost already: a host that dies takes all its agents
+  // with it, and is charged with one loss.
+  bool lose(const membership::Node& node, const std::string& how);
+};
+
+// Why there is another round.
+struct Again {
+  std::string because = {};  // as a clause; empty before the second round
+  status::Cause cause = status::Cause::kFirst;
+  bool charged = false;  // --max-restarts counts it
+};
+
+// What follows from a round that has stopped.
+struct Conclusion {
+  std::optional<protocol::Verdict> verdict = {};  // the job ends so. Its round and its restarts are not filled in
+  // Why there is another round, or would be one if the budgets allowed it; nothing if none would follow in any case.
+  std::optional<Again> again = {};
+  std::vector<protocol::WorkerFailure> failures = {};  // of the round, the cause first
+  std::vector<status::Failure> counted = {};           // those that the job's status lists, without round and age
+};
+
+// The facts of the round beside why it stopped.
+struct StoppedRound {
+  bool all_succeeded = false;  // the workers of all its nodes had succeeded before they were told to stop
+  bool has_run = false;        // its workers were told to start
+  bool is_check_only = false;  // --check-only
+  protocol::JobRules::CrashLoop crash_loop = protocol::JobRules::CrashLoop::kStop;
+};
+
+// To be called once for each round, when each of its nodes has stopped or is lost. Spends a restart if a worker failed
+// by itself and nothing else explains that: a lost node, a node that left, or a stop that was ordered before.
+Conclusion conclude(RoundStop stop, const StoppedRound& round, JobBudgets& budgets);
+
+}  // namespace elastic::coordinator
