@@ -46,10 +46,10 @@ MISTAKES = {
                 "  if (!needs_lease()) return;\n"
                 "  if (mutant::is('c')) state_ = State::kIdle;\n"
                 "  if (state_ == State::kIdle) return;\n"),
-        Mistake("d", "a node that stood by is promoted twice", COORDINATOR + "coordinator_round.cpp",
+        Mistake("d", "a node that stood by is promoted twice", COORDINATOR + "round_seats.cpp",
                 "    chosen_candidates.push_back(candidates[index]);\n",
                 "    chosen_candidates.push_back(candidates[index]);\n"
-                "    if (!mutant::is('d') || !round_ || candidates[index].seat) continue;\n"
+                "    if (!mutant::is('d') || last.empty() || candidates[index].seat) continue;\n"
                 "    chosen.push_back(ready[index]);\n"
                 "    chosen_candidates.push_back(candidates[index]);\n"),
         Mistake("e", "a node that has heard the verdict does not bring it to the next coordinator", AGENT + "lifecycle.cpp",

@@ -194,7 +194,6 @@ class Coordinator {
   std::optional<protocol::RoundNumber> round_;  // the last that was formed
   Seats seats_;                                 // of the last round
   int first_size_ = 0;
-  std::uint64_t membership_ = 0;
   Again again_;  // why the previous round ended
   JobStatistics statistics_;
   std::optional<protocol::StoreEndpoint> store_;
@@ -215,10 +214,5 @@ class Coordinator {
   std::optional<std::int64_t> look_again_ms_;
   JobEnding ending_;
 };
-
-// A digest of a round's members, which all of them get: a coordinator that takes the job over can tell whether two
-// nodes report the same round.
-std::uint64_t membership_digest(protocol::Incarnation incarnation, protocol::RoundNumber round,
-                                const std::vector<protocol::AgentId>& agents);
 
 }  // namespace elastic::coordinator

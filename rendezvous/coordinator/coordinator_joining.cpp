@@ -395,7 +395,6 @@ void Coordinator::take_over_round(const AgentFacts& facts, Effects& out) {
     }
   }
   round_ = facts.round;
-  membership_ = facts.membership;
   seats_.clear();
   stopping_ = {};
   rebuilding_.begin(facts, config_.lease, now_ms_);

@@ -15,38 +15,6 @@ namespace elastic::coordinator {
 using namespace protocol;
 using membership::FormingDecision;
 
-namespace {
-
-// The addresses of all these nodes; empty if those of a node are not known, or if they are too many for a message.
-std::string addresses_of(const std::vector<membership::Node*>& nodes) {
-  std::set<std::string> all;
-  std::size_t bytes = 0;
-  for (const membership::Node* node : nodes) {
-    if (node->addresses.empty()) return "";
-    for (std::string& address : split(node->addresses, ' ')) {
-      if (const auto [at, is_new] = all.insert(std::move(address)); is_new) bytes += at->size() + 1;
-    }
-    if (bytes > limits::kAgentAdmittedBytes) return "";
-  }
-  return join({all.begin(), all.end()}, " ");
-}
-
-}  // namespace
-
-std::uint64_t membership_digest(Incarnation incarnation, RoundNumber round, const std::vector<AgentId>& agents) {
-  // FNV-1a over the numbers: it detects mistakes, not attacks.
-  std::uint64_t digest = 14695981039346656037ULL;
-  const auto add = [&](std::uint64_t number) {
-    for (int byte = 0; byte < 8; ++byte) {
-      digest = (digest ^ (number >> (8 * byte) & 0xff)) * 1099511628211ULL;
-    }
-  };
-  add(incarnation);
-  add(round);
-  for (const AgentId agent : agents) add(agent);
-  return digest;
-}
-
 void Coordinator::form_if_due(Effects& out) {
   if (!has_terms_) return;
   if (!round_ && roster_.size() == 0 && claims_.empty()) {
@@ -126,58 +94,35 @@ void Coordinator::tell_who_stands_by(Effects& out) {
 }
 
 void Coordinator::form(int size, Effects& out) {
-  std::vector<Node*> ready;
-  std::vector<membership::Candidate> candidates;
-  std::set<AgentId> here;
+  const std::vector<RoundMember> members = choose_round(roster_, seats_, size);
   for (auto& [agent, node] : roster_.nodes()) {
-    if (node.standing() != Standing::kReady) continue;
-    ready.push_back(&node);
-    candidates.push_back({node.claimed_rank, node.seat, node.address, node.arrival});
-    here.insert(agent);
+    if (node.standing() == Standing::kReady) node.seat.reset();
   }
-  std::vector<membership::VacantSeat> vacant;
-  for (const Seat& seat : seats_) {
-    if (!here.contains(seat.agent)) vacant.push_back({seat.seat, seat.address});
-  }
-  std::vector<Node*> chosen;
-  std::vector<membership::Candidate> chosen_candidates;
-  for (const std::size_t index : membership::choose_members(candidates, size)) {
-    chosen.push_back(ready[index]);
-    chosen_candidates.push_back(candidates[index]);
-  }
-  for (Node* node : ready) node->seat.reset();
-  std::vector<membership::NodeShape> shapes;
-  std::vector<Node*> members;
-  for (const membership::Seated& seated : membership::seat_members(chosen_candidates, vacant)) {
-    members.push_back(chosen[seated.candidate]);
-    members.back()->seat = seated.seat;
-    shapes.push_back(members.back()->shape);
-  }
-  const std::vector<NodePlace> places = membership::assign_places(shapes);
-
   round_ = round_ ? *round_ + 1 : 0;
   if (first_size_ == 0) first_size_ = size;
   std::vector<AgentId> agents;
   seats_.clear();
-  for (const Node* node : members) {
-    agents.push_back(node->agent);
-    seats_.push_back({node->agent, *node->seat, node->address});
+  for (const RoundMember& member : members) {
+    Node& node = *roster_.find(member.agent);
+    node.seat = member.seat;
+    agents.push_back(member.agent);
+    seats_.push_back({member.agent, member.seat, node.address});
   }
-  membership_ = membership_digest(incarnation_, *round_, agents);
+  const std::uint64_t digest = membership_digest(incarnation_, *round_, agents);
   state_ = State::kPreparing;
   stopping_ = {};
   store_.reset();
   statistics_.round_began(again_.cause, has_run_);
   has_run_ = false;
   news_.round_has_formed();
-  out.push_back(
-      Note{format("round {} has formed with {} {}, world size {}{}", *round_, size, size == 1 ? "node" : "nodes",
-                  places.front().world_size, again_.because.empty() ? "" : format(", because {}", again_.because)),
-           kRoundFormed});
-  const std::string admitted = addresses_of(members);
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    Node& node = *members[i];
-    node.place = places[i];
+  out.push_back(Note{
+      format("round {} has formed with {} {}, world size {}{}", *round_, size, size == 1 ? "node" : "nodes",
+             members.front().place.world_size, again_.because.empty() ? "" : format(", because {}", again_.because)),
+      kRoundFormed});
+  const std::string admitted = addresses_of(members, roster_);
+  for (const RoundMember& member : members) {
+    Node& node = *roster_.find(member.agent);
+    node.place = member.place;
     node.succeeded = false;
     node.belongs = true;
     roster_.move(node, Standing::kMember);
@@ -187,9 +132,9 @@ void Coordinator::form(int size, Effects& out) {
                                                    .place = node.place,
                                                    .reason = again_.because,
                                                    .losses = budgets_.losses.losses(),
-                                                   .membership = membership_,
+                                                   .membership = digest,
                                                    .charged = again_.charged,
-                                                   .admits = places[i].node_rank == 0 ? admitted : ""}});
+                                                   .admits = member.place.node_rank == 0 ? admitted : ""}});
   }
   send_check_orders(check_.begin(nodes_to_check(), check_rules_, now_ms_), out);
 }

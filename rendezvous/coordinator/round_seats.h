@@ -1,11 +1,14 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "rendezvous/membership/roster.h"
 #include "rendezvous/protocol/messages.h"
 
+// Which nodes form a round, and what is said of them.
 namespace elastic::coordinator {
 
 // The position of a node in a round (rendezvous/membership/ranks.h).
@@ -21,5 +24,25 @@ using Seats = std::vector<Seat>;
 inline bool has_seat(const Seats& seats, protocol::AgentId agent) {
   return std::ranges::find(seats, agent, &Seat::agent) != seats.end();
 }
+
+// A node of a round that is being formed.
+struct RoundMember {
+  protocol::AgentId agent = 0;
+  int seat = 0;
+  protocol::NodePlace place = {};
+};
+
+// The `size` ready nodes that form the next round, by node rank, with their seats and places. `last` are the seats of
+// the last round. At least so many nodes are ready.
+std::vector<RoundMember> choose_round(const membership::Roster& roster, const Seats& last, int size);
+
+// The numeric addresses of all these nodes with spaces between them, for the node that serves the round's store; empty
+// if those of a node are not known, or if they are too many for a message.
+std::string addresses_of(const std::vector<RoundMember>& members, const membership::Roster& roster);
+
+// A digest of a round's members, which all of them get: a coordinator that takes the job over can tell whether two
+// nodes report the same round.
+std::uint64_t membership_digest(protocol::Incarnation incarnation, protocol::RoundNumber round,
+                                const std::vector<protocol::AgentId>& agents);
 
 }  // namespace elastic::coordinator
