@@ -27,9 +27,9 @@ AGENT = "rendezvous/agent/"
 
 MISTAKES = {
     "simulate_mutants": [
-        Mistake("a", "an agent of an older round is let in with its workers", COORDINATOR + "coordinator_joining.cpp",
-                "if (has_processes && !comes_back",
-                "if (!mutant::is('a') && has_processes && !comes_back"),
+        Mistake("a", "an agent of an older round is let in with its workers", COORDINATOR + "admission.cpp",
+                "if (has_processes && !applicant.comes_back",
+                "if (!mutant::is('a') && has_processes && !applicant.comes_back"),
         Mistake("b", "failures on two nodes are charged twice", COORDINATOR + "round_stop.cpp",
                 "  if (!budgets.restarts.spend()) return Verdict{.outcome = Outcome::kFailed};\n",
                 "  if (!budgets.restarts.spend()) return Verdict{.outcome = Outcome::kFailed};\n"

@@ -120,7 +120,7 @@ void Coordinator::on(Node& node, const WorkersSucceeded& message, Effects&) {
 
 void Coordinator::on(Node& node, const NodeCannotRun& message, Effects& out) {
   if (!is_current(node, message.round)) return;
-  std::string reason = terms_.max_nodes == 1 ? message.reason : format("{}: {}", node.name(), message.reason);
+  std::string reason = settings_.terms.max_nodes == 1 ? message.reason : format("{}: {}", node.name(), message.reason);
   // The node came back while the next round was forming, and cannot end its workers.
   if (state_ == State::kForming) return end({.outcome = Outcome::kFailed, .reason = std::move(reason)}, out);
   if (!is_in_round()) return;
@@ -131,7 +131,7 @@ void Coordinator::on(Node& node, const NodeCannotRun& message, Effects& out) {
 void Coordinator::on(Node& node, const NodeStopped& message, Effects& out) {
   if (!is_current(node, message.round)) return;
   if (node.standing() == Standing::kMember || node.standing() == Standing::kDone) return;  // it was not told to stop
-  stopping_.take(node, message.failures, terms_.max_nodes > 1);
+  stopping_.take(node, message.failures, settings_.terms.max_nodes > 1);
   if (message.crash) stopping_.crashes.emplace_back(node.place.node_rank, *message.crash);
   has_stopped(node, out);
 }
@@ -217,7 +217,7 @@ bool Coordinator::all_have_succeeded() const {
 }
 
 std::int64_t Coordinator::first_round_not_before_ms(int size) const {
-  const bool is_all = size == membership::round_size(terms_.max_nodes, forming_rules_);
+  const bool is_all = settings_.is_most(size);
   if (is_all && !others_were_met_) return config_.now_ms;
   return std::max(config_.now_ms + config_.lease.all_back_ms(), sleep_.caught_up_ms());
 }

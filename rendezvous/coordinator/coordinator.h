@@ -11,6 +11,7 @@
 #include "rendezvous/coordinator/check_plan.h"
 #include "rendezvous/coordinator/coordinator_events.h"
 #include "rendezvous/coordinator/job_ending.h"
+#include "rendezvous/coordinator/job_settings.h"
 #include "rendezvous/coordinator/job_statistics.h"
 #include "rendezvous/coordinator/lost_leases.h"
 #include "rendezvous/coordinator/rank_claims.h"
@@ -115,8 +116,8 @@ class Coordinator {
 
   // coordinator_joining.cpp: which nodes are let in.
   void join(protocol::NodeId session, const protocol::NodeJoins& message, Effects& out);
-  void take_terms(const protocol::NodeJoins& message);
-  std::optional<protocol::Rejected> refusal(const protocol::NodeJoins& message) const;
+  void take_settings(const protocol::NodeJoins& message);
+  std::optional<protocol::Rejected> why_refused(const protocol::NodeJoins& message) const;
   bool is_done_here(const protocol::AgentFacts& facts) const;
   bool waits_for_rank(protocol::NodeId session, const protocol::NodeJoins& message, Effects& out);
   void turn_away_claimants(int rank, Effects& out);
@@ -183,12 +184,7 @@ class Coordinator {
   membership::Roster roster_;
   std::uint64_t arrivals_ = 0;
 
-  bool has_terms_ = false;  // the first node to join brings the terms and rules
-  protocol::JobTerms terms_;
-  protocol::JobRules rules_;
-  protocol::CheckRules check_rules_;
-  membership::FormingRules forming_rules_;
-  membership::ScaleUp scale_up_;
+  JobSettings settings_;
   JobBudgets budgets_;
 
   std::optional<protocol::RoundNumber> round_;  // the last that was formed

@@ -15,7 +15,7 @@ using membership::Standing;
 
 std::vector<CheckNode> Coordinator::nodes_to_check() const {
   std::vector<CheckNode> nodes;
-  if (check_rules_.when == CheckRules::When::kNever) return nodes;
+  if (settings_.check.when == CheckRules::When::kNever) return nodes;
   for (const Seat& seat : seats_) {
     const Node& node = roster_.nodes().at(seat.agent);
     nodes.push_back({node.address, node.shape.local_world_size, node.passed_check, node.addresses, node.group});
@@ -31,12 +31,12 @@ void Coordinator::send_check_orders(RoundCheck::Orders orders, Effects& out) {
 }
 
 void Coordinator::end_check_phase(Effects& out) {
-  RoundCheck::Orders orders = check_.next_phase(nodes_to_check(), check_rules_, now_ms_);
+  RoundCheck::Orders orders = check_.next_phase(nodes_to_check(), settings_.check, now_ms_);
   if (check_.is_running()) return send_check_orders(std::move(orders), out);
-  CheckJudged judged = check_.judge(*round_, nodes_to_check(), check_rules_);
+  CheckJudged judged = check_.judge(*round_, nodes_to_check(), settings_.check);
   const std::vector<CheckPlan::Unfit> unfit = judged.unfit;
   out.push_back(std::move(judged));
-  if (check_rules_.only) return end_with_check(unfit, out);
+  if (settings_.check.only) return end_with_check(unfit, out);
   for (const Seat& seat : seats_) roster_.find(seat.agent)->passed_check = true;
   for (const CheckPlan::Unfit& found : unfit) leave_out(found, out);
   if (stopping_.other.empty()) return run_if_ready(out);
@@ -60,7 +60,7 @@ void Coordinator::end_with_check(const std::vector<CheckPlan::Unfit>& unfit, Eff
 
 void Coordinator::leave_out(const CheckPlan::Unfit& found, Effects& out) {
   Node& node = *roster_.find(seats_.at(static_cast<std::size_t>(found.node_rank)).agent);
-  UnfitNode unfit = consequence_of(found, node.name(), check_rules_);
+  UnfitNode unfit = consequence_of(found, node.name(), settings_.check);
   if (!unfit.leaves) {
     if (!unfit.note.empty()) out.push_back(Note{std::move(unfit.note)});
     return;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rendezvous/coordinator/admission.h"
 #include "rendezvous/coordinator/coordinator.h"
 #include "rendezvous/coordinator/coordinator_notes.h"
 #include "rendezvous/coordinator/coordinator_refusals.h"
@@ -18,55 +19,6 @@ using namespace protocol;
 namespace {
 
 using Activity = AgentFacts::Activity;
-
-std::string describe(const JobTerms& terms) {
-  return format("{} --node_unit={} --max-restarts={}", terms.nnodes_text(), terms.node_unit, terms.max_restarts);
-}
-
-std::string other_terms(const JobTerms& its, const JobTerms& ours) {
-  return format("it was started with {}, but the job runs with {}; start all nodes with the same options",
-                describe(its), describe(ours));
-}
-
-// What is wrong with the message, as a clause, if no elastic-run would send it; empty if nothing is.
-std::string nonsense(const NodeJoins& message) {
-  const JobTerms& terms = message.terms;
-  if (message.local_world_size < 1 || message.local_world_size > limits::kMaxWorkersPerNode) {
-    return format("it reports {} workers", message.local_world_size);
-  }
-  if (terms.min_nodes < 1 || terms.max_nodes < terms.min_nodes || terms.node_unit < 1 || terms.max_restarts < 0 ||
-      terms.max_nodes / terms.node_unit * terms.node_unit < terms.min_nodes) {
-    return format("it reports that it was started with {}", describe(terms));
-  }
-  const NodePlace& place = message.facts.place;
-  const bool is_place = place.node_rank >= 0 && place.node_count >= 0 && place.node_rank <= place.node_count &&
-                        place.node_count <= static_cast<int>(limits::kNodesPerJob);
-  if (!is_place) return format("it reports that it was node {} of {}", place.node_rank, place.node_count);
-  if (message.facts.restart_count < 0 || message.facts.losses < 0) {
-    return format("it reports {} restarts and {} losses", message.facts.restart_count, message.facts.losses);
-  }
-  if (message.node_rank && *message.node_rank < 0) return format("it claims rank {}", *message.node_rank);
-  return {};
-}
-
-// The newcomer as far as it is known before it is let in: its host, to which losses are charged.
-membership::Node newcomer(const NodeJoins& message) {
-  membership::Node node;
-  node.agent = message.agent;
-  node.address = message.address;
-  return node;
-}
-
-membership::ScaleUp scale_up_of(const JobRules& rules) {
-  using When = membership::ScaleUp::When;
-  switch (rules.scale_up) {
-    case JobRules::ScaleUp::kNow: return {When::kNow, 0};
-    case JobRules::ScaleUp::kAfter: return {When::kAfter, rules.scale_up_after_ms};
-    case JobRules::ScaleUp::kOnRestart: return {When::kOnRestart, 0};
-    case JobRules::ScaleUp::kNever: return {When::kNever, 0};
-  }
-  return {};
-}
 
 }  // namespace
 
@@ -123,13 +75,13 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
     out.push_back(Drop{*known->session, "its agent has opened another session"});
     lose(*known, "it lost its connection and has reconnected", out);
   }
-  if (!has_terms_) take_terms(message);
+  if (!settings_.are_known) take_settings(message);
   // Its host was not known when it was lost.
   if (rebuilding_.was_missed(message.facts)) blame(newcomer(message), out);
   if (begins_rebuilding(message, out)) {
     if (state_ == State::kEnding) return admit(session, message, out);  // the node brought the verdict itself
   }
-  if (const auto rejected = refusal(message)) {
+  if (const auto rejected = why_refused(message)) {
     out.push_back(Note{format("{} was rejected: {}", message.address, rejected->reason)});
     out.push_back(Send{session, *rejected});
     return;
@@ -138,78 +90,23 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
   admit(session, message, out);
 }
 
-// The terms and rules of the first node that joins are those of the job.
-void Coordinator::take_terms(const NodeJoins& message) {
-  has_terms_ = true;
-  terms_ = message.terms;
-  rules_ = message.rules;
-  check_rules_ = message.check;
-  for (std::int64_t* time_ms : {&rules_.last_call_ms, &rules_.join_timeout_ms, &rules_.replacement_grace_ms,
-                                &rules_.scale_up_after_ms, &rules_.loss_window_ms, &rules_.keep_out_ms}) {
-    *time_ms = std::clamp<std::int64_t>(*time_ms, 0, limits::kMaxTimeoutSeconds * 1000);
-  }
-  if (rules_.replacement_wait_ms) {
-    rules_.replacement_wait_ms =
-        std::clamp<std::int64_t>(*rules_.replacement_wait_ms, 0, limits::kMaxTimeoutSeconds * 1000);
-  }
-  forming_rules_ = {.min_nodes = terms_.min_nodes,
-                    .max_nodes = terms_.max_nodes,
-                    .node_unit = terms_.node_unit,
-                    .last_call_ms = rules_.last_call_ms,
-                    .join_timeout_ms = rules_.join_timeout_ms,
-                    .replacement_wait_ms = rules_.replacement_wait_ms,
-                    .grace_ms = rules_.replacement_grace_ms,
-                    .settle_ms = rules_.scale_up_after_ms};
-  scale_up_ = scale_up_of(rules_);
-  budgets_.restarts = RestartBudget(terms_.max_restarts);
-  budgets_.losses = LossBudget(with_default_bound({.per_node = rules_.node_losses,
-                                                   .window_ms = rules_.loss_window_ms,
-                                                   .keep_out_ms = rules_.keep_out_ms,
-                                                   .per_job = rules_.job_losses},
-                                                  terms_.max_nodes));
+void Coordinator::take_settings(const NodeJoins& message) {
+  settings_ = settings_of(message);
+  budgets_ = budgets_of(settings_);
   forming_since_ms_ = now_ms_;
 }
 
-// Why the node cannot be let in now; nothing if it can.
-std::optional<Rejected> Coordinator::refusal(const NodeJoins& message) const {
-  using Why = Rejected::Why;
-  const bool knows_us = message.facts.incarnation == incarnation_;
-  if (state_ == State::kEnding) {
-    if (knows_us) return {};
-    return job_is_ending();
-  }
-  if (message.facts.incarnation != 0 && message.facts.verdict) {
-    return Rejected{Why::kRoundWentOn, "it reports that the job has ended, but the job goes on", 0};
-  }
-  if (message.terms != terms_) {
-    return Rejected{Why::kTermsDiffer, other_terms(message.terms, terms_), {}};
-  }
-  // A node with --check-only would end a job that trains, or one without it would end without having trained.
-  if (message.check.only != check_rules_.only) {
-    return Rejected{
-        Why::kTermsDiffer,
-        format("this node was started {} --check-only, and the other nodes {} it; give it to all nodes or to none",
-               message.check.only ? "with" : "without", message.check.only ? "without" : "with"),
-        {}};
-  }
-  if (roster_.size() >= limits::kNodesPerJob) {
-    return Rejected{
-        Why::kTooMany, format("the job has {} nodes already, the most that a coordinator serves", roster_.size()), {}};
-  }
-  const std::string identity = newcomer(message).identity();
-  if (check_.excludes_host(identity)) return is_excluded("the check before training has found its host unfit");
-  if (const auto until_ms = budgets_.losses.kept_out_until(identity, now_ms_)) {
-    return is_kept_out(*until_ms - now_ms_);
-  }
-  // Workers of an older round have to end before their node may be in another round.
+std::optional<Rejected> Coordinator::why_refused(const NodeJoins& message) const {
   const AgentFacts& facts = message.facts;
-  const bool has_processes = facts.incarnation != 0 && facts.activity != Activity::kIdle;
-  const auto known = roster_.nodes().find(message.agent);
-  const bool comes_back = known != roster_.nodes().end() && knows_us && round_ == facts.round;
-  if (has_processes && !comes_back && !reports_round(facts) && !is_done_here(facts)) {
-    return Rejected{Why::kRoundWentOn, format("its workers belong to round {}, which is over", facts.round), 0};
-  }
-  return {};
+  const bool was_in_job = facts.incarnation == incarnation_;
+  const bool is_known = roster_.nodes().contains(message.agent);
+  const std::string host = newcomer(message).identity();
+  Applicant applicant{
+      .was_in_job = was_in_job,
+      .comes_back = (is_known && was_in_job && round_ == facts.round) || reports_round(facts) || is_done_here(facts),
+      .is_excluded = check_.excludes_host(host)};
+  if (const auto until_ms = budgets_.losses.kept_out_until(host, now_ms_)) applicant.kept_out_ms = *until_ms - now_ms_;
+  return refusal(message, applicant, settings_, roster_.size(), state_ == State::kEnding);
 }
 
 // The node's workers have succeeded in the round that runs, and the round went on without the node.
@@ -319,7 +216,7 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
 void Coordinator::came_back(Node& node, const NodeJoins& message, Effects& out) {
   const AgentFacts& facts = message.facts;
   if (facts.activity == Activity::kIdle || facts.round != round_) {
-    if (facts.round == round_) stopping_.take(node, facts.failures, terms_.max_nodes > 1);
+    if (facts.round == round_) stopping_.take(node, facts.failures, settings_.terms.max_nodes > 1);
     roster_.move(node, Standing::kReady);
     if (state_ == State::kRebuilding) stop_round(out);
     return;
@@ -347,7 +244,7 @@ bool Coordinator::begins_rebuilding(const NodeJoins& message, Effects& out) {
   const bool is_over = facts.verdict && state_ != State::kEnding && (!round_ || *round_ <= facts.verdict->round);
   const bool may = is_over || (state_ == State::kForming && !round_) || state_ == State::kRebuilding;
   if (!may || facts.incarnation == 0 || facts.incarnation != incarnation_) return false;
-  if (!round_ && message.terms != terms_) adopt_terms(message, out);
+  if (!round_ && message.terms != settings_.terms) adopt_terms(message, out);
   const int used = facts.verdict ? facts.verdict->restarts_used : facts.restart_count;
   budgets_.restarts.set_used(std::max(budgets_.restarts.used(), used));
   budgets_.losses.set_losses(std::max(budgets_.losses.losses(), facts.losses));
@@ -406,10 +303,10 @@ void Coordinator::adopt_terms(const NodeJoins& message, Effects& out) {
   std::vector<Node*> newcomers;
   for (auto& [agent, node] : roster_.nodes()) newcomers.push_back(&node);
   for (Node* node : newcomers) {
-    out.push_back(Send{*node->session, Rejected{Rejected::Why::kTermsDiffer, other_terms(terms_, message.terms), {}}});
+    out.push_back(Send{*node->session, terms_differ(settings_.terms, message.terms)});
     forget(*node);
   }
-  take_terms(message);
+  take_settings(message);
 }
 
 void Coordinator::go_on_rebuilding(Effects& out) {
@@ -418,7 +315,7 @@ void Coordinator::go_on_rebuilding(Effects& out) {
                                                             .roster = roster_,
                                                             .is_only_coordinator = config_.is_claimed,
                                                             .job_ends = stopping_.job_ends,
-                                                            .join_timeout_ms = rules_.join_timeout_ms,
+                                                            .join_timeout_ms = settings_.rules.join_timeout_ms,
                                                             .caught_up_ms = sleep_.caught_up_ms(),
                                                             .now_ms = now_ms_});
   if (decision.kind == Kind::kWaits) {

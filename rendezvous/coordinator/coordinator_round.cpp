@@ -16,14 +16,13 @@ using namespace protocol;
 using membership::FormingDecision;
 
 void Coordinator::form_if_due(Effects& out) {
-  if (!has_terms_) return;
+  if (!settings_.are_known) return;
   if (!round_ && roster_.size() == 0 && claims_.empty()) {
     // All nodes left before a round was formed: the next node may bring other terms.
     state_ = State::kEnded;
     return;
   }
-  membership::FormingRules rules = forming_rules_;
-  rules.max_nodes = membership::size_limit(scale_up_, first_size_, forming_rules_);
+  const membership::FormingRules rules = settings_.next_round(first_size_);
   const int ready = static_cast<int>(roster_.count(Standing::kReady));
   const int awaited = static_cast<int>(not_yet_stopped() + roster_.count(Standing::kLost));
   const bool enough = membership::round_size(ready, rules) > 0;
@@ -67,7 +66,7 @@ void Coordinator::form_if_due(Effects& out) {
       form(decision.size, out);
       return tell_who_stands_by(out);
     case FormingDecision::Kind::kGiveUp: {
-      std::string reason = format("{} ({})", decision.reason, terms_.nnodes_text());
+      std::string reason = format("{} ({})", decision.reason, settings_.terms.nnodes_text());
       if (!again_.because.empty()) reason = format("{}; {}", again_.because, reason);
       return end({.outcome = Outcome::kFailed, .reason = std::move(reason)}, out);
     }
@@ -87,7 +86,7 @@ void Coordinator::tell_what_is_awaited(News news, Effects& out) {
 void Coordinator::tell_who_stands_by(Effects& out) {
   const int size = static_cast<int>(seats_.size());
   const std::string nodes = counted(size, "node");
-  const bool is_most = size == membership::round_size(terms_.max_nodes, forming_rules_);
+  const bool is_most = settings_.is_most(size);
   tell_what_is_awaited({.what = is_most ? format("standing by: the job has its maximum of {}", nodes)
                                         : format("standing by: the job runs with {}", nodes)},
                        out);
@@ -136,7 +135,7 @@ void Coordinator::form(int size, Effects& out) {
                                                    .charged = again_.charged,
                                                    .admits = member.place.node_rank == 0 ? admitted : ""}});
   }
-  send_check_orders(check_.begin(nodes_to_check(), check_rules_, now_ms_), out);
+  send_check_orders(check_.begin(nodes_to_check(), settings_.check, now_ms_), out);
 }
 
 void Coordinator::run_if_ready(Effects& out) {
@@ -155,9 +154,8 @@ void Coordinator::scale_up_if_due(Effects& out) {
   // When the workers of one node have succeeded the job is about to end: no round is restarted for newcomers.
   if (roster_.count(Standing::kMember) < seats_.size()) return;
   const int size = static_cast<int>(in_round());
-  membership::FormingRules rules = forming_rules_;
-  rules.max_nodes = membership::size_limit(scale_up_, first_size_, forming_rules_);
-  const auto decision = membership::decide_scale_up(size, standby, last_join_ms_, rules, scale_up_, now_ms_);
+  const membership::FormingRules rules = settings_.next_round(first_size_);
+  const auto decision = membership::decide_scale_up(size, standby, last_join_ms_, rules, settings_.scale_up, now_ms_);
   if (!decision.grow_now) return look_again(decision.look_again_ms);
   stopping_.other = format("{} more {}", standby, standby == 1 ? "node has joined" : "nodes have joined");
   stop_round(out);
@@ -203,8 +201,8 @@ void Coordinator::conclude_round(Effects& out) {
   Conclusion ended = conclude(std::exchange(stopping_, {}),
                               {.all_succeeded = all_have_succeeded(),
                                .has_run = has_run_,
-                               .is_check_only = check_rules_.only,
-                               .crash_loop = rules_.crash_loop},
+                               .is_check_only = settings_.check.only,
+                               .crash_loop = settings_.rules.crash_loop},
                               budgets_);
   for (status::Failure& failure : ended.counted) {
     failure.round = round_.value_or(0);
@@ -216,7 +214,7 @@ void Coordinator::conclude_round(Effects& out) {
   }
   if (ended.verdict) return end(*std::move(ended.verdict), out);
   if (has_run_) {
-    const CheckedAgain again = checked_again(ended.failures, check_rules_);
+    const CheckedAgain again = checked_again(ended.failures, settings_.check);
     for (auto& [agent, node] : roster_.nodes()) node.passed_check = node.passed_check && !again.contains(node.seat);
   }
   stopping_.left = std::move(left);

@@ -37,8 +37,8 @@ Place Coordinator::place_of(const Node& node) const {
 
 status::Job Coordinator::status(std::int64_t now_ms, std::size_t most_members) const {
   now_ms = std::max(now_ms, now_ms_);
-  status::Job job{.min_nodes = terms_.min_nodes,
-                  .max_nodes = terms_.max_nodes,
+  status::Job job{.min_nodes = settings_.terms.min_nodes,
+                  .max_nodes = settings_.terms.max_nodes,
                   .restarts_charged = budgets_.restarts.used(),
                   .max_restarts = budgets_.restarts.limit(),
                   .node_losses = budgets_.losses.losses(),
