@@ -18,7 +18,7 @@ Coordinator::Coordinator(CoordinatorConfig config, std::unique_ptr<CheckPlan> ch
       now_ms_(config.now_ms),
       statistics_(config.now_ms),
       sleep_(config.now_ms),
-      forming_since_ms_(config.now_ms),
+      forming_(config.now_ms),
       silence_(config.lease) {}
 
 Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {

@@ -10,6 +10,7 @@
 
 #include "rendezvous/coordinator/check_plan.h"
 #include "rendezvous/coordinator/coordinator_events.h"
+#include "rendezvous/coordinator/forming_wait.h"
 #include "rendezvous/coordinator/job_ending.h"
 #include "rendezvous/coordinator/job_settings.h"
 #include "rendezvous/coordinator/job_statistics.h"
@@ -196,11 +197,7 @@ class Coordinator {
   bool has_run_ = false;  // nodes were told to start the workers of the last round
 
   SleepWatch sleep_;
-  std::int64_t forming_since_ms_ = 0;
-  std::optional<std::int64_t> enough_since_ms_;
-  bool was_below_min_ = false;
-  std::int64_t last_join_ms_ = 0;
-  std::int64_t back_by_ms_ = 0;  // a waiting node that has lost its session has found the coordinator again by then
+  FormingWait forming_;
   WaitingNews news_;
   RoundStop stopping_;
   Rebuilding rebuilding_;

@@ -19,7 +19,7 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out, bool by
   }
   const bool only_waits = standing == Standing::kReady || state_ == State::kEnding;
   // A waiting node has no lease that would have to expire, and may reconnect in a moment.
-  if (standing == Standing::kReady) back_by_ms_ = now_ms_ + config_.lease.all_back_ms();
+  if (standing == Standing::kReady) forming_.may_be_back_by(now_ms_ + config_.lease.all_back_ms());
   if (only_waits || can_do_without(node)) {
     out.push_back(Note{format("{} has disconnected: {}", node.name(), how)});
     ending_.has_gone(node, seats_, now_ms_ + config_.lease.all_back_ms());

@@ -93,7 +93,7 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
 void Coordinator::take_settings(const NodeJoins& message) {
   settings_ = settings_of(message);
   budgets_ = budgets_of(settings_);
-  forming_since_ms_ = now_ms_;
+  forming_.restart_clock(now_ms_);
 }
 
 std::optional<Rejected> Coordinator::why_refused(const NodeJoins& message) const {
@@ -203,7 +203,7 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
     roster_.add(std::move(node), Standing::kDone);
     return;
   }
-  last_join_ms_ = now_ms_;
+  forming_.newcomer_joins(now_ms_);
   Node& added = roster_.add(std::move(node), Standing::kReady);
   if (state_ == State::kEnding) {
     out.push_back(Send{session, EndJob{*ending_.verdict()}});

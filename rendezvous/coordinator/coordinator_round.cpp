@@ -25,30 +25,19 @@ void Coordinator::form_if_due(Effects& out) {
   const membership::FormingRules rules = settings_.next_round(first_size_);
   const int ready = static_cast<int>(roster_.count(Standing::kReady));
   const int awaited = static_cast<int>(not_yet_stopped() + roster_.count(Standing::kLost));
-  const bool enough = membership::round_size(ready, rules) > 0;
-  if (enough && !enough_since_ms_) enough_since_ms_ = now_ms_;
-  if (!enough) enough_since_ms_.reset();
-  if (!enough && awaited == 0) was_below_min_ = true;
   if (roster_.size() == 0 && !stopping_.left.empty()) {
     // Every node got a signal and has left: no node is there to get the verdict.
     return end({.outcome = Outcome::kStopped, .reason = some_of(stopping_.left)}, out);
   }
-  const membership::FormingView view{
-      .ready = ready,
-      .awaited = awaited,
-      .again = round_.has_value(),
-      .previous_size = static_cast<int>(seats_.size()),
-      .since_ms = forming_since_ms_,
-      .enough_since_ms = enough_since_ms_,
-      .last_join_ms = last_join_ms_,
-      .was_below_min = was_below_min_,
-      .back_by_ms = back_by_ms_,
-  };
-  const FormingDecision decision = membership::decide_forming(view, rules, now_ms_);
+  const FormingDecision decision = forming_.decide({.ready = ready,
+                                                    .awaited = awaited,
+                                                    .again = round_.has_value(),
+                                                    .previous_size = static_cast<int>(seats_.size())},
+                                                   rules, now_ms_);
   News news{.here = ready,
             .least = membership::least_size(rules),
             .most = rules.max_nodes,
-            .since_ms = forming_since_ms_,
+            .since_ms = forming_.since_ms(),
             .until_ms = decision.look_again_ms,
             .names_gone = true};
   switch (decision.kind) {
@@ -155,7 +144,8 @@ void Coordinator::scale_up_if_due(Effects& out) {
   if (roster_.count(Standing::kMember) < seats_.size()) return;
   const int size = static_cast<int>(in_round());
   const membership::FormingRules rules = settings_.next_round(first_size_);
-  const auto decision = membership::decide_scale_up(size, standby, last_join_ms_, rules, settings_.scale_up, now_ms_);
+  const auto decision =
+      membership::decide_scale_up(size, standby, forming_.last_join_ms(), rules, settings_.scale_up, now_ms_);
   if (!decision.grow_now) return look_again(decision.look_again_ms);
   stopping_.other = format("{} more {}", standby, standby == 1 ? "node has joined" : "nodes have joined");
   stop_round(out);
@@ -219,9 +209,7 @@ void Coordinator::conclude_round(Effects& out) {
   }
   stopping_.left = std::move(left);
   state_ = State::kForming;
-  forming_since_ms_ = now_ms_;
-  enough_since_ms_.reset();
-  was_below_min_ = false;
+  forming_.begin(now_ms_);
   turn_away_excluded(out);
 }
 

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "rendezvous/membership/round_forming.h"
+
+namespace elastic::coordinator {
+
+// What a round that is forming has to remember of the past: since when nodes are awaited, since when they are enough,
+// and who may still come. With that it asks membership::decide_forming(). Times are milliseconds of the coordinator's
+// clock.
+class FormingWait {
+ public:
+  explicit FormingWait(std::int64_t now_ms) : since_ms_(now_ms) {}
+
+  // The last round has ended, and the next one begins to form.
+  void begin(std::int64_t now_ms);
+  // The first node has brought the job's settings: the wait counts from now.
+  void restart_clock(std::int64_t now_ms) { since_ms_ = now_ms; }
+  // A node came that was not in the last round.
+  void newcomer_joins(std::int64_t now_ms) { last_join_ms_ = now_ms; }
+  // A waiting node has lost its session. If it comes back it does so by then.
+  void may_be_back_by(std::int64_t until_ms) { back_by_ms_ = until_ms; }
+
+  // As in membership::FormingView.
+  struct Here {
+    int ready = 0;
+    int awaited = 0;
+    bool again = false;
+    int previous_size = 0;
+  };
+  membership::FormingDecision decide(const Here& here, const membership::FormingRules& rules, std::int64_t now_ms);
+
+  std::int64_t since_ms() const { return since_ms_; }
+  std::int64_t last_join_ms() const { return last_join_ms_; }
+
+ private:
+  std::int64_t since_ms_;
+  std::optional<std::int64_t> enough_since_ms_;
+  bool was_below_min_ = false;
+  std::int64_t last_join_ms_ = 0;
+  std::int64_t back_by_ms_ = 0;
+};
+
+}  // namespace elastic::coordinator
