@@ -12,8 +12,7 @@ using namespace protocol;
 
 Coordinator::Coordinator(CoordinatorConfig config, std::unique_ptr<CheckPlan> check)
     : config_(config),
-      term_(config.term),
-      incarnation_(config.incarnation),
+      identity_(config.term, config.incarnation, config.random),
       check_(std::move(check)),
       now_ms_(config.now_ms),
       statistics_(config.now_ms),
@@ -75,7 +74,7 @@ void Coordinator::on(const SessionEnded& event, Effects& out) {
 
 void Coordinator::on(const NodeEmptied& event, Effects& out) {
   Node* node = roster_.find(event.agent);
-  if (node == nullptr || event.incarnation != incarnation_ || event.round != round_) return;
+  if (node == nullptr || event.incarnation != identity_.incarnation() || event.round != round_) return;
   if (node->session && node->standing() != Standing::kReady) {
     // The guardian's message has overtaken the end of its agent's session.
     const std::string how = "its guardian reports that its agent has ended";
@@ -218,7 +217,7 @@ bool Coordinator::all_have_succeeded() const {
 
 std::int64_t Coordinator::first_round_not_before_ms(int size) const {
   const bool is_all = settings_.is_most(size);
-  if (is_all && !others_were_met_) return config_.now_ms;
+  if (is_all && !identity_.met_others()) return config_.now_ms;
   return std::max(config_.now_ms + config_.lease.all_back_ms(), sleep_.caught_up_ms());
 }
 

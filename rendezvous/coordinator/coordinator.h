@@ -11,6 +11,7 @@
 #include "rendezvous/coordinator/check_plan.h"
 #include "rendezvous/coordinator/coordinator_events.h"
 #include "rendezvous/coordinator/forming_wait.h"
+#include "rendezvous/coordinator/identity.h"
 #include "rendezvous/coordinator/job_ending.h"
 #include "rendezvous/coordinator/job_settings.h"
 #include "rendezvous/coordinator/job_statistics.h"
@@ -67,8 +68,8 @@ class Coordinator {
   std::optional<std::int64_t> next_deadline_ms() const;
 
   const CoordinatorConfig& config() const { return config_; }
-  protocol::Term term() const { return term_; }
-  protocol::Incarnation incarnation() const { return incarnation_; }
+  protocol::Term term() const { return identity_.term(); }
+  protocol::Incarnation incarnation() const { return identity_.incarnation(); }
   bool ended() const { return state_ == State::kEnded; }
   // How the job ended, once it has; nothing if another coordinator took the job over.
   const std::optional<protocol::Verdict>& verdict() const { return ending_.verdict(); }
@@ -176,9 +177,7 @@ class Coordinator {
   void look_again(std::optional<std::int64_t> when_ms);
 
   CoordinatorConfig config_;
-  protocol::Term term_;
-  protocol::Incarnation incarnation_;
-  bool others_were_met_ = false;  // an agent that comes here without a round has been with another coordinator
+  Identity identity_;
   RoundCheck check_;
   std::int64_t now_ms_ = 0;  // when the present event came
   State state_ = State::kForming;

@@ -23,35 +23,17 @@ using Activity = AgentFacts::Activity;
 }  // namespace
 
 void Coordinator::on(const Introduced& event, Effects& out) {
-  const bool may_be_first = !round_ && !rebuilding_.has_begun();
-  if (event.incarnation == 0 && may_be_first) others_were_met_ = true;
-  const bool is_of_other = event.incarnation == 0 || (event.incarnation != incarnation_ && !may_be_first);
-  if (is_of_other) {
-    // Terms order the coordinators of one incarnation of the job. The agent has met a coordinator of another
-    // incarnation, and would take this one for an outdated one if its term were lower.
-    if (may_be_first || event.term > term_) term_ = std::max(term_, term_after(event.term, config_.random));
-    return;
-  }
-  if (may_be_first) {
-    // The job began before this coordinator: it keeps its incarnation, and this coordinator takes a higher term.
-    incarnation_ = event.incarnation;
-    term_ = std::max(term_, term_after(event.term, config_.random));
-    if (state_ != State::kEnding) return;
+  const Identity::Met met = identity_.meet(event, round_ || rebuilding_.has_begun(), state_ == State::kRebuilding);
+  if (met == Identity::Met::kJob && state_ == State::kEnding) {
     // Answers that are under way carry the previous incarnation: the verdict is sent again with the new one.
-    for (auto& [agent, node] : roster_.nodes()) {
+    for (const auto& [agent, node] : roster_.nodes()) {
       if (node.session && !ending_.is_heard_by(agent)) out.push_back(Send{*node.session, EndJob{*ending_.verdict()}});
     }
-    return;
   }
-  if (event.term <= term_) return;
-  if (state_ == State::kRebuilding) {
-    // This coordinator has decided nothing yet, and the one that the agent has met may have died since.
-    term_ = term_after(event.term, config_.random);
-    return;
-  }
+  if (met != Identity::Met::kSuccessor) return;
   // The agents of this coordinator follow another one by now.
   out.push_back(Note{format("a coordinator of term {} has taken over from this one of term {}",
-                            text_of_term(event.term), text_of_term(term_))});
+                            text_of_term(event.term), text_of_term(identity_.term()))});
   for (auto& [agent, node] : roster_.nodes()) {
     if (node.session) out.push_back(Drop{*node.session, "another coordinator has taken over"});
   }
@@ -98,7 +80,7 @@ void Coordinator::take_settings(const NodeJoins& message) {
 
 std::optional<Rejected> Coordinator::why_refused(const NodeJoins& message) const {
   const AgentFacts& facts = message.facts;
-  const bool was_in_job = facts.incarnation == incarnation_;
+  const bool was_in_job = facts.incarnation == identity_.incarnation();
   const bool is_known = roster_.nodes().contains(message.agent);
   const std::string host = newcomer(message).identity();
   Applicant applicant{
@@ -111,8 +93,8 @@ std::optional<Rejected> Coordinator::why_refused(const NodeJoins& message) const
 
 // The node's workers have succeeded in the round that runs, and the round went on without the node.
 bool Coordinator::is_done_here(const AgentFacts& facts) const {
-  return state_ == State::kRunning && facts.activity == Activity::kSucceeded && facts.incarnation == incarnation_ &&
-         facts.round == round_;
+  return state_ == State::kRunning && facts.activity == Activity::kSucceeded &&
+         facts.incarnation == identity_.incarnation() && facts.round == round_;
 }
 
 // A newcomer does not get the rank of a node that is alive, but replaces one that is dead.
@@ -168,7 +150,7 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
     roster_.set_session(*known, session);
     known->is_heard(now_ms_);
     known->joined_by = message.session;
-    known->belongs = known->belongs || message.facts.incarnation == incarnation_;
+    known->belongs = known->belongs || message.facts.incarnation == identity_.incarnation();
     return came_back(*known, message, out);
   }
   const AgentFacts& facts = message.facts;
@@ -186,7 +168,7 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
   node.arrival = arrivals_++;
   node.last_heard_ms = now_ms_;
   node.joined_by = message.session;
-  node.belongs = facts.incarnation == incarnation_;
+  node.belongs = facts.incarnation == identity_.incarnation();
   if (is_of_round) {
     node.seat = facts.place.node_rank;
     node.place = facts.place;
@@ -243,7 +225,7 @@ bool Coordinator::begins_rebuilding(const NodeJoins& message, Effects& out) {
   // A verdict is final, however late it arrives, unless the job has begun another round since.
   const bool is_over = facts.verdict && state_ != State::kEnding && (!round_ || *round_ <= facts.verdict->round);
   const bool may = is_over || (state_ == State::kForming && !round_) || state_ == State::kRebuilding;
-  if (!may || facts.incarnation == 0 || facts.incarnation != incarnation_) return false;
+  if (!may || facts.incarnation == 0 || facts.incarnation != identity_.incarnation()) return false;
   if (!round_ && message.terms != settings_.terms) adopt_terms(message, out);
   const int used = facts.verdict ? facts.verdict->restarts_used : facts.restart_count;
   budgets_.restarts.set_used(std::max(budgets_.restarts.used(), used));

@@ -96,7 +96,7 @@ void Coordinator::form(int size, Effects& out) {
     agents.push_back(member.agent);
     seats_.push_back({member.agent, member.seat, node.address});
   }
-  const std::uint64_t digest = membership_digest(incarnation_, *round_, agents);
+  const std::uint64_t digest = membership_digest(identity_.incarnation(), *round_, agents);
   state_ = State::kPreparing;
   stopping_ = {};
   store_.reset();

@@ -1,0 +1,32 @@
+#include "rendezvous/coordinator/identity.h"
+
+#include <algorithm>
+
+#include "rendezvous/protocol/term.h"
+
+namespace elastic::coordinator {
+
+Identity::Met Identity::meet(const Introduced& agent, bool knows_a_round, bool decides_nothing) {
+  const protocol::Term above = std::max(term_, protocol::term_after(agent.term, random_));
+  if (agent.incarnation == 0 && !knows_a_round) met_others_ = true;
+  const bool is_of_other = agent.incarnation == 0 || (agent.incarnation != incarnation_ && knows_a_round);
+  if (is_of_other) {
+    // Terms order the coordinators of one incarnation of the job. The agent has met a coordinator of another
+    // incarnation, and would take this one for an outdated one if its term were lower.
+    if (!knows_a_round || agent.term > term_) term_ = above;
+    return Met::kNothingNew;
+  }
+  if (!knows_a_round) {
+    // The job began before this coordinator: it keeps its incarnation, and this coordinator takes a higher term.
+    incarnation_ = agent.incarnation;
+    term_ = above;
+    return Met::kJob;
+  }
+  if (agent.term <= term_) return Met::kNothingNew;
+  if (!decides_nothing) return Met::kSuccessor;
+  // The coordinator that the agent has met may have died since.
+  term_ = above;
+  return Met::kNothingNew;
+}
+
+}  // namespace elastic::coordinator

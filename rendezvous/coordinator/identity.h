@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+
+#include "rendezvous/coordinator/coordinator_events.h"
+#include "rendezvous/protocol/messages.h"
+
+namespace elastic::coordinator {
+
+// Which job this coordinator runs (its incarnation), and where it stands among the coordinators of that job (its term).
+// Both may change while it knows nothing of the job but what agents tell it: it takes over the incarnation that they
+// have met, with a term above theirs.
+class Identity {
+ public:
+  // `random` goes into the terms that it takes.
+  Identity(protocol::Term term, protocol::Incarnation incarnation, std::uint32_t random)
+      : term_(term), incarnation_(incarnation), random_(random) {}
+
+  enum class Met : std::uint8_t {
+    kNothingNew,
+    kJob,        // the coordinator has the incarnation of the agent's job from now on
+    kSuccessor,  // a later coordinator runs this job: this one is to end
+  };
+  // An agent introduces itself. `knows_a_round`: this coordinator has formed a round or takes one over, so that its
+  // incarnation is settled. `decides_nothing`: it has decided nothing yet about the round that it takes over.
+  Met meet(const Introduced& agent, bool knows_a_round, bool decides_nothing);
+
+  protocol::Term term() const { return term_; }
+  protocol::Incarnation incarnation() const { return incarnation_; }
+  // An agent that had been in no round has been with another coordinator before it came here.
+  bool met_others() const { return met_others_; }
+
+ private:
+  protocol::Term term_;
+  protocol::Incarnation incarnation_;
+  std::uint32_t random_;
+  bool met_others_ = false;
+};
+
+}  // namespace elastic::coordinator
