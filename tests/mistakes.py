@@ -60,8 +60,9 @@ MISTAKES = {
                 "const std::int64_t lease_ms = mutant::is('f') ? 2 * lease_.loss_timeout_ms : lease_.lease_ms();"),
         Mistake("g", "a worker's failure is charged before a silent node is known to be lost",
                 COORDINATOR + "coordinator.cpp",
-                "if (not_yet_stopped() == 0) conclude_round(out);",
-                "if (not_yet_stopped() == 0 || (mutant::is('g') && !stopping_.failures.empty())) conclude_round(out);"),
+                "if (roster_.count(Standing::kStopping) + roster_.count(Standing::kLeaving) == 0) conclude_round(out);",
+                "if (roster_.count(Standing::kStopping) + roster_.count(Standing::kLeaving) == 0 ||\n"
+                "          (mutant::is('g') && !stopping_.failures.empty())) conclude_round(out);"),
     ],
     "store_fuzzer_planted": [
         Mistake("", "a length is taken for one of 32 bits", "rendezvous/store/codec.cpp",

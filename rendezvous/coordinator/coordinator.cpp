@@ -41,8 +41,6 @@ std::optional<std::int64_t> Coordinator::next_deadline_ms() const {
   return next;
 }
 
-std::optional<RoundNumber> Coordinator::round() const { return round_; }
-
 bool Coordinator::may_renew_lease(NodeId session) const {
   const Node* node = roster_.of_session(session);
   return node != nullptr && (grants_leases() || node->standing() == Standing::kReady);
@@ -144,7 +142,11 @@ void Coordinator::on(Node& node, const NodeLeaves& message, Effects& out) {
     return forget(node);
   }
   // The job ends with this node, which hosts the coordinator.
-  if (node.hosts_coordinator) return end_with_host(node, message.signal, out);
+  if (node.hosts_coordinator) {
+    stopping_.host_leaves(node.name(), message.signal);
+    if (is_in_round()) return stop_round(out);
+    return end({.outcome = stopping_.outcome, .reason = stopping_.fatal, .signal = stopping_.signal}, out);
+  }
   if (node.standing() == Standing::kLeaving) return;
   out.push_back(Note{format("{} received {} and leaves", node.name(), signal_name(message.signal))});
   if (can_do_without(node)) {
@@ -159,12 +161,6 @@ void Coordinator::on(Node& node, const NodeLeaves& message, Effects& out) {
   roster_.move(node, Standing::kLeaving);
   if (has_nothing) return has_stopped(node, out);
   if (is_in_round()) stop_round(out);
-}
-
-void Coordinator::end_with_host(const Node& node, int signal, Effects& out) {
-  stopping_.host_leaves(node.name(), signal);
-  if (is_in_round()) return stop_round(out);
-  end({.outcome = stopping_.outcome, .reason = stopping_.fatal, .signal = stopping_.signal}, out);
 }
 
 void Coordinator::on(Node& node, const CheckDone& message, Effects& out) {
@@ -194,7 +190,7 @@ void Coordinator::decide(Effects& out) {
       return;
     case State::kStopping:
       news_.drop_change();
-      if (not_yet_stopped() == 0) conclude_round(out);
+      if (roster_.count(Standing::kStopping) + roster_.count(Standing::kLeaving) == 0) conclude_round(out);
       if (state_ == State::kForming) form_if_due(out);
       return;
     case State::kEnding: return dismiss_if_all_heard(out);
@@ -208,32 +204,15 @@ bool Coordinator::is_in_round() const {
          state_ == State::kRebuilding;
 }
 
-bool Coordinator::all_have_succeeded() const {
-  return std::ranges::all_of(seats_, [&](const Seat& seat) {
-    const auto found = roster_.nodes().find(seat.agent);
-    return found != roster_.nodes().end() && found->second.succeeded && found->second.standing() == Standing::kReady;
-  });
-}
-
-std::int64_t Coordinator::first_round_not_before_ms(int size) const {
-  const bool is_all = settings_.is_most(size);
-  if (is_all && !identity_.met_others()) return config_.now_ms;
-  return std::max(config_.now_ms + config_.lease.all_back_ms(), sleep_.caught_up_ms());
-}
-
+// The round can be completed without the node.
 bool Coordinator::can_do_without(const Node& node) const {
   // A node whose workers have succeeded is not needed any more, unless it serves the round's store.
   return node.standing() == Standing::kDone && state_ == State::kRunning && node.place.node_rank != 0;
 }
 
+// The node is in the last round, and that has this number.
 bool Coordinator::is_current(const Node& node, RoundNumber round) const {
   return round_ == round && node.standing() != Standing::kReady && node.standing() != Standing::kLost;
-}
-
-std::size_t Coordinator::in_round() const { return roster_.count(Standing::kMember) + roster_.count(Standing::kDone); }
-
-std::size_t Coordinator::not_yet_stopped() const {
-  return roster_.count(Standing::kStopping) + roster_.count(Standing::kLeaving);
 }
 
 void Coordinator::look_again(std::optional<std::int64_t> when_ms) {

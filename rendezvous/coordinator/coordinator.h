@@ -3,9 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "rendezvous/coordinator/check_plan.h"
@@ -24,25 +22,11 @@
 #include "rendezvous/coordinator/silence_watch.h"
 #include "rendezvous/coordinator/sleep_watch.h"
 #include "rendezvous/coordinator/waiting_news.h"
-#include "rendezvous/membership/ranks.h"
 #include "rendezvous/membership/roster.h"
-#include "rendezvous/membership/round_forming.h"
-#include "rendezvous/membership/scale_up.h"
-#include "rendezvous/protocol/lease.h"
 #include "rendezvous/protocol/messages.h"
 #include "src/status/snapshot.h"
 
 namespace elastic::coordinator {
-
-// What a coordinator is started with.
-struct CoordinatorConfig {
-  protocol::Term term = 1;                // every coordinator starts with it, and raises it above what agents report
-  protocol::Incarnation incarnation = 1;  // a random number that names the job if it is a new one
-  protocol::LeaseTimes lease = {};
-  std::int64_t now_ms = 0;   // when its process began; all further times are of the same clock
-  std::uint32_t random = 0;  // goes into its term if it takes over a job that already runs
-  bool is_claimed = false;   // nodes find the coordinator by a claim (locate/claim.h), so the job has no second one
-};
 
 // Decides for the whole job: who is in a round, when it stops, whether it is restarted, how the job ends.
 //
@@ -80,7 +64,7 @@ class Coordinator {
   enum class State : std::uint8_t { kForming, kRebuilding, kPreparing, kRunning, kStopping, kEnding, kEnded };
   State state() const { return state_; }
   // The last round that was formed, if there was one.
-  std::optional<protocol::RoundNumber> round() const;
+  std::optional<protocol::RoundNumber> round() const { return round_; }
   std::size_t nodes() const { return roster_.size(); }
   // The job is in kPreparing, and nodes are being checked.
   bool is_checking() const { return state_ == State::kPreparing && check_.is_running(); }
@@ -122,7 +106,6 @@ class Coordinator {
   std::optional<protocol::Rejected> why_refused(const protocol::NodeJoins& message) const;
   bool is_done_here(const protocol::AgentFacts& facts) const;
   bool waits_for_rank(protocol::NodeId session, const protocol::NodeJoins& message, Effects& out);
-  void turn_away_claimants(int rank, Effects& out);
   void settle_claims(Effects& out);
   void admit(protocol::NodeId session, const protocol::NodeJoins& message, Effects& out);
   void came_back(Node& node, const protocol::NodeJoins& message, Effects& out);
@@ -140,7 +123,6 @@ class Coordinator {
   void tell_who_stands_by(Effects& out);
   void form(int size, Effects& out);
   void run_if_ready(Effects& out);
-  std::vector<CheckNode> nodes_to_check() const;
   void send_check_orders(RoundCheck::Orders orders, Effects& out);
   void end_check_phase(Effects& out);
   void end_with_check(const std::vector<CheckPlan::Unfit>& unfit, Effects& out);
@@ -152,28 +134,16 @@ class Coordinator {
   void conclude_round(Effects& out);
   void has_stopped(Node& node, Effects& out);
   void let_go(protocol::NodeId session, int signal, Effects& out);
-  void end_with_host(const Node& node, int signal, Effects& out);
   void lose(Node& node, const std::string& how, Effects& out, bool by_us = false);
-  // Charges a loss to the node's host, which is kept out from then on if it was lost too often.
   void blame(const Node& node, Effects& out);
   void forget(const Node& node);
   void end(protocol::Verdict verdict, Effects& out);
   void dismiss_if_all_heard(Effects& out);
   bool is_in_round() const;
-  // Every node of the round has stopped, and its workers had succeeded before it was told to stop.
-  bool all_have_succeeded() const;
-  // coordinator_status.cpp: the job's status and statistics.
-  status::Phase phase() const;
-  status::Place place_of(const Node& node) const;
   void look_at_leases(Effects& out);
-  // Until then workers of a job that an earlier coordinator ran may be alive, unless all its nodes are here.
-  std::int64_t first_round_not_before_ms(int size) const;
-  // The round can be completed without the node.
+  status::Phase phase() const;
   bool can_do_without(const Node& node) const;
-  // The node is in the last round, and that has this number.
   bool is_current(const Node& node, protocol::RoundNumber round) const;
-  std::size_t in_round() const;
-  std::size_t not_yet_stopped() const;
   void look_again(std::optional<std::int64_t> when_ms);
 
   CoordinatorConfig config_;
@@ -186,7 +156,6 @@ class Coordinator {
 
   JobSettings settings_;
   JobBudgets budgets_;
-
   std::optional<protocol::RoundNumber> round_;  // the last that was formed
   Seats seats_;                                 // of the last round
   int first_size_ = 0;

@@ -13,16 +13,6 @@ using namespace protocol;
 using membership::Node;
 using membership::Standing;
 
-std::vector<CheckNode> Coordinator::nodes_to_check() const {
-  std::vector<CheckNode> nodes;
-  if (settings_.check.when == CheckRules::When::kNever) return nodes;
-  for (const Seat& seat : seats_) {
-    const Node& node = roster_.nodes().at(seat.agent);
-    nodes.push_back({node.address, node.shape.local_world_size, node.passed_check, node.addresses, node.group});
-  }
-  return nodes;
-}
-
 void Coordinator::send_check_orders(RoundCheck::Orders orders, Effects& out) {
   for (std::size_t rank = 0; rank < orders.size(); ++rank) {
     const Node& node = *roster_.find(seats_[rank].agent);
@@ -31,9 +21,10 @@ void Coordinator::send_check_orders(RoundCheck::Orders orders, Effects& out) {
 }
 
 void Coordinator::end_check_phase(Effects& out) {
-  RoundCheck::Orders orders = check_.next_phase(nodes_to_check(), settings_.check, now_ms_);
+  RoundCheck::Orders orders =
+      check_.next_phase(nodes_to_check(seats_, roster_, settings_.check), settings_.check, now_ms_);
   if (check_.is_running()) return send_check_orders(std::move(orders), out);
-  CheckJudged judged = check_.judge(*round_, nodes_to_check(), settings_.check);
+  CheckJudged judged = check_.judge(*round_, nodes_to_check(seats_, roster_, settings_.check), settings_.check);
   const std::vector<CheckPlan::Unfit> unfit = judged.unfit;
   out.push_back(std::move(judged));
   if (settings_.check.only) return end_with_check(unfit, out);

@@ -40,6 +40,7 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out, bool by
   if (is_in_round()) stop_round(out);
 }
 
+// Charges a loss to the node's host, which is kept out from then on if it was lost too often.
 void Coordinator::blame(const Node& node, Effects& out) {
   if (const auto until_ms = budgets_.losses.blame(node.identity(), now_ms_)) {
     out.push_back(node_is_kept_out(node, *until_ms - now_ms_));

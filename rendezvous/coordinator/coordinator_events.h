@@ -7,11 +7,22 @@
 #include <vector>
 
 #include "rendezvous/coordinator/check_plan.h"
+#include "rendezvous/protocol/lease.h"
 #include "rendezvous/protocol/messages.h"
 #include "src/base/json.h"
 
-// What a coordinator is told, and what it answers.
+// What a coordinator is started with, what it is told, and what it answers.
 namespace elastic::coordinator {
+
+// What a coordinator is started with.
+struct CoordinatorConfig {
+  protocol::Term term = 1;                // every coordinator starts with it, and raises it above what agents report
+  protocol::Incarnation incarnation = 1;  // a random number that names the job if it is a new one
+  protocol::LeaseTimes lease = {};
+  std::int64_t now_ms = 0;   // when its process began; all further times are of the same clock
+  std::uint32_t random = 0;  // goes into its term if it takes over a job that already runs
+  bool is_claimed = false;   // nodes find the coordinator by a claim (locate/claim.h), so the job has no second one
+};
 
 // --- Events. ---------------------------------------------------------------------------------------
 

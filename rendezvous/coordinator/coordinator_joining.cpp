@@ -8,8 +8,6 @@
 #include "rendezvous/coordinator/coordinator_notes.h"
 #include "rendezvous/coordinator/coordinator_refusals.h"
 #include "rendezvous/protocol/term.h"
-#include "src/base/check.h"
-#include "src/base/limits.h"
 #include "src/base/text.h"
 
 namespace elastic::coordinator {
@@ -100,7 +98,14 @@ bool Coordinator::is_done_here(const AgentFacts& facts) const {
 // A newcomer does not get the rank of a node that is alive, but replaces one that is dead.
 bool Coordinator::waits_for_rank(NodeId session, const NodeJoins& message, Effects& out) {
   if (message.node_rank && reports_round(message.facts)) {
-    turn_away_claimants(*message.node_rank, out);
+    // Newcomers have asked for the rank before the node came back that has it in the round that runs.
+    const std::string reason =
+        format("rank {} belongs to a node of the running round; give each node a rank of its own", *message.node_rank);
+    for (const AgentId agent : newcomers_with_claim(roster_, *message.node_rank)) {
+      const Node& node = *roster_.find(agent);
+      out.push_back(Send{*node.session, Rejected{Rejected::Why::kRankTaken, reason, {}}});
+      forget(node);
+    }
     return false;
   }
   const RankClaims::Answer answer = claims_.claim(session, message, roster_, now_ms_);
@@ -111,17 +116,6 @@ bool Coordinator::waits_for_rank(NodeId session, const NodeJoins& message, Effec
     out.push_back(Send{*answer.asked->session, AreYouThere{}});
   }
   return answer.refusal || answer.asked != nullptr;
-}
-
-// Rejects newcomers that asked for the rank before the node came back that has it in the round that runs.
-void Coordinator::turn_away_claimants(int rank, Effects& out) {
-  const std::string reason =
-      format("rank {} belongs to a node of the running round; give each node a rank of its own", rank);
-  for (const AgentId agent : newcomers_with_claim(roster_, rank)) {
-    const Node& node = *roster_.find(agent);
-    out.push_back(Send{*node.session, Rejected{Rejected::Why::kRankTaken, reason, {}}});
-    forget(node);
-  }
 }
 
 void Coordinator::settle_claims(Effects& out) {

@@ -1,12 +1,9 @@
-// How rounds begin and end: forming, scaling up, stopping, and what --max-restarts is charged.
+// How rounds begin and end: forming, scaling up, stopping.
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "rendezvous/coordinator/coordinator.h"
 #include "rendezvous/coordinator/coordinator_refusals.h"
-#include "src/base/check.h"
-#include "src/base/limits.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
 
@@ -24,7 +21,8 @@ void Coordinator::form_if_due(Effects& out) {
   }
   const membership::FormingRules rules = settings_.next_round(first_size_);
   const int ready = static_cast<int>(roster_.count(Standing::kReady));
-  const int awaited = static_cast<int>(not_yet_stopped() + roster_.count(Standing::kLost));
+  const int awaited = static_cast<int>(roster_.count(Standing::kStopping) + roster_.count(Standing::kLeaving) +
+                                       roster_.count(Standing::kLost));
   if (roster_.size() == 0 && !stopping_.left.empty()) {
     // Every node got a signal and has left: no node is there to get the verdict.
     return end({.outcome = Outcome::kStopped, .reason = some_of(stopping_.left)}, out);
@@ -40,16 +38,20 @@ void Coordinator::form_if_due(Effects& out) {
             .since_ms = forming_.since_ms(),
             .until_ms = decision.look_again_ms,
             .names_gone = true};
+  // An earlier coordinator of the job may have nodes that are cut off and still hold its leases. No coordinator can
+  // know that it is the first, unless the job can have no further node and none of those that are here has met another
+  // one.
+  const bool is_first = settings_.is_most(decision.size) && !identity_.met_others();
+  const std::int64_t not_before_ms =
+      is_first ? config_.now_ms : std::max(config_.now_ms + config_.lease.all_back_ms(), sleep_.caught_up_ms());
   switch (decision.kind) {
     case FormingDecision::Kind::kWait:
       look_again(decision.look_again_ms);
       return tell_what_is_awaited(std::move(news), out);
     case FormingDecision::Kind::kForm:
-      // All nodes are new. An earlier coordinator of the job may have nodes that are cut off and still hold its leases:
-      // no coordinator can know that it is the first.
-      if (!round_ && now_ms_ < first_round_not_before_ms(decision.size)) {
-        news.until_ms = first_round_not_before_ms(decision.size);
-        look_again(news.until_ms);
+      if (!round_ && now_ms_ < not_before_ms) {
+        look_again(not_before_ms);
+        news.until_ms = not_before_ms;
         return tell_what_is_awaited(std::move(news), out);
       }
       form(decision.size, out);
@@ -124,7 +126,7 @@ void Coordinator::form(int size, Effects& out) {
                                                    .charged = again_.charged,
                                                    .admits = member.place.node_rank == 0 ? admitted : ""}});
   }
-  send_check_orders(check_.begin(nodes_to_check(), settings_.check, now_ms_), out);
+  send_check_orders(check_.begin(nodes_to_check(seats_, roster_, settings_.check), settings_.check, now_ms_), out);
 }
 
 void Coordinator::run_if_ready(Effects& out) {
@@ -142,7 +144,7 @@ void Coordinator::scale_up_if_due(Effects& out) {
   if (standby == 0) return;
   // When the workers of one node have succeeded the job is about to end: no round is restarted for newcomers.
   if (roster_.count(Standing::kMember) < seats_.size()) return;
-  const int size = static_cast<int>(in_round());
+  const int size = static_cast<int>(roster_.count(Standing::kMember) + roster_.count(Standing::kDone));
   const membership::FormingRules rules = settings_.next_round(first_size_);
   const auto decision =
       membership::decide_scale_up(size, standby, forming_.last_join_ms(), rules, settings_.scale_up, now_ms_);
@@ -189,7 +191,7 @@ void Coordinator::let_go(NodeId session, int signal, Effects& out) {
 void Coordinator::conclude_round(Effects& out) {
   std::vector<std::string> left = stopping_.left;
   Conclusion ended = conclude(std::exchange(stopping_, {}),
-                              {.all_succeeded = all_have_succeeded(),
+                              {.all_succeeded = have_all_succeeded(seats_, roster_),
                                .has_run = has_run_,
                                .is_check_only = settings_.check.only,
                                .crash_loop = settings_.rules.crash_loop},

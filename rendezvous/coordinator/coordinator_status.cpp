@@ -5,8 +5,29 @@
 
 namespace elastic::coordinator {
 
+using membership::Node;
+using membership::Standing;
 using status::Phase;
 using status::Place;
+using State = Coordinator::State;
+
+namespace {
+
+Place place_of(const Node& node, State state, bool is_checking) {
+  switch (node.standing()) {
+    case Standing::kReady:
+      return state == State::kPreparing || state == State::kRunning || state == State::kStopping ? Place::kStandby
+                                                                                                 : Place::kWaiting;
+    case Standing::kMember:
+    case Standing::kDone: return is_checking ? Place::kChecking : Place::kInRound;
+    case Standing::kStopping:
+    case Standing::kLeaving: return Place::kStopping;
+    case Standing::kLost: return Place::kLost;
+  }
+  return Place::kWaiting;
+}
+
+}  // namespace
 
 Phase Coordinator::phase() const {
   switch (state_) {
@@ -21,20 +42,6 @@ Phase Coordinator::phase() const {
   return Phase::kWaiting;
 }
 
-Place Coordinator::place_of(const Node& node) const {
-  switch (node.standing()) {
-    case Standing::kReady:
-      return state_ == State::kPreparing || state_ == State::kRunning || state_ == State::kStopping ? Place::kStandby
-                                                                                                    : Place::kWaiting;
-    case Standing::kMember:
-    case Standing::kDone: return is_checking() ? Place::kChecking : Place::kInRound;
-    case Standing::kStopping:
-    case Standing::kLeaving: return Place::kStopping;
-    case Standing::kLost: return Place::kLost;
-  }
-  return Place::kWaiting;
-}
-
 status::Job Coordinator::status(std::int64_t now_ms, std::size_t most_members) const {
   now_ms = std::max(now_ms, now_ms_);
   status::Job job{.min_nodes = settings_.terms.min_nodes,
@@ -46,7 +53,7 @@ status::Job Coordinator::status(std::int64_t now_ms, std::size_t most_members) c
   if (round_) job.round = *round_;
   statistics_.tell(job, now_ms);
   for (const auto& [agent, node] : roster_.nodes()) {
-    const Place place = place_of(node);
+    const Place place = place_of(node, state_, is_checking());
     ++job.nodes[static_cast<std::size_t>(place)];
     const bool is_in_round = place != Place::kWaiting && place != Place::kStandby;
     if (is_in_round) job.world_size = std::max<std::int64_t>(job.world_size, node.place.world_size);

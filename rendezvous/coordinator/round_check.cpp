@@ -59,6 +59,16 @@ void RoundCheck::exclude_host(const std::string& host) {
   if (excluded_.size() < limits::kNodesPerJob) excluded_.insert(host);
 }
 
+std::vector<CheckNode> nodes_to_check(const Seats& seats, const membership::Roster& roster, const CheckRules& rules) {
+  std::vector<CheckNode> nodes;
+  if (rules.when == CheckRules::When::kNever) return nodes;
+  for (const Seat& seat : seats) {
+    const membership::Node& node = roster.nodes().at(seat.agent);
+    nodes.push_back({node.address, node.shape.local_world_size, node.passed_check, node.addresses, node.group});
+  }
+  return nodes;
+}
+
 UnfitNode consequence_of(const CheckPlan::Unfit& found, const std::string& name, const CheckRules& rules) {
   using Kind = CheckPlan::Unfit::Kind;
   const bool is_straggler = found.kind == Kind::kStraggler;

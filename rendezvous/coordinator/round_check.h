@@ -10,6 +10,8 @@
 
 #include "rendezvous/coordinator/check_plan.h"
 #include "rendezvous/coordinator/coordinator_events.h"
+#include "rendezvous/coordinator/round_seats.h"
+#include "rendezvous/membership/roster.h"
 #include "rendezvous/protocol/messages.h"
 
 namespace elastic::coordinator {
@@ -58,6 +60,10 @@ class RoundCheck {
   std::size_t answers_ = 0;         // how many have
   std::set<std::string> excluded_;
 };
+
+// What the check has to know of the nodes in these seats, by node rank; empty if the rules want no check.
+std::vector<CheckNode> nodes_to_check(const Seats& seats, const membership::Roster& roster,
+                                      const protocol::CheckRules& rules);
 
 // What follows for a node that the check has found unfit.
 struct UnfitNode {

@@ -99,6 +99,29 @@ TEST_CASE("a job without a check, and nodes that have passed, run at once") {
   CHECK(!passed.is_running());
 }
 
+TEST_CASE("the nodes of a round are described to the check by node rank, and not at all if none is wanted") {
+  membership::Roster roster;
+  for (const protocol::AgentId agent : {1U, 2U}) {
+    membership::Node node;
+    node.agent = agent;
+    node.address = "host" + std::to_string(agent);
+    node.shape.local_world_size = 8;
+    node.passed_check = agent == 1;
+    node.addresses = "10.0.0.1";
+    node.group = "rack";
+    roster.add(std::move(node), membership::Standing::kMember);
+  }
+  const auto nodes = coordinator::nodes_to_check({{2, 0}, {1, 1}}, roster, kFirst);
+  REQUIRE(nodes.size() == 2);
+  CHECK(nodes[0].address == "host2");
+  CHECK(!nodes[0].passed);
+  CHECK(nodes[1].passed);
+  CHECK(nodes[1].local_world_size == 8);
+  CHECK(nodes[1].addresses == "10.0.0.1");
+  CHECK(nodes[1].group == "rack");
+  CHECK(coordinator::nodes_to_check({{2, 0}, {1, 1}}, roster, {}).empty());
+}
+
 TEST_CASE("a new round begins its check anew, however far the last one came") {
   RoundCheck check = check_of(2);
   check.begin(kTwo, kFirst, 0);

@@ -44,6 +44,14 @@ std::vector<RoundMember> choose_round(const membership::Roster& roster, const Se
   return members;
 }
 
+bool have_all_succeeded(const Seats& seats, const membership::Roster& roster) {
+  return std::ranges::all_of(seats, [&](const Seat& seat) {
+    const auto found = roster.nodes().find(seat.agent);
+    if (found == roster.nodes().end()) return false;
+    return found->second.succeeded && found->second.standing() == membership::Standing::kReady;
+  });
+}
+
 std::string addresses_of(const std::vector<RoundMember>& members, const membership::Roster& roster) {
   std::set<std::string> all;
   std::size_t bytes = 0;

@@ -36,6 +36,9 @@ struct RoundMember {
 // the last round. At least so many nodes are ready.
 std::vector<RoundMember> choose_round(const membership::Roster& roster, const Seats& last, int size);
 
+// Each node of the round has stopped, and its workers had succeeded before it was told to stop.
+bool have_all_succeeded(const Seats& seats, const membership::Roster& roster);
+
 // The numeric addresses of all these nodes with spaces between them, for the node that serves the round's store; empty
 // if those of a node are not known, or if they are too many for a message.
 std::string addresses_of(const std::vector<RoundMember>& members, const membership::Roster& roster);

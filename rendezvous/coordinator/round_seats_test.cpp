@@ -84,6 +84,20 @@ TEST_CASE("no addresses are told if those of one node are not known, or if they 
   CHECK(addresses_of(members, roster).empty());
 }
 
+TEST_CASE("a round has succeeded when each of its nodes is here, has succeeded, and has stopped") {
+  Roster roster;
+  const coordinator::Seats seats = {{1, 0}, {2, 1}};
+  add(roster, 1).succeeded = true;
+  CHECK(!have_all_succeeded(seats, roster));
+  Node& other = add(roster, 2, {}, Standing::kStopping);
+  other.succeeded = true;
+  CHECK(!have_all_succeeded(seats, roster));
+  roster.move(other, Standing::kReady);
+  CHECK(have_all_succeeded(seats, roster));
+  other.succeeded = false;
+  CHECK(!have_all_succeeded(seats, roster));
+}
+
 TEST_CASE("the digest of a round depends on the job, the round, and its members and their order") {
   const auto digest = membership_digest(5, 3, {1, 2});
   CHECK(digest == membership_digest(5, 3, {1, 2}));
