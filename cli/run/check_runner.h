@@ -9,7 +9,7 @@
 
 #include "health/messages/messages.h"
 #include "health/probe/probe_process.h"
-#include "rendezvous/agent/lifecycle.h"
+#include "rendezvous/agent/lifecycle_events.h"
 #include "src/base/environment.h"
 #include "src/base/exit_status.h"
 #include "src/base/unique_fd.h"

@@ -10,7 +10,7 @@
 #include "cli/run/worker_environment.h"
 #include "cli/run/wrap.h"
 #include "health/probe/check_settings.h"
-#include "rendezvous/agent/lifecycle.h"
+#include "rendezvous/agent/node_settings.h"
 #include "rendezvous/store/store_settings.h"
 #include "rendezvous/transport/meeting_settings.h"
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "rendezvous/agent/lifecycle.h"
+#include "rendezvous/agent/lifecycle_events.h"
 
 namespace elastic::agent {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/agent/lifecycle.h"
+#include "rendezvous/agent/lifecycle_events.h"
 #include "rendezvous/protocol/messages.h"
 #include "src/base/json.h"
 

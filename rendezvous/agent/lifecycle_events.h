@@ -1,0 +1,179 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "rendezvous/protocol/messages.h"
+#include "src/base/exit_status.h"
+
+namespace elastic::agent {
+
+// --- Events: what happens to an agent. ---
+
+struct Begin {};
+struct FromCoordinator {
+  protocol::CoordinatorMessage message;
+};
+struct StoreOpened {
+  protocol::StoreEndpoint endpoint;
+};
+struct StoreFailed {
+  std::string reason;
+};
+struct LogsOpened {
+  protocol::RoundNumber round = 0;
+};
+struct LogsFailed {
+  protocol::RoundNumber round = 0;
+  std::string reason;
+};
+struct WorkerStarted {
+  int local_rank = 0;
+  std::int64_t pid = 0;
+};
+struct WorkerNotStarted {
+  int local_rank = 0;
+  std::string reason;
+};
+struct WorkerExited {
+  int local_rank = 0;
+  ExitStatus exit;
+  std::int64_t wall_ms = 0;  // Unix time in milliseconds
+};
+struct AllGone {};     // no process is left in any worker's process group
+struct TimerFired {};  // the one of StartTimer
+struct SignalReceived {
+  int signal = 0;
+  // The process that sent it, where that is a worker or one that a worker has started; 0: any other.
+  std::int64_t worker = 0;
+};
+// elastic-run's outer process, the launcher's parent, has died.
+struct GuardianLost {
+  std::int64_t parent = 0;  // its process number; 0: unknown
+};
+// The answer to NameSurvivors: the processes that AwaitAllGone still waits for, as text for a message.
+struct SurvivorsNamed {
+  std::string text;
+};
+// The answer to FindBackground: the processes that were found, as text for a message; empty: none.
+struct BackgroundFound {
+  std::string text;
+};
+// The answer to GatherDetails: what the other nodes are told of the worker that failed first.
+struct DetailsGathered {
+  std::string text;  // at most limits::kAgentDetailsBytes
+};
+// The answer to FindCrash: by what the round's first failure on this node can be recognised.
+struct CrashFound {
+  protocol::RoundNumber round = 0;
+  std::optional<protocol::Crash> crash = {};
+};
+// The answer to CheckNode.
+struct NodeChecked {
+  protocol::RoundNumber round = 0;
+  std::uint32_t phase = 0;
+  std::string result;
+};
+// There is no session with the coordinator, or there is one again. At first there is one.
+struct Detached {};
+struct Attached {};
+// The coordinator has been out of reach for so long that other nodes may have been given the ranks of our workers.
+struct LeaseOver {};
+// The link has stopped looking for the coordinator.
+struct GivenUp {
+  std::string reason;
+};
+using Event =
+    std::variant<Begin, NodeChecked, Detached, Attached, LeaseOver, GivenUp, FromCoordinator, StoreOpened, StoreFailed,
+                 LogsOpened, LogsFailed, WorkerStarted, WorkerNotStarted, WorkerExited, AllGone, TimerFired,
+                 SignalReceived, GuardianLost, SurvivorsNamed, BackgroundFound, DetailsGathered, CrashFound>;
+
+// --- Effects: what an agent wants done, in this order. ---
+
+struct ToCoordinator {
+  protocol::AgentMessage message;
+};
+// Open an empty store for the round; answered by one StoreOpened or StoreFailed each, in the order of the
+// orders, however late.
+struct OpenStore {
+  std::string admits = {};  // PrepareRound::admits
+};
+// The round's workers are gone, and no process may write into its store any more.
+struct CloseStore {};
+// Start every worker of the round, local rank 0 first; answered by a WorkerStarted each, or by one
+// WorkerNotStarted after which the rest is not tried.
+struct StartWorkers {
+  protocol::PrepareRound round;
+  protocol::StoreEndpoint store;
+};
+// One phase of the check before training; answered by NodeChecked.
+struct CheckNode {
+  protocol::RoundNumber round = 0;
+  std::uint32_t phase = 0;
+  std::string order;
+};
+// Make the log directories of a round, and the files that its workers write to. Answered by LogsOpened or
+// LogsFailed, at some time, or never, where the file system hangs.
+struct OpenLogs {
+  protocol::RoundNumber round = 0;
+  int restart_count = 0;
+};
+// Make as much of that as can be made for a next round, which may never come. No answer.
+struct PrepareLogs {};
+// Go on without logs from now on, and warn of it.
+struct GiveUpLogs {};
+// Name the processes that AwaitAllGone waits for. Answered by SurvivorsNamed, if there are any.
+struct NameSurvivors {};
+// All workers have succeeded: name the processes that they have left running. Answered by BackgroundFound.
+struct FindBackground {};
+// Those processes are not ended, not even when this process and the guardian end.
+struct LeaveBackground {};
+// Stop waiting for processes that do not end.
+struct AbandonWorkers {};
+// No process of the last round is left, and one of its workers here is why the job has failed: read what is known of
+// it. Answered by DetailsGathered, for which the agent waits 2 s at most; Finish may come before the answer.
+struct GatherDetails {};
+// No process of the round is left, and a worker has failed here: read by what the failure can be recognised. Answered
+// by CrashFound, for which the next round waits 1 s at most.
+struct FindCrash {
+  protocol::RoundNumber round = 0;
+};
+// All workers are stopped, as SIGTSTP asked, and the launcher may be stopped now.
+struct Paused {};
+// Warn the user.
+struct Warn {
+  std::string text;
+  std::string_view event;  // its name in docs/events.md
+};
+struct SignalWorkers {
+  // Why they are signalled, and with it who may have signalled them already: see SharedSignals.
+  enum class Cause : std::uint8_t {
+    kOurs,         // the agent has decided it: nobody has
+    kOthersOrder,  // the coordinator has ordered it: perhaps whoever has signalled another node
+    kFromOutside,  // elastic-run or a worker got a signal: whoever has sent that
+  };
+  int signal = 0;
+  Cause cause = Cause::kOurs;
+};
+// Answered by AllGone, at once if there is nothing to wait for.
+struct AwaitAllGone {};
+struct StartTimer {
+  std::int64_t delay_ms = 0;
+};
+struct StopTimer {};
+// The agent is done.
+struct Finish {
+  protocol::Verdict verdict;
+  // The text of DetailsGathered, of the node where the first failure was; empty if there is none.
+  std::string details = {};
+};
+using Effect = std::variant<ToCoordinator, CheckNode, OpenStore, CloseStore, OpenLogs, PrepareLogs, GiveUpLogs,
+                            StartWorkers, SignalWorkers, AwaitAllGone, NameSurvivors, FindBackground, LeaveBackground,
+                            AbandonWorkers, Paused, StartTimer, StopTimer, Warn, GatherDetails, FindCrash, Finish>;
+using Effects = std::vector<Effect>;
+
+}  // namespace elastic::agent
