@@ -31,10 +31,7 @@ Effects Lifecycle::on_event(const Event& event, std::int64_t now_ms) {
   Effects out;
   if (state_ == State::kEnded) return out;
   std::visit([&](const auto& alternative) { on(alternative, now_ms, out); }, event);
-  for (const Effect& effect : out) {
-    if (const auto* started = std::get_if<StartTimer>(&effect)) deadline_ms_ = now_ms + started->delay_ms;
-    if (std::holds_alternative<StopTimer>(effect)) deadline_ms_.reset();
-  }
+  timer_.follow(out, now_ms);
   if (std::exchange(was_idle_, is_idle()) != is_idle()) idle_since_ms_ = now_ms;
   if (const Waited waited = waited_for(); std::exchange(waited_, waited) != waited) waited_since_ms_ = now_ms;
   return out;

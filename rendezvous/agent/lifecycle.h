@@ -7,6 +7,7 @@
 
 #include "rendezvous/agent/lifecycle_events.h"
 #include "rendezvous/agent/node_settings.h"
+#include "rendezvous/agent/node_timer.h"
 #include "rendezvous/protocol/messages.h"
 #include "src/base/waiting.h"
 #include "src/status/snapshot.h"
@@ -121,8 +122,6 @@ class Lifecycle {
   bool waits_in_barrier() const;
   protocol::Verdict stopped_by_order() const;
   void hurry(std::int64_t now_ms, Effects& out);
-  void pause(std::int64_t now_ms, Effects& out);
-  void resume(Effects& out);
   protocol::WorkerFailure failure_of(const WorkerExited& event) const;
 
   enum class Waited { kNothing, kLogs, kCheck, kEnd, kDeath };
@@ -145,11 +144,10 @@ class Lifecycle {
   // How far sweep() has got, and with it what the timer means when it fires.
   enum class Sweep { kTold, kKilled, kNamed };
   Sweep sweep_ = Sweep::kTold;
-  std::string survivors_;                    // the last text of SurvivorsNamed
-  std::string left_behind_;                  // processes of the last round that SIGKILL has not ended
-  std::optional<std::int64_t> deadline_ms_;  // when the timer fires
-  std::optional<std::int64_t> rest_ms_;      // what was left of the timer when SIGTSTP stopped it
-  bool awaiting_background_ = false;         // FindBackground is not answered
+  std::string survivors_;    // the last text of SurvivorsNamed
+  std::string left_behind_;  // processes of the last round that SIGKILL has not ended
+  NodeTimer timer_;
+  bool awaiting_background_ = false;  // FindBackground is not answered
   // What the node waits for although all processes of the round are gone: a signal to elastic-run that may follow the
   // one to its workers, or the answer to FindCrash.
   enum class Lingers { kNot, kForOrder, kForCrash };

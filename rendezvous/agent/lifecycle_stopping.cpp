@@ -71,7 +71,7 @@ void Lifecycle::kill_round(Effects& out) {
 }
 
 void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
-  deadline_ms_.reset();
+  timer_.fired();
   // The directories of a next round are made while this one runs: between two rounds they would cost time.
   if (state_ == State::kRunning) out.push_back(PrepareLogs{});
   if (state_ == State::kSucceeded) {
@@ -162,8 +162,16 @@ void Lifecycle::gone(Effects& out) {
 }
 
 void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& out) {
-  if (event.signal == SIGTSTP) return pause(now_ms, out);
-  if (event.signal == SIGCONT) return resume(out);
+  if (event.signal == SIGTSTP) {
+    out.push_back(SignalWorkers{SIGSTOP});
+    timer_.pause(now_ms, out);
+    out.push_back(Paused{});
+    return;
+  }
+  if (event.signal == SIGCONT) {
+    out.push_back(SignalWorkers{SIGCONT});
+    return timer_.resume(out);
+  }
   if (settings_.forward_signals.contains(event.signal)) {
     out.push_back(SignalWorkers{event.signal, Cause::kFromOutside});
     return;
@@ -204,24 +212,8 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
 // Leaves workers that are being stopped already no more time than a SIGTERM to elastic-run would.
 void Lifecycle::hurry(std::int64_t now_ms, Effects& out) {
   const bool stopping = state_ == State::kStopping || state_ == State::kEnding;
-  if (!stopping || lingers_ != Lingers::kNot || sweep_ != Sweep::kTold || !deadline_ms_) return;
-  out.push_back(StartTimer{std::clamp<std::int64_t>(*deadline_ms_ - now_ms, 0, settings_.terminated_timeout_ms)});
-}
-
-// SIGTSTP stops the workers, and the time that they were given to end stands still until SIGCONT.
-void Lifecycle::pause(std::int64_t now_ms, Effects& out) {
-  out.push_back(SignalWorkers{SIGSTOP});
-  if (deadline_ms_) {
-    rest_ms_ = std::max<std::int64_t>(*deadline_ms_ - now_ms, 0);
-    out.push_back(StopTimer{});
-  }
-  out.push_back(Paused{});
-}
-
-void Lifecycle::resume(Effects& out) {
-  out.push_back(SignalWorkers{SIGCONT});
-  if (rest_ms_) out.push_back(StartTimer{*rest_ms_});
-  rest_ms_.reset();
+  if (!stopping || lingers_ != Lingers::kNot || sweep_ != Sweep::kTold) return;
+  timer_.shorten(settings_.terminated_timeout_ms, now_ms, out);
 }
 
 }  // namespace elastic::agent

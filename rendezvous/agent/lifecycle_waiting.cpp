@@ -23,7 +23,7 @@ constexpr std::int64_t kSameWaitMs = 1000;
 std::optional<Waiting> Lifecycle::waiting() const {
   const Waited waited = waited_for();
   if (waited == Waited::kNothing) return {};
-  Waiting out{.what = {}, .since_ms = waited_since_ms_, .until_ms = deadline_ms_};
+  Waiting out{.what = {}, .since_ms = waited_since_ms_, .until_ms = timer_.until_ms()};
   switch (waited) {
     case Waited::kNothing: break;
     case Waited::kLogs:
