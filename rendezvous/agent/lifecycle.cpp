@@ -55,13 +55,8 @@ NodeJoins Lifecycle::joins() const {
   AgentFacts& facts = joins.facts;
   // A coordinator that takes over may not know what the one before it has decided.
   if (!dismissed_) facts.verdict = verdict_;
-  if (round_.membership == 0) return joins;  // no round yet
-  facts.round = round_.round;
-  facts.place = round_.place;
-  facts.restart_count = round_.restart_count;
-  facts.losses = round_.losses;
-  facts.membership = round_.membership;
-  facts.failures = failures_;
+  round_.report(facts);
+  if (facts.membership == 0) return joins;  // no round yet
   switch (state_) {
     case State::kIdle:
     case State::kEnded: facts.activity = Activity::kIdle; break;
@@ -78,7 +73,7 @@ bool Lifecycle::needs_lease() const {
   if (dismissed_) return false;
   // Nobody can take the place of a round's only node while the coordinator is in the same process, unless another node
   // may take the coordinator over. Elsewhere even the only node of a round may be replaced.
-  if (settings_.hosts_coordinator && !settings_.coordinator_may_move && round_.place.node_count <= 1) return false;
+  if (settings_.hosts_coordinator && !settings_.coordinator_may_move && round_.place().node_count <= 1) return false;
   return state_ == State::kPreparing || state_ == State::kRunning || state_ == State::kStopping ||
          (state_ == State::kEnding && !nothing_left_);
 }
@@ -90,32 +85,22 @@ void Lifecycle::on(const FromCoordinator& event, std::int64_t now_ms, Effects& o
 void Lifecycle::on(const PrepareRound& message, std::int64_t, Effects& out) {
   if (state_ != State::kIdle) {
     out.push_back(
-        Warn{format("round {} cannot be prepared: round {} has not ended on this node", message.round, round_.round),
+        Warn{format("round {} cannot be prepared: round {} has not ended on this node", message.round, round_.number()),
              "round_refused"});
     return;
   }
   state_ = State::kPreparing;
-  round_ = message;
+  round_.begin(message, settings_.local_world_size, out);
   news_.reset();
   check_phase_.reset();
-  workers_.assign(static_cast<std::size_t>(settings_.local_world_size), Worker{});
-  exited_well_ = 0;
-  failures_.clear();
-  crash_.reset();
   left_behind_.clear();
-  if (!message.reason.empty()) {
-    const std::string count = message.charged ? format("restart {} of {}", message.restart_count, message.max_restarts)
-                                              : "not counted as a restart";
-    out.push_back(Warn{format("{}; {} all workers ({})", message.reason, has_run_ ? "restarting" : "starting", count),
-                       "restart"});
-  }
   run_with_store_.reset();
   logs_awaited_ = false;
   // The order crossed the message that this node leaves.
   if (told_to_leave_ms_) return stop(leave_signal_, Cause::kFromOutside, out);
   logs_awaited_ = settings_.logs;
   if (logs_awaited_) {
-    out.push_back(OpenLogs{round_.round, round_.restart_count});
+    out.push_back(OpenLogs{message.round, message.restart_count});
     out.push_back(StartTimer{kOpenLogsMs});
   }
   // The node of group rank 0 serves the worker store; RunWorkers tells the others where it is.
@@ -131,12 +116,12 @@ bool Lifecycle::is_store_of_this_round() {
 
 void Lifecycle::on(const StoreOpened& event, std::int64_t, Effects& out) {
   if (!is_store_of_this_round()) return;
-  out.push_back(ToCoordinator{StoreIsOpen{round_.round, event.endpoint}});
+  out.push_back(ToCoordinator{StoreIsOpen{round_.number(), event.endpoint}});
 }
 
 void Lifecycle::on(const StoreFailed& event, std::int64_t, Effects& out) {
   if (!is_store_of_this_round()) return;
-  out.push_back(ToCoordinator{NodeCannotRun{round_.round, event.reason}});
+  out.push_back(ToCoordinator{NodeCannotRun{round_.number(), event.reason}});
 }
 
 void Lifecycle::on(const RunCheck& message, std::int64_t, Effects& out) {
@@ -147,14 +132,14 @@ void Lifecycle::on(const RunCheck& message, std::int64_t, Effects& out) {
 }
 
 void Lifecycle::on(const NodeChecked& event, std::int64_t, Effects& out) {
-  if (state_ != State::kPreparing || event.round != round_.round) return;
+  if (state_ != State::kPreparing || event.round != round_.number()) return;
   check_is_answered_ = true;
   out.push_back(ToCoordinator{CheckDone{event.round, event.phase, event.result}});
 }
 
 void Lifecycle::on(const RunWorkers& message, std::int64_t, Effects& out) {
   // A stop that this node has decided in the meantime stands.
-  if (state_ != State::kPreparing || message.round != round_.round) return;
+  if (state_ != State::kPreparing || message.round != round_.number()) return;
   run_with_store_ = message.store;
   start_if_ready(out);
 }
@@ -162,63 +147,49 @@ void Lifecycle::on(const RunWorkers& message, std::int64_t, Effects& out) {
 void Lifecycle::start_if_ready(Effects& out) {
   if (state_ != State::kPreparing || logs_awaited_ || !run_with_store_) return;
   state_ = State::kRunning;
-  has_run_ = true;
-  out.push_back(StartWorkers{round_, *run_with_store_});
-  const bool another_may_come = round_.restart_count < round_.max_restarts;
+  round_.start();
+  out.push_back(StartWorkers{round_.order(), *run_with_store_});
+  const bool another_may_come = round_.order().restart_count < round_.order().max_restarts;
   if (settings_.logs && another_may_come) out.push_back(StartTimer{kPrepareLogsMs});
 }
 
 void Lifecycle::on(const LogsOpened& event, std::int64_t, Effects& out) {
-  if (state_ != State::kPreparing || !logs_awaited_ || event.round != round_.round) return;
+  if (state_ != State::kPreparing || !logs_awaited_ || event.round != round_.number()) return;
   logs_awaited_ = false;
   out.push_back(StopTimer{});
   start_if_ready(out);
 }
 
 void Lifecycle::on(const LogsFailed& event, std::int64_t, Effects& out) {
-  if (state_ != State::kPreparing || !logs_awaited_ || event.round != round_.round) return;
+  if (state_ != State::kPreparing || !logs_awaited_ || event.round != round_.number()) return;
   out.push_back(StopTimer{});
-  out.push_back(ToCoordinator{NodeCannotRun{round_.round, event.reason}});
+  out.push_back(ToCoordinator{NodeCannotRun{round_.number(), event.reason}});
 }
 
-void Lifecycle::on(const WorkerStarted& event, std::int64_t, Effects&) {
-  workers_.at(static_cast<std::size_t>(event.local_rank)).pid = event.pid;
-}
+void Lifecycle::on(const WorkerStarted& event, std::int64_t, Effects&) { round_.started(event); }
 
 void Lifecycle::on(const WorkerNotStarted& event, std::int64_t, Effects& out) {
   out.push_back(ToCoordinator{
-      NodeCannotRun{round_.round, format("local rank {} was not started: {}", event.local_rank, event.reason)}});
+      NodeCannotRun{round_.number(), format("local rank {} was not started: {}", event.local_rank, event.reason)}});
 }
 
 void Lifecycle::on(const WorkerExited& event, std::int64_t, Effects& out) {
-  workers_.at(static_cast<std::size_t>(event.local_rank)).exited = true;
-  if (!event.exit.success()) failures_.push_back(failure_of(event));
+  round_.exited(event, state_ != State::kRunning);
   if (state_ != State::kRunning) return;
   if (event.exit.success()) {
-    if (++exited_well_ < settings_.local_world_size) return;
+    if (!round_.all_have_ended()) return;
     state_ = State::kSucceeded;
-    out.push_back(ToCoordinator{WorkersSucceeded{round_.round}});
+    out.push_back(ToCoordinator{WorkersSucceeded{round_.number()}});
     if (waits_in_barrier()) out.push_back(StartTimer{settings_.exit_barrier_ms});
     return;
   }
   // The other workers can only hang or fail without it: they are stopped without an order.
-  stop(SIGTERM, ended_from_outside() ? Cause::kFromOutside : Cause::kOurs, out);
-  out.push_back(ToCoordinator{WorkerFailed{round_.round, failures_.back()}});
-}
-
-WorkerFailure Lifecycle::failure_of(const WorkerExited& event) const {
-  const Worker& worker = workers_.at(static_cast<std::size_t>(event.local_rank));
-  return {.rank = round_.place.base_rank + event.local_rank,
-          .local_rank = event.local_rank,
-          .node_rank = round_.place.node_rank,
-          .pid = worker.pid,
-          .exit = event.exit,
-          .wall_ms = event.wall_ms,
-          .stopped_by_us = state_ != State::kRunning};
+  stop(SIGTERM, round_.was_ended_from_outside() ? Cause::kFromOutside : Cause::kOurs, out);
+  out.push_back(ToCoordinator{WorkerFailed{round_.number(), round_.failures().back()}});
 }
 
 void Lifecycle::on(const StopWorkers& message, std::int64_t, Effects& out) {
-  if (message.round != round_.round) return;
+  if (message.round != round_.number()) return;
   stop(SIGTERM, Cause::kOthersOrder, out);
 }
 
@@ -253,7 +224,7 @@ void Lifecycle::on(const Rejected& message, std::int64_t, Effects& out) {
   }
   if (message.why == Rejected::Why::kRoundWentOn) {
     if (state_ == State::kIdle) return;
-    out.push_back(Warn{format("the job continued without this node; killing its workers of round {}", round_.round),
+    out.push_back(Warn{format("the job continued without this node; killing its workers of round {}", round_.number()),
                        "round_went_on"});
     return kill_round(out);
   }
@@ -262,7 +233,7 @@ void Lifecycle::on(const Rejected& message, std::int64_t, Effects& out) {
   if (message.retry_ms) return;
   end({.outcome = Verdict::Outcome::kFailed,
        .reason = message.reason,
-       .round = round_.round,
+       .round = round_.number(),
        .is_unfit = message.why == Rejected::Why::kExcluded},
       out);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rendezvous/agent/lifecycle_events.h"
+#include "rendezvous/agent/node_round.h"
 #include "rendezvous/agent/node_settings.h"
 #include "rendezvous/agent/node_timer.h"
 #include "rendezvous/protocol/messages.h"
@@ -49,18 +50,14 @@ class Lifecycle {
   // The node's status, without what only its owner knows.
   status::Node status() const;
   // The rank of this node's local rank 0 in the last round.
-  int base_rank() const { return round_.place.base_rank; }
+  int base_rank() const { return round_.place().base_rank; }
   // The failures of the last round on this node, in the order in which its workers ended.
-  const std::vector<protocol::WorkerFailure>& failures() const { return failures_; }
+  const std::vector<protocol::WorkerFailure>& failures() const { return round_.failures(); }
   // Whether the coordinator is in this process.
   void set_hosts_coordinator(bool hosts) { settings_.hosts_coordinator = hosts; }
 
  private:
   enum class State { kIdle, kPreparing, kRunning, kSucceeded, kStopping, kEnding, kEnded };
-  struct Worker {
-    std::int64_t pid = 0;
-    bool exited = false;
-  };
 
   void on(const Begin&, std::int64_t, Effects&) {}  // the agent joins by itself
   void on(const NodeChecked& event, std::int64_t now_ms, Effects& out);
@@ -113,34 +110,24 @@ class Lifecycle {
   // All workers have succeeded, and so has the job: ends what they have left running.
   void end_well(Effects& out);
   void finish_if_done(Effects& out);
-  // The first failure of the round is a death by a signal that is sent to whole process trees.
-  bool ended_from_outside() const;
-  // A worker that failed here is why the job has failed.
-  bool is_cause_of(const protocol::Verdict& verdict) const;
   void gather_if_due(Effects& out);
   void has_gathered(std::string text, Effects& out);
   bool waits_in_barrier() const;
   protocol::Verdict stopped_by_order() const;
   void hurry(std::int64_t now_ms, Effects& out);
-  protocol::WorkerFailure failure_of(const WorkerExited& event) const;
 
   enum class Waited { kNothing, kLogs, kCheck, kEnd, kDeath };
   Waited waited_for() const;
   status::Activity activity() const;
   std::string why_stopping() const;
-  std::string who_is_left() const;
 
   NodeSettings settings_;
   State state_ = State::kIdle;
-  protocol::PrepareRound round_;
-  std::vector<Worker> workers_;
-  int exited_well_ = 0;
+  NodeRound round_;
   bool logs_awaited_ = false;  // OpenLogs of the round that is prepared is not answered
-  bool has_run_ = false;       // workers were started in this round or an earlier one
   int stores_awaited_ = 0;     // OpenStore orders without an answer; answers come in the orders' order
   // The workers are to be started with this store, once that is possible.
   std::optional<protocol::StoreEndpoint> run_with_store_;
-  std::vector<protocol::WorkerFailure> failures_;
   // How far sweep() has got, and with it what the timer means when it fires.
   enum class Sweep { kTold, kKilled, kNamed };
   Sweep sweep_ = Sweep::kTold;
@@ -152,7 +139,6 @@ class Lifecycle {
   // one to its workers, or the answer to FindCrash.
   enum class Lingers { kNot, kForOrder, kForCrash };
   Lingers lingers_ = Lingers::kNot;
-  std::optional<protocol::Crash> crash_;           // what CrashFound has said of this round
   bool terminated_ = false;                        // SIGTERM has come from outside
   std::optional<std::int64_t> told_to_leave_ms_;   // when the first signal to end came
   std::optional<std::int64_t> asked_to_leave_ms_;  // when the first one that no worker had sent came

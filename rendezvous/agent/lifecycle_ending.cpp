@@ -1,5 +1,4 @@
 // How the job ends for a node: by the coordinator's verdict, or without one.
-#include <algorithm>
 #include <csignal>
 #include <utility>
 
@@ -14,7 +13,7 @@ using namespace protocol;
 using Cause = SignalWorkers::Cause;
 
 void Lifecycle::on(const EndJob& message, std::int64_t, Effects& out) {
-  if (!verdict_ && settings_.shares_details && is_cause_of(message.verdict)) gathering_ = Gathering::kDue;
+  if (!verdict_ && settings_.shares_details && round_.is_cause_of(message.verdict)) gathering_ = Gathering::kDue;
   if (gathering_ == Gathering::kNone) out.push_back(ToCoordinator{VerdictHeard{details_}});
   if (verdict_) {
     // The job has gone on without this node, under a coordinator that did not know its verdict.
@@ -49,8 +48,8 @@ void Lifecycle::end(Verdict verdict, Effects& out) {
 Verdict Lifecycle::stopped_by_order() const {
   return {.outcome = Verdict::Outcome::kStopped,
           .reason = format("stopped by {}", signal_name(leave_signal_)),
-          .round = round_.round,
-          .restarts_used = round_.restart_count,
+          .round = round_.number(),
+          .restarts_used = round_.order().restart_count,
           .signal = leave_signal_};
 }
 
@@ -78,7 +77,7 @@ void Lifecycle::on(const BackgroundFound& event, std::int64_t, Effects& out) {
 
 bool Lifecycle::waits_in_barrier() const {
   // Workers of other nodes need the coordinator and the store of the round until the last of them is done.
-  return round_.place.node_count > 1 && round_.place.node_rank != 0 && !settings_.hosts_coordinator;
+  return round_.place().node_count > 1 && round_.place().node_rank != 0 && !settings_.hosts_coordinator;
 }
 
 void Lifecycle::on(const GivenUp& event, std::int64_t, Effects& out) {
@@ -87,8 +86,8 @@ void Lifecycle::on(const GivenUp& event, std::int64_t, Effects& out) {
   end(ordered ? stopped_by_order()
               : Verdict{.outcome = Verdict::Outcome::kFailed,
                         .reason = event.reason,
-                        .round = round_.round,
-                        .restarts_used = round_.restart_count},
+                        .round = round_.number(),
+                        .restarts_used = round_.order().restart_count},
       out);
 }
 
@@ -96,7 +95,7 @@ void Lifecycle::on(const GuardianLost& event, std::int64_t, Effects& out) {
   verdict_ = Verdict{.outcome = Verdict::Outcome::kFailed,
                      .reason = format("parent process{} was killed; all workers were killed",
                                       event.parent == 0 ? "" : format(" {}", event.parent)),
-                     .round = round_.round};
+                     .round = round_.number()};
   dismissed_ = true;
   nothing_left_ = false;
   gathering_ = Gathering::kNone;
@@ -108,15 +107,6 @@ void Lifecycle::on(const GuardianLost& event, std::int64_t, Effects& out) {
   if (ends_with_guardian_) out.push_back(ToCoordinator{NodeLeaves{SIGKILL}});
   kill(out);
   out.push_back(AwaitAllGone{});
-}
-
-bool Lifecycle::is_cause_of(const Verdict& verdict) const {
-  if (verdict.outcome != Verdict::Outcome::kFailed || verdict.round != round_.round) return false;
-  const auto first = std::ranges::find(verdict.failures, false, &WorkerFailure::stopped_by_us);
-  if (first == verdict.failures.end() || first->node_rank != round_.place.node_rank) return false;
-  return std::ranges::any_of(failures_, [&](const WorkerFailure& own) {
-    return own.rank == first->rank && own.pid == first->pid && own.wall_ms == first->wall_ms;
-  });
 }
 
 void Lifecycle::gather_if_due(Effects& out) {

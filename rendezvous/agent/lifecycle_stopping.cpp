@@ -32,12 +32,6 @@ constexpr std::int64_t kFindCrashMs = 1000;
 
 }  // namespace
 
-bool Lifecycle::ended_from_outside() const {
-  if (failures_.empty() || failures_.front().stopped_by_us) return false;
-  const int signal = failures_.front().exit.signal;
-  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
-}
-
 void Lifecycle::stop(int signal, Cause cause, Effects& out) {
   if (state_ != State::kPreparing && state_ != State::kRunning && state_ != State::kSucceeded) return;
   state_ = State::kStopping;
@@ -81,8 +75,9 @@ void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
                               settings_.exit_barrier_ms / 1000),
                        "exit_barrier"});
     out.push_back(ToCoordinator{NodeLeaves{}});
-    verdict_ =
-        Verdict{.outcome = Verdict::Outcome::kSucceeded, .round = round_.round, .restarts_used = round_.restart_count};
+    verdict_ = Verdict{.outcome = Verdict::Outcome::kSucceeded,
+                       .round = round_.number(),
+                       .restarts_used = round_.order().restart_count};
     dismissed_ = true;
     return end_well(out);
   }
@@ -106,7 +101,7 @@ void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
       left_behind_ = survivors_.empty() ? "a worker" : survivors_;
       if (!settings_.ignore_stuck_workers && state_ == State::kStopping) {
         out.push_back(ToCoordinator{NodeCannotRun{
-            round_.round,
+            round_.number(),
             format("{} survived SIGKILL; --stuck-worker=ignore lets the job go on without it", left_behind_)}});
       }
       return gone(out);
@@ -119,7 +114,7 @@ void Lifecycle::on(const SurvivorsNamed& event, std::int64_t, Effects& out) {
 }
 
 void Lifecycle::on(const AllGone&, std::int64_t, Effects& out) {
-  if (state_ == State::kStopping && !told_to_leave_ms_ && ended_from_outside()) {
+  if (state_ == State::kStopping && !told_to_leave_ms_ && round_.was_ended_from_outside()) {
     lingers_ = Lingers::kForOrder;
     out.push_back(StartTimer{kOrderOnItsWayMs});
     return;
@@ -127,7 +122,7 @@ void Lifecycle::on(const AllGone&, std::int64_t, Effects& out) {
   if (may_have_crashed()) {
     lingers_ = Lingers::kForCrash;
     out.push_back(StartTimer{kFindCrashMs});
-    out.push_back(FindCrash{round_.round});
+    out.push_back(FindCrash{round_.number()});
     return;
   }
   if (state_ == State::kStopping || state_ == State::kEnding) gone(out);
@@ -135,14 +130,14 @@ void Lifecycle::on(const AllGone&, std::int64_t, Effects& out) {
 
 bool Lifecycle::may_have_crashed() const {
   // A job that is not restarted has no next round to compare with.
-  if (!settings_.tells_crashes || round_.max_restarts == 0) return false;
+  if (!settings_.tells_crashes || round_.order().max_restarts == 0) return false;
   if (state_ != State::kStopping || told_to_leave_ms_ || lingers_ != Lingers::kNot) return false;
-  return !failures_.empty() && !failures_.front().stopped_by_us && failures_.front().exit.signal == 0;
+  return round_.cause() != nullptr && round_.cause()->exit.signal == 0;
 }
 
 void Lifecycle::on(const CrashFound& event, std::int64_t, Effects& out) {
-  if (lingers_ != Lingers::kForCrash || event.round != round_.round) return;
-  crash_ = event.crash;
+  if (lingers_ != Lingers::kForCrash || event.round != round_.number()) return;
+  round_.found(event.crash);
   gone(out);
 }
 
@@ -152,12 +147,12 @@ void Lifecycle::gone(Effects& out) {
   out.push_back(CloseStore{});
   if (state_ == State::kEnding) {
     nothing_left_ = true;
-    if (ends_with_guardian_) out.push_back(ToCoordinator{NodeStopped{round_.round, failures_, crash_}});
+    if (ends_with_guardian_) out.push_back(ToCoordinator{round_.stopped()});
     gather_if_due(out);
     return finish_if_done(out);
   }
   state_ = State::kIdle;
-  out.push_back(ToCoordinator{NodeStopped{round_.round, failures_, crash_}});
+  out.push_back(ToCoordinator{round_.stopped()});
   if (detached_ && told_to_leave_ms_) end(stopped_by_order(), out);
 }
 

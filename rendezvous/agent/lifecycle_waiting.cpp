@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <vector>
 
 #include "health/messages/messages.h"
 #include "rendezvous/agent/lifecycle.h"
@@ -38,7 +37,7 @@ std::optional<Waiting> Lifecycle::waiting() const {
       out.until_ms.reset();
       break;
     case Waited::kEnd: {
-      out.what = format("{}: waiting for {}", why_stopping(), who_is_left());
+      out.what = format("{}: waiting for {}", why_stopping(), round_.who_is_left());
       out.at_end = "killed";
       const bool again = asked_to_leave_ms_ && !settings_.forward_signals.contains(SIGINT);
       if (again) out.hint = "press Ctrl-C again to kill now";
@@ -47,7 +46,7 @@ std::optional<Waiting> Lifecycle::waiting() const {
       break;
     }
     case Waited::kDeath:
-      out.what = format("sent SIGKILL: waiting for {}", survivors_.empty() ? who_is_left() : survivors_);
+      out.what = format("sent SIGKILL: waiting for {}", survivors_.empty() ? round_.who_is_left() : survivors_);
       out.at_end = "giving up";
       out.unusual = true;
       break;
@@ -106,19 +105,8 @@ Lifecycle::Waited Lifecycle::waited_for() const {
 
 std::string Lifecycle::why_stopping() const {
   if (leave_signal_ != 0) return format("stopping on {}", signal_name(leave_signal_));
-  if (!failures_.empty() && !failures_.front().stopped_by_us) {
-    return format("rank {} failed", failures_.front().rank);
-  }
+  if (round_.cause() != nullptr) return format("rank {} failed", round_.cause()->rank);
   return state_ == State::kEnding ? "all workers have ended" : "stopping";
-}
-
-std::string Lifecycle::who_is_left() const {
-  std::vector<int> ranks;
-  for (std::size_t i = 0; i < workers_.size(); ++i) {
-    if (workers_[i].pid != 0 && !workers_[i].exited) ranks.push_back(round_.place.base_rank + static_cast<int>(i));
-  }
-  if (ranks.empty()) return "processes that workers left running";
-  return format("{} to end ({} {})", counted(ranks.size(), "worker"), plural("rank", ranks.size()), rank_ranges(ranks));
 }
 
 }  // namespace elastic::agent

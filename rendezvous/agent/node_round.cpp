@@ -1,0 +1,93 @@
+#include "rendezvous/agent/node_round.h"
+
+#include <algorithm>
+#include <csignal>
+
+#include "src/base/text.h"
+
+namespace elastic::agent {
+
+using namespace protocol;
+
+void NodeRound::begin(const PrepareRound& order, int local_world_size, Effects& out) {
+  order_ = order;
+  workers_.assign(static_cast<std::size_t>(local_world_size), Worker{});
+  failures_.clear();
+  crash_.reset();
+  if (order.reason.empty()) return;
+  const std::string count =
+      order.charged ? format("restart {} of {}", order.restart_count, order.max_restarts) : "not counted as a restart";
+  out.push_back(
+      Warn{format("{}; {} all workers ({})", order.reason, has_run_ ? "restarting" : "starting", count), "restart"});
+}
+
+void NodeRound::started(const WorkerStarted& event) { worker(event.local_rank).pid = event.pid; }
+
+void NodeRound::exited(const WorkerExited& event, bool stopped_by_us) {
+  Worker& ended = worker(event.local_rank);
+  ended.exited = true;
+  if (event.exit.success()) return;
+  failures_.push_back({.rank = order_.place.base_rank + event.local_rank,
+                       .local_rank = event.local_rank,
+                       .node_rank = order_.place.node_rank,
+                       .pid = ended.pid,
+                       .exit = event.exit,
+                       .wall_ms = event.wall_ms,
+                       .stopped_by_us = stopped_by_us});
+}
+
+bool NodeRound::all_have_ended() const { return std::ranges::all_of(workers_, &Worker::exited); }
+
+const WorkerFailure* NodeRound::cause() const {
+  return failures_.empty() || failures_.front().stopped_by_us ? nullptr : &failures_.front();
+}
+
+bool NodeRound::was_ended_from_outside() const {
+  if (cause() == nullptr) return false;
+  const int signal = cause()->exit.signal;
+  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
+}
+
+bool NodeRound::is_cause_of(const Verdict& verdict) const {
+  if (verdict.outcome != Verdict::Outcome::kFailed || verdict.round != order_.round) return false;
+  const auto first = std::ranges::find(verdict.failures, false, &WorkerFailure::stopped_by_us);
+  if (first == verdict.failures.end() || first->node_rank != order_.place.node_rank) return false;
+  return std::ranges::any_of(failures_, [&](const WorkerFailure& own) {
+    return own.rank == first->rank && own.pid == first->pid && own.wall_ms == first->wall_ms;
+  });
+}
+
+std::string NodeRound::who_is_left() const {
+  std::vector<int> ranks;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (workers_[i].runs()) ranks.push_back(rank(i));
+  }
+  if (ranks.empty()) return "processes that workers left running";
+  return format("{} to end ({} {})", counted(ranks.size(), "worker"), plural("rank", ranks.size()), rank_ranges(ranks));
+}
+
+void NodeRound::report(AgentFacts& facts) const {
+  if (order_.membership == 0) return;  // no round yet
+  facts.round = order_.round;
+  facts.place = order_.place;
+  facts.restart_count = order_.restart_count;
+  facts.losses = order_.losses;
+  facts.membership = order_.membership;
+  facts.failures = failures_;
+}
+
+void NodeRound::report(status::Node& node) const {
+  if (order_.membership == 0) return;  // no round yet
+  node.round = order_.round;
+  node.node_rank = order_.place.node_rank;
+  node.node_count = order_.place.node_count;
+  node.world_size = order_.place.world_size;
+  node.restart_count = order_.restart_count;
+  node.max_restarts = order_.max_restarts;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    node.workers.push_back(
+        {.local_rank = static_cast<int>(i), .rank = rank(i), .pid = workers_[i].pid, .running = workers_[i].runs()});
+  }
+}
+
+}  // namespace elastic::agent

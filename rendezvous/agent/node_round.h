@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/agent/lifecycle_events.h"
+#include "rendezvous/protocol/messages.h"
+#include "src/status/snapshot.h"
+
+namespace elastic::agent {
+
+// The last round on this node: the order that prepared it, its workers, and how they ended. It is kept until the next
+// round begins, because status and reports speak of a round that is over, too.
+class NodeRound {
+ public:
+  // A round begins, with this many workers on this node; nothing of the one before is kept. Warns of why it begins, if
+  // the coordinator has said so.
+  void begin(const protocol::PrepareRound& order, int local_world_size, Effects& out);
+  // The workers are being started.
+  void start() { has_run_ = true; }
+  void started(const WorkerStarted& event);
+  // A worker of the round has ended. `stopped_by_us`: this node was stopping its workers by then, so that a failure is
+  // a consequence of that.
+  void exited(const WorkerExited& event, bool stopped_by_us);
+  // By what the first failure can be recognised if it comes again; nothing if there is no such thing.
+  void found(std::optional<protocol::Crash> crash) { crash_ = crash; }
+
+  // The order that began the round. Before the first round all its members are zero.
+  const protocol::PrepareRound& order() const { return order_; }
+  protocol::RoundNumber number() const { return order_.round; }
+  const protocol::NodePlace& place() const { return order_.place; }
+  bool all_have_ended() const;
+  // In the order in which the workers ended.
+  const std::vector<protocol::WorkerFailure>& failures() const { return failures_; }
+  // The first failure, unless this node had stopped the worker; null: there is none.
+  const protocol::WorkerFailure* cause() const;
+  // That failure is a death by a signal that is sent to whole process trees, perhaps to elastic-run, too.
+  bool was_ended_from_outside() const;
+  // One of these workers is why the job has failed.
+  bool is_cause_of(const protocol::Verdict& verdict) const;
+  // "2 workers to end (ranks 4, 6)"; without workers that run, the processes that they have left running.
+  std::string who_is_left() const;
+
+  // What the coordinator is told when no process of the round is left.
+  protocol::NodeStopped stopped() const { return {order_.round, failures_, crash_}; }
+  // Both do nothing before the first round.
+  void report(protocol::AgentFacts& facts) const;
+  void report(status::Node& node) const;
+
+ private:
+  struct Worker {
+    std::int64_t pid = 0;  // 0: not started
+    bool exited = false;
+    bool runs() const { return pid != 0 && !exited; }
+  };
+
+  Worker& worker(int local_rank) { return workers_.at(static_cast<std::size_t>(local_rank)); }
+  int rank(std::size_t local_rank) const { return order_.place.base_rank + static_cast<int>(local_rank); }
+
+  protocol::PrepareRound order_;
+  std::vector<Worker> workers_;  // by local rank
+  bool has_run_ = false;         // workers were started in this round or an earlier one
+  std::vector<protocol::WorkerFailure> failures_;
+  std::optional<protocol::Crash> crash_;
+};
+
+}  // namespace elastic::agent
