@@ -18,12 +18,9 @@ namespace {
 // processes need the processors.
 constexpr std::int64_t kPrepareLogsMs = 20;
 
-// How long log directories and files may take to be opened. Training does not wait for a file system that hangs.
-constexpr std::int64_t kOpenLogsMs = 2000;
-
 }  // namespace
 
-Lifecycle::Lifecycle(NodeSettings settings) : settings_(std::move(settings)) {
+Lifecycle::Lifecycle(NodeSettings settings) : settings_(std::move(settings)), preparation_(settings_.logs) {
   ELASTIC_CHECK(settings_.local_world_size >= 1 && settings_.shutdown_timeout_ms >= 0);
 }
 
@@ -92,76 +89,60 @@ void Lifecycle::on(const PrepareRound& message, std::int64_t, Effects& out) {
   state_ = State::kPreparing;
   round_.begin(message, settings_.local_world_size, out);
   news_.reset();
-  check_phase_.reset();
   left_behind_.clear();
-  run_with_store_.reset();
-  logs_awaited_ = false;
   // The order crossed the message that this node leaves.
   if (told_to_leave_ms_) return stop(leave_signal_, Cause::kFromOutside, out);
-  logs_awaited_ = settings_.logs;
-  if (logs_awaited_) {
-    out.push_back(OpenLogs{message.round, message.restart_count});
-    out.push_back(StartTimer{kOpenLogsMs});
-  }
-  // The node of group rank 0 serves the worker store; RunWorkers tells the others where it is.
-  if (message.place.node_rank != 0) return;
-  ++stores_awaited_;
-  out.push_back(OpenStore{message.admits});
-}
-
-bool Lifecycle::is_store_of_this_round() {
-  if (stores_awaited_ == 0 || --stores_awaited_ > 0) return false;
-  return state_ == State::kPreparing;
+  preparation_.begin(message, out);
 }
 
 void Lifecycle::on(const StoreOpened& event, std::int64_t, Effects& out) {
-  if (!is_store_of_this_round()) return;
+  if (!preparation_.is_answered_about_this_store() || state_ != State::kPreparing) return;
   out.push_back(ToCoordinator{StoreIsOpen{round_.number(), event.endpoint}});
 }
 
 void Lifecycle::on(const StoreFailed& event, std::int64_t, Effects& out) {
-  if (!is_store_of_this_round()) return;
+  if (!preparation_.is_answered_about_this_store() || state_ != State::kPreparing) return;
   out.push_back(ToCoordinator{NodeCannotRun{round_.number(), event.reason}});
 }
 
 void Lifecycle::on(const RunCheck& message, std::int64_t, Effects& out) {
   if (state_ != State::kPreparing) return;
-  check_phase_ = message.phase;
-  check_is_answered_ = false;
+  preparation_.check(message.phase);
   out.push_back(CheckNode{message.round, message.phase, message.order});
 }
 
 void Lifecycle::on(const NodeChecked& event, std::int64_t, Effects& out) {
   if (state_ != State::kPreparing || event.round != round_.number()) return;
-  check_is_answered_ = true;
+  preparation_.check_is_answered();
   out.push_back(ToCoordinator{CheckDone{event.round, event.phase, event.result}});
 }
 
 void Lifecycle::on(const RunWorkers& message, std::int64_t, Effects& out) {
   // A stop that this node has decided in the meantime stands.
   if (state_ != State::kPreparing || message.round != round_.number()) return;
-  run_with_store_ = message.store;
+  preparation_.run_with(message.store);
   start_if_ready(out);
 }
 
 void Lifecycle::start_if_ready(Effects& out) {
-  if (state_ != State::kPreparing || logs_awaited_ || !run_with_store_) return;
+  const StoreEndpoint* store = preparation_.ready();
+  if (state_ != State::kPreparing || store == nullptr) return;
   state_ = State::kRunning;
   round_.start();
-  out.push_back(StartWorkers{round_.order(), *run_with_store_});
+  out.push_back(StartWorkers{round_.order(), *store});
   const bool another_may_come = round_.order().restart_count < round_.order().max_restarts;
-  if (settings_.logs && another_may_come) out.push_back(StartTimer{kPrepareLogsMs});
+  if (preparation_.has_logs() && another_may_come) out.push_back(StartTimer{kPrepareLogsMs});
 }
 
 void Lifecycle::on(const LogsOpened& event, std::int64_t, Effects& out) {
-  if (state_ != State::kPreparing || !logs_awaited_ || event.round != round_.number()) return;
-  logs_awaited_ = false;
+  if (state_ != State::kPreparing || !preparation_.awaits_logs() || event.round != round_.number()) return;
+  preparation_.logs_are_open();
   out.push_back(StopTimer{});
   start_if_ready(out);
 }
 
 void Lifecycle::on(const LogsFailed& event, std::int64_t, Effects& out) {
-  if (state_ != State::kPreparing || !logs_awaited_ || event.round != round_.number()) return;
+  if (state_ != State::kPreparing || !preparation_.awaits_logs() || event.round != round_.number()) return;
   out.push_back(StopTimer{});
   out.push_back(ToCoordinator{NodeCannotRun{round_.number(), event.reason}});
 }

@@ -9,6 +9,7 @@
 #include "rendezvous/agent/node_round.h"
 #include "rendezvous/agent/node_settings.h"
 #include "rendezvous/agent/node_timer.h"
+#include "rendezvous/agent/preparation.h"
 #include "rendezvous/protocol/messages.h"
 #include "src/base/waiting.h"
 #include "src/status/snapshot.h"
@@ -92,8 +93,6 @@ class Lifecycle {
   void on(const protocol::AreYouThere&, std::int64_t, Effects&) {}  // the link has answered it
   void on(const protocol::Awaiting& message, std::int64_t now_ms, Effects& out);
 
-  // Called once for each answer to OpenStore. True if it is about the store of the round that is being prepared.
-  bool is_store_of_this_round();
   // Starts the workers if the coordinator has ordered that and their log files are open.
   void start_if_ready(Effects& out);
   // Begins to stop the round with this signal; does nothing if that has begun already.
@@ -124,10 +123,7 @@ class Lifecycle {
   NodeSettings settings_;
   State state_ = State::kIdle;
   NodeRound round_;
-  bool logs_awaited_ = false;  // OpenLogs of the round that is prepared is not answered
-  int stores_awaited_ = 0;     // OpenStore orders without an answer; answers come in the orders' order
-  // The workers are to be started with this store, once that is possible.
-  std::optional<protocol::StoreEndpoint> run_with_store_;
+  Preparation preparation_;  // means something while state_ is kPreparing
   // How far sweep() has got, and with it what the timer means when it fires.
   enum class Sweep { kTold, kKilled, kNamed };
   Sweep sweep_ = Sweep::kTold;
@@ -143,9 +139,6 @@ class Lifecycle {
   std::optional<std::int64_t> told_to_leave_ms_;   // when the first signal to end came
   std::optional<std::int64_t> asked_to_leave_ms_;  // when the first one that no worker had sent came
   int leave_signal_ = 0;
-  // The last phase of this round's check that was ordered.
-  std::optional<std::uint32_t> check_phase_;
-  bool check_is_answered_ = false;
   Waited waited_ = Waited::kNothing;  // what the node waited for after the last event
   std::int64_t waited_since_ms_ = 0;
   bool was_idle_ = false;

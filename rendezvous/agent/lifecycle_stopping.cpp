@@ -81,8 +81,8 @@ void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
     dismissed_ = true;
     return end_well(out);
   }
-  if (state_ == State::kPreparing && logs_awaited_) {
-    settings_.logs = logs_awaited_ = false;
+  if (state_ == State::kPreparing && preparation_.awaits_logs()) {
+    preparation_.give_up_logs();
     out.push_back(GiveUpLogs{});
     return start_if_ready(out);
   }

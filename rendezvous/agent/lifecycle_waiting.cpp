@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <csignal>
 
-#include "health/messages/messages.h"
 #include "rendezvous/agent/lifecycle.h"
 #include "src/base/check.h"
 #include "src/base/limits.h"
@@ -22,20 +21,13 @@ constexpr std::int64_t kSameWaitMs = 1000;
 std::optional<Waiting> Lifecycle::waiting() const {
   const Waited waited = waited_for();
   if (waited == Waited::kNothing) return {};
-  Waiting out{.what = {}, .since_ms = waited_since_ms_, .until_ms = timer_.until_ms()};
+  Waiting out = preparation_.waiting().value_or(Waiting{});
+  out.since_ms = waited_since_ms_;
+  if (waited != Waited::kCheck) out.until_ms = timer_.until_ms();
   switch (waited) {
-    case Waited::kNothing: break;
+    case Waited::kNothing:
     case Waited::kLogs:
-      out.what = "waiting for the log directory";
-      out.at_end = "going on without logs";
-      break;
-    case Waited::kCheck:
-      out.what = check_phase_ == health::kSelfPhase
-                     ? "check before training: nodes test themselves"
-                     : format("check before training: nodes test their links, phase {}", *check_phase_);
-      if (check_is_answered_) out.what += "; this node is done, others are still testing";
-      out.until_ms.reset();
-      break;
+    case Waited::kCheck: break;
     case Waited::kEnd: {
       out.what = format("{}: waiting for {}", why_stopping(), round_.who_is_left());
       out.at_end = "killed";
@@ -96,8 +88,8 @@ std::optional<Waiting> Lifecycle::waiting_for_round() const {
 }
 
 Lifecycle::Waited Lifecycle::waited_for() const {
-  if (state_ == State::kPreparing && logs_awaited_) return Waited::kLogs;
-  if (state_ == State::kPreparing && check_phase_) return Waited::kCheck;
+  if (state_ == State::kPreparing && preparation_.awaits_logs()) return Waited::kLogs;
+  if (state_ == State::kPreparing && preparation_.checks()) return Waited::kCheck;
   const bool sweeping = state_ == State::kStopping || (state_ == State::kEnding && !nothing_left_);
   if (!sweeping || lingers_ != Lingers::kNot || awaiting_background_) return Waited::kNothing;
   return sweep_ == Sweep::kTold ? Waited::kEnd : Waited::kDeath;
