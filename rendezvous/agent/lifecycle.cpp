@@ -20,7 +20,8 @@ constexpr std::int64_t kPrepareLogsMs = 20;
 
 }  // namespace
 
-Lifecycle::Lifecycle(NodeSettings settings) : settings_(std::move(settings)), preparation_(settings_.logs) {
+Lifecycle::Lifecycle(NodeSettings settings)
+    : settings_(std::move(settings)), preparation_(settings_.logs), sweep_(settings_.stuck_timeout_ms) {
   ELASTIC_CHECK(settings_.local_world_size >= 1 && settings_.shutdown_timeout_ms >= 0);
 }
 
@@ -89,7 +90,7 @@ void Lifecycle::on(const PrepareRound& message, std::int64_t, Effects& out) {
   state_ = State::kPreparing;
   round_.begin(message, settings_.local_world_size, out);
   news_.reset();
-  left_behind_.clear();
+  sweep_.forget_left_behind();
   // The order crossed the message that this node leaves.
   if (told_to_leave_ms_) return stop(leave_signal_, Cause::kFromOutside, out);
   preparation_.begin(message, out);

@@ -10,6 +10,7 @@
 #include "rendezvous/agent/node_settings.h"
 #include "rendezvous/agent/node_timer.h"
 #include "rendezvous/agent/preparation.h"
+#include "rendezvous/agent/sweep.h"
 #include "rendezvous/protocol/messages.h"
 #include "src/base/waiting.h"
 #include "src/status/snapshot.h"
@@ -99,7 +100,6 @@ class Lifecycle {
   void stop(int signal, SignalWorkers::Cause cause, Effects& out);
   // Signals all processes of the round and waits for their end.
   void sweep(int signal, SignalWorkers::Cause cause, Effects& out);
-  void kill(Effects& out);
   void kill_round(Effects& out);
   // No process of the round is left, or none that the node waits for.
   void gone(Effects& out);
@@ -124,11 +124,7 @@ class Lifecycle {
   State state_ = State::kIdle;
   NodeRound round_;
   Preparation preparation_;  // means something while state_ is kPreparing
-  // How far sweep() has got, and with it what the timer means when it fires.
-  enum class Sweep { kTold, kKilled, kNamed };
-  Sweep sweep_ = Sweep::kTold;
-  std::string survivors_;    // the last text of SurvivorsNamed
-  std::string left_behind_;  // processes of the last round that SIGKILL has not ended
+  Sweep sweep_;
   NodeTimer timer_;
   bool awaiting_background_ = false;  // FindBackground is not answered
   // What the node waits for although all processes of the round are gone: a signal to elastic-run that may follow the

@@ -105,7 +105,7 @@ void Lifecycle::on(const GuardianLost& event, std::int64_t, Effects& out) {
   ends_with_guardian_ = settings_.hosts_coordinator && !settings_.coordinator_may_move && settings_.terms.max_nodes > 1;
   // The coordinator stays until the other nodes have been told why the job ends.
   if (ends_with_guardian_) out.push_back(ToCoordinator{NodeLeaves{SIGKILL}});
-  kill(out);
+  sweep_.kill(out);
   out.push_back(AwaitAllGone{});
 }
 
@@ -138,7 +138,7 @@ void Lifecycle::finish_if_done(Effects& out) {
   if (!verdict_ || !nothing_left_ || !dismissed_) return;
   if (gathering_ == Gathering::kAwaited) out.push_back(StopTimer{});
   state_ = State::kEnded;
-  verdict_->left_behind = left_behind_;
+  verdict_->left_behind = sweep_.left_behind();
   out.push_back(Finish{*verdict_, told_details_.empty() ? details_ : told_details_});
 }
 

@@ -1,5 +1,4 @@
 // How the workers of a round are stopped, and what signals to elastic-run do.
-#include <algorithm>
 #include <csignal>
 #include <utility>
 
@@ -19,9 +18,6 @@ namespace {
 // means "now".
 constexpr std::int64_t kSecondSignalMs = 1000;
 
-// From SIGKILL to the message that names the processes that have not ended.
-constexpr std::int64_t kNameSurvivorsMs = 1000;
-
 // A program that ends a whole process tree (systemd, Slurm, pkill) signals the workers, too, and they may be gone
 // before the signal to elastic-run arrives. For so long the agent waits for it before it takes the workers' end for a
 // failure.
@@ -39,29 +35,16 @@ void Lifecycle::stop(int signal, Cause cause, Effects& out) {
 }
 
 void Lifecycle::sweep(int signal, Cause cause, Effects& out) {
-  sweep_ = Sweep::kTold;
-  survivors_.clear();
-  out.push_back(SignalWorkers{signal, cause});
-  out.push_back(StartTimer{terminated_ ? settings_.terminated_timeout_ms : settings_.shutdown_timeout_ms});
-  out.push_back(AwaitAllGone{});
-}
-
-void Lifecycle::kill(Effects& out) {
-  sweep_ = Sweep::kKilled;
-  out.push_back(SignalWorkers{SIGKILL});
-  out.push_back(StartTimer{kNameSurvivorsMs});
+  sweep_.begin(signal, cause, terminated_ ? settings_.terminated_timeout_ms : settings_.shutdown_timeout_ms, out);
 }
 
 // Kills the processes of the round at once: other nodes may have been given their ranks.
 void Lifecycle::kill_round(Effects& out) {
-  const bool stopping = state_ == State::kStopping || state_ == State::kEnding;
-  if (stopping && sweep_ != Sweep::kTold) return;
-  if (!stopping) {
+  if (state_ != State::kStopping && state_ != State::kEnding) {
     state_ = State::kStopping;
-    survivors_.clear();
+    return sweep_.begin_with_kill(out);
   }
-  kill(out);
-  if (!stopping) out.push_back(AwaitAllGone{});
+  if (!sweep_.has_killed()) sweep_.kill(out);
 }
 
 void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
@@ -89,29 +72,16 @@ void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
   if (gathering_ == Gathering::kAwaited) return has_gathered({}, out);
   if (state_ != State::kStopping && state_ != State::kEnding) return;
   if (lingers_ != Lingers::kNot) return gone(out);  // neither a signal nor an answer has come
-  switch (sweep_) {
-    case Sweep::kTold: return kill(out);
-    case Sweep::kKilled:
-      sweep_ = Sweep::kNamed;
-      out.push_back(NameSurvivors{});
-      out.push_back(StartTimer{std::max<std::int64_t>(settings_.stuck_timeout_ms - kNameSurvivorsMs, 0)});
-      return;
-    case Sweep::kNamed:
-      out.push_back(AbandonWorkers{});
-      left_behind_ = survivors_.empty() ? "a worker" : survivors_;
-      if (!settings_.ignore_stuck_workers && state_ == State::kStopping) {
-        out.push_back(ToCoordinator{NodeCannotRun{
-            round_.number(),
-            format("{} survived SIGKILL; --stuck-worker=ignore lets the job go on without it", left_behind_)}});
-      }
-      return gone(out);
+  if (!sweep_.next(out)) return;
+  if (!settings_.ignore_stuck_workers && state_ == State::kStopping) {
+    out.push_back(ToCoordinator{NodeCannotRun{
+        round_.number(),
+        format("{} survived SIGKILL; --stuck-worker=ignore lets the job go on without it", sweep_.left_behind())}});
   }
+  gone(out);
 }
 
-void Lifecycle::on(const SurvivorsNamed& event, std::int64_t, Effects& out) {
-  survivors_ = event.text;
-  out.push_back(Warn{format("{} has not exited after SIGKILL", event.text), "stuck"});
-}
+void Lifecycle::on(const SurvivorsNamed& event, std::int64_t, Effects& out) { sweep_.named(event.text, out); }
 
 void Lifecycle::on(const AllGone&, std::int64_t, Effects& out) {
   if (state_ == State::kStopping && !told_to_leave_ms_ && round_.was_ended_from_outside()) {
@@ -182,7 +152,7 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
       out.push_back(StopTimer{});
       return has_gathered({}, out);
     }
-    if (insists && sweep_ == Sweep::kTold) return kill(out);
+    if (insists && !sweep_.has_killed()) return sweep_.kill(out);
     // A worker's signal came first: the time that a SIGTERM from outside allows begins with that SIGTERM.
     if (event.signal == SIGTERM && !by_worker && !std::exchange(terminated_, true)) hurry(now_ms, out);
     return;
@@ -207,7 +177,7 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
 // Leaves workers that are being stopped already no more time than a SIGTERM to elastic-run would.
 void Lifecycle::hurry(std::int64_t now_ms, Effects& out) {
   const bool stopping = state_ == State::kStopping || state_ == State::kEnding;
-  if (!stopping || lingers_ != Lingers::kNot || sweep_ != Sweep::kTold) return;
+  if (!stopping || lingers_ != Lingers::kNot || sweep_.has_killed()) return;
   timer_.shorten(settings_.terminated_timeout_ms, now_ms, out);
 }
 

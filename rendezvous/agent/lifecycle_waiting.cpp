@@ -21,27 +21,14 @@ constexpr std::int64_t kSameWaitMs = 1000;
 std::optional<Waiting> Lifecycle::waiting() const {
   const Waited waited = waited_for();
   if (waited == Waited::kNothing) return {};
-  Waiting out = preparation_.waiting().value_or(Waiting{});
+  const bool preparing = waited == Waited::kLogs || waited == Waited::kCheck;
+  Waiting out = preparing ? preparation_.waiting().value() : sweep_.waiting(why_stopping(), round_.who_is_left());
   out.since_ms = waited_since_ms_;
   if (waited != Waited::kCheck) out.until_ms = timer_.until_ms();
-  switch (waited) {
-    case Waited::kNothing:
-    case Waited::kLogs:
-    case Waited::kCheck: break;
-    case Waited::kEnd: {
-      out.what = format("{}: waiting for {}", why_stopping(), round_.who_is_left());
-      out.at_end = "killed";
-      const bool again = asked_to_leave_ms_ && !settings_.forward_signals.contains(SIGINT);
-      if (again) out.hint = "press Ctrl-C again to kill now";
-      out.by_user = asked_to_leave_ms_.has_value();
-      out.unusual = true;
-      break;
-    }
-    case Waited::kDeath:
-      out.what = format("sent SIGKILL: waiting for {}", survivors_.empty() ? round_.who_is_left() : survivors_);
-      out.at_end = "giving up";
-      out.unusual = true;
-      break;
+  if (waited == Waited::kEnd) {
+    const bool again = asked_to_leave_ms_ && !settings_.forward_signals.contains(SIGINT);
+    if (again) out.hint = "press Ctrl-C again to kill now";
+    out.by_user = asked_to_leave_ms_.has_value();
   }
   return out;
 }
@@ -92,7 +79,7 @@ Lifecycle::Waited Lifecycle::waited_for() const {
   if (state_ == State::kPreparing && preparation_.checks()) return Waited::kCheck;
   const bool sweeping = state_ == State::kStopping || (state_ == State::kEnding && !nothing_left_);
   if (!sweeping || lingers_ != Lingers::kNot || awaiting_background_) return Waited::kNothing;
-  return sweep_ == Sweep::kTold ? Waited::kEnd : Waited::kDeath;
+  return sweep_.has_killed() ? Waited::kDeath : Waited::kEnd;
 }
 
 std::string Lifecycle::why_stopping() const {

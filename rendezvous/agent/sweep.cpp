@@ -1,0 +1,66 @@
+#include "rendezvous/agent/sweep.h"
+
+#include <algorithm>
+#include <csignal>
+
+#include "src/base/text.h"
+
+namespace elastic::agent {
+
+namespace {
+
+// From SIGKILL to the message that names the processes that have not ended.
+constexpr std::int64_t kNameSurvivorsMs = 1000;
+
+}  // namespace
+
+void Sweep::begin(int signal, SignalWorkers::Cause cause, std::int64_t patience_ms, Effects& out) {
+  stage_ = Stage::kTold;
+  survivors_.clear();
+  out.push_back(SignalWorkers{signal, cause});
+  out.push_back(StartTimer{patience_ms});
+  out.push_back(AwaitAllGone{});
+}
+
+void Sweep::begin_with_kill(Effects& out) {
+  survivors_.clear();
+  kill(out);
+  out.push_back(AwaitAllGone{});
+}
+
+void Sweep::kill(Effects& out) {
+  stage_ = Stage::kKilled;
+  out.push_back(SignalWorkers{SIGKILL});
+  out.push_back(StartTimer{kNameSurvivorsMs});
+}
+
+bool Sweep::next(Effects& out) {
+  switch (stage_) {
+    case Stage::kTold: kill(out); return false;
+    case Stage::kKilled:
+      stage_ = Stage::kNamed;
+      out.push_back(NameSurvivors{});
+      out.push_back(StartTimer{std::max<std::int64_t>(stuck_timeout_ms_ - kNameSurvivorsMs, 0)});
+      return false;
+    case Stage::kNamed: break;
+  }
+  out.push_back(AbandonWorkers{});
+  left_behind_ = survivors_.empty() ? "a worker" : survivors_;
+  return true;
+}
+
+void Sweep::named(const std::string& survivors, Effects& out) {
+  survivors_ = survivors;
+  out.push_back(Warn{format("{} has not exited after SIGKILL", survivors), "stuck"});
+}
+
+Waiting Sweep::waiting(const std::string& why, const std::string& who) const {
+  if (stage_ == Stage::kTold) {
+    return {.what = format("{}: waiting for {}", why, who), .at_end = "killed", .unusual = true};
+  }
+  return {.what = format("sent SIGKILL: waiting for {}", survivors_.empty() ? who : survivors_),
+          .at_end = "giving up",
+          .unusual = true};
+}
+
+}  // namespace elastic::agent
