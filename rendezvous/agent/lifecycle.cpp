@@ -21,7 +21,10 @@ constexpr std::int64_t kPrepareLogsMs = 20;
 }  // namespace
 
 Lifecycle::Lifecycle(NodeSettings settings)
-    : settings_(std::move(settings)), preparation_(settings_.logs), sweep_(settings_.stuck_timeout_ms) {
+    : settings_(std::move(settings)),
+      preparation_(settings_.logs),
+      sweep_(settings_.stuck_timeout_ms),
+      leaving_(settings_.signals_are_shared, settings_.forward_signals.contains(SIGINT)) {
   ELASTIC_CHECK(settings_.local_world_size >= 1 && settings_.shutdown_timeout_ms >= 0);
 }
 
@@ -92,7 +95,7 @@ void Lifecycle::on(const PrepareRound& message, std::int64_t, Effects& out) {
   news_.reset();
   sweep_.forget_left_behind();
   // The order crossed the message that this node leaves.
-  if (told_to_leave_ms_) return stop(leave_signal_, Cause::kFromOutside, out);
+  if (leaving_.told()) return stop(leaving_.signal(), Cause::kFromOutside, out);
   preparation_.begin(message, out);
 }
 
@@ -178,13 +181,13 @@ void Lifecycle::on(const StopWorkers& message, std::int64_t, Effects& out) {
 void Lifecycle::on(const Detached&, std::int64_t, Effects& out) {
   detached_ = true;
   news_.reset();
-  if (state_ == State::kIdle && told_to_leave_ms_) end(stopped_by_order(), out);
+  if (state_ == State::kIdle && leaving_.told()) end(stopped_by_order(), out);
 }
 
 void Lifecycle::on(const Attached&, std::int64_t, Effects& out) {
   detached_ = false;
   // The coordinator may not have got the message before.
-  if (told_to_leave_ms_ && !verdict_) out.push_back(ToCoordinator{NodeLeaves{leave_signal_}});
+  if (leaving_.told() && !verdict_) out.push_back(ToCoordinator{NodeLeaves{leaving_.signal()}});
 }
 
 void Lifecycle::on(const LeaseOver&, std::int64_t, Effects& out) {

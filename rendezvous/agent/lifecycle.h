@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/agent/leave_signals.h"
 #include "rendezvous/agent/lifecycle_events.h"
 #include "rendezvous/agent/node_round.h"
 #include "rendezvous/agent/node_settings.h"
@@ -126,15 +127,12 @@ class Lifecycle {
   Preparation preparation_;  // means something while state_ is kPreparing
   Sweep sweep_;
   NodeTimer timer_;
+  LeaveSignals leaving_;
   bool awaiting_background_ = false;  // FindBackground is not answered
   // What the node waits for although all processes of the round are gone: a signal to elastic-run that may follow the
   // one to its workers, or the answer to FindCrash.
   enum class Lingers { kNot, kForOrder, kForCrash };
   Lingers lingers_ = Lingers::kNot;
-  bool terminated_ = false;                        // SIGTERM has come from outside
-  std::optional<std::int64_t> told_to_leave_ms_;   // when the first signal to end came
-  std::optional<std::int64_t> asked_to_leave_ms_;  // when the first one that no worker had sent came
-  int leave_signal_ = 0;
   Waited waited_ = Waited::kNothing;  // what the node waited for after the last event
   std::int64_t waited_since_ms_ = 0;
   bool was_idle_ = false;

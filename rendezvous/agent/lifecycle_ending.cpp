@@ -22,7 +22,7 @@ void Lifecycle::on(const EndJob& message, std::int64_t, Effects& out) {
   }
   verdict_ = message.verdict;
   // A verdict that only answers this node's leaving is of no use to other nodes.
-  const bool leaves = told_to_leave_ms_ && !settings_.hosts_coordinator;
+  const bool leaves = leaving_.told() && !settings_.hosts_coordinator;
   if (leaves && verdict_->outcome == Verdict::Outcome::kStopped) dismissed_ = true;
   if (state_ == State::kIdle) {
     state_ = State::kEnding;
@@ -47,10 +47,10 @@ void Lifecycle::end(Verdict verdict, Effects& out) {
 
 Verdict Lifecycle::stopped_by_order() const {
   return {.outcome = Verdict::Outcome::kStopped,
-          .reason = format("stopped by {}", signal_name(leave_signal_)),
+          .reason = format("stopped by {}", signal_name(leaving_.signal())),
           .round = round_.number(),
           .restarts_used = round_.order().restart_count,
-          .signal = leave_signal_};
+          .signal = leaving_.signal()};
 }
 
 void Lifecycle::end_well(Effects& out) {
@@ -82,12 +82,11 @@ bool Lifecycle::waits_in_barrier() const {
 
 void Lifecycle::on(const GivenUp& event, std::int64_t, Effects& out) {
   if (state_ != State::kIdle && state_ != State::kEnding) kill_round(out);
-  const bool ordered = told_to_leave_ms_.has_value();
-  end(ordered ? stopped_by_order()
-              : Verdict{.outcome = Verdict::Outcome::kFailed,
-                        .reason = event.reason,
-                        .round = round_.number(),
-                        .restarts_used = round_.order().restart_count},
+  end(leaving_.told() ? stopped_by_order()
+                      : Verdict{.outcome = Verdict::Outcome::kFailed,
+                                .reason = event.reason,
+                                .round = round_.number(),
+                                .restarts_used = round_.order().restart_count},
       out);
 }
 

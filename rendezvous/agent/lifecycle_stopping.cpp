@@ -1,6 +1,5 @@
 // How the workers of a round are stopped, and what signals to elastic-run do.
 #include <csignal>
-#include <utility>
 
 #include "rendezvous/agent/lifecycle.h"
 #include "src/base/signals.h"
@@ -13,10 +12,6 @@ using namespace protocol;
 using Cause = SignalWorkers::Cause;
 
 namespace {
-
-// A second signal sooner than this after the first is taken for the same wish (Slurm, an impatient script); later it
-// means "now".
-constexpr std::int64_t kSecondSignalMs = 1000;
 
 // A program that ends a whole process tree (systemd, Slurm, pkill) signals the workers, too, and they may be gone
 // before the signal to elastic-run arrives. For so long the agent waits for it before it takes the workers' end for a
@@ -35,7 +30,8 @@ void Lifecycle::stop(int signal, Cause cause, Effects& out) {
 }
 
 void Lifecycle::sweep(int signal, Cause cause, Effects& out) {
-  sweep_.begin(signal, cause, terminated_ ? settings_.terminated_timeout_ms : settings_.shutdown_timeout_ms, out);
+  sweep_.begin(signal, cause, leaving_.terminated() ? settings_.terminated_timeout_ms : settings_.shutdown_timeout_ms,
+               out);
 }
 
 // Kills the processes of the round at once: other nodes may have been given their ranks.
@@ -84,7 +80,7 @@ void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
 void Lifecycle::on(const SurvivorsNamed& event, std::int64_t, Effects& out) { sweep_.named(event.text, out); }
 
 void Lifecycle::on(const AllGone&, std::int64_t, Effects& out) {
-  if (state_ == State::kStopping && !told_to_leave_ms_ && round_.was_ended_from_outside()) {
+  if (state_ == State::kStopping && !leaving_.told() && round_.was_ended_from_outside()) {
     lingers_ = Lingers::kForOrder;
     out.push_back(StartTimer{kOrderOnItsWayMs});
     return;
@@ -101,7 +97,7 @@ void Lifecycle::on(const AllGone&, std::int64_t, Effects& out) {
 bool Lifecycle::may_have_crashed() const {
   // A job that is not restarted has no next round to compare with.
   if (!settings_.tells_crashes || round_.order().max_restarts == 0) return false;
-  if (state_ != State::kStopping || told_to_leave_ms_ || lingers_ != Lingers::kNot) return false;
+  if (state_ != State::kStopping || leaving_.told() || lingers_ != Lingers::kNot) return false;
   return round_.cause() != nullptr && round_.cause()->exit.signal == 0;
 }
 
@@ -123,7 +119,7 @@ void Lifecycle::gone(Effects& out) {
   }
   state_ = State::kIdle;
   out.push_back(ToCoordinator{round_.stopped()});
-  if (detached_ && told_to_leave_ms_) end(stopped_by_order(), out);
+  if (detached_ && leaving_.told()) end(stopped_by_order(), out);
 }
 
 void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& out) {
@@ -141,31 +137,25 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
     out.push_back(SignalWorkers{event.signal, Cause::kFromOutside});
     return;
   }
-  const bool by_worker = event.worker != 0;
-  // Every rank may send its own, each when it gets there; only a sender outside the job repeats one in impatience.
-  const bool asks_again = !by_worker && asked_to_leave_ms_ && now_ms - *asked_to_leave_ms_ >= kSecondSignalMs;
-  if (!by_worker && !asked_to_leave_ms_) asked_to_leave_ms_ = now_ms;
-  if (told_to_leave_ms_) {
-    const bool insists =
-        asks_again && (event.signal == SIGINT || (event.signal == SIGTERM && !settings_.signals_are_shared));
+  const LeaveSignals::Meaning meaning = leaving_.take(event, now_ms);
+  if (meaning != LeaveSignals::Meaning::kLeave) {
+    const bool insists = meaning == LeaveSignals::Meaning::kInsists;
     if (insists && gathering_ == Gathering::kAwaited) {
       out.push_back(StopTimer{});
       return has_gathered({}, out);
     }
     if (insists && !sweep_.has_killed()) return sweep_.kill(out);
     // A worker's signal came first: the time that a SIGTERM from outside allows begins with that SIGTERM.
-    if (event.signal == SIGTERM && !by_worker && !std::exchange(terminated_, true)) hurry(now_ms, out);
+    if (leaving_.is_first_termination(event)) hurry(now_ms, out);
     return;
   }
-  told_to_leave_ms_ = now_ms;
-  leave_signal_ = event.signal;
-  terminated_ = event.signal == SIGTERM && !by_worker;
+  const bool by_worker = event.worker != 0;
   if (by_worker) {
     out.push_back(Warn{format("{} came from process {}, a worker or a child of one; stopping all workers",
                               signal_name(event.signal), event.worker),
                        "signal_from_worker"});
   }
-  if (terminated_) hurry(now_ms, out);
+  if (leaving_.is_first_termination(event)) hurry(now_ms, out);
   // The coordinator is told first: should this node be killed while its workers end, the others know why it left.
   out.push_back(ToCoordinator{NodeLeaves{event.signal}});
   // The workers get the same signal, as with torchrun; some save their state on SIGINT only.

@@ -1,10 +1,8 @@
 // What a node waits for, in words for the user.
 
 #include <algorithm>
-#include <csignal>
 
 #include "rendezvous/agent/lifecycle.h"
-#include "src/base/check.h"
 #include "src/base/limits.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
@@ -25,11 +23,7 @@ std::optional<Waiting> Lifecycle::waiting() const {
   Waiting out = preparing ? preparation_.waiting().value() : sweep_.waiting(why_stopping(), round_.who_is_left());
   out.since_ms = waited_since_ms_;
   if (waited != Waited::kCheck) out.until_ms = timer_.until_ms();
-  if (waited == Waited::kEnd) {
-    const bool again = asked_to_leave_ms_ && !settings_.forward_signals.contains(SIGINT);
-    if (again) out.hint = "press Ctrl-C again to kill now";
-    out.by_user = asked_to_leave_ms_.has_value();
-  }
+  if (waited == Waited::kEnd) leaving_.explain(out);
   return out;
 }
 
@@ -83,7 +77,7 @@ Lifecycle::Waited Lifecycle::waited_for() const {
 }
 
 std::string Lifecycle::why_stopping() const {
-  if (leave_signal_ != 0) return format("stopping on {}", signal_name(leave_signal_));
+  if (leaving_.told()) return format("stopping on {}", signal_name(leaving_.signal()));
   if (round_.cause() != nullptr) return format("rank {} failed", round_.cause()->rank);
   return state_ == State::kEnding ? "all workers have ended" : "stopping";
 }

@@ -1,0 +1,38 @@
+#include "rendezvous/agent/leave_signals.h"
+
+#include <csignal>
+#include <utility>
+
+namespace elastic::agent {
+
+namespace {
+
+// A second signal sooner than this after the first is taken for the same wish (Slurm, an impatient script); later it
+// means "now".
+constexpr std::int64_t kSecondSignalMs = 1000;
+
+bool by_worker(const SignalReceived& event) { return event.worker != 0; }
+
+}  // namespace
+
+LeaveSignals::Meaning LeaveSignals::take(const SignalReceived& event, std::int64_t now_ms) {
+  const bool asks_again = !by_worker(event) && asked_ms_ && now_ms - *asked_ms_ >= kSecondSignalMs;
+  if (!by_worker(event) && !asked_ms_) asked_ms_ = now_ms;
+  if (!told()) {
+    signal_ = event.signal;
+    return Meaning::kLeave;
+  }
+  const bool insists = asks_again && (event.signal == SIGINT || (event.signal == SIGTERM && !shared_));
+  return insists ? Meaning::kInsists : Meaning::kMore;
+}
+
+bool LeaveSignals::is_first_termination(const SignalReceived& event) {
+  return event.signal == SIGTERM && !by_worker(event) && !std::exchange(terminated_, true);
+}
+
+void LeaveSignals::explain(Waiting& waiting) const {
+  waiting.by_user = asked_ms_.has_value();
+  if (asked_ms_ && !interrupt_is_forwarded_) waiting.hint = "press Ctrl-C again to kill now";
+}
+
+}  // namespace elastic::agent

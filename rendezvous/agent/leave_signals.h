@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "rendezvous/agent/lifecycle_events.h"
+#include "src/base/waiting.h"
+
+namespace elastic::agent {
+
+// The signals that tell this node to end, and what each of them means. Those of a worker count, too, but only somebody
+// outside the job can insist by a second signal: every rank may send its own, each when it gets there. Times are
+// milliseconds of the clock of Lifecycle::on_event.
+class LeaveSignals {
+ public:
+  enum class Meaning {
+    kLeave,    // the first one: the node is to end
+    kInsists,  // whoever sent an earlier one does not want to wait for the workers any longer
+    kMore,     // one more of the same wish
+  };
+
+  // `shared`: whoever signals elastic-run signals its workers, too, and means nothing by a second SIGTERM.
+  // `interrupt_is_forwarded`: SIGINT goes to the workers instead of coming here.
+  LeaveSignals(bool shared, bool interrupt_is_forwarded)
+      : shared_(shared), interrupt_is_forwarded_(interrupt_is_forwarded) {}
+
+  Meaning take(const SignalReceived& event, std::int64_t now_ms);
+  // Called for each signal that does not kill the workers at once. True: it is the first SIGTERM from outside, from
+  // which on the workers have the time that its sender allows.
+  bool is_first_termination(const SignalReceived& event);
+
+  // A signal to end has come.
+  bool told() const { return signal_ != 0; }
+  // The first of them; 0: there was none.
+  int signal() const { return signal_; }
+  // SIGTERM has come from outside.
+  bool terminated() const { return terminated_; }
+  // Tells the user, who waits for the workers to end, whether he has asked for it and how to hurry it.
+  void explain(Waiting& waiting) const;
+
+ private:
+  bool shared_;
+  bool interrupt_is_forwarded_;
+  int signal_ = 0;                        // see signal()
+  std::optional<std::int64_t> asked_ms_;  // when the first one came that no worker had sent
+  bool terminated_ = false;               // see terminated()
+};
+
+}  // namespace elastic::agent
