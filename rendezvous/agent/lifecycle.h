@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/agent/failure_details.h"
 #include "rendezvous/agent/leave_signals.h"
 #include "rendezvous/agent/lifecycle_events.h"
 #include "rendezvous/agent/node_round.h"
@@ -110,8 +111,6 @@ class Lifecycle {
   // All workers have succeeded, and so has the job: ends what they have left running.
   void end_well(Effects& out);
   void finish_if_done(Effects& out);
-  void gather_if_due(Effects& out);
-  void has_gathered(std::string text, Effects& out);
   bool waits_in_barrier() const;
   protocol::Verdict stopped_by_order() const;
   void hurry(std::int64_t now_ms, Effects& out);
@@ -139,11 +138,7 @@ class Lifecycle {
   std::int64_t idle_since_ms_ = 0;
   std::optional<protocol::Verdict> verdict_;
   bool nothing_left_ = false;  // the job is over, and no process of its last round is left
-  // Whether the details of the first failure are to be gathered when nothing is left, or are being gathered.
-  enum class Gathering { kNone, kDue, kAwaited };
-  Gathering gathering_ = Gathering::kNone;
-  std::string details_;              // those that this node has gathered
-  std::string told_details_;         // those that the coordinator has sent to all nodes
+  FailureDetails details_;
   bool ends_with_guardian_ = false;  // the guardian was lost, and the job ends with it, for its coordinator is here
   bool dismissed_ = false;           // see is_dismissed()
   bool detached_ = false;            // there is no session with the coordinator

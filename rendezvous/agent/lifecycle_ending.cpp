@@ -13,8 +13,8 @@ using namespace protocol;
 using Cause = SignalWorkers::Cause;
 
 void Lifecycle::on(const EndJob& message, std::int64_t, Effects& out) {
-  if (!verdict_ && settings_.shares_details && round_.is_cause_of(message.verdict)) gathering_ = Gathering::kDue;
-  if (gathering_ == Gathering::kNone) out.push_back(ToCoordinator{VerdictHeard{details_}});
+  if (!verdict_ && settings_.shares_details && round_.is_cause_of(message.verdict)) details_.want();
+  if (!details_.are_missing()) out.push_back(ToCoordinator{VerdictHeard{details_.own()}});
   if (verdict_) {
     // The job has gone on without this node, under a coordinator that did not know its verdict.
     if (message.verdict.round > verdict_->round) verdict_ = message.verdict;
@@ -27,7 +27,7 @@ void Lifecycle::on(const EndJob& message, std::int64_t, Effects& out) {
   if (state_ == State::kIdle) {
     state_ = State::kEnding;
     nothing_left_ = true;
-    gather_if_due(out);
+    if (!dismissed_) details_.gather(out);
     return finish_if_done(out);
   }
   if (state_ == State::kSucceeded && verdict_->outcome == Verdict::Outcome::kSucceeded) return end_well(out);
@@ -97,7 +97,7 @@ void Lifecycle::on(const GuardianLost& event, std::int64_t, Effects& out) {
                      .round = round_.number()};
   dismissed_ = true;
   nothing_left_ = false;
-  gathering_ = Gathering::kNone;
+  details_.drop();
   awaiting_background_ = false;
   state_ = State::kEnding;
   // If another node can take the coordinator over, it does so as if this node had died, and the job goes on.
@@ -108,37 +108,20 @@ void Lifecycle::on(const GuardianLost& event, std::int64_t, Effects& out) {
   out.push_back(AwaitAllGone{});
 }
 
-void Lifecycle::gather_if_due(Effects& out) {
-  if (gathering_ != Gathering::kDue || dismissed_) return;
-  gathering_ = Gathering::kAwaited;
-  out.push_back(GatherDetails{});
-  out.push_back(StartTimer{kDetailsMs});
-}
-
-void Lifecycle::on(const DetailsGathered& event, std::int64_t, Effects& out) {
-  if (gathering_ != Gathering::kAwaited) return;
-  out.push_back(StopTimer{});
-  has_gathered(event.text, out);
-}
-
-void Lifecycle::has_gathered(std::string text, Effects& out) {
-  gathering_ = Gathering::kNone;
-  details_ = std::move(text);
-  out.push_back(ToCoordinator{VerdictHeard{details_}});
-}
+void Lifecycle::on(const DetailsGathered& event, std::int64_t, Effects& out) { details_.gathered(event.text, out); }
 
 void Lifecycle::on(const Dismiss& message, std::int64_t, Effects& out) {
   dismissed_ = true;
-  told_details_ = message.details;
+  details_.told(message.details);
   finish_if_done(out);
 }
 
 void Lifecycle::finish_if_done(Effects& out) {
   if (!verdict_ || !nothing_left_ || !dismissed_) return;
-  if (gathering_ == Gathering::kAwaited) out.push_back(StopTimer{});
+  if (details_.are_being_gathered()) out.push_back(StopTimer{});
   state_ = State::kEnded;
   verdict_->left_behind = sweep_.left_behind();
-  out.push_back(Finish{*verdict_, told_details_.empty() ? details_ : told_details_});
+  out.push_back(Finish{*verdict_, details_.for_report()});
 }
 
 }  // namespace elastic::agent

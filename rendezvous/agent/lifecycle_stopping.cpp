@@ -65,7 +65,7 @@ void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
     out.push_back(GiveUpLogs{});
     return start_if_ready(out);
   }
-  if (gathering_ == Gathering::kAwaited) return has_gathered({}, out);
+  if (details_.are_being_gathered()) return details_.timed_out(out);
   if (state_ != State::kStopping && state_ != State::kEnding) return;
   if (lingers_ != Lingers::kNot) return gone(out);  // neither a signal nor an answer has come
   if (!sweep_.next(out)) return;
@@ -114,7 +114,7 @@ void Lifecycle::gone(Effects& out) {
   if (state_ == State::kEnding) {
     nothing_left_ = true;
     if (ends_with_guardian_) out.push_back(ToCoordinator{round_.stopped()});
-    gather_if_due(out);
+    if (!dismissed_) details_.gather(out);
     return finish_if_done(out);
   }
   state_ = State::kIdle;
@@ -140,10 +140,7 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
   const LeaveSignals::Meaning meaning = leaving_.take(event, now_ms);
   if (meaning != LeaveSignals::Meaning::kLeave) {
     const bool insists = meaning == LeaveSignals::Meaning::kInsists;
-    if (insists && gathering_ == Gathering::kAwaited) {
-      out.push_back(StopTimer{});
-      return has_gathered({}, out);
-    }
+    if (insists && details_.are_being_gathered()) return details_.gathered({}, out);
     if (insists && !sweep_.has_killed()) return sweep_.kill(out);
     // A worker's signal came first: the time that a SIGTERM from outside allows begins with that SIGTERM.
     if (leaving_.is_first_termination(event)) hurry(now_ms, out);

@@ -1,0 +1,28 @@
+#include "rendezvous/agent/failure_details.h"
+
+#include <utility>
+
+namespace elastic::agent {
+
+void FailureDetails::gather(Effects& out) {
+  if (stage_ != Stage::kDue) return;
+  stage_ = Stage::kAwaited;
+  out.push_back(GatherDetails{});
+  out.push_back(StartTimer{protocol::kDetailsMs});
+}
+
+void FailureDetails::gathered(std::string text, Effects& out) {
+  if (stage_ != Stage::kAwaited) return;
+  out.push_back(StopTimer{});
+  are_there(std::move(text), out);
+}
+
+void FailureDetails::timed_out(Effects& out) { are_there({}, out); }
+
+void FailureDetails::are_there(std::string text, Effects& out) {
+  stage_ = Stage::kNone;
+  own_ = std::move(text);
+  out.push_back(ToCoordinator{protocol::VerdictHeard{own_}});
+}
+
+}  // namespace elastic::agent
