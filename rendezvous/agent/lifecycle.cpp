@@ -33,8 +33,7 @@ Effects Lifecycle::on_event(const Event& event, std::int64_t now_ms) {
   if (state_ == State::kEnded) return out;
   std::visit([&](const auto& alternative) { on(alternative, now_ms, out); }, event);
   timer_.follow(out, now_ms);
-  if (std::exchange(was_idle_, is_idle()) != is_idle()) idle_since_ms_ = now_ms;
-  if (const Waited waited = waited_for(); std::exchange(waited_, waited) != waited) waited_since_ms_ = now_ms;
+  waits_.follow(waits_for(), is_idle(), now_ms);
   return out;
 }
 
@@ -92,7 +91,7 @@ void Lifecycle::on(const PrepareRound& message, std::int64_t, Effects& out) {
   }
   state_ = State::kPreparing;
   round_.begin(message, settings_.local_world_size, out);
-  news_.reset();
+  waits_.forget_news();
   sweep_.forget_left_behind();
   // The order crossed the message that this node leaves.
   if (leaving_.told()) return stop(leaving_.signal(), Cause::kFromOutside, out);
@@ -180,7 +179,7 @@ void Lifecycle::on(const StopWorkers& message, std::int64_t, Effects& out) {
 
 void Lifecycle::on(const Detached&, std::int64_t, Effects& out) {
   detached_ = true;
-  news_.reset();
+  waits_.forget_news();
   if (state_ == State::kIdle && leaving_.told()) end(stopped_by_order(), out);
 }
 

@@ -11,6 +11,7 @@
 #include "rendezvous/agent/node_round.h"
 #include "rendezvous/agent/node_settings.h"
 #include "rendezvous/agent/node_timer.h"
+#include "rendezvous/agent/node_waits.h"
 #include "rendezvous/agent/preparation.h"
 #include "rendezvous/agent/sweep.h"
 #include "rendezvous/protocol/messages.h"
@@ -115,8 +116,7 @@ class Lifecycle {
   protocol::Verdict stopped_by_order() const;
   void hurry(std::int64_t now_ms, Effects& out);
 
-  enum class Waited { kNothing, kLogs, kCheck, kEnd, kDeath };
-  Waited waited_for() const;
+  NodeWaits::For waits_for() const;
   status::Activity activity() const;
   std::string why_stopping() const;
 
@@ -127,29 +127,18 @@ class Lifecycle {
   Sweep sweep_;
   NodeTimer timer_;
   LeaveSignals leaving_;
+  NodeWaits waits_;
   bool awaiting_background_ = false;  // FindBackground is not answered
   // What the node waits for although all processes of the round are gone: a signal to elastic-run that may follow the
   // one to its workers, or the answer to FindCrash.
   enum class Lingers { kNot, kForOrder, kForCrash };
   Lingers lingers_ = Lingers::kNot;
-  Waited waited_ = Waited::kNothing;  // what the node waited for after the last event
-  std::int64_t waited_since_ms_ = 0;
-  bool was_idle_ = false;
-  std::int64_t idle_since_ms_ = 0;
   std::optional<protocol::Verdict> verdict_;
   bool nothing_left_ = false;  // the job is over, and no process of its last round is left
   FailureDetails details_;
   bool ends_with_guardian_ = false;  // the guardian was lost, and the job ends with it, for its coordinator is here
   bool dismissed_ = false;           // see is_dismissed()
   bool detached_ = false;            // there is no session with the coordinator
-  // What the coordinator last said that this node waits for, with the times by this node's clock.
-  struct News {
-    protocol::Awaiting message;
-    std::int64_t since_ms = 0;
-    std::optional<std::int64_t> until_ms;
-    std::int64_t because_ms = 0;
-  };
-  std::optional<News> news_;
 };
 
 }  // namespace elastic::agent

@@ -1,14 +1,17 @@
-// A node's status, for /status and /metrics.
+// What a node does and waits for: for /status and /metrics, and in words for the user.
 #include "rendezvous/agent/lifecycle.h"
+#include "src/base/signals.h"
+#include "src/base/text.h"
 
 namespace elastic::agent {
 
+using For = NodeWaits::For;
 using status::Activity;
 
 Activity Lifecycle::activity() const {
   switch (state_) {
-    case State::kIdle: return news_ && !news_->message.what.empty() ? Activity::kStandby : Activity::kWaiting;
-    case State::kPreparing: return waited_for() == Waited::kCheck ? Activity::kChecking : Activity::kPreparing;
+    case State::kIdle: return waits_.stands_by() ? Activity::kStandby : Activity::kWaiting;
+    case State::kPreparing: return waits_for() == For::kCheck ? Activity::kChecking : Activity::kPreparing;
     case State::kRunning: return Activity::kRunning;
     case State::kSucceeded: return Activity::kSucceeded;
     case State::kStopping:
@@ -24,6 +27,38 @@ status::Node Lifecycle::status() const {
   if (state_ == State::kSucceeded) node.waits_for = "its workers have succeeded; waiting for other nodes";
   round_.report(node);
   return node;
+}
+
+std::optional<Waiting> Lifecycle::waiting() const {
+  const For what = waits_for();
+  if (what == For::kNothing) return {};
+  const bool preparing = what == For::kLogs || what == For::kCheck;
+  Waiting out = preparing ? preparation_.waiting().value() : sweep_.waiting(why_stopping(), round_.who_is_left());
+  out.since_ms = waits_.since_ms();
+  if (what != For::kCheck) out.until_ms = timer_.until_ms();
+  if (what == For::kEnd) leaving_.explain(out);
+  return out;
+}
+
+std::optional<Waiting> Lifecycle::waiting_for_round() const {
+  if (state_ != State::kIdle) return {};
+  return waits_.for_round(settings_.terms);
+}
+
+void Lifecycle::on(const protocol::Awaiting& message, std::int64_t now_ms, Effects&) { waits_.heard(message, now_ms); }
+
+NodeWaits::For Lifecycle::waits_for() const {
+  if (state_ == State::kPreparing && preparation_.awaits_logs()) return For::kLogs;
+  if (state_ == State::kPreparing && preparation_.checks()) return For::kCheck;
+  const bool sweeping = state_ == State::kStopping || (state_ == State::kEnding && !nothing_left_);
+  if (!sweeping || lingers_ != Lingers::kNot || awaiting_background_) return For::kNothing;
+  return sweep_.has_killed() ? For::kDeath : For::kEnd;
+}
+
+std::string Lifecycle::why_stopping() const {
+  if (leaving_.told()) return format("stopping on {}", signal_name(leaving_.signal()));
+  if (round_.cause() != nullptr) return format("rank {} failed", round_.cause()->rank);
+  return state_ == State::kEnding ? "all workers have ended" : "stopping";
 }
 
 }  // namespace elastic::agent
