@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "src/base/check.h"
+
 namespace elastic::agent {
 
 void FailureDetails::gather(Effects& out) {
@@ -10,6 +12,9 @@ void FailureDetails::gather(Effects& out) {
   out.push_back(GatherDetails{});
   out.push_back(StartTimer{protocol::kDetailsMs});
 }
+
+// They are wanted once, when the verdict comes.
+void FailureDetails::check_invariants() const { ELASTIC_CHECK(!are_missing() || own_.empty()); }
 
 void FailureDetails::gathered(std::string text, Effects& out) {
   if (stage_ != Stage::kAwaited) return;

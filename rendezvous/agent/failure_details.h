@@ -33,7 +33,12 @@ class FailureDetails {
   // Those for the job's report: what the coordinator has told, or else what this node has gathered; empty: none.
   const std::string& for_report() const { return told_.empty() ? own_ : told_; }
 
+  // Called after each event.
+  void check_invariants() const;
+
  private:
+  friend struct LifecycleBreaker;  // a test's
+
   enum class Stage { kNone, kDue, kAwaited };
 
   void are_there(std::string text, Effects& out);

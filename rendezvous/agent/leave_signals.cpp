@@ -3,6 +3,8 @@
 #include <csignal>
 #include <utility>
 
+#include "src/base/check.h"
+
 namespace elastic::agent {
 
 namespace {
@@ -28,6 +30,11 @@ LeaveSignals::Meaning LeaveSignals::take(const SignalReceived& event, std::int64
 
 bool LeaveSignals::is_first_termination(const SignalReceived& event) {
   return event.signal == SIGTERM && !by_worker(event) && !std::exchange(terminated_, true);
+}
+
+void LeaveSignals::check_invariants() const {
+  ELASTIC_CHECK(told() || !asked_ms_);
+  ELASTIC_CHECK(asked_ms_ || !terminated_);
 }
 
 void LeaveSignals::explain(Waiting& waiting) const {

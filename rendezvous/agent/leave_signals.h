@@ -38,7 +38,12 @@ class LeaveSignals {
   // Tells the user, who waits for the workers to end, whether he has asked for it and how to hurry it.
   void explain(Waiting& waiting) const;
 
+  // Called after each event.
+  void check_invariants() const;
+
  private:
+  friend struct LifecycleBreaker;  // a test's
+
   bool shared_;
   bool interrupt_is_forwarded_;
   int signal_ = 0;                        // see signal()

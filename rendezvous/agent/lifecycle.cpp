@@ -34,6 +34,7 @@ Effects Lifecycle::on_event(const Event& event, std::int64_t now_ms) {
   std::visit([&](const auto& alternative) { on(alternative, now_ms, out); }, event);
   timer_.follow(out, now_ms);
   waits_.follow(waits_for(), is_idle(), now_ms);
+  check_invariants(out);
   return out;
 }
 
@@ -74,8 +75,7 @@ bool Lifecycle::needs_lease() const {
   // Nobody can take the place of a round's only node while the coordinator is in the same process, unless another node
   // may take the coordinator over. Elsewhere even the only node of a round may be replaced.
   if (settings_.hosts_coordinator && !settings_.coordinator_may_move && round_.place().node_count <= 1) return false;
-  return state_ == State::kPreparing || state_ == State::kRunning || state_ == State::kStopping ||
-         (state_ == State::kEnding && !nothing_left_);
+  return state_ == State::kPreparing || state_ == State::kRunning || ends_processes();
 }
 
 void Lifecycle::on(const FromCoordinator& event, std::int64_t now_ms, Effects& out) {

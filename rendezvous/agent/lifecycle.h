@@ -62,6 +62,8 @@ class Lifecycle {
   void set_hosts_coordinator(bool hosts) { settings_.hosts_coordinator = hosts; }
 
  private:
+  friend struct LifecycleBreaker;  // a test's
+
   enum class State { kIdle, kPreparing, kRunning, kSucceeded, kStopping, kEnding, kEnded };
 
   void on(const Begin&, std::int64_t, Effects&) {}  // the agent joins by itself
@@ -116,9 +118,13 @@ class Lifecycle {
   protocol::Verdict stopped_by_order() const;
   void hurry(std::int64_t now_ms, Effects& out);
 
+  // Processes of a round are being ended, or the node lingers after that.
+  bool ends_processes() const { return state_ == State::kStopping || (state_ == State::kEnding && !nothing_left_); }
   NodeWaits::For waits_for() const;
   status::Activity activity() const;
   std::string why_stopping() const;
+  // Called after each event with its effects.
+  void check_invariants(const Effects& out) const;
 
   NodeSettings settings_;
   State state_ = State::kIdle;

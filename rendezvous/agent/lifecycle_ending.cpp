@@ -119,6 +119,7 @@ void Lifecycle::on(const Dismiss& message, std::int64_t, Effects& out) {
 void Lifecycle::finish_if_done(Effects& out) {
   if (!verdict_ || !nothing_left_ || !dismissed_) return;
   if (details_.are_being_gathered()) out.push_back(StopTimer{});
+  details_.drop();
   state_ = State::kEnded;
   verdict_->left_behind = sweep_.left_behind();
   out.push_back(Finish{*verdict_, details_.for_report()});

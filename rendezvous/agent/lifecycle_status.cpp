@@ -50,8 +50,7 @@ void Lifecycle::on(const protocol::Awaiting& message, std::int64_t now_ms, Effec
 NodeWaits::For Lifecycle::waits_for() const {
   if (state_ == State::kPreparing && preparation_.awaits_logs()) return For::kLogs;
   if (state_ == State::kPreparing && preparation_.checks()) return For::kCheck;
-  const bool sweeping = state_ == State::kStopping || (state_ == State::kEnding && !nothing_left_);
-  if (!sweeping || lingers_ != Lingers::kNot || awaiting_background_) return For::kNothing;
+  if (!ends_processes() || lingers_ != Lingers::kNot || awaiting_background_) return For::kNothing;
   return sweep_.has_killed() ? For::kDeath : For::kEnd;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "src/base/check.h"
 #include "src/base/text.h"
 
 namespace elastic::agent {
@@ -21,10 +22,20 @@ void NodeRound::begin(const PrepareRound& order, int local_world_size, Effects& 
       Warn{format("{}; {} all workers ({})", order.reason, has_run_ ? "restarting" : "starting", count), "restart"});
 }
 
-void NodeRound::started(const WorkerStarted& event) { worker(event.local_rank).pid = event.pid; }
+NodeRound::Worker& NodeRound::worker(int local_rank) {
+  ELASTIC_CHECK(local_rank >= 0 && static_cast<std::size_t>(local_rank) < workers_.size());
+  return workers_[static_cast<std::size_t>(local_rank)];
+}
+
+void NodeRound::started(const WorkerStarted& event) {
+  Worker& begun = worker(event.local_rank);
+  ELASTIC_CHECK(begun.pid == 0 && event.pid != 0);
+  begun.pid = event.pid;
+}
 
 void NodeRound::exited(const WorkerExited& event, bool stopped_by_us) {
   Worker& ended = worker(event.local_rank);
+  ELASTIC_CHECK(!ended.exited);
   ended.exited = true;
   if (event.exit.success()) return;
   failures_.push_back({.rank = order_.place.base_rank + event.local_rank,
@@ -34,6 +45,16 @@ void NodeRound::exited(const WorkerExited& event, bool stopped_by_us) {
                        .exit = event.exit,
                        .wall_ms = event.wall_ms,
                        .stopped_by_us = stopped_by_us});
+}
+
+void NodeRound::check_invariants() const {
+  const auto ended = std::ranges::count_if(workers_, &Worker::exited);
+  ELASTIC_CHECK(failures_.size() <= static_cast<std::size_t>(ended));
+  // The first failure stops the round, so that all others are consequences.
+  const bool one_cause = failures_.size() < 2 || std::all_of(failures_.begin() + 1, failures_.end(),
+                                                             [](const auto& failure) { return failure.stopped_by_us; });
+  ELASTIC_CHECK(one_cause);
+  ELASTIC_CHECK(!crash_ || cause() != nullptr);
 }
 
 bool NodeRound::all_have_ended() const { return std::ranges::all_of(workers_, &Worker::exited); }

@@ -21,9 +21,10 @@ class NodeRound {
   void begin(const protocol::PrepareRound& order, int local_world_size, Effects& out);
   // The workers are being started.
   void start() { has_run_ = true; }
+  // A worker of the round was started; it is told once of each.
   void started(const WorkerStarted& event);
-  // A worker of the round has ended. `stopped_by_us`: this node was stopping its workers by then, so that a failure is
-  // a consequence of that.
+  // A worker of the round has ended, once. `stopped_by_us`: this node was stopping its workers by then, so that a
+  // failure is a consequence of that.
   void exited(const WorkerExited& event, bool stopped_by_us);
   // By what the first failure can be recognised if it comes again; nothing if there is no such thing.
   void found(std::optional<protocol::Crash> crash) { crash_ = crash; }
@@ -50,14 +51,19 @@ class NodeRound {
   void report(protocol::AgentFacts& facts) const;
   void report(status::Node& node) const;
 
+  // Called after each event.
+  void check_invariants() const;
+
  private:
+  friend struct LifecycleBreaker;  // a test's
+
   struct Worker {
     std::int64_t pid = 0;  // 0: not started
     bool exited = false;
     bool runs() const { return pid != 0 && !exited; }
   };
 
-  Worker& worker(int local_rank) { return workers_.at(static_cast<std::size_t>(local_rank)); }
+  Worker& worker(int local_rank);
   int rank(std::size_t local_rank) const { return order_.place.base_rank + static_cast<int>(local_rank); }
 
   protocol::PrepareRound order_;

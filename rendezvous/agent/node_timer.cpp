@@ -2,11 +2,16 @@
 
 #include <algorithm>
 
+#include "src/base/check.h"
+
 namespace elastic::agent {
 
 void NodeTimer::follow(const Effects& effects, std::int64_t now_ms) {
   for (const Effect& effect : effects) {
-    if (const auto* started = std::get_if<StartTimer>(&effect)) until_ms_ = now_ms + started->delay_ms;
+    if (const auto* started = std::get_if<StartTimer>(&effect)) {
+      ELASTIC_CHECK(started->delay_ms >= 0);
+      until_ms_ = now_ms + started->delay_ms;
+    }
     if (std::holds_alternative<StopTimer>(effect)) until_ms_.reset();
   }
 }

@@ -11,12 +11,15 @@ namespace elastic::agent {
 // has stopped the node. Times are milliseconds of the clock of Lifecycle::on_event.
 class NodeTimer {
  public:
-  // The life cycle wants these effects done; the last StartTimer or StopTimer among them counts.
+  // The life cycle wants these effects done; the last StartTimer or StopTimer among them counts. No timer fires in the
+  // past.
   void follow(const Effects& effects, std::int64_t now_ms);
   // TimerFired has come.
   void fired() { until_ms_.reset(); }
   // When the timer fires; none: it does not run.
   std::optional<std::int64_t> until_ms() const { return until_ms_; }
+  // The timer runs, or will run on when a pause ends.
+  bool is_set() const { return until_ms_ || rest_ms_; }
 
   // Stops the timer if it runs, and keeps what is left of it for resume().
   void pause(std::int64_t now_ms, Effects& out);

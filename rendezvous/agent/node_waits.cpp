@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/base/check.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"
 
@@ -18,6 +19,8 @@ constexpr std::int64_t kSameWaitMs = 1000;
 void NodeWaits::follow(For what, bool idle, std::int64_t now_ms) {
   if (std::exchange(was_idle_, idle) != idle) idle_since_ms_ = now_ms;
   if (std::exchange(what_, what) != what) since_ms_ = now_ms;
+  ELASTIC_CHECK(idle_since_ms_ <= now_ms && since_ms_ <= now_ms);
+  ELASTIC_CHECK(!news_ || (news_->since_ms <= now_ms && news_->because_ms <= now_ms));
 }
 
 void NodeWaits::heard(const protocol::Awaiting& message, std::int64_t now_ms) {

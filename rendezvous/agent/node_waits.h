@@ -21,7 +21,8 @@ class NodeWaits {
     kDeath,  // processes that got SIGKILL
   };
 
-  // Called after each event: what the node waits for now, and whether it is idle.
+  // Called after each event: what the node waits for now, and whether it is idle. No wait begins in the future, so that
+  // `now_ms` is never less than in the call before.
   void follow(For what, bool idle, std::int64_t now_ms);
   // Since when the node waits for what follow() was last told.
   std::int64_t since_ms() const { return since_ms_; }

@@ -1,6 +1,7 @@
 #include "rendezvous/agent/preparation.h"
 
 #include "health/messages/messages.h"
+#include "src/base/check.h"
 #include "src/base/text.h"
 
 namespace elastic::agent {
@@ -31,6 +32,11 @@ bool Preparation::is_answered_about_this_store() { return awaited_stores_ > 0 &&
 void Preparation::check(std::uint32_t phase) {
   phase_ = phase;
   check_is_answered_ = false;
+}
+
+void Preparation::check_invariants() const {
+  ELASTIC_CHECK(has_logs_ || !awaits_logs_);
+  ELASTIC_CHECK(awaited_stores_ >= 0);
 }
 
 std::optional<Waiting> Preparation::waiting() const {

@@ -42,7 +42,12 @@ class Preparation {
   // The wait for log files or for the check, in words and without its times, if there is one.
   std::optional<Waiting> waiting() const;
 
+  // Called after each event.
+  void check_invariants() const;
+
  private:
+  friend struct LifecycleBreaker;  // a test's
+
   bool has_logs_;
   bool awaits_logs_ = false;  // OpenLogs is not answered
   int awaited_stores_ = 0;    // OpenStore orders without an answer; answers come in the orders' order

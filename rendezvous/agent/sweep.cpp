@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "src/base/check.h"
 #include "src/base/text.h"
 
 namespace elastic::agent {
@@ -15,6 +16,7 @@ constexpr std::int64_t kNameSurvivorsMs = 1000;
 }  // namespace
 
 void Sweep::begin(int signal, SignalWorkers::Cause cause, std::int64_t patience_ms, Effects& out) {
+  ELASTIC_CHECK(signal > 0 && patience_ms >= 0);
   stage_ = Stage::kTold;
   survivors_.clear();
   out.push_back(SignalWorkers{signal, cause});

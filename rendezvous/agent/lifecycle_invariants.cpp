@@ -1,0 +1,40 @@
+// What holds of a node after each event, whatever the event was.
+#include "rendezvous/agent/lifecycle.h"
+#include "src/base/check.h"
+
+namespace elastic::agent {
+
+void Lifecycle::check_invariants(const Effects& out) const {
+  round_.check_invariants();
+  preparation_.check_invariants();
+  leaving_.check_invariants();
+  details_.check_invariants();
+
+  const bool is_ending = state_ == State::kEnding || state_ == State::kEnded;
+  ELASTIC_CHECK(verdict_.has_value() == is_ending);
+  ELASTIC_CHECK(!nothing_left_ || is_ending);
+  ELASTIC_CHECK((state_ == State::kEnded) == (is_ending && nothing_left_ && dismissed_));
+  // The owner is told of the end once, and then of nothing more.
+  const bool finishes = !out.empty() && std::holds_alternative<Finish>(out.back());
+  ELASTIC_CHECK(finishes == (state_ == State::kEnded));
+
+  // A round goes on as soon as it can: nothing else would remind the node of it.
+  const bool has_workers = state_ == State::kRunning || state_ == State::kSucceeded;
+  ELASTIC_CHECK(state_ != State::kPreparing || preparation_.ready() == nullptr);
+  ELASTIC_CHECK(!has_workers || round_.failures().empty());
+  ELASTIC_CHECK(!has_workers || round_.all_have_ended() == (state_ == State::kSucceeded));
+
+  // A node that was told to leave is in no round that is not being stopped, and without a session it goes by itself.
+  ELASTIC_CHECK(!leaving_.told() || (state_ != State::kPreparing && !has_workers));
+  ELASTIC_CHECK(!leaving_.told() || !detached_ || state_ != State::kIdle);
+
+  // Processes that do not end, and answers that do not come, are waited for until the timer fires.
+  ELASTIC_CHECK(lingers_ == Lingers::kNot || ends_processes());
+  ELASTIC_CHECK(!awaiting_background_ || is_ending);
+  ELASTIC_CHECK(!ends_processes() || awaiting_background_ || timer_.is_set());
+  ELASTIC_CHECK(!details_.are_missing() || details_.are_being_gathered() == nothing_left_);
+  ELASTIC_CHECK(!details_.are_missing() || is_ending);
+  ELASTIC_CHECK(!details_.are_being_gathered() || timer_.is_set());
+}
+
+}  // namespace elastic::agent
