@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,23 +24,37 @@ struct RecordingHead {
   std::string program;  // the program that wrote it: "elastic-run 0.1.0"
   CoordinatorConfig config;
   bool has_check = false;  // the answers of the check plan are recorded, too
+  static void fields(auto& io, auto& v) {
+    io("job", v.job);
+    io("program", v.program);
+    io("birth", v.config);
+    io("has_check", v.has_check);
+  }
 };
 
 // An answer of the coordinator's check plan. Its line follows that of the event in which the plan was asked.
 struct CheckPhases {
   int phases = 0;
+  static void fields(auto& io, auto& v) { io("phases", v.phases, protocol::bounds::kCount); }
 };
 struct CheckOrders {
   std::vector<std::string> orders;
+  static void fields(auto& io, auto& v) { io("orders", v.orders); }
 };
 struct CheckUnfit {
   std::vector<CheckPlan::Unfit> unfit;
+  static void fields(auto& io, auto& v) { io("unfit", v.unfit); }
 };
 using CheckAnswer = std::variant<CheckPhases, CheckOrders, CheckUnfit>;
+constexpr auto names_of(const CheckAnswer&) { return std::array{"phases", "orders", "unfit"}; }
 
 struct RecordedEvent {
   std::int64_t at_ms = 0;  // by the clock of config.now_ms
   Event event;
+  static void fields(auto& io, auto& v) {
+    io("at_ms", v.at_ms, protocol::bounds::kSignedMs);
+    io.one_of("event", v.event);
+  }
 };
 // A line after the first.
 using RecordedLine = std::variant<RecordedEvent, CheckAnswer>;

@@ -30,43 +30,10 @@ struct Version {
   std::uint16_t minor = 0;
   bool operator==(const Version&) const = default;
   std::string text() const;  // "1.2"
+  static void fields(auto& io, auto& v) { each(io, "major", v.major, "minor", v.minor); }
 };
 inline constexpr Version kOurVersion = {1, 2};
 
-// The numbers of frames on the wire, which never change. A new minor version gives new frames kFirstOptional or above.
-enum class FrameType : std::uint8_t {
-  kHello = 1,
-  kChallenge = 2,
-  kProof = 3,
-  kWelcome = 4,
-  kRefused = 5,
-  kKeepAlive = 6,
-  kKept = 7,
-  kNodeIsEmpty = 8,
-  // Agent to coordinator.
-  kNodeJoins = 16,
-  kStoreIsOpen = 17,
-  kWorkerFailed = 18,
-  kWorkersSucceeded = 19,
-  kNodeCannotRun = 20,
-  kNodeStopped = 21,
-  kNodeLeaves = 22,
-  kCheckDone = 23,
-  kVerdictHeard = 24,
-  // Coordinator to agent.
-  kPrepareRound = 48,
-  kRunWorkers = 49,
-  kStopWorkers = 50,
-  kEndJob = 51,
-  kRunCheck = 52,
-  kDismiss = 53,
-  kRejected = 54,
-  kAreYouThere = 55,
-  // A reader ignores frames from here on that it does not know.
-  kFirstOptional = 128,
-  // Coordinator to agent, since 1.1.
-  kAwaiting = kFirstOptional,
-};
 inline constexpr bool is_optional(FrameType type) { return type >= FrameType::kFirstOptional; }
 // The minor version that introduced the type.
 inline constexpr std::uint16_t minor_of(FrameType type) { return type == FrameType::kAwaiting ? 1 : 0; }
@@ -93,41 +60,69 @@ struct Frame {
   Bytes whole;  // with its length and header
 };
 
-// The fields of the session's own frames.
+// The session's own frames. io.added() in their lists: the fields that follow were added by a later minor version, and
+// may be missing.
 struct Hello {
   Version version;
   std::string job;
   AgentId agent = 0;
   Nonce nonce{};
+  static void fields(auto& io, auto& v) {
+    io("version", v.version);
+    io("job", v.job, bounds::kName);
+    each(io, "agent", v.agent, "nonce", v.nonce);
+  }
 };
 struct Challenge {
   Version version;
   Nonce nonce{};
   Proof proof{};
+  static void fields(auto& io, auto& v) { each(io, "version", v.version, "nonce", v.nonce, "proof", v.proof); }
 };
 struct ProofFrame {
   Proof proof{};
+  static void fields(auto& io, auto& v) { io("proof", v.proof); }
 };
 struct WelcomeFrame {
   std::int64_t loss_timeout_ms = 0;
   std::optional<std::int64_t> good_for_ms = {};  // since 1.2
+  static void fields(auto& io, auto& v) {
+    io("loss_timeout_ms", v.loss_timeout_ms);
+    io.added();
+    io("good_for_ms", v.good_for_ms);
+  }
 };
 struct Refused {
   Version version;
   std::string reason;
+  static void fields(auto& io, auto& v) {
+    io("version", v.version);
+    io("reason", v.reason, bounds::kName);
+  }
 };
 struct KeepAliveFrame {
   std::uint64_t number = 0;
+  static void fields(auto& io, auto& v) { io("number", v.number); }
 };
 struct KeptFrame {
   std::uint64_t number = 0;
   std::optional<std::int64_t> good_for_ms = {};  // since 1.2
+  static void fields(auto& io, auto& v) {
+    io("number", v.number);
+    io.added();
+    io("good_for_ms", v.good_for_ms);
+  }
 };
 struct NodeIsEmptyFrame {
   Version version;
   std::string job;
   AgentId agent = 0;
   Proof proof{};  // over all bytes before it
+  static void fields(auto& io, auto& v) {
+    io("version", v.version);
+    io("job", v.job, bounds::kName);
+    each(io, "agent", v.agent, "proof", v.proof);
+  }
 };
 
 // Each appends one frame. Texts and lists above their limit are cut (texts between two characters), so that the

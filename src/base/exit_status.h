@@ -22,6 +22,11 @@ struct ExitStatus {
   // "exited with code 3", "was killed by SIGSEGV (core dumped)".
   std::string text() const;
   bool operator==(const ExitStatus&) const = default;
+  static void fields(auto& io, auto& v) {
+    io("code", v.code);
+    io("signal", v.signal);
+    io("core_dumped", v.core_dumped);
+  }
 };
 
 }  // namespace elastic

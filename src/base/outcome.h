@@ -12,6 +12,7 @@ namespace elastic {
 enum class Outcome : std::uint8_t { kSucceeded, kFailed, kStopped };
 inline constexpr std::array<std::string_view, 3> kOutcomeNames = {"succeeded", "failed", "stopped"};
 
+constexpr const auto& names_of(Outcome) { return kOutcomeNames; }
 constexpr std::string_view name_of(Outcome outcome) { return kOutcomeNames.at(static_cast<std::size_t>(outcome)); }
 
 }  // namespace elastic

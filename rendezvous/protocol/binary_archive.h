@@ -1,0 +1,217 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "rendezvous/protocol/codec.h"
+#include "src/base/fields.h"
+#include "src/base/text.h"
+
+// The bytes of messages, by their lists of fields (src/base/fields.h). docs/agent-protocol.md specifies them.
+namespace elastic::protocol {
+
+// Runs the list of a message twice: for its fields, and for the late ones of its parts, which stand behind all others.
+// `Self` has a field(value, bounds) for each type of value.
+template <class Self>
+class BinaryArchive {
+ public:
+  template <class T>
+  void message(T& value) {
+    T::fields(self(), value);
+    is_late_ = true;
+    T::fields(self(), value);
+  }
+
+  void operator()(const char*, auto& value, auto... bounds) {
+    is_late_ ? late_fields_of(value) : self().field(value, bounds...);
+  }
+  void if_set(const char* name, auto& value, auto... bounds) { (*this)(name, value, bounds...); }
+  void late(const char*, auto& value, auto... bounds) {
+    if (!std::exchange(is_late_, false)) return;
+    self().field(value, bounds...);
+    is_late_ = true;
+  }
+  void stamped(const char*, const auto&) {}
+  void leads(const auto*...) {}
+
+ private:
+  Self& self() { return static_cast<Self&>(*this); }
+  template <class T>
+  void late_fields_of(T& value) {
+    if constexpr (requires { value.has_value(); }) {
+      if (value) late_fields_of(*value);
+    } else if constexpr (requires { T::fields(self(), value); }) {
+      T::fields(self(), value);
+    }
+  }
+
+  bool is_late_ = false;
+};
+
+class BinaryWriter : public BinaryArchive<BinaryWriter> {
+ public:
+  explicit BinaryWriter(ByteString& out) : out_(out) {}
+
+  void added() {}
+
+  template <std::integral T>
+  void field(const T& number, auto...) {
+    for (std::size_t i = sizeof(T); i-- > 0;) {
+      out_.push_back(static_cast<std::uint8_t>(static_cast<std::uint64_t>(number) >> (8 * i)));
+    }
+  }
+  template <class T>
+  requires std::is_enum_v<T>
+  void field(const T& value) { field(static_cast<std::uint8_t>(value)); }
+  template <std::size_t kSize>
+  void field(const std::array<std::uint8_t, kSize>& bytes) {
+    out_.insert(out_.end(), bytes.begin(), bytes.end());
+  }
+  template <class T>
+  void field(const std::optional<T>& value, auto... bounds) {
+    field(value.has_value());
+    if (value) field(*value, bounds...);
+  }
+  template <class T>
+  requires std::is_class_v<T>
+  void field(const T& part) { T::fields(*this, part); }
+  void field(const std::string& text, Bounds bounds) {
+    const std::string_view sent = start_of(text, static_cast<std::size_t>(bounds.most));
+    field(static_cast<std::uint32_t>(sent.size()));
+    out_.insert(out_.end(), sent.begin(), sent.end());
+  }
+  template <class T>
+  void field(const std::vector<T>& items, Bounds bounds) {
+    const std::size_t count = std::min(items.size(), static_cast<std::size_t>(bounds.most));
+    field(static_cast<std::uint32_t>(count));
+    for (std::size_t i = 0; i < count; ++i) field(items[i]);
+  }
+
+ private:
+  // The longest start of a text that has at most `limit` bytes and ends with a whole character.
+  static std::string_view start_of(std::string_view text, std::size_t limit) {
+    if (text.size() <= limit) return text;
+    const auto inside = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80; };
+    std::size_t end = limit;
+    while (end > 0 && limit - end < 3 && inside(end)) --end;
+    return text.substr(0, inside(end) ? limit : end);
+  }
+
+  ByteString& out_;
+};
+
+class BinaryReader : public BinaryArchive<BinaryReader> {
+ public:
+  // Whether fields may be missing at the end. Fields of a struct inside the message may never be missing.
+  enum class Ending : std::uint8_t { kStrict, kMayBeEarly };
+
+  BinaryReader(Bytes bytes, Ending ending) : left_(bytes), depth_(ending == Ending::kStrict ? 1 : 0) {}
+
+  // What is wrong, as a clause; empty if nothing is.
+  const std::string& error() const { return error_; }
+
+  void added() { depth_ = 0; }
+
+  template <std::unsigned_integral T>
+  void field(T& number, auto...) {
+    if (begin_field() && has(sizeof(T))) number = take_number<T>();
+  }
+  template <std::signed_integral T>
+  void field(T& number, auto...) {
+    auto bits = static_cast<std::make_unsigned_t<T>>(number);
+    field(bits);
+    number = static_cast<T>(bits);
+  }
+  void field(bool& value) {
+    std::uint8_t byte = value;
+    field(byte);
+    if (byte > 1) fail(format("a boolean has the value {}", byte));
+    value = byte == 1;
+  }
+  template <class T>
+  requires std::is_enum_v<T>
+  void field(T& value) {
+    auto number = static_cast<std::uint8_t>(value);
+    field(number);
+    if (number >= names_of(value).size()) return fail(format("an enumeration has the value {}", number));
+    value = static_cast<T>(number);
+  }
+  template <std::size_t kSize>
+  void field(std::array<std::uint8_t, kSize>& bytes) {
+    if (begin_field() && has(kSize)) std::ranges::copy(take(kSize), bytes.begin());
+  }
+  template <class T>
+  void field(std::optional<T>& value, auto... bounds) {
+    if (!begin_field()) return;
+    ++depth_;
+    bool there = false;
+    field(there);
+    if (there) field(value.emplace(), bounds...);
+    --depth_;
+  }
+  template <class T>
+  requires std::is_class_v<T>
+  void field(T& part) {
+    if (!begin_field()) return;
+    ++depth_;
+    T::fields(*this, part);
+    --depth_;
+  }
+  void field(std::string& text, Bounds bounds) {
+    std::uint32_t size = 0;
+    if (!begin_field() || !take_count(size, bounds.most, "text", "bytes")) return;
+    if (!has(size)) return;
+    const Bytes bytes = take(size);
+    text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  template <class T>
+  void field(std::vector<T>& items, Bounds bounds) {
+    std::uint32_t count = 0;
+    if (!begin_field() || !take_count(count, bounds.most, "list", "items")) return;
+    ++depth_;
+    for (; count > 0 && error_.empty(); --count) field(items.emplace_back());
+    --depth_;
+  }
+
+ private:
+  bool begin_field() const { return error_.empty() && (depth_ > 0 || !left_.empty()); }
+  bool has(std::size_t size) {
+    if (left_.size() < size) fail("it ends in the middle of a field");
+    return left_.size() >= size;
+  }
+  Bytes take(std::size_t size) {
+    const Bytes bytes = left_.first(size);
+    left_ = left_.subspan(size);
+    return bytes;
+  }
+  template <std::unsigned_integral T>
+  T take_number() {
+    T number = 0;
+    for (const std::uint8_t byte : take(sizeof(T))) number = static_cast<T>(std::uint64_t{number} << 8 | byte);
+    return number;
+  }
+  bool take_count(std::uint32_t& count, std::int64_t limit, std::string_view what, std::string_view unit) {
+    if (!has(sizeof count)) return false;
+    count = take_number<std::uint32_t>();
+    if (count > limit) fail(format("a {} of {} {}; at most {} are allowed", what, count, unit, limit));
+    return count <= limit;
+  }
+  void fail(std::string error) {
+    if (error_.empty()) error_ = std::move(error);
+  }
+
+  Bytes left_;
+  int depth_;  // how many structs, optionals and lists enclose the present field
+  std::string error_;
+};
+
+}  // namespace elastic::protocol

@@ -1,0 +1,246 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/exit_status.h"
+#include "src/base/fields.h"
+#include "src/base/limits.h"
+#include "src/base/outcome.h"
+
+// The values that messages between agents and the coordinator consist of. messages.h says what io.late() means.
+namespace elastic::protocol {
+
+namespace bounds {
+// Bounds of texts, for the wire only: within a process they may be longer.
+inline constexpr Bounds kName = at_most(limits::kAgentNameBytes);
+inline constexpr Bounds kText = at_most(limits::kAgentTextBytes);
+inline constexpr Bounds kCheck = at_most(limits::kAgentCheckBytes);
+inline constexpr Bounds kDetails = at_most(limits::kAgentDetailsBytes);
+inline constexpr Bounds kFailures = at_most(limits::kAgentFailures);
+// Ranges of numbers in a recording. Numbers that a coordinator checks itself have the range of their type, since it may
+// have received any. Those that it calculates with unchecked have a smaller one, so that no recording makes it
+// overflow.
+inline constexpr Bounds kMs = {0, 1LL << 53};
+inline constexpr Bounds kSignedMs = {-(1LL << 53), 1LL << 53};
+inline constexpr Bounds kCount = {0, limits::kMaxRestarts};
+inline constexpr Bounds kClaims = {0, std::numeric_limits<int>::max() - 1};
+}  // namespace bounds
+
+// The number of a node's session with the coordinator, counted up from 0. An agent that reconnects gets a new one.
+using NodeId = std::uint32_t;
+
+// A random number that an agent chooses once and keeps over all its sessions.
+using AgentId = std::uint64_t;
+
+// The number of a round (one membership of the job), counted from 0.
+using RoundNumber = std::uint32_t;
+
+// The number of a coordinator: each later coordinator of a job has a higher term.
+using Term = std::uint32_t;
+
+// A random number that is chosen each time a job is started afresh.
+using Incarnation = std::uint64_t;
+
+// What a restart replaces. Only `kJob` is sent today.
+enum class RestartScope : std::uint8_t { kRank, kNode, kJob };
+constexpr auto names_of(RestartScope) { return std::array{"rank", "node", "job"}; }
+
+// Where the workers of a round find their store.
+struct StoreEndpoint {
+  std::string address;
+  std::uint16_t port = 0;
+  bool operator==(const StoreEndpoint&) const = default;
+  static void fields(auto& io, auto& v) {
+    io("address", v.address, bounds::kName);
+    io("port", v.port);
+  }
+};
+
+// How a worker failed, in the order in which it is likely to be the cause of other workers' failures.
+enum class FailureKind : std::uint8_t { kKilled, kTraceback, kOther, kCommunication };
+constexpr auto names_of(FailureKind) { return std::array{"killed", "traceback", "other", "communication"}; }
+
+// One worker that ended otherwise than by exit code 0, or could not be started.
+struct WorkerFailure {
+  int rank = 0;
+  int local_rank = 0;
+  int node_rank = 0;
+  std::int64_t pid = 0;
+  ExitStatus exit;
+  std::int64_t wall_ms = 0;    // Unix time in milliseconds, by the node's clock
+  bool stopped_by_us = false;  // it ended after elastic-run had told it to
+  FailureKind kind = FailureKind::kOther;
+  std::string host = {};  // of the node; empty: the reader's own
+
+  // Its exit code says that the job is not to be started again (kDoNotRequeue). That of a worker that was told to end
+  // says nothing.
+  bool is_final() const { return exit.is_final() && !stopped_by_us; }
+  // "rank 5 (node 1, local rank 1, pid 4711) was killed by SIGKILL"
+  std::string text() const;
+  bool operator==(const WorkerFailure&) const = default;
+  static void fields(auto& io, auto& v) {
+    each(io, "rank", v.rank, "local_rank", v.local_rank, "node_rank", v.node_rank, "pid", v.pid, "exit", v.exit);
+    each(io, "wall_ms", v.wall_ms, "stopped_by_us", v.stopped_by_us, "kind", v.kind);
+    io("host", v.host, bounds::kName);
+  }
+};
+
+// A failure that may come from the program's files alone, so that a restart may fail with it again.
+struct Crash {
+  enum class Kind : std::uint8_t { kImport, kSyntax, kMissingFile };
+  Kind kind = Kind::kImport;
+  std::uint64_t digest = 0;  // of the exception's type, text, file and line
+  bool operator==(const Crash&) const = default;
+  static void fields(auto& io, auto& v) { each(io, "kind", v.kind, "digest", v.digest); }
+};
+constexpr auto names_of(Crash::Kind) { return std::array{"import", "syntax", "missing-file"}; }
+
+// A node's place in a round: the sizes and bases from which each worker's ranks follow.
+struct NodePlace {
+  int node_rank = 0;
+  int node_count = 0;
+  int base_rank = 0;
+  int world_size = 0;
+  int base_role_rank = 0;
+  int role_world_size = 0;
+  bool operator==(const NodePlace&) const = default;
+  static void fields(auto& io, auto& v) {
+    each(io, "node_rank", v.node_rank, "node_count", v.node_count, "base_rank", v.base_rank);
+    each(io, "world_size", v.world_size, "base_role_rank", v.base_role_rank, "role_world_size", v.role_world_size);
+  }
+};
+
+// How and why the job ended, for every node's report and exit status.
+struct Verdict {
+  using Outcome = elastic::Outcome;
+  Outcome outcome = Outcome::kSucceeded;
+  std::string reason = {};  // a sentence; empty on success
+  RoundNumber round = 0;
+  int restarts_used = 0;
+  int signal = 0;                            // kStopped: the signal that asked for it
+  std::vector<WorkerFailure> failures = {};  // of the last round, the cause first
+  // Processes of this node that did not end even when killed. Each node fills it in for its own report.
+  std::string left_behind = {};
+  // The last two attempts failed alike, as further ones would. Since 1.2.
+  bool is_deterministic = false;
+  // The check before training has excluded this node, which sets it for its own report: it is neither sent nor
+  // recorded.
+  bool is_unfit = false;
+  bool operator==(const Verdict&) const = default;
+  static void fields(auto& io, auto& v) {
+    io("outcome", v.outcome);
+    io("reason", v.reason, bounds::kText);
+    io("round", v.round);
+    io("restarts_used", v.restarts_used, bounds::kCount);
+    io("signal", v.signal);
+    io("failures", v.failures, bounds::kFailures);
+    io("left_behind", v.left_behind, bounds::kText);
+    io.late("is_deterministic", v.is_deterministic);
+  }
+};
+
+// The options that must be the same on all nodes of a job.
+struct JobTerms {
+  int min_nodes = 1;
+  int max_nodes = 1;
+  int node_unit = 1;
+  int max_restarts = 0;
+  // "--nnodes=2:3", or "--nnodes=2".
+  std::string nnodes_text() const;
+  bool operator==(const JobTerms&) const = default;
+  static void fields(auto& io, auto& v) {
+    each(io, "min_nodes", v.min_nodes, "max_nodes", v.max_nodes, "node_unit", v.node_unit);
+    io("max_restarts", v.max_restarts);
+  }
+};
+
+// How the coordinator is to run the job. The rules of the first node that joins hold. Times are milliseconds.
+struct JobRules {
+  enum class ScaleUp : std::uint8_t { kNow, kAfter, kOnRestart, kNever };
+  std::int64_t last_call_ms = 30'000;
+  std::int64_t join_timeout_ms = 600'000;
+  std::int64_t replacement_grace_ms = 0;
+  ScaleUp scale_up = ScaleUp::kAfter;
+  std::int64_t scale_up_after_ms = 1000;
+  int node_losses = 3;  // so many losses within the window keep a node out; 0 or less: no number does
+  std::int64_t loss_window_ms = 600'000;
+  std::int64_t keep_out_ms = 300'000;
+  int job_losses = 0;  // 0: ten times max_nodes; negative: any number
+  // How long a later round waits for the minimum of nodes; nothing: join_timeout_ms. Since 1.2.
+  std::optional<std::int64_t> replacement_wait_ms = {};
+  // What follows when two attempts in a row fail with the same Crash. Since 1.2.
+  enum class CrashLoop : std::uint8_t { kStop, kRestart };
+  CrashLoop crash_loop = CrashLoop::kStop;
+  bool operator==(const JobRules&) const = default;
+  static void fields(auto& io, auto& v) {
+    io("last_call_ms", v.last_call_ms, bounds::kMs);
+    io("join_timeout_ms", v.join_timeout_ms, bounds::kMs);
+    io("replacement_grace_ms", v.replacement_grace_ms, bounds::kMs);
+    io("scale_up", v.scale_up);
+    io("scale_up_after_ms", v.scale_up_after_ms, bounds::kMs);
+    io("node_losses", v.node_losses);
+    io("loss_window_ms", v.loss_window_ms, bounds::kMs);
+    io("keep_out_ms", v.keep_out_ms, bounds::kMs);
+    io("job_losses", v.job_losses);
+    io.late("replacement_wait_ms", v.replacement_wait_ms, bounds::kMs);
+    io.late("crash_loop", v.crash_loop);
+  }
+};
+constexpr auto names_of(JobRules::ScaleUp) { return std::array{"now", "after", "on-restart", "never"}; }
+constexpr auto names_of(JobRules::CrashLoop) { return std::array{"stop", "restart"}; }
+
+// Whether nodes are checked before workers start, and what follows from it. The rules of the first node that joins
+// hold.
+struct CheckRules {
+  enum class When : std::uint8_t {
+    kNever,
+    kFirst,    // each node before its first round
+    kSuspect,  // the same, and a node again after a worker has failed first on it
+    kAlways,   // all nodes before each round
+  };
+  When when = When::kNever;
+  bool excludes_stragglers = false;
+  bool only = false;          // the job ends with the check: no worker runs
+  bool measures_all = false;  // all fit nodes together measure an all-gather, too
+  bool operator==(const CheckRules&) const = default;
+  static void fields(auto& io, auto& v) {
+    each(io, "when", v.when, "excludes_stragglers", v.excludes_stragglers, "only", v.only);
+    io("measures_all", v.measures_all);
+  }
+};
+constexpr auto names_of(CheckRules::When) { return std::array{"never", "first", "suspect", "always"}; }
+
+// What an agent knows of the job when it joins. A coordinator that has just started takes the job over from these facts
+// of all agents.
+struct AgentFacts {
+  enum class Activity : std::uint8_t { kIdle, kPreparing, kRunning, kSucceeded, kStopping };
+  Incarnation incarnation = 0;  // 0: it has been in no round yet, and the other members mean nothing
+  Term term = 0;                // the highest term that it has met
+  RoundNumber round = 0;        // the last round that it was in
+  Activity activity = Activity::kIdle;
+  NodePlace place = {};
+  int restart_count = 0;
+  int losses = 0;                            // how many nodes the job has lost so far
+  std::uint64_t membership = 0;              // the round's digest (PrepareRound)
+  std::vector<WorkerFailure> failures = {};  // of the round so far
+  std::optional<Verdict> verdict = {};       // the verdict, if the agent has got it already
+  bool operator==(const AgentFacts&) const = default;
+  static void fields(auto& io, auto& v) {
+    each(io, "incarnation", v.incarnation, "term", v.term, "round", v.round, "activity", v.activity, "place", v.place);
+    io("restart_count", v.restart_count, bounds::kCount);
+    io("losses", v.losses, bounds::kCount);
+    io("membership", v.membership);
+    io("failures", v.failures, bounds::kFailures);
+    io("verdict", v.verdict);
+  }
+};
+constexpr auto names_of(AgentFacts::Activity) {
+  return std::array{"idle", "preparing", "running", "succeeded", "stopping"};
+}
+
+}  // namespace elastic::protocol
