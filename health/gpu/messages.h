@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "src/base/fields.h"
+
 // The requests to the probe of one GPU, and its replies (docs/gpu-probe.md): each line is a JSON object, and there is
 // one reply to each request, in order. The probe is another program, so its replies are bounded and not trusted.
 namespace elastic::health {
@@ -27,34 +29,52 @@ struct LibraryCandidates {
   std::vector<std::string> cublaslt = {};
   std::vector<std::string> nvml = {};
   bool operator==(const LibraryCandidates&) const = default;
+  static void fields(auto& io, auto& v) {
+    each(io, "cuda", v.cuda, "nccl", v.nccl, "cublaslt", v.cublaslt, "nvml", v.nvml);
+  }
 };
 
-// Loads the libraries and opens the GPU: {"do": "open", "device": 0, "cuda": ["libcuda.so.1"], "nccl": [...],
-// "cublaslt": [...], "nvml": [...]}.
+// Loads the libraries and opens the GPU.
 struct GpuOpen {
+  static constexpr const char* kDo = "open";
   int device = 0;  // an index into the visible devices
   LibraryCandidates libraries = {};
+  static void fields(auto& io, auto& v) {
+    io("device", v.device);
+    LibraryCandidates::fields(io, v.libraries);
+  }
 };
 
-// {"do": "compute"}: a matrix product whose result is verified, and copies of memory.
-struct GpuCompute {};
+// A matrix product whose result is verified, and copies of memory.
+struct GpuCompute {
+  static constexpr const char* kDo = "compute";
+  static void fields(auto&, auto&) {}
+};
 
-// {"do": "id"}: makes a unique id for an NCCL communicator.
-struct GpuMakeId {};
+// Makes a unique id for an NCCL communicator.
+struct GpuMakeId {
+  static constexpr const char* kDo = "id";
+  static void fields(auto&, auto&) {}
+};
 
-// An all-gather over NCCL: {"do": "gather", "id": "...", "rank": 0, "world": 2, "bytes": 67108864, "deadline_ms":
-// 30000}.
+// An all-gather over NCCL.
 struct GpuGather {
+  static constexpr const char* kDo = "gather";
   std::string id = {};  // GpuId::id of the probe with rank 0
   int rank = 0;
   int world = 2;
   std::int64_t bytes = 0;  // the size of each rank's block
   std::int64_t deadline_ms = 0;
+  static void fields(auto& io, auto& v) {
+    each(io, "id", v.id, "rank", v.rank, "world", v.world, "bytes", v.bytes, "deadline_ms", v.deadline_ms);
+  }
 };
 
-// {"do": "facts", "nvml": [...]}: asks NVML about all devices. Uses no memory of a GPU, and may come before "open".
+// Asks NVML about all devices. Uses no memory of a GPU, and may come before GpuOpen.
 struct GpuAskFacts {
+  static constexpr const char* kDo = "facts";
   std::vector<std::string> nvml = {};  // names and paths for dlopen(), in the order in which they are tried
+  static void fields(auto& io, auto& v) { io("nvml", v.nvml); }
 };
 
 // Each returns one line, without its line end.
@@ -86,11 +106,9 @@ struct GpuLibrary {
   std::string path = {};
   int version = 0;  // the library's own number
   bool operator==(const GpuLibrary&) const = default;
+  static void fields(auto& io, auto& v) { each(io, "path", v.path, "version", v.version); }
 };
 
-// {"ok": true, "name": "NVIDIA H100 80GB HBM3", "uuid": "GPU-...", "bus_id": "0000:1b:00.0", "memory_bytes": N,
-// "driver_version": "580.65.06", "cuda_version": 13000, "nccl": {"path": "...", "version": 22809}, "cublaslt": null,
-// "cublaslt_why": "..."}
 struct GpuOpened {
   std::string name = {};
   std::string uuid = {};
@@ -103,10 +121,14 @@ struct GpuOpened {
   std::optional<GpuLibrary> cublaslt = {};
   std::string cublaslt_why = {};
   bool operator==(const GpuOpened&) const = default;
+  static void fields(auto& io, auto& v) {
+    each(io, "name", v.name, "uuid", v.uuid, "bus_id", v.bus_id, "memory_bytes", v.memory_bytes);
+    each(io, "driver_version", v.driver_version, "cuda_version", v.cuda_version, "nccl", v.nccl);
+    each(io, "nccl_why", v.nccl_why, "cublaslt", v.cublaslt, "cublaslt_why", v.cublaslt_why);
+  }
 };
 
-// {"ok": true, "product_ms": 1.1, "tflops": 700.1, "memory_gbps": 2900.0, "host_to_device_gbps": 55.0,
-// "device_to_host_gbps": 54.0}; a figure that could not be measured is null, and "compute_why" has the reason.
+// A figure that could not be measured is null, and `compute_why` has the reason.
 struct GpuComputed {
   std::optional<double> product_ms = {};
   std::optional<double> tflops = {};
@@ -115,21 +137,29 @@ struct GpuComputed {
   std::optional<double> device_to_host_gbps = {};
   std::string compute_why = {};
   bool operator==(const GpuComputed&) const = default;
+  static void fields(auto& io, auto& v) {
+    each(io, "product_ms", v.product_ms, "tflops", v.tflops, "memory_gbps", v.memory_gbps);
+    each(io, "host_to_device_gbps", v.host_to_device_gbps, "device_to_host_gbps", v.device_to_host_gbps);
+    io("compute_why", v.compute_why);
+  }
 };
 
-// {"ok": true, "id": "<256 hex digits>"}
 struct GpuId {
   std::string id = {};  // 256 lower-case hex digits
   bool operator==(const GpuId&) const = default;
 };
 
-// {"ok": true, "init_ms": 350.0, "first_ms": 130.0, "ms": 1.2, "latency_us": 20.0}
 struct GpuGathered {
   std::optional<double> init_ms = {};   // the time to make the communicator
   std::optional<double> first_ms = {};  // the time of the first all-gather, a warm-up
   double ms = 0;                        // the median time of the others
   std::optional<double> latency_us = {};
   bool operator==(const GpuGathered&) const = default;
+  static void fields(auto& io, auto& v) {
+    each(io, "init_ms", v.init_ms, "first_ms", v.first_ms);
+    io.must("ms", v.ms);
+    io("latency_us", v.latency_us);
+  }
 };
 
 // A process that uses memory of a GPU.
@@ -138,6 +168,10 @@ struct GpuHolder {
   std::optional<std::uint64_t> bytes = {};
   std::string name = {};
   bool operator==(const GpuHolder&) const = default;
+  static void fields(auto& io, auto& v) {
+    io("pid", v.pid, at_most(INT32_MAX));
+    each(io, "bytes", v.bytes, "name", v.name);
+  }
 };
 
 struct Nvlink {
@@ -145,6 +179,7 @@ struct Nvlink {
   std::optional<bool> up = {};
   std::optional<std::uint64_t> errors = {};  // since the driver was loaded
   bool operator==(const Nvlink&) const = default;
+  static void fields(auto& io, auto& v) { each(io, "link", v.link, "up", v.up, "errors", v.errors); }
 };
 
 // What NVML knows about a device at one moment. An optional without a value, or an empty text, is not known.
@@ -174,6 +209,18 @@ struct GpuFacts {
   std::optional<int> fabric_status = {};  // an nvmlReturn_t
   std::optional<int> temperature_c = {};
   bool operator==(const GpuFacts&) const = default;
+  static void fields(auto& io, auto& v) {
+    each(io, "index", v.index, "uuid", v.uuid, "bus_id", v.bus_id, "name", v.name, "driver_version", v.driver_version);
+    each(io, "lost", v.lost, "needs_reset", v.needs_reset, "ecc_uncorrectable", v.ecc_uncorrectable);
+    each(io, "remap_pending", v.remap_pending, "remap_failed", v.remap_failed);
+    each(io, "memory_used_bytes", v.memory_used_bytes, "memory_bytes", v.memory_bytes);
+    io("holders", v.holders, at_most(kProbeMostOfAKind));
+    each(io, "pcie_width", v.pcie_width, "pcie_max_width", v.pcie_max_width, "pcie_gen", v.pcie_gen);
+    io("pcie_max_gen", v.pcie_max_gen);
+    io("nvlinks", v.nvlinks, at_most(kProbeMostOfAKind));
+    each(io, "throttle_reasons", v.throttle_reasons, "persistence", v.persistence, "mig", v.mig);
+    each(io, "fabric_state", v.fabric_state, "fabric_status", v.fabric_status, "temperature_c", v.temperature_c);
+  }
 };
 
 // Each returns nothing where the text is not such a reply. Members that cannot be read count as not known.

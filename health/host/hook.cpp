@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "src/base/json.h"
+#include "src/base/json_archive.h"
 #include "src/base/text.h"
 
 namespace elastic::health {
@@ -13,21 +14,17 @@ constexpr std::size_t kMostLevels = 4;
 constexpr std::size_t kMostMembers = 64;
 constexpr std::size_t kCommandBytes = 100;
 
-std::string text_in(const Json& json, std::string_view name) {
-  return printable(json.text_or_empty(name), kHookTextBytes);
-}
-
 // A finding whose severity is unknown is kept, as a warning.
 Finding finding_in(const Json& json, const std::string& command) {
-  const std::string severity = text_in(json, "severity");
-  Finding finding{.severity = read_severity(severity).value_or(Severity::kWarning),
-                  .what = text_in(json, "what"),
-                  .where = text_in(json, "where"),
-                  .remedy = text_in(json, "remedy")};
+  Finding finding;
+  const bool is_whole = read_json(json, finding, JsonForm::kForgiving, kHookTextBytes).empty();
+  finding.name.clear();  // no rule of ours has found it
   if (finding.what.empty()) finding.what = format("the health hook {} does not say what it has found", command);
   if (finding.where.empty()) finding.where = command;
-  if (!read_severity(severity)) {
-    finding.what += format(" (its severity \"{}\" is not note, warning or fatal)", printable(severity, 32));
+  if (!is_whole) {
+    finding.severity = Severity::kWarning;
+    finding.what +=
+        format(" (its severity \"{}\" is not note, warning or fatal)", printable(json.text_or_empty("severity"), 32));
   }
   return finding;
 }

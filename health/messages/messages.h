@@ -1,14 +1,17 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
 
+#include "src/base/fields.h"
+
 // The messages of the check before training, between the coordinator and the nodes, and between a node and its probe:
-// each is a JSON object.
+// each is a JSON object, by its list of fields (src/base/fields.h).
 namespace elastic::health {
 
 // The phases of the check before training, in their order. A node that is alone makes the first one only, and the last
@@ -28,7 +31,10 @@ inline constexpr std::int64_t kGatherBytes = 64 * 1024 * 1024;
 inline constexpr int kMostGpus = 64;
 
 enum class Severity { kNote, kWarning, kFatal };
-const char* severity_name(Severity severity);  // "note", "warning", "fatal"
+constexpr auto names_of(Severity) { return std::array{"note", "warning", "fatal"}; }
+constexpr const char* severity_name(Severity severity) {
+  return names_of(severity).at(static_cast<std::size_t>(severity));
+}
 
 // Something about a host or its GPUs that makes training fail or slows it down.
 struct Finding {
@@ -38,6 +44,10 @@ struct Finding {
   std::string remedy = {};
   std::string name = {};  // the rule's, in docs/health.md: "gpu-memory"; empty: no rule has found it
   bool operator==(const Finding&) const = default;
+  static void fields(auto& io, auto& v) {
+    io.must("severity", v.severity);
+    each(io, "what", v.what, "where", v.where, "remedy", v.remedy, "name", v.name);
+  }
 };
 
 struct NodeFinding {
@@ -51,6 +61,7 @@ struct NearestPort {
   std::string distance = {};  // as nvidia-smi topo -m names it: "PIX", "PXB", "PHB", "NODE", "SYS"
   std::string port = {};      // "mlx5_0 port 1"
   bool operator==(const NearestPort&) const = default;
+  static void fields(auto& io, auto& v) { each(io, "gpu", v.gpu, "distance", v.distance, "port", v.port); }
 };
 
 // A node's GPUs and the versions of their software. An empty text: not known.
@@ -65,6 +76,12 @@ struct GpuVersions {
   std::string cublaslt_path = {};
   std::vector<NearestPort> nearest_ports = {};  // one for each GPU; none where there is no such port
   bool operator==(const GpuVersions&) const = default;
+  static void fields(auto& io, auto& v) {
+    io("gpus", v.gpus, at_most(INT16_MAX));
+    each(io, "model", v.model, "driver", v.driver, "cuda", v.cuda, "nccl", v.nccl, "nccl_path", v.nccl_path);
+    each(io, "cublaslt", v.cublaslt, "cublaslt_path", v.cublaslt_path);
+    io.if_set("nearest_ports", v.nearest_ports, at_most(kMostGpus));
+  }
 };
 
 // What was measured of a node's GPUs without other nodes. Where a node has several GPUs, it is the slowest one's
@@ -78,11 +95,17 @@ struct GpuFigures {
   std::optional<double> node_ms = {};  // the time of an all-gather of the node's GPUs; none where there is one GPU
   int gathers = 0;                     // how many GPUs can take part in an all-gather
   bool operator==(const GpuFigures&) const = default;
+  static void fields(auto& io, auto& v) {
+    each(io, "product_ms", v.product_ms, "tflops", v.tflops, "memory_gbps", v.memory_gbps);
+    each(io, "host_to_device_gbps", v.host_to_device_gbps, "device_to_host_gbps", v.device_to_host_gbps);
+    io("node_ms", v.node_ms);
+    io("gathers", v.gathers, at_most(2 * kMostGpus));
+  }
 };
 
 // The steps of a node's own GPU test, in their order.
 enum class GpuStep { kOpen, kCompute, kGather };
-const char* gpu_step_name(GpuStep step);  // "open", "compute", "gather"
+constexpr auto names_of(GpuStep) { return std::array{"open", "compute", "gather"}; }
 
 // A step that failed without showing that a GPU is at fault: an error of a call or a library, a probe that died or
 // hung.
@@ -90,16 +113,13 @@ struct GpuFailure {
   GpuStep step = GpuStep::kOpen;
   std::string why = {};  // as a clause
   bool operator==(const GpuFailure&) const = default;
+  static void fields(auto& io, auto& v) {
+    io.must("step", v.step);
+    io("why", v.why);
+  }
 };
 
-// A node's answer in kSelfPhase, in which it tests itself and opens a port for the tests that follow: {"port": 4000,
-// "key": "9f0c...", "compute_ms": 3.1, "memory_gbps": 11.5, "findings": [{"severity": "warning", "what": "...",
-// "where": "...", "remedy": "..."}]}, with "unfit": "why" where it cannot train, and "gpu": {"gpus": 8, "model": "...",
-// "driver": "580.65.06", "cuda": "13.0", "nccl": "2.28.9", "nccl_path": "...", "cublaslt": "13.0.0", "cublaslt_path":
-// "...", "nearest_ports": [{"gpu": "0000:1b:00.0", "distance": "PIX", "port": "mlx5_0 port 1"}]} and "gpu_figures":
-// {"product_ms": 1.1, "tflops": 700, "memory_gbps": 2900, "host_to_device_gbps": 55, "device_to_host_gbps": 54,
-// "node_ms": 1.2, "gathers": 8} where it has tested GPUs, and "gpu_failure": {"step": "compute", "why": "..."} where
-// these did not do their part.
+// A node's answer in kSelfPhase, in which it tests itself and opens a port for the tests that follow.
 struct SelfResult {
   std::uint16_t port = 0;
   std::string key = {};                    // which a probe has to send that connects to the port
@@ -114,6 +134,14 @@ struct SelfResult {
   std::optional<GpuFigures> gpu_figures = {};
   std::optional<GpuFailure> gpu_failure = {};  // the first one; a GPU's own fault is told as `unfit` instead
   bool operator==(const SelfResult&) const = default;
+  static void fields(auto& io, auto& v) {
+    io.must("port", v.port);
+    each(io, "key", v.key, "compute_ms", v.compute_ms, "memory_gbps", v.memory_gbps);
+    io.if_set("findings", v.findings);
+    io.if_set("unfit", v.unfit);
+    io.if_set("master_port", v.master_port);
+    each(io, "gpu", v.gpu, "gpu_figures", v.gpu_figures, "gpu_failure", v.gpu_failure);
+  }
 };
 
 // One test that a node is to make with another one. All members but `after` describe the other node.
@@ -128,14 +156,25 @@ struct PairOrder {
   int local_world_size = 1;
   int gpus = 0;  // how many of its GPUs take part in an all-gather over NCCL after the exchange; 0: there is none
   bool operator==(const PairOrder&) const = default;
+  static void fields(auto& io, auto& v) {
+    io.must("with", v.with);
+    each(io, "name", v.name, "at", v.at, "port", v.port, "key", v.key);
+    io("after", v.after, at_most(INT16_MAX));
+    io.if_set("gpus", v.gpus, at_most(2 * kMostGpus));
+    io.if_set("master_port", v.master_port);
+    if (v.master_port != 0) io("local_world_size", v.local_world_size, {1, INT16_MAX});
+  }
 };
 
-// The tests that a node is to make, in order: {"rank": 2, "tests": [{"with": 3, "name": "node3", "at": ["10.0.0.4"],
-// "port": 4000, "key": "9f0c...", "after": 1}]}.
+// The tests that a node is to make, in order.
 struct PairOrders {
   int rank = 0;  // its own node rank
   std::vector<PairOrder> tests = {};
   bool operator==(const PairOrders&) const = default;
+  static void fields(auto& io, auto& v) {
+    io.must("rank", v.rank);
+    io.must("tests", v.tests);
+  }
 };
 
 // Why the all-gather of two nodes' GPUs failed.
@@ -143,6 +182,7 @@ struct GatherFailure {
   std::string why = {};    // as a clause; empty: the other node knows it
   bool is_defect = false;  // a GPU or a link is at fault, not a library: bytes arrived wrong
   bool operator==(const GatherFailure&) const = default;
+  static void fields(auto& io, auto& v) { each(io, "gpu_failed", v.why, "gpu_defect", v.is_defect); }
 };
 
 // The result of one test.
@@ -158,21 +198,33 @@ struct PairResult {
   std::optional<GatherFailure> gpu_failure = {};  // none: the all-gather passed, or none was ordered
   std::string why_not = {};                       // why the test failed, as a clause
   bool operator==(const PairResult&) const = default;
+  static void fields(auto& io, auto& v) {
+    io.must("with", v.with);
+    each(io, "ms", v.ms, "latency_us", v.latency_us);
+    io("clock_ms", v.clock_ms, {-(1LL << 53), 1LL << 53});
+    io("gpu_ms", v.gpu_ms);
+    if (v.gpu_ms) {
+      io("gpu_ranks", v.gpu_ranks, at_most(2 * kMostGpus));
+      io("gpu_bytes", v.gpu_bytes, {0, INT64_MAX / kMostGpus});
+    }
+    io("gpu_latency_us", v.gpu_latency_us);
+    io.beside("gpu_failed", v.gpu_failure);
+    if (!v.ms) io("failed", v.why_not);
+  }
 };
 
-// A node's answer to PairOrders: {"tests": [{"with": 3, "ms": 5.1, "latency_us": 40, "clock_ms": 0.3}]}, with
-// "gpu_ms": 1.2, "gpu_ranks": 16, "gpu_bytes": 67108864, "gpu_latency_us": 20.1 where GPUs were tested, or
-// "gpu_failed": "why" and perhaps "gpu_defect": true, or {"with": 3, "failed": "the connection is not answered"}; with
-// "findings" as in SelfResult, where there are new ones.
+// A node's answer to PairOrders.
 struct PairResults {
   std::vector<PairResult> tests = {};
   std::vector<Finding> findings = {};  // those that the node has not told before
   bool operator==(const PairResults&) const = default;
+  static void fields(auto& io, auto& v) {
+    io.must("tests", v.tests);
+    io.if_set("findings", v.findings);
+  }
 };
 
-// A node's place in the ring of kRingPhase, in which nodes are ordered by rank: {"rank": 2, "ring": {"place": 1,
-// "members": 3, "previous": {"with": 1,
-// ...}, "next": {"with": 5, ...}}}, in which the neighbours are described as in PairOrders.
+// A node's place in the ring of kRingPhase, in which nodes are ordered by rank.
 struct RingOrder {
   int rank = 0;     // its own node rank
   int place = 0;    // from 0
@@ -180,19 +232,32 @@ struct RingOrder {
   PairOrder previous = {};
   PairOrder next = {};  // in a ring of two, the same node as `previous`
   bool operator==(const RingOrder&) const = default;
+  static void fields(auto& io, auto& v) {
+    io.must("rank", v.rank);
+    io.inside("ring", [&v](auto& ring) {
+      ring.must("place", v.place);
+      ring.must("members", v.members, {2, INT32_MAX});
+      ring.must("previous", v.previous);
+      ring.must("next", v.next);
+    });
+  }
 };
 
-// A node's answer to a RingOrder: {"all_gather": {"ms": 21.5}}, or {"all_gather": {"failed": "node 1: it refused the
-// connection", "for_others": false}}.
+// A node's answer to a RingOrder.
 struct RingResult {
   std::optional<double> ms = {};  // the time of one all-gather, above 0; none: it failed
   std::string why_not = {};
   bool for_others = false;  // it failed because of another node, whose own answer says more
   bool operator==(const RingResult&) const = default;
+  static void fields(auto& io, auto& v) {
+    io.inside("all_gather", [&v](auto& all) {
+      all("ms", v.ms);
+      if (v.ms) return;
+      all("failed", v.why_not);
+      all("for_others", v.for_others);
+    });
+  }
 };
-
-// The severity of that name; nothing where there is none.
-std::optional<Severity> read_severity(std::string_view text);
 
 std::string text_of(const SelfResult& result);
 std::string text_of(const PairOrders& orders);
