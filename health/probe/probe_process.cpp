@@ -15,6 +15,8 @@
 #include "health/host/judge_host.h"
 #include "health/host/read_facts.h"
 #include "health/probe/command.h"
+#include "src/base/json.h"
+#include "src/base/json_archive.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
@@ -113,30 +115,14 @@ std::optional<std::int64_t> limit_ms_in(const Environment& environment) {
 }  // namespace
 
 std::vector<std::string> probe_arguments(const ProbeTask& task) {
-  const CheckSettings& check = task.check;
-  return {kProbeArgument,           format("{}", task.local_world_size),
-          task.log_directory,       check.hook,
-          check.external,           join(task.interfaces, " "),
-          format("{}", check.gpus), check.nccl_lib,
-          check.gpu_program,        task.python,
-          task.temporary,           format("{}", task.began_us)};
+  return {kProbeArgument, write_json(task, JsonForm::kExact).dump()};
 }
 
 std::optional<ProbeTask> read_probe_arguments(const std::vector<std::string>& arguments) {
-  if (arguments.size() != 12 || arguments[0] != kProbeArgument) return {};
-  ProbeTask task{
-      .check = {.hook = arguments[3],
-                .external = arguments[4],
-                .gpus = static_cast<int>(std::clamp<std::int64_t>(parse_int(arguments[6]).value_or(0), 0, kMostGpus)),
-                .nccl_lib = arguments[7],
-                .gpu_program = arguments[8]},
-      .local_world_size = static_cast<int>(std::clamp<std::int64_t>(parse_int(arguments[1]).value_or(1), 1, INT32_MAX)),
-      .log_directory = arguments[2],
-      .interfaces = {},
-      .python = arguments[9],
-      .temporary = arguments[10],
-      .began_us = parse_int(arguments[11]).value_or(0)};
-  if (!arguments[5].empty()) task.interfaces = split(arguments[5], ' ');
+  if (arguments.size() != 2 || arguments[0] != kProbeArgument) return {};
+  const auto json = Json::parse(arguments[1], "the task of a probe");
+  ProbeTask task;
+  if (!json || !read_json(*json, task, JsonForm::kExact).empty()) return {};
   return task;
 }
 

@@ -11,8 +11,8 @@
 
 namespace elastic::health {
 
-// With this first argument elastic-run is the probe of its node's check and talks over its stdout; the task follows in
-// the other arguments. Only elastic-run itself starts a probe.
+// With this first argument elastic-run is the probe of its node's check and talks over its stdout; the second one is
+// the task, as JSON. Only elastic-run itself starts a probe.
 inline constexpr const char* kProbeArgument = "--health-probe";
 
 struct ProbeTask {
@@ -23,6 +23,13 @@ struct ProbeTask {
   std::string python = {};                   // the workers' interpreter; empty: they have none
   std::string temporary = {};                // a directory for files
   std::int64_t began_us = 0;                 // when the job began on this node, CLOCK_MONOTONIC_RAW
+  bool operator==(const ProbeTask&) const = default;
+  static void fields(auto& io, auto& v) {
+    io("check", v.check);
+    io("local_world_size", v.local_world_size, {1, INT32_MAX});
+    each(io, "log_directory", v.log_directory, "interfaces", v.interfaces, "python", v.python);
+    each(io, "temporary", v.temporary, "began_us", v.began_us);
+  }
 };
 std::vector<std::string> probe_arguments(const ProbeTask& task);
 // Nothing where the arguments are not those of a task.

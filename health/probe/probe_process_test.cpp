@@ -9,33 +9,28 @@ using namespace elastic;
 using namespace elastic::health;
 
 TEST_CASE("a probe reads its task as it was written, and nothing else") {
-  for (const ProbeTask& task : {ProbeTask{}, ProbeTask{.check = {.hook = "a 'b' c",
+  for (const ProbeTask& task : {ProbeTask{}, ProbeTask{.check = {.hook = "a 'b' \"c\"\n",
                                                                 .external = "python x.py",
                                                                 .gpus = 8,
                                                                 .nccl_lib = "/l/libnccl.so.2",
                                                                 .gpu_program = "/p"},
                                              .local_world_size = 8,
-                                             .log_directory = "/logs",
+                                             .log_directory = "/logs/no \xff UTF-8",
                                              .interfaces = {"eth0", "eth1"},
                                              .python = "/usr/bin/python3",
                                              .temporary = "/tmp",
                                              .began_us = 123}}) {
-    const auto read = read_probe_arguments(probe_arguments(task));
-    REQUIRE(read);
-    CHECK(read->local_world_size == task.local_world_size);
-    CHECK(read->log_directory == task.log_directory);
-    CHECK(read->check.hook == task.check.hook);
-    CHECK(read->check.external == task.check.external);
-    CHECK(read->interfaces == task.interfaces);
-    CHECK(read->check.gpus == task.check.gpus);
-    CHECK(read->check.nccl_lib == task.check.nccl_lib);
-    CHECK(read->check.gpu_program == task.check.gpu_program);
-    CHECK(read->python == task.python);
-    CHECK(read->temporary == task.temporary);
-    CHECK(read->began_us == task.began_us);
+    const std::vector<std::string> arguments = probe_arguments(task);
+    REQUIRE(arguments.size() == 2);
+    CHECK(arguments[1].find('\n') == std::string::npos);
+    CHECK(read_probe_arguments(arguments) == task);
   }
   CHECK(!read_probe_arguments({}));
-  CHECK(!read_probe_arguments({kProbeArgument, "8", "/logs"}));
+  CHECK(!read_probe_arguments({kProbeArgument}));
+  for (const std::string wrong : {"", "8", "[]", "{}"}) CHECK(!read_probe_arguments({kProbeArgument, wrong}));
+  const std::string whole = probe_arguments({}).back();
+  CHECK(!read_probe_arguments({kProbeArgument, replace_all(whole, "\"gpus\":0", "\"gpus\":65")}));
+  CHECK(!read_probe_arguments({kProbeArgument, replace_all(whole, "size\":1", "size\":0")}));
 }
 
 TEST_CASE("how long a test and a hook may take follows from what they are and from NETWORK_CHECK_TIMEOUT") {
