@@ -1,8 +1,8 @@
 #include "src/report/bounded_json.h"
 
-#include <cmath>
 #include <optional>
 
+#include "src/base/json_archive.h"
 #include "src/base/screen_text.h"
 #include "src/base/text.h"
 
@@ -71,22 +71,12 @@ Result<Json> parse_bounded_json(std::string_view text, std::size_t max_bytes, st
 
 std::int64_t int_member(const Json& object, std::string_view name, std::int64_t otherwise, std::int64_t lowest,
                         std::int64_t highest) {
+  std::int64_t value = otherwise;
   const Json* member = object.find(name);
-  if (member == nullptr) return otherwise;
-  std::optional<double> number = member->as_number();
-  if (const std::string* text = member->as_string()) number = parse_float(*text);
-  // A double represents all whole numbers up to 2^53, and no int64 overflows below 9e18.
-  if (!number || !std::isfinite(*number) || std::fabs(*number) > 9e18) return otherwise;
-  const auto value = static_cast<std::int64_t>(*number);
-  return value < lowest || value > highest ? otherwise : value;
-}
-
-bool bool_member(const Json& object, std::string_view name) {
-  const Json* member = object.find(name);
-  if (member == nullptr || member->as_array() != nullptr || member->as_object() != nullptr) {
-    return false;
+  if (member != nullptr) {
+    static_cast<void>(json_parts::read(*member, value, {lowest, highest}, JsonForm::kPlain));
   }
-  return member->dump() == "true";
+  return value;
 }
 
 }  // namespace elastic::report

@@ -19,10 +19,9 @@ inline constexpr std::size_t kJsonMembers = 1000;
 // `what` names the text in the error.
 Result<Json> parse_bounded_json(std::string_view text, std::size_t max_bytes, std::string what);
 
-// Read members of an object by name; a missing member gives a default.
-// `otherwise` if it is not a whole number within the bounds. A string with a number counts as one.
+// The member of that name; `otherwise` if there is none, or if it is not a whole number within the bounds. A string
+// with a number counts as one.
 std::int64_t int_member(const Json& object, std::string_view name, std::int64_t otherwise, std::int64_t lowest,
                         std::int64_t highest);
-bool bool_member(const Json& object, std::string_view name);  // false unless it is true
 
 }  // namespace elastic::report

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/base/json_archive.h"
 #include "src/base/screen_text.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
@@ -11,10 +12,54 @@
 #include "src/report/likely_cause.h"
 
 namespace elastic::report {
-namespace {
 
-constexpr std::int64_t kLastMs = 253'402'300'799'999;  // the end of the year 9999
+// --- The lists of fields. What follows from other members, as the name of a signal, is added by worker_json(), in the
+// --- places that io.leads() keeps for it.
+
+constexpr Bounds kUnixMs = {0, 253'402'300'799'999};  // to the end of the year 9999
 constexpr int kDaySeconds = 24 * 3600;
+
+void fields(auto& io, Is<StderrTail> auto& v) {
+  each(io, "source", v.source, "none_because", v.none_because, "lines_before", v.lines_before, "text", v.bytes);
+}
+void fields(auto& io, Is<ErrorFile> auto& v) {
+  each(io, "message", v.message, "traceback", v.traceback);
+  io("timestamp_s", v.timestamp_s, Bounds{0, kUnixMs.most / 1000});
+  io("error_code", v.error_code, Bounds{INT32_MIN, INT32_MAX});
+  io("plain_message", v.plain_message);
+}
+void fields(auto& io, Is<Cause> auto& v) {
+  each(io, "rule", v.rule, "sentence", v.sentence, "evidence", v.evidence, "source", v.source);
+}
+void fields(auto& io, Is<FailedWorker> auto& v) {
+  each(io, "rank", v.rank, "local_rank", v.local_rank, "node_rank", v.node_rank, "host", v.host, "pid", v.pid);
+  io("exit_code", v.exit.code, at_most(255));
+  io("signal", v.exit.signal, at_most(127));
+  io.leads("signal_name");
+  io("core_dumped", v.exit.core_dumped);
+  io("wall_ms", v.wall_ms, kUnixMs);
+  io.leads("time");
+  each(io, "stopped_by_us", v.stopped_by_us, "error_came_first", v.error_came_first, "error_file", v.error_file);
+  each(io, "error", v.error, "error_file_problem", v.error_file_problem, "oom_evidence", v.oom_evidence);
+  each(io, "kernel_log", v.kernel_log, "core_file", v.core_file);
+  io.leads("likely_cause");
+  io("stderr_tail", v.tail);
+}
+void fields(auto& io, Is<RoundReport> auto& v) {
+  each(io, "round", v.round, "restart_count", v.restart_count, "node_rank", v.node_rank, "host", v.host);
+  io("began_ms", v.began_ms, kUnixMs);
+  io("ended_ms", v.ended_ms, kUnixMs);
+  each(io, "first_rank", v.first_rank, "rank_count", v.rank_count, "reason", v.reason);
+}
+void fields(auto& io, Is<JobReport> auto& v) {
+  each(io, "elastic_run", v.version, "run_id", v.run_id, "title", v.title, "program", v.program);
+  each(io, "executable", v.executable, "outcome", v.outcome, "reason", v.reason, "restarts_used", v.restarts_used);
+  each(io, "max_restarts", v.max_restarts, "log_directory", v.log_directory, "left_behind", v.left_behind);
+  each(io, "host", v.host, "node_rank", v.node_rank);
+  io("utc_offset_s", v.utc_offset_s, Bounds{-kDaySeconds, kDaySeconds});
+}
+
+namespace {
 
 // --- Writing ---------------------------------------------------------------------------------
 
@@ -36,62 +81,19 @@ FailedWorker shortened(FailedWorker worker, std::size_t max_bytes) {
   return worker;
 }
 
-Json tail_json(const StderrTail& tail) {
-  Json out = Json::object();
-  out.set("source", tail.source);
-  out.set("none_because", tail.none_because);
-  out.set("lines_before", tail.lines_before ? Json(static_cast<std::int64_t>(*tail.lines_before)) : Json());
-  out.set("text", tail.bytes);
-  if (!is_utf8(tail.bytes)) out.set("base64", base64(tail.bytes));
-  return out;
-}
-
-Json error_json(const ErrorFile& error) {
-  Json out = Json::object();
-  out.set("message", error.message);
-  out.set("traceback", error.traceback);
-  out.set("timestamp_s", error.timestamp_s);
-  out.set("error_code", error.error_code ? Json(*error.error_code) : Json());
-  out.set("plain_message", error.plain_message);
-  return out;
-}
-
-Json cause_json(const FailedWorker& worker) {
-  const auto cause = likely_cause(worker);
-  if (!cause) return {};
-  Json out = Json::object();
-  out.set("rule", cause->rule);
-  out.set("sentence", cause->sentence);
-  out.set("evidence", cause->evidence);
-  out.set("source", cause->source);
-  return out;
-}
-
 Json worker_json(const FailedWorker& whole, int utc_offset_s, std::size_t max_bytes) {
   const FailedWorker worker = shortened(whole, max_bytes);
   const bool by_signal = worker.exit.signal != 0;
-  Json out = Json::object();
-  out.set("rank", worker.rank);
-  out.set("local_rank", worker.local_rank);
-  out.set("node_rank", worker.node_rank);
-  out.set("host", worker.host);
-  out.set("pid", worker.pid);
-  out.set("exit_code", by_signal ? Json() : Json(worker.exit.code));
-  out.set("signal", by_signal ? Json(worker.exit.signal) : Json());
-  out.set("signal_name", by_signal ? Json(signal_name(worker.exit.signal)) : Json());
-  out.set("core_dumped", worker.exit.core_dumped);
-  out.set("wall_ms", worker.wall_ms);
+  Json out = write_json(worker, JsonForm::kPlain);
+  out.set(by_signal ? "exit_code" : "signal", Json());
+  if (by_signal) out.set("signal_name", signal_name(worker.exit.signal));
   out.set("time", wall_time_ms(worker.wall_ms, utc_offset_s));
-  out.set("stopped_by_us", worker.stopped_by_us);
-  out.set("error_came_first", worker.error_came_first);
-  out.set("error_file", worker.error_file);
-  out.set("error", worker.error ? error_json(*worker.error) : Json());
-  out.set("error_file_problem", worker.error_file_problem);
-  out.set("oom_evidence", worker.oom_evidence);
-  out.set("kernel_log", worker.kernel_log);
-  out.set("core_file", worker.core_file);
-  out.set("likely_cause", cause_json(worker));
-  out.set("stderr_tail", tail_json(worker.tail));
+  const auto cause = likely_cause(worker);
+  out.set("likely_cause", cause ? write_json(*cause, JsonForm::kPlain) : Json());
+  if (!is_utf8(worker.tail.bytes)) {
+    Json tail = write_json(worker.tail, JsonForm::kPlain);
+    out.set("stderr_tail", std::move(tail.set("base64", base64(worker.tail.bytes))));
+  }
   return out;
 }
 
@@ -109,16 +111,7 @@ Json last_failures_json(const JobReport& report) {
 }
 
 Json round_json(const RoundReport& round, int utc_offset_s) {
-  Json out = Json::object();
-  out.set("round", static_cast<std::int64_t>(round.round));
-  out.set("restart_count", round.restart_count);
-  out.set("node_rank", round.node_rank);
-  out.set("host", round.host);
-  out.set("began_ms", round.began_ms);
-  out.set("ended_ms", round.ended_ms);
-  out.set("first_rank", round.first_rank);
-  out.set("rank_count", round.rank_count);
-  out.set("reason", round.reason);
+  Json out = write_json(round, JsonForm::kPlain);
   Json failures = Json::array();
   std::size_t written = 0;
   std::int64_t left_out = 0;
@@ -137,54 +130,13 @@ Json round_json(const RoundReport& round, int utc_offset_s) {
 
 // --- Reading ---------------------------------------------------------------------------------
 
-int small_member(const Json& object, std::string_view name, int lowest = 0) {
-  return static_cast<int>(int_member(object, name, 0, lowest, INT32_MAX));
-}
-
-StderrTail tail_of(const Json& json) {
-  StderrTail tail{.bytes = json.text_or_empty("text"),
-                  .source = json.text_or_empty("source"),
-                  .none_because = json.text_or_empty("none_because"),
-                  .lines_before = {}};
-  if (auto bytes = base64_decoded(json.text_or_empty("base64")); bytes && !bytes->empty()) {
-    tail.bytes = std::move(*bytes);
-  }
-  const std::int64_t before = int_member(json, "lines_before", -1, 0, INT64_MAX);
-  if (before >= 0) tail.lines_before = static_cast<std::uint64_t>(before);
-  return tail;
-}
-
-ErrorFile error_of(const Json& json) {
-  ErrorFile error{.message = json.text_or_empty("message"),
-                  .traceback = json.text_or_empty("traceback"),
-                  .timestamp_s = int_member(json, "timestamp_s", 0, 0, kLastMs / 1000),
-                  .plain_message = bool_member(json, "plain_message")};
-  const std::int64_t code = int_member(json, "error_code", INT64_MIN, INT32_MIN, INT32_MAX);
-  if (code != INT64_MIN) error.error_code = code;
-  return error;
-}
-
 FailedWorker worker_of(const Json& json) {
-  FailedWorker worker{.host = json.text_or_empty("host"),
-                      .node_rank = small_member(json, "node_rank"),
-                      .rank = small_member(json, "rank"),
-                      .local_rank = small_member(json, "local_rank"),
-                      .pid = int_member(json, "pid", 0, 0, INT64_MAX),
-                      .exit = {.code = static_cast<int>(int_member(json, "exit_code", 0, 0, 255)),
-                               .signal = static_cast<int>(int_member(json, "signal", 0, 0, 127)),
-                               .core_dumped = bool_member(json, "core_dumped")},
-                      .wall_ms = int_member(json, "wall_ms", 0, 0, kLastMs),
-                      .stopped_by_us = bool_member(json, "stopped_by_us"),
-                      .error_file = json.text_or_empty("error_file"),
-                      .error_file_problem = json.text_or_empty("error_file_problem"),
-                      .error_came_first = bool_member(json, "error_came_first"),
-                      .oom_evidence = json.text_or_empty("oom_evidence"),
-                      .kernel_log = json.text_or_empty("kernel_log"),
-                      .core_file = json.text_or_empty("core_file")};
-  if (const Json* error = json.find("error"); error != nullptr && error->as_object() != nullptr) {
-    worker.error = error_of(*error);
-  }
-  if (const Json* tail = json.find("stderr_tail")) worker.tail = tail_of(*tail);
+  FailedWorker worker;
+  const Json* tail = json.find("stderr_tail");
+  if (tail != nullptr) worker.tail.lines_before.reset();
+  static_cast<void>(read_json(json, worker, JsonForm::kPlain));
+  auto bytes = tail != nullptr ? base64_decoded(tail->text_or_empty("base64")) : std::nullopt;
+  if (bytes && !bytes->empty()) worker.tail.bytes = std::move(*bytes);
   return worker;
 }
 
@@ -215,15 +167,7 @@ Status read_rounds(const Json& json, const std::string& what, std::vector<RoundR
   const auto list = objects_of(json, "rounds", what);
   if (!list) return std::unexpected(list.error());
   for (const Json* round : *list) {
-    into.push_back({.round = static_cast<std::uint32_t>(int_member(*round, "round", 0, 0, UINT32_MAX)),
-                    .restart_count = small_member(*round, "restart_count"),
-                    .node_rank = small_member(*round, "node_rank"),
-                    .host = round->text_or_empty("host"),
-                    .began_ms = int_member(*round, "began_ms", 0, 0, kLastMs),
-                    .ended_ms = int_member(*round, "ended_ms", 0, 0, kLastMs),
-                    .first_rank = small_member(*round, "first_rank"),
-                    .rank_count = small_member(*round, "rank_count"),
-                    .reason = round->text_or_empty("reason")});
+    static_cast<void>(read_json(*round, into.emplace_back(), JsonForm::kPlain));
     if (Status read = read_failures(*round, what, into.back().failures); !read) return read;
   }
   return {};
@@ -245,35 +189,13 @@ Status check_kind(const Json& json, const std::string& what) {
   return {};
 }
 
-Result<Outcome> outcome_of(const Json& json, const std::string& what) {
-  using enum Outcome;
-  const std::string name = json.text_or_empty("outcome");
-  for (const Outcome outcome : {kSucceeded, kFailed, kStopped}) {
-    if (name == name_of(outcome)) return outcome;
-  }
-  return fail("cannot read " + what,
-              format("\"outcome\" is \"{}\", not succeeded, failed or stopped", printable(name)));
-}
-
 }  // namespace
 
 std::string failure_json(const JobReport& report) {
   Json out = Json::object();
   out.set("version", kFailureJsonVersion);
-  out.set("elastic_run", report.version);
-  out.set("run_id", report.run_id);
-  out.set("title", report.title);
-  out.set("program", report.program);
-  out.set("executable", report.executable);
-  out.set("outcome", name_of(report.outcome));
-  out.set("reason", report.reason);
-  out.set("restarts_used", report.restarts_used);
-  out.set("max_restarts", report.max_restarts);
-  out.set("log_directory", report.log_directory);
-  out.set("left_behind", report.left_behind);
-  out.set("host", report.host);
-  out.set("node_rank", report.node_rank);
-  out.set("utc_offset_s", report.utc_offset_s);
+  JsonWriter writer(out, JsonForm::kPlain);
+  fields(writer, report);
   out.set("failures", last_failures_json(report));
   Json rounds = Json::array();
   const std::size_t skipped = report.rounds.size() - std::min(report.rounds.size(), kJsonRounds);
@@ -289,22 +211,13 @@ Result<JobReport> parse_failure_json(std::string_view text, std::string what) {
   const auto json = parse_bounded_json(text, kFailureJsonBytes, what);
   if (!json) return std::unexpected(json.error());
   if (const Status kind = check_kind(*json, what); !kind) return std::unexpected(kind.error());
-  const auto outcome = outcome_of(*json, what);
-  if (!outcome) return std::unexpected(outcome.error());
-  JobReport report{.version = json->text_or_empty("elastic_run"),
-                   .run_id = json->text_or_empty("run_id"),
-                   .title = json->text_or_empty("title"),
-                   .program = json->text_or_empty("program"),
-                   .executable = json->text_or_empty("executable"),
-                   .outcome = *outcome,
-                   .reason = json->text_or_empty("reason"),
-                   .restarts_used = small_member(*json, "restarts_used"),
-                   .max_restarts = small_member(*json, "max_restarts"),
-                   .log_directory = json->text_or_empty("log_directory"),
-                   .left_behind = json->text_or_empty("left_behind"),
-                   .host = json->text_or_empty("host"),
-                   .node_rank = small_member(*json, "node_rank"),
-                   .utc_offset_s = static_cast<int>(int_member(*json, "utc_offset_s", 0, -kDaySeconds, kDaySeconds))};
+  JobReport report;
+  static_cast<void>(read_json(*json, report, JsonForm::kPlain));
+  const std::string outcome = json->text_or_empty("outcome");
+  if (outcome != name_of(report.outcome)) {
+    return fail("cannot read " + what,
+                format("\"outcome\" is \"{}\", not succeeded, failed or stopped", printable(outcome)));
+  }
   if (Status read = read_failures(*json, what, report.failures); !read) {
     return std::unexpected(read.error());
   }
