@@ -18,8 +18,8 @@
 //   };
 //
 // `io` is an archive: it writes the members of `v`, which is const then, or reads into them, in the order of the list.
-// JsonWriter and JsonReader (json_archive.h) are archives, and so are those of rendezvous/protocol/codec.cpp. The name
-// and the bounds of a member are the arguments of io(), and
+// JsonWriter and JsonReader (json_archive.h) are archives, and so are BinaryWriter and BinaryReader of the agent
+// protocol (rendezvous/protocol/binary_archive.h). The name and the bounds of a member are the arguments of io(), and
 //
 //   each(io, ...)      several members without bounds
 //   io.if_set(...)     a member that JSON has only where it is not its type's initial value: it may be missing, as in
