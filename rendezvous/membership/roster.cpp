@@ -45,6 +45,14 @@ void Roster::set_session(Node& node, std::optional<protocol::NodeId> session) {
   if (session) sessions_[*session] = node.agent;
 }
 
+Node& Roster::at(protocol::AgentId agent) { return const_cast<Node&>(std::as_const(*this).at(agent)); }
+
+const Node& Roster::at(protocol::AgentId agent) const {
+  const auto found = nodes_.find(agent);
+  ELASTIC_CHECK(found != nodes_.end());
+  return found->second;
+}
+
 Node* Roster::find(protocol::AgentId agent) {
   const auto found = nodes_.find(agent);
   return found == nodes_.end() ? nullptr : &found->second;
@@ -56,7 +64,22 @@ Node* Roster::of_session(protocol::NodeId session) {
 
 const Node* Roster::of_session(protocol::NodeId session) const {
   const auto found = sessions_.find(session);
-  return found == sessions_.end() ? nullptr : &nodes_.at(found->second);
+  return found == sessions_.end() ? nullptr : &at(found->second);
+}
+
+void Roster::check_invariants() const {
+  std::array<std::size_t, kStandings> counts{};
+  std::size_t connected = 0;
+  for (const auto& [agent, node] : nodes_) {
+    ELASTIC_CHECK(node.agent == agent);
+    ++counts[static_cast<std::size_t>(node.standing_)];
+    if (!node.session) continue;
+    ++connected;
+    const auto session = sessions_.find(*node.session);
+    ELASTIC_CHECK(session != sessions_.end() && session->second == agent);
+  }
+  ELASTIC_CHECK(counts_ == counts);
+  ELASTIC_CHECK(sessions_.size() == connected);
 }
 
 }  // namespace elastic::membership

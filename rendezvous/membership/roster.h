@@ -9,6 +9,7 @@
 
 #include "rendezvous/membership/ranks.h"
 #include "rendezvous/protocol/messages.h"
+#include "src/base/check_pace.h"
 
 namespace elastic::membership {
 
@@ -72,6 +73,9 @@ class Roster {
   // Sets the present session of a node; nothing if it has none.
   void set_session(Node& node, std::optional<protocol::NodeId> session);
 
+  // The node of an agent that is in the roster. An agent that is not is a mistake of the caller, and ends the process.
+  Node& at(protocol::AgentId agent);
+  const Node& at(protocol::AgentId agent) const;
   Node* find(protocol::AgentId agent);
   Node* of_session(protocol::NodeId session);
   const Node* of_session(protocol::NodeId session) const;
@@ -80,10 +84,18 @@ class Roster {
   std::map<protocol::AgentId, Node>& nodes() { return nodes_; }
   const std::map<protocol::AgentId, Node>& nodes() const { return nodes_; }
 
+  // Counts and sessions are those of the nodes.
+  void check_invariants() const;
+  // Whether all nodes are to be checked after this event.
+  bool check_is_due() { return pace_.is_due(nodes_.size()); }
+
  private:
+  friend struct RosterBreaker;  // a test's
+
   std::map<protocol::AgentId, Node> nodes_;
   std::map<protocol::NodeId, protocol::AgentId> sessions_;
   std::array<std::size_t, kStandings> counts_{};
+  CheckPace<16> pace_;
 };
 
 }  // namespace elastic::membership

@@ -4,8 +4,21 @@
 
 #include <string>
 
+#include "src/base/check_test_support.h"
 #include "src/base/test_random.h"
 
+namespace elastic::membership {
+
+// Breaks what holds of a roster.
+struct RosterBreaker {
+  static void count_one_more(Roster& roster) { ++roster.counts_[0]; }
+  static void forget_session(Roster& roster, protocol::NodeId session) { roster.sessions_.erase(session); }
+  static void keep_session(Roster& roster, protocol::NodeId session) { roster.sessions_[session] = 5; }
+};
+
+}  // namespace elastic::membership
+
+using elastic::failed_check;
 using namespace elastic::membership;
 
 namespace {
@@ -63,7 +76,33 @@ TEST_CASE("the counts of the standings are those of the nodes, whatever happens"
     std::array<std::size_t, kStandings> counts{};
     for (const auto& [number, each] : roster.nodes()) ++counts[static_cast<std::size_t>(each.standing())];
     for (std::size_t i = 0; i < kStandings; ++i) REQUIRE(roster.count(static_cast<Standing>(i)) == counts[i]);
+    roster.check_invariants();
   }
+}
+
+TEST_CASE("a node that is not in the roster is not handed out") {
+  Roster roster;
+  Node& added = roster.add(node(5, 50), Standing::kReady);
+  CHECK(&roster.at(5) == &added);
+  CHECK(failed_check([&] { roster.at(6); }) == "found != nodes_.end()");
+}
+
+TEST_CASE("a roster whose counts or sessions are not those of its nodes is noticed") {
+  const auto broken = [](auto&& how) {
+    Roster roster;
+    Node& first = roster.add(node(5, 50), Standing::kReady);
+    roster.add(node(6, 60), Standing::kMember);
+    roster.check_invariants();
+    how(roster, first);
+    return failed_check([&] { roster.check_invariants(); });
+  };
+  const std::string of_session = "session != sessions_.end() && session->second == agent";
+  CHECK(broken([](Roster&, Node& first) { first.agent = 7; }) == "node.agent == agent");
+  CHECK(broken([](Roster&, Node& first) { first.session = 60; }) == of_session);
+  CHECK(broken([](Roster& roster, Node&) { RosterBreaker::count_one_more(roster); }) == "counts_ == counts");
+  CHECK(broken([](Roster& roster, Node&) { RosterBreaker::forget_session(roster, 60); }) == of_session);
+  CHECK(broken([](Roster& roster, Node&) { RosterBreaker::keep_session(roster, 70); }) ==
+        "sessions_.size() == connected");
 }
 
 TEST_CASE("pointers to nodes stay good while others come and go") {
