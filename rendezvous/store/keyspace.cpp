@@ -1,5 +1,6 @@
 #include "rendezvous/store/keyspace.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <utility>
@@ -15,6 +16,12 @@ using Outcome = std::expected<void, Refusal>;
 
 // The longest text of a counter: a sign and 19 digits.
 constexpr std::size_t kCounterBytes = 20;
+// Sizes are compared after so many commands: after each, it would make short ones slower by several percent.
+constexpr std::size_t kCommandsPerLook = 16;
+// After so many commands for each key, queue and wait all of them are checked. Keyspaces with more of them than
+// kMostChecked are not: that would keep all clients waiting for more than a millisecond.
+constexpr std::size_t kCommandsPerCheck = 64;
+constexpr std::size_t kMostChecked = 4096;
 // The characters that a number may begin with.
 constexpr std::string_view kOfNumbers = " \t\n\v\f\r+-0123456789";
 
@@ -40,6 +47,18 @@ std::optional<std::int64_t> read_counter(std::string_view text) {
 }  // namespace
 
 Outcome Keyspace::apply(ClientId client, Command& command, Outbox& outbox) {
+  Outcome done = carry_out(client, command, outbox);
+  if (++commands_ % kCommandsPerLook != 0) return done;
+  check_sizes();
+  const std::size_t size = values_.size() + queues_.size() + items_ + places_;
+  if (commands_ >= kCommandsPerCheck * size && size <= kMostChecked) {
+    commands_ = 0;
+    check_invariants();
+  }
+  return done;
+}
+
+Outcome Keyspace::carry_out(ClientId client, Command& command, Outbox& outbox) {
   // A wait that is answered at once takes no room.
   if (command.op != Op::kWait && !has_room(command)) return no_room();
   Replies& out = outbox.replies_to(client);
@@ -358,6 +377,56 @@ void Keyspace::arrived(const Waiter& waiter, Outbox& outbox) {
   if (--wait.missing > 0) return;
   forget_wait(found);
   put_byte(outbox.replies_to(waiter.client).end(), kStopWaiting);
+}
+
+void Keyspace::check_sizes() const {
+  ELASTIC_CHECK(held_bytes() <= most_bytes_);
+  ELASTIC_CHECK(queues_.size() <= items_);
+  ELASTIC_CHECK(waiters_.size() <= places_ && waits_.size() <= places_);
+  ELASTIC_CHECK(waiters_.empty() == waits_.empty());
+}
+
+void Keyspace::check_invariants() const {
+  check_sizes();
+  check_waits();
+  std::size_t text_bytes = 0;
+  std::size_t items = 0;
+  for (const auto& [key, value] : values_) text_bytes += key.size() + value.size();
+  for (const auto& [key, queue] : queues_) {
+    ELASTIC_CHECK(!queue.empty());
+    items += queue.size();
+    text_bytes += key.size();
+    for (const Value& item : queue) text_bytes += item.size();
+  }
+  for (const auto& [key, list] : waiters_) text_bytes += key.size();
+  ELASTIC_CHECK(items_ == items);
+  ELASTIC_CHECK(text_bytes_ == text_bytes);
+}
+
+void Keyspace::check_waits() const {
+  std::size_t missing = 0;
+  for (const auto& awaited : waiters_) {
+    const auto& [key, list] = awaited;
+    ELASTIC_CHECK(!list.empty());
+    missing += list.size();
+    for (const Waiter& waiter : list) {
+      const auto wait = waits_.find(waiter.client);
+      ELASTIC_CHECK(wait != waits_.end() && waiter.place < wait->second.places.size());
+      const Place& place = wait->second.places[waiter.place];
+      ELASTIC_CHECK(place.key == &awaited && &*place.waiter == &waiter);
+      // A key that is set wakes all who wait for it, except where a BARRIER counts callers in it.
+      ELASTIC_CHECK(waiter.what == WaitsFor::kAllThere || !values_.contains(key) || counted(key, 0, "BARRIER"));
+    }
+  }
+  std::size_t places = 0;
+  for (const auto& [client, wait] : waits_) {
+    const auto left = std::ranges::count_if(wait.places, [](const Place& place) { return place.key != nullptr; });
+    ELASTIC_CHECK(wait.missing > 0 && wait.missing == static_cast<std::size_t>(left));
+    missing -= wait.missing;
+    places += wait.places.size();
+  }
+  ELASTIC_CHECK(missing == 0);
+  ELASTIC_CHECK(places_ == places);
 }
 
 }  // namespace elastic::store

@@ -65,7 +65,13 @@ class Keyspace {
   // popped items, copies. They are not part of held_bytes().
   const LooseBytesPtr& loose() const { return loose_; }
 
+  // Visits all keys, queues and waits: what is counted is there, and keys and clients agree on who waits. Commands call
+  // it by themselves, as often as costs them little; a test may call it after each of them.
+  void check_invariants() const;
+
  private:
+  friend struct KeyspaceBreaker;  // a test's
+
   struct Hash {
     using is_transparent = void;
     std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
@@ -106,6 +112,12 @@ class Keyspace {
   std::expected<void, Refusal> wait(ClientId client, Command& command, Replies& out);
   std::expected<void, Refusal> barrier(ClientId client, Command& command, Replies& out, Outbox& outbox);
 
+  // What apply() does, without a look at the result.
+  std::expected<void, Refusal> carry_out(ClientId client, Command& command, Outbox& outbox);
+  // What can be checked at once, whatever the number of keys is.
+  void check_sizes() const;
+  // The clients that wait for keys, and the keys that they wait for.
+  void check_waits() const;
   // The most bytes that a command may add to held_bytes().
   static std::size_t most_added_by(const Command& command);
   bool has_room(const Command& command) const;
@@ -136,6 +148,7 @@ class Keyspace {
   Map<std::deque<Value>> queues_;  // no queue here is empty
   Map<WaitList> waiters_;          // no list here is empty
   std::unordered_map<ClientId, Wait> waits_;
+  std::size_t commands_ = 0;  // since all of it was checked
 };
 
 }  // namespace elastic::store

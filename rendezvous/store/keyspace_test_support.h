@@ -34,11 +34,13 @@ class World final : public Outbox {
   std::string run(ClientId client, Command command) {
     const auto done = keyspace.apply(client, command, *this);
     CHECK(done.has_value());
+    check();
     return answers(client);
   }
   Refusal::Kind refused(ClientId client, Command command) {
     const auto done = keyspace.apply(client, command, *this);
     REQUIRE_FALSE(done.has_value());
+    check();
     CHECK(answers(client).empty());
     return done.error().kind;
   }
@@ -65,6 +67,11 @@ class World final : public Outbox {
     return run(client, with(Op::kQueuePush, key, item));
   }
   std::string pop(const std::string& key) { return run(kReader, with(Op::kQueuePop, key)); }
+
+  // A keyspace in which few clients wait is checked after each command.
+  void check() const {
+    if (keyspace.waiting_clients() < 100) keyspace.check_invariants();
+  }
 
   static Command with(Op op, const std::string& key, const std::string& value = {}) {
     Command command;

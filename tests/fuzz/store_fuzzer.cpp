@@ -355,6 +355,7 @@ Outcome Run::receive_in_store(Connection& connection, std::string_view& piece) {
     connection.commands.push_back(digest(command));
     replies_.clear();
     const auto done = keyspace_.apply(connection.id, command, *this);
+    if (keyspace_.keys() + keyspace_.awaited_keys() < 1000) keyspace_.check_invariants();
     std::erase_if(replies_, [](const auto& entry) { return entry.second.empty(); });
     if (!done) {
       outcome.closed = as_closed(done.error());
