@@ -118,6 +118,7 @@ std::vector<AgentSession::Event> AgentSession::receive(Bytes bytes, ByteString& 
       end(found.error, found.told, events, out);
     }
   }
+  check_invariants();
   return events;
 }
 
@@ -247,6 +248,7 @@ void AgentSession::keep_alive(std::int64_t now_ms, ByteString& out) {
   unanswered_.emplace_back(++last_keep_alive_, now_ms);
   if (unanswered_.size() > limits::kAgentUnansweredKeepAlives) unanswered_.pop_front();
   append_frame(out, stamp(), KeepAliveFrame{last_keep_alive_});
+  check_invariants();
 }
 
 void AgentSession::end(SessionError error, const std::string& told, Events& events, ByteString& out) {
@@ -254,6 +256,18 @@ void AgentSession::end(SessionError error, const std::string& told, Events& even
   state_ = State::kBroken;
   waiting_.clear();
   events.push_back(std::move(error));
+}
+
+void AgentSession::check_invariants() const {
+  const bool may_talk = state_ == State::kWelcomed || state_ == State::kBroken;
+  ELASTIC_CHECK(state_ == State::kHello || !hello_.empty());
+  ELASTIC_CHECK(waiting_.empty() || !may_talk);
+  ELASTIC_CHECK(may_talk || (last_keep_alive_ == 0 && !round_));
+  ELASTIC_CHECK(welcome_.term >= introduction_.term);
+  // Those that are remembered are the last ones, without a gap.
+  ELASTIC_CHECK(unanswered_.size() <= limits::kAgentUnansweredKeepAlives);
+  ELASTIC_CHECK(unanswered_.empty() || (unanswered_.back().first == last_keep_alive_ &&
+                                        unanswered_.front().first + unanswered_.size() == last_keep_alive_ + 1));
 }
 
 // --- The coordinator's end. ----------------------------------------------------------------------------
@@ -278,6 +292,7 @@ std::vector<CoordinatorSession::Event> CoordinatorSession::receive(Bytes bytes, 
       end(found.error, found.told, events, out);
     }
   }
+  check_invariants();
   return events;
 }
 
@@ -390,6 +405,7 @@ void CoordinatorSession::welcome(const Welcome& welcome, ByteString& out) {
   welcome_ = welcome;
   state_ = State::kWelcomed;
   append_frame(out, stamp(), WelcomeFrame{welcome.loss_timeout_ms, welcome.good_for_ms});
+  check_invariants();
 }
 
 void CoordinatorSession::set_stamp(Term term, Incarnation incarnation) {
@@ -430,6 +446,13 @@ void CoordinatorSession::put_refused(const std::string& reason, ByteString& out)
 void CoordinatorSession::put_mark(ByteString& out) {
   if (!mark_is_sent_) append(out, kMark);
   mark_is_sent_ = true;
+}
+
+void CoordinatorSession::check_invariants() const {
+  const bool is_introduced = state_ == State::kIntroduced || state_ == State::kWelcomed;
+  ELASTIC_CHECK(mark_is_sent_ || state_ == State::kStart || state_ == State::kBroken);
+  ELASTIC_CHECK(!has_joined_ || is_introduced || state_ == State::kBroken);
+  ELASTIC_CHECK(introduction_.job.size() <= limits::kAgentNameBytes);
 }
 
 // --- The guardian's frame. -----------------------------------------------------------------------------

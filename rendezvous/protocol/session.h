@@ -108,6 +108,8 @@ class AgentSession {
   const Welcome& welcome() const { return welcome_; }
 
  private:
+  friend struct SessionBreaker;  // a test's
+
   enum class State : std::uint8_t { kHello, kProved, kWelcomed, kBroken };
   using Events = std::vector<Event>;
   void on(const Frame& frame, Events& events, ByteString& out);
@@ -119,6 +121,8 @@ class AgentSession {
   bool is_stale(const Frame& frame, Events& events);
   void end(SessionError error, const std::string& told, Events& events, ByteString& out);
   Stamp stamp() const;
+  // What is kept is of the state.
+  void check_invariants() const;
 
   Introduction introduction_;
   Key key_;
@@ -179,8 +183,12 @@ class CoordinatorSession {
   // agent's version does not know.
   void send(const CoordinatorMessage& message, ByteString& out);
   void kept(std::uint64_t number, std::optional<std::int64_t> good_for_ms, ByteString& out);
+  // The term and the incarnation that frames carry from now on.
+  Stamp stamp() const;
 
  private:
+  friend struct SessionBreaker;  // a test's
+
   enum class State : std::uint8_t { kStart, kChallenged, kIntroduced, kWelcomed, kBroken };
   using Events = std::vector<Event>;
   void on(const Frame& frame, Events& events, ByteString& out);
@@ -192,7 +200,8 @@ class CoordinatorSession {
   void end(SessionError error, const std::string& told, Events& events, ByteString& out);
   void put_refused(const std::string& reason, ByteString& out);
   void put_mark(ByteString& out);
-  Stamp stamp() const;
+  // What is kept is of the state.
+  void check_invariants() const;
 
   Key key_;
   Nonce nonce_;
