@@ -39,6 +39,7 @@ AgentEffects Agent::on_event(const AgentEvent& event, std::int64_t now_ms) {
              event);
   if (ended_) return out;
   perform(link_.look(owner(), now_ms), now_ms, out);
+  link_.check_invariants();
   const auto next_ms = link_.next_deadline_ms(owner());
   if (next_ms && next_ms != timer_at_ms_ && !ended_) {
     timer_at_ms_ = next_ms;

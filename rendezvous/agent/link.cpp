@@ -44,6 +44,7 @@ Link::Effects Link::connected(const Nonce& nonce, std::int64_t now_ms) {
 Link::Effects Link::broken(const std::string& why, const Owner& owner, std::int64_t now_ms) {
   Effects out;
   if (state_ == State::kOver || state_ == State::kResting) return out;
+  has_connection_ = false;
   const bool was_attached = state_ == State::kAttached;
   if (was_attached) detach(why, out);
   last_problem_ = why;
@@ -105,7 +106,7 @@ void Link::on(const AgentSession::Event& event, const Owner& owner, std::int64_t
                    const bool will_not_change = e.kind == SessionError::Kind::kSecret ||
                                                 e.kind == SessionError::Kind::kVersion ||
                                                 e.kind == SessionError::Kind::kNotOurs;
-                   out.push_back(Disconnect{});
+                   disconnect(out);
                    const bool was_attached = state_ == State::kAttached;
                    if (was_attached) detach(e.text, out);
                    session_.reset();
@@ -129,7 +130,7 @@ Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
   judge_lease(owner, now_ms, out);
   if (!out.empty()) return out;  // it changes what the owner knows
   if (state_ != State::kAttached && now_ms >= give_up_at()) {
-    if (state_ != State::kResting) out.push_back(Disconnect{});
+    if (state_ != State::kResting) disconnect(out);
     session_.reset();
     if (state_ == State::kConnecting && last_problem_.empty()) last_problem_ = kNotAnswered;
     if (state_ == State::kGreeting) last_problem_ = kSaysNothing;
@@ -146,19 +147,21 @@ Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
       if (now_ms < try_at_ms_ || !owner.may_connect) break;
       state_ = State::kConnecting;
       greet_until_ms_ = now_ms + settings_.greeting_ms;
+      ELASTIC_CHECK(!has_connection_);
+      has_connection_ = true;
       out.push_back(Connect{});
       break;
     case State::kConnecting:
     case State::kGreeting:
       if (now_ms < greet_until_ms_) break;
       last_problem_ = state_ == State::kConnecting ? kNotAnswered : kSaysNothing;
-      out.push_back(Disconnect{});
+      disconnect(out);
       rest(back_off(), now_ms);
       break;
     case State::kAttached:
       if (!settings_.local && now_ms - heard_ms_ >= lease_.loss_timeout_ms) {
         const std::string why = format("the coordinator has been silent for {} ms", now_ms - heard_ms_);
-        out.push_back(Disconnect{});
+        disconnect(out);
         detach(why, out);
         rest(has_lasted(now_ms) ? 0 : back_off(), now_ms);
         break;
@@ -188,7 +191,7 @@ Link::Effects Link::send(const AgentMessage& message) {
 Link::Effects Link::rejected(const std::string& reason, std::optional<std::int64_t> retry_ms, std::int64_t now_ms) {
   Effects out;
   if (state_ == State::kOver) return out;
-  out.push_back(Disconnect{});
+  disconnect(out);
   if (state_ == State::kAttached) detach(format("the coordinator has turned the node away: {}", reason), out);
   last_problem_ = reason;
   session_.reset();
@@ -202,8 +205,11 @@ Link::Effects Link::rejected(const std::string& reason, std::optional<std::int64
 
 Link::Effects Link::close() {
   if (settings_.in_process) return {};
+  Effects out;
+  disconnect(out);
+  session_.reset();
   state_ = State::kOver;
-  return {Disconnect{}};
+  return out;
 }
 
 std::optional<std::int64_t> Link::next_deadline_ms(const Owner& owner) const {
@@ -251,9 +257,14 @@ void Link::judge_lease(const Owner& owner, std::int64_t now_ms, Effects& out) {
   lease_until_ms_.reset();
   out.push_back(LeaseOver{});
   if (state_ == State::kOver) return;
-  if (state_ != State::kResting) out.push_back(Disconnect{});
+  if (state_ != State::kResting) disconnect(out);
   if (state_ == State::kAttached) detach("the lease is over", out);
   rest(0, now_ms);
+}
+
+void Link::disconnect(Effects& out) {
+  has_connection_ = false;
+  out.emplace_back(Disconnect{});
 }
 
 void Link::detach(const std::string& why, Effects& out) {
@@ -287,6 +298,24 @@ bool Link::has_lasted(std::int64_t now_ms) {
   short_sessions_ = lasted ? 0 : short_sessions_ + 1;
   if (lasted) attempts_ = 0;
   return lasted;
+}
+
+void Link::check_invariants() const {
+  if (settings_.in_process) {
+    ELASTIC_CHECK(!has_connection_ && !session_ && !lease_until_ms_);
+    return;
+  }
+  const bool is_greeted = state_ == State::kGreeting || state_ == State::kAttached;
+  ELASTIC_CHECK(has_connection_ == (is_greeted || state_ == State::kConnecting));
+  ELASTIC_CHECK(session_.has_value() == is_greeted);
+  ELASTIC_CHECK(!session_ || session_->welcome().term >= term_);
+  ELASTIC_CHECK(was_attached_ || (!lease_until_ms_ && own_incarnation_ == 0));
+  if (has_connection_) ELASTIC_CHECK(greet_until_ms_ >= try_at_ms_ + settings_.greeting_ms);
+  if (is_greeted) ELASTIC_CHECK(joined_ms_ >= try_at_ms_);
+  if (state_ == State::kAttached) {
+    ELASTIC_CHECK(was_attached_ && lease_.loss_timeout_ms > 0);
+    ELASTIC_CHECK(joined_ms_ <= attached_ms_ && attached_ms_ <= heard_ms_ && attached_ms_ <= keep_alive_at_ms_);
+  }
 }
 
 std::int64_t Link::give_up_at() const {

@@ -120,8 +120,12 @@ class Link {
   void belongs() { own_incarnation_ = incarnation_; }
   protocol::Incarnation own_incarnation() const { return own_incarnation_; }
   std::optional<std::int64_t> lease_until_ms() const { return lease_until_ms_; }
+  // The session, the connection and the times are of the state. The owner calls it after each event.
+  void check_invariants() const;
 
  private:
+  friend struct LinkBreaker;  // a test's
+
   enum class State : std::uint8_t { kResting, kConnecting, kGreeting, kAttached, kOver };
 
   void rest(std::int64_t delay_ms, std::int64_t now_ms);
@@ -129,6 +133,7 @@ class Link {
   std::int64_t back_off();
   // Whether the session that ends now has lasted; counts those in a row that have not.
   bool has_lasted(std::int64_t now_ms);
+  void disconnect(Effects& out);
   void detach(const std::string& why, Effects& out);
   void on(const protocol::AgentSession::Event& event, const Owner& owner, std::int64_t now_ms, Effects& out);
   std::int64_t lent_ms(std::optional<std::int64_t> good_for_ms) const;
@@ -138,6 +143,7 @@ class Link {
   LinkSettings settings_;
   State state_ = State::kResting;
   std::optional<protocol::AgentSession> session_;
+  bool has_connection_ = false;  // Connect was asked for, and neither Disconnect nor broken() came since
   protocol::LeaseTimes lease_;
   protocol::Term term_ = 0;
   protocol::Incarnation incarnation_ = 0;

@@ -5,6 +5,26 @@
 #include <algorithm>
 
 #include "rendezvous/agent/link_test_support.h"
+#include "src/base/check_test_support.h"
+
+namespace elastic::agent {
+
+// Breaks what holds of a link.
+struct LinkBreaker {
+  static void drop_session(Link& link) { link.session_.reset(); }
+  static void forget_connection(Link& link) { link.has_connection_ = false; }
+  static void keep_connection(Link& link) { link.has_connection_ = true; }
+  static void know_later_term(Link& link) { link.term_ += 1; }
+  static void forget_that_it_was_attached(Link& link) { link.was_attached_ = false; }
+  static void greet_for_no_time(Link& link) { link.greet_until_ms_ = link.try_at_ms_; }
+  static void join_before_it_tries(Link& link) { link.joined_ms_ = link.try_at_ms_ - 1; }
+  static void hear_before_it_is_attached(Link& link) { link.heard_ms_ = link.attached_ms_ - 1; }
+  static void keep_alive_before_it_is_attached(Link& link) { link.keep_alive_at_ms_ = link.attached_ms_ - 1; }
+  static void know_no_loss_timeout(Link& link) { link.lease_ = {0}; }
+  static void borrow(Link& link) { link.lease_until_ms_ = 1; }
+};
+
+}  // namespace elastic::agent
 
 using namespace elastic;
 using namespace elastic::agent;
@@ -40,6 +60,7 @@ struct Tied {
         if (hears) receive(other.take(write->bytes));
       }
     }
+    link.check_invariants();
   }
   void receive(const ByteString& bytes) {
     if (!bytes.empty()) carry(link.received(bytes, owner, now_ms));
@@ -415,4 +436,38 @@ TEST_CASE("what is said where no session is open is lost, and after the link was
   CHECK(tied.link.look(tied.owner, tied.now_ms + 100'000).empty());
   CHECK(tied.link.broken("reset", tied.owner, tied.now_ms).empty());
   CHECK(!tied.link.next_deadline_ms(tied.owner));
+}
+
+TEST_CASE("a link whose session, connection or times are not of its state is noticed") {
+  const auto noticed = [](void (*broken)(Link&), LinkSettings settings = {}) {
+    Tied tied(std::move(settings));
+    tied.begin();
+    REQUIRE(tied.link.attached());
+    broken(tied.link);
+    return failed_check([&] { tied.link.check_invariants(); });
+  };
+  const std::string times =
+      "joined_ms_ <= attached_ms_ && attached_ms_ <= heard_ms_ && attached_ms_ <= keep_alive_at_ms_";
+  const std::string connection = "has_connection_ == (is_greeted || state_ == State::kConnecting)";
+  CHECK(noticed([](Link&) {}).empty());
+  CHECK(noticed(LinkBreaker::drop_session) == "session_.has_value() == is_greeted");
+  CHECK(noticed(LinkBreaker::forget_connection) == connection);
+  CHECK(noticed(LinkBreaker::know_later_term) == "!session_ || session_->welcome().term >= term_");
+  CHECK(noticed(LinkBreaker::forget_that_it_was_attached) ==
+        "was_attached_ || (!lease_until_ms_ && own_incarnation_ == 0)");
+  CHECK(noticed(LinkBreaker::greet_for_no_time) == "greet_until_ms_ >= try_at_ms_ + settings_.greeting_ms");
+  CHECK(noticed(LinkBreaker::join_before_it_tries) == "joined_ms_ >= try_at_ms_");
+  CHECK(noticed(LinkBreaker::hear_before_it_is_attached) == times);
+  CHECK(noticed(LinkBreaker::keep_alive_before_it_is_attached) == times);
+  CHECK(noticed(LinkBreaker::know_no_loss_timeout) == "was_attached_ && lease_.loss_timeout_ms > 0");
+  CHECK(noticed(LinkBreaker::borrow, {.in_process = true}) == "!has_connection_ && !session_ && !lease_until_ms_");
+}
+
+TEST_CASE("a link does not connect while it has a connection") {
+  Tied tied;
+  tied.reachable = false;
+  tied.begin();
+  REQUIRE(!tied.link.attached());
+  LinkBreaker::keep_connection(tied.link);
+  CHECK(failed_check([&] { tied.pass(10'000); }) == "!has_connection_");
 }
