@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "src/base/address.h"
+#include "src/base/check.h"
 #include "src/base/limits.h"
 #include "src/base/overloaded.h"
 #include "src/base/text.h"
@@ -39,6 +40,8 @@ ServiceEffects Service::on_event(const ServiceEvent& event, std::int64_t now_ms)
   if (!std::holds_alternative<AuthorityIs>(event)) judge_authority(out);
   std::visit([&](const auto& known) { on(known, out); }, event);
   for (const std::string& job : std::exchange(left_, {})) forget_if_empty(job);
+  // A connection is looked at as such, and as the session of a node.
+  if (pace_.is_due(2 * connections_.size() + jobs_.size())) check_invariants();
   return out;
 }
 
@@ -104,9 +107,10 @@ void Service::on(const ConnectionClosed& event, ServiceEffects& out) {
   const auto found = connections_.find(event.connection);
   if (found == connections_.end()) return;
   const std::string job = found->second.job;
+  const bool was_welcome = found->second.welcome;
   greetings_.erase({found->second.greet_until_ms, event.connection});
   connections_.erase(found);
-  if (job.empty()) return;
+  if (!was_welcome) return;
   left_.insert(job);
   on(job, SessionEnded{event.connection, event.how}, out);
 }
@@ -206,8 +210,9 @@ void Service::on(ConnectionId id, const CoordinatorSession::Event& event, Servic
                  [&](const SessionError& e) {
                    out.push_back(Log{connection.job, format("{}: {}", name_of(connection), e.text), "stranger"});
                    const std::string job = connection.job;
+                   const bool was_welcome = connection.welcome;
                    close(id, out);
-                   if (!job.empty()) on(job, SessionEnded{id, e.text}, out);
+                   if (was_welcome) on(job, SessionEnded{id, e.text}, out);
                  },
              },
              event);
@@ -308,6 +313,7 @@ void Service::on(std::string job, const Event& event, ServiceEffects& out) {
   const Incarnation incarnation = coordinator.incarnation();
   const bool granted_leases = coordinator.grants_leases();
   const Effects effects = coordinator.on_event(event, now_ms_);
+  ELASTIC_CHECK(coordinator.term() >= term);
   if (coordinator.term() != term || coordinator.incarnation() != incarnation) {
     for (auto& [id, connection] : connections_) {
       if (connection.job == job && connection.welcome) {
@@ -372,7 +378,7 @@ void Service::close(ConnectionId id, ServiceEffects& out) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   greetings_.erase({found->second.greet_until_ms, id});
-  if (!found->second.job.empty()) left_.insert(found->second.job);
+  if (found->second.welcome) left_.insert(found->second.job);
   connections_.erase(found);
   out.push_back(Close{id});
 }
@@ -380,7 +386,7 @@ void Service::close(ConnectionId id, ServiceEffects& out) {
 void Service::close_all(const std::string& job, ServiceEffects& out) {
   std::vector<ConnectionId> open;
   for (const auto& [id, connection] : connections_) {
-    if (connection.job == job) open.push_back(id);
+    if (connection.welcome && connection.job == job) open.push_back(id);
   }
   for (const ConnectionId id : open) close(id, out);
 }
@@ -389,13 +395,55 @@ void Service::close_all(const std::string& job, ServiceEffects& out) {
 void Service::forget_if_empty(const std::string& job) {
   const auto found = jobs_.find(job);
   if (found == jobs_.end() || !found->second->is_empty()) return;
-  const bool is_awaited = std::ranges::any_of(connections_, [&](const auto& entry) { return entry.second.job == job; });
+  const bool is_awaited = std::ranges::any_of(
+      connections_, [&](const auto& entry) { return entry.second.welcome && entry.second.job == job; });
   if (is_awaited) return;
   if (const auto deadline = deadline_of_.find(job); deadline != deadline_of_.end()) {
     deadlines_.erase({deadline->second, job});
     deadline_of_.erase(deadline);
   }
   jobs_.erase(found);
+}
+
+void Service::check_invariants() const {
+  ELASTIC_CHECK(connections_.size() <= limits::kAgentConnections);
+  ELASTIC_CHECK(jobs_.size() <= limits::kJobsServed && ended_.size() <= limits::kEndedJobs);
+  std::size_t strangers = 0;
+  for (const auto& [id, connection] : connections_) {
+    if (!connection.welcome) {
+      ++strangers;
+      ELASTIC_CHECK(greetings_.contains({connection.greet_until_ms, id}));
+      continue;
+    }
+    // An agent is welcome while this service may act, in a job that it serves, whose stamp it knows.
+    ELASTIC_CHECK(acts_);
+    const Coordinator* coordinator = find(connection.job);
+    ELASTIC_CHECK(coordinator != nullptr);
+    ELASTIC_CHECK(connection.session.stamp().term == coordinator->term());
+    ELASTIC_CHECK(connection.session.stamp().incarnation == coordinator->incarnation());
+  }
+  ELASTIC_CHECK(greetings_.size() == strangers);
+  check_jobs();
+}
+
+// Each session of a coordinator is a connection to its job, and its next time is known.
+void Service::check_jobs() const {
+  std::size_t timed = 0;
+  for (const auto& [job, coordinator] : jobs_) {
+    ELASTIC_CHECK(!coordinator->ended());
+    for (const auto& [agent, node] : coordinator->roster().nodes()) {
+      if (!node.session) continue;
+      const auto connection = connections_.find(*node.session);
+      ELASTIC_CHECK(connection != connections_.end() && connection->second.welcome && connection->second.job == job);
+    }
+    const auto next_ms = coordinator->next_deadline_ms();
+    if (!next_ms) continue;
+    ++timed;
+    const auto deadline = deadline_of_.find(job);
+    ELASTIC_CHECK(deadline != deadline_of_.end() && deadline->second == *next_ms);
+    ELASTIC_CHECK(deadlines_.contains({*next_ms, job}));
+  }
+  ELASTIC_CHECK(deadlines_.size() == timed && deadline_of_.size() == timed);
 }
 
 const Service::Ended* Service::ended(const std::string& job, Incarnation incarnation) const {

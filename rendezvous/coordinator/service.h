@@ -16,6 +16,7 @@
 #include "rendezvous/coordinator/coordinator.h"
 #include "rendezvous/locate/authority.h"
 #include "rendezvous/protocol/session.h"
+#include "src/base/check_pace.h"
 
 namespace elastic::coordinator {
 
@@ -107,12 +108,16 @@ class Service {
   const Coordinator* find(const std::string& job) const;
   std::size_t jobs() const { return jobs_.size(); }
   std::size_t connections() const { return connections_.size(); }
+  // What must hold between two events: connections, jobs and times agree. on_event() calls it.
+  void check_invariants() const;
   // The status of all jobs.
   status::Coordinator status(std::int64_t now_ms) const;
   // Called with each event of a coordinator before it is handled, for a recording. May be empty.
   std::function<void(const std::string& job, const Event& event, std::int64_t now_ms)> recorder;
 
  private:
+  friend struct ServiceBreaker;  // a test's
+
   struct Connection {
     explicit Connection(protocol::CoordinatorSession with_session) : session(std::move(with_session)) {}
     protocol::CoordinatorSession session;
@@ -151,6 +156,7 @@ class Service {
   void close(ConnectionId id, ServiceEffects& out);
   void close_all(const std::string& job, ServiceEffects& out);
   void forget_if_empty(const std::string& job);
+  void check_jobs() const;
   const Ended* ended(const std::string& job, protocol::Incarnation incarnation) const;
 
   ServiceSettings settings_;
@@ -165,6 +171,7 @@ class Service {
   std::array<std::int64_t, kOutcomeNames.size()> ended_by_outcome_{};  // since this process began
   bool acts_ = true;                                                   // as of the last event
   std::string deposed_;                                                // why it was deposed; empty: it was not
+  CheckPace<1> pace_;
   std::set<std::string> left_;  // jobs of connections that the present event has ended
 };
 

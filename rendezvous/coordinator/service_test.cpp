@@ -321,6 +321,18 @@ TEST_CASE("a job that nobody is in and that never ran is forgotten, and the next
   CHECK(served.at(again).last<PrepareRound>() != nullptr);
 }
 
+TEST_CASE("a job without a name is forgotten like any other") {
+  Served served;
+  const ConnectionId node = served.join("", 1, job_terms(2, 2));
+  const ConnectionId greeted = served.greet({"", 2});
+  const ConnectionId stranger = served.open();
+  CHECK(served.service.jobs() == 1);
+  served.gone(node);
+  CHECK(served.service.jobs() == 0);
+  CHECK(served.at(greeted).closed);
+  CHECK(std::ranges::find(served.closed, stranger) == served.closed.end());
+}
+
 TEST_CASE("a job that has run is kept while its nodes are away") {
   Served served;
   const ConnectionId node = served.join("a", 1, job_terms(1, 1));
