@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "tests/simulation/world.h"
+#include "tests/simulation/simulation.h"
 
 using namespace elastic::simulation;
 
@@ -34,36 +34,36 @@ double cpu_ms() {
 }
 
 // Until all workers of a round with so many nodes have started.
-Figures until_running(World& world, int workers, int nodes) {
-  const double messages = static_cast<double>(world.network().messages());
-  const double bytes = static_cast<double>(world.network().bytes());
-  const Ms began_ms = world.now_ms();
+Figures until_running(Simulation& simulation, int workers, int nodes) {
+  const double messages = static_cast<double>(simulation.network().messages());
+  const double bytes = static_cast<double>(simulation.network().bytes());
+  const Ms began_ms = simulation.now_ms();
   const double began_cpu_ms = cpu_ms();
-  const bool reached = world.run_until([&] {
-    const auto& trainings = world.workers().trainings();
-    return !trainings.empty() && trainings.back().started == workers && trainings.back().world_size == workers;
+  const bool reached = simulation.run_until([&] {
+    const auto& worlds = simulation.workers().worlds();
+    return !worlds.empty() && worlds.back().started == workers && worlds.back().world_size == workers;
   });
   if (!reached) {
     std::fprintf(stderr, "simulation_scale: no round of %d workers was formed\n", workers);
     std::exit(1);
   }
-  return {(static_cast<double>(world.network().messages()) - messages) / nodes,
-          (static_cast<double>(world.network().bytes()) - bytes) / nodes,
-          static_cast<double>(world.now_ms() - began_ms) / kHopMs, cpu_ms() - began_cpu_ms};
+  return {(static_cast<double>(simulation.network().messages()) - messages) / nodes,
+          (static_cast<double>(simulation.network().bytes()) - bytes) / nodes,
+          static_cast<double>(simulation.now_ms() - began_ms) / kHopMs, cpu_ms() - began_cpu_ms};
 }
 
-Shape shape_of_many(int nodes) {
-  Shape shape = plain_shape(1, nodes);
-  shape.loss_timeout_ms = 60'000;
-  shape.longest_delay_ms = kHopMs;
-  shape.steady = true;
-  shape.training_ms = 10'000'000;
-  shape.stubborn_percent = shape.saving_percent = 0;
-  for (NodeShape& node : shape.nodes) {
+Setup setup_of_many(int nodes) {
+  Setup setup = plain_setup(1, nodes);
+  setup.loss_timeout_ms = 60'000;
+  setup.longest_delay_ms = kHopMs;
+  setup.steady = true;
+  setup.training_ms = 10'000'000;
+  setup.stubborn_percent = setup.saving_percent = 0;
+  for (NodeSetup& node : setup.nodes) {
     node.terms.min_nodes = nodes - 1;
     node.rules.scale_up = elastic::protocol::JobRules::ScaleUp::kNever;
   }
-  return shape;
+  return setup;
 }
 
 }  // namespace
@@ -75,12 +75,12 @@ int main(int argc, char** argv) {
     return 2;
   }
   Coverage coverage;
-  World world(shape_of_many(nodes), {{}, 100'000'000}, coverage, nullptr);
+  Simulation simulation(setup_of_many(nodes), {{}, 100'000'000}, coverage, nullptr);
   try {
-    world.begin();
-    const Figures form = until_running(world, nodes, nodes);
-    world.nodes()[static_cast<std::size_t>(nodes) / 2]->crash_agent();
-    const Figures again = until_running(world, nodes - 1, nodes);
+    simulation.begin();
+    const Figures form = until_running(simulation, nodes, nodes);
+    simulation.nodes()[static_cast<std::size_t>(nodes) / 2]->crash_agent();
+    const Figures again = until_running(simulation, nodes - 1, nodes);
     std::printf("{\"nodes\": %d", nodes);
     for (const auto& [name, figures] : {std::pair{"form", form}, std::pair{"again", again}}) {
       std::printf(", \"%s\": {\"messages\": %.2f, \"bytes\": %.0f, \"hops\": %.1f, \"cpu_ms\": %.0f}", name,

@@ -1,5 +1,5 @@
-// A failed ELASTIC_CHECK of the product is a broken invariant of its world. This replaces src/base/check.cpp, which
-// would end the process.
+// A failed ELASTIC_CHECK of the product is a broken invariant of its simulation. This replaces src/base/check.cpp,
+// which would end the process.
 #include "src/base/check.h"
 #include "src/base/text.h"
 #include "tests/simulation/invariants.h"

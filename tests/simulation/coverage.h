@@ -13,7 +13,7 @@ namespace elastic::simulation {
 
 // The state of a job when a fault strikes: the states of its coordinator, with forming and preparing split by what the
 // coordinator waits for.
-enum class Place : std::uint8_t {
+enum class JobState : std::uint8_t {
   kDown,     // its coordinator is dead
   kNoJob,    // the coordinator does not know the job yet, or does not know it any more
   kForming,  // the first round
@@ -25,10 +25,10 @@ enum class Place : std::uint8_t {
   kStopping,
   kEnding,
 };
-inline constexpr std::size_t kPlaces = 10;
-std::string name(Place place);
+inline constexpr std::size_t kJobStates = 10;
+std::string name(JobState state);
 // A round is beginning or ending: a fault that strikes now makes it a faulty round.
-bool is_transition(Place place);
+bool is_transition(JobState state);
 
 enum class FaultKind : std::uint8_t {
   kDelay,
@@ -51,7 +51,7 @@ enum class FaultKind : std::uint8_t {
   kGarbage,
   kLateJoiner,
   kOtherTerms,
-  kSameClaim,
+  kRankClaimedTwice,
 };
 inline constexpr std::size_t kFaultKinds = 21;
 std::string name(FaultKind kind);
@@ -59,13 +59,13 @@ std::string name(FaultKind kind);
 // Counts which faults struck in which states.
 class Coverage {
  public:
-  void strikes(FaultKind kind, Place place, const std::string& job, protocol::Incarnation incarnation,
+  void strikes(FaultKind kind, JobState state, const std::string& job, protocol::Incarnation incarnation,
                std::int64_t round);
-  void world_over(int rounds);
+  void seed_is_over(int rounds);
   void add(const Coverage& other);
 
   std::uint64_t faulty_rounds() const { return faulty_rounds_; }
-  std::uint64_t worlds() const { return worlds_; }
+  std::uint64_t seeds() const { return seeds_; }
   std::string table() const;
   // The cells without a count for which no reason is known, as text; empty if there are none.
   std::string unexplained() const;
@@ -75,12 +75,12 @@ class Coverage {
   void add(const std::vector<std::uint64_t>& numbers);
 
  private:
-  std::array<std::array<std::uint64_t, kPlaces>, kFaultKinds> counts_{};
+  std::array<std::array<std::uint64_t, kJobStates>, kFaultKinds> counts_{};
   std::uint64_t faults_ = 0;
   std::uint64_t faulty_rounds_ = 0;
   std::uint64_t rounds_ = 0;
-  std::uint64_t worlds_ = 0;
-  std::set<std::tuple<std::string, protocol::Incarnation, std::int64_t>> marked_;  // faulty rounds of this world
+  std::uint64_t seeds_ = 0;
+  std::set<std::tuple<std::string, protocol::Incarnation, std::int64_t>> marked_;  // faulty rounds of this seed
 };
 
 }  // namespace elastic::simulation

@@ -5,25 +5,25 @@
 
 #include "src/base/signals.h"
 #include "src/base/text.h"
-#include "tests/simulation/world.h"
+#include "tests/simulation/simulation.h"
 
 namespace elastic::simulation {
 
 namespace {
 
-// The most hosts of a world.
+// The most hosts of a simulation.
 constexpr std::size_t kMostNodes = 40;
 
 // A client of another protocol: it connects, sends some bytes, and is silent.
 class Stranger : public ConnectionOwner {
  public:
-  Stranger(World& world, ByteString says) : world_(world), says_(std::move(says)) {}
-  void connection_made(ConnectionId id) override { world_.network().send(id, End::kClient, says_); }
+  Stranger(Simulation& simulation, ByteString says) : simulation_(simulation), says_(std::move(says)) {}
+  void connection_made(ConnectionId id) override { simulation_.network().send(id, End::kClient, says_); }
   void connection_read(ConnectionId, ByteString) override {}
   void connection_broken(ConnectionId, const std::string&) override {}
 
  private:
-  World& world_;
+  Simulation& simulation_;
   ByteString says_;
 };
 
@@ -34,8 +34,8 @@ ByteString bytes_of(const std::string& text) { return {text.begin(), text.end()}
 
 }  // namespace
 
-Faults::Faults(World& world, FaultPlan plan, Coverage& coverage, Random random)
-    : world_(world), coverage_(coverage), random_(random), calm_ms_(plan.calm_ms) {
+Faults::Faults(Simulation& simulation, FaultPlan plan, Coverage& coverage, Random random)
+    : simulation_(simulation), coverage_(coverage), random_(random), calm_ms_(plan.calm_ms) {
   for (Fault& fault : plan.faults) {
     const Trigger& trigger = fault.trigger;
     if (trigger.type == Trigger::Type::kMessage) frames_ |= bit(static_cast<std::size_t>(trigger.frame));
@@ -47,9 +47,9 @@ Faults::Faults(World& world, FaultPlan plan, Coverage& coverage, Random random)
 void Faults::begin() {
   for (std::size_t i = 0; i < armed_.size(); ++i) {
     if (armed_[i].fault.trigger.type != Trigger::Type::kTime) continue;
-    world_.timeline().at(armed_[i].fault.trigger.at_ms, [this, i] { fire(armed_[i]); });
+    simulation_.timeline().at(armed_[i].fault.trigger.at_ms, [this, i] { fire(armed_[i]); });
   }
-  world_.timeline().at(calm_ms_, [this] { world_.calm(); });
+  simulation_.timeline().at(calm_ms_, [this] { simulation_.calm(); });
 }
 
 void Faults::message_is_sent(protocol::FrameType type) {
@@ -70,56 +70,56 @@ void Faults::agent_acts(std::size_t act) {
   }
 }
 
-void Faults::place_is_entered(Place place) {
+void Faults::state_is_entered(JobState state) {
   for (Armed& armed : armed_) {
-    if (!armed.done && armed.fault.trigger.type == Trigger::Type::kPlace && armed.fault.trigger.place == place &&
+    if (!armed.done && armed.fault.trigger.type == Trigger::Type::kJobState && armed.fault.trigger.state == state &&
         --armed.left == 0)
       fire(armed);
   }
 }
 
 void Faults::fire(Armed& armed) {
-  if (armed.done || world_.is_calm()) return;
+  if (armed.done || simulation_.is_calm()) return;
   armed.done = true;
   const Fault fault = armed.fault;
   // A process can die at any point, also while it handles an event. All other faults strike between two events.
   const bool dies = fault.kind == FaultKind::kCrashAgent || fault.kind == FaultKind::kCrashHost ||
                     fault.kind == FaultKind::kCrashCoordinator;
   if (fault.delay_ms == 0 && dies) return strike(fault);
-  world_.timeline().after(fault.delay_ms, [this, fault] {
-    if (!world_.is_calm()) strike(fault);
+  simulation_.timeline().after(fault.delay_ms, [this, fault] {
+    if (!simulation_.is_calm()) strike(fault);
   });
 }
 
 void Faults::strike(const Fault& fault) {
-  auto& nodes = world_.nodes();
+  auto& nodes = simulation_.nodes();
   Node& node = *nodes[static_cast<std::size_t>(fault.subject) % nodes.size()];
-  const std::string& job = node.shape().job;
-  const Place place = world_.place_of(job);
-  const coordinator::Coordinator* coordinator = world_.server().find(job);
+  const std::string& job = node.setup().job;
+  const JobState state = simulation_.state_of(job);
+  const coordinator::Coordinator* coordinator = simulation_.server().find(job);
   const protocol::Incarnation incarnation = coordinator != nullptr ? coordinator->incarnation() : 0;
   const auto round = coordinator != nullptr ? coordinator->round() : std::nullopt;
-  if (world_.trace().is_read()) world_.line(format("FAULT: {}", text(fault)));
+  if (simulation_.trace().is_read()) simulation_.line(format("FAULT: {}", text(fault)));
   if (!inject(fault, node)) return;
-  world_.trace().add(static_cast<std::uint64_t>(fault.kind) + 1000);
-  coverage_.strikes(fault.kind, place, job, incarnation, round ? static_cast<std::int64_t>(*round) : -1);
+  simulation_.trace().add(static_cast<std::uint64_t>(fault.kind) + 1000);
+  coverage_.strikes(fault.kind, state, job, incarnation, round ? static_cast<std::int64_t>(*round) : -1);
 }
 
 bool Faults::inject(const Fault& fault, Node& node) {
   switch (fault.kind) {
     case FaultKind::kDelay: {
       const Ms more_ms = 1 + fault.extra / 2;
-      world_.network().add_delay(more_ms);
-      later(fault.lasts_ms, [this, more_ms] { world_.network().add_delay(-more_ms); });
+      simulation_.network().add_delay(more_ms);
+      later(fault.lasts_ms, [this, more_ms] { simulation_.network().add_delay(-more_ms); });
       return true;
     }
     case FaultKind::kReset:
       // An agent in the coordinator's process has no connection that could be reset.
-      if (node.shape().hosts_coordinator || node.connection() == 0 ||
-          !world_.network().is_open(node.connection(), End::kServer))
+      if (node.setup().hosts_coordinator || node.connection() == 0 ||
+          !simulation_.network().is_open(node.connection(), End::kServer))
         return false;
       node.connection_is_disturbed();
-      world_.network().reset(node.connection());
+      simulation_.network().reset(node.connection());
       return true;
     case FaultKind::kCutToServer:
     case FaultKind::kCutFromServer:
@@ -137,7 +137,7 @@ bool Faults::inject(const Fault& fault, Node& node) {
       node.crash_guardian();
       return true;
     case FaultKind::kClockJump: node.jump_wall_clock((fault.extra - 500) * 10'000); return true;
-    case FaultKind::kFlood: return newcomers(fault, node, 1 + fault.extra % (node.shape().terms.max_nodes + 3));
+    case FaultKind::kFlood: return newcomers(fault, node, 1 + fault.extra % (node.setup().terms.max_nodes + 3));
     case FaultKind::kSignal:
       if (!node.is_running()) return false;
       node.signal(*signal_number(fault.extra % 3 == 0 ? "INT" : "TERM"));
@@ -146,25 +146,25 @@ bool Faults::inject(const Fault& fault, Node& node) {
     case FaultKind::kGarbage: return garbage(node);
     case FaultKind::kLateJoiner:
     case FaultKind::kOtherTerms:
-    case FaultKind::kSameClaim: return newcomers(fault, node, 1);
+    case FaultKind::kRankClaimedTwice: return newcomers(fault, node, 1);
   }
   return false;
 }
 
 // Undoes a fault after a while, at the latest when the calm begins.
 void Faults::later(Ms after_ms, std::function<void()> undoing) {
-  world_.timeline().after(after_ms, [this, undoing = std::move(undoing)] {
-    if (!world_.is_calm()) undoing();
+  simulation_.timeline().after(after_ms, [this, undoing = std::move(undoing)] {
+    if (!simulation_.is_calm()) undoing();
   });
 }
 
 bool Faults::cut(const Fault& fault, Node& node) {
-  Network& network = world_.network();
+  Network& network = simulation_.network();
   const int server = network.server_host();
   // The node is cut off from the coordinator, or from another node.
   int there = server;
   if (fault.extra % 4 == 0 || node.host() == server) {
-    auto& nodes = world_.nodes();
+    auto& nodes = simulation_.nodes();
     there = nodes[static_cast<std::size_t>(fault.extra) % nodes.size()]->host();
   }
   if (there == node.host()) return false;
@@ -179,7 +179,7 @@ bool Faults::cut(const Fault& fault, Node& node) {
 
 bool Faults::pause(const Fault& fault, Node& node) {
   if (!node.is_running() || node.is_disturbed() || node.lost_its_guardian()) return false;
-  if (node.shape().hosts_coordinator) return pause_coordinator(fault);
+  if (node.setup().hosts_coordinator) return pause_coordinator(fault);
   node.pause_agent();
   later(fault.lasts_ms, [&node, launch = node.launch()] {
     if (node.launch() == launch) node.resume_agent();
@@ -188,54 +188,54 @@ bool Faults::pause(const Fault& fault, Node& node) {
 }
 
 bool Faults::pause_coordinator(const Fault& fault) {
-  Server& server = world_.server();
+  Server& server = simulation_.server();
   if (!server.is_up() || server.is_paused()) return false;
-  Node* host = world_.shape().hosted ? world_.nodes().front().get() : nullptr;
+  Node* host = simulation_.setup().hosted ? simulation_.nodes().front().get() : nullptr;
   if (host != nullptr && host->lost_its_guardian()) return false;
   server.pause();
   const std::uint32_t launch = host != nullptr ? host->launch() : 0;
   if (host != nullptr) host->pause_agent();
   later(fault.lasts_ms, [this, host, launch] {
-    world_.server().resume(random_.chance(50));
+    simulation_.server().resume(random_.chance(50));
     if (host != nullptr && host->launch() == launch) host->resume_agent();
   });
   return true;
 }
 
 bool Faults::freeze(const Fault& fault, Node& node) {
-  if (!world_.network().is_up(node.host()) || world_.network().is_frozen(node.host())) return false;
-  const bool serves = node.host() == world_.network().server_host();
+  if (!simulation_.network().is_up(node.host()) || simulation_.network().is_frozen(node.host())) return false;
+  const bool serves = node.host() == simulation_.network().server_host();
   node.freeze();
-  if (serves && world_.server().is_up()) world_.server().pause();
+  if (serves && simulation_.server().is_up()) simulation_.server().pause();
   later(fault.lasts_ms, [this, &node, serves] {
     node.thaw();
-    if (serves) world_.server().resume(random_.chance(50));
+    if (serves) simulation_.server().resume(random_.chance(50));
   });
   return true;
 }
 
 void Faults::start_again(Node& node, Ms after_ms) {
-  world_.expect_start(1);
-  world_.timeline().after(after_ms, [this, &node] {
-    world_.expect_start(-1);
+  simulation_.expect_start(1);
+  simulation_.timeline().after(after_ms, [this, &node] {
+    simulation_.expect_start(-1);
     if (node.is_running()) return;
     node.boot_host();
-    if (node.shape().hosts_coordinator && !world_.server().is_up()) world_.server().start();
+    if (node.setup().hosts_coordinator && !simulation_.server().is_up()) simulation_.server().start();
     node.start();
   });
 }
 
 bool Faults::crash_agent(const Fault& fault, Node& node) {
   if (!node.is_running()) return false;
-  if (node.shape().hosts_coordinator) world_.server().crash();
+  if (node.setup().hosts_coordinator) simulation_.server().crash();
   node.crash_agent();
   if (fault.comes_back) start_again(node, fault.lasts_ms);
   return true;
 }
 
 bool Faults::crash_host(const Fault& fault, Node& node) {
-  if (!world_.network().is_up(node.host())) return false;
-  if (node.shape().hosts_coordinator && world_.server().is_up()) world_.server().vanish();
+  if (!simulation_.network().is_up(node.host())) return false;
+  if (node.setup().hosts_coordinator && simulation_.server().is_up()) simulation_.server().vanish();
   const bool was_running = node.is_running();
   node.crash_host();
   if (fault.comes_back && was_running) {
@@ -248,22 +248,22 @@ bool Faults::crash_host(const Fault& fault, Node& node) {
 }
 
 bool Faults::crash_coordinator(const Fault& fault) {
-  if (!world_.server().is_up()) return false;
-  if (world_.shape().hosted) return crash_agent(fault, *world_.nodes().front());
+  if (!simulation_.server().is_up()) return false;
+  if (simulation_.setup().hosted) return crash_agent(fault, *simulation_.nodes().front());
   const bool with_its_host = fault.extra % 4 == 0;
-  const int host = world_.network().server_host();
+  const int host = simulation_.network().server_host();
   if (with_its_host) {
-    world_.server().vanish();
-    world_.network().host_down(host);
+    simulation_.server().vanish();
+    simulation_.network().host_down(host);
   } else {
-    world_.server().crash();
+    simulation_.server().crash();
   }
   if (!fault.comes_back && !with_its_host) return true;
-  world_.expect_start(1);
-  world_.timeline().after(fault.lasts_ms, [this, host, comes_back = fault.comes_back] {
-    world_.expect_start(-1);
-    if (!world_.network().is_up(host)) world_.network().host_up(host);
-    if (comes_back && !world_.server().is_up()) world_.server().start();
+  simulation_.expect_start(1);
+  simulation_.timeline().after(fault.lasts_ms, [this, host, comes_back = fault.comes_back] {
+    simulation_.expect_start(-1);
+    if (!simulation_.network().is_up(host)) simulation_.network().host_up(host);
+    if (comes_back && !simulation_.server().is_up()) simulation_.server().start();
   });
   return true;
 }
@@ -296,43 +296,44 @@ ByteString Faults::noise(int kind) {
 }
 
 bool Faults::stranger(const Fault& fault) {
-  if (!world_.server().is_up()) return false;
-  strangers_.push_back(std::make_unique<Stranger>(world_, noise(fault.extra)));
-  const ConnectionId id = world_.network().connect(world_.nodes().front()->host(), *strangers_.back());
-  world_.timeline().after(fault.lasts_ms, [this, id] { world_.network().close(id, End::kClient); });
+  if (!simulation_.server().is_up()) return false;
+  strangers_.push_back(std::make_unique<Stranger>(simulation_, noise(fault.extra)));
+  const ConnectionId id = simulation_.network().connect(simulation_.nodes().front()->host(), *strangers_.back());
+  simulation_.timeline().after(fault.lasts_ms, [this, id] { simulation_.network().close(id, End::kClient); });
   return true;
 }
 
 bool Faults::garbage(Node& node) {
   const ConnectionId id = node.connection();
-  if (node.shape().hosts_coordinator || id == 0 || !world_.network().is_open(id, End::kServer)) return false;
+  if (node.setup().hosts_coordinator || id == 0 || !simulation_.network().is_open(id, End::kServer)) return false;
   node.connection_is_disturbed();
   const End from = random_.chance(50) ? End::kClient : End::kServer;
-  world_.network().send(id, from, noise(random_.number(3, 4)));
+  simulation_.network().send(id, from, noise(random_.number(3, 4)));
   return true;
 }
 
 bool Faults::newcomers(const Fault& fault, const Node& like, int count) {
-  const NodeShape shape = like.shape();
-  if (shape.hosts_coordinator && world_.nodes().size() == 1 && fault.kind == FaultKind::kSameClaim) return false;
+  const NodeSetup setup = like.setup();
+  if (setup.hosts_coordinator && simulation_.nodes().size() == 1 && fault.kind == FaultKind::kRankClaimedTwice)
+    return false;
   for (int i = 0; i < count; ++i) {
-    if (world_.nodes().size() >= kMostNodes) return i > 0;
-    NodeShape another = shape;
+    if (simulation_.nodes().size() >= kMostNodes) return i > 0;
+    NodeSetup another = setup;
     another.hosts_coordinator = false;
-    another.address = format("10.9.0.{}", world_.nodes().size() + 1);
+    another.address = format("10.9.0.{}", simulation_.nodes().size() + 1);
     another.workers = random_.number(1, 4);
     another.clock_offset_ms = random_.range(0, 1'000'000);
     another.fit = random_.chance(90);
     another.slow = random_.chance(10);
-    if (fault.kind == FaultKind::kSameClaim)
-      another.claim = shape.claim.value_or(0);
+    if (fault.kind == FaultKind::kRankClaimedTwice)
+      another.claimed_rank = setup.claimed_rank.value_or(0);
     else
-      another.claim.reset();
+      another.claimed_rank.reset();
     if (fault.kind == FaultKind::kOtherTerms) ++another.terms.max_restarts;
-    Node& node = world_.add_node(another);
-    world_.expect_start(1);
-    world_.timeline().after(random_.range(0, fault.kind == FaultKind::kFlood ? 5 : 50), [this, &node] {
-      world_.expect_start(-1);
+    Node& node = simulation_.add_node(another);
+    simulation_.expect_start(1);
+    simulation_.timeline().after(random_.range(0, fault.kind == FaultKind::kFlood ? 5 : 50), [this, &node] {
+      simulation_.expect_start(-1);
       node.start();
     });
   }

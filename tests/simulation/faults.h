@@ -10,26 +10,26 @@
 #include "tests/simulation/coverage.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/random.h"
-#include "tests/simulation/shape.h"
+#include "tests/simulation/setup.h"
 
 namespace elastic::simulation {
 
 class Node;
-class World;
+class Simulation;
 
 // When a fault strikes.
 struct Trigger {
   enum class Type : std::uint8_t {
     kTime,
-    kMessage,  // when the nth frame of a type is about to be sent, by any process
-    kAct,      // when an agent performs an effect of a type for the nth time
-    kPlace,    // when a job's coordinator enters a state for the nth time
+    kMessage,   // when the nth frame of a type is about to be sent, by any process
+    kAct,       // when an agent performs an effect of a type for the nth time
+    kJobState,  // when a job's coordinator enters a state for the nth time
   };
   Type type = Type::kTime;
   Ms at_ms = 0;
   protocol::FrameType frame{};
   std::size_t act = 0;  // index of agent::Effect
-  Place place{};
+  JobState state{};
   int nth = 1;
 };
 
@@ -49,18 +49,18 @@ struct FaultPlan {
   Ms calm_ms = 0;  // from then on there are no faults
 };
 
-FaultPlan plan_of(const Shape& shape);
+FaultPlan plan_of(const Setup& setup);
 // "when PrepareRound is sent for the 3rd time: agent dies, node 2, back after 300 ms"
 std::string text(const Fault& fault);
 
 // Injects the faults of a plan.
 class Faults {
  public:
-  Faults(World& world, FaultPlan plan, Coverage& coverage, Random random);
+  Faults(Simulation& simulation, FaultPlan plan, Coverage& coverage, Random random);
   void begin();
   void message_is_sent(protocol::FrameType type);
   void agent_acts(std::size_t act);
-  void place_is_entered(Place place);
+  void state_is_entered(JobState state);
   // Cancels the faults that have not struck, and starts again what is dead and to come back.
   void calm();
 
@@ -88,7 +88,7 @@ class Faults {
   void later(Ms after_ms, std::function<void()> undoing);
   ByteString noise(int kind);
 
-  World& world_;
+  Simulation& simulation_;
   std::vector<Armed> armed_;
   Coverage& coverage_;
   Random random_;

@@ -4,14 +4,14 @@
 
 #include "src/base/text.h"
 #include "tests/simulation/describe.h"
-#include "tests/simulation/world.h"
+#include "tests/simulation/simulation.h"
 
 namespace elastic::simulation {
 
 using namespace protocol;
 
 void Invariants::broken(const std::string& what, const std::string& text) const {
-  throw Broken{what, format("at {} ms: {}", world_.now_ms(), text)};
+  throw Broken{what, format("at {} ms: {}", simulation_.now_ms(), text)};
 }
 
 // The round of this term; the latest one if the term is not given.
@@ -26,7 +26,7 @@ Invariants::Formed* Invariants::find(const RoundKey& key, std::uint64_t membersh
 // --- Messages. -------------------------------------------------------------------------------------
 
 void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const PrepareRound& message) {
-  const RoundKey key{node.shape().job, stamp.incarnation, message.round};
+  const RoundKey key{node.setup().job, stamp.incarnation, message.round};
   Formed* formed = find(key, message.membership, stamp.term);
   if (formed == nullptr) {
     for (const Formed& other : rounds_[key]) {
@@ -51,12 +51,12 @@ void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const
     broken("node ranks are given once",
            format("round {}: node rank {} or agent {:x} is in it already", message.round, place.node_rank, agent));
   }
-  formed->members[place.node_rank] = {agent, node.shape().workers, place.base_rank, "default"};
+  formed->members[place.node_rank] = {agent, node.setup().workers, place.base_rank, "default"};
   if (static_cast<int>(formed->members.size()) == place.node_count) check_ranks(*formed);
 }
 
 void Invariants::check_sizes(const Node& node, const PrepareRound& message) const {
-  const JobTerms& terms = node.shape().terms;
+  const JobTerms& terms = node.setup().terms;
   const int size = message.place.node_count;
   if (size < terms.min_nodes || size > terms.max_nodes || size % terms.node_unit != 0) {
     broken("sizes are within the terms", format("round {} has {} nodes; --nnodes={}:{} --node_unit={}", message.round,
@@ -97,7 +97,7 @@ std::vector<AgentId> Invariants::unanswered(const std::string& job, Incarnation 
 
 void Invariants::check_charge(const Node& node, const Stamp& stamp, const PrepareRound& message) const {
   if (!message.charged || message.reason.empty() || message.round == 0) return;
-  const auto silent = unanswered(node.shape().job, stamp.incarnation, message.round - 1);
+  const auto silent = unanswered(node.setup().job, stamp.incarnation, message.round - 1);
   if (!silent.empty()) {
     broken("a lost node is not charged",
            format("round {} is charged ({}), but agent {:x} of round {} was lost before its stop was over",
@@ -106,7 +106,7 @@ void Invariants::check_charge(const Node& node, const Stamp& stamp, const Prepar
 }
 
 void Invariants::sent(const Node& node, AgentId, const Stamp& stamp, const RunWorkers& message) {
-  auto found = rounds_.find({node.shape().job, stamp.incarnation, message.round});
+  auto found = rounds_.find({node.setup().job, stamp.incarnation, message.round});
   if (found == rounds_.end() || found->second.empty())
     broken("rounds are prepared before they run", format("round {}", message.round));
   Formed& formed = found->second.back();
@@ -119,29 +119,29 @@ void Invariants::sent(const Node& node, AgentId, const Stamp& stamp, const RunWo
       owner != stores_.end() && formed.members.contains(0) && owner->second == formed.members.at(0).agent;
   if (!is_of_rank_0)
     broken("the store is that of rank 0", format("round {}: port {}", message.round, message.store.port));
-  news_.insert(node.shape().job);
+  news_.insert(node.setup().job);
 }
 
 void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const EndJob& message) {
   const Verdict& verdict = message.verdict;
-  news_.insert(node.shape().job);
-  given_by_[{node.shape().job, stamp.incarnation}] = world_.server().launch();
-  if (verdict.restarts_used > node.shape().terms.max_restarts)
+  news_.insert(node.setup().job);
+  given_by_[{node.setup().job, stamp.incarnation}] = simulation_.server().launch();
+  if (verdict.restarts_used > node.setup().terms.max_restarts)
     broken("restarts stay within the limit",
-           format("{} of {} in the verdict", verdict.restarts_used, node.shape().terms.max_restarts));
+           format("{} of {} in the verdict", verdict.restarts_used, node.setup().terms.max_restarts));
   if (verdict.outcome == Verdict::Outcome::kSucceeded) {
-    const auto is_it = [&](const Training& training) {
-      return training.job == node.shape().job && training.incarnation == stamp.incarnation &&
-             training.round == verdict.round && training.succeeded == training.world_size;
+    const auto is_it = [&](const World& world) {
+      return world.job == node.setup().job && world.incarnation == stamp.incarnation && world.round == verdict.round &&
+             world.succeeded == world.world_size;
     };
-    if (std::ranges::none_of(world_.workers().trainings(), is_it)) {
+    if (std::ranges::none_of(simulation_.workers().worlds(), is_it)) {
       broken("success is the success of every worker",
              format("round {} is said to have succeeded to agent {:x}", verdict.round, agent));
     }
   }
   if (verdict.is_deterministic && verdict.restarts_used == 0)
     broken("a deterministic failure has come twice", "no restart was used");
-  Term& judge = judges_[{node.shape().job, stamp.incarnation}];
+  Term& judge = judges_[{node.setup().job, stamp.incarnation}];
   judge = std::max(judge, stamp.term);
   // The last verdict counts: an earlier one may have been lost with its coordinator.
   if (verdict.outcome == Verdict::Outcome::kFailed) {
@@ -150,27 +150,27 @@ void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const
     told_of_failure_.erase(agent);
   }
   if (verdict.outcome == Verdict::Outcome::kFailed && verdict.reason.empty()) {
-    const auto silent = unanswered(node.shape().job, stamp.incarnation, verdict.round);
+    const auto silent = unanswered(node.setup().job, stamp.incarnation, verdict.round);
     if (!silent.empty())
       broken("a lost node is not charged",
              format("the job ends for a failed worker, but agent {:x} of round {} was lost before its stop was over",
                     silent.front(), verdict.round));
-    if (verdict.restarts_used != node.shape().terms.max_restarts)
-      broken("every restart is used", format("{} of {}", verdict.restarts_used, node.shape().terms.max_restarts));
+    if (verdict.restarts_used != node.setup().terms.max_restarts)
+      broken("every restart is used", format("{} of {}", verdict.restarts_used, node.setup().terms.max_restarts));
   }
 }
 
 void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const Dismiss& message) {
   if (!told_of_failure_.contains(agent)) return;
   const auto [told, is_first] =
-      details_.try_emplace({node.shape().job, stamp.incarnation, world_.server().launch()}, message.details);
+      details_.try_emplace({node.setup().job, stamp.incarnation, simulation_.server().launch()}, message.details);
   if (is_first || told->second == message.details) return;
   broken("all hear the same details",
          format("agent {:x} hears \"{}\", others heard \"{}\"", agent, message.details, told->second));
 }
 
 void Invariants::answered(const Node& node, AgentId agent, Incarnation incarnation, RoundNumber round) {
-  answered_[{node.shape().job, incarnation, round}].insert(agent);
+  answered_[{node.setup().job, incarnation, round}].insert(agent);
 }
 
 void Invariants::store_opened(std::uint16_t port, const Node& node) { stores_[port] = node.agent_id(); }
@@ -179,10 +179,11 @@ void Invariants::store_opened(std::uint16_t port, const Node& node) { stores_[po
 void Invariants::knowledge_is_lost() {
   for (auto& [key, restarts] : counts_) {
     std::optional<RoundNumber> known;
-    const coordinator::Coordinator* coordinator = world_.server().is_up() ? world_.server().find(key.first) : nullptr;
+    const coordinator::Coordinator* coordinator =
+        simulation_.server().is_up() ? simulation_.server().find(key.first) : nullptr;
     if (coordinator != nullptr && coordinator->incarnation() == key.second) known = coordinator->round();
-    for (const auto& node : world_.nodes()) {
-      const bool knows = node->is_running() && node->shape().job == key.first && node->agent() != nullptr &&
+    for (const auto& node : simulation_.nodes()) {
+      const bool knows = node->is_running() && node->setup().job == key.first && node->agent() != nullptr &&
                          node->agent()->link().own_incarnation() == key.second;
       if (knows) known = std::max(known.value_or(0), node->agent()->lifecycle().joins().facts.round);
     }
@@ -193,12 +194,12 @@ void Invariants::knowledge_is_lost() {
 // --- Effects. --------------------------------------------------------------------------------------
 
 void Invariants::workers_start(const Node& node, const agent::StartWorkers& order, Incarnation incarnation) {
-  const std::string& job = node.shape().job;
+  const std::string& job = node.setup().job;
   const Formed* formed = find({job, incarnation, order.round.round}, order.round.membership);
   if (formed == nullptr)
     broken("workers run in a round that was formed", format("node {}, round {}", node.index(), order.round.round));
-  const bool is_checked = node.shape().check.when != protocol::CheckRules::When::kNever;
-  if (is_checked && (!node.shape().fit || (node.shape().slow && node.shape().check.excludes_stragglers))) {
+  const bool is_checked = node.setup().check.when != protocol::CheckRules::When::kNever;
+  if (is_checked && (!node.setup().fit || (node.setup().slow && node.setup().check.excludes_stragglers))) {
     broken("only who is fit trains", format("node {} in round {}", node.index(), order.round.round));
   }
   if (formed->store != order.store)
@@ -215,8 +216,10 @@ void Invariants::workers_start(const Node& node, const agent::StartWorkers& orde
              format("round {} is restart {}, round {} was {}", order.round.round, order.round.restart_count, round,
                     count));
   }
-  const auto lives = [&](WorkerId id) { return world_.workers().at(id).alive && counts(world_.workers().at(id)); };
-  for (const Training& other : world_.workers().trainings()) {
+  const auto lives = [&](WorkerId id) {
+    return simulation_.workers().at(id).alive && counts(simulation_.workers().at(id));
+  };
+  for (const World& other : simulation_.workers().worlds()) {
     const bool is_another = other.job == job && other.incarnation == incarnation && other.round == order.round.round &&
                             other.membership != order.round.membership;
     if (is_another && std::ranges::any_of(other.workers, lives)) {
@@ -229,32 +232,32 @@ void Invariants::worker_started(WorkerId id) { check_alone(id); }
 
 // A worker counts unless its host is frozen, or was until just now.
 bool Invariants::counts(const Worker& worker) const {
-  const int host = world_.nodes()[static_cast<std::size_t>(worker.node)]->host();
-  if (!world_.network().is_up(host) || world_.network().is_frozen(host)) return false;
+  const int host = simulation_.nodes()[static_cast<std::size_t>(worker.node)]->host();
+  if (!simulation_.network().is_up(host) || simulation_.network().is_frozen(host)) return false;
   const auto thawed = thawed_.find(worker.node);
-  return thawed == thawed_.end() || world_.now_ms() >= thawed->second + kThawMs;
+  return thawed == thawed_.end() || simulation_.now_ms() >= thawed->second + kThawMs;
 }
 
 void Invariants::check_alone(WorkerId id) const {
-  const Workers& workers = world_.workers();
+  const Workers& workers = simulation_.workers();
   const Worker& mine = workers.at(id);
-  const Training& training = workers.training_of(mine);
+  const World& world = workers.world_of(mine);
   if (!mine.alive || !counts(mine)) return;
   for (const WorkerId other : workers.alive_with(mine.rank)) {
     const Worker& its = workers.at(other);
     if (other == id) continue;
-    const Training& of = workers.training_of(its);
-    if (of.job != training.job || of.incarnation != training.incarnation || !counts(its)) continue;
+    const World& of = workers.world_of(its);
+    if (of.job != world.job || of.incarnation != world.incarnation || !counts(its)) continue;
     broken("no rank lives twice", format("rank {} of round {} on node {} and of round {} on node {}", mine.rank,
-                                         training.round, mine.node, of.round, its.node));
+                                         world.round, mine.node, of.round, its.node));
   }
 }
 
 void Invariants::host_thawed(const Node& node) {
-  thawed_[node.index()] = world_.now_ms();
-  world_.timeline().after(kThawMs, [this, index = node.index()] {
-    for (const WorkerId id : world_.workers().alive()) {
-      if (world_.workers().at(id).node == index) check_alone(id);
+  thawed_[node.index()] = simulation_.now_ms();
+  simulation_.timeline().after(kThawMs, [this, index = node.index()] {
+    for (const WorkerId id : simulation_.workers().alive()) {
+      if (simulation_.workers().at(id).node == index) check_alone(id);
     }
   });
 }
@@ -266,10 +269,10 @@ void Invariants::agent_finished(const Node& node, const agent::Finish& end) {
     broken("details are of the first failure",
            format("node {} ends with: {}; {}", node.index(), text(verdict), end.details));
   }
-  news_.insert(node.shape().job);
+  news_.insert(node.setup().job);
   if (node.has_workers() && verdict.left_behind.empty()) {
-    for (const WorkerId id : world_.workers().alive()) {
-      const Worker& worker = world_.workers().at(id);
+    for (const WorkerId id : simulation_.workers().alive()) {
+      const Worker& worker = simulation_.workers().at(id);
       if (worker.node == node.index() && worker.launch == node.launch())
         broken("nobody leaves workers behind", format("node {}: rank {}", node.index(), worker.rank));
     }
@@ -284,10 +287,10 @@ void Invariants::agent_finished(const Node& node, const agent::Finish& end) {
   if (node.was_signalled() || node.lost_its_guardian() || gave_up || turned_away_.contains(node.agent_id())) return;
   const agent::Link& link = node.agent()->link();
   const Incarnation incarnation = link.own_incarnation() != 0 ? link.own_incarnation() : link.incarnation();
-  auto& outcomes = outcomes_[{node.shape().job, incarnation}];
+  auto& outcomes = outcomes_[{node.setup().job, incarnation}];
   const bool is_another = !outcomes.empty() && !outcomes.contains(verdict.outcome);
   // Only this agent has the verdict of a coordinator that died, and it was cut off until another one had ended the job.
-  const auto judge = judges_.find({node.shape().job, incarnation});
+  const auto judge = judges_.find({node.setup().job, incarnation});
   if (is_another && judge != judges_.end() && judge->second > link.term()) {
     if (!node.gave_up_in_vain()) return;
     broken("who gives up had no chance",
@@ -303,50 +306,51 @@ void Invariants::agent_finished(const Node& node, const agent::Finish& end) {
 
 void Invariants::look_for_witnesses() {
   for (const auto& [key, launch] : given_by_) {
-    if (world_.server().is_up() && world_.server().launch() == launch) continue;
+    if (simulation_.server().is_up() && simulation_.server().launch() == launch) continue;
     const auto heard = [&](const auto& node) {
-      return node->is_running() && node->shape().job == key.first && node->agent()->lifecycle().has_verdict() &&
+      return node->is_running() && node->setup().job == key.first && node->agent()->lifecycle().has_verdict() &&
              node->agent()->link().own_incarnation() == key.second;
     };
-    if (std::ranges::none_of(world_.nodes(), heard)) outcomes_.erase(key);
+    if (std::ranges::none_of(simulation_.nodes(), heard)) outcomes_.erase(key);
   }
 }
 
 // --- The end. --------------------------------------------------------------------------------------
 
 void Invariants::settled(Ms since_ms) {
-  for (const auto& node : world_.nodes()) {
+  for (const auto& node : simulation_.nodes()) {
     if (!node->is_running()) continue;
-    const std::string& job = node->shape().job;
-    if (news_.contains(job) || world_.place_of(job) == Place::kRunning) continue;
+    const std::string& job = node->setup().job;
+    if (news_.contains(job) || simulation_.state_of(job) == JobState::kRunning) continue;
     broken("a round or a verdict in time",
            format("job {} has neither for {} ms after the last fault; it is {}, and node {} waits", job,
-                  world_.now_ms() - since_ms, name(world_.place_of(job)), node->index()));
+                  simulation_.now_ms() - since_ms, name(simulation_.state_of(job)), node->index()));
   }
 }
 
 void Invariants::ended() {
-  for (const auto& node : world_.nodes()) {
+  for (const auto& node : simulation_.nodes()) {
     if (node->is_running())
-      broken("every agent comes to its end", format("node {} waits at {} ms, its job is {}", node->index(),
-                                                    world_.now_ms(), name(world_.place_of(node->shape().job))));
+      broken("every agent comes to its end",
+             format("node {} waits at {} ms, its job is {}", node->index(), simulation_.now_ms(),
+                    name(simulation_.state_of(node->setup().job))));
   }
-  if (!world_.workers().alive().empty()) {
-    const Worker& worker = world_.workers().at(world_.workers().alive().front());
+  if (!simulation_.workers().alive().empty()) {
+    const Worker& worker = simulation_.workers().at(simulation_.workers().alive().front());
     broken("no worker is left", format("rank {} of round {} on node {}", worker.rank,
-                                       world_.workers().training_of(worker).round, worker.node));
+                                       simulation_.workers().world_of(worker).round, worker.node));
   }
 }
 
 void Invariants::look_at_sizes() {
-  const coordinator::Service* service = world_.server().service();
+  const coordinator::Service* service = simulation_.server().service();
   if (service == nullptr) return;
   // Each node may have one session, a dead one that was not noticed yet, its guardian's, and clients of other
   // protocols.
-  const std::size_t most = 8 * world_.nodes().size() + 64;
+  const std::size_t most = 8 * simulation_.nodes().size() + 64;
   if (service->connections() > most)
     broken("memory is bounded by the nodes",
-           format("{} connections of {} nodes", service->connections(), world_.nodes().size()));
+           format("{} connections of {} nodes", service->connections(), simulation_.nodes().size()));
   if (service->jobs() > 2) broken("memory is bounded by the nodes", format("{} jobs", service->jobs()));
 }
 

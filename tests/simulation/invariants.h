@@ -11,12 +11,12 @@
 #include "rendezvous/agent/lifecycle.h"
 #include "rendezvous/protocol/messages.h"
 #include "tests/simulation/timeline.h"
-#include "tests/simulation/training.h"
+#include "tests/simulation/workers.h"
 
 namespace elastic::simulation {
 
 class Node;
-class World;
+class Simulation;
 
 // An invariant that did not hold. It is thrown where that is noticed.
 struct Broken {
@@ -37,7 +37,7 @@ class Invariants {
  public:
   static constexpr Ms kThawMs = 60;
 
-  explicit Invariants(World& world) : world_(world) {}
+  explicit Invariants(Simulation& simulation) : simulation_(simulation) {}
 
   // A coordinator has sent this message to an agent. Its bytes may never arrive.
   void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp,
@@ -100,7 +100,7 @@ class Invariants {
   void check_alone(WorkerId id) const;
   bool counts(const Worker& worker) const;
 
-  World& world_;
+  Simulation& simulation_;
   std::map<RoundKey, std::vector<Formed>> rounds_;
   std::map<RoundKey, std::set<protocol::AgentId>> answered_;
   std::map<std::pair<std::string, protocol::Incarnation>, std::map<protocol::RoundNumber, int>> counts_;  // of restarts

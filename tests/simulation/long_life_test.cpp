@@ -41,11 +41,11 @@ std::uint64_t seed_of_this_run() {
   return text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
 }
 
-// One node with simulated workers, and the coordinator. It performs the effects of the agent and checks that they
+// A job of one node, with simulated workers. It performs the effects of the agent and checks that they
 // are allowed.
-class World {
+class Job {
  public:
-  World(int max_restarts, int crashes)
+  Job(int max_restarts, int crashes)
       : random_(seed_of_this_run()),
         crashes_left_(crashes),
         max_restarts_(max_restarts),
@@ -325,28 +325,28 @@ TEST_CASE("a day with a crash every second is 86,400 rounds in order, and memory
   constexpr int kHours = 24;
   constexpr int kCrashes = kHours * kSecondsPerHour;
   constexpr std::size_t kMayGrow = 4096;  // bytes; events that wait differ a little from hour to hour
-  World world(kCrashes - 1, kCrashes);
+  Job job(kCrashes - 1, kCrashes);
   std::vector<std::size_t> hourly;
   hourly.reserve(kHours);
   for (int hour = 1; hour <= kHours; ++hour) {
     // Shortly before a crash the round runs, and no other event is pending.
-    world.run_until(std::int64_t{hour} * kSecondsPerHour * kSecondMs - kBeforeCrashMs);
-    CHECK(world.rounds() == hour * kSecondsPerHour);
-    CHECK(world.alive() == kWorkers);
-    CHECK(world.store_is_open());
+    job.run_until(std::int64_t{hour} * kSecondsPerHour * kSecondMs - kBeforeCrashMs);
+    CHECK(job.rounds() == hour * kSecondsPerHour);
+    CHECK(job.alive() == kWorkers);
+    CHECK(job.store_is_open());
     hourly.push_back(heap_bytes());
   }
-  world.run_until(std::int64_t{kCrashes + 2} * kSecondMs);
+  job.run_until(std::int64_t{kCrashes + 2} * kSecondMs);
 
-  REQUIRE(world.ended());
-  CHECK(world.rounds() == kCrashes);
-  CHECK(world.verdict().outcome == protocol::Verdict::Outcome::kFailed);
-  CHECK(world.verdict().restarts_used == kCrashes - 1);
-  CHECK(!world.verdict().failures.empty());
-  CHECK(!world.verdict().failures.front().stopped_by_us);
-  CHECK(world.killed() > kCrashes / 20);
-  std::printf("%d rounds, %d workers failed or were stopped, %d times by SIGKILL; seed %llu\n", world.rounds(),
-              world.failures(), world.killed(), static_cast<unsigned long long>(seed_of_this_run()));
+  REQUIRE(job.ended());
+  CHECK(job.rounds() == kCrashes);
+  CHECK(job.verdict().outcome == protocol::Verdict::Outcome::kFailed);
+  CHECK(job.verdict().restarts_used == kCrashes - 1);
+  CHECK(!job.verdict().failures.empty());
+  CHECK(!job.verdict().failures.front().stopped_by_us);
+  CHECK(job.killed() > kCrashes / 20);
+  std::printf("%d rounds, %d workers failed or were stopped, %d times by SIGKILL; seed %llu\n", job.rounds(),
+              job.failures(), job.killed(), static_cast<unsigned long long>(seed_of_this_run()));
   if (!kHeapCanBeCounted) {
     std::printf("heap not counted: the address sanitizer has an allocator of its own\n");
     return;
@@ -359,11 +359,11 @@ TEST_CASE("a day with a crash every second is 86,400 rounds in order, and memory
 
 TEST_CASE("a job whose workers end well after as many crashes as it has restarts succeeds") {
   constexpr int kCrashes = kSecondsPerHour;
-  World world(kCrashes, kCrashes);
-  world.run_until(std::int64_t{kCrashes + 2} * kSecondMs);
-  REQUIRE(world.ended());
-  CHECK(world.rounds() == kCrashes + 1);
-  CHECK(world.verdict().outcome == protocol::Verdict::Outcome::kSucceeded);
-  CHECK(world.verdict().restarts_used == kCrashes);
-  CHECK(world.verdict().failures.empty());
+  Job job(kCrashes, kCrashes);
+  job.run_until(std::int64_t{kCrashes + 2} * kSecondMs);
+  REQUIRE(job.ended());
+  CHECK(job.rounds() == kCrashes + 1);
+  CHECK(job.verdict().outcome == protocol::Verdict::Outcome::kSucceeded);
+  CHECK(job.verdict().restarts_used == kCrashes);
+  CHECK(job.verdict().failures.empty());
 }

@@ -8,7 +8,7 @@
 #include <new>
 
 #include "tests/simulation/meter.h"
-#include "tests/simulation/world.h"
+#include "tests/simulation/simulation.h"
 
 using namespace elastic::simulation;
 
@@ -34,26 +34,26 @@ constinit std::array<std::int64_t, 3> in_use{};
 
 std::int64_t of(Part part) { return in_use[static_cast<std::size_t>(part)]; }
 
-Shape shape_of_many(int nodes, int rounds) {
-  Shape shape = plain_shape(1, nodes);
-  shape.loss_timeout_ms = 60'000;
-  shape.steady = true;
-  shape.training_ms = 10'000'000;
-  shape.stubborn_percent = shape.saving_percent = 0;
-  for (NodeShape& node : shape.nodes) node.terms.max_restarts = rounds;
-  return shape;
+Setup setup_of_many(int nodes, int rounds) {
+  Setup setup = plain_setup(1, nodes);
+  setup.loss_timeout_ms = 60'000;
+  setup.steady = true;
+  setup.training_ms = 10'000'000;
+  setup.stubborn_percent = setup.saving_percent = 0;
+  for (NodeSetup& node : setup.nodes) node.terms.max_restarts = rounds;
+  return setup;
 }
 
 // Runs until all workers of the round have started, and all messages have arrived.
-void until_running(World& world, std::size_t round) {
+void until_running(Simulation& simulation, std::size_t round) {
   const auto running = [&] {
-    const auto& trainings = world.workers().trainings();
-    return trainings.size() == round && trainings.back().started == trainings.back().world_size;
+    const auto& worlds = simulation.workers().worlds();
+    return worlds.size() == round && worlds.back().started == worlds.back().world_size;
   };
-  const bool reached = world.run_until(running);
-  const Ms rest_until_ms = world.now_ms() + 100;
-  if (reached &&
-      world.run_until([&] { return world.timeline().empty() || world.timeline().next_ms() > rest_until_ms; }))
+  const bool reached = simulation.run_until(running);
+  const Ms rest_until_ms = simulation.now_ms() + 100;
+  if (reached && simulation.run_until(
+                     [&] { return simulation.timeline().empty() || simulation.timeline().next_ms() > rest_until_ms; }))
     return;
   std::fprintf(stderr, "memory_per_node: round %zu was not formed\n", round);
   std::exit(1);
@@ -101,13 +101,13 @@ int main(int argc, char** argv) {
   }
   try {
     Coverage coverage;
-    World world(shape_of_many(nodes, rounds), {{}, 1'000'000'000}, coverage, nullptr);
-    world.begin();
+    Simulation simulation(setup_of_many(nodes, rounds), {{}, 1'000'000'000}, coverage, nullptr);
+    simulation.begin();
     Look first;
     for (int round = 1; round <= rounds; ++round) {
-      until_running(world, static_cast<std::size_t>(round));
+      until_running(simulation, static_cast<std::size_t>(round));
       if (round == kFirstLook) first = look(nodes);
-      if (round < rounds) world.nodes()[static_cast<std::size_t>(round * 7 % nodes)]->crash_worker(0, {.code = 1});
+      if (round < rounds) simulation.nodes()[static_cast<std::size_t>(round * 7 % nodes)]->crash_worker(0, {.code = 1});
     }
     const Look last = look(nodes);
     std::printf("{\"nodes\": %d, \"rounds\": %d, \"agent\": [%.0f, %.0f], \"coordinator\": [%.0f, %.0f]}\n", nodes,

@@ -9,7 +9,7 @@
 #include "src/base/text.h"
 #include "tests/simulation/describe.h"
 #include "tests/simulation/meter.h"
-#include "tests/simulation/world.h"
+#include "tests/simulation/simulation.h"
 
 namespace elastic::simulation {
 
@@ -23,27 +23,27 @@ constexpr Ms kUnansweredMs = 5050;
 }  // namespace
 
 void GuardianWord::connection_made(ConnectionId id) {
-  world_.network().send(id, End::kClient, std::move(word_));
-  world_.network().close(id, End::kClient);
+  simulation_.network().send(id, End::kClient, std::move(word_));
+  simulation_.network().close(id, End::kClient);
 }
 
-Node::Node(World& world, int index, int host, NodeShape shape, Random random)
-    : world_(world),
+Node::Node(Simulation& simulation, int index, int host, NodeSetup setup, Random random)
+    : simulation_(simulation),
       index_(index),
       host_(host),
-      shape_(std::move(shape)),
+      setup_(std::move(setup)),
       random_(random),
-      clock_(shape_.clock_offset_ms, shape_.clock_error) {}
+      clock_(setup_.clock_offset_ms, setup_.clock_error) {}
 
-Ms Node::local_ms() const { return clock_.local(world_.now_ms()); }
+Ms Node::local_ms() const { return clock_.local(simulation_.now_ms()); }
 
 void Node::at_local(Ms local_ms, Action action) {
-  world_.timeline().at(clock_.when_shows(local_ms), std::move(action));
+  simulation_.timeline().at(clock_.when_shows(local_ms), std::move(action));
 }
 
 void Node::start() {
-  if (process_.is_alive() || !world_.network().is_up(host_)) return;
-  if (world_.network().is_frozen(host_)) return world_.timeline().after(100, [this] { start(); });
+  if (process_.is_alive() || !simulation_.network().is_up(host_)) return;
+  if (simulation_.network().is_frozen(host_)) return simulation_.timeline().after(100, [this] { start(); });
   process_.start();
   agent_id_ = random_.next() | 1;
   verdict_.reset();
@@ -53,37 +53,38 @@ void Node::start() {
   ++timer_;
   ++link_timer_;
   coming_.clear();
-  agent::NodeSettings settings{.local_world_size = shape_.workers,
-                               .shutdown_timeout_ms = shape_.shutdown_timeout_ms,
-                               .terminated_timeout_ms = shape_.shutdown_timeout_ms,
-                               .logs = shape_.logs,
+  agent::NodeSettings settings{.local_world_size = setup_.workers,
+                               .shutdown_timeout_ms = setup_.shutdown_timeout_ms,
+                               .terminated_timeout_ms = setup_.shutdown_timeout_ms,
+                               .logs = setup_.logs,
                                .agent = agent_id_,
-                               .address = shape_.address,
-                               .node_rank = shape_.claim,
-                               .hosts_coordinator = shape_.hosts_coordinator,
-                               .terms = shape_.terms,
-                               .rules = shape_.rules,
-                               .check = shape_.check,
-                               .exit_barrier_ms = shape_.exit_barrier_ms,
+                               .address = setup_.address,
+                               .node_rank = setup_.claimed_rank,
+                               .hosts_coordinator = setup_.hosts_coordinator,
+                               .terms = setup_.terms,
+                               .rules = setup_.rules,
+                               .check = setup_.check,
+                               .exit_barrier_ms = setup_.exit_barrier_ms,
                                .shares_details = true,
-                               .tells_crashes = shape_.tells_crashes};
-  agent::LinkSettings link{.job = shape_.job,
+                               .tells_crashes = setup_.tells_crashes};
+  agent::LinkSettings link{.job = setup_.job,
                            .agent = agent_id_,
                            .secret = kSecret,
-                           .join_timeout_ms = shape_.join_timeout_ms,
-                           .rejoin_ms = shape_.rejoin_ms,
+                           .join_timeout_ms = setup_.join_timeout_ms,
+                           .rejoin_ms = setup_.rejoin_ms,
                            .seed = random_.next(),
-                           .local = shape_.hosts_coordinator};
+                           .local = setup_.hosts_coordinator};
   {
     const Running running(Part::kAgent);
     agent_.emplace(std::move(settings), std::move(link));
   }
-  if (world_.trace().is_read()) world_.line(format("node {}: elastic-run starts, agent {:x}", index_, agent_id_));
-  world_.process_changes();
-  reach_.begin(world_.now_ms());
+  if (simulation_.trace().is_read())
+    simulation_.line(format("node {}: elastic-run starts, agent {:x}", index_, agent_id_));
+  simulation_.process_changes();
+  reach_.begin(simulation_.now_ms());
   link_is_over_ = false;
   chance_.reset();
-  world_.agent_started(*this);
+  simulation_.agent_started(*this);
   on(agent::Event{agent::Begin{}});
 }
 
@@ -104,8 +105,8 @@ void Node::on(agent::AgentEvent event) {
 }
 
 void Node::on(const agent::AgentEvent& event, std::uint32_t launch) {
-  world_.trace().add(static_cast<std::uint64_t>(index_) << 8 | event.index());
-  if (world_.trace().is_read()) world_.line_if(format("node {}: <- ", index_), text(event));
+  simulation_.trace().add(static_cast<std::uint64_t>(index_) << 8 | event.index());
+  if (simulation_.trace().is_read()) simulation_.line_if(format("node {}: <- ", index_), text(event));
   agent::AgentEffects effects;
   {
     const Running running(Part::kAgent);
@@ -120,7 +121,7 @@ void Node::on(const agent::AgentEvent& event, std::uint32_t launch) {
 }
 
 void Node::on_later(Ms delay_ms, agent::AgentEvent event) {
-  world_.timeline().after(delay_ms, [this, launch = process_.launch(), event = std::move(event)]() mutable {
+  simulation_.timeline().after(delay_ms, [this, launch = process_.launch(), event = std::move(event)]() mutable {
     if (launch != process_.launch()) return;
     process_.run(false, [this, event = std::move(event)]() mutable { on(std::move(event)); });
   });
@@ -141,29 +142,29 @@ void Node::start_timer(std::uint64_t& number, Ms delay_ms) {
 }
 
 void Node::perform(agent::AgentEffect& effect) {
-  world_.trace().add(effect.index());
+  simulation_.trace().add(effect.index());
   std::visit(Overloaded{
                  [&](const agent::Effect& e) { perform(e); },
                  [&](const agent::Link::Connect&) {
-                   connection_ = world_.network().connect(host_, *this);
-                   reach_.tries(world_.now_ms());
-                   world_.connects(connection_, *this);
+                   connection_ = simulation_.network().connect(host_, *this);
+                   reach_.tries(simulation_.now_ms());
+                   simulation_.connects(connection_, *this);
                  },
                  [&](const agent::Link::Disconnect&) {
-                   reach_.has_failed(world_.now_ms());
-                   if (connection_ != 0) world_.network().close(connection_, End::kClient);
+                   reach_.has_failed(simulation_.now_ms());
+                   if (connection_ != 0) simulation_.network().close(connection_, End::kClient);
                    connection_ = 0;
                  },
                  [&](agent::Link::Write& e) {
                    if (connection_ == 0) return;
-                   world_.sniff(connection_, End::kClient, e.bytes);
+                   simulation_.sniff(connection_, End::kClient, e.bytes);
                    if (connection_ == 0) return;  // this frame has triggered a fault
-                   world_.network().send(connection_, End::kClient, std::move(e.bytes));
+                   simulation_.network().send(connection_, End::kClient, std::move(e.bytes));
                  },
                  [&](const agent::Link::Deliver&) {},
                  [&](const agent::Link::Log& e) {
-                   world_.trace().add(e.text);
-                   if (world_.trace().is_read()) world_.line(format("node {}: {}", index_, e.text));
+                   simulation_.trace().add(e.text);
+                   if (simulation_.trace().is_read()) simulation_.line(format("node {}: {}", index_, e.text));
                  },
                  [&](const agent::StartLinkTimer& e) { start_timer<agent::LinkTimerFired>(link_timer_, e.delay_ms); },
              },
@@ -171,19 +172,19 @@ void Node::perform(agent::AgentEffect& effect) {
 }
 
 void Node::perform(const agent::Effect& effect) {
-  world_.trace().add(effect.index());
-  if (world_.trace().is_read()) world_.line_if(format("node {}: -> ", index_), text(effect));
-  world_.agent_acts(*this, effect);
+  simulation_.trace().add(effect.index());
+  if (simulation_.trace().is_read()) simulation_.line_if(format("node {}: -> ", index_), text(effect));
+  simulation_.agent_acts(*this, effect);
   if (!process_.is_alive()) return;  // this effect has triggered a fault
   std::visit(
       Overloaded{
           [&](const agent::ToCoordinator&) {},
           [&](const agent::CheckNode& e) {
-            const char* found = e.order != "probe" ? "ok" : !shape_.fit ? "bad" : shape_.slow ? "slow" : "ok";
+            const char* found = e.order != "probe" ? "ok" : !setup_.fit ? "bad" : setup_.slow ? "slow" : "ok";
             on_later(random_.range(1, 30), agent::Event{agent::NodeChecked{e.round, e.phase, found}});
           },
           [&](const agent::OpenStore&) {
-            const protocol::StoreEndpoint store = world_.open_store(*this);
+            const protocol::StoreEndpoint store = simulation_.open_store(*this);
             if (random_.chance(50)) return on(agent::Event{agent::StoreOpened{store}});
             on_later(random_.range(0, 4), agent::Event{agent::StoreOpened{store}});
           },
@@ -206,7 +207,7 @@ void Node::perform(const agent::Effect& effect) {
           [&](const agent::Paused&) {},
           [&](const agent::StartTimer& e) { start_timer<agent::TimerFired>(timer_, e.delay_ms); },
           [&](const agent::StopTimer&) { ++timer_; },
-          [&](const agent::Warn& e) { world_.trace().add(e.text); },
+          [&](const agent::Warn& e) { simulation_.trace().add(e.text); },
           [&](const agent::GatherDetails&) { gather_details(); },
           [&](const agent::FindCrash& e) { find_crash(e.round); },
           [&](const agent::Finish& e) { finish(e); },
@@ -216,29 +217,30 @@ void Node::perform(const agent::Effect& effect) {
 
 void Node::start_workers(const agent::StartWorkers& order) {
   const protocol::Incarnation incarnation = agent_->link().own_incarnation();
-  world_.workers_start(*this, order, incarnation);
+  simulation_.workers_start(*this, order, incarnation);
   word_ = Word{agent_id_, incarnation, agent_->link().term(), order.round.round};
   word_of_launch_ = process_.launch();
-  for (int local_rank = 0; local_rank < shape_.workers; ++local_rank) {
-    const WorkerId id = world_.workers().start(index_, process_.launch(), shape_.job, incarnation, order, local_rank);
+  for (int local_rank = 0; local_rank < setup_.workers; ++local_rank) {
+    const WorkerId id =
+        simulation_.workers().start(index_, process_.launch(), setup_.job, incarnation, order, local_rank);
     workers_.push_back(id);
-    world_.worker_started(id);
+    simulation_.worker_started(id);
     on(agent::Event{agent::WorkerStarted{local_rank, 1000 + static_cast<std::int64_t>(id)}});
   }
 }
 
 void Node::signal_workers(int signal) {
   for (const WorkerId id : std::vector<WorkerId>(workers_)) {
-    if (world_.workers().at(id).launch == process_.launch()) world_.workers().signal(id, signal);
+    if (simulation_.workers().at(id).launch == process_.launch()) simulation_.workers().signal(id, signal);
   }
 }
 
 void Node::worker_ended(WorkerId id) {
-  const Worker& worker = world_.workers().at(id);
+  const Worker& worker = simulation_.workers().at(id);
   std::erase(workers_, id);
   guardian_speaks_if_empty();
   if (worker.launch != process_.launch() || !process_.is_alive()) return;
-  const agent::WorkerExited exited{worker.local_rank, worker.exit, wall_offset_ms_ + world_.now_ms()};
+  const agent::WorkerExited exited{worker.local_rank, worker.exit, wall_offset_ms_ + simulation_.now_ms()};
   process_.run(false, [this, exited] {
     on(agent::Event{exited});
     all_gone_if_so();
@@ -248,7 +250,7 @@ void Node::worker_ended(WorkerId id) {
 void Node::all_gone_if_so() {
   if (!awaiting_all_gone_) return;
   for (const WorkerId id : workers_) {
-    if (world_.workers().at(id).launch == process_.launch()) return;
+    if (simulation_.workers().at(id).launch == process_.launch()) return;
   }
   awaiting_all_gone_ = false;
   on(agent::Event{agent::AllGone{}});
@@ -271,16 +273,16 @@ void Node::find_crash(protocol::RoundNumber round) {
 
 void Node::finish(const agent::Finish& end) {
   verdict_ = end.verdict;
-  if (world_.trace().is_read())
-    world_.line(format("node {}: is done: {} ({})", index_, text(end.verdict), end.details));
-  if (connection_ != 0) world_.network().close(connection_, End::kClient);
+  if (simulation_.trace().is_read())
+    simulation_.line(format("node {}: is done: {} ({})", index_, text(end.verdict), end.details));
+  if (connection_ != 0) simulation_.network().close(connection_, End::kClient);
   connection_ = 0;
   process_.end();
-  world_.process_changes();
-  world_.agent_finished(*this, end);
+  simulation_.process_changes();
+  simulation_.agent_finished(*this, end);
   guardian_lease_ms_.reset();
   ++guardian_timer_;
-  if (shape_.hosts_coordinator) world_.hosting_node_left();
+  if (setup_.hosts_coordinator) simulation_.hosting_node_left();
 }
 
 // --- The connection. -------------------------------------------------------------------------------
@@ -307,32 +309,32 @@ void Node::connection_broken(ConnectionId id, const std::string& why) {
   process_.run(false, [this, id, why] {
     if (id != connection_) return;
     connection_ = 0;
-    reach_.has_failed(world_.now_ms());
+    reach_.has_failed(simulation_.now_ms());
     on(agent::LinkBroken{why});
   });
 }
 
-void Node::way_is_open(bool open) { reach_.is_open(open, world_.now_ms()); }
+void Node::way_is_open(bool open) { reach_.is_open(open, simulation_.now_ms()); }
 
-void Node::connection_is_disturbed() { reach_.is_disturbed(world_.now_ms()); }
+void Node::connection_is_disturbed() { reach_.is_disturbed(simulation_.now_ms()); }
 
 // Judges whether the link could still have reached the coordinator when it gives up.
 void Node::watch_link() {
   const agent::Link& link = agent_->link();
-  const Ms now_ms = world_.now_ms();
+  const Ms now_ms = simulation_.now_ms();
   if (link.attached()) reach_.attached(now_ms);
   reach_.is_free(workers_.empty() || agent_->lifecycle().is_idle() || agent_->lifecycle().has_verdict(), now_ms);
   if (link_is_over_ || link.next_deadline_ms({})) return;
   link_is_over_ = true;
   const bool belongs = link.own_incarnation() != 0;
-  const Ms lease_ms = protocol::LeaseTimes{world_.shape().loss_timeout_ms}.lease_ms();
-  const Ms patience_ms = (belongs ? shape_.rejoin_ms + lease_ms : shape_.join_timeout_ms) * 99 / 100;
+  const Ms lease_ms = protocol::LeaseTimes{simulation_.setup().loss_timeout_ms}.lease_ms();
+  const Ms patience_ms = (belongs ? setup_.rejoin_ms + lease_ms : setup_.join_timeout_ms) * 99 / 100;
   if (now_ms - reach_.since_ms() < patience_ms) {
     chance_ =
         format("it has looked for the coordinator for {} ms instead of {} ms", now_ms - reach_.since_ms(), patience_ms);
   } else {
     chance_ = reach_.chance(now_ms - patience_ms, now_ms,
-                            {.attempt_ms = 6 * world_.network().longest_way_ms() + 20,
+                            {.attempt_ms = 6 * simulation_.network().longest_way_ms() + 20,
                              .pause_ms = kLongestPauseMs,
                              .unanswered_ms = kUnansweredMs});
   }
@@ -348,45 +350,46 @@ void Node::tell_guardian() {
   ++guardian_timer_;
   if (!lease_ms) return;
   at_local(*lease_ms, [this, mine = guardian_timer_] {
-    if (mine == guardian_timer_ && !world_.network().is_frozen(host_) && world_.network().is_up(host_))
+    if (mine == guardian_timer_ && !simulation_.network().is_frozen(host_) && simulation_.network().is_up(host_))
       guardian_kills();
   });
 }
 
 void Node::guardian_kills() {
-  if (world_.trace().is_read() && !workers_.empty())
-    world_.line(format("node {}: the guardian kills the workers", index_));
-  for (const WorkerId id : std::vector<WorkerId>(workers_)) world_.workers().signal(id, SIGKILL);
+  if (simulation_.trace().is_read() && !workers_.empty())
+    simulation_.line(format("node {}: the guardian kills the workers", index_));
+  for (const WorkerId id : std::vector<WorkerId>(workers_)) simulation_.workers().signal(id, SIGKILL);
 }
 
 void Node::guardian_speaks_if_empty() {
   if (!guardian_waits_to_speak_ || !workers_.empty()) return;
   guardian_waits_to_speak_ = false;
-  if (!world_.shape().guardian_speaks || !word_ || world_.network().is_frozen(host_)) return;
+  if (!simulation_.setup().guardian_speaks || !word_ || simulation_.network().is_frozen(host_)) return;
   const Word& word = *word_;
   words_.push_back(std::make_unique<GuardianWord>(
-      world_,
-      protocol::node_is_empty_frame({shape_.job, word.agent, word.incarnation, word.term}, word.round, kSecret)));
+      simulation_,
+      protocol::node_is_empty_frame({setup_.job, word.agent, word.incarnation, word.term}, word.round, kSecret)));
   word_.reset();
-  if (world_.trace().is_read()) world_.line(format("node {}: the guardian says that no worker is left", index_));
-  (void)world_.network().connect(host_, *words_.back());
+  if (simulation_.trace().is_read())
+    simulation_.line(format("node {}: the guardian says that no worker is left", index_));
+  (void)simulation_.network().connect(host_, *words_.back());
 }
 
 // --- Faults. ---------------------------------------------------------------------------------------
 
 void Node::crash_agent() {
   if (!process_.is_alive()) return;
-  if (world_.trace().is_read()) world_.line(format("node {}: the agent dies", index_));
+  if (simulation_.trace().is_read()) simulation_.line(format("node {}: the agent dies", index_));
   process_.end();
-  world_.process_changes();
-  world_.agent_died(*this);
-  if (connection_ != 0) world_.network().close(connection_, End::kClient);
+  simulation_.process_changes();
+  simulation_.agent_died(*this);
+  if (connection_ != 0) simulation_.network().close(connection_, End::kClient);
   connection_ = 0;
   guardian_lease_ms_.reset();
   ++guardian_timer_;
   guardian_waits_to_speak_ = word_of_launch_ == process_.launch();
-  world_.timeline().after(random_.range(1, 4), [this] {
-    if (!world_.network().is_up(host_)) return;
+  simulation_.timeline().after(random_.range(1, 4), [this] {
+    if (!simulation_.network().is_up(host_)) return;
     guardian_kills();
     guardian_speaks_if_empty();
   });
@@ -395,8 +398,8 @@ void Node::crash_agent() {
 void Node::crash_guardian() {
   if (!process_.is_alive()) return;
   if (process_.is_paused())
-    world_.invariants().broken("what is left out is not done", "the guardian of an agent dies that is stopped");
-  if (world_.trace().is_read()) world_.line(format("node {}: the guardian dies", index_));
+    simulation_.invariants().broken("what is left out is not done", "the guardian of an agent dies that is stopped");
+  if (simulation_.trace().is_read()) simulation_.line(format("node {}: the guardian dies", index_));
   guardian_is_lost_ = true;
   guardian_lease_ms_.reset();
   ++guardian_timer_;
@@ -404,71 +407,71 @@ void Node::crash_guardian() {
 }
 
 void Node::crash_host() {
-  if (!world_.network().is_up(host_)) return;
-  if (world_.trace().is_read()) world_.line(format("node {}: the host dies", index_));
+  if (!simulation_.network().is_up(host_)) return;
+  if (simulation_.trace().is_read()) simulation_.line(format("node {}: the host dies", index_));
   process_.end();
-  world_.agent_died(*this);
+  simulation_.agent_died(*this);
   connection_ = 0;
   guardian_lease_ms_.reset();
   ++guardian_timer_;
   guardian_waits_to_speak_ = false;
   word_.reset();
-  for (const WorkerId id : std::exchange(workers_, {})) world_.workers().vanish(id);
-  world_.network().host_down(host_);
+  for (const WorkerId id : std::exchange(workers_, {})) simulation_.workers().vanish(id);
+  simulation_.network().host_down(host_);
 }
 
 void Node::boot_host() {
-  if (world_.network().is_up(host_)) return;
-  if (world_.trace().is_read()) world_.line(format("node {}: the host is up again", index_));
-  world_.network().host_up(host_);
+  if (simulation_.network().is_up(host_)) return;
+  if (simulation_.trace().is_read()) simulation_.line(format("node {}: the host is up again", index_));
+  simulation_.network().host_up(host_);
 }
 
 void Node::pause_agent() {
   if (guardian_is_lost_ && process_.is_alive())
-    world_.invariants().broken("what is left out is not done", "an agent is stopped whose guardian is dead");
-  world_.process_changes();
+    simulation_.invariants().broken("what is left out is not done", "an agent is stopped whose guardian is dead");
+  simulation_.process_changes();
   if (process_.is_alive()) process_.pause();
 }
 
 void Node::resume_agent() {
-  world_.process_changes();
+  simulation_.process_changes();
   if (process_.is_alive() && process_.is_paused()) process_.resume(random_.chance(50));
 }
 
 void Node::freeze() {
-  if (!world_.network().is_up(host_)) return;
-  world_.network().freeze(host_);
+  if (!simulation_.network().is_up(host_)) return;
+  simulation_.network().freeze(host_);
   if (process_.is_alive()) process_.pause();
-  for (const WorkerId id : workers_) world_.workers().freeze(id);
+  for (const WorkerId id : workers_) simulation_.workers().freeze(id);
 }
 
 void Node::thaw() {
-  if (!world_.network().is_up(host_) || !world_.network().is_frozen(host_)) return;
-  world_.network().thaw(host_);
-  if (world_.network().is_frozen(host_)) return;
-  for (const WorkerId id : std::vector<WorkerId>(workers_)) world_.workers().thaw(id);
+  if (!simulation_.network().is_up(host_) || !simulation_.network().is_frozen(host_)) return;
+  simulation_.network().thaw(host_);
+  if (simulation_.network().is_frozen(host_)) return;
+  for (const WorkerId id : std::vector<WorkerId>(workers_)) simulation_.workers().thaw(id);
   // The guardian checks the clock as soon as it runs, and so does the agent.
   const bool over = guardian_lease_ms_ && local_ms() >= *guardian_lease_ms_;
   const bool orphaned = !process_.is_alive() && !workers_.empty();
-  if (over || orphaned) world_.timeline().after(random_.range(0, 3), [this] { guardian_kills(); });
-  world_.host_thawed(*this);
+  if (over || orphaned) simulation_.timeline().after(random_.range(0, 3), [this] { guardian_kills(); });
+  simulation_.host_thawed(*this);
   if (process_.is_alive()) process_.resume(random_.chance(50));
 }
 
 void Node::signal(int signal) {
   if (!process_.is_alive()) return;
-  if (world_.trace().is_read()) world_.line(format("node {}: gets {}", index_, signal_name(signal)));
+  if (simulation_.trace().is_read()) simulation_.line(format("node {}: gets {}", index_, signal_name(signal)));
   was_signalled_ = true;
   process_.run(false, [this, signal] { on(agent::Event{agent::SignalReceived{signal}}); });
 }
 
 void Node::crash_worker(int local_rank, ExitStatus exit) {
   for (const WorkerId id : workers_) {
-    const Worker& worker = world_.workers().at(id);
-    if (worker.local_rank % shape_.workers != local_rank % shape_.workers || worker.launch != process_.launch())
+    const Worker& worker = simulation_.workers().at(id);
+    if (worker.local_rank % setup_.workers != local_rank % setup_.workers || worker.launch != process_.launch())
       continue;
-    if (world_.trace().is_read()) world_.line(format("node {}: worker {} fails", index_, local_rank));
-    return world_.workers().fail(id, exit);
+    if (simulation_.trace().is_read()) simulation_.line(format("node {}: worker {} fails", index_, local_rank));
+    return simulation_.workers().fail(id, exit);
   }
 }
 

@@ -12,30 +12,30 @@
 #include "tests/simulation/process.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/reach.h"
-#include "tests/simulation/shape.h"
-#include "tests/simulation/training.h"
+#include "tests/simulation/setup.h"
+#include "tests/simulation/workers.h"
 
 namespace elastic::simulation {
 
-class World;
+class Simulation;
 
 // A guardian's own connection, which sends one message as soon as it is open.
 class GuardianWord : public ConnectionOwner {
  public:
-  GuardianWord(World& world, ByteString word) : world_(world), word_(std::move(word)) {}
+  GuardianWord(Simulation& simulation, ByteString word) : simulation_(simulation), word_(std::move(word)) {}
   void connection_made(ConnectionId id) override;
   void connection_read(ConnectionId, ByteString) override {}
   void connection_broken(ConnectionId, const std::string&) override {}
 
  private:
-  World& world_;
+  Simulation& simulation_;
   ByteString word_;
 };
 
 // A host with one elastic-run: the real agent, its guardian (the outer process), its workers.
 class Node : public ConnectionOwner {
  public:
-  Node(World& world, int index, int host, NodeShape shape, Random random);
+  Node(Simulation& simulation, int index, int host, NodeSetup setup, Random random);
 
   // A new elastic-run of the same command line, with another agent id.
   void start();
@@ -55,7 +55,7 @@ class Node : public ConnectionOwner {
 
   int index() const { return index_; }
   int host() const { return host_; }
-  const NodeShape& shape() const { return shape_; }
+  const NodeSetup& setup() const { return setup_; }
   bool is_running() const { return process_.is_alive(); }
   bool is_disturbed() const { return process_.is_paused(); }
   protocol::AgentId agent_id() const { return agent_id_; }
@@ -100,10 +100,10 @@ class Node : public ConnectionOwner {
   void guardian_kills();
   void guardian_speaks_if_empty();
 
-  World& world_;
+  Simulation& simulation_;
   int index_;
   int host_;
-  NodeShape shape_;
+  NodeSetup setup_;
   Random random_;
   Clock clock_;
   Ms wall_offset_ms_ = 1'700'000'000'000;

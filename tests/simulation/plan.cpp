@@ -20,9 +20,10 @@ constexpr FrameType kFrames[] = {FrameType::kHello,        FrameType::kChallenge
                                  FrameType::kDismiss,      FrameType::kRejected,     FrameType::kPrepareRound,
                                  FrameType::kStopWorkers,  FrameType::kNodeStopped,  FrameType::kEndJob};
 
-constexpr Place kEntered[] = {Place::kForming,   Place::kFormingAgain, Place::kRebuilding,   Place::kChecking,
-                              Place::kPreparing, Place::kRunning,      Place::kStopping,     Place::kEnding,
-                              Place::kNoJob,     Place::kStopping,     Place::kFormingAgain, Place::kRebuilding};
+constexpr JobState kEntered[] = {JobState::kForming,  JobState::kFormingAgain, JobState::kRebuilding,
+                                 JobState::kChecking, JobState::kPreparing,    JobState::kRunning,
+                                 JobState::kStopping, JobState::kEnding,       JobState::kNoJob,
+                                 JobState::kStopping, JobState::kFormingAgain, JobState::kRebuilding};
 
 // The effects of an agent's life cycle.
 template <class T, std::size_t I = 0>
@@ -36,8 +37,8 @@ constexpr std::size_t kActs[] = {act<agent::OpenStore>(),    act<agent::StartWor
                                  act<agent::AwaitAllGone>(), act<agent::CloseStore>(),   act<agent::CheckNode>(),
                                  act<agent::Finish>()};
 
-Trigger trigger_of(Random& random, const Shape& shape) {
-  const int nodes = static_cast<int>(shape.nodes.size());
+Trigger trigger_of(Random& random, const Setup& setup) {
+  const int nodes = static_cast<int>(setup.nodes.size());
   Trigger trigger;
   const int kind = random.number(1, 100);
   if (kind <= 30) {
@@ -52,8 +53,8 @@ Trigger trigger_of(Random& random, const Shape& shape) {
     trigger.act = kActs[random.range(0, static_cast<std::int64_t>(std::size(kActs)) - 1)];
     trigger.nth = random.number(1, 2 * nodes + 1);
   } else {
-    trigger.type = Trigger::Type::kPlace;
-    trigger.place = kEntered[random.range(0, static_cast<std::int64_t>(std::size(kEntered)) - 1)];
+    trigger.type = Trigger::Type::kJobState;
+    trigger.state = kEntered[random.range(0, static_cast<std::int64_t>(std::size(kEntered)) - 1)];
     trigger.nth = random.number(1, 4);
   }
   return trigger;
@@ -67,23 +68,24 @@ FaultKind kind_of(Random& random) {
   for (;;) {
     const auto kind = static_cast<FaultKind>(random.range(0, static_cast<std::int64_t>(kFaultKinds) - 1));
     const bool rare = kind == FaultKind::kSignal || kind == FaultKind::kCrashGuardian ||
-                      kind == FaultKind::kOtherTerms || kind == FaultKind::kSameClaim || kind == FaultKind::kClockJump;
+                      kind == FaultKind::kOtherTerms || kind == FaultKind::kRankClaimedTwice ||
+                      kind == FaultKind::kClockJump;
     if (!rare || random.chance(50)) return kind;
   }
 }
 
 }  // namespace
 
-FaultPlan plan_of(const Shape& shape) {
-  Random random(shape.seed, 2);
+FaultPlan plan_of(const Setup& setup) {
+  Random random(setup.seed, 2);
   FaultPlan plan;
   const int count = random.chance(5) ? 0 : random.number(2, 10);
-  const Ms loss_ms = shape.loss_timeout_ms;
+  const Ms loss_ms = setup.loss_timeout_ms;
   for (int i = 0; i < count; ++i) {
     Fault fault;
-    fault.trigger = trigger_of(random, shape);
+    fault.trigger = trigger_of(random, setup);
     fault.kind = kind_of(random);
-    fault.subject = random.number(0, static_cast<int>(shape.nodes.size()) - 1);
+    fault.subject = random.number(0, static_cast<int>(setup.nodes.size()) - 1);
     fault.delay_ms = random.chance(60) ? 0 : random.range(0, random.chance(50) ? 10 : 200);
     // A fault lasts less than a lease, about as long as one, or longer than all timeouts.
     const int length = random.number(1, 100);
@@ -102,12 +104,12 @@ FaultPlan plan_of(const Shape& shape) {
   for (int round = 1; round <= rounds; ++round) {
     Fault fault;
     fault.trigger = {
-        .type = Trigger::Type::kPlace, .at_ms = 0, .frame = {}, .act = 0, .place = Place::kRunning, .nth = round};
+        .type = Trigger::Type::kJobState, .at_ms = 0, .frame = {}, .act = 0, .state = JobState::kRunning, .nth = round};
     fault.kind = random.chance(75)   ? FaultKind::kCrashWorker
                  : random.chance(50) ? FaultKind::kCrashAgent
                                      : FaultKind::kFlood;
-    fault.subject = random.number(0, static_cast<int>(shape.nodes.size()) - 1);
-    fault.delay_ms = random.range(5, 5 + shape.training_ms);
+    fault.subject = random.number(0, static_cast<int>(setup.nodes.size()) - 1);
+    fault.delay_ms = random.range(5, 5 + setup.training_ms);
     fault.lasts_ms = random.range(5, 500);
     fault.extra = random.number(0, 1000);
     plan.faults.push_back(fault);
@@ -131,8 +133,8 @@ std::string text(const Fault& fault) {
       when = format("when an agent {}, time {}", names[place], trigger.nth);
       break;
     }
-    case Trigger::Type::kPlace:
-      when = format("when the coordinator is {}, time {}", name(trigger.place), trigger.nth);
+    case Trigger::Type::kJobState:
+      when = format("when the coordinator is {}, time {}", name(trigger.state), trigger.nth);
       break;
   }
   return format("{}{}: {}, node {}, for {} ms{} ({})", when,

@@ -11,7 +11,7 @@
 
 namespace elastic::simulation {
 
-// The events of one coordinator of a world, as --record writes them, and what it did.
+// The events of one coordinator of a simulation, as --record writes them, and what it did.
 struct Recording {
   std::string job;
   protocol::Term term = 0;
@@ -36,7 +36,7 @@ struct Recording {
   bool was_killed = false;  // its last effects may not have been performed
 };
 
-// Makes the recordings of a world.
+// Makes the recordings of a simulation.
 class Recorder {
  public:
   explicit Recorder(bool has_check) : has_check_(has_check) {}

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-# Worlds with a coordinator that dies and is started again, with two jobs, with a check before training, and others.
+# Seeds with a coordinator that dies and is started again, with two jobs, with a check before training, and others.
 SEEDS = (2, 3, 9, 12, 68, 342, 571, 775, 985, 2012, 8121, 41450)
 TOLD = re.compile(r"^    to (.*?): (.*)$")
 killed_files = set()
@@ -77,7 +77,7 @@ def main():
                 files += 1
                 messages += len(then)
         notices_what_is_changed(elastic_run, *max(told.items(), key=lambda entry: len(entry[1])))
-    print(f"{files} recordings of {len(SEEDS)} worlds: {messages} messages are told again alike")
+    print(f"{files} recordings of {len(SEEDS)} seeds: {messages} messages are told again alike")
 
 
 def notices_what_is_changed(elastic_run, file, told):

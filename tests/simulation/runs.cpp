@@ -15,7 +15,7 @@ namespace elastic::simulation {
 
 namespace {
 
-// How many worlds are run between two checks of the limits.
+// How many seeds are run between two checks of the limits.
 constexpr std::uint64_t kBatch = 4000;
 constexpr std::size_t kFailuresKept = 20;
 
@@ -24,8 +24,8 @@ std::uint64_t mixed(std::uint64_t seed, std::uint64_t hash) {
   return random.next();
 }
 
-void replay_world(std::uint64_t seed, Totals& totals) {
-  const auto recordings = record_world(seed);
+void replay_seed(std::uint64_t seed, Totals& totals) {
+  const auto recordings = record_seed(seed);
   for (std::size_t i = 0; i < recordings.size(); ++i) {
     const auto found = difference(recordings[i], format("recording {}", i + 1));
     if (found && totals.failed.size() < kFailuresKept)
@@ -38,10 +38,10 @@ void replay_world(std::uint64_t seed, Totals& totals) {
 void run_part(const Wanted& wanted, std::uint64_t from, std::uint64_t to, std::uint64_t step, Totals& totals) {
   for (std::uint64_t seed = from; seed < to; seed += step) {
     if (wanted.replay) {
-      replay_world(seed, totals);
+      replay_seed(seed, totals);
       continue;
     }
-    const WorldOutcome outcome = run_world(seed, totals.coverage, nullptr);
+    const SimulationOutcome outcome = run_seed(seed, totals.coverage, nullptr);
     totals.hash += mixed(seed, outcome.hash);
     if (outcome.broken && totals.failed.size() < kFailuresKept)
       totals.failed.push_back({seed, outcome.broken->what, outcome.broken->text});
@@ -130,29 +130,29 @@ void end_part(const Child& child, Totals& totals) {
 
 }  // namespace
 
-WorldOutcome run_world(std::uint64_t seed, Coverage& coverage, std::ostream* reader,
-                       const std::optional<FaultPlan>& plan) {
-  const Shape shape = shape_of(seed);
-  World world(shape, plan ? *plan : plan_of(shape), coverage, reader);
-  WorldOutcome outcome = world.run();
-  coverage.world_over(static_cast<int>(world.workers().trainings().size()));
+SimulationOutcome run_seed(std::uint64_t seed, Coverage& coverage, std::ostream* reader,
+                           const std::optional<FaultPlan>& plan) {
+  const Setup setup = setup_of(seed);
+  Simulation simulation(setup, plan ? *plan : plan_of(setup), coverage, reader);
+  SimulationOutcome outcome = simulation.run();
+  coverage.seed_is_over(static_cast<int>(simulation.workers().worlds().size()));
   return outcome;
 }
 
-std::vector<Recording> record_world(std::uint64_t seed) {
-  const Shape shape = shape_of(seed);
+std::vector<Recording> record_seed(std::uint64_t seed) {
+  const Setup setup = setup_of(seed);
   Coverage ignored;
-  World world(shape, plan_of(shape), ignored, nullptr);
-  world.record();
-  (void)world.run();
-  return world.recorder()->recordings();
+  Simulation simulation(setup, plan_of(setup), ignored, nullptr);
+  simulation.record();
+  (void)simulation.run();
+  return simulation.recorder()->recordings();
 }
 
-Totals run_worlds(const Wanted& wanted, int jobs, std::ostream* progress) {
+Totals run_seeds(const Wanted& wanted, int jobs, std::ostream* progress) {
   const auto began = std::chrono::steady_clock::now();
   Totals totals;
   totals.next_seed = wanted.from;
-  const std::uint64_t end = wanted.worlds > 0 ? wanted.from + wanted.worlds : ~0ULL;
+  const std::uint64_t end = wanted.seeds > 0 ? wanted.from + wanted.seeds : ~0ULL;
   while (totals.next_seed < end) {
     if (wanted.first_failure && !totals.failed.empty()) break;
     if (wanted.faulty_rounds > 0 && totals.coverage.faulty_rounds() >= wanted.faulty_rounds) break;
@@ -177,13 +177,13 @@ Totals run_worlds(const Wanted& wanted, int jobs, std::ostream* progress) {
 
 std::optional<Shrunk> shrink(std::uint64_t seed) {
   Coverage ignored;
-  const FaultPlan whole = plan_of(shape_of(seed));
-  const WorldOutcome first = run_world(seed, ignored, nullptr, whole);
+  const FaultPlan whole = plan_of(setup_of(seed));
+  const SimulationOutcome first = run_seed(seed, ignored, nullptr, whole);
   if (!first.broken) return {};
   Shrunk shrunk{whole, *first.broken, 1};
   const auto still_fails = [&](const FaultPlan& plan) {
     ++shrunk.tries;
-    const WorldOutcome outcome = run_world(seed, ignored, nullptr, plan);
+    const SimulationOutcome outcome = run_seed(seed, ignored, nullptr, plan);
     if (!outcome.broken || outcome.broken->what != first.broken->what) return false;
     shrunk.plan = plan;
     shrunk.broken = *outcome.broken;

@@ -9,16 +9,16 @@
 #include "tests/simulation/coverage.h"
 #include "tests/simulation/faults.h"
 #include "tests/simulation/invariants.h"
-#include "tests/simulation/world.h"
+#include "tests/simulation/simulation.h"
 
 namespace elastic::simulation {
 
-// Runs the world of a seed, with `plan` instead of the seed's own plan if it is given. `reader` may be null.
-WorldOutcome run_world(std::uint64_t seed, Coverage& coverage, std::ostream* reader,
-                       const std::optional<FaultPlan>& plan = {});
+// Simulates a seed, with `plan` instead of the seed's own plan if it is given. `reader` may be null.
+SimulationOutcome run_seed(std::uint64_t seed, Coverage& coverage, std::ostream* reader,
+                           const std::optional<FaultPlan>& plan = {});
 
-// The recordings of a world's coordinators, in the order in which they began.
-std::vector<Recording> record_world(std::uint64_t seed);
+// The recordings of a seed's coordinators, in the order in which they began.
+std::vector<Recording> record_seed(std::uint64_t seed);
 
 struct FailedSeed {
   std::uint64_t seed = 0;
@@ -26,10 +26,10 @@ struct FailedSeed {
   std::string text;
 };
 
-// The results of many worlds.
+// The results of many seeds.
 struct Totals {
   Coverage coverage;
-  std::uint64_t hash = 0;  // of the hashes of all worlds; it does not depend on their order
+  std::uint64_t hash = 0;  // of the hashes of all seeds; it does not depend on their order
   std::uint64_t next_seed = 0;
   std::uint64_t recordings = 0;  // how many were replayed; below, how many events they had
   std::uint64_t events = 0;
@@ -39,16 +39,16 @@ struct Totals {
 // When to stop, whichever comes first. Zero means that there is no such limit.
 struct Wanted {
   std::uint64_t from = 1;
-  std::uint64_t worlds = 0;
+  std::uint64_t seeds = 0;
   std::uint64_t faulty_rounds = 0;
   std::int64_t seconds = 0;
   bool first_failure = true;
   bool replay = false;  // each coordinator is recorded, and its recording is replayed and compared
 };
 
-// Runs worlds of consecutive seeds in `jobs` processes. The result does not depend on `jobs`, and is the same each time
+// Simulates consecutive seeds in `jobs` processes. The result does not depend on `jobs`, and is the same each time
 // unless a number of seconds is wanted.
-Totals run_worlds(const Wanted& wanted, int jobs, std::ostream* progress);
+Totals run_seeds(const Wanted& wanted, int jobs, std::ostream* progress);
 
 // The fewest faults of a seed's plan with which it still fails for the same reason, and that failure; nothing if the
 // seed does not fail.

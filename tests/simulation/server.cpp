@@ -6,7 +6,7 @@
 #include "rendezvous/coordinator/recording.h"
 #include "src/base/text.h"
 #include "tests/simulation/meter.h"
-#include "tests/simulation/world.h"
+#include "tests/simulation/simulation.h"
 
 namespace elastic::simulation {
 
@@ -59,28 +59,28 @@ void Server::start() {
   process_.start();
   timer_at_ms_.reset();
   ++timer_;
-  coordinator::ServiceSettings settings{.lease = {world_.shape().loss_timeout_ms},
+  coordinator::ServiceSettings settings{.lease = {simulation_.setup().loss_timeout_ms},
                                         .secret = kSecret,
                                         .random = [this] { return random_.next() | 1; },
                                         .make_check = [this](const std::string&) { return make_recorded_check(); }};
   {
     const Running running(Part::kCoordinator);
-    service_.emplace(std::move(settings), world_.now_ms());
+    service_.emplace(std::move(settings), simulation_.now_ms());
   }
   service_->recorder = [this](const std::string& job, const coordinator::Event& event, std::int64_t now_ms) {
     const Running running(Part::kSimulator);
-    world_.coordinator_takes(job, event, now_ms);
+    simulation_.coordinator_takes(job, event, now_ms);
   };
-  world_.invariants().knowledge_is_lost();
-  world_.network().server_listens(true);
-  world_.trace().add(1);
-  if (world_.trace().is_read()) world_.line("coordinator: starts");
+  simulation_.invariants().knowledge_is_lost();
+  simulation_.network().server_listens(true);
+  simulation_.trace().add(1);
+  if (simulation_.trace().is_read()) simulation_.line("coordinator: starts");
 }
 
 std::unique_ptr<coordinator::CheckPlan> Server::make_recorded_check() {
-  auto plan = make_check(world_.shape().check_phases);
-  Recorder* const recorder = world_.recorder();
-  if (recorder == nullptr || world_.shape().check_phases == 0) return plan;
+  auto plan = make_check(simulation_.setup().check_phases);
+  Recorder* const recorder = simulation_.recorder();
+  if (recorder == nullptr || simulation_.setup().check_phases == 0) return plan;
   return coordinator::recorded_check(std::move(plan),
                                      [recorder](const std::string& line) { recorder->answered(line); });
 }
@@ -88,24 +88,24 @@ std::unique_ptr<coordinator::CheckPlan> Server::make_recorded_check() {
 void Server::crash() {
   if (!is_up()) return;
   vanish();
-  world_.network().close_all_of_server();
+  simulation_.network().close_all_of_server();
 }
 
 void Server::vanish() {
   process_.end();
-  world_.network().server_listens(false);
+  simulation_.network().server_listens(false);
   ++timer_;
   service_.reset();
-  world_.coordinator_is_gone();
+  simulation_.coordinator_is_gone();
 }
 
 void Server::pause() {
-  world_.process_changes();
+  simulation_.process_changes();
   process_.pause();
 }
 
 void Server::resume(bool timers_first) {
-  world_.process_changes();
+  simulation_.process_changes();
   process_.resume(timers_first);
 }
 
@@ -133,30 +133,30 @@ void Server::on(const coordinator::ServiceEvent& event) {
   coordinator::ServiceEffects effects;
   {
     const Running running(Part::kCoordinator);
-    effects = service_->on_event(event, world_.now_ms());
+    effects = service_->on_event(event, simulation_.now_ms());
   }
-  world_.trace().add(event.index());
+  simulation_.trace().add(event.index());
   for (coordinator::ServiceEffect& effect : effects) {
     if (!service_) return;
     perform(effect);
   }
   if (!service_) return;
-  world_.coordinator_has_acted();
+  simulation_.coordinator_has_acted();
   plan_timer();
 }
 
 void Server::perform(coordinator::ServiceEffect& effect) {
-  world_.trace().add(effect.index());
+  simulation_.trace().add(effect.index());
   if (auto* write = std::get_if<coordinator::Write>(&effect)) {
-    world_.sniff(write->connection, End::kServer, write->bytes);
-    world_.network().send(write->connection, End::kServer, std::move(write->bytes));
+    simulation_.sniff(write->connection, End::kServer, write->bytes);
+    simulation_.network().send(write->connection, End::kServer, std::move(write->bytes));
   } else if (const auto* close = std::get_if<coordinator::Close>(&effect)) {
-    if (world_.trace().is_read()) world_.line(format("coordinator: closes connection {}", close->connection));
-    world_.network().close(close->connection, End::kServer);
+    if (simulation_.trace().is_read()) simulation_.line(format("coordinator: closes connection {}", close->connection));
+    simulation_.network().close(close->connection, End::kServer);
   } else if (const auto* log = std::get_if<coordinator::Log>(&effect)) {
-    world_.trace().add(log->text);
-    world_.coordinator_logs(log->job, log->text);
-    if (world_.trace().is_read()) world_.line(format("coordinator: {}: {}", log->job, log->text));
+    simulation_.trace().add(log->text);
+    simulation_.coordinator_logs(log->job, log->text);
+    if (simulation_.trace().is_read()) simulation_.line(format("coordinator: {}: {}", log->job, log->text));
   }
 }
 
@@ -169,7 +169,7 @@ void Server::plan_timer() {
   }
   if (timer_at_ms_ == next_ms) return;
   timer_at_ms_ = next_ms;
-  world_.timeline().at(*next_ms, [this, timer = ++timer_] {
+  simulation_.timeline().at(*next_ms, [this, timer = ++timer_] {
     if (timer != timer_) return;
     process_.run(true, [this, timer] {
       if (timer != timer_) return;

@@ -13,12 +13,12 @@
 
 namespace elastic::simulation {
 
-class World;
+class Simulation;
 
 // The process that listens at the endpoint: the real coordinator::Service, which has no jobs when it is started again.
 class Server : public ConnectionOwner {
  public:
-  Server(World& world, Random random) : world_(world), random_(random) {}
+  Server(Simulation& simulation, Random random) : simulation_(simulation), random_(random) {}
 
   void start();
   // The process dies as by SIGKILL: the kernel closes its connections.
@@ -48,7 +48,7 @@ class Server : public ConnectionOwner {
   void perform(coordinator::ServiceEffect& effect);
   void plan_timer();
 
-  World& world_;
+  Simulation& simulation_;
   Random random_;
   Process process_;
   std::optional<coordinator::Service> service_;

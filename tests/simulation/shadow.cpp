@@ -6,7 +6,7 @@
 #include "src/base/text.h"
 #include "tests/simulation/describe.h"
 #include "tests/simulation/server.h"
-#include "tests/simulation/world.h"
+#include "tests/simulation/simulation.h"
 
 namespace elastic::simulation {
 
@@ -14,7 +14,7 @@ using namespace protocol;
 
 namespace {
 
-// One world in so many is checked in this way, since it takes three coordinators.
+// One seed in so many is checked in this way, since it takes three coordinators.
 constexpr std::uint64_t kOneOf = 8;
 constexpr std::size_t kKept = 24;
 
@@ -46,8 +46,8 @@ ByteString bytes_of(const coordinator::Effects& effects) {
 
 }  // namespace
 
-Shadow::Shadow(World& world, const Shape& shape, Random random)
-    : world_(world), shape_(shape), random_(random), on_(shape.seed % kOneOf == 0) {}
+Shadow::Shadow(Simulation& simulation, const Setup& setup, Random random)
+    : simulation_(simulation), setup_(setup), random_(random), on_(setup.seed % kOneOf == 0) {}
 
 void Shadow::takes(const std::string& job, const coordinator::Coordinator* real, const coordinator::Event& event,
                    std::int64_t now_ms) {
@@ -57,8 +57,8 @@ void Shadow::takes(const std::string& job, const coordinator::Coordinator* real,
     if (found != pairs_.end()) pairs_.erase(found);
     const coordinator::CoordinatorConfig& config = real->config();
     found = pairs_
-                .emplace(job, Pair{coordinator::Coordinator(config, make_check(shape_.check_phases)),
-                                   coordinator::Coordinator(config, make_check(shape_.check_phases)),
+                .emplace(job, Pair{coordinator::Coordinator(config, make_check(setup_.check_phases)),
+                                   coordinator::Coordinator(config, make_check(setup_.check_phases)),
                                    {}})
                 .first;
   }
@@ -67,7 +67,7 @@ void Shadow::takes(const std::string& job, const coordinator::Coordinator* real,
   const coordinator::Effects disturbed = pair.disturbed.on_event(event, now_ms);
   if (bytes_of(clean) != bytes_of(disturbed) || pair.clean.state() != pair.disturbed.state() ||
       pair.clean.next_deadline_ms() != pair.disturbed.next_deadline_ms()) {
-    world_.invariants().broken("no older message changes anything", format("job {} goes another way", job));
+    simulation_.invariants().broken("no older message changes anything", format("job {} goes another way", job));
   }
   if (const auto* said = std::get_if<coordinator::MessageReceived>(&event)) disturb(pair, *said, now_ms);
 }
@@ -84,8 +84,8 @@ void Shadow::disturb(Pair& pair, const coordinator::MessageReceived& said, std::
   if (!round || *round >= *pair.clean.round()) return;
   const coordinator::Effects effects = pair.disturbed.on_event(coordinator::MessageReceived{said.from, old}, now_ms);
   if (!effects.empty()) {
-    world_.invariants().broken("no older message changes anything",
-                               format("{}, and the coordinator is at round {}", text(old), *pair.clean.round()));
+    simulation_.invariants().broken("no older message changes anything",
+                                    format("{}, and the coordinator is at round {}", text(old), *pair.clean.round()));
   }
 }
 

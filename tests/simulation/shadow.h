@@ -9,7 +9,7 @@
 #include "rendezvous/coordinator/coordinator.h"
 #include "tests/simulation/invariants.h"
 #include "tests/simulation/random.h"
-#include "tests/simulation/shape.h"
+#include "tests/simulation/setup.h"
 
 namespace elastic::simulation {
 
@@ -17,7 +17,7 @@ namespace elastic::simulation {
 // second one also gets messages of earlier rounds. Both must decide the same.
 class Shadow {
  public:
-  Shadow(World& world, const Shape& shape, Random random);
+  Shadow(Simulation& simulation, const Setup& setup, Random random);
   // `real`, the coordinator of a job, is about to handle this event.
   void takes(const std::string& job, const coordinator::Coordinator* real, const coordinator::Event& event,
              std::int64_t now_ms);
@@ -32,8 +32,8 @@ class Shadow {
   };
   void disturb(Pair& pair, const coordinator::MessageReceived& said, std::int64_t now_ms);
 
-  World& world_;
-  const Shape& shape_;
+  Simulation& simulation_;
+  const Setup& setup_;
   Random random_;
   bool on_;
   std::map<std::string, Pair> pairs_;

@@ -1,4 +1,4 @@
-// Runs worlds of the simulator by their seeds.
+// Simulates jobs by their seeds.
 #include <sodium/core.h>
 
 #include <cstdlib>
@@ -22,22 +22,22 @@ namespace {
 constexpr const char* kHelp = R"(usage: simulate [OPTION ...]
 
   --seed N            begin with this seed (1)
-  --count M           so many worlds (1; with --faulty-rounds or --seconds no limit)
+  --count M           so many seeds (1; with --faulty-rounds or --seconds no limit)
   --faulty-rounds N   until so many rounds were struck in a transition
   --seconds S         for so long
   --jobs J            in so many processes (as many as there are processors)
-  --trace             print what happens in the world of --seed
-  --shrink            look for the fewest faults with which --seed fails, and print that world
+  --trace             print what happens with --seed
+  --shrink            look for the fewest faults with which --seed fails, and print that run
   --table             print faults by the states that they met; an empty cell without a reason is a failure
   --record FILE       write what the coordinators of --seed were told, as elastic-run --record does: FILE, FILE.2,
                       ...; print to whom each of them said what
-  --replay            replay the recordings of each world, and hold them to what its coordinators did
+  --replay            replay the recordings of each simulation, and hold them to what its coordinators did
   --hash              print a hash of all that happened
-  --check-hashes FILE worlds 1 to 1,000 against the hashes in a file; --write-hashes FILE writes them
-  --progress          a line each few thousand worlds
+  --check-hashes FILE seeds 1 to 1,000 against the hashes in a file; --write-hashes FILE writes them
+  --progress          a line each few thousand seeds
   --mutant X          with a mistake, a to g (simulate_mutants only)
 
-The same seed gives the same world, always. Exit status: 0 nothing broken, 1 something is, 2 bad option.
+The same seed gives the same simulation, always. Exit status: 0 nothing broken, 1 something is, 2 bad option.
 )";
 
 struct Options {
@@ -78,7 +78,7 @@ Options parse(int argc, char** argv) {
     if (option == "--seed" || option == "--from")
       options.wanted.from = number(option, value());
     else if (option == "--count")
-      options.wanted.worlds = number(option, value()), options.has_count = true;
+      options.wanted.seeds = number(option, value()), options.has_count = true;
     else if (option == "--faulty-rounds")
       options.wanted.faulty_rounds = number(option, value());
     else if (option == "--seconds")
@@ -111,9 +111,9 @@ Options parse(int argc, char** argv) {
       refuse(option + ": no such option");
   }
   const bool other_end = options.wanted.faulty_rounds > 0 || options.wanted.seconds > 0;
-  if (!options.has_count && !other_end) options.wanted.worlds = 1;
+  if (!options.has_count && !other_end) options.wanted.seeds = 1;
   if (options.jobs == 0) options.jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  if (options.wanted.worlds > 0 && options.wanted.worlds < 100) options.jobs = 1;
+  if (options.wanted.seeds > 0 && options.wanted.seeds < 100) options.jobs = 1;
   return options;
 }
 
@@ -123,17 +123,18 @@ std::string replay(std::string_view program, const Options& options, std::uint64
 }
 
 int trace(const Options& options, const std::optional<FaultPlan>& shrunk) {
-  const Shape shape = shape_of(options.wanted.from);
-  const FaultPlan plan = shrunk ? *shrunk : plan_of(shape);
-  std::cout << text(shape) << '\n';
-  for (const NodeShape& node : shape.nodes) {
+  const Setup setup = setup_of(options.wanted.from);
+  const FaultPlan plan = shrunk ? *shrunk : plan_of(setup);
+  std::cout << text(setup) << '\n';
+  for (const NodeSetup& node : setup.nodes) {
     std::cout << format("  {} {}: {} workers{}, from {} ms, clock {}/10000\n", node.job, node.address, node.workers,
-                        node.claim ? format(", claims {}", *node.claim) : "", node.starts_ms, node.clock_error);
+                        node.claimed_rank ? format(", claims rank {}", *node.claimed_rank) : "", node.starts_ms,
+                        node.clock_error);
   }
   std::cout << plan.faults.size() << " faults:\n";
   for (const Fault& fault : plan.faults) std::cout << "  " << text(fault) << '\n';
   Coverage coverage;
-  const WorldOutcome outcome = run_world(options.wanted.from, coverage, &std::cout, plan);
+  const SimulationOutcome outcome = run_seed(options.wanted.from, coverage, &std::cout, plan);
   std::cout << format("hash {:016x}, {} events, {} ms\n", outcome.hash, outcome.steps, outcome.ended_ms);
   return outcome.broken ? 1 : 0;
 }
@@ -145,15 +146,15 @@ int shrink_and_print(const Options& options) {
     return 0;
   }
   (void)trace(options, shrunk->plan);
-  std::cout << format("seed {} fails with {} of {} faults ({} worlds tried): {}: {}\n", options.wanted.from,
-                      shrunk->plan.faults.size(), plan_of(shape_of(options.wanted.from)).faults.size(), shrunk->tries,
+  std::cout << format("seed {} fails with {} of {} faults ({} runs tried): {}: {}\n", options.wanted.from,
+                      shrunk->plan.faults.size(), plan_of(setup_of(options.wanted.from)).faults.size(), shrunk->tries,
                       shrunk->broken.what, shrunk->broken.text);
   for (const Fault& fault : shrunk->plan.faults) std::cout << "  " << text(fault) << '\n';
   return 1;
 }
 
 int record(const Options& options) {
-  const auto recordings = record_world(options.wanted.from);
+  const auto recordings = record_seed(options.wanted.from);
   for (std::size_t i = 0; i < recordings.size(); ++i) {
     const std::string file = i == 0 ? options.record : format("{}.{}", options.record, i + 1);
     std::ofstream out(file);
@@ -171,7 +172,7 @@ constexpr std::uint64_t kHashLines = 10;
 constexpr std::uint64_t kSeedsPerLine = 100;
 
 std::string hash_line(std::uint64_t line, int jobs) {
-  const Totals totals = run_worlds({.from = 1 + line * kSeedsPerLine, .worlds = kSeedsPerLine}, jobs, nullptr);
+  const Totals totals = run_seeds({.from = 1 + line * kSeedsPerLine, .seeds = kSeedsPerLine}, jobs, nullptr);
   return format("seeds {} to {}: {:016x}", 1 + line * kSeedsPerLine, (line + 1) * kSeedsPerLine, totals.hash);
 }
 
@@ -197,7 +198,7 @@ int hashes(const Options& options) {
 }
 
 int run(const Options& options, std::string_view program) {
-  const Totals totals = run_worlds(options.wanted, options.jobs, options.progress ? &std::cerr : nullptr);
+  const Totals totals = run_seeds(options.wanted, options.jobs, options.progress ? &std::cerr : nullptr);
   if (options.table) std::cout << totals.coverage.table();
   if (options.hash)
     std::cout << format("seeds {} to {}: {:016x}\n", options.wanted.from, totals.next_seed - 1, totals.hash);

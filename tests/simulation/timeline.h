@@ -9,11 +9,11 @@
 
 namespace elastic::simulation {
 
-// Virtual milliseconds since the beginning of a world.
+// Virtual milliseconds since the beginning of a simulation.
 using Ms = std::int64_t;
 
 // A function to be called once. A small one is stored inside the object: allocating memory for each took most of a
-// world's time.
+// simulation's time.
 class Action {
  public:
   Action() = default;

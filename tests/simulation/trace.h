@@ -7,7 +7,7 @@
 
 namespace elastic::simulation {
 
-// All that happens in a world, in order: as a hash, and as lines if there is a reader.
+// All that happens in a simulation, in order: as a hash, and as lines if there is a reader.
 class Trace {
  public:
   // With a null reader only the hash is made.

@@ -11,7 +11,7 @@ import common
 from common import BenchError, positive
 
 NOTES = """\
-A world is a job of some nodes with everything that goes wrong in it, from a seed. A faulty round is one in which a
+A seed decides a job of some nodes, and everything that goes wrong in it. A faulty round is one in which a
 fault struck while it was formed, checked, prepared, stopped, rebuilt or ended. The last lines say with which seed
 to go on another time. What breaks an invariant is printed with the command that shows it."""
 

@@ -1,4 +1,4 @@
-#include "tests/simulation/shape.h"
+#include "tests/simulation/setup.h"
 
 #include <algorithm>
 
@@ -53,29 +53,29 @@ int node_count(Random& random) {
 
 }  // namespace
 
-Shape shape_of(std::uint64_t seed, int nodes) {
+Setup setup_of(std::uint64_t seed, int nodes) {
   Random random(seed, 1);
-  Shape shape{.seed = seed};
+  Setup setup{.seed = seed};
   const int drawn = node_count(random);
   const int count = nodes > 0 ? nodes : drawn;
-  shape.jobs = count >= 2 && random.chance(15) ? 2 : 1;
-  shape.hosted = shape.jobs == 1 && random.chance(35);
+  setup.jobs = count >= 2 && random.chance(15) ? 2 : 1;
+  setup.hosted = setup.jobs == 1 && random.chance(35);
   const Ms timeouts[] = {1000, 2500, 5000, 5000, 20'000};
-  shape.loss_timeout_ms = timeouts[random.range(0, 4)];
-  shape.longest_delay_ms = random.chance(80) ? random.range(0, 5) : random.range(5, 60);
-  shape.user_timeout_ms = random.chance(60) ? random.range(2, 12) * 1000 : 0;
-  shape.check_phases = random.chance(70) ? 0 : random.number(1, 2);
-  shape.training_ms = random.chance(80) ? random.range(20, 400) : random.range(400, 3000);
-  shape.stubborn_percent = random.chance(70) ? random.number(0, 10) : 60;
-  shape.saving_percent = random.number(0, 40);
-  shape.guardian_speaks = random.chance(60);
-  const int first_of_second_job = shape.jobs == 2 ? random.number(1, count - 1) : count;
-  for (int part = 0; part < shape.jobs; ++part) {
+  setup.loss_timeout_ms = timeouts[random.range(0, 4)];
+  setup.longest_delay_ms = random.chance(80) ? random.range(0, 5) : random.range(5, 60);
+  setup.user_timeout_ms = random.chance(60) ? random.range(2, 12) * 1000 : 0;
+  setup.check_phases = random.chance(70) ? 0 : random.number(1, 2);
+  setup.training_ms = random.chance(80) ? random.range(20, 400) : random.range(400, 3000);
+  setup.stubborn_percent = random.chance(70) ? random.number(0, 10) : 60;
+  setup.saving_percent = random.number(0, 40);
+  setup.guardian_speaks = random.chance(60);
+  const int first_of_second_job = setup.jobs == 2 ? random.number(1, count - 1) : count;
+  for (int part = 0; part < setup.jobs; ++part) {
     const int from = part == 0 ? 0 : first_of_second_job;
     const int to = part == 0 ? first_of_second_job : count;
     const protocol::JobTerms terms = terms_of(random, to - from);
     const protocol::JobRules rules = rules_of(random);
-    const protocol::CheckRules check = check_of(random, shape.check_phases);
+    const protocol::CheckRules check = check_of(random, setup.check_phases);
     const bool claims = random.chance(25);
     const int workers = random.number(1, 4);
     const bool alike = random.chance(60);
@@ -83,14 +83,14 @@ Shape shape_of(std::uint64_t seed, int nodes) {
     const Ms shutdown_ms = random.chance(70) ? random.range(100, 800) : random.range(800, 3000);
     const Ms barrier_ms = random.chance(80) ? random.range(4, 20) * 1000 : random.range(100, 1000);
     for (int i = from; i < to; ++i) {
-      NodeShape node;
+      NodeSetup node;
       node.job = part == 0 ? "alpha" : "beta";
       node.address = format("10.0.{}.{}", part, i + 1);
       node.workers = alike ? workers : random.number(1, 4);
-      if (claims) node.claim = i - from;
-      node.hosts_coordinator = shape.hosted && i == 0;
-      node.fit = shape.check_phases == 0 || random.chance(90);
-      node.slow = shape.check_phases > 0 && random.chance(10);
+      if (claims) node.claimed_rank = i - from;
+      node.hosts_coordinator = setup.hosted && i == 0;
+      node.fit = setup.check_phases == 0 || random.chance(90);
+      node.slow = setup.check_phases > 0 && random.chance(10);
       node.starts_ms = random.range(0, spread_ms);
       node.terms = terms;
       node.rules = rules;
@@ -103,49 +103,49 @@ Shape shape_of(std::uint64_t seed, int nodes) {
       node.clock_error = random.chance(50) ? random.number(-100, 100) : random.chance(50) ? -100 : 100;
       node.logs = random.chance(30);
       node.tells_crashes = seed % 3 == 0;
-      shape.nodes.push_back(std::move(node));
+      setup.nodes.push_back(std::move(node));
     }
   }
-  return shape;
+  return setup;
 }
 
-Shape plain_shape(std::uint64_t seed, int nodes) {
-  Shape shape{.seed = seed};
+Setup plain_setup(std::uint64_t seed, int nodes) {
+  Setup setup{.seed = seed};
   Random random(seed, 1);
   for (int i = 0; i < nodes; ++i) {
-    NodeShape node;
+    NodeSetup node;
     node.job = "alpha";
     node.address = format("10.0.0.{}", i + 1);
     node.terms = {.min_nodes = nodes, .max_nodes = nodes, .max_restarts = 3};
     node.clock_offset_ms = random.range(0, 1'000'000'000);
-    shape.nodes.push_back(std::move(node));
+    setup.nodes.push_back(std::move(node));
   }
-  return shape;
+  return setup;
 }
 
-std::string text(const Shape& shape) {
-  const NodeShape& first = shape.nodes.front();
+std::string text(const Setup& setup) {
+  const NodeSetup& first = setup.nodes.front();
   return format(
       "seed {}: {} nodes, {} {}, --nnodes={}:{} --node_unit={} --max-restarts={}, loss timeout {} ms, "
       "delay to {} ms, {} check phases, coordinator {}",
-      shape.seed, shape.nodes.size(), shape.jobs, shape.jobs == 1 ? "job" : "jobs", first.terms.min_nodes,
-      first.terms.max_nodes, first.terms.node_unit, first.terms.max_restarts, shape.loss_timeout_ms,
-      shape.longest_delay_ms, shape.check_phases, shape.hosted ? "on node 0" : "alone");
+      setup.seed, setup.nodes.size(), setup.jobs, setup.jobs == 1 ? "job" : "jobs", first.terms.min_nodes,
+      first.terms.max_nodes, first.terms.node_unit, first.terms.max_restarts, setup.loss_timeout_ms,
+      setup.longest_delay_ms, setup.check_phases, setup.hosted ? "on node 0" : "alone");
 }
 
-Ms settling_bound_ms(const Shape& shape) {
+Ms settling_bound_ms(const Setup& setup) {
   Ms bound_ms = 0;
-  for (const NodeShape& node : shape.nodes) {
+  for (const NodeSetup& node : setup.nodes) {
     const protocol::JobRules& rules = node.rules;
     const Ms finding_ms =
-        std::max(node.join_timeout_ms, node.rejoin_ms + shape.loss_timeout_ms);  // the coordinator, or that it is gone
+        std::max(node.join_timeout_ms, node.rejoin_ms + setup.loss_timeout_ms);  // the coordinator, or that it is gone
     const Ms stopping_ms = node.shutdown_timeout_ms + 5000;                      // and SIGKILL, and what is stuck
     const Ms forming_ms =
         std::max(rules.join_timeout_ms, rules.last_call_ms + rules.replacement_grace_ms + rules.scale_up_after_ms);
     bound_ms = std::max(bound_ms, finding_ms + stopping_ms + forming_ms + node.exit_barrier_ms);
   }
   // Nodes and connections that were lost during the faults are noticed, and unanswered introductions time out.
-  return bound_ms + 3 * shape.loss_timeout_ms + 10'000;
+  return bound_ms + 3 * setup.loss_timeout_ms + 10'000;
 }
 
 }  // namespace elastic::simulation

@@ -1,4 +1,4 @@
-#include "tests/simulation/world.h"
+#include "tests/simulation/simulation.h"
 
 #include <algorithm>
 #include <utility>
@@ -11,53 +11,61 @@ namespace elastic::simulation {
 using protocol::FrameType;
 
 namespace {
-enum Stream : std::uint64_t { kOfWorld = 10, kOfNetwork, kOfWorkers, kOfServer, kOfFaults, kOfShadow, kOfNodes = 100 };
+enum Stream : std::uint64_t {
+  kOfSimulation = 10,
+  kOfNetwork,
+  kOfWorkers,
+  kOfServer,
+  kOfFaults,
+  kOfShadow,
+  kOfNodes = 100
+};
 // Sizes are checked after each so many steps.
 constexpr std::uint64_t kLookAtSizes = 64;
 // A node that comes late may wait for a job of its own, and be rejected several times, before it ends, too.
 constexpr Ms kTurns = 6;
 }  // namespace
 
-World::World(Shape shape, FaultPlan plan, Coverage& coverage, std::ostream* reader)
-    : shape_(std::move(shape)),
+Simulation::Simulation(Setup setup, FaultPlan plan, Coverage& coverage, std::ostream* reader)
+    : setup_(std::move(setup)),
       trace_(reader),
-      random_(shape_.seed, kOfWorld),
-      network_(timeline_, trace_, Random(shape_.seed, kOfNetwork)),
-      workers_(timeline_, trace_, network_, Random(shape_.seed, kOfWorkers),
-               {shape_.training_ms, shape_.stubborn_percent, shape_.saving_percent}),
-      server_(*this, Random(shape_.seed, kOfServer)),
+      random_(setup_.seed, kOfSimulation),
+      network_(timeline_, trace_, Random(setup_.seed, kOfNetwork)),
+      workers_(timeline_, trace_, network_, Random(setup_.seed, kOfWorkers),
+               {setup_.training_ms, setup_.stubborn_percent, setup_.saving_percent}),
+      server_(*this, Random(setup_.seed, kOfServer)),
       invariants_(*this),
-      faults_(*this, std::move(plan), coverage, Random(shape_.seed, kOfFaults)),
-      shadow_(*this, shape_, Random(shape_.seed, kOfShadow)) {
-  network_.set_speed(shape_.longest_delay_ms, shape_.user_timeout_ms, shape_.steady);
+      faults_(*this, std::move(plan), coverage, Random(setup_.seed, kOfFaults)),
+      shadow_(*this, setup_, Random(setup_.seed, kOfShadow)) {
+  network_.set_speed(setup_.longest_delay_ms, setup_.user_timeout_ms, setup_.steady);
   workers_.host_of = [this](int node) { return nodes_[static_cast<std::size_t>(node)]->host(); };
   workers_.ended = [this](WorkerId id) { nodes_[static_cast<std::size_t>(workers_.at(id).node)]->worker_ended(id); };
 }
 
-Node& World::add_node(NodeShape shape) {
+Node& Simulation::add_node(NodeSetup setup) {
   const int index = static_cast<int>(nodes_.size());
-  nodes_.push_back(std::make_unique<Node>(*this, index, network_.add_host(), std::move(shape),
-                                          Random(shape_.seed, kOfNodes + static_cast<std::uint64_t>(index))));
+  nodes_.push_back(std::make_unique<Node>(*this, index, network_.add_host(), std::move(setup),
+                                          Random(setup_.seed, kOfNodes + static_cast<std::uint64_t>(index))));
   return *nodes_.back();
 }
 
-void World::begin() {
-  for (const NodeShape& node : shape_.nodes) {
+void Simulation::begin() {
+  for (const NodeSetup& node : setup_.nodes) {
     (void)add_node(node);
-    if (std::ranges::none_of(places_, [&](const auto& known) { return known.first == node.job; }))
-      places_.emplace_back(node.job, Place::kDown);
+    if (std::ranges::none_of(jobs_, [&](const Job& known) { return known.name == node.job; }))
+      jobs_.push_back({node.job});
   }
-  network_.set_server(shape_.hosted ? nodes_.front()->host() : network_.add_host(), &server_);
+  network_.set_server(setup_.hosted ? nodes_.front()->host() : network_.add_host(), &server_);
   // Other nodes may be started before the coordinator is.
-  const Ms serves_ms = shape_.hosted ? shape_.nodes.front().starts_ms : random_.chance(70) ? 0 : random_.range(0, 1500);
+  const Ms serves_ms = setup_.hosted ? setup_.nodes.front().starts_ms : random_.chance(70) ? 0 : random_.range(0, 1500);
   expect_start(1);
   timeline_.at(serves_ms, [this] {
     expect_start(-1);
     if (!server_.is_up()) server_.start();
   });
-  for (std::size_t i = 0; i < shape_.nodes.size(); ++i) {
+  for (std::size_t i = 0; i < setup_.nodes.size(); ++i) {
     expect_start(1);
-    timeline_.at(shape_.nodes[i].starts_ms, [this, i] {
+    timeline_.at(setup_.nodes[i].starts_ms, [this, i] {
       expect_start(-1);
       nodes_[i]->start();
     });
@@ -65,20 +73,20 @@ void World::begin() {
   faults_.begin();
 }
 
-bool World::run_until(const std::function<bool()>& until) {
+bool Simulation::run_until(const std::function<bool()>& until) {
   while (!until()) {
     if (!timeline_.step()) return false;
   }
   return true;
 }
 
-bool World::is_over() const {
+bool Simulation::is_over() const {
   return starts_expected_ == 0 && std::ranges::none_of(nodes_, [](const auto& node) { return node->is_running(); });
 }
 
-WorldOutcome World::run() {
-  WorldOutcome outcome;
-  const Ms bound_ms = settling_bound_ms(shape_);
+SimulationOutcome Simulation::run() {
+  SimulationOutcome outcome;
+  const Ms bound_ms = settling_bound_ms(setup_);
   bool settled = false;
   try {
     begin();
@@ -109,7 +117,7 @@ WorldOutcome World::run() {
 }
 
 // Updates which nodes could reach the coordinator now.
-void World::look_at_ways() {
+void Simulation::look_at_ways() {
   changes_seen_ = network_.changes() + process_changes_;
   const bool serves = server_.is_up() && !server_.is_paused();
   for (const auto& node : nodes_) {
@@ -118,7 +126,7 @@ void World::look_at_ways() {
   }
 }
 
-void World::calm() {
+void Simulation::calm() {
   if (calm_since_ms_) return;
   if (trace_.is_read()) line("nothing goes wrong any more");
   calm_since_ms_ = now_ms();
@@ -133,28 +141,28 @@ void World::calm() {
   invariants_.rounds_or_verdicts_since_calm_begin();
 }
 
-protocol::StoreEndpoint World::open_store(const Node& node) {
+protocol::StoreEndpoint Simulation::open_store(const Node& node) {
   const std::uint16_t port = next_port_++;
   invariants_.store_opened(port, node);
-  return {node.shape().address, port};
+  return {node.setup().address, port};
 }
 
 // --- Bytes on the wire. ----------------------------------------------------------------------------
 
-void World::connects(ConnectionId id, const Node& node) {
+void Simulation::connects(ConnectionId id, const Node& node) {
   if (taps_.size() <= id) taps_.resize(id + 1);
   taps_[id].node = &node;
   taps_[id].agent = node.agent_id();
 }
 
-void World::sniff(ConnectionId id, End from, Bytes bytes) {
+void Simulation::sniff(ConnectionId id, End from, Bytes bytes) {
   if (id >= taps_.size() || taps_[id].node == nullptr) return;
   Tap& tap = taps_[id];
   protocol::FrameReader& reader = tap.readers[static_cast<std::size_t>(from)];
   while (reader.next(bytes, 1 << 20) == protocol::FrameReader::Step::kFrame) frame_sent(id, tap, from, reader.frame());
 }
 
-void World::frame_sent(ConnectionId id, Tap& tap, End from, const protocol::Frame& frame) {
+void Simulation::frame_sent(ConnectionId id, Tap& tap, End from, const protocol::Frame& frame) {
   const Node& node = *tap.node;
   if (protocol::is_agent_message(frame.type) && from == End::kClient) {
     const bool matters = trace_.is_read() || frame.type == FrameType::kNodeJoins ||
@@ -176,7 +184,7 @@ void World::frame_sent(ConnectionId id, Tap& tap, End from, const protocol::Fram
     const auto message = protocol::read_coordinator_message(frame);
     if (!message) invariants_.broken("what is sent can be read", protocol::name_of(frame.type));
     if (trace_.is_read()) line(format("node {} is told {}", node.index(), text(*message)));
-    if (recorder_) recorder_->sends(node.shape().job, id, *message);
+    if (recorder_) recorder_->sends(node.setup().job, id, *message);
     if (const auto* prepare = std::get_if<protocol::PrepareRound>(&*message))
       invariants_.sent(node, tap.agent, frame.stamp, *prepare);
     if (const auto* run = std::get_if<protocol::RunWorkers>(&*message))
@@ -193,82 +201,82 @@ void World::frame_sent(ConnectionId id, Tap& tap, End from, const protocol::Fram
 
 // --- Nodes. ----------------------------------------------------------------------------------------
 
-void World::agent_started(Node&) {}
-void World::agent_died(Node&) {
+void Simulation::agent_started(Node&) {}
+void Simulation::agent_died(Node&) {
   invariants_.look_for_witnesses();
   invariants_.knowledge_is_lost();
 }
 
-void World::agent_acts(Node& node, const agent::Effect& effect) {
+void Simulation::agent_acts(Node& node, const agent::Effect& effect) {
   const auto* warn = std::get_if<agent::Warn>(&effect);
   // It has waited for the others for long enough, and ends as its own workers have.
   if (warn != nullptr && warn->event == "exit_barrier") invariants_.turned_away(node.agent_id());
   faults_.agent_acts(effect.index());
 }
 
-void World::agent_finished(Node& node, const agent::Finish& end) {
+void Simulation::agent_finished(Node& node, const agent::Finish& end) {
   invariants_.agent_finished(node, end);
   invariants_.look_for_witnesses();
   invariants_.knowledge_is_lost();
 }
 
-void World::workers_start(Node& node, const agent::StartWorkers& order, protocol::Incarnation incarnation) {
+void Simulation::workers_start(Node& node, const agent::StartWorkers& order, protocol::Incarnation incarnation) {
   invariants_.workers_start(node, order, incarnation);
 }
 
-void World::worker_started(WorkerId id) { invariants_.worker_started(id); }
+void Simulation::worker_started(WorkerId id) { invariants_.worker_started(id); }
 
-void World::host_thawed(Node& node) { invariants_.host_thawed(node); }
+void Simulation::host_thawed(Node& node) { invariants_.host_thawed(node); }
 
-void World::hosting_node_left() { server_.leave(); }
+void Simulation::hosting_node_left() { server_.leave(); }
 
 // --- The coordinator. ------------------------------------------------------------------------------
 
-void World::coordinator_takes(const std::string& job, const coordinator::Event& event, std::int64_t now_ms) {
+void Simulation::coordinator_takes(const std::string& job, const coordinator::Event& event, std::int64_t now_ms) {
   shadow_.takes(job, server_.find(job), event, now_ms);
   if (recorder_) recorder_->takes(job, *server_.find(job), event, now_ms);
 }
 
-void World::coordinator_logs(const std::string& job, const std::string& text) {
+void Simulation::coordinator_logs(const std::string& job, const std::string& text) {
   if (recorder_) recorder_->logs(job, text);
 }
 
-void World::coordinator_has_acted() {
-  for (auto& [job, before] : places_) {
+void Simulation::coordinator_has_acted() {
+  for (auto& [job, before] : jobs_) {
     if (recorder_) recorder_->has_acted(job, server_.find(job));
-    const Place now = place_of(job);
+    const JobState now = state_of(job);
     if (now == before) continue;
     before = now;
     trace_.add(static_cast<std::uint64_t>(now));
     if (trace_.is_read()) line(format("coordinator: {} is {}", job, name(now)));
-    faults_.place_is_entered(now);
+    faults_.state_is_entered(now);
   }
 }
 
-void World::coordinator_is_gone() {
+void Simulation::coordinator_is_gone() {
   shadow_.forget();
   if (recorder_) recorder_->killed();
   invariants_.look_for_witnesses();
-  for (auto& [job, before] : places_) before = Place::kDown;
+  for (Job& job : jobs_) job.state = JobState::kDown;
   if (trace_.is_read()) line("coordinator: it is gone");
 }
 
-Place World::place_of(const std::string& job) const {
+JobState Simulation::state_of(const std::string& job) const {
   using State = coordinator::Coordinator::State;
-  if (!server_.is_up()) return Place::kDown;
+  if (!server_.is_up()) return JobState::kDown;
   const coordinator::Coordinator* coordinator = server_.find(job);
-  if (coordinator == nullptr) return Place::kNoJob;
+  if (coordinator == nullptr) return JobState::kNoJob;
   switch (coordinator->state()) {
-    case State::kForming: return coordinator->round() ? Place::kFormingAgain : Place::kForming;
-    case State::kRebuilding: return Place::kRebuilding;
+    case State::kForming: return coordinator->round() ? JobState::kFormingAgain : JobState::kForming;
+    case State::kRebuilding: return JobState::kRebuilding;
     case State::kPreparing:
-      return shape_.check_phases > 0 && coordinator->is_checking() ? Place::kChecking : Place::kPreparing;
-    case State::kRunning: return Place::kRunning;
-    case State::kStopping: return Place::kStopping;
-    case State::kEnding: return Place::kEnding;
-    case State::kEnded: return Place::kNoJob;
+      return setup_.check_phases > 0 && coordinator->is_checking() ? JobState::kChecking : JobState::kPreparing;
+    case State::kRunning: return JobState::kRunning;
+    case State::kStopping: return JobState::kStopping;
+    case State::kEnding: return JobState::kEnding;
+    case State::kEnded: return JobState::kNoJob;
   }
-  return Place::kNoJob;
+  return JobState::kNoJob;
 }
 
 }  // namespace elastic::simulation

@@ -25,7 +25,7 @@ struct Worker {
   std::uint32_t launch = 0;  // of the agent that started it
   int local_rank = 0;
   int rank = 0;
-  std::size_t training = 0;
+  std::size_t world = 0;  // the index of its world
   Temper temper = Temper::kHeeds;
   bool alive = true;
   bool told = false;    // it got SIGTERM or SIGINT
@@ -36,7 +36,8 @@ struct Worker {
   std::size_t place = 0;  // its index among those alive
 };
 
-struct Training {
+// All workers of a round.
+struct World {
   std::string job;
   protocol::Incarnation incarnation = 0;
   protocol::RoundNumber round = 0;
@@ -50,7 +51,7 @@ struct Training {
   std::vector<WorkerId> workers = {};
 };
 
-// All workers of a world.
+// All workers of a simulation.
 class Workers {
  public:
   struct Settings {
@@ -77,16 +78,15 @@ class Workers {
   void thaw(WorkerId id);
 
   const Worker& at(WorkerId id) const { return all_[id]; }
-  const Training& training(std::size_t index) const { return trainings_[index]; }
-  const Training& training_of(const Worker& worker) const { return trainings_[worker.training]; }
+  const World& world(std::size_t index) const { return worlds_[index]; }
+  const World& world_of(const Worker& worker) const { return worlds_[worker.world]; }
   const std::vector<WorkerId>& alive() const { return alive_; }
-  // The workers of alive() that have this rank, of any training.
+  // The workers of alive() that have this rank, of any world.
   const std::vector<WorkerId>& alive_with(int rank) const { return by_rank_[static_cast<std::size_t>(rank)]; }
-  const std::vector<Training>& trainings() const { return trainings_; }
+  const std::vector<World>& worlds() const { return worlds_; }
 
  private:
-  std::size_t find_training(const std::string& job, protocol::Incarnation incarnation,
-                            const agent::StartWorkers& order);
+  std::size_t find_world(const std::string& job, protocol::Incarnation incarnation, const agent::StartWorkers& order);
   void all_are_there(std::size_t index);
   void try_to_succeed(WorkerId id);
   void end(WorkerId id, ExitStatus exit);
@@ -99,7 +99,7 @@ class Workers {
   Random random_;
   Settings settings_;
   std::vector<Worker> all_;
-  std::vector<Training> trainings_;
+  std::vector<World> worlds_;
   std::vector<WorkerId> alive_;
   std::vector<std::vector<WorkerId>> by_rank_;
 };

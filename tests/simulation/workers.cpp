@@ -1,4 +1,4 @@
-#include "tests/simulation/training.h"
+#include "tests/simulation/workers.h"
 
 #include <algorithm>
 #include <csignal>
@@ -19,23 +19,23 @@ constexpr Ms kLookAgainMs = 250;
 
 }  // namespace
 
-std::size_t Workers::find_training(const std::string& job, protocol::Incarnation incarnation,
-                                   const agent::StartWorkers& order) {
-  for (std::size_t i = trainings_.size(); i-- > 0;) {
-    const Training& known = trainings_[i];
+std::size_t Workers::find_world(const std::string& job, protocol::Incarnation incarnation,
+                                const agent::StartWorkers& order) {
+  for (std::size_t i = worlds_.size(); i-- > 0;) {
+    const World& known = worlds_[i];
     if (known.job == job && known.incarnation == incarnation && known.round == order.round.round &&
         known.membership == order.round.membership) {
       return i;
     }
   }
-  trainings_.push_back({.job = job,
-                        .incarnation = incarnation,
-                        .round = order.round.round,
-                        .membership = order.round.membership,
-                        .world_size = order.round.place.world_size,
-                        .store = order.store,
-                        .takes_ms = settings_.training_ms + random_.range(0, settings_.training_ms)});
-  return trainings_.size() - 1;
+  worlds_.push_back({.job = job,
+                     .incarnation = incarnation,
+                     .round = order.round.round,
+                     .membership = order.round.membership,
+                     .world_size = order.round.place.world_size,
+                     .store = order.store,
+                     .takes_ms = settings_.training_ms + random_.range(0, settings_.training_ms)});
+  return worlds_.size() - 1;
 }
 
 WorkerId Workers::start(int node, std::uint32_t launch, const std::string& job, protocol::Incarnation incarnation,
@@ -45,29 +45,29 @@ WorkerId Workers::start(int node, std::uint32_t launch, const std::string& job, 
                 .launch = launch,
                 .local_rank = local_rank,
                 .rank = order.round.place.base_rank + local_rank,
-                .training = find_training(job, incarnation, order)};
+                .world = find_world(job, incarnation, order)};
   if (random_.chance(settings_.stubborn_percent))
     worker.temper = Temper::kIgnores;
   else if (random_.chance(settings_.saving_percent))
     worker.temper = Temper::kSaves;
-  Training& training = trainings_[worker.training];
-  training.workers.push_back(id);
-  ++training.unaware;
+  World& world = worlds_[worker.world];
+  world.workers.push_back(id);
+  ++world.unaware;
   worker.place = alive_.size();
   if (by_rank_.size() <= static_cast<std::size_t>(worker.rank))
     by_rank_.resize(static_cast<std::size_t>(worker.rank) + 1);
   by_rank_[static_cast<std::size_t>(worker.rank)].push_back(id);
-  const bool complete = ++training.started == training.world_size;
+  const bool complete = ++world.started == world.world_size;
   all_.push_back(worker);
   alive_.push_back(id);
-  if (complete) all_are_there(worker.training);
+  if (complete) all_are_there(worker.world);
   return id;
 }
 
 void Workers::all_are_there(std::size_t index) {
-  const Training& training = trainings_[index];
-  for (const WorkerId id : training.workers) {
-    timeline_.after(training.takes_ms + random_.range(0, 20), [this, id] { try_to_succeed(id); });
+  const World& world = worlds_[index];
+  for (const WorkerId id : world.workers) {
+    timeline_.after(world.takes_ms + random_.range(0, 20), [this, id] { try_to_succeed(id); });
   }
 }
 
@@ -77,7 +77,7 @@ void Workers::try_to_succeed(WorkerId id) {
   if (!worker.alive || worker.told || worker.killed) return;
   const int host = host_of(worker.node);
   bool waits = worker.stopped > 0;
-  for (const WorkerId peer : trainings_[worker.training].workers) {
+  for (const WorkerId peer : worlds_[worker.world].workers) {
     const Worker& other = all_[peer];
     if (!other.alive && (other.told || !other.exit.success())) return;  // the worker hangs until it fails or is stopped
     if (other.alive && other.told) return;
@@ -89,7 +89,7 @@ void Workers::try_to_succeed(WorkerId id) {
     timeline_.after(kLookAgainMs, [this, id] { try_to_succeed(id); });
     return;
   }
-  ++trainings_[worker.training].succeeded;
+  ++worlds_[worker.world].succeeded;
   end(id, {});
 }
 
@@ -110,7 +110,7 @@ void Workers::signal(WorkerId id, int signal) {
     });
   } else if ((signal == SIGTERM || signal == SIGINT) && !worker.told) {
     worker.told = true;
-    if (!worker.doomed) --trainings_[worker.training].unaware;
+    if (!worker.doomed) --worlds_[worker.world].unaware;
     if (worker.temper == Temper::kIgnores) return;
     const bool saves = worker.temper == Temper::kSaves;
     const Ms delay_ms = saves ? random_.range(50, 1500) : random_.range(0, 3);
@@ -146,7 +146,7 @@ void Workers::dies(WorkerId id, ExitStatus exit) {
   Worker& worker = all_[id];
   worker.alive = false;
   worker.exit = exit;
-  if (!worker.told && !worker.doomed) --trainings_[worker.training].unaware;
+  if (!worker.told && !worker.doomed) --worlds_[worker.world].unaware;
   std::erase(by_rank_[static_cast<std::size_t>(worker.rank)], id);
   alive_[worker.place] = alive_.back();
   all_[alive_.back()].place = worker.place;
@@ -166,15 +166,15 @@ void Workers::end(WorkerId id, ExitStatus exit) {
 // The connections of the dead worker end, unless its host is down.
 void Workers::peers_fail(const Worker& dead) {
   const int host = host_of(dead.node);
-  Training& training = trainings_[dead.training];
-  if (training.unaware == 0) return;
-  for (const WorkerId peer : training.workers) {
+  World& world = worlds_[dead.world];
+  if (world.unaware == 0) return;
+  for (const WorkerId peer : world.workers) {
     Worker& other = all_[peer];
     if (!other.alive || other.told || other.doomed ||
         (other.node != dead.node && !network_.reaches(host, host_of(other.node))))
       continue;
     other.doomed = true;
-    --training.unaware;
+    --world.unaware;
     timeline_.after(random_.range(kPeersFailFromMs, kPeersFailToMs), [this, peer] {
       if (!all_[peer].told) fail(peer, random_.chance(80) ? ExitStatus{.code = 1} : ExitStatus{.signal = kSigAbrt});
     });

@@ -12,11 +12,11 @@
 namespace elastic::simulation {
 
 // One node as its user started it.
-struct NodeShape {
+struct NodeSetup {
   std::string job;
   std::string address;
   int workers = 1;
-  std::optional<int> claim;
+  std::optional<int> claimed_rank;
   bool hosts_coordinator = false;
   bool fit = true;    // the check before training finds it fit
   bool slow = false;  // the check before training finds it slow
@@ -35,9 +35,9 @@ struct NodeShape {
 };
 
 // Everything that a seed decides before the first event.
-struct Shape {
+struct Setup {
   std::uint64_t seed = 1;
-  std::vector<NodeShape> nodes = {};
+  std::vector<NodeSetup> nodes = {};
   bool hosted = false;  // the coordinator's process is that of node 0
   Ms loss_timeout_ms = 5000;
   Ms longest_delay_ms = 3;
@@ -51,15 +51,15 @@ struct Shape {
   int jobs = 1;
 };
 
-// The shape of a seed. With `nodes` of 0 the seed decides their number, too.
-Shape shape_of(std::uint64_t seed, int nodes = 0);
-// A plain job of so many nodes, all of which are needed, for worlds whose faults are chosen by hand.
-Shape plain_shape(std::uint64_t seed, int nodes);
-// The shape in words, for a person.
-std::string text(const Shape& shape);
+// The setup of a seed. With `nodes` of 0 the seed decides their number, too.
+Setup setup_of(std::uint64_t seed, int nodes = 0);
+// A plain job of so many nodes, all of which are needed, for simulations whose faults are chosen by hand.
+Setup plain_setup(std::uint64_t seed, int nodes);
+// The setup in words, for a person.
+std::string text(const Setup& setup);
 
 // The longest time from the last fault until a round runs or the job is over: the sum of all timeouts that may follow
-// each other. shape.cpp lists them.
-Ms settling_bound_ms(const Shape& shape);
+// each other. setup.cpp lists them.
+Ms settling_bound_ms(const Setup& setup);
 
 }  // namespace elastic::simulation

@@ -17,18 +17,18 @@
 #include "tests/simulation/node.h"
 #include "tests/simulation/recorder.h"
 #include "tests/simulation/server.h"
+#include "tests/simulation/setup.h"
 #include "tests/simulation/shadow.h"
-#include "tests/simulation/shape.h"
 #include "tests/simulation/timeline.h"
 #include "tests/simulation/trace.h"
-#include "tests/simulation/training.h"
+#include "tests/simulation/workers.h"
 
 namespace elastic::simulation {
 
 inline constexpr const char* kSecret = "of the simulator";
 
-// The result of a world.
-struct WorldOutcome {
+// The result of a simulation.
+struct SimulationOutcome {
   std::optional<Broken> broken;
   std::uint64_t hash = 0;
   Ms ended_ms = 0;
@@ -37,23 +37,23 @@ struct WorldOutcome {
   std::uint64_t bytes = 0;
 };
 
-// Hosts, agents, workers, one coordinator's process and their faults, from a seed. The same seed and plan give the same
-// events in the same order, in every build.
-class World {
+// The jobs of a seed: hosts, agents, workers, one coordinator's process, and their faults, on one virtual clock. The
+// same seed and plan give the same events in the same order, in every build.
+class Simulation {
  public:
   // `reader` may be null. `coverage` counts the states in which faults strike.
-  World(Shape shape, FaultPlan plan, Coverage& coverage, std::ostream* reader);
+  Simulation(Setup setup, FaultPlan plan, Coverage& coverage, std::ostream* reader);
 
   // Runs to the end, or to the first invariant that does not hold.
-  WorldOutcome run();
+  SimulationOutcome run();
   // For benchmarks: runs until `until` is true or no action is left.
   bool run_until(const std::function<bool()>& until);
   void begin();
   // Records the events of the coordinators. To be called first.
-  void record() { recorder_.emplace(shape_.check_phases > 0); }
+  void record() { recorder_.emplace(setup_.check_phases > 0); }
   Recorder* recorder() { return recorder_ ? &*recorder_ : nullptr; }
 
-  const Shape& shape() const { return shape_; }
+  const Setup& setup() const { return setup_; }
   Timeline& timeline() { return timeline_; }
   Ms now_ms() const { return timeline_.now_ms(); }
   Trace& trace() { return trace_; }
@@ -67,10 +67,10 @@ class World {
     if (!text.empty()) line(who + text);
   }
 
-  // Adds a host with an elastic-run of this shape.
-  Node& add_node(NodeShape shape);
+  // Adds a host with an elastic-run of this setup.
+  Node& add_node(NodeSetup setup);
   protocol::StoreEndpoint open_store(const Node& node);
-  // An action is planned that may start an agent: the world does not end before it.
+  // An action is planned that may start an agent: the simulation does not end before it.
   void expect_start(int more) { starts_expected_ += more; }
   // There are no faults any more: all ways are open, and all processes run.
   void calm();
@@ -94,9 +94,14 @@ class World {
   void coordinator_logs(const std::string& job, const std::string& text);
   void coordinator_is_gone();
   // The state of a job, as a row of the table.
-  Place place_of(const std::string& job) const;
+  JobState state_of(const std::string& job) const;
 
  private:
+  // All nodes with one --rdzv-id.
+  struct Job {
+    std::string name;
+    JobState state = JobState::kDown;  // after the last event
+  };
   struct Tap {
     const Node* node = nullptr;
     protocol::AgentId agent = 0;
@@ -106,7 +111,7 @@ class World {
   bool is_over() const;
   void look_at_ways();
 
-  Shape shape_;
+  Setup setup_;
   Timeline timeline_;
   Trace trace_;
   Random random_;
@@ -125,7 +130,7 @@ class World {
   std::uint16_t next_port_ = 30'000;
   bool serves_ = true;
   std::optional<Ms> calm_since_ms_;
-  std::vector<std::pair<std::string, Place>> places_;  // of the jobs, after the last event
+  std::vector<Job> jobs_;
 };
 
 }  // namespace elastic::simulation
