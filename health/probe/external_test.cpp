@@ -41,8 +41,8 @@ bool can_bind(std::uint16_t port) {
 }
 
 // A node with an external probe. The test itself plays the other node.
-struct World {
-  World() {
+struct Node {
+  Node() {
     char made[] = "/tmp/external_test.XXXXXX";
     REQUIRE(mkdtemp(made) != nullptr);
     folder = made;
@@ -59,9 +59,9 @@ struct World {
     REQUIRE(connect(own.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
     other = UniqueFd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   }
-  ~World() { fs::remove_all(folder); }
-  World(const World&) = delete;
-  World& operator=(const World&) = delete;
+  ~Node() { fs::remove_all(folder); }
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
 
   Attempt<double> run(const std::string& command, int with = 7, std::int64_t after_ms = kLongMs) {
     probe.command = command;
@@ -93,80 +93,80 @@ struct World {
 }  // namespace
 
 TEST_CASE("an external probe runs for each worker with its variables, and the longest time counts") {
-  World world;
+  Node node;
   const std::string command =
       "echo $RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $GROUP_RANK $GROUP_WORLD_SIZE $MASTER_ADDR $MASTER_PORT "
       "$TORCHELASTIC_USE_AGENT_STORE > $FOLDER/$LOCAL_RANK; "
       "echo \"{\\\"time\\\": 1.$LOCAL_RANK, \\\"local_rank\\\": 0}\" > $OUT/$LOCAL_RANK.txt; exit 1";
-  CHECK(world.run(command) == Attempt<double>(1100));
-  CHECK(world.text_in("0") == format("0 6 2 0 2 127.0.0.1 {} False\n", world.port.number()));
-  CHECK(world.text_in("1") == format("1 6 2 0 2 127.0.0.1 {} False\n", world.port.number()));
-  CHECK(world.told() == "+");
-  CHECK(fs::is_empty(world.folder + "/results"));
+  CHECK(node.run(command) == Attempt<double>(1100));
+  CHECK(node.text_in("0") == format("0 6 2 0 2 127.0.0.1 {} False\n", node.port.number()));
+  CHECK(node.text_in("1") == format("1 6 2 0 2 127.0.0.1 {} False\n", node.port.number()));
+  CHECK(node.told() == "+");
+  CHECK(fs::is_empty(node.folder + "/results"));
   // The node with the higher rank does not lead.
-  CHECK(world.run(command, 1) == Attempt<double>(1100));
-  CHECK(world.text_in("0") == "4 6 2 1 2 127.0.0.1 4711 False\n");
-  CHECK(world.text_in("1") == "5 6 2 1 2 127.0.0.1 4711 False\n");
+  CHECK(node.run(command, 1) == Attempt<double>(1100));
+  CHECK(node.text_in("0") == "4 6 2 1 2 127.0.0.1 4711 False\n");
+  CHECK(node.text_in("1") == "5 6 2 1 2 127.0.0.1 4711 False\n");
 }
 
 TEST_CASE("a result of an earlier test never counts") {
-  World world;
-  fs::create_directories(world.folder + "/results");
-  for (const char* name : {"/results/0.txt", "/results/1.txt"}) std::ofstream(world.folder + name) << "{\"time\": 1}";
-  CHECK(world.failure("exit 0").starts_with("the external probe left no result: local rank "));
+  Node node;
+  fs::create_directories(node.folder + "/results");
+  for (const char* name : {"/results/0.txt", "/results/1.txt"}) std::ofstream(node.folder + name) << "{\"time\": 1}";
+  CHECK(node.failure("exit 0").starts_with("the external probe left no result: local rank "));
 }
 
 TEST_CASE("where a worker leaves no result its end is told, the others are stopped and the other node learns of it") {
-  World world;
-  CHECK(world.failure(format("[ $LOCAL_RANK = 1 ] && exit 3; {}; sleep 1000", kWell)) ==
+  Node node;
+  CHECK(node.failure(format("[ $LOCAL_RANK = 1 ] && exit 3; {}; sleep 1000", kWell)) ==
         "the external probe left no result: local rank 0 was stopped, local rank 1 exited with code 3");
-  CHECK(world.told() == "-");
-  world.probe.local_world_size = 1;
-  CHECK(world.failure("kill -9 $$") == "the external probe left no result: local rank 0 was killed by SIGKILL");
+  CHECK(node.told() == "-");
+  node.probe.local_world_size = 1;
+  CHECK(node.failure("kill -9 $$") == "the external probe left no result: local rank 0 was killed by SIGKILL");
 }
 
 TEST_CASE("what is no result is none: an empty file, other text, a negative time, a link, a pipe") {
-  World world;
-  world.probe.local_world_size = 1;
+  Node node;
+  node.probe.local_world_size = 1;
   for (const char* command : {": > $OUT/0.txt", "echo 1 > $OUT/0.txt", "echo '{\"time\": -1}' > $OUT/0.txt",
                               "echo '{\"time\": \"1\"}' > $OUT/0.txt", "mkfifo $OUT/0.txt",
                               "echo '{\"time\": 1}' > $OUT/x; ln -s x $OUT/0.txt"}) {
     CAPTURE(command);
-    CHECK(world.failure(command) == "the external probe left no result: local rank 0 exited with code 0");
+    CHECK(node.failure(command) == "the external probe left no result: local rank 0 exited with code 0");
   }
 }
 
 TEST_CASE("when the other node has failed, or is gone, the probe is stopped; when it is done, it is not") {
-  World world;
-  REQUIRE(send(world.other.get(), "-", 1, 0) == 1);
-  CHECK(world.failure("sleep 1000") == "");
-  REQUIRE(send(world.other.get(), "+", 1, 0) == 1);
-  world.other = UniqueFd();
-  CHECK(world.run(kWell) == Attempt<double>(500));
-  CHECK(world.failure("sleep 1000") == "");
+  Node node;
+  REQUIRE(send(node.other.get(), "-", 1, 0) == 1);
+  CHECK(node.failure("sleep 1000") == "");
+  REQUIRE(send(node.other.get(), "+", 1, 0) == 1);
+  node.other = UniqueFd();
+  CHECK(node.run(kWell) == Attempt<double>(500));
+  CHECK(node.failure("sleep 1000") == "");
 }
 
 TEST_CASE("an external probe that does not end in time has failed, whatever it has written") {
-  World world;
-  world.probe.local_world_size = 1;
-  CHECK(world.failure(format("{}; sleep 1000", kWell), 200) ==
+  Node node;
+  node.probe.local_world_size = 1;
+  CHECK(node.failure(format("{}; sleep 1000", kWell), 200) ==
         "the external probe left no result: local rank 0 did not end within 0.2 s");
 }
 
 TEST_CASE("a directory that cannot be made is told") {
-  World world;
-  world.probe.directory = "/proc/none/results";
-  CHECK(world.failure("exit 0").starts_with("/proc/none/results cannot be created: "));
+  Node node;
+  node.probe.directory = "/proc/none/results";
+  CHECK(node.failure("exit 0").starts_with("/proc/none/results cannot be created: "));
 }
 
 TEST_CASE("the port of the master is kept from others, and free for the probe") {
-  World world;
-  CHECK(world.port.number() != 0);
-  CHECK(!can_bind(world.port.number()));
-  const std::uint16_t number = world.port.number();
-  world.port.lend();
+  Node node;
+  CHECK(node.port.number() != 0);
+  CHECK(!can_bind(node.port.number()));
+  const std::uint16_t number = node.port.number();
+  node.port.lend();
   CHECK(can_bind(number));
-  world.port.take_back();
-  CHECK(world.port.number() == number);
+  node.port.take_back();
+  CHECK(node.port.number() == number);
   CHECK(!can_bind(number));
 }

@@ -21,9 +21,9 @@ inline constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 inline constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
 
 // A keyspace with clients that remember what they were answered.
-class World final : public Outbox {
+class Clients final : public Outbox {
  public:
-  explicit World(std::size_t most_bytes = limits::kStoreBytes) : keyspace(most_bytes) {}
+  explicit Clients(std::size_t most_bytes = limits::kStoreBytes) : keyspace(most_bytes) {}
 
   Replies& replies_to(ClientId client) override { return replies_[client]; }
 

@@ -17,8 +17,8 @@ using namespace test;
 
 Bytes bytes_of(std::string_view data) { return {reinterpret_cast<const std::uint8_t*>(data.data()), data.size()}; }
 
-// A decoder and a keyspace without sockets: turns the requests of clients into replies.
-class World final : public Outbox {
+// A server without sockets: a decoder and a keyspace, which turn the requests of clients into replies.
+class InMemoryServer final : public Outbox {
  public:
   Replies& replies_to(ClientId client) override { return replies_[client]; }
 
@@ -108,8 +108,8 @@ TEST_CASE("each request is understood by our own store, and its reply by the rea
   ask(made_by(put_list_keys)), answered(Reply::kList, "1 [/a]");
   ask(made_by(put_barrier, "/all", 1)), answered(Reply::kByte, "0 ");
 
-  World world;
-  const std::string replies = world.answers(requests);
+  InMemoryServer server;
+  const std::string replies = server.answers(requests);
   CHECK(read(whole, replies) == expected);
   CHECK(read(in_pieces, replies, 1) == expected);
   CHECK(whole.expected() == 0);
