@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cli/run/part_settings.h"
+#include "rendezvous/protocol/random_id.h"
 #include "rendezvous/transport/meeting_settings.h"
 #include "src/base/limits.h"
 #include "src/base/log.h"
@@ -38,7 +39,7 @@ agent::NodeSettings node_settings(const LaunchSettings& settings, bool logs) {
   node.logs = logs;
   node.tells_crashes = true;
   if (settings.meeting.alone) return node;
-  node.agent = process::random_number() | 1;  // never 0
+  node.agent = protocol::random_id(process::random_number());
   node.shares_details = true;
   node.addresses = join(net::own_addresses(), " ");
   if (node.addresses.size() > limits::kAgentAddressesBytes)

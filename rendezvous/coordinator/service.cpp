@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rendezvous/protocol/random_id.h"
 #include "src/base/address.h"
 #include "src/base/check.h"
 #include "src/base/limits.h"
@@ -253,7 +254,7 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
       out.push_back(Write{id, std::move(bytes)});
       return close(id, out);
     }
-    const CoordinatorConfig config{.incarnation = settings_.random(),
+    const CoordinatorConfig config{.incarnation = random_id(settings_.random()),
                                    .lease = settings_.lease,
                                    .now_ms = born_ms_,
                                    .random = static_cast<std::uint32_t>(settings_.random()),

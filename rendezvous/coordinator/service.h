@@ -76,7 +76,7 @@ struct Judged {
 using ServiceEffect = std::variant<Write, Close, Log, Judged>;
 using ServiceEffects = std::vector<ServiceEffect>;
 
-// `random` returns another random number other than 0 each time: for incarnations and terms.
+// `random` returns 64 random bits, others each time: for incarnations and terms.
 struct ServiceSettings {
   protocol::LeaseTimes lease = {};
   std::string secret = {};

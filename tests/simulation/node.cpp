@@ -4,6 +4,7 @@
 #include <csignal>
 #include <utility>
 
+#include "rendezvous/protocol/random_id.h"
 #include "src/base/overloaded.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
@@ -45,7 +46,7 @@ void Node::start() {
   if (process_.is_alive() || !simulation_.network().is_up(host_)) return;
   if (simulation_.network().is_frozen(host_)) return simulation_.timeline().after(100, [this] { start(); });
   process_.start();
-  agent_id_ = random_.next() | 1;
+  agent_id_ = protocol::random_id(random_.next());
   verdict_.reset();
   was_signalled_ = guardian_is_lost_ = false;
   awaiting_all_gone_ = false;
@@ -60,7 +61,7 @@ void Node::start() {
                                .agent = agent_id_,
                                .address = setup_.address,
                                .node_rank = setup_.claimed_rank,
-                               .hosts_coordinator = setup_.hosts_coordinator,
+                               .hosts_coordinator = false,  // until the connection says so
                                .terms = setup_.terms,
                                .rules = setup_.rules,
                                .check = setup_.check,
@@ -72,8 +73,7 @@ void Node::start() {
                            .secret = kSecret,
                            .join_timeout_ms = setup_.join_timeout_ms,
                            .rejoin_ms = setup_.rejoin_ms,
-                           .seed = random_.next(),
-                           .local = setup_.hosts_coordinator};
+                           .seed = random_.next()};
   {
     const Running running(Part::kAgent);
     agent_.emplace(std::move(settings), std::move(link));
@@ -289,7 +289,7 @@ void Node::finish(const agent::Finish& end) {
 
 void Node::connection_made(ConnectionId id) {
   if (id != connection_) return;
-  agent::LinkConnected connected;
+  agent::LinkConnected connected{.local = setup_.hosts_coordinator};
   for (std::size_t i = 0; i < connected.nonce.size(); ++i)
     connected.nonce[i] = static_cast<std::uint8_t>(random_.next());
   process_.run(false, [this, id, connected] {

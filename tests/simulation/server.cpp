@@ -61,7 +61,7 @@ void Server::start() {
   ++timer_;
   coordinator::ServiceSettings settings{.lease = {simulation_.setup().loss_timeout_ms},
                                         .secret = kSecret,
-                                        .random = [this] { return random_.next() | 1; },
+                                        .random = [this] { return random_.next(); },
                                         .make_check = [this](const std::string&) { return make_recorded_check(); }};
   {
     const Running running(Part::kCoordinator);
