@@ -44,6 +44,7 @@ enum class FaultKind : std::uint8_t {
   kCrashHost,
   kCrashCoordinator,
   kCrashGuardian,
+  kUnguarded,  // the agent is stopped, and its guardian dies
   kClockJump,
   kFlood,
   kSignal,
@@ -53,7 +54,7 @@ enum class FaultKind : std::uint8_t {
   kOtherTerms,
   kRankClaimedTwice,
 };
-inline constexpr std::size_t kFaultKinds = 21;
+inline constexpr std::size_t kFaultKinds = 22;
 std::string name(FaultKind kind);
 
 // Counts which faults struck in which states.

@@ -132,8 +132,13 @@ bool Faults::inject(const Fault& fault, Node& node) {
     case FaultKind::kCrashHost: return crash_host(fault, node);
     case FaultKind::kCrashCoordinator: return crash_coordinator(fault);
     case FaultKind::kCrashGuardian:
-      // If the agent is stopped as well, no process is left to enforce the lease.
-      if (!node.is_running() || node.is_disturbed()) return false;
+      // No process of a frozen host dies.
+      if (!node.is_running() || node.lost_its_guardian() || simulation_.network().is_frozen(node.host())) return false;
+      node.crash_guardian();
+      return true;
+    case FaultKind::kUnguarded:
+      if (node.lost_its_guardian() || simulation_.network().is_frozen(node.host())) return false;
+      if (!node.is_disturbed() && !pause(fault, node)) return false;
       node.crash_guardian();
       return true;
     case FaultKind::kClockJump: node.jump_wall_clock((fault.extra - 500) * 10'000); return true;
@@ -178,7 +183,7 @@ bool Faults::cut(const Fault& fault, Node& node) {
 }
 
 bool Faults::pause(const Fault& fault, Node& node) {
-  if (!node.is_running() || node.is_disturbed() || node.lost_its_guardian()) return false;
+  if (!node.is_running() || node.is_disturbed()) return false;
   if (node.setup().hosts_coordinator) return pause_coordinator(fault);
   node.pause_agent();
   later(fault.lasts_ms, [&node, launch = node.launch()] {
@@ -191,7 +196,6 @@ bool Faults::pause_coordinator(const Fault& fault) {
   Server& server = simulation_.server();
   if (!server.is_up() || server.is_paused()) return false;
   Node* host = simulation_.setup().hosted ? simulation_.nodes().front().get() : nullptr;
-  if (host != nullptr && host->lost_its_guardian()) return false;
   server.pause();
   const std::uint32_t launch = host != nullptr ? host->launch() : 0;
   if (host != nullptr) host->pause_agent();

@@ -230,12 +230,13 @@ void Invariants::workers_start(const Node& node, const agent::StartWorkers& orde
 
 void Invariants::worker_started(WorkerId id) { check_alone(id); }
 
-// A worker counts unless its host is frozen, or was until just now.
+// A worker counts unless no process can kill it (see the class), or none could until just now.
 bool Invariants::counts(const Worker& worker) const {
-  const int host = simulation_.nodes()[static_cast<std::size_t>(worker.node)]->host();
-  if (!simulation_.network().is_up(host) || simulation_.network().is_frozen(host)) return false;
-  const auto thawed = thawed_.find(worker.node);
-  return thawed == thawed_.end() || simulation_.now_ms() >= thawed->second + kThawMs;
+  const Node& node = *simulation_.nodes()[static_cast<std::size_t>(worker.node)];
+  if (!simulation_.network().is_up(node.host()) || simulation_.network().is_frozen(node.host())) return false;
+  if (node.is_unguarded()) return false;
+  const auto since = killable_since_.find(worker.node);
+  return since == killable_since_.end() || simulation_.now_ms() >= since->second + kKillMs;
 }
 
 void Invariants::check_alone(WorkerId id) const {
@@ -253,9 +254,9 @@ void Invariants::check_alone(WorkerId id) const {
   }
 }
 
-void Invariants::host_thawed(const Node& node) {
-  thawed_[node.index()] = simulation_.now_ms();
-  simulation_.timeline().after(kThawMs, [this, index = node.index()] {
+void Invariants::workers_can_be_killed(const Node& node) {
+  killable_since_[node.index()] = simulation_.now_ms();
+  simulation_.timeline().after(kKillMs, [this, index = node.index()] {
     for (const WorkerId id : simulation_.workers().alive()) {
       if (simulation_.workers().at(id).node == index) check_alone(id);
     }

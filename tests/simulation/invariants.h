@@ -27,15 +27,16 @@ struct Broken {
 // What must always hold, whatever goes wrong.
 //
 // The lease rule: while a worker of a round is alive, no worker of another round of the same incarnation of the job
-// is started with its rank. Two exceptions follow from what a process can do: in a host that is frozen whole (a
-// virtual machine) nothing runs, its workers neither, so they do not count; and for kThawMs after the thaw they may
-// be there, since the guardian first has to look at the clock (3 ms here) and the kernel to kill (30 ms here). All
-// else has to fit between the lease and the time that the coordinator waits for it: clocks of nodes that differ from
-// the coordinator's by 1 %, agents that are stopped (their guardian enforces the lease), SIGKILL that takes 30 ms. An
-// agent that is stopped and whose guardian is dead is never simulated: no process is left to kill its workers.
+// is started with its rank. Three exceptions follow from what a process can do: in a host that is frozen whole (a
+// virtual machine) nothing runs, its workers neither, so they do not count; where an agent is stopped and its guardian
+// is dead, no process is left to end the workers, so they do not count either (docs/rendezvous.md tells users); and for
+// kKillMs after that they may be there, since the guardian or the agent first has to look at the clock (3 ms here) and
+// the kernel to kill (30 ms here). All else has to fit between the lease and the time that the coordinator waits for
+// it: clocks of nodes that differ from the coordinator's by 1 %, agents that are stopped (their guardian enforces the
+// lease), SIGKILL that takes 30 ms.
 class Invariants {
  public:
-  static constexpr Ms kThawMs = 60;
+  static constexpr Ms kKillMs = 60;
 
   explicit Invariants(Simulation& simulation) : simulation_(simulation) {}
 
@@ -56,7 +57,9 @@ class Invariants {
 
   void workers_start(const Node& node, const agent::StartWorkers& order, protocol::Incarnation incarnation);
   void worker_started(WorkerId id);
-  void host_thawed(const Node& node);
+  // A process of the node runs again that can end its workers: its host was frozen, or its agent was stopped while its
+  // guardian was dead.
+  void workers_can_be_killed(const Node& node);
   void agent_finished(const Node& node, const agent::Finish& end);
 
   // A verdict that no living agent has got is lost when the coordinator that gave it dies: nodes that were cut off all
@@ -112,8 +115,8 @@ class Invariants {
   std::set<protocol::AgentId> told_of_failure_;
   std::map<std::uint16_t, protocol::AgentId> stores_;  // by port: the agent that opened it
   std::set<protocol::AgentId> turned_away_;
-  std::map<int, Ms> thawed_;    // when each node was thawed last
-  std::set<std::string> news_;  // jobs that have run a round or got a verdict
+  std::map<int, Ms> killable_since_;  // by node, see workers_can_be_killed()
+  std::set<std::string> news_;        // jobs that have run a round or got a verdict
 };
 
 }  // namespace elastic::simulation

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Every planted mistake is found within 2,000 seeds, and without it the same seeds are clean. tests/mistakes.py has them.
+# Every planted mistake is found within 10,000 seeds, and without it the same seeds are clean. tests/mistakes.py has them.
 #   mutants.sh SIMULATE SIMULATE_MUTANTS
 set -eu
-seeds=2000
+seeds=10000
 mutants=$(python3 "$(dirname -- "$0")/../mistakes.py" simulate_mutants --list | cut -d ' ' -f 1)
 test -n "$mutants"
 "$1" --count $seeds

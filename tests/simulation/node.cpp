@@ -344,6 +344,7 @@ void Node::watch_link() {
 
 // The guardian is told after each event until when the lease holds.
 void Node::tell_guardian() {
+  if (guardian_is_lost_) return;
   const auto lease_ms = agent_->lifecycle().needs_lease() ? agent_->link().lease_until_ms() : std::nullopt;
   if (lease_ms == guardian_lease_ms_) return;
   guardian_lease_ms_ = lease_ms;
@@ -387,7 +388,9 @@ void Node::crash_agent() {
   connection_ = 0;
   guardian_lease_ms_.reset();
   ++guardian_timer_;
-  guardian_waits_to_speak_ = word_of_launch_ == process_.launch();
+  guardian_waits_to_speak_ = !guardian_is_lost_ && word_of_launch_ == process_.launch();
+  if (guardian_is_lost_) simulation_.workers_can_be_killed(*this);
+  // Without a guardian the kernel kills the workers (PR_SET_PDEATHSIG).
   simulation_.timeline().after(random_.range(1, 4), [this] {
     if (!simulation_.network().is_up(host_)) return;
     guardian_kills();
@@ -396,9 +399,7 @@ void Node::crash_agent() {
 }
 
 void Node::crash_guardian() {
-  if (!process_.is_alive()) return;
-  if (process_.is_paused())
-    simulation_.invariants().broken("what is left out is not done", "the guardian of an agent dies that is stopped");
+  if (!process_.is_alive() || guardian_is_lost_) return;
   if (simulation_.trace().is_read()) simulation_.line(format("node {}: the guardian dies", index_));
   guardian_is_lost_ = true;
   guardian_lease_ms_.reset();
@@ -427,15 +428,15 @@ void Node::boot_host() {
 }
 
 void Node::pause_agent() {
-  if (guardian_is_lost_ && process_.is_alive())
-    simulation_.invariants().broken("what is left out is not done", "an agent is stopped whose guardian is dead");
   simulation_.process_changes();
   if (process_.is_alive()) process_.pause();
 }
 
 void Node::resume_agent() {
   simulation_.process_changes();
-  if (process_.is_alive() && process_.is_paused()) process_.resume(random_.chance(50));
+  if (!process_.is_alive() || !process_.is_paused()) return;
+  if (guardian_is_lost_) simulation_.workers_can_be_killed(*this);
+  process_.resume(random_.chance(50));
 }
 
 void Node::freeze() {
@@ -454,7 +455,7 @@ void Node::thaw() {
   const bool over = guardian_lease_ms_ && local_ms() >= *guardian_lease_ms_;
   const bool orphaned = !process_.is_alive() && !workers_.empty();
   if (over || orphaned) simulation_.timeline().after(random_.range(0, 3), [this] { guardian_kills(); });
-  simulation_.host_thawed(*this);
+  simulation_.workers_can_be_killed(*this);
   if (process_.is_alive()) process_.resume(random_.chance(50));
 }
 

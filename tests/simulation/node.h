@@ -66,6 +66,8 @@ class Node : public ConnectionOwner {
   const std::optional<protocol::Verdict>& verdict() const { return verdict_; }
   bool was_signalled() const { return was_signalled_; }
   bool lost_its_guardian() const { return guardian_is_lost_; }
+  // No process is left that could end the workers when the lease is over.
+  bool is_unguarded() const { return guardian_is_lost_ && process_.is_alive() && process_.is_paused(); }
   bool has_workers() const { return !workers_.empty(); }
   // Set if its link has given up although it could have reached the coordinator: how.
   const std::optional<std::string>& gave_up_in_vain() const { return chance_; }

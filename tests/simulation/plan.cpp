@@ -68,8 +68,8 @@ FaultKind kind_of(Random& random) {
   for (;;) {
     const auto kind = static_cast<FaultKind>(random.range(0, static_cast<std::int64_t>(kFaultKinds) - 1));
     const bool rare = kind == FaultKind::kSignal || kind == FaultKind::kCrashGuardian ||
-                      kind == FaultKind::kOtherTerms || kind == FaultKind::kRankClaimedTwice ||
-                      kind == FaultKind::kClockJump;
+                      kind == FaultKind::kUnguarded || kind == FaultKind::kOtherTerms ||
+                      kind == FaultKind::kRankClaimedTwice || kind == FaultKind::kClockJump;
     if (!rare || random.chance(50)) return kind;
   }
 }

@@ -226,7 +226,7 @@ void Simulation::workers_start(Node& node, const agent::StartWorkers& order, pro
 
 void Simulation::worker_started(WorkerId id) { invariants_.worker_started(id); }
 
-void Simulation::host_thawed(Node& node) { invariants_.host_thawed(node); }
+void Simulation::workers_can_be_killed(const Node& node) { invariants_.workers_can_be_killed(node); }
 
 void Simulation::hosting_node_left() { server_.leave(); }
 

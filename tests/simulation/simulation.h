@@ -85,7 +85,7 @@ class Simulation {
   void agent_finished(Node& node, const agent::Finish& end);
   void workers_start(Node& node, const agent::StartWorkers& order, protocol::Incarnation incarnation);
   void worker_started(WorkerId id);
-  void host_thawed(Node& node);
+  void workers_can_be_killed(const Node& node);
   void hosting_node_left();
   void coordinator_takes(const std::string& job, const coordinator::Event& event, std::int64_t now_ms);
   void coordinator_has_acted();
