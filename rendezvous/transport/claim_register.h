@@ -1,9 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <expected>
 #include <functional>
 #include <string>
+
+#include "rendezvous/locate/claimant.h"
 
 namespace elastic::transport {
 
@@ -13,12 +14,9 @@ inline constexpr std::int64_t kClaimResolveMs = 2'000;
 // The place of one job's claim (locate::claim_text), which is changed by compare-and-set only. One call at a time.
 class ClaimRegister {
  public:
-  struct Failure {
-    std::string reason;     // as a clause
-    bool hopeless = false;  // another attempt will fail, too
-  };
+  using Failure = locate::RegisterFailure;
   // Gets the text of the present claim; empty if there is none.
-  using Done = std::function<void(std::expected<std::string, Failure>)>;
+  using Done = std::function<void(locate::RegisterAnswer)>;
 
   virtual ~ClaimRegister() = default;
 

@@ -39,7 +39,7 @@ ROOMS = {
 PURE = [
     "rendezvous/agent", "rendezvous/coordinator", "src/report", "src/status", "src/net/http",
     "rendezvous/membership", "rendezvous/protocol", "rendezvous/locate/authority", "rendezvous/locate/claim",
-    "rendezvous/locate/hosting", "rendezvous/locate/tenure",
+    "rendezvous/locate/claimant", "rendezvous/locate/hosting", "rendezvous/locate/tenure",
     "rendezvous/store/codec", "rendezvous/store/keyspace", "rendezvous/store/requests",
     "cli/flag_table", "cli/argv_normalizer", "cli/parse", "cli/flag_checks", "cli/rdzv_conf",
     "cli/launch_plan", "cli/path_search", "cli/program", "cli/python_choice", "cli/detect",

@@ -14,6 +14,7 @@ TELLING = [
     r'\bWarn\{(?:(?!\}\);)[\s\S])*?"(\w+)"\}\);',
     r'\bLog\{(?:(?!\}\);)[\s\S])*?"([a-z_]+)"\}\);',
     r'\btell\("(\w+)"',
+    r'\bTell\{Level::k\w+,\s*"(\w+)"',
     r'\blines\.line\("\w+", "(\w+)"',
 ]
 # The words of those that come without one, and of constants.
