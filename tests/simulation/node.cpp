@@ -207,7 +207,10 @@ void Node::perform(const agent::Effect& effect) {
           [&](const agent::Paused&) {},
           [&](const agent::StartTimer& e) { start_timer<agent::TimerFired>(timer_, e.delay_ms); },
           [&](const agent::StopTimer&) { ++timer_; },
-          [&](const agent::Warn& e) { simulation_.trace().add(e.text); },
+          [&](const agent::Warn& e) {
+            simulation_.trace().add(e.text);
+            if (e.event == "lease_over") reach_.lease_is_over(simulation_.now_ms());
+          },
           [&](const agent::GatherDetails&) { gather_details(); },
           [&](const agent::FindCrash& e) { find_crash(e.round); },
           [&](const agent::Finish& e) { finish(e); },

@@ -18,10 +18,16 @@ void Reach::attached(Ms now_ms) {
   tries_.clear();
 }
 
-void Reach::tries(Ms now_ms) { tries_.push_back({now_ms, {}}); }
+void Reach::tries(Ms now_ms) { tries_.push_back({now_ms, {}, false}); }
 
 void Reach::has_failed(Ms now_ms) {
   if (!tries_.empty() && !tries_.back().failed_ms) tries_.back().failed_ms = now_ms;
+}
+
+void Reach::lease_is_over(Ms now_ms) {
+  if (tries_.empty() || tries_.back().failed_ms) return;
+  tries_.back().failed_ms = now_ms;
+  tries_.back().cut_short = true;
 }
 
 void Reach::is_open(bool open, Ms now_ms) {
@@ -54,9 +60,9 @@ std::optional<std::string> Reach::chance(Ms from_ms, Ms now_ms, const Times& tim
 std::optional<std::string> Reach::chance_in(const Span& span, const Times& times) const {
   // When the agent should begin an attempt at the latest: some time after the previous one has failed, or is given up.
   Ms due_ms = std::max(span.from_ms, free_since_ms_.value_or(span.to_ms)) + times.pause_ms;
-  for (const auto& [try_ms, failed_ms] : tries_) {
+  for (const auto& [try_ms, failed_ms, cut_short] : tries_) {
     // At the beginning of the span the attempt may have been made just before it.
-    if (try_ms > span.from_ms && try_ms + times.attempt_ms <= span.to_ms) {
+    if (!cut_short && try_ms > span.from_ms && try_ms + times.attempt_ms <= span.to_ms) {
       return format("it tried at {} ms, and the way was open from {} to {} ms", try_ms, span.from_ms, span.to_ms);
     }
     if (try_ms > due_ms) break;

@@ -29,6 +29,9 @@ class Reach {
   void tries(Ms now_ms);
   // The last attempt has failed.
   void has_failed(Ms now_ms);
+  // The lease is over: the agent has to end its workers before it may connect, and an attempt that it makes is given
+  // up.
+  void lease_is_over(Ms now_ms);
   // Whether both processes and both hosts run and packets go both ways.
   void is_open(bool open, Ms now_ms);
   // Bytes that are under way are lost, as by a reset.
@@ -55,6 +58,7 @@ class Reach {
   struct Try {
     Ms from_ms;
     std::optional<Ms> failed_ms;
+    bool cut_short = false;  // it was given up before the coordinator could answer
   };
   std::vector<Try> tries_;
 };
