@@ -210,7 +210,8 @@ void Claimant::lose(const std::string& why, Effects& out) {
 
 Claimant::Effects Claimant::withdraw() {
   if (!holds()) return {Withdrawn{}};
-  Effects out{StopRenewing{}};
+  // As soon as the claim is removed another node may claim the place, and begin a job of this name.
+  Effects out{StopRenewing{}, ActUntil{Authority::none()}};
   const auto& standing = tenure_->standing();
   takes_back_again_ = true;
   if (standing) {

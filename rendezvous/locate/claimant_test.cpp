@@ -149,7 +149,9 @@ TEST_CASE("a claim is taken back at the end, once more where a renewal was under
   const std::string first = node.wanted;
   node.told(node.claimant.renewal_is_due(1'000));
   const std::string renewed = node.wanted;
+  CHECK(node.authority.holds(1'000));
   CHECK(node.told(node.claimant.withdraw()) == Words{"stop renewing", "remove"});
+  CHECK_FALSE(node.authority.holds(1'000));
   CHECK(node.wanted == first);
   CHECK(node.told(node.claimant.taken_back(renewed)) == Words{"remove"});
   CHECK(node.wanted == renewed);
