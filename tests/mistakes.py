@@ -24,6 +24,7 @@ class Mistake(NamedTuple):
 
 COORDINATOR = "rendezvous/coordinator/"
 AGENT = "rendezvous/agent/"
+LOCATE = "rendezvous/locate/"
 
 MISTAKES = {
     "simulate_mutants": [
@@ -63,6 +64,9 @@ MISTAKES = {
                 "if (roster_.count(Standing::kStopping) + roster_.count(Standing::kLeaving) == 0) conclude_round(out);",
                 "if (roster_.count(Standing::kStopping) + roster_.count(Standing::kLeaving) == 0 ||\n"
                 "          (mutant::is('g') && !stopping_.failures.empty())) conclude_round(out);"),
+        Mistake("h", "a claim is taken over while its holder may still act", LOCATE + "claim.cpp",
+                "view.unchanged_ms >= good_for_ms)",
+                "view.unchanged_ms >= (mutant::is('h') ? good_for_ms / 2 : good_for_ms))"),
     ],
     "store_fuzzer_planted": [
         Mistake("", "a length is taken for one of 32 bits", "rendezvous/store/codec.cpp",

@@ -22,18 +22,6 @@
 namespace elastic::run {
 namespace {
 
-// The shortest pauses of an agent whose coordinator is found by a claim, whatever the loss timeout.
-constexpr std::int64_t kShortestPauseMs = 100;
-constexpr std::int64_t kShortestGreetingMs = 2'000;
-
-// A claim that is not renewed any more is taken over by the first node that looks after its end, so that nodes look
-// often.
-void look_often(agent::LinkSettings& link, const transport::MeetingSettings& meeting) {
-  const protocol::LeaseTimes lease{meeting.loss_timeout_ms};
-  link.longest_pause_ms = std::clamp<std::int64_t>(lease.renewal_ms(), kShortestPauseMs, link.longest_pause_ms);
-  link.greeting_ms = std::clamp(lease.lease_ms(), kShortestGreetingMs, link.greeting_ms);
-}
-
 agent::NodeSettings node_settings(const LaunchSettings& settings, bool logs) {
   agent::NodeSettings node = settings.node;
   node.logs = logs;
@@ -60,7 +48,8 @@ agent::LinkSettings link_settings(const LaunchSettings& settings, protocol::Agen
                            .rejoin_ms = settings.meeting.rejoin_ms,
                            .seed = process::random_number(),
                            .may_meet_others = settings.meeting.serves_own_job_only};
-  if (settings.meeting.place != transport::MeetingSettings::Place::kEndpoint) look_often(link, settings.meeting);
+  if (settings.meeting.place != transport::MeetingSettings::Place::kEndpoint)
+    agent::look_often(link, {settings.meeting.loss_timeout_ms});
   return link;
 }
 

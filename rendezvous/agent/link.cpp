@@ -15,10 +15,19 @@ namespace {
 
 constexpr std::int64_t kFirstDelayMs = 50;
 
+// The bounds of look_often().
+constexpr std::int64_t kShortestPauseMs = 100;
+constexpr std::int64_t kShortestGreetingMs = 2'000;
+
 constexpr const char* kNotAnswered = "the connection attempt timed out";
 constexpr const char* kSaysNothing = "it accepts the connection, but sends nothing";
 
 }  // namespace
+
+void look_often(LinkSettings& link, const LeaseTimes& lease) {
+  link.longest_pause_ms = std::clamp<std::int64_t>(lease.renewal_ms(), kShortestPauseMs, link.longest_pause_ms);
+  link.greeting_ms = std::clamp(lease.lease_ms(), kShortestGreetingMs, link.greeting_ms);
+}
 
 Link::Effects Link::begin(std::int64_t now_ms) {
   began_ms_ = now_ms;

@@ -37,6 +37,10 @@ struct LinkSettings {
   bool in_process = false;
 };
 
+// Where the coordinator may move to another node: a claim that is not renewed any more is taken over by the first node
+// that looks after its end, so that nodes look often.
+void look_often(LinkSettings& link, const protocol::LeaseTimes& lease);
+
 // An agent's tie to the coordinator: it connects, introduces itself, keeps the lease, and connects again when the
 // connection breaks. It knows nothing of workers; its owner says whether a lease is needed.
 //

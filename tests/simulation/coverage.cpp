@@ -31,7 +31,10 @@ constexpr std::array<std::string_view, kFaultKinds> kKindNames = {"delays",
                                                                   "garbage in session",
                                                                   "late joiner",
                                                                   "other terms",
-                                                                  "rank claimed twice"};
+                                                                  "rank claimed twice",
+                                                                  "claim: no answer",
+                                                                  "claim: slow",
+                                                                  "claim: no writing"};
 
 // The cells that stay empty, each with the reason. All others must have counts.
 struct Reason {

@@ -96,7 +96,8 @@ void Faults::strike(const Fault& fault) {
   Node& node = *nodes[static_cast<std::size_t>(fault.subject) % nodes.size()];
   const std::string& job = node.setup().job;
   const JobState state = simulation_.state_of(job);
-  const coordinator::Coordinator* coordinator = simulation_.server().find(job);
+  const Server* server = simulation_.server_of(job);
+  const coordinator::Coordinator* coordinator = server != nullptr ? server->find(job) : nullptr;
   const protocol::Incarnation incarnation = coordinator != nullptr ? coordinator->incarnation() : 0;
   const auto round = coordinator != nullptr ? coordinator->round() : std::nullopt;
   if (simulation_.trace().is_read()) simulation_.line(format("FAULT: {}", text(fault)));
@@ -115,7 +116,7 @@ bool Faults::inject(const Fault& fault, Node& node) {
     }
     case FaultKind::kReset:
       // An agent in the coordinator's process has no connection that could be reset.
-      if (node.setup().hosts_coordinator || node.connection() == 0 ||
+      if (node.is_at_home() || node.connection() == 0 ||
           !simulation_.network().is_open(node.connection(), End::kServer))
         return false;
       node.connection_is_disturbed();
@@ -126,11 +127,14 @@ bool Faults::inject(const Fault& fault, Node& node) {
     case FaultKind::kPartition: return cut(fault, node);
     case FaultKind::kPauseAgent: return pause(fault, node);
     case FaultKind::kFreezeHost: return freeze(fault, node);
-    case FaultKind::kPauseCoordinator: return pause_coordinator(fault);
+    case FaultKind::kRegisterSilent:
+    case FaultKind::kRegisterSlow:
+    case FaultKind::kRegisterRefuses: return disturb_register(fault, node);
+    case FaultKind::kPauseCoordinator: return pause_coordinator(fault, node);
     case FaultKind::kCrashAgent: return crash_agent(fault, node);
     case FaultKind::kCrashWorker: return crash_worker(fault, node);
     case FaultKind::kCrashHost: return crash_host(fault, node);
-    case FaultKind::kCrashCoordinator: return crash_coordinator(fault);
+    case FaultKind::kCrashCoordinator: return crash_coordinator(fault, node);
     case FaultKind::kCrashGuardian:
       // No process of a frozen host dies.
       if (!node.is_running() || node.lost_its_guardian() || simulation_.network().is_frozen(node.host())) return false;
@@ -147,7 +151,7 @@ bool Faults::inject(const Fault& fault, Node& node) {
       if (!node.is_running()) return false;
       node.signal(*signal_number(fault.extra % 3 == 0 ? "INT" : "TERM"));
       return true;
-    case FaultKind::kStranger: return stranger(fault);
+    case FaultKind::kStranger: return stranger(fault, node);
     case FaultKind::kGarbage: return garbage(node);
     case FaultKind::kLateJoiner:
     case FaultKind::kOtherTerms:
@@ -165,7 +169,7 @@ void Faults::later(Ms after_ms, std::function<void()> undoing) {
 
 bool Faults::cut(const Fault& fault, Node& node) {
   Network& network = simulation_.network();
-  const int server = network.server_host();
+  const int server = simulation_.coordinator_host(node.setup().job).value_or(node.host());
   // The node is cut off from the coordinator, or from another node.
   int there = server;
   if (fault.extra % 4 == 0 || node.host() == server) {
@@ -184,7 +188,7 @@ bool Faults::cut(const Fault& fault, Node& node) {
 
 bool Faults::pause(const Fault& fault, Node& node) {
   if (!node.is_running() || node.is_disturbed()) return false;
-  if (node.setup().hosts_coordinator) return pause_coordinator(fault);
+  if (node.setup().hosts_coordinator) return pause_coordinator(fault, node);
   node.pause_agent();
   later(fault.lasts_ms, [&node, launch = node.launch()] {
     if (node.launch() == launch) node.resume_agent();
@@ -192,7 +196,42 @@ bool Faults::pause(const Fault& fault, Node& node) {
   return true;
 }
 
-bool Faults::pause_coordinator(const Fault& fault) {
+// The node whose process has the coordinator of this one's job by a claim; null if there is none.
+Node* Faults::holder(const Node& node) {
+  const Server* server = simulation_.server_of(node.setup().job);
+  return server != nullptr ? server->node() : nullptr;
+}
+
+bool Faults::disturb_register(const Fault& fault, const Node& node) {
+  ClaimRegister* claims = simulation_.claims_of(node.setup().job);
+  if (claims == nullptr) return false;
+  if (fault.kind == FaultKind::kRegisterRefuses) {
+    claims->refuse(1);
+    later(fault.lasts_ms, [claims] { claims->refuse(-1); });
+  } else if (fault.kind == FaultKind::kRegisterSlow) {
+    const Ms more_ms = 1 + fault.extra * 4;
+    claims->slow(more_ms);
+    later(fault.lasts_ms, [claims, more_ms] { claims->slow(-more_ms); });
+  } else {
+    // No answer comes to this node, to the holder of the claim, or to any.
+    const Node* holds = holder(node);
+    const auto concerns = [&](const Node& each) {
+      return fault.extra % 3 == 2 || &each == (fault.extra % 3 == 1 && holds != nullptr ? holds : &node);
+    };
+    for (const auto& each : simulation_.nodes()) {
+      if (!concerns(*each)) continue;
+      claims->cut(each->host());
+      later(fault.lasts_ms, [claims, host = each->host()] { claims->heal(host); });
+    }
+  }
+  return true;
+}
+
+bool Faults::pause_coordinator(const Fault& fault, const Node& node) {
+  if (simulation_.setup().claimed) {
+    Node* const holds = holder(node);
+    return holds != nullptr && pause(fault, *holds);
+  }
   Server& server = simulation_.server();
   if (!server.is_up() || server.is_paused()) return false;
   Node* host = simulation_.setup().hosted ? simulation_.nodes().front().get() : nullptr;
@@ -208,7 +247,7 @@ bool Faults::pause_coordinator(const Fault& fault) {
 
 bool Faults::freeze(const Fault& fault, Node& node) {
   if (!simulation_.network().is_up(node.host()) || simulation_.network().is_frozen(node.host())) return false;
-  const bool serves = node.host() == simulation_.network().server_host();
+  const bool serves = node.setup().hosts_coordinator;
   node.freeze();
   if (serves && simulation_.server().is_up()) simulation_.server().pause();
   later(fault.lasts_ms, [this, &node, serves] {
@@ -251,11 +290,15 @@ bool Faults::crash_host(const Fault& fault, Node& node) {
   return true;
 }
 
-bool Faults::crash_coordinator(const Fault& fault) {
+bool Faults::crash_coordinator(const Fault& fault, const Node& node) {
+  if (simulation_.setup().claimed) {
+    Node* const holds = holder(node);
+    return holds != nullptr && crash_agent(fault, *holds);
+  }
   if (!simulation_.server().is_up()) return false;
   if (simulation_.setup().hosted) return crash_agent(fault, *simulation_.nodes().front());
   const bool with_its_host = fault.extra % 4 == 0;
-  const int host = simulation_.network().server_host();
+  const int host = simulation_.network().host_of(simulation_.server().listener());
   if (with_its_host) {
     simulation_.server().vanish();
     simulation_.network().host_down(host);
@@ -299,17 +342,19 @@ ByteString Faults::noise(int kind) {
   }
 }
 
-bool Faults::stranger(const Fault& fault) {
-  if (!simulation_.server().is_up()) return false;
+bool Faults::stranger(const Fault& fault, const Node& node) {
+  const Server* server = simulation_.server_of(node.setup().job);
+  if (server == nullptr) return false;
   strangers_.push_back(std::make_unique<Stranger>(simulation_, noise(fault.extra)));
-  const ConnectionId id = simulation_.network().connect(simulation_.nodes().front()->host(), *strangers_.back());
+  const ConnectionId id =
+      simulation_.network().connect(simulation_.nodes().front()->host(), *strangers_.back(), server->listener());
   simulation_.timeline().after(fault.lasts_ms, [this, id] { simulation_.network().close(id, End::kClient); });
   return true;
 }
 
 bool Faults::garbage(Node& node) {
   const ConnectionId id = node.connection();
-  if (node.setup().hosts_coordinator || id == 0 || !simulation_.network().is_open(id, End::kServer)) return false;
+  if (node.is_at_home() || id == 0 || !simulation_.network().is_open(id, End::kServer)) return false;
   node.connection_is_disturbed();
   const End from = random_.chance(50) ? End::kClient : End::kServer;
   simulation_.network().send(id, from, noise(random_.number(3, 4)));

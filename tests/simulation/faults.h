@@ -76,12 +76,14 @@ class Faults {
   bool cut(const Fault& fault, Node& node);
   bool crash_agent(const Fault& fault, Node& node);
   bool crash_host(const Fault& fault, Node& node);
-  bool crash_coordinator(const Fault& fault);
+  bool crash_coordinator(const Fault& fault, const Node& node);
   bool pause(const Fault& fault, Node& node);
-  bool pause_coordinator(const Fault& fault);
+  bool pause_coordinator(const Fault& fault, const Node& node);
+  bool disturb_register(const Fault& fault, const Node& node);
+  Node* holder(const Node& node);
   bool freeze(const Fault& fault, Node& node);
   bool crash_worker(const Fault& fault, Node& node);
-  bool stranger(const Fault& fault);
+  bool stranger(const Fault& fault, const Node& node);
   bool garbage(Node& node);
   bool newcomers(const Fault& fault, const Node& like, int count);
   void start_again(Node& node, Ms after_ms);

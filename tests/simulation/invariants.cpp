@@ -122,10 +122,11 @@ void Invariants::sent(const Node& node, AgentId, const Stamp& stamp, const RunWo
   news_.insert(node.setup().job);
 }
 
-void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const EndJob& message) {
+void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const EndJob& message,
+                      const Server& server) {
   const Verdict& verdict = message.verdict;
   news_.insert(node.setup().job);
-  given_by_[{node.setup().job, stamp.incarnation}] = simulation_.server().launch();
+  given_by_[{node.setup().job, stamp.incarnation}] = server.start_number();
   if (verdict.restarts_used > node.setup().terms.max_restarts)
     broken("restarts stay within the limit",
            format("{} of {} in the verdict", verdict.restarts_used, node.setup().terms.max_restarts));
@@ -160,13 +161,26 @@ void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const
   }
 }
 
-void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const Dismiss& message) {
+void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const Dismiss& message,
+                      const Server& server) {
   if (!told_of_failure_.contains(agent)) return;
   const auto [told, is_first] =
-      details_.try_emplace({node.setup().job, stamp.incarnation, simulation_.server().launch()}, message.details);
+      details_.try_emplace({node.setup().job, stamp.incarnation, server.start_number()}, message.details);
   if (is_first || told->second == message.details) return;
   broken("all hear the same details",
          format("agent {:x} hears \"{}\", others heard \"{}\"", agent, message.details, told->second));
+}
+
+// Since an authority only ends, it is enough to look whenever one is given.
+void Invariants::may_act(const Server& server) const {
+  if (!server.may_act()) return;
+  for (const Server& other : simulation_.servers()) {
+    const bool is_of_job = other.node() != nullptr && other.node()->setup().job == server.node()->setup().job;
+    if (!is_of_job || &other == &server || !other.may_act()) continue;
+    broken("one coordinator acts at a time",
+           format("those of node {} and node {} may act for job {}", server.node()->index(), other.node()->index(),
+                  server.node()->setup().job));
+  }
 }
 
 void Invariants::answered(const Node& node, AgentId agent, Incarnation incarnation, RoundNumber round) {
@@ -179,9 +193,11 @@ void Invariants::store_opened(std::uint16_t port, const Node& node) { stores_[po
 void Invariants::knowledge_is_lost() {
   for (auto& [key, restarts] : counts_) {
     std::optional<RoundNumber> known;
-    const coordinator::Coordinator* coordinator =
-        simulation_.server().is_up() ? simulation_.server().find(key.first) : nullptr;
-    if (coordinator != nullptr && coordinator->incarnation() == key.second) known = coordinator->round();
+    for (const Server& server : simulation_.servers()) {
+      const coordinator::Coordinator* coordinator = server.is_up() ? server.find(key.first) : nullptr;
+      const bool knows = coordinator != nullptr && coordinator->incarnation() == key.second && coordinator->round();
+      if (knows) known = std::max(known.value_or(0), *coordinator->round());
+    }
     for (const auto& node : simulation_.nodes()) {
       const bool knows = node->is_running() && node->setup().job == key.first && node->agent() != nullptr &&
                          node->agent()->link().own_incarnation() == key.second;
@@ -306,8 +322,11 @@ void Invariants::agent_finished(const Node& node, const agent::Finish& end) {
 }
 
 void Invariants::look_for_witnesses() {
-  for (const auto& [key, launch] : given_by_) {
-    if (simulation_.server().is_up() && simulation_.server().launch() == launch) continue;
+  for (const auto& [key, number] : given_by_) {
+    const auto gave_it = [&, number = number](const Server& server) {
+      return server.is_up() && server.start_number() == number;
+    };
+    if (std::ranges::any_of(simulation_.servers(), gave_it)) continue;
     const auto heard = [&](const auto& node) {
       return node->is_running() && node->setup().job == key.first && node->agent()->lifecycle().has_verdict() &&
              node->agent()->link().own_incarnation() == key.second;
@@ -344,15 +363,17 @@ void Invariants::ended() {
 }
 
 void Invariants::look_at_sizes() {
-  const coordinator::Service* service = simulation_.server().service();
-  if (service == nullptr) return;
   // Each node may have one session, a dead one that was not noticed yet, its guardian's, and clients of other
   // protocols.
   const std::size_t most = 8 * simulation_.nodes().size() + 64;
-  if (service->connections() > most)
-    broken("memory is bounded by the nodes",
-           format("{} connections of {} nodes", service->connections(), simulation_.nodes().size()));
-  if (service->jobs() > 2) broken("memory is bounded by the nodes", format("{} jobs", service->jobs()));
+  for (const Server& server : simulation_.servers()) {
+    const coordinator::Service* service = server.service();
+    if (service == nullptr) continue;
+    if (service->connections() > most)
+      broken("memory is bounded by the nodes",
+             format("{} connections of {} nodes", service->connections(), simulation_.nodes().size()));
+    if (service->jobs() > 2) broken("memory is bounded by the nodes", format("{} jobs", service->jobs()));
+  }
 }
 
 }  // namespace elastic::simulation

@@ -16,6 +16,7 @@
 namespace elastic::simulation {
 
 class Node;
+class Server;
 class Simulation;
 
 // An invariant that did not hold. It is thrown where that is noticed.
@@ -45,8 +46,12 @@ class Invariants {
             const protocol::PrepareRound& message);
   void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp,
             const protocol::RunWorkers& message);
-  void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp, const protocol::EndJob& message);
-  void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp, const protocol::Dismiss& message);
+  void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp, const protocol::EndJob& message,
+            const Server& server);
+  void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp, const protocol::Dismiss& message,
+            const Server& server);
+  // The authority of this server was set, by the claim of its job.
+  void may_act(const Server& server) const;
   // The agent reports that none of this round's processes are left on its node, or that its workers have succeeded.
   void answered(const Node& node, protocol::AgentId agent, protocol::Incarnation incarnation,
                 protocol::RoundNumber round);
@@ -109,9 +114,9 @@ class Invariants {
   std::map<std::pair<std::string, protocol::Incarnation>, std::map<protocol::RoundNumber, int>> counts_;  // of restarts
   std::map<std::pair<std::string, protocol::Incarnation>, std::map<protocol::Verdict::Outcome, int>> outcomes_;
   std::map<std::pair<std::string, protocol::Incarnation>, protocol::Term> judges_;   // the term of the last verdict
-  std::map<std::pair<std::string, protocol::Incarnation>, std::uint32_t> given_by_;  // verdicts: launch of the server
-  // The details of the failure that the nodes of a failed job got, by the launch of the server.
-  std::map<std::tuple<std::string, protocol::Incarnation, std::uint32_t>, std::string> details_;
+  std::map<std::pair<std::string, protocol::Incarnation>, std::uint64_t> given_by_;  // verdicts: Server::start_number()
+  // The details of the failure that the nodes of a failed job got, by Server::start_number().
+  std::map<std::tuple<std::string, protocol::Incarnation, std::uint64_t>, std::string> details_;
   std::set<protocol::AgentId> told_of_failure_;
   std::map<std::uint16_t, protocol::AgentId> stores_;  // by port: the agent that opened it
   std::set<protocol::AgentId> turned_away_;

@@ -50,14 +50,15 @@ Ms Network::delay_of(const Way& way) {
 
 // --- Making a connection. --------------------------------------------------------------------------
 
-ConnectionId Network::connect(int host, ConnectionOwner& client) {
+ConnectionId Network::connect(int host, ConnectionOwner& client, ListenerId to) {
   const auto id = static_cast<ConnectionId>(connections_.size());
   Connection& c = connections_.emplace_back();
   c.client_host = host;
   c.client = &client;
+  c.to = to;
   c.open[index(End::kClient)] = true;
   for (Way& way : c.way) {
-    way.is_local = host == server_host_;
+    way.is_local = host == listeners_[to].host;
     way.delay_ms = random_.range(0, longest_delay_ms_);
   }
   timeline_.after(delay_of(c.way[0]), [this, id] { knock(id); });
@@ -67,18 +68,18 @@ ConnectionId Network::connect(int host, ConnectionOwner& client) {
 void Network::knock(ConnectionId id) {
   Connection& c = at(id);
   if (!c.open[index(End::kClient)]) return;
-  if (!reaches(c.client_host, server_host_)) {
+  if (!reaches(c.client_host, listeners_[c.to].host)) {
     if (++c.attempts >= kSyns) return break_end(id, End::kClient, "it timed out");
     timeline_.after(kFirstSynAgainMs << (c.attempts - 1), [this, id] { knock(id); });
     return;
   }
-  if (!listening_) {
+  if (!listeners_[c.to].listens) {
     timeline_.after(delay_of(c.way[1]), [this, id] { break_end(id, End::kClient, "connection refused"); });
     return;
   }
   c.made = true;
   c.open[index(End::kServer)] = true;
-  server_->connection_made(id);
+  listeners_[c.to].owner->connection_made(id);
   timeline_.after(delay_of(c.way[1]), [this, id] {
     Connection& known = at(id);
     if (!known.open[index(End::kClient)]) return;
@@ -158,8 +159,7 @@ void Network::hand_over(ConnectionId id, End to, ByteString& merged) {
   if (merged.empty() || !c.open[index(to)]) return;
   trace_.add(id * 2 + index(to));
   trace_.add(Bytes(merged));
-  ConnectionOwner& owner = to == End::kClient ? *c.client : *server_;
-  owner.connection_read(id, std::exchange(merged, {}));
+  owner_of(c, to).connection_read(id, std::exchange(merged, {}));
 }
 
 void Network::answer_by_reset(ConnectionId id, End to) {
@@ -173,8 +173,7 @@ void Network::break_end(ConnectionId id, End end, const std::string& why) {
   c.open[index(end)] = false;
   c.way[index(end)].flight.clear();
   trace_.add(why);
-  ConnectionOwner& owner = end == End::kClient ? *c.client : *server_;
-  owner.connection_broken(id, why);
+  owner_of(c, end).connection_broken(id, why);
 }
 
 void Network::arm_timeout(ConnectionId id, End from) {
@@ -201,8 +200,10 @@ void Network::close(ConnectionId id, End end) {
   if (c.made) push(id, end, {{}, 0, true});
 }
 
-void Network::close_all_of_server() {
-  for (ConnectionId id = 1; id < connections_.size(); ++id) close(id, End::kServer);
+void Network::close_all_of(ListenerId listener) {
+  for (ConnectionId id = 1; id < connections_.size(); ++id) {
+    if (connections_[id].to == listener) close(id, End::kServer);
+  }
 }
 
 void Network::reset(ConnectionId id) {

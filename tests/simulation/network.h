@@ -17,6 +17,8 @@
 namespace elastic::simulation {
 
 using ConnectionId = std::uint32_t;
+// What a process listens at: an address and a port.
+using ListenerId = std::uint32_t;
 using protocol::Bytes;
 using protocol::ByteString;
 
@@ -32,7 +34,7 @@ class ConnectionOwner {
 enum class End : std::uint8_t { kClient, kServer };
 inline End other(End end) { return end == End::kClient ? End::kServer : End::kClient; }
 
-// Hosts, and TCP connections between clients and the one server. A connection keeps the order of its bytes, may split
+// Hosts, and TCP connections between clients and servers. A connection keeps the order of its bytes, may split
 // them anywhere, and has a delay of its own in each direction; two connections are independent.
 //   If a process ends and its host lives, its connections end after what was sent, and new ones to it are refused.
 //   If a host is down or frozen, or a way is cut, bytes wait. The sender's connection breaks after the TCP user
@@ -53,21 +55,23 @@ class Network {
   // Changes whenever the hosts that reach each other may have changed.
   std::uint64_t changes() const { return changes_; }
   int add_host();
-  void set_server(int host, ConnectionOwner* owner) {
-    server_host_ = host;
-    server_ = owner;
+  // Connections to it are refused until listen().
+  ListenerId add_listener(int host, ConnectionOwner& owner) {
+    listeners_.push_back({host, &owner});
+    return static_cast<ListenerId>(listeners_.size() - 1);
   }
-  void server_listens(bool listens) {
-    listening_ = listens;
+  int host_of(ListenerId id) const { return listeners_[id].host; }
+  void listen(ListenerId id, bool listens) {
+    listeners_[id].listens = listens;
     ++changes_;
   }
-  int server_host() const { return server_host_; }
 
-  ConnectionId connect(int host, ConnectionOwner& client);
+  ConnectionId connect(int host, ConnectionOwner& client, ListenerId to);
   void send(ConnectionId id, End from, ByteString bytes);
   // Ends the connection after what was sent. The owner gets no further event of it.
   void close(ConnectionId id, End end);
-  void close_all_of_server();
+  // Closes the connections that a listener has accepted, at its end.
+  void close_all_of(ListenerId id);
   // Resets both ends, as a firewall does: bytes that are under way are lost.
   void reset(ConnectionId id);
 
@@ -127,9 +131,15 @@ class Network {
     bool timing_out = false;
     bool is_local = false;  // both ends are on one host, so there is no delay
   };
+  struct Listener {
+    int host = 0;
+    ConnectionOwner* owner = nullptr;
+    bool listens = false;
+  };
   struct Connection {
     int client_host = 0;
     ConnectionOwner* client = nullptr;
+    ListenerId to = 0;
     bool open[2] = {false, false};
     bool made = false;      // the server has accepted it
     bool is_reset = false;  // bytes that are sent from now on are lost, though an end may not know of the reset yet
@@ -142,7 +152,12 @@ class Network {
     int frozen = 0;
   };
   Connection& at(ConnectionId id) { return connections_[id]; }
-  int host_of(const Connection& c, End end) const { return end == End::kClient ? c.client_host : server_host_; }
+  int host_of(const Connection& c, End end) const {
+    return end == End::kClient ? c.client_host : listeners_[c.to].host;
+  }
+  ConnectionOwner& owner_of(const Connection& c, End end) const {
+    return end == End::kClient ? *c.client : *listeners_[c.to].owner;
+  }
   void knock(ConnectionId id);
   void push(ConnectionId id, End from, Chunk chunk);
   void arrive(ConnectionId id, End from);
@@ -163,9 +178,7 @@ class Network {
   Ms burst_ms_ = 0;
   Ms longest_burst_ms_ = 0;
   std::uint64_t changes_ = 0;
-  int server_host_ = 0;
-  bool listening_ = false;
-  ConnectionOwner* server_ = nullptr;
+  std::vector<Listener> listeners_{1};  // by id; 0 is none
   std::vector<Host> hosts_;
   std::deque<Connection> connections_{1};  // by id; 0 is none
   std::map<std::pair<int, int>, int> cuts_;

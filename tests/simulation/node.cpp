@@ -20,6 +20,9 @@ namespace {
 // long an attempt may stay without an answer.
 constexpr Ms kLongestPauseMs = 2020;
 constexpr Ms kUnansweredMs = 5050;
+// How long an elastic-run waits for the removal of its claim.
+constexpr Ms kWithdrawMs = 1000;
+constexpr const char* kRefused = "connection refused";  // as Network says it
 
 }  // namespace
 
@@ -43,14 +46,17 @@ void Node::at_local(Ms local_ms, Action action) {
 }
 
 void Node::start() {
-  if (process_.is_alive() || !simulation_.network().is_up(host_)) return;
+  if (is_running() || !simulation_.network().is_up(host_)) return;
   if (simulation_.network().is_frozen(host_)) return simulation_.timeline().after(100, [this] { start(); });
+  if (serves_others_) leave();
   process_.start();
   agent_id_ = protocol::random_id(random_.next());
   verdict_.reset();
   was_signalled_ = guardian_is_lost_ = false;
   awaiting_all_gone_ = false;
   connection_ = 0;
+  at_home_ = setup_.hosts_coordinator;
+  trying_ = serves_others_ = false;
   ++timer_;
   ++link_timer_;
   coming_.clear();
@@ -62,6 +68,7 @@ void Node::start() {
                                .address = setup_.address,
                                .node_rank = setup_.claimed_rank,
                                .hosts_coordinator = false,  // until the connection says so
+                               .coordinator_may_move = claims_ != nullptr,
                                .terms = setup_.terms,
                                .rules = setup_.rules,
                                .check = setup_.check,
@@ -74,6 +81,16 @@ void Node::start() {
                            .join_timeout_ms = setup_.join_timeout_ms,
                            .rejoin_ms = setup_.rejoin_ms,
                            .seed = random_.next()};
+  if (claims_ != nullptr) {
+    agent::look_often(link, {simulation_.setup().loss_timeout_ms});
+    const auto found = [this](ListenerId port, bool is_own) { connect(port, is_own); };
+    const auto not_found = [this](const std::string& problem) {
+      reach_.has_failed(simulation_.now_ms());
+      on(agent::LinkBroken{problem});
+    };
+    place_ = std::make_unique<ClaimedPlace>(simulation_, *this, *server_, *claims_, random_.next(),
+                                            ClaimedPlace::Handlers{found, not_found});
+  }
   {
     const Running running(Part::kAgent);
     agent_.emplace(std::move(settings), std::move(link));
@@ -145,13 +162,11 @@ void Node::perform(agent::AgentEffect& effect) {
   simulation_.trace().add(effect.index());
   std::visit(Overloaded{
                  [&](const agent::Effect& e) { perform(e); },
-                 [&](const agent::Link::Connect&) {
-                   connection_ = simulation_.network().connect(host_, *this);
-                   reach_.tries(simulation_.now_ms());
-                   simulation_.connects(connection_, *this);
-                 },
+                 [&](const agent::Link::Connect&) { look_for_coordinator(); },
                  [&](const agent::Link::Disconnect&) {
                    reach_.has_failed(simulation_.now_ms());
+                   has_tried(locate::Tried::kSilent);
+                   if (place_) place_->stop();
                    if (connection_ != 0) simulation_.network().close(connection_, End::kClient);
                    connection_ = 0;
                  },
@@ -221,7 +236,7 @@ void Node::perform(const agent::Effect& effect) {
 void Node::start_workers(const agent::StartWorkers& order) {
   const protocol::Incarnation incarnation = agent_->link().own_incarnation();
   simulation_.workers_start(*this, order, incarnation);
-  word_ = Word{agent_id_, incarnation, agent_->link().term(), order.round.round};
+  word_ = Word{agent_id_, incarnation, agent_->link().term(), order.round.round, connects_to_};
   word_of_launch_ = process_.launch();
   for (int local_rank = 0; local_rank < setup_.workers; ++local_rank) {
     const WorkerId id =
@@ -280,19 +295,61 @@ void Node::finish(const agent::Finish& end) {
     simulation_.line(format("node {}: is done: {} ({})", index_, text(end.verdict), end.details));
   if (connection_ != 0) simulation_.network().close(connection_, End::kClient);
   connection_ = 0;
-  process_.end();
+  serves_others_ = server_ != nullptr && server_->is_up() && !guardian_is_lost_;
+  if (!serves_others_) process_.end();
   simulation_.process_changes();
   simulation_.agent_finished(*this, end);
   guardian_lease_ms_.reset();
   ++guardian_timer_;
   if (setup_.hosts_coordinator) simulation_.hosting_node_left();
+  if (serves_others_) return serve_others();
+  if (server_ != nullptr) server_->crash();
+}
+
+// Other nodes may still need the coordinator in this process. Then its claim is removed.
+void Node::serve_others() {
+  const std::uint32_t launch = process_.launch();
+  server_->when_idle([this, launch] {
+    in_process(launch, false, [this, launch] {
+      simulation_.timeline().after(kWithdrawMs, [this, launch] {
+        if (launch == process_.launch()) leave();
+      });
+      place_->withdraw([this] { leave(); });
+    });
+  });
+}
+
+void Node::leave() {
+  if (!serves_others_) return;
+  process_.end();
+  serves_others_ = false;
+  server_->crash();
 }
 
 // --- The connection. -------------------------------------------------------------------------------
 
+void Node::look_for_coordinator() {
+  reach_.tries(simulation_.now_ms());
+  if (!place_) return connect(simulation_.server().listener(), setup_.hosts_coordinator);
+  // A node that only stood by has missed the job's end, if what a coordinator claimed has been taken back.
+  place_->find(agent_->link().own_incarnation() != 0 || agent_->link().term() != 0);
+}
+
+void Node::connect(ListenerId to, bool is_home) {
+  at_home_ = is_home;
+  trying_ = place_ != nullptr;
+  connects_to_ = to;
+  connection_ = simulation_.network().connect(host_, *this, to);
+  simulation_.connects(connection_, *this, to);
+}
+
+void Node::has_tried(locate::Tried how) {
+  if (std::exchange(trying_, false)) place_->tried(how);
+}
+
 void Node::connection_made(ConnectionId id) {
   if (id != connection_) return;
-  agent::LinkConnected connected{.local = setup_.hosts_coordinator};
+  agent::LinkConnected connected{.local = at_home_};
   for (std::size_t i = 0; i < connected.nonce.size(); ++i)
     connected.nonce[i] = static_cast<std::uint8_t>(random_.next());
   process_.run(false, [this, id, connected] {
@@ -303,7 +360,9 @@ void Node::connection_made(ConnectionId id) {
 void Node::connection_read(ConnectionId id, ByteString bytes) {
   if (id != connection_) return;
   process_.run(false, [this, id, bytes = std::move(bytes)]() mutable {
-    if (id == connection_) on(agent::LinkReceived{std::move(bytes)});
+    if (id != connection_) return;
+    has_tried(locate::Tried::kAnswered);
+    on(agent::LinkReceived{std::move(bytes)});
   });
 }
 
@@ -313,6 +372,7 @@ void Node::connection_broken(ConnectionId id, const std::string& why) {
     if (id != connection_) return;
     connection_ = 0;
     reach_.has_failed(simulation_.now_ms());
+    has_tried(why == kRefused ? locate::Tried::kRefused : locate::Tried::kSilent);
     on(agent::LinkBroken{why});
   });
 }
@@ -373,10 +433,10 @@ void Node::guardian_speaks_if_empty() {
   words_.push_back(std::make_unique<GuardianWord>(
       simulation_,
       protocol::node_is_empty_frame({setup_.job, word.agent, word.incarnation, word.term}, word.round, kSecret)));
-  word_.reset();
   if (simulation_.trace().is_read())
     simulation_.line(format("node {}: the guardian says that no worker is left", index_));
-  (void)simulation_.network().connect(host_, *words_.back());
+  (void)simulation_.network().connect(host_, *words_.back(), word.to);
+  word_.reset();
 }
 
 // --- Faults. ---------------------------------------------------------------------------------------
@@ -385,6 +445,7 @@ void Node::crash_agent() {
   if (!process_.is_alive()) return;
   if (simulation_.trace().is_read()) simulation_.line(format("node {}: the agent dies", index_));
   process_.end();
+  if (server_ != nullptr) server_->crash();
   simulation_.process_changes();
   simulation_.agent_died(*this);
   if (connection_ != 0) simulation_.network().close(connection_, End::kClient);
@@ -414,6 +475,8 @@ void Node::crash_host() {
   if (!simulation_.network().is_up(host_)) return;
   if (simulation_.trace().is_read()) simulation_.line(format("node {}: the host dies", index_));
   process_.end();
+  serves_others_ = false;
+  if (server_ != nullptr && server_->is_up()) server_->vanish();
   simulation_.agent_died(*this);
   connection_ = 0;
   guardian_lease_ms_.reset();
@@ -432,20 +495,25 @@ void Node::boot_host() {
 
 void Node::pause_agent() {
   simulation_.process_changes();
-  if (process_.is_alive()) process_.pause();
+  if (!process_.is_alive()) return;
+  process_.pause();
+  if (server_ != nullptr && server_->is_up()) server_->pause();
 }
 
 void Node::resume_agent() {
   simulation_.process_changes();
   if (!process_.is_alive() || !process_.is_paused()) return;
   if (guardian_is_lost_) simulation_.workers_can_be_killed(*this);
-  process_.resume(random_.chance(50));
+  const bool timers_first = random_.chance(50);
+  if (server_ != nullptr && server_->is_up()) server_->resume(timers_first);
+  process_.resume(timers_first);
 }
 
 void Node::freeze() {
   if (!simulation_.network().is_up(host_)) return;
   simulation_.network().freeze(host_);
   if (process_.is_alive()) process_.pause();
+  if (server_ != nullptr && server_->is_up()) server_->pause();
   for (const WorkerId id : workers_) simulation_.workers().freeze(id);
 }
 
@@ -459,7 +527,9 @@ void Node::thaw() {
   const bool orphaned = !process_.is_alive() && !workers_.empty();
   if (over || orphaned) simulation_.timeline().after(random_.range(0, 3), [this] { guardian_kills(); });
   simulation_.workers_can_be_killed(*this);
-  if (process_.is_alive()) process_.resume(random_.chance(50));
+  const bool timers_first = random_.chance(50);
+  if (server_ != nullptr && server_->is_up()) server_->resume(timers_first);
+  if (process_.is_alive()) process_.resume(timers_first);
 }
 
 void Node::signal(int signal) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rendezvous/agent/agent.h"
+#include "tests/simulation/claimed_place.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/process.h"
 #include "tests/simulation/random.h"
@@ -39,6 +40,8 @@ class Node : public ConnectionOwner {
 
   // A new elastic-run of the same command line, with another agent id.
   void start();
+  // Where a claim says where the coordinator is: the coordinator in this node's process, and the place of the claim.
+  void set_claims(Server& server, ClaimRegister& claims) { server_ = &server, claims_ = &claims; }
 
   // Faults. Each does nothing if the process or host that it is about is not running.
   void crash_agent();
@@ -56,11 +59,24 @@ class Node : public ConnectionOwner {
   int index() const { return index_; }
   int host() const { return host_; }
   const NodeSetup& setup() const { return setup_; }
-  bool is_running() const { return process_.is_alive(); }
+  // Its agent runs. An elastic-run that serves other nodes after that does not count.
+  bool is_running() const { return process_.is_alive() && !serves_others_; }
   bool is_disturbed() const { return process_.is_paused(); }
   protocol::AgentId agent_id() const { return agent_id_; }
   const agent::Agent* agent() const { return agent_ ? &*agent_ : nullptr; }
   ConnectionId connection() const { return connection_; }
+  // The coordinator that the agent is connected to, or was last, is in its process.
+  bool is_at_home() const { return at_home_; }
+  // The coordinator in this node's process, if it may have one by a claim.
+  Server* server() const { return server_; }
+  Ms local_ms() const;
+  // The first true millisecond at which the node's clock shows this.
+  Ms when_shows(Ms local_ms) const { return clock_.when_shows(local_ms); }
+  // Calls the function in the process of this launch, now or when that is resumed; never if it has ended.
+  template <class Doing>
+  void in_process(std::uint32_t launch, bool is_timer, Doing&& doing) {
+    if (launch == process_.launch()) process_.run(is_timer, std::forward<Doing>(doing));
+  }
   std::uint32_t launch() const { return process_.launch(); }
   // The verdict of the last elastic-run here that ended by itself.
   const std::optional<protocol::Verdict>& verdict() const { return verdict_; }
@@ -82,7 +98,6 @@ class Node : public ConnectionOwner {
   void connection_broken(ConnectionId id, const std::string& why) override;
 
  private:
-  Ms local_ms() const;
   void at_local(Ms local_ms, Action action);
   void on(agent::AgentEvent event);
   void on(const agent::AgentEvent& event, std::uint32_t launch);
@@ -97,6 +112,11 @@ class Node : public ConnectionOwner {
   void gather_details();
   void find_crash(protocol::RoundNumber round);
   void finish(const agent::Finish& end);
+  void serve_others();
+  void leave();
+  void look_for_coordinator();
+  void connect(ListenerId to, bool is_home);
+  void has_tried(locate::Tried how);
   void watch_link();
   void tell_guardian();
   void guardian_kills();
@@ -116,6 +136,13 @@ class Node : public ConnectionOwner {
   std::deque<agent::AgentEvent> coming_;  // events that came while the agent handled another one
   bool at_work_ = false;
   ConnectionId connection_ = 0;
+  bool at_home_ = false;
+  bool trying_ = false;  // the place of the claim is still to be told how the present attempt ends
+  ListenerId connects_to_ = 0;
+  Server* server_ = nullptr;
+  ClaimRegister* claims_ = nullptr;
+  std::unique_ptr<ClaimedPlace> place_;  // if claims_ is set
+  bool serves_others_ = false;           // the agent has ended; the process goes on while its coordinator is needed
   std::uint64_t timer_ = 0;
   std::uint64_t link_timer_ = 0;
   std::vector<WorkerId> workers_;  // those alive, of any launch of the agent
@@ -138,6 +165,7 @@ class Node : public ConnectionOwner {
     protocol::Incarnation incarnation = 0;
     protocol::Term term = 0;
     protocol::RoundNumber round = 0;
+    ListenerId to = 0;
   };
   std::optional<Word> word_;
   std::uint32_t word_of_launch_ = 0;

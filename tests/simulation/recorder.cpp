@@ -51,18 +51,18 @@ std::string text(const Recording::State& state) {
 
 }  // namespace
 
-void Recorder::takes(const std::string& job, const coordinator::Coordinator& real, const coordinator::Event& event,
+void Recorder::takes(const OfServer& which, const coordinator::Coordinator& real, const coordinator::Event& event,
                      std::int64_t now_ms) {
-  auto found = open_.find(job);
+  auto found = open_.find(which);
   if (found != open_.end() && found->second.born_as == real.config().incarnation) know_state(found->second, &real);
   if (found == open_.end() || found->second.born_as != real.config().incarnation) {
-    found =
-        open_
-            .insert_or_assign(job, Open{.index = recordings_.size(), .born_as = real.config().incarnation, .names = {}})
-            .first;
-    recordings_.push_back({.job = job,
+    found = open_
+                .insert_or_assign(which,
+                                  Open{.index = recordings_.size(), .born_as = real.config().incarnation, .names = {}})
+                .first;
+    recordings_.push_back({.job = which.second,
                            .term = real.config().term,
-                           .text = coordinator::recording_head(job, real.config(), has_check_),
+                           .text = coordinator::recording_head(which.second, real.config(), has_check_),
                            .after = {},
                            .sent = {},
                            .logged = {}});
@@ -92,12 +92,12 @@ void Recorder::know_state(Open& open, const coordinator::Coordinator* real) {
     recordings_[open.index].after.back() = state_of(*real);
 }
 
-void Recorder::has_acted(const std::string& job, const coordinator::Coordinator* real) {
-  if (const auto found = open_.find(job); found != open_.end()) know_state(found->second, real);
+void Recorder::has_acted(const OfServer& which, const coordinator::Coordinator* real) {
+  if (const auto found = open_.find(which); found != open_.end()) know_state(found->second, real);
 }
 
-void Recorder::sends(const std::string& job, NodeId session, const CoordinatorMessage& message) {
-  const auto found = open_.find(job);
+void Recorder::sends(const OfServer& which, NodeId session, const CoordinatorMessage& message) {
+  const auto found = open_.find(which);
   if (found == open_.end()) return;
   // A session that has sent nothing gets its messages from the service, about a job that has ended.
   const auto name = found->second.names.find(session);
@@ -105,14 +105,16 @@ void Recorder::sends(const std::string& job, NodeId session, const CoordinatorMe
   recordings_[found->second.index].sent.push_back(format("{}: {}", name->second, coordinator::in_words(message)));
 }
 
-void Recorder::logs(const std::string& job, const std::string& text) {
-  const auto found = open_.find(job);
+void Recorder::logs(const OfServer& which, const std::string& text) {
+  const auto found = open_.find(which);
   if (found != open_.end()) recordings_[found->second.index].logged.push_back(printable(text, kLongestDecision));
 }
 
-void Recorder::killed() {
-  for (const auto& [job, open] : open_) recordings_[open.index].was_killed = true;
-  open_.clear();
+void Recorder::killed(std::uint32_t server) {
+  for (const auto& [which, open] : open_) {
+    if (which.first == server) recordings_[open.index].was_killed = true;
+  }
+  std::erase_if(open_, [server](const auto& entry) { return entry.first.first == server; });
   asked_.reset();
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rendezvous/coordinator/coordinator.h"
@@ -36,22 +37,25 @@ struct Recording {
   bool was_killed = false;  // its last effects may not have been performed
 };
 
+// One of several coordinators of a job: the number of its server, and the job.
+using OfServer = std::pair<std::uint32_t, std::string>;
+
 // Makes the recordings of a simulation.
 class Recorder {
  public:
   explicit Recorder(bool has_check) : has_check_(has_check) {}
 
   // `real` is about to handle this event.
-  void takes(const std::string& job, const coordinator::Coordinator& real, const coordinator::Event& event,
+  void takes(const OfServer& which, const coordinator::Coordinator& real, const coordinator::Event& event,
              std::int64_t now_ms);
   // Its check plan has answered while the event is handled.
   void answered(const std::string& line);
   // The process has performed all effects of an event. `real` is null if the job has no coordinator any more.
-  void has_acted(const std::string& job, const coordinator::Coordinator* real);
-  void sends(const std::string& job, protocol::NodeId session, const protocol::CoordinatorMessage& message);
-  void logs(const std::string& job, const std::string& text);
+  void has_acted(const OfServer& which, const coordinator::Coordinator* real);
+  void sends(const OfServer& which, protocol::NodeId session, const protocol::CoordinatorMessage& message);
+  void logs(const OfServer& which, const std::string& text);
   // The process was killed by SIGKILL, with the coordinators of all its jobs.
-  void killed();
+  void killed(std::uint32_t server);
 
   const std::vector<Recording>& recordings() const { return recordings_; }
 
@@ -66,7 +70,7 @@ class Recorder {
 
   bool has_check_;
   std::vector<Recording> recordings_;
-  std::map<std::string, Open> open_;
+  std::map<OfServer, Open> open_;
   std::optional<std::size_t> asked_;  // the coordinator whose check plan is asked
 };
 

@@ -55,26 +55,63 @@ std::unique_ptr<coordinator::CheckPlan> make_check(int phases) {
   return std::make_unique<PlannedCheck>(phases);
 }
 
+// A server that a claim leads to has the clock of its node, by which the claim is renewed.
+Ms Server::now_ms() const { return node_ != nullptr ? node_->local_ms() : simulation_.now_ms(); }
+
 void Server::start() {
+  authority_ = locate::Authority::always();
+  serve({.lease = {simulation_.setup().loss_timeout_ms},
+         .secret = kSecret,
+         .random = [this] { return random_.next(); },
+         .make_check = [this](const std::string&) { return make_recorded_check(); }});
+}
+
+ListenerId Server::open(const std::string& job) {
+  authority_ = locate::Authority::none();
+  listener_ = simulation_.network().add_listener(node_->host(), *this);
+  serve({.lease = {simulation_.setup().loss_timeout_ms},
+         .secret = kSecret,
+         .only_job = job,
+         .is_claimed = true,
+         .authority = authority_,
+         .random = [this] { return random_.next(); },
+         .make_check = [this](const std::string&) { return make_recorded_check(); }});
+  return listener_;
+}
+
+void Server::serve(coordinator::ServiceSettings settings) {
   process_.start();
   timer_at_ms_.reset();
   ++timer_;
-  coordinator::ServiceSettings settings{.lease = {simulation_.setup().loss_timeout_ms},
-                                        .secret = kSecret,
-                                        .random = [this] { return random_.next(); },
-                                        .make_check = [this](const std::string&) { return make_recorded_check(); }};
+  when_idle_ = nullptr;
   {
     const Running running(Part::kCoordinator);
-    service_.emplace(std::move(settings), simulation_.now_ms());
+    service_.emplace(std::move(settings), now_ms());
   }
   service_->recorder = [this](const std::string& job, const coordinator::Event& event, std::int64_t now_ms) {
     const Running running(Part::kSimulator);
-    simulation_.coordinator_takes(job, event, now_ms);
+    simulation_.coordinator_takes(*this, job, event, now_ms);
   };
   simulation_.invariants().knowledge_is_lost();
-  simulation_.network().server_listens(true);
+  simulation_.network().listen(listener_, true);
   simulation_.trace().add(1);
-  if (simulation_.trace().is_read()) simulation_.line("coordinator: starts");
+  if (simulation_.trace().is_read()) simulation_.line(format("{}: starts", name()));
+}
+
+void Server::set_authority(locate::Authority authority) {
+  authority_ = authority;
+  on(coordinator::AuthorityIs{authority});
+}
+
+void Server::depose(const std::string& why) {
+  if (!is_up()) return;
+  on(coordinator::Deposed{why});
+  crash();
+}
+
+void Server::when_idle(std::function<void()> done) {
+  if (!service_ || service_->connections() == 0) return done();
+  when_idle_ = std::move(done);
 }
 
 std::unique_ptr<coordinator::CheckPlan> Server::make_recorded_check() {
@@ -88,15 +125,20 @@ std::unique_ptr<coordinator::CheckPlan> Server::make_recorded_check() {
 void Server::crash() {
   if (!is_up()) return;
   vanish();
-  simulation_.network().close_all_of_server();
+  simulation_.network().close_all_of(listener_);
 }
 
 void Server::vanish() {
   process_.end();
-  simulation_.network().server_listens(false);
+  simulation_.network().listen(listener_, false);
   ++timer_;
   service_.reset();
-  simulation_.coordinator_is_gone();
+  when_idle_ = nullptr;
+  simulation_.coordinator_is_gone(*this);
+}
+
+std::string Server::name() const {
+  return node_ != nullptr ? format("coordinator of node {}", node_->index()) : "coordinator";
 }
 
 void Server::pause() {
@@ -133,7 +175,7 @@ void Server::on(const coordinator::ServiceEvent& event) {
   coordinator::ServiceEffects effects;
   {
     const Running running(Part::kCoordinator);
-    effects = service_->on_event(event, simulation_.now_ms());
+    effects = service_->on_event(event, now_ms());
   }
   simulation_.trace().add(event.index());
   for (coordinator::ServiceEffect& effect : effects) {
@@ -141,8 +183,9 @@ void Server::on(const coordinator::ServiceEvent& event) {
     perform(effect);
   }
   if (!service_) return;
-  simulation_.coordinator_has_acted();
+  simulation_.coordinator_has_acted(*this);
   plan_timer();
+  if (when_idle_ && service_ && service_->connections() == 0) std::exchange(when_idle_, nullptr)();
 }
 
 void Server::perform(coordinator::ServiceEffect& effect) {
@@ -151,12 +194,12 @@ void Server::perform(coordinator::ServiceEffect& effect) {
     simulation_.sniff(write->connection, End::kServer, write->bytes);
     simulation_.network().send(write->connection, End::kServer, std::move(write->bytes));
   } else if (const auto* close = std::get_if<coordinator::Close>(&effect)) {
-    if (simulation_.trace().is_read()) simulation_.line(format("coordinator: closes connection {}", close->connection));
+    if (simulation_.trace().is_read()) simulation_.line(format("{}: closes connection {}", name(), close->connection));
     simulation_.network().close(close->connection, End::kServer);
   } else if (const auto* log = std::get_if<coordinator::Log>(&effect)) {
     simulation_.trace().add(log->text);
-    simulation_.coordinator_logs(log->job, log->text);
-    if (simulation_.trace().is_read()) simulation_.line(format("coordinator: {}: {}", log->job, log->text));
+    simulation_.coordinator_logs(*this, log->job, log->text);
+    if (simulation_.trace().is_read()) simulation_.line(format("{}: {}: {}", name(), log->job, log->text));
   }
 }
 
@@ -169,7 +212,8 @@ void Server::plan_timer() {
   }
   if (timer_at_ms_ == next_ms) return;
   timer_at_ms_ = next_ms;
-  simulation_.timeline().at(*next_ms, [this, timer = ++timer_] {
+  const Ms at_ms = node_ != nullptr ? node_->when_shows(*next_ms) : *next_ms;
+  simulation_.timeline().at(at_ms, [this, timer = ++timer_] {
     if (timer != timer_) return;
     process_.run(true, [this, timer] {
       if (timer != timer_) return;

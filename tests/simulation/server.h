@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "rendezvous/coordinator/service.h"
+#include "rendezvous/locate/authority.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/process.h"
 #include "tests/simulation/random.h"
@@ -15,12 +17,28 @@ namespace elastic::simulation {
 
 class Simulation;
 
-// The process that listens at the endpoint: the real coordinator::Service, which has no jobs when it is started again.
+class Node;
+
+// The coordinators of a process: the real coordinator::Service, which has no jobs when it is started again. It listens
+// at the endpoint, in a process of its own or beside the agent of node 0; or it is in the process of any node, as long
+// as that holds the claim of its job.
 class Server : public ConnectionOwner {
  public:
-  Server(Simulation& simulation, Random random) : simulation_(simulation), random_(random) {}
+  // The number differs from those of all other servers. `node` is the one whose process it is in and whose clock it
+  // has, where a claim leads to it; null: it is at the endpoint.
+  Server(Simulation& simulation, std::uint32_t number, Node* node, Random random)
+      : simulation_(simulation), number_(number), node_(node), random_(random) {}
 
+  // At the endpoint: begins to listen there. The host is that of its listener.
+  void set_listener(ListenerId listener) { listener_ = listener; }
   void start();
+  // By a claim: listens at a new port, for this job, and may not act yet.
+  ListenerId open(const std::string& job);
+  void set_authority(locate::Authority authority);
+  // Another process hosts the coordinator now; `why` is a clause.
+  void depose(const std::string& why);
+  // Calls `done` once it has no connection any more, perhaps at once.
+  void when_idle(std::function<void()> done);
   // The process dies as by SIGKILL: the kernel closes its connections.
   void crash();
   // The process dies with its host: its connections are not closed.
@@ -28,7 +46,13 @@ class Server : public ConnectionOwner {
   // The process ends with its node, since no job is left.
   void leave() { crash(); }
   bool is_up() const { return process_.is_alive(); }
-  std::uint32_t launch() const { return process_.launch(); }
+  // Whether it may act for its jobs now.
+  bool may_act() const { return is_up() && authority_.holds(now_ms()); }
+  std::uint32_t number() const { return number_; }
+  Node* node() const { return node_; }
+  ListenerId listener() const { return listener_; }
+  // Another number for each start of each server.
+  std::uint64_t start_number() const { return std::uint64_t{number_} << 32 | process_.launch(); }
   bool is_paused() const { return process_.is_paused(); }
   void pause();
   void resume(bool timers_first);
@@ -43,14 +67,22 @@ class Server : public ConnectionOwner {
   void connection_broken(ConnectionId id, const std::string& why) override;
 
  private:
+  Ms now_ms() const;
+  std::string name() const;  // for the trace
+  void serve(coordinator::ServiceSettings settings);
   std::unique_ptr<coordinator::CheckPlan> make_recorded_check();
   void on(const coordinator::ServiceEvent& event);
   void perform(coordinator::ServiceEffect& effect);
   void plan_timer();
 
   Simulation& simulation_;
+  std::uint32_t number_;
+  Node* node_;
   Random random_;
   Process process_;
+  ListenerId listener_ = 0;
+  locate::Authority authority_ = locate::Authority::always();
+  std::function<void()> when_idle_;
   std::optional<coordinator::Service> service_;
   std::optional<Ms> timer_at_ms_;
   std::uint64_t timer_ = 0;

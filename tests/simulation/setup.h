@@ -38,7 +38,8 @@ struct NodeSetup {
 struct Setup {
   std::uint64_t seed = 1;
   std::vector<NodeSetup> nodes = {};
-  bool hosted = false;  // the coordinator's process is that of node 0
+  bool hosted = false;   // the coordinator's process is that of node 0
+  bool claimed = false;  // any node may host its job's coordinator, and a claim in a register says which one does
   Ms loss_timeout_ms = 5000;
   Ms longest_delay_ms = 3;
   bool steady = false;  // every way takes the longest delay

@@ -49,17 +49,17 @@ ByteString bytes_of(const coordinator::Effects& effects) {
 Shadow::Shadow(Simulation& simulation, const Setup& setup, Random random)
     : simulation_(simulation), setup_(setup), random_(random), on_(setup.seed % kOneOf == 0) {}
 
-void Shadow::takes(const std::string& job, const coordinator::Coordinator* real, const coordinator::Event& event,
+void Shadow::takes(const OfServer& which, const coordinator::Coordinator* real, const coordinator::Event& event,
                    std::int64_t now_ms) {
   if (!on_ || real == nullptr) return;
-  auto found = pairs_.find(job);
+  auto found = pairs_.find(which);
   if (found == pairs_.end() || found->second.clean.ended()) {
     if (found != pairs_.end()) pairs_.erase(found);
     const coordinator::CoordinatorConfig& config = real->config();
     found = pairs_
-                .emplace(job, Pair{coordinator::Coordinator(config, make_check(setup_.check_phases)),
-                                   coordinator::Coordinator(config, make_check(setup_.check_phases)),
-                                   {}})
+                .emplace(which, Pair{coordinator::Coordinator(config, make_check(setup_.check_phases)),
+                                     coordinator::Coordinator(config, make_check(setup_.check_phases)),
+                                     {}})
                 .first;
   }
   Pair& pair = found->second;
@@ -67,7 +67,8 @@ void Shadow::takes(const std::string& job, const coordinator::Coordinator* real,
   const coordinator::Effects disturbed = pair.disturbed.on_event(event, now_ms);
   if (bytes_of(clean) != bytes_of(disturbed) || pair.clean.state() != pair.disturbed.state() ||
       pair.clean.next_deadline_ms() != pair.disturbed.next_deadline_ms()) {
-    simulation_.invariants().broken("no older message changes anything", format("job {} goes another way", job));
+    simulation_.invariants().broken("no older message changes anything",
+                                    format("job {} goes another way", which.second));
   }
   if (const auto* said = std::get_if<coordinator::MessageReceived>(&event)) disturb(pair, *said, now_ms);
 }

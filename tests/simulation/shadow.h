@@ -9,6 +9,7 @@
 #include "rendezvous/coordinator/coordinator.h"
 #include "tests/simulation/invariants.h"
 #include "tests/simulation/random.h"
+#include "tests/simulation/recorder.h"
 #include "tests/simulation/setup.h"
 
 namespace elastic::simulation {
@@ -19,10 +20,12 @@ class Shadow {
  public:
   Shadow(Simulation& simulation, const Setup& setup, Random random);
   // `real`, the coordinator of a job, is about to handle this event.
-  void takes(const std::string& job, const coordinator::Coordinator* real, const coordinator::Event& event,
+  void takes(const OfServer& which, const coordinator::Coordinator* real, const coordinator::Event& event,
              std::int64_t now_ms);
   // The coordinator's process has died.
-  void forget() { pairs_.clear(); }
+  void forget(std::uint32_t server) {
+    std::erase_if(pairs_, [server](const auto& entry) { return entry.first.first == server; });
+  }
 
  private:
   struct Pair {
@@ -36,7 +39,7 @@ class Shadow {
   const Setup& setup_;
   Random random_;
   bool on_;
-  std::map<std::string, Pair> pairs_;
+  std::map<OfServer, Pair> pairs_;
 };
 
 }  // namespace elastic::simulation

@@ -18,7 +18,9 @@ enum Stream : std::uint64_t {
   kOfServer,
   kOfFaults,
   kOfShadow,
-  kOfNodes = 100
+  kOfClaims,
+  kOfNodes = 100,
+  kOfServers = 1000
 };
 // Sizes are checked after each so many steps.
 constexpr std::uint64_t kLookAtSizes = 64;
@@ -33,10 +35,10 @@ Simulation::Simulation(Setup setup, FaultPlan plan, Coverage& coverage, std::ost
       network_(timeline_, trace_, Random(setup_.seed, kOfNetwork)),
       workers_(timeline_, trace_, network_, Random(setup_.seed, kOfWorkers),
                {setup_.training_ms, setup_.stubborn_percent, setup_.saving_percent}),
-      server_(*this, Random(setup_.seed, kOfServer)),
       invariants_(*this),
       faults_(*this, std::move(plan), coverage, Random(setup_.seed, kOfFaults)),
       shadow_(*this, setup_, Random(setup_.seed, kOfShadow)) {
+  servers_.emplace_back(*this, 0, nullptr, Random(setup_.seed, kOfServer));
   network_.set_speed(setup_.longest_delay_ms, setup_.user_timeout_ms, setup_.steady);
   workers_.host_of = [this](int node) { return nodes_[static_cast<std::size_t>(node)]->host(); };
   workers_.ended = [this](WorkerId id) { nodes_[static_cast<std::size_t>(workers_.at(id).node)]->worker_ended(id); };
@@ -46,7 +48,16 @@ Node& Simulation::add_node(NodeSetup setup) {
   const int index = static_cast<int>(nodes_.size());
   nodes_.push_back(std::make_unique<Node>(*this, index, network_.add_host(), std::move(setup),
                                           Random(setup_.seed, kOfNodes + static_cast<std::uint64_t>(index))));
-  return *nodes_.back();
+  Node& node = *nodes_.back();
+  if (setup_.claimed) {
+    const auto number = static_cast<std::uint32_t>(servers_.size());
+    servers_.emplace_back(*this, number, &node, Random(setup_.seed, kOfServers + number));
+    const auto claims =
+        claims_.try_emplace(node.setup().job, timeline_, trace_, network_,
+                            Random(setup_.seed, kOfClaims + 20 * claims_.size()), setup_.longest_delay_ms);
+    node.set_claims(servers_.back(), claims.first->second);
+  }
+  return node;
 }
 
 void Simulation::begin() {
@@ -55,14 +66,17 @@ void Simulation::begin() {
     if (std::ranges::none_of(jobs_, [&](const Job& known) { return known.name == node.job; }))
       jobs_.push_back({node.job});
   }
-  network_.set_server(setup_.hosted ? nodes_.front()->host() : network_.add_host(), &server_);
+  const int host = setup_.hosted ? nodes_.front()->host() : network_.add_host();
+  server().set_listener(network_.add_listener(host, server()));
   // Other nodes may be started before the coordinator is.
   const Ms serves_ms = setup_.hosted ? setup_.nodes.front().starts_ms : random_.chance(70) ? 0 : random_.range(0, 1500);
-  expect_start(1);
-  timeline_.at(serves_ms, [this] {
-    expect_start(-1);
-    if (!server_.is_up()) server_.start();
-  });
+  if (!setup_.claimed) {
+    expect_start(1);
+    timeline_.at(serves_ms, [this] {
+      expect_start(-1);
+      if (!server().is_up()) server().start();
+    });
+  }
   for (std::size_t i = 0; i < setup_.nodes.size(); ++i) {
     expect_start(1);
     timeline_.at(setup_.nodes[i].starts_ms, [this, i] {
@@ -119,10 +133,12 @@ SimulationOutcome Simulation::run() {
 // Updates which nodes could reach the coordinator now.
 void Simulation::look_at_ways() {
   changes_seen_ = network_.changes() + process_changes_;
-  const bool serves = server_.is_up() && !server_.is_paused();
+  if (setup_.claimed) return;  // what a node may find depends on the claim, too
+  const bool serves = server().is_up() && !server().is_paused();
+  const int there = network_.host_of(server().listener());
   for (const auto& node : nodes_) {
     const bool awake = node->is_running() && !node->is_disturbed();
-    node->way_is_open(serves && awake && network_.reaches(node->host(), network_.server_host()));
+    node->way_is_open(serves && awake && network_.reaches(node->host(), there));
   }
 }
 
@@ -132,12 +148,13 @@ void Simulation::calm() {
   calm_since_ms_ = now_ms();
   faults_.calm();
   network_.heal_all();
+  for (auto& [job, claims] : claims_) claims.calm();
   for (const auto& node : nodes_) {
     while (network_.is_up(node->host()) && network_.is_frozen(node->host())) node->thaw();
     while (node->is_disturbed() && node->is_running()) node->resume_agent();
     if (!network_.is_up(node->host())) node->boot_host();
   }
-  while (server_.is_up() && server_.is_paused()) server_.resume(true);
+  while (server().is_up() && server().is_paused()) server().resume(true);
   invariants_.rounds_or_verdicts_since_calm_begin();
 }
 
@@ -149,10 +166,13 @@ protocol::StoreEndpoint Simulation::open_store(const Node& node) {
 
 // --- Bytes on the wire. ----------------------------------------------------------------------------
 
-void Simulation::connects(ConnectionId id, const Node& node) {
+void Simulation::connects(ConnectionId id, const Node& node, ListenerId to) {
   if (taps_.size() <= id) taps_.resize(id + 1);
   taps_[id].node = &node;
   taps_[id].agent = node.agent_id();
+  const auto listens = [to](const Server& server) { return server.listener() == to; };
+  const auto server = std::ranges::find_if(servers_, listens);
+  taps_[id].server = server != servers_.end() ? &*server : nullptr;
 }
 
 void Simulation::sniff(ConnectionId id, End from, Bytes bytes) {
@@ -184,15 +204,16 @@ void Simulation::frame_sent(ConnectionId id, Tap& tap, End from, const protocol:
     const auto message = protocol::read_coordinator_message(frame);
     if (!message) invariants_.broken("what is sent can be read", protocol::name_of(frame.type));
     if (trace_.is_read()) line(format("node {} is told {}", node.index(), text(*message)));
-    if (recorder_) recorder_->sends(node.setup().job, id, *message);
+    if (tap.server == nullptr) return;
+    if (recorder_) recorder_->sends({tap.server->number(), node.setup().job}, id, *message);
     if (const auto* prepare = std::get_if<protocol::PrepareRound>(&*message))
       invariants_.sent(node, tap.agent, frame.stamp, *prepare);
     if (const auto* run = std::get_if<protocol::RunWorkers>(&*message))
       invariants_.sent(node, tap.agent, frame.stamp, *run);
     if (const auto* end = std::get_if<protocol::EndJob>(&*message))
-      invariants_.sent(node, tap.agent, frame.stamp, *end);
+      invariants_.sent(node, tap.agent, frame.stamp, *end, *tap.server);
     if (const auto* dismiss = std::get_if<protocol::Dismiss>(&*message))
-      invariants_.sent(node, tap.agent, frame.stamp, *dismiss);
+      invariants_.sent(node, tap.agent, frame.stamp, *dismiss, *tap.server);
     if (const auto* rejected = std::get_if<protocol::Rejected>(&*message); rejected != nullptr && !rejected->retry_ms)
       invariants_.turned_away(tap.agent);
   }
@@ -228,22 +249,42 @@ void Simulation::worker_started(WorkerId id) { invariants_.worker_started(id); }
 
 void Simulation::workers_can_be_killed(const Node& node) { invariants_.workers_can_be_killed(node); }
 
-void Simulation::hosting_node_left() { server_.leave(); }
+void Simulation::hosting_node_left() { server().leave(); }
 
 // --- The coordinator. ------------------------------------------------------------------------------
 
-void Simulation::coordinator_takes(const std::string& job, const coordinator::Event& event, std::int64_t now_ms) {
-  shadow_.takes(job, server_.find(job), event, now_ms);
-  if (recorder_) recorder_->takes(job, *server_.find(job), event, now_ms);
+Server* Simulation::server_of(const std::string& job) {
+  if (!setup_.claimed) return server().is_up() ? &server() : nullptr;
+  for (Server& server : servers_) {
+    if (server.node() != nullptr && server.node()->setup().job == job && server.may_act()) return &server;
+  }
+  return nullptr;
 }
 
-void Simulation::coordinator_logs(const std::string& job, const std::string& text) {
-  if (recorder_) recorder_->logs(job, text);
+std::optional<int> Simulation::coordinator_host(const std::string& job) {
+  const Server* const by_claim = setup_.claimed ? server_of(job) : &server();
+  return by_claim != nullptr ? std::optional(network_.host_of(by_claim->listener())) : std::nullopt;
 }
 
-void Simulation::coordinator_has_acted() {
+ClaimRegister* Simulation::claims_of(const std::string& job) {
+  const auto found = claims_.find(job);
+  return found != claims_.end() ? &found->second : nullptr;
+}
+
+void Simulation::coordinator_takes(const Server& server, const std::string& job, const coordinator::Event& event,
+                                   std::int64_t now_ms) {
+  const OfServer which{server.number(), job};
+  shadow_.takes(which, server.find(job), event, now_ms);
+  if (recorder_) recorder_->takes(which, *server.find(job), event, now_ms);
+}
+
+void Simulation::coordinator_logs(const Server& server, const std::string& job, const std::string& text) {
+  if (recorder_) recorder_->logs({server.number(), job}, text);
+}
+
+void Simulation::coordinator_has_acted(const Server& server) {
   for (auto& [job, before] : jobs_) {
-    if (recorder_) recorder_->has_acted(job, server_.find(job));
+    if (recorder_) recorder_->has_acted({server.number(), job}, server.find(job));
     const JobState now = state_of(job);
     if (now == before) continue;
     before = now;
@@ -253,18 +294,19 @@ void Simulation::coordinator_has_acted() {
   }
 }
 
-void Simulation::coordinator_is_gone() {
-  shadow_.forget();
-  if (recorder_) recorder_->killed();
+void Simulation::coordinator_is_gone(const Server& server) {
+  shadow_.forget(server.number());
+  if (recorder_) recorder_->killed(server.number());
   invariants_.look_for_witnesses();
-  for (Job& job : jobs_) job.state = JobState::kDown;
+  for (Job& job : jobs_) job.state = state_of(job.name);
   if (trace_.is_read()) line("coordinator: it is gone");
 }
 
-JobState Simulation::state_of(const std::string& job) const {
+JobState Simulation::state_of(const std::string& job) {
   using State = coordinator::Coordinator::State;
-  if (!server_.is_up()) return JobState::kDown;
-  const coordinator::Coordinator* coordinator = server_.find(job);
+  const Server* server = server_of(job);
+  if (server == nullptr) return JobState::kDown;
+  const coordinator::Coordinator* coordinator = server->find(job);
   if (coordinator == nullptr) return JobState::kNoJob;
   switch (coordinator->state()) {
     case State::kForming: return coordinator->round() ? JobState::kFormingAgain : JobState::kForming;

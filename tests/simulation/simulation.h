@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/simulation/claim_register.h"
 #include "tests/simulation/coverage.h"
 #include "tests/simulation/faults.h"
 #include "tests/simulation/invariants.h"
@@ -37,7 +39,7 @@ struct SimulationOutcome {
   std::uint64_t bytes = 0;
 };
 
-// The jobs of a seed: hosts, agents, workers, one coordinator's process, and their faults, on one virtual clock. The
+// The jobs of a seed: hosts, agents, workers, coordinators, and their faults, on one virtual clock. The
 // same seed and plan give the same events in the same order, in every build.
 class Simulation {
  public:
@@ -59,7 +61,16 @@ class Simulation {
   Trace& trace() { return trace_; }
   Network& network() { return network_; }
   Workers& workers() { return workers_; }
-  Server& server() { return server_; }
+  // The coordinator's process at the endpoint, which a job without a claim has.
+  Server& server() { return servers_.front(); }
+  const std::deque<Server>& servers() const { return servers_; }
+  // The server that decides for a job now: the one at the endpoint, or the one that may act by its claim; null if there
+  // is none.
+  Server* server_of(const std::string& job);
+  // Its host; none if a claim leads nowhere.
+  std::optional<int> coordinator_host(const std::string& job);
+  // The place of a job's claim; null if its nodes meet at an endpoint.
+  ClaimRegister* claims_of(const std::string& job);
   std::vector<std::unique_ptr<Node>>& nodes() { return nodes_; }
   Invariants& invariants() { return invariants_; }
   void line(const std::string& text) { trace_.line(now_ms(), text); }
@@ -76,8 +87,8 @@ class Simulation {
   void calm();
   bool is_calm() const { return calm_since_ms_.has_value(); }
 
-  // Called by nodes and by the server.
-  void connects(ConnectionId id, const Node& node);
+  // Called by nodes and by servers.
+  void connects(ConnectionId id, const Node& node, ListenerId to);
   void sniff(ConnectionId id, End from, Bytes bytes);
   void agent_started(Node& node);
   void agent_acts(Node& node, const agent::Effect& effect);
@@ -87,14 +98,15 @@ class Simulation {
   void worker_started(WorkerId id);
   void workers_can_be_killed(const Node& node);
   void hosting_node_left();
-  void coordinator_takes(const std::string& job, const coordinator::Event& event, std::int64_t now_ms);
-  void coordinator_has_acted();
+  void coordinator_takes(const Server& server, const std::string& job, const coordinator::Event& event,
+                         std::int64_t now_ms);
+  void coordinator_has_acted(const Server& server);
   // A process was started, stopped or continued, or has ended.
   void process_changes() { ++process_changes_; }
-  void coordinator_logs(const std::string& job, const std::string& text);
-  void coordinator_is_gone();
+  void coordinator_logs(const Server& server, const std::string& job, const std::string& text);
+  void coordinator_is_gone(const Server& server);
   // The state of a job, as a row of the table.
-  JobState state_of(const std::string& job) const;
+  JobState state_of(const std::string& job);
 
  private:
   // All nodes with one --rdzv-id.
@@ -104,6 +116,7 @@ class Simulation {
   };
   struct Tap {
     const Node* node = nullptr;
+    const Server* server = nullptr;
     protocol::AgentId agent = 0;
     protocol::FrameReader readers[2];
   };
@@ -117,7 +130,8 @@ class Simulation {
   Random random_;
   Network network_;
   Workers workers_;
-  Server server_;
+  std::deque<Server> servers_;                   // the one at the endpoint, then those of the nodes
+  std::map<std::string, ClaimRegister> claims_;  // by job
   std::vector<std::unique_ptr<Node>> nodes_;
   Invariants invariants_;
   Faults faults_;
@@ -128,7 +142,6 @@ class Simulation {
   std::uint64_t process_changes_ = 0;
   std::uint64_t changes_seen_ = ~0ULL;
   std::uint16_t next_port_ = 30'000;
-  bool serves_ = true;
   std::optional<Ms> calm_since_ms_;
   std::vector<Job> jobs_;
 };
