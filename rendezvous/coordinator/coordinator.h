@@ -66,6 +66,7 @@ class Coordinator {
   // The last round that was formed, if there was one.
   std::optional<protocol::RoundNumber> round() const { return round_; }
   std::size_t nodes() const { return roster_.size(); }
+  const membership::Roster& roster() const { return roster_; }
   // The job is in kPreparing, and nodes are being checked.
   bool is_checking() const { return state_ == State::kPreparing && check_.is_running(); }
   // The job's status without its name. At most `most_members` nodes are listed by name. The figures of the check are

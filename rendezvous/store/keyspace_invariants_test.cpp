@@ -33,12 +33,12 @@ namespace {
 
 // The check that fails once the keyspace was broken so.
 std::string noticed(void (*broken)(Keyspace&)) {
-  test::World world;
-  world.wait(1, {"/a", "/b"});
-  world.push(2, "/q", "item");
-  world.set(2, "/k", "value");
-  broken(world.keyspace);
-  return failed_check([&] { world.keyspace.check_invariants(); });
+  test::Clients clients;
+  clients.wait(1, {"/a", "/b"});
+  clients.push(2, "/q", "item");
+  clients.set(2, "/k", "value");
+  broken(clients.keyspace);
+  return failed_check([&] { clients.keyspace.check_invariants(); });
 }
 
 TEST_CASE("a keyspace that counts what is not there, or not what is, is noticed") {
@@ -70,12 +70,13 @@ TEST_CASE("a keyspace whose keys and clients do not agree on who waits is notice
 
 TEST_CASE("commands check the sizes that they leave behind, and all of a small keyspace, by themselves") {
   for (const auto broken : {KeyspaceBreaker::take_more_than_allowed, KeyspaceBreaker::count_text}) {
-    test::World world;
-    world.set(1, "/k", "value");
-    broken(world.keyspace);
-    Command command = test::World::with(Op::kPing, "");
+    test::Clients clients;
+    clients.set(1, "/k", "value");
+    broken(clients.keyspace);
+    Command command = test::Clients::with(Op::kPing, "");
     int commands = 0;
-    while (commands < 1000 && failed_check([&] { (void)world.keyspace.apply(1, command, world); }).empty()) ++commands;
+    while (commands < 1000 && failed_check([&] { (void)clients.keyspace.apply(1, command, clients); }).empty())
+      ++commands;
     CHECK(commands < 80);
   }
 }
