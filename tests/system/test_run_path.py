@@ -122,7 +122,7 @@ def test_a_program_of_the_script_inherits_no_descriptor_of_ours(elastic_run, scr
 
 def test_a_waiting_worker_does_not_outlive_a_launcher_that_was_killed(elastic_run, script):
     text = ("import os, time\n"
-            "print('up', os.getpid(), flush=True)\n"
+            "os.write(1, b'up %d\\n' % os.getpid())\n"  # both write to one pipe
             "if os.environ['RANK'] == '1': time.sleep(1000)\n")
     running = elastic_run.start("--nproc-per-node=2", "--run-path", script("waits.py", text), env=PLAIN)
     running.wait_for_pids(2)
