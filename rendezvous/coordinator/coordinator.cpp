@@ -9,6 +9,7 @@
 namespace elastic::coordinator {
 
 using namespace protocol;
+using membership::Standing;
 
 Coordinator::Coordinator(CoordinatorConfig config, std::unique_ptr<CheckPlan> check)
     : config_(config),
@@ -29,6 +30,7 @@ Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
   const bool changes_nothing = std::holds_alternative<KeepAliveReceived>(event) && claims_.empty();
   if (!changes_nothing) decide(out);
   statistics_.enter(phase(), now_ms_);
+  if (!changes_nothing && roster_.check_is_due()) check_invariants();
   return out;
 }
 
@@ -52,7 +54,9 @@ void Coordinator::on(const MessageReceived& event, Effects& out) {
   Node* node = roster_.of_session(event.from);
   if (node == nullptr) {
     // A session has to join first; messages of a session that was dropped are ignored.
-    if (const auto* joins = std::get_if<NodeJoins>(&event.message)) join(event.from, *joins, out);
+    // No elastic-run joins once more in a session that waits for a rank.
+    const auto* joins = std::get_if<NodeJoins>(&event.message);
+    if (joins != nullptr && !claims_.is_waiting(event.from)) join(event.from, *joins, out);
     const auto* leaves = std::get_if<NodeLeaves>(&event.message);
     if (leaves != nullptr && claims_.withdraw(event.from)) let_go(event.from, leaves->signal, out);
     return;
@@ -87,7 +91,7 @@ void Coordinator::on(const NodeEmptied& event, Effects& out) {
 
 void Coordinator::on(const TimePassed&, Effects& out) {
   for (const AgentId agent : silence_.look(roster_, now_ms_)) {
-    Node& node = *roster_.find(agent);
+    Node& node = roster_.at(agent);
     const std::string how = format("it sent nothing for {} ms", now_ms_ - node.last_heard_ms);
     out.push_back(Drop{*node.session, how});
     lose(node, how, out);
@@ -110,7 +114,8 @@ void Coordinator::on(Node& node, const WorkerFailed& message, Effects& out) {
 }
 
 void Coordinator::on(Node& node, const WorkersSucceeded& message, Effects&) {
-  if (!is_current(node, message.round)) return;
+  // Workers of a round that is being prepared do not run yet: no elastic-run says this then.
+  if (!is_current(node, message.round) || state_ == State::kPreparing) return;
   node.succeeded = true;  // the message may have crossed StopWorkers, so the node may be stopping already
   if (node.standing() == Standing::kMember) roster_.move(node, Standing::kDone);
 }

@@ -65,7 +65,6 @@ class Coordinator {
   State state() const { return state_; }
   // The last round that was formed, if there was one.
   std::optional<protocol::RoundNumber> round() const { return round_; }
-  std::size_t nodes() const { return roster_.size(); }
   const membership::Roster& roster() const { return roster_; }
   // The job is in kPreparing, and nodes are being checked.
   bool is_checking() const { return state_ == State::kPreparing && check_.is_running(); }
@@ -81,8 +80,8 @@ class Coordinator {
   bool is_empty() const { return state_ == State::kForming && !round_ && roster_.size() == 0 && claims_.empty(); }
 
  private:
+  friend struct CoordinatorBreaker;  // a test's
   using Node = membership::Node;
-  using Standing = membership::Standing;
 
   void on(const MessageReceived& event, Effects& out);
   void on(const KeepAliveReceived& event, Effects& out);
@@ -90,7 +89,6 @@ class Coordinator {
   void on(const Introduced& event, Effects& out);
   void on(const NodeEmptied& event, Effects& out);
   void on(const TimePassed& event, Effects& out);
-
   void on(Node& node, const protocol::NodeJoins& message, Effects& out);
   void on(Node& node, const protocol::StoreIsOpen& message, Effects& out);
   void on(Node& node, const protocol::WorkerFailed& message, Effects& out);
@@ -100,6 +98,7 @@ class Coordinator {
   void on(Node& node, const protocol::NodeLeaves& message, Effects& out);
   void on(Node& node, const protocol::CheckDone& message, Effects& out);
   void on(Node& node, const protocol::VerdictHeard& message, Effects& out);
+  void check_invariants() const;  // after each event: coordinator_invariants.cpp
 
   // coordinator_joining.cpp: which nodes are let in.
   void join(protocol::NodeId session, const protocol::NodeJoins& message, Effects& out);

@@ -15,7 +15,7 @@ using membership::Standing;
 
 void Coordinator::send_check_orders(RoundCheck::Orders orders, Effects& out) {
   for (std::size_t rank = 0; rank < orders.size(); ++rank) {
-    const Node& node = *roster_.find(seats_[rank].agent);
+    const Node& node = roster_.at(seats_[rank].agent);
     out.push_back(Send{*node.session, RunCheck{*round_, check_.phase(), std::move(orders[rank])}});
   }
 }
@@ -28,7 +28,7 @@ void Coordinator::end_check_phase(Effects& out) {
   const std::vector<CheckPlan::Unfit> unfit = judged.unfit;
   out.push_back(std::move(judged));
   if (settings_.check.only) return end_with_check(unfit, out);
-  for (const Seat& seat : seats_) roster_.find(seat.agent)->passed_check = true;
+  for (const Seat& seat : seats_) roster_.at(seat.agent).passed_check = true;
   for (const CheckPlan::Unfit& found : unfit) leave_out(found, out);
   if (stopping_.other.empty()) return run_if_ready(out);
   stop_round(out);
@@ -38,7 +38,7 @@ void Coordinator::end_check_phase(Effects& out) {
 void Coordinator::end_with_check(const std::vector<CheckPlan::Unfit>& unfit, Effects& out) {
   std::vector<std::string> flaws;
   for (const CheckPlan::Unfit& found : unfit) {
-    const Node& node = *roster_.find(seats_.at(static_cast<std::size_t>(found.node_rank)).agent);
+    const Node& node = roster_.at(seats_.at(static_cast<std::size_t>(found.node_rank)).agent);
     flaws.push_back(format("{}: {}", node.name(), found.why));
     if (found.kind != CheckPlan::Unfit::Kind::kLink)
       out.push_back(node_is_unfit(node, format("{} is unfit: {}", node.name(), found.why), found.why));
@@ -50,7 +50,7 @@ void Coordinator::end_with_check(const std::vector<CheckPlan::Unfit>& unfit, Eff
 }
 
 void Coordinator::leave_out(const CheckPlan::Unfit& found, Effects& out) {
-  Node& node = *roster_.find(seats_.at(static_cast<std::size_t>(found.node_rank)).agent);
+  Node& node = roster_.at(seats_.at(static_cast<std::size_t>(found.node_rank)).agent);
   UnfitNode unfit = consequence_of(found, node.name(), settings_.check);
   if (!unfit.leaves) {
     if (!unfit.note.empty()) out.push_back(Note{std::move(unfit.note)});

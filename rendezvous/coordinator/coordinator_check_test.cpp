@@ -157,7 +157,7 @@ TEST_CASE("an unfit node is left out with its host, not with its rank: another h
   CHECK(job.say(12, claims(12, "node2", 1)).only<Rejected>().why == Rejected::Why::kExcluded);
   CHECK(job.say(13, claims(13, "node2", {})).only<Rejected>().why == Rejected::Why::kExcluded);
   CHECK(job.say(14, claims(14, "fresh", 1)).all<Rejected>().empty());
-  CHECK(job.coordinator.nodes() == 3);
+  CHECK(job.coordinator.roster().size() == 3);
 }
 
 TEST_CASE("another agent on the host of an unfit one that has passed stays in the job") {
@@ -268,7 +268,7 @@ TEST_CASE("nodes of which it is undetermined are turned away, and may come again
   const Answer out = job.stop(2);
   CHECK(out.to<Rejected>(1).reason.contains("undetermined: its result is unclear"));
   CHECK(out.to<Rejected>(2).why == Rejected::Why::kExcluded);
-  CHECK(job.coordinator.nodes() == 0);
+  CHECK(job.coordinator.roster().size() == 0);
   CHECK(job.join(1).all<Rejected>().empty());
 }
 

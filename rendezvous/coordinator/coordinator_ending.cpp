@@ -10,6 +10,7 @@
 namespace elastic::coordinator {
 
 using namespace protocol;
+using membership::Standing;
 
 void Coordinator::lose(Node& node, const std::string& how, Effects& out, bool by_us) {
   roster_.set_session(node, {});
@@ -54,7 +55,7 @@ void Coordinator::forget(const Node& node) {
 
 void Coordinator::look_at_leases(Effects& out) {
   for (const AgentId agent : leases_.over(now_ms_)) {
-    const Node& node = *roster_.find(agent);
+    const Node& node = roster_.at(agent);
     out.push_back(Note{format("the lease of {} has expired", node.name())});
     forget(node);
   }
@@ -70,7 +71,7 @@ void Coordinator::end(Verdict verdict, Effects& out) {
   if (const auto last_ms = leases_.last_ms()) {
     ending_.stay_until(std::max(now_ms_, *last_ms) + LeaseTimes::kKillMs);
   }
-  for (const AgentId agent : leases_.nodes()) forget(*roster_.find(agent));
+  for (const AgentId agent : leases_.nodes()) forget(roster_.at(agent));
   for (const auto& [agent, node] : roster_.nodes()) out.push_back(Send{*node.session, EndJob{verdict}});
   dismiss_if_all_heard(out);
 }

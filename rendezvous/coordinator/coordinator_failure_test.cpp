@@ -172,7 +172,7 @@ TEST_CASE("a node that is lost too often is kept out, twice as long the second t
     kept_out_ms *= 2;
   }
   CHECK(job.come(session, "flaky").all<Rejected>().empty());
-  CHECK(job.coordinator.nodes() == 2);
+  CHECK(job.coordinator.roster().size() == 2);
 }
 
 TEST_CASE(
@@ -285,7 +285,7 @@ TEST_CASE("news of a session that its agent has given up for another change noth
   CHECK(!late.dropped(2));
   CHECK(late.all<StopWorkers>().empty());
   CHECK(job.on(SessionEnded{7, "reset"}).silent());
-  CHECK(job.coordinator.nodes() == 2);
+  CHECK(job.coordinator.roster().size() == 2);
 }
 
 TEST_CASE("an agent that opens another session has lost the first, which is closed") {
@@ -299,7 +299,7 @@ TEST_CASE("an agent that opens another session has lost the first, which is clos
   CHECK(answer.dropped(2));
   CHECK(answer.all<StopWorkers>().size() == 2);
   CHECK(job.say(2, NodeStopped{0, {}}).silent());  // the message is of the closed session
-  CHECK(job.coordinator.nodes() == 2);
+  CHECK(job.coordinator.roster().size() == 2);
 }
 
 TEST_CASE("a guardian's word that overtakes the end of its agent's session is the loss, and needs no lease") {
@@ -326,7 +326,7 @@ TEST_CASE("a guardian's word changes nothing when it is late, or of a node that 
   Job waiting(job_terms(2, 2));
   waiting.join(1);
   CHECK(waiting.on(NodeEmptied{1, waiting.coordinator.incarnation(), 0}).silent());
-  CHECK(waiting.coordinator.nodes() == 1);
+  CHECK(waiting.coordinator.roster().size() == 1);
 }
 
 TEST_CASE("a node that was told to leave is waited for no longer than its stop, and nothing is charged or lost") {
@@ -458,7 +458,7 @@ TEST_CASE("who is kept out is the host: another may take its rank, and it gets i
   NodeJoins other = job.joiner(22);
   other.node_rank = 1;
   CHECK(job.say(22, other).all<Rejected>().empty());
-  CHECK(job.coordinator.nodes() == 2);
+  CHECK(job.coordinator.roster().size() == 2);
 }
 
 TEST_CASE("a host that takes several agents with it is to blame for one loss, and the job has lost them all") {

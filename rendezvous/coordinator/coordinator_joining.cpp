@@ -13,6 +13,7 @@
 namespace elastic::coordinator {
 
 using namespace protocol;
+using membership::Standing;
 
 namespace {
 
@@ -102,7 +103,7 @@ bool Coordinator::waits_for_rank(NodeId session, const NodeJoins& message, Effec
     const std::string reason =
         format("rank {} belongs to a node of the running round; give each node a rank of its own", *message.node_rank);
     for (const AgentId agent : newcomers_with_claim(roster_, *message.node_rank)) {
-      const Node& node = *roster_.find(agent);
+      const Node& node = roster_.at(agent);
       out.push_back(Send{*node.session, Rejected{Rejected::Why::kRankTaken, reason, {}}});
       forget(node);
     }
@@ -126,7 +127,7 @@ void Coordinator::settle_claims(Effects& out) {
       continue;
     }
     if (settled->holder_is_silent) {
-      Node& holder = *roster_.find(settled->holder);
+      Node& holder = roster_.at(settled->holder);
       const std::string how =
           format("it did not answer when another node claimed its rank {}", *settled->message.node_rank);
       out.push_back(Drop{*holder.session, how});

@@ -238,7 +238,7 @@ TEST_CASE("a node that claims a taken rank and goes away meanwhile is not asked 
   job.on(SessionEnded{2, "reset"});
   CHECK(job.on(KeepAliveReceived{1}).silent());
   CHECK(job.pass_with({1}, 3000).silent());
-  CHECK(job.coordinator.nodes() == 1);
+  CHECK(job.coordinator.roster().size() == 1);
 }
 
 TEST_CASE("a node that claims a taken rank and is told to leave meanwhile goes, and is in no round") {
@@ -250,7 +250,7 @@ TEST_CASE("a node that claims a taken rank and is told to leave meanwhile goes, 
   CHECK(gone.all<Dismiss>().size() == 1);
   job.on(SessionEnded{1, "reset"});
   CHECK(job.pass(60'000).all<PrepareRound>().empty());
-  CHECK(job.coordinator.nodes() == 0);
+  CHECK(job.coordinator.roster().size() == 0);
 }
 
 TEST_CASE("a refused claim names the rank and the node that has it") {
@@ -272,7 +272,7 @@ TEST_CASE("of a flood of claims of one rank so many are held, and the others tol
   CHECK(rejected.why == Rejected::Why::kRankTaken);
   CHECK(rejected.retry_ms.has_value());
   CHECK(job.on(KeepAliveReceived{1}).all<Rejected>().size() == limits::kHeldNodes);
-  CHECK(job.coordinator.nodes() == 1);
+  CHECK(job.coordinator.roster().size() == 1);
 }
 
 TEST_CASE("other units and restarts are refused naming both, and what no elastic-run says is refused, too") {
@@ -296,7 +296,7 @@ TEST_CASE("other units and restarts are refused naming both, and what no elastic
   odd = job.joiner(4);
   odd.node_rank = -1;
   job.say(4, odd).only<Rejected>();
-  CHECK(job.coordinator.nodes() == 1);
+  CHECK(job.coordinator.roster().size() == 1);
 
   JobTerms impossible = job_terms(3, 4);
   impossible.node_unit = 5;

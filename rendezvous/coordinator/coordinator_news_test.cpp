@@ -108,7 +108,7 @@ TEST_CASE("a node that has waited long enough for the others goes, and the job s
   const Answer left = job.say(2, NodeLeaves{0});
   left.only<Dismiss>();
   CHECK(left.all<StopWorkers>().empty());
-  CHECK(job.coordinator.nodes() == 1);
+  CHECK(job.coordinator.roster().size() == 1);
   CHECK(job.say(1, WorkersSucceeded{0}).only<EndJob>().verdict.outcome == Verdict::Outcome::kSucceeded);
 }
 

@@ -236,7 +236,7 @@ TEST_CASE("newcomers stand by while a round is taken over, and do not disturb it
   CHECK(job.join(8).silent());
   CHECK(job.back(1, Activity::kRunning).silent());
   CHECK(job.coordinator.state() == State::kRunning);
-  CHECK(job.coordinator.nodes() == 4);
+  CHECK(job.coordinator.roster().size() == 4);
 }
 
 TEST_CASE("the terms are those of the nodes that are in the job, not of a newcomer that was earlier") {
@@ -289,7 +289,7 @@ TEST_CASE("a verdict that comes too late, when the job goes on, is not taken in"
   NodeJoins late = job.report(1, Activity::kIdle);
   late.facts.verdict = Verdict{};
   CHECK(job.back(2, late).only<Rejected>().why == Rejected::Why::kRoundWentOn);
-  CHECK(job.coordinator.nodes() == 1);
+  CHECK(job.coordinator.roster().size() == 1);
 }
 
 TEST_CASE("a coordinator steps down when an agent knows of a later one, and not for older or other news") {
@@ -325,7 +325,7 @@ TEST_CASE("a verdict is none on nodes that were never in that job: they try agai
     CHECK(rejected.why == Rejected::Why::kJobEnding);
     CHECK(rejected.retry_ms == 500);
     CHECK(rejected.reason == "a job of this name is ending; it can be started again when that has ended");
-    CHECK(job.coordinator.nodes() == 1);
+    CHECK(job.coordinator.roster().size() == 1);
   }
 }
 

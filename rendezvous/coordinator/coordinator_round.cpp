@@ -11,6 +11,7 @@ namespace elastic::coordinator {
 
 using namespace protocol;
 using membership::FormingDecision;
+using membership::Standing;
 
 void Coordinator::form_if_due(Effects& out) {
   if (!settings_.are_known) return;
@@ -93,7 +94,7 @@ void Coordinator::form(int size, Effects& out) {
   std::vector<AgentId> agents;
   seats_.clear();
   for (const RoundMember& member : members) {
-    Node& node = *roster_.find(member.agent);
+    Node& node = roster_.at(member.agent);
     node.seat = member.seat;
     agents.push_back(member.agent);
     seats_.push_back({member.agent, member.seat, node.address});
@@ -111,7 +112,7 @@ void Coordinator::form(int size, Effects& out) {
       kRoundFormed});
   const std::string admitted = addresses_of(members, roster_);
   for (const RoundMember& member : members) {
-    Node& node = *roster_.find(member.agent);
+    Node& node = roster_.at(member.agent);
     node.place = member.place;
     node.succeeded = false;
     node.belongs = true;

@@ -209,7 +209,7 @@ TEST_CASE("a node that claims a rank which a living one has is refused, and take
   third.node_rank = 0;
   job.say(3, third).only<AreYouThere>();
   CHECK(job.pass(1000).dropped(1));
-  CHECK(job.coordinator.nodes() == 1);
+  CHECK(job.coordinator.roster().size() == 1);
 }
 
 TEST_CASE("a node whose workers are of a round that went on has to end them before it may join") {

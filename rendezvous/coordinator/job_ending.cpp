@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/base/check.h"
+
 namespace elastic::coordinator {
 
 using membership::Node;
@@ -26,6 +28,11 @@ void JobEnding::has_gone(const Node& node, const Seats& seats, std::int64_t back
   if (is_where_it_failed(node, seats)) details_from_ = node.agent;
   // A node without workers has nothing to report: it need not have the verdict.
   if (node.standing() != membership::Standing::kReady) stay_until(back_by_ms);
+}
+
+void JobEnding::check_invariants(const membership::Roster& roster) const {
+  ELASTIC_CHECK(verdict_ || heard_.empty());
+  for (const protocol::AgentId node : heard_) ELASTIC_CHECK(roster.nodes().contains(node));
 }
 
 bool JobEnding::is_where_it_failed(const Node& node, const Seats& seats) const {

@@ -46,7 +46,12 @@ class JobEnding {
   // May be empty.
   const std::string& details() const { return details_; }
 
+  // Called after each event: only nodes of the job have got its verdict.
+  void check_invariants(const membership::Roster& roster) const;
+
  private:
+  friend struct CoordinatorBreaker;  // a test's
+
   bool is_where_it_failed(const membership::Node& node, const Seats& seats) const;
 
   std::optional<protocol::Verdict> verdict_;

@@ -53,4 +53,9 @@ std::optional<std::int64_t> LostLeases::last_ms() const {
   return by_time_.rbegin()->first;
 }
 
+void LostLeases::check_invariants() const {
+  ELASTIC_CHECK(by_time_.size() == leases_.size());
+  for (const auto& [node, lease] : leases_) ELASTIC_CHECK(by_time_.contains({lease.until_ms, node}));
+}
+
 }  // namespace elastic::coordinator

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -32,7 +33,15 @@ class LostLeases {
   // The latest of the times at which over() is due; nothing if there is no lease.
   std::optional<std::int64_t> last_ms() const;
 
+  bool has(protocol::AgentId node) const { return leases_.contains(node); }
+  std::size_t size() const { return leases_.size(); }
+
+  // Called after each event.
+  void check_invariants() const;
+
  private:
+  friend struct CoordinatorBreaker;  // a test's
+
   struct Lease {
     std::int64_t until_ms = 0;  // when it ends, or, with has_ended, when the workers must have been killed
     bool has_ended = false;

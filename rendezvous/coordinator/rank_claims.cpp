@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "src/base/check.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"
 
@@ -67,6 +68,10 @@ bool RankClaims::withdraw(NodeId session) {
   return std::erase_if(waiting_, [&](const Waiting& waiting) { return waiting.session == session; }) > 0;
 }
 
+bool RankClaims::is_waiting(NodeId session) const {
+  return std::ranges::find(waiting_, session, &Waiting::session) != waiting_.end();
+}
+
 std::vector<NodeId> RankClaims::dismiss_all() {
   std::vector<NodeId> sessions;
   for (const Waiting& waiting : std::exchange(waiting_, {})) sessions.push_back(waiting.session);
@@ -76,6 +81,14 @@ std::vector<NodeId> RankClaims::dismiss_all() {
 std::optional<std::int64_t> RankClaims::deadline_ms() const {
   if (waiting_.empty()) return {};
   return std::ranges::min_element(waiting_, {}, &Waiting::until_ms)->until_ms;
+}
+
+void RankClaims::check_invariants(const membership::Roster& roster) const {
+  ELASTIC_CHECK(waiting_.size() <= limits::kHeldNodes);
+  for (const Waiting& waiting : waiting_) {
+    ELASTIC_CHECK(roster.of_session(waiting.session) == nullptr);
+    ELASTIC_CHECK(waiting.message.node_rank);
+  }
 }
 
 std::vector<AgentId> newcomers_with_claim(const membership::Roster& roster, int rank) {

@@ -43,10 +43,17 @@ class RankClaims {
   std::vector<protocol::NodeId> dismiss_all();
 
   bool empty() const { return waiting_.empty(); }
+  // The newcomer of this session waits.
+  bool is_waiting(protocol::NodeId session) const;
   // When settle() is due if nothing else happens.
   std::optional<std::int64_t> deadline_ms() const;
 
+  // Called after each event: a newcomer that waits is no node of the job yet.
+  void check_invariants(const membership::Roster& roster) const;
+
  private:
+  friend struct CoordinatorBreaker;  // a test's
+
   struct Waiting {
     protocol::NodeId session = 0;
     protocol::NodeJoins message;

@@ -124,6 +124,11 @@ Rebuilding::Decision Rebuilding::wait_for_quorum(const View& view) {
   return decision;
 }
 
+void Rebuilding::check_invariants() const {
+  // Nodes whose workers run are not kept waiting: another coordinator may have them.
+  ELASTIC_CHECK(!round_ || !round_->waits || (round_->stops && !round_->has_quorum));
+}
+
 bool Rebuilding::was_missed(const AgentFacts& facts) {
   if (facts.incarnation != missed_incarnation_ || facts.round != missed_round_) return false;
   return missed_.erase(facts.place.node_rank) > 0;

@@ -69,7 +69,12 @@ class Rebuilding {
   // The node was missed when a round was taken over, and now joins. True once for each such node.
   bool was_missed(const protocol::AgentFacts& facts);
 
+  // Called after each event.
+  void check_invariants() const;
+
  private:
+  friend struct CoordinatorBreaker;  // a test's
+
   struct Round {
     protocol::RoundNumber number = 0;
     protocol::Incarnation incarnation = 0;

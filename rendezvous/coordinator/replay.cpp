@@ -179,7 +179,7 @@ void Replay::perform(Step& step, const Effect& effect) {
 std::string Replay::state() const {
   const auto round = coordinator_->round();
   return format("{}{}, {}", in_words(coordinator_->state()), round ? format(", round {}", *round) : "",
-                counted(coordinator_->nodes(), "node"));
+                counted(coordinator_->roster().size(), "node"));
 }
 
 std::string text(const RecordingHead& head) {

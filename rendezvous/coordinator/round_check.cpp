@@ -55,6 +55,18 @@ CheckJudged RoundCheck::judge(protocol::RoundNumber round, const std::vector<Che
   return {round, nodes, results_, phase_ms_, plan_->unfit(nodes, results_), rules};
 }
 
+void RoundCheck::check_invariants() const {
+  ELASTIC_CHECK(phase_ <= phases_);
+  ELASTIC_CHECK(phase_ms_.size() == phase_);
+  ELASTIC_CHECK(results_.size() == std::min(phase_ + 1, phases_));
+  ELASTIC_CHECK(excluded_.size() <= limits::kNodesPerJob);
+  if (!is_running()) return;
+  // A phase ends with its last answer.
+  ELASTIC_CHECK(results_.back().size() == nodes());
+  const auto answered = static_cast<std::size_t>(std::ranges::count(has_answered_, true));
+  ELASTIC_CHECK(answers_ == answered && answers_ < nodes());
+}
+
 void RoundCheck::exclude_host(const std::string& host) {
   if (excluded_.size() < limits::kNodesPerJob) excluded_.insert(host);
 }
@@ -63,7 +75,7 @@ std::vector<CheckNode> nodes_to_check(const Seats& seats, const membership::Rost
   std::vector<CheckNode> nodes;
   if (rules.when == CheckRules::When::kNever) return nodes;
   for (const Seat& seat : seats) {
-    const membership::Node& node = roster.nodes().at(seat.agent);
+    const membership::Node& node = roster.at(seat.agent);
     nodes.push_back({node.address, node.shape.local_world_size, node.passed_check, node.addresses, node.group});
   }
   return nodes;

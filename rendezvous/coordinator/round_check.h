@@ -38,6 +38,8 @@ class RoundCheck {
   bool is_running() const { return phase_ < phases_; }
   // The phase that runs, counted from 0.
   std::uint32_t phase() const { return phase_; }
+  // How many nodes that phase checks.
+  std::size_t nodes() const { return has_answered_.size(); }
   // What the check of this round has found. To be called once all phases are over.
   CheckJudged judge(protocol::RoundNumber round, const std::vector<CheckNode>& nodes,
                     const protocol::CheckRules& rules) const;
@@ -47,7 +49,12 @@ class RoundCheck {
   bool excludes_host(const std::string& host) const { return excluded_.contains(host); }
   std::size_t excluded_hosts() const { return excluded_.size(); }
 
+  // Called after each event.
+  void check_invariants() const;
+
  private:
+  friend struct CoordinatorBreaker;  // a test's
+
   Orders begin_phase(const std::vector<CheckNode>& nodes, const protocol::CheckRules& rules, std::int64_t now_ms);
 
   std::unique_ptr<CheckPlan> plan_;

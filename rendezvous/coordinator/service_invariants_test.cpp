@@ -58,7 +58,7 @@ struct Served {
     agent.send(NodeJoins{.local_world_size = 1, .agent = 1, .terms = testing::job_terms(2, 2)}, joins);
     read(joins, agent);
     (void)service.on_event(ConnectionOpened{2}, 0);
-    REQUIRE(service.find("a")->nodes() == 1);
+    REQUIRE(service.find("a")->roster().size() == 1);
   }
   void read(const ByteString& bytes, AgentSession& agent) {
     for (const ServiceEffect& effect : service.on_event(ConnectionRead{1, bytes}, 0)) {

@@ -26,6 +26,8 @@ class SilenceWatch {
   std::vector<protocol::AgentId> look(const membership::Roster& roster, std::int64_t now_ms);
 
  private:
+  friend struct CoordinatorBreaker;  // a test's
+
   protocol::LeaseTimes lease_;
   std::optional<std::int64_t> due_ms_;
 };

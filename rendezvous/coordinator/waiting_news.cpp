@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "src/base/check.h"
 #include "src/base/text.h"
 
 namespace elastic::coordinator {
@@ -58,6 +59,11 @@ WaitingNews::Due WaitingNews::tell(News news, std::size_t waiting, std::uint64_t
   told_ = std::move(next);
   told_arrivals_ = arrivals;
   return due;
+}
+
+void WaitingNews::check_invariants(std::uint64_t arrivals) const {
+  ELASTIC_CHECK(gone_.size() <= kGoneKept);
+  ELASTIC_CHECK(told_arrivals_ <= arrivals);
 }
 
 }  // namespace elastic::coordinator

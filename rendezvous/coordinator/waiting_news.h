@@ -44,7 +44,12 @@ class WaitingNews {
   // `waiting` nodes wait, and `arrivals` nodes have joined so far.
   Due tell(News news, std::size_t waiting, std::uint64_t arrivals, std::int64_t now_ms);
 
+  // Called after each event.
+  void check_invariants(std::uint64_t arrivals) const;
+
  private:
+  friend struct CoordinatorBreaker;  // a test's
+
   struct Gone {
     protocol::AgentId node = 0;
     std::string text;

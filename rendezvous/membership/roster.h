@@ -95,7 +95,7 @@ class Roster {
   std::map<protocol::AgentId, Node> nodes_;
   std::map<protocol::NodeId, protocol::AgentId> sessions_;
   std::array<std::size_t, kStandings> counts_{};
-  CheckPace<16> pace_;
+  CheckPace<4> pace_;
 };
 
 }  // namespace elastic::membership

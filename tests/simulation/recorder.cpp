@@ -19,7 +19,7 @@ constexpr std::string_view kClosed = "the session is closed: ";
 Recording::State state_of(const coordinator::Coordinator& coordinator) {
   return {coordinator.state(),
           coordinator.round(),
-          coordinator.nodes(),
+          coordinator.roster().size(),
           coordinator.is_checking(),
           coordinator.next_deadline_ms(),
           coordinator.term(),

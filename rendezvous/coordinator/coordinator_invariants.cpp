@@ -1,0 +1,100 @@
+// What must hold of a coordinator between two events. It is checked in release builds, too: one that went on with a
+// broken state could run two rounds at once. No message of an agent can break any of it.
+#include <algorithm>
+
+#include "rendezvous/coordinator/coordinator.h"
+#include "src/base/check.h"
+#include "src/base/limits.h"
+
+namespace elastic::coordinator {
+
+namespace {
+
+using membership::Node;
+using membership::Roster;
+using membership::Standing;
+
+// A node has a session, whose silence is noticed, or a lease that the coordinator waits for.
+void check_ties(const Roster& roster, const LostLeases& leases, bool notices_silence) {
+  ELASTIC_CHECK(leases.size() == roster.count(Standing::kLost));
+  for (const auto& [agent, node] : roster.nodes()) {
+    const bool is_lost = node.standing() == Standing::kLost;
+    ELASTIC_CHECK(node.session.has_value() == !is_lost);
+    ELASTIC_CHECK(leases.has(agent) == is_lost);
+    ELASTIC_CHECK(is_lost || node.hosts_coordinator || notices_silence);
+  }
+}
+
+// While a round is prepared, its seats are those of its members, by node rank.
+void check_seats(const Roster& roster, const Seats& seats) {
+  ELASTIC_CHECK(roster.count(Standing::kMember) == seats.size());
+  ELASTIC_CHECK(roster.count(Standing::kMember) + roster.count(Standing::kReady) == roster.size());
+  for (std::size_t rank = 0; rank < seats.size(); ++rank) {
+    const Node& node = roster.at(seats[rank].agent);
+    ELASTIC_CHECK(node.standing() == Standing::kMember);
+    ELASTIC_CHECK(node.seat == seats[rank].seat);
+    ELASTIC_CHECK(node.place.node_rank == static_cast<int>(rank));
+    ELASTIC_CHECK(rank == 0 || seats[rank - 1].seat < seats[rank].seat);
+  }
+}
+
+// How many of these seats belong to nodes whose workers run.
+std::size_t running(const Roster& roster, const Seats& seats) {
+  return static_cast<std::size_t>(std::ranges::count_if(seats, [&](const Seat& seat) {
+    const auto found = roster.nodes().find(seat.agent);
+    return found != roster.nodes().end() && found->second.standing() == Standing::kMember;
+  }));
+}
+
+std::size_t in_round(const Roster& roster) { return roster.count(Standing::kMember) + roster.count(Standing::kDone); }
+
+std::size_t stopping(const Roster& roster) {
+  return roster.count(Standing::kStopping) + roster.count(Standing::kLeaving);
+}
+
+}  // namespace
+
+void Coordinator::check_invariants() const {
+  roster_.check_invariants();
+  leases_.check_invariants();
+  claims_.check_invariants(roster_);
+  rebuilding_.check_invariants();
+  news_.check_invariants(arrivals_);
+  ending_.check_invariants(roster_);
+  check_.check_invariants();
+  check_ties(roster_, leases_, silence_.due_ms().has_value());
+  ELASTIC_CHECK(term() >= config_.term);
+  // What is there in which state.
+  const bool is_over = state_ == State::kEnding || state_ == State::kEnded;
+  ELASTIC_CHECK(round_ || !is_in_round());
+  ELASTIC_CHECK(round_ || (seats_.empty() && !rebuilding_.has_begun()));
+  ELASTIC_CHECK(verdict() ? is_over : state_ != State::kEnding);
+  ELASTIC_CHECK(rebuilding_.has_begun() ? is_over || state_ == State::kRebuilding : state_ != State::kRebuilding);
+  ELASTIC_CHECK(!has_run_ || store_);
+  ELASTIC_CHECK(is_over || roster_.size() <= limits::kNodesPerJob);
+  // A round that was stopped does not run, and one that runs was not stopped.
+  const bool is_stopped = stopping_.job_ends || !stopping_.other.empty() || !stopping_.lost.empty();
+  switch (state_) {
+    case State::kForming:
+      ELASTIC_CHECK(in_round(roster_) == 0);
+      ELASTIC_CHECK(round_ || roster_.count(Standing::kReady) == roster_.size());
+      break;
+    case State::kRebuilding: ELASTIC_CHECK(!rebuilding_.stops() || in_round(roster_) == 0); break;
+    case State::kPreparing:
+      ELASTIC_CHECK(!is_stopped && !has_run_);
+      check_seats(roster_, seats_);
+      ELASTIC_CHECK(!is_checking() || check_.nodes() == seats_.size());
+      break;
+    case State::kRunning:
+      ELASTIC_CHECK(!is_stopped);
+      ELASTIC_CHECK(roster_.count(Standing::kMember) > 0);
+      ELASTIC_CHECK(roster_.count(Standing::kMember) == running(roster_, seats_));
+      ELASTIC_CHECK(roster_.count(Standing::kStopping) == 0 && leases_.size() == 0);
+      break;
+    case State::kStopping: ELASTIC_CHECK(in_round(roster_) == 0 && stopping(roster_) > 0); break;
+    case State::kEnding: ELASTIC_CHECK(leases_.size() == 0); break;
+    case State::kEnded: ELASTIC_CHECK(verdict() || round_ || roster_.size() == 0); break;
+  }
+}
+
+}  // namespace elastic::coordinator
