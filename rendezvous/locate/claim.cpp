@@ -4,7 +4,7 @@
 
 #include "rendezvous/protocol/lease.h"
 #include "src/base/address.h"
-#include "src/base/json.h"
+#include "src/base/json_archive.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"
 
@@ -12,7 +12,6 @@ namespace elastic::locate {
 namespace {
 
 constexpr std::int64_t kVersion = 2;
-constexpr std::int64_t kVersionWithoutRenewals = 1;
 constexpr std::size_t kLevels = 4;
 
 // The job's name as a JSON member's, which cannot have all bytes; it is not shortened.
@@ -30,42 +29,17 @@ Result<Json> read_object(std::string_view text) {
     return no_claim("it holds something that elastic-run has not written");
   }
   const auto version = json->find("version")->as_integer();
-  if (version != kVersion && version != kVersionWithoutRenewals) {
-    return no_claim("it was written by another version of elastic-run");
-  }
+  if (version != kVersion) return no_claim("it was written by another version of elastic-run");
   return json;
 }
 
-Json fields_of(const Claim& claim) {
-  Json fields = Json::object();
-  fields.set("address", claim.address);
-  fields.set("port", std::int64_t{claim.port});
-  fields.set("agent", claim.agent);
-  if (claim.renewals) {
-    fields.set("renewals", static_cast<std::int64_t>(*claim.renewals));
-    fields.set("loss_timeout_ms", claim.loss_timeout_ms);
+// Without a version: that of a file is its own.
+Result<Claim> claim_of(const Json& json) {
+  Claim claim;
+  if (const std::string wrong = read_json(json, claim, JsonForm::kForgiving); !wrong.empty()) {
+    return no_claim(format("it is no claim: {}", wrong));
   }
-  return fields;
-}
-
-Result<Claim> claim_of(const Json& fields) {
-  const std::string* address = fields.find_text("address");
-  const Json* port = fields.find("port");
-  const std::string* agent = fields.find_text("agent");
-  const std::int64_t number = port != nullptr ? port->as_integer().value_or(0) : 0;
-  if (address == nullptr || address->empty() || number < 1 || number > 65535 || agent == nullptr) {
-    return no_claim("it names no address, port and agent");
-  }
-  Claim claim{*address, static_cast<std::uint16_t>(number), *agent};
-  if (const Json* renewals = fields.find("renewals")) {
-    const Json* timeout = fields.find("loss_timeout_ms");
-    const std::int64_t count = renewals->as_integer().value_or(-1);
-    claim.loss_timeout_ms = timeout != nullptr ? timeout->as_integer().value_or(0) : 0;
-    if (count < 0 || claim.loss_timeout_ms < 1 || claim.loss_timeout_ms > limits::kMaxTimeoutSeconds * 1000) {
-      return no_claim("it does not say how often it was renewed, and how long it is good");
-    }
-    claim.renewals = static_cast<std::uint64_t>(count);
-  }
+  if (claim.address.empty()) return no_claim("it is no claim: address is empty");
   return claim;
 }
 
@@ -98,9 +72,9 @@ bool same_holder(const Claim& one, const Claim& other) {
 
 std::string claim_text(const Claim& claim) {
   Json out = Json::object();
-  out.set("version", claim.renewals ? kVersion : kVersionWithoutRenewals);
-  const Json fields = fields_of(claim);
-  for (const auto& [name, value] : *fields.as_object()) out.set(name, value);
+  out.set("version", kVersion);
+  JsonWriter writer(out, JsonForm::kForgiving);
+  Claim::fields(writer, claim);
   return out.dump();
 }
 
@@ -134,7 +108,7 @@ Result<std::string> file_with_claim(std::string_view file, const std::string& jo
     }
     const auto read = read_claim(claim);
     if (!read) return std::unexpected(read.error());
-    jobs.set(job_key(job), fields_of(*read));
+    jobs.set(job_key(job), write_json(*read, JsonForm::kForgiving));
   }
   if (jobs.as_object()->empty()) return std::string();
   Json whole = Json::object();
@@ -186,20 +160,16 @@ ClaimDecision decide_claim(const ClaimView& view) {
   const std::string where = claim_endpoint(*view.there);
   if (view.is_own) return {ClaimStep::kConnect, "it is this node's own"};
   const std::string failure = failure_of(view.tried);
-  const bool renews = view.there->renewals.has_value();
   const std::int64_t good_for_ms = protocol::LeaseTimes{view.there->loss_timeout_ms}.over_ms();
-  if (renews && view.may_host && view.unchanged_ms >= good_for_ms) {
+  if (view.may_host && view.unchanged_ms >= good_for_ms) {
     return {ClaimStep::kClaim, format("{} has not renewed its claim for {} ms{}", where, view.unchanged_ms,
                                       failure.empty() ? "" : format(", and {}", failure))};
   }
-  if (renews && !failure.empty()) {
+  if (!failure.empty()) {
     const std::string holder = format("{} holds the claim, but {}", where, failure);
     if (!view.may_host) return {ClaimStep::kWait, holder};
     return {ClaimStep::kWait,
             format("{}; another node takes over once the claim has not been renewed for {} ms", holder, good_for_ms)};
-  }
-  if (!renews && view.may_host && !failure.empty() && view.unchanged_ms >= 2 * view.loss_timeout_ms) {
-    return {ClaimStep::kClaim, format("the claim of {} is never renewed, and {}", where, failure)};
   }
   return {ClaimStep::kConnect, "it is there"};
 }

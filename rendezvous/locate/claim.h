@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "src/base/fields.h"
+#include "src/base/limits.h"
 #include "src/base/result.h"
 
 // If no endpoint says which node hosts the coordinator, the nodes agree on one by compare-and-set: the host writes a
@@ -17,13 +19,18 @@ namespace elastic::locate {
 struct Claim {
   std::string address;  // numeric, or a name if the user has given one
   std::uint16_t port = 0;
-  std::string agent;  // a random name of the elastic-run that wrote it
-  // How often its holder has renewed it, so that no text is written twice. Nothing in a claim of version 1, which is
-  // never renewed.
-  std::optional<std::uint64_t> renewals = {};
-  std::int64_t loss_timeout_ms = 0;  // its holder's, from which its validity follows; 0 if it is never renewed
+  std::string agent;                 // a random name of the elastic-run that wrote it
+  std::int64_t renewals = 0;         // how often its holder has renewed it, so that no text is written twice
+  std::int64_t loss_timeout_ms = 0;  // its holder's, from which its validity follows
 
   friend bool operator==(const Claim&, const Claim&) = default;
+  static void fields(auto& io, auto& v) {
+    io.must("address", v.address);
+    io.must("port", v.port, Bounds{1, 65535});
+    io.must("agent", v.agent);
+    io.must("renewals", v.renewals, Bounds{0, INT64_MAX});
+    io.must("loss_timeout_ms", v.loss_timeout_ms, Bounds{1, limits::kMaxTimeoutSeconds * 1000});
+  }
 };
 
 // Whether one elastic-run has written both, whatever their number of renewals.
@@ -33,12 +40,12 @@ bool same_holder(const Claim& one, const Claim& other);
 std::string claim_endpoint(const Claim& claim);
 
 // One line of JSON: {"version":2,"address":"10.0.0.5","port":4711,"agent":"5f3a...","renewals":17,
-// "loss_timeout_ms":5000}; version 1 has neither of the last two. Equal claims have equal texts.
+// "loss_timeout_ms":5000}. Equal claims have equal texts.
 std::string claim_text(const Claim& claim);
 // Parses a claim. Fails with a reason alone, as a clause, if claim_text() has not made the text.
 Result<Claim> read_claim(std::string_view text);
 
-// A file has the claims of several jobs: {"version":2,"jobs":{"job":{"address":...},...}}; version 1 is read, too.
+// A file has the claims of several jobs: {"version":2,"jobs":{"job":{"address":...},...}}.
 // The text of a job's claim; empty if it has none. Fails as read_claim() does, but not on an empty file.
 Result<std::string> claim_in_file(std::string_view file, const std::string& job);
 // The file's text with a job's claim set, or removed if `claim` is empty; empty if no claim is left. Fails as
@@ -80,14 +87,13 @@ class ClaimSight {
 
 // What a node knows after it has read the claim.
 struct ClaimView {
-  std::optional<Claim> there = {};   // the claim; nothing if there is none
-  bool is_own = false;               // this process has written it, and its coordinator listens
-  bool may_host = true;              // false: is_host=0
-  bool belongs = false;              // this node is in a job that has had a coordinator
-  bool hosts = false;                // that coordinator is in this process
-  Tried tried = Tried::kNot;         // how the last attempt at exactly this claim ended
-  std::int64_t unchanged_ms = 0;     // for how long the claim has been exactly as it is
-  std::int64_t loss_timeout_ms = 0;  // of this node
+  std::optional<Claim> there = {};  // the claim; nothing if there is none
+  bool is_own = false;              // this process has written it, and its coordinator listens
+  bool may_host = true;             // false: is_host=0
+  bool belongs = false;             // this node is in a job that has had a coordinator
+  bool hosts = false;               // that coordinator is in this process
+  Tried tried = Tried::kNot;        // how the last attempt at exactly this claim ended
+  std::int64_t unchanged_ms = 0;    // for how long the claim has been exactly as it is
 };
 
 enum class ClaimStep : std::uint8_t {
@@ -109,9 +115,7 @@ struct ClaimDecision {
 //   3. The claim has not been renewed while it was valid: its holder may not act any more, whether it is dead or cut
 //      off. Claim it, unless is_host=0.
 //   4. An attempt at the claim has failed since its last renewal: wait for a renewal, or until rule 3 holds.
-//   5. The claim is one that is never renewed, and all attempts have failed for twice the loss timeout: claim it,
-//      unless is_host=0.
-//   6. Otherwise connect.
+//   5. Otherwise connect.
 ClaimDecision decide_claim(const ClaimView& view);
 
 // The address that this node's claim names: `given` by --local-addr; else `reached_by`, this host's address on its

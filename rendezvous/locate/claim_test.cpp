@@ -15,18 +15,12 @@ using namespace elastic::locate;
 namespace {
 
 const Claim kThere{"10.0.0.5", 4711, "a1", 7, 5'000};
-const Claim kOld{"10.0.0.5", 4711, "a1"};  // a claim of version 1
-constexpr std::int64_t kOursMs = 1'000;    // this node's loss timeout; the holder's is what counts
 constexpr std::int64_t kTakenMs = 3'130;
 
 ClaimView there(Tried tried = Tried::kNot, std::int64_t unchanged_ms = 0) {
-  return {.there = kThere, .tried = tried, .unchanged_ms = unchanged_ms, .loss_timeout_ms = kOursMs};
+  return {.there = kThere, .tried = tried, .unchanged_ms = unchanged_ms};
 }
-ClaimView old(ClaimView view) {
-  view.there = kOld;
-  return view;
-}
-ClaimView nobody() { return {.there = {}, .loss_timeout_ms = kOursMs}; }
+ClaimView nobody() { return {}; }
 ClaimView never_host(ClaimView view) {
   view.may_host = false;
   return view;
@@ -75,17 +69,11 @@ TEST_CASE("what a node does follows from what is in the place and how the last a
       {there(Tried::kAnswered, kTakenMs), ClaimStep::kClaim, "10.0.0.5:4711 has not renewed its claim for 3130 ms"},
       {belonging(there(Tried::kRefused, kTakenMs)), ClaimStep::kClaim,
        "10.0.0.5:4711 has not renewed its claim for 3130 ms, and no process listens there"},
-      {old(there()), ClaimStep::kConnect, "it is there"},
-      {old(there(Tried::kAnswered, 9 * kOursMs)), ClaimStep::kConnect, "it is there"},
-      {old(there(Tried::kRefused, 2 * kOursMs - 1)), ClaimStep::kConnect, "it is there"},
-      {old(there(Tried::kRefused, 2 * kOursMs)), ClaimStep::kClaim,
-       "the claim of 10.0.0.5:4711 is never renewed, and no process listens there"},
       {never_host(there(Tried::kRefused)), ClaimStep::kWait,
        "10.0.0.5:4711 holds the claim, but no process listens there"},
-      {never_host(there(Tried::kNot, 9 * kOursMs)), ClaimStep::kConnect, "it is there"},
-      {never_host(old(there(Tried::kSilent, 9 * kOursMs))), ClaimStep::kConnect, "it is there"},
+      {never_host(there(Tried::kNot, 3 * kTakenMs)), ClaimStep::kConnect, "it is there"},
       {own(there()), ClaimStep::kConnect, "it is this node's own"},
-      {own(there(Tried::kRefused, 9 * kOursMs)), ClaimStep::kConnect, "it is this node's own"},
+      {own(there(Tried::kRefused, 3 * kTakenMs)), ClaimStep::kConnect, "it is this node's own"},
   };
   for (const Row& row : rows) {
     const ClaimDecision decision = decide_claim(row.view);
@@ -122,35 +110,34 @@ TEST_CASE("what an attempt has shown holds until the claim is renewed") {
 TEST_CASE("a claim is read as it was written") {
   CHECK(claim_text(kThere) ==
         R"({"version":2,"address":"10.0.0.5","port":4711,"agent":"a1","renewals":7,"loss_timeout_ms":5000})");
-  CHECK(claim_text(kOld) == R"({"version":1,"address":"10.0.0.5","port":4711,"agent":"a1"})");
   CHECK(read_claim(claim_text(kThere)).value() == kThere);
-  CHECK(read_claim(claim_text(kOld)).value() == kOld);
-  CHECK(same_holder(kThere, kOld));
+  CHECK(same_holder(kThere, {"10.0.0.5", 4711, "a1", 8, 5'000}));
   CHECK_FALSE(same_holder(kThere, {"10.0.0.5", 4711, "a2", 7}));
   CHECK(claim_endpoint({"fd00::5", 1, "a"}) == "[fd00::5]:1");
-  for (const char* text : {"", "x", "[]", "{}", "7", "{\"version\":2}",
-                           R"({"version":2,"address":"a","port":5,"agent":"b","renewals":-1,"loss_timeout_ms":5000})",
-                           R"({"version":2,"address":"a","port":5,"agent":"b","renewals":1})",
-                           R"({"version":1,"address":"a","port":0,"agent":"b"})",
-                           R"({"version":1,"address":"a","port":65536,"agent":"b"})", "import os\n",
-                           R"({"version":1,"address":"","port":5,"agent":"b"})"}) {
+  for (const char* text :
+       {"", "x", "[]", "{}", "7", "{\"version\":2}",
+        R"({"version":2,"address":"a","port":5,"agent":"b","renewals":-1,"loss_timeout_ms":5000})",
+        R"({"version":2,"address":"a","port":5,"agent":"b","renewals":1})",
+        R"({"version":2,"address":"a","port":5,"agent":"b","renewals":1,"loss_timeout_ms":0})",
+        R"({"version":2,"address":"a","port":0,"agent":"b","renewals":1,"loss_timeout_ms":5000})",
+        R"({"version":2,"address":"a","port":65536,"agent":"b","renewals":1,"loss_timeout_ms":5})",
+        R"({"version":2,"address":"","port":5,"agent":"b","renewals":1,"loss_timeout_ms":5000})", "import os\n"}) {
     CAPTURE(text);
     CHECK(!read_claim(text));
   }
-  const auto newer = read_claim(R"({"version":3,"address":"a","port":5,"agent":"b"})");
-  CHECK(newer.error().reason == "it was written by another version of elastic-run");
+  for (const char* version : {"1", "3"}) {
+    const auto other = read_claim(format(R"({{"version":{},"address":"a","port":5,"agent":"b"}})", version));
+    CHECK(other.error().reason == "it was written by another version of elastic-run");
+  }
 }
 
 TEST_CASE("a file has the claims of several jobs") {
   const std::string odd = "j\xff\"\n";
-  const std::string other = claim_text({"::1", 5, "a2"});
+  const std::string other = claim_text({"::1", 5, "a2", 0, 5'000});
   const std::string one = file_with_claim("", "job", claim_text(kThere)).value();
   CHECK(one ==
         "{\"version\":2,\"jobs\":{\"job\":{\"address\":\"10.0.0.5\",\"port\":4711,\"agent\":\"a1\",\"renewals\":7,"
         "\"loss_timeout_ms\":5000}}}\n");
-  const std::string older =
-      "{\"version\":1,\"jobs\":{\"job\":{\"address\":\"10.0.0.5\",\"port\":4711,\"agent\":\"a1\"}}}\n";
-  CHECK(claim_in_file(older, "job").value() == claim_text(kOld));
   const std::string two = file_with_claim(one, odd, other).value();
   CHECK(claim_in_file(two, "job").value() == claim_text(kThere));
   CHECK(claim_in_file(two, odd).value() == other);
@@ -170,7 +157,7 @@ TEST_CASE("a file takes no more jobs than it can hold") {
     file = file_with_claim(file, format("job{}", i), claim_text(kThere)).value();
   }
   CHECK(!file_with_claim(file, "more", claim_text(kThere)));
-  CHECK(file_with_claim(file, "job0", claim_text({"10.0.0.6", 1, "b"})));
+  CHECK(file_with_claim(file, "job0", claim_text({"10.0.0.6", 1, "b", 0, 5'000})));
   CHECK(claim_in_file(file, "job0"));
 }
 

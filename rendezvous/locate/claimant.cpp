@@ -52,10 +52,7 @@ Claimant::Effects Claimant::read(const RegisterAnswer& answer, std::int64_t now_
   if (*there && !is_own(**there) && holds()) {
     lose(format("{} has taken over its claim", claim_endpoint(**there)), out);
   }
-  ClaimView view{.may_host = settings_.may_host,
-                 .belongs = belongs_,
-                 .hosts = holds(),
-                 .loss_timeout_ms = settings_.loss_timeout_ms};
+  ClaimView view{.may_host = settings_.may_host, .belongs = belongs_, .hosts = holds()};
   if (*there) {
     view.is_own = is_own(**there);
     view.tried = trials_.last(**there);
@@ -142,7 +139,7 @@ void Claimant::go_to(const Claim& claim, Effects& out) {
 void Claimant::hold(Tenure tenure, const std::string& where, const std::string& reason, std::int64_t now_ms,
                     Effects& out) {
   tenure_ = std::move(tenure);
-  written_ = tenure_->next().renewals.value_or(0);
+  written_ = tenure_->next().renewals;
   out.emplace_back(ActUntil{tenure_->authority()});
   out.emplace_back(Hosts{where, reason});
   plan_renewal(now_ms, out);
@@ -155,7 +152,7 @@ void Claimant::plan_renewal(std::int64_t now_ms, Effects& out) const {
 Claimant::Effects Claimant::renewal_is_due(std::int64_t now_ms) {
   const auto& standing = tenure_->standing();
   const Claim next = tenure_->next();
-  written_ = next.renewals.value_or(0) + 1;
+  written_ = next.renewals + 1;
   renewal_began_ms_ = now_ms;
   return {Renew{standing ? claim_text(*standing) : "", claim_text(next)}};
 }

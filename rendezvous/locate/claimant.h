@@ -131,7 +131,7 @@ class Claimant {
 
   Settings settings_;
   bool belongs_ = false;
-  std::uint64_t written_ = 0;     // the number of the next claim: each has one of its own
+  std::int64_t written_ = 0;      // the number of the next claim: each has one of its own
   std::optional<Claim> own_;      // names the coordinator in this process; it was written, or that was not answered
   std::optional<Tenure> tenure_;  // set while this node holds the claim
   std::optional<Claim> going_;    // the claim that was found last

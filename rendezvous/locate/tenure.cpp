@@ -20,7 +20,7 @@ void Tenure::find(const Claim& claim, std::int64_t now_ms) {
 
 Claim Tenure::next() const {
   Claim claim = holder_;
-  claim.renewals = holder_.renewals.value_or(0) + 1;
+  claim.renewals = holder_.renewals + 1;
   return claim;
 }
 

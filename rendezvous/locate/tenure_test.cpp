@@ -12,7 +12,7 @@ const Claim kOurs{"10.0.0.5", 4711, "a1", 0, 5'000};
 const Claim kOthers{"10.0.0.6", 4711, "a2", 0, 5'000};
 constexpr ClaimTimes kTimes{{.loss_timeout_ms = 5'000}};
 
-Claim renewed(std::uint64_t renewals) {
+Claim renewed(std::int64_t renewals) {
   Claim claim = kOurs;
   claim.renewals = renewals;
   return claim;
