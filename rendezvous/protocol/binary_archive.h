@@ -19,49 +19,26 @@
 // The bytes of messages, by their lists of fields (src/base/fields.h). docs/agent-protocol.md specifies them.
 namespace elastic::protocol {
 
-// Runs the list of a message twice: for its fields, and for the late ones of its parts, which stand behind all others.
-// `Self` has a field(value, bounds) for each type of value.
+// What a list of fields calls. `Self` has a field(value, bounds) for each type of value.
 template <class Self>
 class BinaryArchive {
  public:
-  template <class T>
-  void message(T& value) {
-    T::fields(self(), value);
-    is_late_ = true;
-    T::fields(self(), value);
-  }
-
-  void operator()(const char*, auto& value, auto... bounds) {
-    is_late_ ? late_fields_of(value) : self().field(value, bounds...);
-  }
+  void operator()(const char*, auto& value, auto... bounds) { static_cast<Self&>(*this).field(value, bounds...); }
   void if_set(const char* name, auto& value, auto... bounds) { (*this)(name, value, bounds...); }
-  void late(const char*, auto& value, auto... bounds) {
-    if (!std::exchange(is_late_, false)) return;
-    self().field(value, bounds...);
-    is_late_ = true;
-  }
   void stamped(const char*, const auto&) {}
-  void leads(const auto*...) {}
-
- private:
-  Self& self() { return static_cast<Self&>(*this); }
-  template <class T>
-  void late_fields_of(T& value) {
-    if constexpr (requires { value.has_value(); }) {
-      if (value) late_fields_of(*value);
-    } else if constexpr (requires { T::fields(self(), value); }) {
-      T::fields(self(), value);
-    }
-  }
-
-  bool is_late_ = false;
 };
+
+// Writes the number of bytes after `at` into the four bytes there.
+inline void fill_in_size(ByteString& bytes, std::size_t at) {
+  const std::size_t size = bytes.size() - at - sizeof(std::uint32_t);
+  for (std::size_t i = 0; i < sizeof(std::uint32_t); ++i) {
+    bytes[at + i] = static_cast<std::uint8_t>(size >> (8 * (sizeof(std::uint32_t) - 1 - i)));
+  }
+}
 
 class BinaryWriter : public BinaryArchive<BinaryWriter> {
  public:
   explicit BinaryWriter(ByteString& out) : out_(out) {}
-
-  void added() {}
 
   template <std::integral T>
   void field(const T& number, auto...) {
@@ -83,7 +60,12 @@ class BinaryWriter : public BinaryArchive<BinaryWriter> {
   }
   template <class T>
   requires std::is_class_v<T>
-  void field(const T& part) { T::fields(*this, part); }
+  void field(const T& part) {
+    const std::size_t start = out_.size();
+    field(std::uint32_t{0});
+    T::fields(*this, part);
+    fill_in_size(out_, start);
+  }
   void field(const std::string& text, Bounds bounds) {
     const std::string_view sent = start_of(text, static_cast<std::size_t>(bounds.most));
     field(static_cast<std::uint32_t>(sent.size()));
@@ -111,15 +93,13 @@ class BinaryWriter : public BinaryArchive<BinaryWriter> {
 
 class BinaryReader : public BinaryArchive<BinaryReader> {
  public:
-  // Whether fields may be missing at the end. Fields of a struct inside the message may never be missing.
+  // Whether fields of the message itself may be missing at its end. Those of a struct inside it always may.
   enum class Ending : std::uint8_t { kStrict, kMayBeEarly };
 
   BinaryReader(Bytes bytes, Ending ending) : left_(bytes), depth_(ending == Ending::kStrict ? 1 : 0) {}
 
   // What is wrong, as a clause; empty if nothing is.
   const std::string& error() const { return error_; }
-
-  void added() { depth_ = 0; }
 
   template <std::unsigned_integral T>
   void field(T& number, auto...) {
@@ -161,10 +141,17 @@ class BinaryReader : public BinaryArchive<BinaryReader> {
   template <class T>
   requires std::is_class_v<T>
   void field(T& part) {
-    if (!begin_field()) return;
-    ++depth_;
+    std::uint32_t size = 0;
+    if (!begin_field() || !has(sizeof size)) return;
+    size = take_number<std::uint32_t>();
+    if (!has(size)) return;
+    // What a later version has added to the struct is passed over, and what an earlier one lacks keeps its value.
+    const Bytes after = left_.subspan(size);
+    left_ = left_.first(size);
+    const int depth = std::exchange(depth_, 0);
     T::fields(*this, part);
-    --depth_;
+    depth_ = depth;
+    left_ = after;
   }
   void field(std::string& text, Bounds bounds) {
     std::uint32_t size = 0;
@@ -210,7 +197,7 @@ class BinaryReader : public BinaryArchive<BinaryReader> {
   }
 
   Bytes left_;
-  int depth_;  // how many structs, optionals and lists enclose the present field
+  int depth_;  // how many optionals and lists of the present struct enclose the present field
   std::string error_;
 };
 

@@ -11,8 +11,6 @@
 namespace elastic::protocol {
 namespace {
 
-constexpr std::size_t kLengthSize = 4;
-
 // Whether a frame type is that of one of a variant's messages, and that message.
 template <class Variant>
 struct MessagesOf;
@@ -31,7 +29,7 @@ struct MessagesOf<std::variant<Messages...>> {
   static void read_one(const Frame& frame, Decoded<std::variant<Messages...>>& result) {
     Message message;
     BinaryReader reader(frame.fields, BinaryReader::Ending::kMayBeEarly);
-    reader.message(message);
+    Message::fields(reader, message);
     if constexpr (requires { message.round; }) message.round = frame.stamp.round;
     if (reader.error().empty()) {
       result = std::move(message);
@@ -54,12 +52,9 @@ void append(ByteString& out, const Stamp& stamp, FrameType type, const T& conten
   writer.field(stamp.incarnation);
   writer.field(stamp.term);
   writer.field(stamp.round);
-  writer.message(content);
-  const std::size_t length = out.size() - start - kLengthSize;
-  ELASTIC_CHECK(length <= limits::kAgentFrameBytes);
-  for (std::size_t i = 0; i < kLengthSize; ++i) {
-    out[start + i] = static_cast<std::uint8_t>(length >> (8 * (kLengthSize - 1 - i)));
-  }
+  T::fields(writer, content);
+  ELASTIC_CHECK(out.size() - start <= sizeof(std::uint32_t) + limits::kAgentFrameBytes);
+  fill_in_size(out, start);
 }
 
 void append_message(ByteString& out, Stamp stamp, const auto& variant) {
@@ -76,7 +71,7 @@ template <class T>
 Decoded<T> read(const Frame& frame) {
   T content;
   BinaryReader reader(frame.fields, BinaryReader::Ending::kStrict);
-  reader.message(content);
+  T::fields(reader, content);
   if (!reader.error().empty()) return std::unexpected(reader.error());
   return content;
 }

@@ -26,17 +26,15 @@ inline constexpr std::array<std::uint8_t, 8> kMark = {0x8E, 'e', 'l', 'a', 's', 
 
 // The version of the protocol. A newer minor version only adds what an older reader may ignore.
 struct Version {
-  std::uint16_t major = 1;
+  std::uint16_t major = 0;
   std::uint16_t minor = 0;
   bool operator==(const Version&) const = default;
-  std::string text() const;  // "1.2"
+  std::string text() const;  // "2.0"
   static void fields(auto& io, auto& v) { each(io, "major", v.major, "minor", v.minor); }
 };
-inline constexpr Version kOurVersion = {1, 2};
+inline constexpr Version kOurVersion = {2, 0};
 
-inline constexpr bool is_optional(FrameType type) { return type >= FrameType::kFirstOptional; }
-// The minor version that introduced the type.
-inline constexpr std::uint16_t minor_of(FrameType type) { return type == FrameType::kAwaiting ? 1 : 0; }
+inline constexpr bool is_optional(FrameType type) { return static_cast<std::uint8_t>(type) >= kFirstOptional; }
 bool is_agent_message(FrameType type);
 bool is_coordinator_message(FrameType type);
 FrameType type_of(const AgentMessage& message);
@@ -60,15 +58,14 @@ struct Frame {
   Bytes whole;  // with its length and header
 };
 
-// The session's own frames. io.added() in their lists: the fields that follow were added by a later minor version, and
-// may be missing.
+// The session's own frames. The version is the first field of those that have one, and has no size before it.
 struct Hello {
   Version version;
   std::string job;
   AgentId agent = 0;
   Nonce nonce{};
   static void fields(auto& io, auto& v) {
-    io("version", v.version);
+    Version::fields(io, v.version);
     io("job", v.job, bounds::kName);
     each(io, "agent", v.agent, "nonce", v.nonce);
   }
@@ -77,7 +74,10 @@ struct Challenge {
   Version version;
   Nonce nonce{};
   Proof proof{};
-  static void fields(auto& io, auto& v) { each(io, "version", v.version, "nonce", v.nonce, "proof", v.proof); }
+  static void fields(auto& io, auto& v) {
+    Version::fields(io, v.version);
+    each(io, "nonce", v.nonce, "proof", v.proof);
+  }
 };
 struct ProofFrame {
   Proof proof{};
@@ -85,18 +85,16 @@ struct ProofFrame {
 };
 struct WelcomeFrame {
   std::int64_t loss_timeout_ms = 0;
-  std::optional<std::int64_t> good_for_ms = {};  // since 1.2
+  std::optional<std::int64_t> good_for_ms = {};
   static void fields(auto& io, auto& v) {
-    io("loss_timeout_ms", v.loss_timeout_ms);
-    io.added();
-    io("good_for_ms", v.good_for_ms);
+    each(io, "loss_timeout_ms", v.loss_timeout_ms, "good_for_ms", v.good_for_ms);
   }
 };
 struct Refused {
   Version version;
   std::string reason;
   static void fields(auto& io, auto& v) {
-    io("version", v.version);
+    Version::fields(io, v.version);
     io("reason", v.reason, bounds::kName);
   }
 };
@@ -106,12 +104,8 @@ struct KeepAliveFrame {
 };
 struct KeptFrame {
   std::uint64_t number = 0;
-  std::optional<std::int64_t> good_for_ms = {};  // since 1.2
-  static void fields(auto& io, auto& v) {
-    io("number", v.number);
-    io.added();
-    io("good_for_ms", v.good_for_ms);
-  }
+  std::optional<std::int64_t> good_for_ms = {};
+  static void fields(auto& io, auto& v) { each(io, "number", v.number, "good_for_ms", v.good_for_ms); }
 };
 struct NodeIsEmptyFrame {
   Version version;
@@ -119,7 +113,7 @@ struct NodeIsEmptyFrame {
   AgentId agent = 0;
   Proof proof{};  // over all bytes before it
   static void fields(auto& io, auto& v) {
-    io("version", v.version);
+    Version::fields(io, v.version);
     io("job", v.job, bounds::kName);
     each(io, "agent", v.agent, "proof", v.proof);
   }
@@ -151,7 +145,8 @@ Decoded<Refused> read_refused(const Frame& frame);
 Decoded<KeepAliveFrame> read_keep_alive(const Frame& frame);
 Decoded<KeptFrame> read_kept(const Frame& frame);
 Decoded<NodeIsEmptyFrame> read_node_is_empty(const Frame& frame);
-// Fields that are missing at the end keep their defaults: an older minor version did not have them.
+// Fields that are missing at the end of the message or of a struct in it keep their initial values: an older minor
+// version did not have them.
 Decoded<AgentMessage> read_agent_message(const Frame& frame);
 Decoded<CoordinatorMessage> read_coordinator_message(const Frame& frame);
 

@@ -130,10 +130,10 @@ TEST_CASE("fields that an older sender left out keep their defaults") {
   const NodeJoins joins{.local_world_size = 8, .role = "trainer", .agent = 7, .address = "node-3"};
   const ByteString bytes = frame_of(AgentMessage(joins));
   Frame frame = only_frame(bytes);
-  frame.fields = frame.fields.first(4 + 4 + 7);
+  frame.fields = frame.fields.first(4 + 6 + 8);
   const auto read = read_agent_message(frame);
   REQUIRE(read);
-  CHECK((*read == AgentMessage(NodeJoins{.local_world_size = 8, .role = "trainer"})));
+  CHECK((*read == AgentMessage(NodeJoins{.agent = 7, .address = "node-3"})));
   frame = frame_with(FrameType::kStopWorkers, {});
   CHECK((read_coordinator_message(frame) == CoordinatorMessage(StopWorkers{})));
 }
@@ -196,7 +196,7 @@ TEST_CASE("the largest messages fit into a frame") {
   CHECK(read_back(CoordinatorMessage(EndJob{verdict})));
 }
 
-TEST_CASE("details are empty where a node of version 1.0 says none, and never longer than their bound") {
+TEST_CASE("details are empty where a sender leaves them out, and never longer than their bound") {
   CHECK((read_agent_message(frame_with(FrameType::kVerdictHeard, {})) == AgentMessage(VerdictHeard{})));
   CHECK((read_coordinator_message(frame_with(FrameType::kDismiss, {})) == CoordinatorMessage(Dismiss{})));
   const std::string most(limits::kAgentDetailsBytes, 'd');
@@ -226,10 +226,10 @@ TEST_CASE("a text, a list, a choice or a yes beyond its bounds is named") {
 
 TEST_CASE("the session's own frames must be whole") {
   ByteString bytes;
-  append_frame(bytes, kStamp, Hello{{1, 0}, "job", 5, {}});
+  append_frame(bytes, kStamp, Hello{{2, 1}, "job", 5, {}});
   Frame frame = only_frame(bytes);
   CHECK(read_hello(frame)->job == "job");
-  CHECK(read_version(frame) == Version{1, 0});
+  CHECK(read_version(frame) == Version{2, 1});
   frame.fields = frame.fields.first(frame.fields.size() - 1);
   CHECK_FALSE(read_hello(frame));
   frame.fields = frame.fields.first(3);

@@ -12,7 +12,7 @@
 #include "src/base/limits.h"
 #include "src/base/outcome.h"
 
-// The values that messages between agents and the coordinator consist of. messages.h says what io.late() means.
+// The values that messages between agents and the coordinator consist of.
 namespace elastic::protocol {
 
 namespace bounds {
@@ -126,7 +126,7 @@ struct Verdict {
   std::vector<WorkerFailure> failures = {};  // of the last round, the cause first
   // Processes of this node that did not end even when killed. Each node fills it in for its own report.
   std::string left_behind = {};
-  // The last two attempts failed alike, as further ones would. Since 1.2.
+  // The last two attempts failed alike, as further ones would.
   bool is_deterministic = false;
   // The check before training has excluded this node, which sets it for its own report: it is neither sent nor
   // recorded.
@@ -140,7 +140,7 @@ struct Verdict {
     io("signal", v.signal);
     io("failures", v.failures, bounds::kFailures);
     io("left_behind", v.left_behind, bounds::kText);
-    io.late("is_deterministic", v.is_deterministic);
+    io.if_set("is_deterministic", v.is_deterministic);
   }
 };
 
@@ -171,9 +171,9 @@ struct JobRules {
   std::int64_t loss_window_ms = 600'000;
   std::int64_t keep_out_ms = 300'000;
   int job_losses = 0;  // 0: ten times max_nodes; negative: any number
-  // How long a later round waits for the minimum of nodes; nothing: join_timeout_ms. Since 1.2.
+  // How long a later round waits for the minimum of nodes; nothing: join_timeout_ms.
   std::optional<std::int64_t> replacement_wait_ms = {};
-  // What follows when two attempts in a row fail with the same Crash. Since 1.2.
+  // What follows when two attempts in a row fail with the same Crash.
   enum class CrashLoop : std::uint8_t { kStop, kRestart };
   CrashLoop crash_loop = CrashLoop::kStop;
   bool operator==(const JobRules&) const = default;
@@ -187,8 +187,8 @@ struct JobRules {
     io("loss_window_ms", v.loss_window_ms, bounds::kMs);
     io("keep_out_ms", v.keep_out_ms, bounds::kMs);
     io("job_losses", v.job_losses);
-    io.late("replacement_wait_ms", v.replacement_wait_ms, bounds::kMs);
-    io.late("crash_loop", v.crash_loop);
+    io.if_set("replacement_wait_ms", v.replacement_wait_ms, bounds::kMs);
+    io.if_set("crash_loop", v.crash_loop);
   }
 };
 constexpr auto names_of(JobRules::ScaleUp) { return std::array{"now", "after", "on-restart", "never"}; }

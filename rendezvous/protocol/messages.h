@@ -16,15 +16,13 @@
 // recording follow. Beside what every archive has, these lists use
 //
 //   io.stamped(...)    the round of a message: in a frame it stands in the stamp, not among the fields
-//   io.late(...)       a field that a later minor version has added to a part of a message, not to an item of a list:
-//                      in a frame it stands behind all other fields of the message, so that older readers pass over
-//                      it; else as io.if_set(). A still later version cannot add such fields to an earlier part
-//   io.leads(name...)  members that a recording names before the others
 //
-// A frame may end early: fields that are missing at the end of the message itself keep their initial values.
+// A new minor version may add fields at the end of a message, and at the end of any struct in it: a reader passes over
+// what it does not know, and what an older sender lacks keeps its initial value.
 namespace elastic::protocol {
 
 // The numbers of frames on the wire, which never change. A new minor version gives new frames kFirstOptional or above.
+// docs/agent-protocol.md names numbers that are kept for what is planned.
 enum class FrameType : std::uint8_t {
   kHello = 1,
   kChallenge = 2,
@@ -53,11 +51,10 @@ enum class FrameType : std::uint8_t {
   kDismiss = 53,
   kRejected = 54,
   kAreYouThere = 55,
-  // A reader ignores frames from here on that it does not know.
-  kFirstOptional = 128,
-  // Coordinator to agent, since 1.1.
-  kAwaiting = kFirstOptional,
+  kAwaiting = 56,
 };
+// A reader ignores frames from here on that it does not know.
+inline constexpr std::uint8_t kFirstOptional = 128;
 
 // --- Agent to coordinator. -------------------------------------------------------------------------
 
@@ -79,11 +76,10 @@ struct NodeJoins {
   std::string group = {};     // nodes of one group are near each other, as in a rack: the check pairs by it
   bool operator==(const NodeJoins&) const = default;
   static void fields(auto& io, auto& v) {
-    io.leads("address", "agent");
+    io("address", v.address, bounds::kName);
+    io("agent", v.agent);
     io("local_world_size", v.local_world_size);
     io("role", v.role, bounds::kName);
-    io("agent", v.agent);
-    io("address", v.address, bounds::kName);
     io("node_rank", v.node_rank, bounds::kClaims);
     each(io, "hosts_coordinator", v.hosts_coordinator, "terms", v.terms, "rules", v.rules);
     io.if_set("facts", v.facts);
@@ -148,7 +144,7 @@ struct NodeStopped {
   static constexpr FrameType kType = FrameType::kNodeStopped;
   RoundNumber round = 0;
   std::vector<WorkerFailure> failures;
-  // The crash of the first failure, if it is one that may repeat and the node has found out. Since 1.2.
+  // The crash of the first failure, if it is one that may repeat and the node has found out.
   std::optional<Crash> crash = {};
   bool operator==(const NodeStopped&) const = default;
   static void fields(auto& io, auto& v) {
@@ -262,7 +258,7 @@ struct AreYouThere {
   static void fields(auto&, auto&) {}
 };
 // What a node that is in no round waits for. It is sent now and then if the wait takes longer than a moment. It is for
-// the node's user only, and for agents of version 1.1 and later.
+// the node's user only.
 struct Awaiting {
   static constexpr FrameType kType = FrameType::kAwaiting;
   int here = 0;             // how many nodes are ready for the next round
@@ -272,7 +268,7 @@ struct Awaiting {
   // In how many milliseconds the round begins, if the nodes are enough, or else the wait fails.
   std::optional<std::int64_t> left_ms = {};
   std::string what = {};  // what the node waits for instead of nodes, as a clause; empty: for nodes
-  // Since 1.2: which nodes are missing: "node 1 (10.0.0.3) was lost: its connection was reset"; empty: none is.
+  // Which nodes are missing: "node 1 (10.0.0.3) was lost: its connection was reset"; empty: none is.
   std::string because = {};
   std::int64_t because_ms = 0;  // how long ago the last of them was lost
   bool operator==(const Awaiting&) const = default;

@@ -331,7 +331,6 @@ void CoordinatorSession::take_hello(const Frame& frame, Events& events, ByteStri
     return end(found.error, found.told, events, out);
   }
   introduction_ = {std::move(hello->job), hello->agent, frame.stamp.incarnation, frame.stamp.term};
-  minor_ = hello->version.minor;
   Challenge challenge{version_, nonce_, {}};
   challenge.proof = coordinator_proof(key_, frame.whole, challenge);
   put_mark(out);
@@ -423,7 +422,6 @@ void CoordinatorSession::send(const CoordinatorMessage& message, ByteString& out
   if (state_ == State::kBroken) return;
   ELASTIC_CHECK(state_ == State::kWelcomed ||
                 (state_ == State::kIntroduced && std::holds_alternative<Rejected>(message)));
-  if (minor_of(type_of(message)) > minor_) return;
   append_frame(out, stamp(), message);
 }
 

@@ -66,7 +66,7 @@ struct SessionError {
     kRefused,     // the other side sent REFUSED, for the reason in the text
   };
   Kind kind = Kind::kMalformed;
-  std::string text;  // for a person: "it speaks version 2.0 of the agent protocol, and this node speaks 1.2"
+  std::string text;  // for a person: "it speaks version 1.2 of the agent protocol, and this node speaks 2.0"
 };
 
 // The agent's end.
@@ -209,8 +209,7 @@ class CoordinatorSession {
   State state_ = State::kStart;
   FrameReader reader_;
   Introduction introduction_;
-  std::uint16_t minor_ = 0;  // the agent's minor version
-  Proof expected_{};         // the agent's right proof
+  Proof expected_{};  // the agent's right proof
   bool mark_is_sent_ = false;
   bool has_joined_ = false;  // NodeJoins has come
   Welcome welcome_;

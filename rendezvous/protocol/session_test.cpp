@@ -169,7 +169,7 @@ TEST_CASE("no changed bit of HELLO, CHALLENGE or PROOF leads to an introduction"
 // --- Versions. ---------------------------------------------------------------------------------------
 
 TEST_CASE("a newer minor version on either side works") {
-  for (const auto& [agent, coordinator] : {std::pair(Version{1, 7}, Version{1, 0}), {{1, 0}, {1, 7}}}) {
+  for (const auto& [agent, coordinator] : {std::pair(Version{2, 7}, Version{2, 0}), {{2, 0}, {2, 7}}}) {
     Talk talk("secret", "secret", kIntroduction, agent, coordinator);
     talk.welcome();
     append_raw(talk.to_agent, 129, {1, 2, 3});
@@ -178,19 +178,6 @@ TEST_CASE("a newer minor version on either side works") {
     talk.tell(AreYouThere{});
     CHECK(talk.at_agent() == Lines{"AreYouThere"});
     CHECK(talk.at_coordinator().empty());
-  }
-}
-
-TEST_CASE("what waiting nodes are told goes to agents whose version has it, and details arrive whatever theirs is") {
-  for (const std::uint16_t minor : std::initializer_list<std::uint16_t>{0, 1, 7}) {
-    Talk talk("secret", "secret", kIntroduction, {1, minor}, kOurVersion);
-    talk.welcome();
-    talk.tell(Awaiting{.here = 1, .least = 2, .most = 2});
-    CHECK(talk.to_agent.empty() == (minor == 0));
-    talk.tell(Dismiss{"Traceback"});
-    CHECK(talk.at_agent() == (minor == 0 ? Lines{"Dismiss"} : Lines{"Awaiting", "Dismiss"}));
-    talk.say(VerdictHeard{"Traceback"});
-    CHECK(talk.at_coordinator() == Lines{"VerdictHeard"});
   }
 }
 
@@ -210,10 +197,10 @@ TEST_CASE("a newer or older major version is refused on both sides, naming both"
 
 TEST_CASE("of another major version only the version must be where it is") {
   ByteString hello(kMark.begin(), kMark.end());
-  append_raw(hello, static_cast<std::uint8_t>(FrameType::kHello), {0x00, 0x02, 0x00, 0x05});
+  append_raw(hello, static_cast<std::uint8_t>(FrameType::kHello), {0x00, 0x01, 0x00, 0x05});
   CoordinatorSession coordinator("secret", kCoordinatorNonce);
   ByteString out;
-  CHECK(told(coordinator.receive(hello, out)).at(0).starts_with("version: it speaks version 2.5 "));
+  CHECK(told(coordinator.receive(hello, out)).at(0).starts_with("version: it speaks version 1.5 "));
   AgentSession agent(kIntroduction, "secret", kAgentNonce);
   agent.begin();
   ByteString challenge(kMark.begin(), kMark.end());

@@ -85,9 +85,9 @@ class Maker : public BinaryArchive<Maker<Source>> {
     static_cast<void>(((index == kIndexes && (draw(made.template emplace<kIndexes>()), true)) || ...));
     return made;
   }
-  void draw(auto& message) {
-    Maker drawer(source_);
-    drawer.BinaryArchive<Maker>::message(message);
+  template <class Message>
+  void draw(Message& message) {
+    Message::fields(*this, message);
   }
 
   Source& source_;

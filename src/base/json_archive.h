@@ -78,7 +78,6 @@ class JsonWriter {
     if (form_ != JsonForm::kForgiving) object_.set(name, Json());
   }
   void must(const char* name, const auto& value, Bounds = {}) { (*this)(name, value); }
-  void late(const char* name, const auto& value, Bounds = {}) { if_set(name, value); }
   void stamped(const char* name, const auto& value) { (*this)(name, value); }
   void leads(const auto*... names) { (object_.set(names, Json()), ...); }
 
@@ -165,7 +164,6 @@ class JsonReader {
     const Json* json = object_.find(name);
     note(name, json == nullptr ? " is missing" : read(*json, value, bounds, true));
   }
-  void late(const char* name, auto& value, Bounds bounds = {}) { if_set(name, value, bounds); }
   void stamped(const char* name, auto& value) { (*this)(name, value); }
   void leads(const auto*...) {}
 

@@ -16,8 +16,8 @@ namespace elastic::protocol_events {
 inline constexpr std::uint8_t kNoSecret = 1;     // neither side has one
 inline constexpr std::uint8_t kOtherSecret = 2;  // the coordinator has another one
 inline constexpr std::uint8_t kKnowsJob = 4;     // the agent was in incarnation 11, term 3
-inline constexpr std::uint8_t kNewerMinor = 8;   // the agent speaks 1.9
-inline constexpr std::uint8_t kOtherMajor = 16;  // the agent speaks 2.0
+inline constexpr std::uint8_t kNewerMinor = 8;   // the agent speaks 2.9
+inline constexpr std::uint8_t kOtherMajor = 16;  // the agent speaks 1.0
 
 enum Kind : std::uint8_t {
   kAgentSays,           // which message, and its fields; the first one is NodeJoins whatever is said

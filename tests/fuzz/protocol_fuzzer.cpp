@@ -205,7 +205,7 @@ class Story {
         settings_(events_.byte()),
         introduction_(introduction_of(settings_)),
         agent_([introduction = introduction_, settings = settings_] {
-          const Version version = {static_cast<std::uint16_t>(settings & kOtherMajor ? 2 : 1),
+          const Version version = {static_cast<std::uint16_t>(settings & kOtherMajor ? 1 : kOurVersion.major),
                                    static_cast<std::uint16_t>(settings & kNewerMinor ? 9 : kOurVersion.minor)};
           return AgentSession(introduction, settings & kNoSecret ? "" : "secret", nonce_of(1), version);
         }),

@@ -41,12 +41,12 @@ enum CoordinatorSays : std::uint8_t {
 };
 constexpr std::uint8_t kAll = 0;
 
-// NodeJoins with short fields: workers, role, agent, address, no rank, no host, terms, rules, facts, no
+// NodeJoins with short fields: address, agent, workers, role, no rank, no host, terms, rules, facts, no
 // verdict.
 Writer& joins(Writer& story) {
-  story.event(kAgentSays, kJoins, 8).bytes("role");
-  return story.numbers(7)
-      .bytes("host")
+  story.event(kAgentSays, kJoins).bytes("host");
+  return story.numbers(7, 8)
+      .bytes("role")
       .numbers(0, 0, 1, 2, 1, 3)
       .numbers(9, 9, 0, 1, 1, 3, 9, 9, 0)
       .numbers(0, 0, 0, 0, 1, 2, 0, 8, 0, 8, 0, 0, 0, 1, 0, 0);
