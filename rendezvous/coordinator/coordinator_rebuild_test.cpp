@@ -369,6 +369,16 @@ TEST_CASE(
   }
 }
 
+// The node that runs the round has introduced itself; its first message is still under way.
+TEST_CASE("a node on standby that comes back before the node that trains gets no round of its own") {
+  After job(job_terms(1, 1), 1);
+  job.on(Introduced{kJob, 1});
+  CHECK(job.join(7).silent());
+  CHECK(job.back(0, Activity::kRunning).all<Rejected>().empty());
+  CHECK(job.coordinator.state() == State::kRunning);
+  CHECK(job.coordinator.round() == 5U);
+}
+
 TEST_CASE("a node that was missing when the job was taken over is counted under its host once that is known") {
   for (const int losses : {1, 2}) {
     CAPTURE(losses);

@@ -8,7 +8,7 @@ namespace elastic::coordinator {
 
 Identity::Met Identity::meet(const Introduced& agent, bool knows_a_round, bool decides_nothing) {
   const protocol::Term above = std::max(term_, protocol::term_after(agent.term, random_));
-  if (agent.incarnation == 0 && !knows_a_round) met_others_ = true;
+  if (!knows_a_round) met_others_ = true;
   const bool is_of_other = agent.incarnation == 0 || (agent.incarnation != incarnation_ && knows_a_round);
   if (is_of_other) {
     // Terms order the coordinators of one incarnation of the job. The agent has met a coordinator of another

@@ -27,7 +27,7 @@ class Identity {
 
   protocol::Term term() const { return term_; }
   protocol::Incarnation incarnation() const { return incarnation_; }
-  // An agent that had been in no round has been with another coordinator before it came here.
+  // An agent that came while no round was known has been with another coordinator before.
   bool met_others() const { return met_others_; }
 
  private:

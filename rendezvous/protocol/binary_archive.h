@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "rendezvous/protocol/big_endian.h"
 #include "rendezvous/protocol/codec.h"
 #include "src/base/fields.h"
 #include "src/base/text.h"
@@ -30,21 +31,18 @@ class BinaryArchive {
 
 // Writes the number of bytes after `at` into the four bytes there.
 inline void fill_in_size(ByteString& bytes, std::size_t at) {
-  const std::size_t size = bytes.size() - at - sizeof(std::uint32_t);
-  for (std::size_t i = 0; i < sizeof(std::uint32_t); ++i) {
-    bytes[at + i] = static_cast<std::uint8_t>(size >> (8 * (sizeof(std::uint32_t) - 1 - i)));
-  }
+  const auto size = to_big_endian(static_cast<std::uint32_t>(bytes.size() - at - sizeof(std::uint32_t)));
+  std::ranges::copy(size, bytes.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
 class BinaryWriter : public BinaryArchive<BinaryWriter> {
  public:
   explicit BinaryWriter(ByteString& out) : out_(out) {}
 
+  void field(bool value) { out_.push_back(value ? 1 : 0); }
   template <std::integral T>
   void field(const T& number, auto...) {
-    for (std::size_t i = sizeof(T); i-- > 0;) {
-      out_.push_back(static_cast<std::uint8_t>(static_cast<std::uint64_t>(number) >> (8 * i)));
-    }
+    field(to_big_endian(static_cast<std::make_unsigned_t<T>>(number)));
   }
   template <class T>
   requires std::is_enum_v<T>
@@ -172,8 +170,10 @@ class BinaryReader : public BinaryArchive<BinaryReader> {
  private:
   bool begin_field() const { return error_.empty() && (depth_ > 0 || !left_.empty()); }
   bool has(std::size_t size) {
-    if (left_.size() < size) fail("it ends in the middle of a field");
-    return left_.size() >= size;
+    if (left_.size() >= size) [[likely]]
+      return true;
+    fail_cut_off();
+    return false;
   }
   Bytes take(std::size_t size) {
     const Bytes bytes = left_.first(size);
@@ -182,9 +182,7 @@ class BinaryReader : public BinaryArchive<BinaryReader> {
   }
   template <std::unsigned_integral T>
   T take_number() {
-    T number = 0;
-    for (const std::uint8_t byte : take(sizeof(T))) number = static_cast<T>(std::uint64_t{number} << 8 | byte);
-    return number;
+    return from_big_endian<T>(take(sizeof(T)));
   }
   bool take_count(std::uint32_t& count, std::int64_t limit, std::string_view what, std::string_view unit) {
     if (!has(sizeof count)) return false;
@@ -192,6 +190,7 @@ class BinaryReader : public BinaryArchive<BinaryReader> {
     if (count > limit) fail(format("a {} of {} {}; at most {} are allowed", what, count, unit, limit));
     return count <= limit;
   }
+  [[gnu::noinline]] void fail_cut_off() { fail("it ends in the middle of a field"); }
   void fail(std::string error) {
     if (error_.empty()) error_ = std::move(error);
   }

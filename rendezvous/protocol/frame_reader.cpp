@@ -1,9 +1,9 @@
 #include "rendezvous/protocol/frame_reader.h"
 
 #include <algorithm>
-#include <concepts>
 #include <string_view>
 
+#include "rendezvous/protocol/big_endian.h"
 #include "src/base/strangers.h"
 #include "src/base/text.h"
 
@@ -14,13 +14,6 @@ constexpr std::size_t kLengthSize = 4;
 constexpr std::size_t kHeaderSize = 17;  // type, incarnation, term, round
 // How many bytes the reader of an idle connection may keep allocated.
 constexpr std::size_t kKeptBytes = 1024;
-
-template <std::unsigned_integral T>
-T number_at(Bytes bytes) {
-  T number = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i) number = static_cast<T>(std::uint64_t{number} << 8 | bytes[i]);
-  return number;
-}
 
 // Which protocol the first bytes of a connection are taken for.
 std::string stranger_of(std::string_view seen) {
@@ -79,7 +72,7 @@ bool FrameReader::take_mark(Bytes& bytes) {
 }
 
 bool FrameReader::judge_length(Bytes start, std::size_t limit, Step& step) {
-  length_ = number_at<std::uint32_t>(start);
+  length_ = from_big_endian<std::uint32_t>(start);
   if (length_ > limit) step = Step::kTooLong;
   if (length_ < kHeaderSize) step = Step::kTooShort;
   return step == Step::kFrame;
@@ -88,9 +81,9 @@ bool FrameReader::judge_length(Bytes start, std::size_t limit, Step& step) {
 void FrameReader::set_frame(Bytes whole) {
   const Bytes header = whole.subspan(kLengthSize);
   frame_.type = static_cast<FrameType>(header[0]);
-  frame_.stamp.incarnation = number_at<Incarnation>(header.subspan(1));
-  frame_.stamp.term = number_at<Term>(header.subspan(9));
-  frame_.stamp.round = number_at<RoundNumber>(header.subspan(13));
+  frame_.stamp.incarnation = from_big_endian<Incarnation>(header.subspan(1));
+  frame_.stamp.term = from_big_endian<Term>(header.subspan(9));
+  frame_.stamp.round = from_big_endian<RoundNumber>(header.subspan(13));
   frame_.fields = header.subspan(kHeaderSize);
   frame_.whole = whole;
 }

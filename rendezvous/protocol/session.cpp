@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rendezvous/protocol/big_endian.h"
 #include "rendezvous/protocol/term.h"
 #include "src/base/check.h"
 #include "src/base/limits.h"
@@ -78,10 +79,8 @@ void append(ByteString& out, Bytes bytes) { out.insert(out.end(), bytes.begin(),
 // The two proofs of a session: the agent's is over the whole CHALLENGE, the coordinator's over the fields before its
 // proof.
 Proof coordinator_proof(const Key& key, Bytes hello, const Challenge& challenge) {
-  const std::array<std::uint8_t, 4> version = {
-      static_cast<std::uint8_t>(challenge.version.major >> 8), static_cast<std::uint8_t>(challenge.version.major),
-      static_cast<std::uint8_t>(challenge.version.minor >> 8), static_cast<std::uint8_t>(challenge.version.minor)};
-  return prove(key, Side::kCoordinator, {hello, version, challenge.nonce});
+  const auto major = to_big_endian(challenge.version.major), minor = to_big_endian(challenge.version.minor);
+  return prove(key, Side::kCoordinator, {hello, major, minor, challenge.nonce});
 }
 Proof agent_proof(const Key& key, Bytes hello, Bytes challenge) { return prove(key, Side::kAgent, {hello, challenge}); }
 
