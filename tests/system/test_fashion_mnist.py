@@ -1,5 +1,5 @@
 """The main job: a real training on real data that loses a rank and ends as if it had not."""
-# ctest: computes
+# ctest: computes, release-only
 
 import pathlib
 import re
