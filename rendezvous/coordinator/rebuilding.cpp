@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rendezvous/succession/electorate.h"
 #include "src/base/check.h"
 #include "src/base/text.h"
 
@@ -33,12 +34,6 @@ bool other_half_is_nowhere(const Rebuilding::View& view) {
 
 }  // namespace
 
-bool is_quorum(const std::vector<int>& ranks, int node_count, bool other_half_is_nowhere) {
-  const int twice = 2 * static_cast<int>(ranks.size());
-  if (twice != node_count) return twice > node_count;
-  return other_half_is_nowhere || std::ranges::find(ranks, 0) != ranks.end();
-}
-
 void Rebuilding::begin(const AgentFacts& facts, const protocol::LeaseTimes& lease, std::int64_t now_ms) {
   round_ = Round{.number = facts.round,
                  .incarnation = facts.incarnation,
@@ -62,7 +57,10 @@ void Rebuilding::comes_back(AgentFacts::Activity activity) {
 // Notices when enough nodes of the round are connected at once.
 void Rebuilding::look_for_quorum(const View& view) {
   if (round_->has_quorum || 2 * static_cast<int>(view.seats.size()) < round_->node_count) return;
-  round_->has_quorum = is_quorum(connected_ranks(view), round_->node_count, other_half_is_nowhere(view));
+  // Of two coordinators with half of the round each, the one with node rank 0 goes on.
+  const succession::TieBreaker tie_breaker =
+      other_half_is_nowhere(view) ? succession::TieBreaker::coordinator() : succession::TieBreaker::node(0);
+  round_->has_quorum = succession::Electorate(round_->node_count, tie_breaker).is_quorum(connected_ranks(view));
   if (!round_->has_quorum || !round_->waits) return;
   // Nodes that were cut off mostly come back together, and may hold leases of another coordinator.
   round_->waits = false;

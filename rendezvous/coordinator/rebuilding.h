@@ -102,9 +102,4 @@ class Rebuilding {
   protocol::Incarnation missed_incarnation_ = 0;
 };
 
-// Whether the nodes of these ranks, of a round of `node_count`, are so many that no other coordinator can have as many
-// of that round. Of two coordinators with half of it each, the one with node rank 0 goes on. Without that node half is
-// enough if nobody can have the other half: `other_half_is_nowhere`.
-bool is_quorum(const std::vector<int>& ranks, int node_count, bool other_half_is_nowhere);
-
 }  // namespace elastic::coordinator

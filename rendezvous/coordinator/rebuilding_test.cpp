@@ -58,17 +58,6 @@ struct TakenOver {
 
 }  // namespace
 
-TEST_CASE("more than half of a round are a quorum, and half of it with node rank 0 or without another half") {
-  using coordinator::is_quorum;
-  CHECK(is_quorum({1, 2}, 3, false));
-  CHECK(!is_quorum({0}, 3, true));
-  CHECK(is_quorum({0, 3}, 4, false));
-  CHECK(!is_quorum({1, 3}, 4, false));
-  CHECK(is_quorum({1, 3}, 4, true));
-  CHECK(!is_quorum({}, 2, true));
-  CHECK(is_quorum({0}, 1, false));
-}
-
 TEST_CASE("a round whose nodes are all back and run goes on at once") {
   TakenOver job(2);
   CHECK(!job.rebuilding.grants_leases());

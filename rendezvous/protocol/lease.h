@@ -25,6 +25,14 @@ struct LeaseTimes {
   // coordinator gave is over by then, and each agent has made another attempt to connect.
   std::int64_t all_back_ms() const { return std::max(over_ms(), kLongestPauseMs + kLongestPauseMs / 100 + kConnectMs); }
 
+  // How long an agent supports no other coordinator, counted from when it received the last KEPT of its own one: longer
+  // than the lease, so that its workers are gone before another coordinator can be elected.
+  std::int64_t promise_ms() const { return loss_timeout_ms * 4 / 5; }
+  // How long a coordinator counts on that, from when it sent that KEPT: clocks may differ by 1 %.
+  std::int64_t support_ms() const { return promise_ms() - (promise_ms() + 99) / 100; }
+  // How long an agent that has lost its coordinator hurries from one successor to the next.
+  std::int64_t search_ms() const { return 2 * loss_timeout_ms; }
+
   static constexpr std::int64_t kKillMs = 100;
   // The longest pause between two attempts of an agent to connect, and the time that the attempt itself takes.
   static constexpr std::int64_t kLongestPauseMs = 2000;

@@ -28,9 +28,10 @@ ROOMS = {
     "rendezvous/protocol": [],
     "rendezvous/membership": ["rendezvous/protocol"],
     "rendezvous/locate": ["rendezvous/protocol", "rendezvous/membership"],
+    "rendezvous/succession": ["rendezvous/protocol", "rendezvous/locate"],
     "rendezvous/store": ["rendezvous/protocol"],
-    "rendezvous/coordinator": ["rendezvous/protocol", "rendezvous/membership", "rendezvous/locate"],
-    "rendezvous/agent": ["rendezvous/protocol"],
+    "rendezvous/coordinator": ["rendezvous/protocol", "rendezvous/membership", "rendezvous/locate", "rendezvous/succession"],
+    "rendezvous/agent": ["rendezvous/protocol", "rendezvous/succession"],
     "rendezvous/transport": ["rendezvous/protocol", "rendezvous/locate", "rendezvous/coordinator", "rendezvous/store"],
     "cli/run": [],
 }
@@ -38,7 +39,7 @@ ROOMS = {
 # What is pure: it decides, and does nothing. A folder, or one thing (its .h, .cpp and _test.cpp).
 PURE = [
     "rendezvous/agent", "rendezvous/coordinator", "src/report", "src/status", "src/net/http",
-    "rendezvous/membership", "rendezvous/protocol", "rendezvous/locate/authority", "rendezvous/locate/claim",
+    "rendezvous/membership", "rendezvous/protocol", "rendezvous/succession", "rendezvous/locate/authority", "rendezvous/locate/claim",
     "rendezvous/locate/claimant", "rendezvous/locate/hosting", "rendezvous/locate/tenure",
     "rendezvous/store/codec", "rendezvous/store/keyspace", "rendezvous/store/requests",
     "cli/flag_table", "cli/argv_normalizer", "cli/parse", "cli/flag_checks", "cli/rdzv_conf",
