@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Mistakes that the simulator and the fuzzer must find, planted while those programs are built.
+"""Mistakes that the simulator, the model of succession and the fuzzer must find, planted while those programs are built.
 
     mistakes.py PROGRAM --files              which files of the product PROGRAM has with mistakes, one a line
     mistakes.py PROGRAM FILE ROOT OUT        writes OUT: ROOT/FILE with the mistakes of PROGRAM that concern it
@@ -25,6 +25,7 @@ class Mistake(NamedTuple):
 COORDINATOR = "rendezvous/coordinator/"
 AGENT = "rendezvous/agent/"
 LOCATE = "rendezvous/locate/"
+SUCCESSION = "rendezvous/succession/"
 
 MISTAKES = {
     "simulate_mutants": [
@@ -67,6 +68,71 @@ MISTAKES = {
         Mistake("h", "a claim is taken over while its holder may still act", LOCATE + "claim.cpp",
                 "view.unchanged_ms >= good_for_ms)",
                 "view.unchanged_ms >= (mutant::is('h') ? good_for_ms / 2 : good_for_ms))"),
+    ],
+    "succession_mutants": [
+        Mistake("a", "a coordinator counts a promise from the acknowledgement", "tests/succession/coordinators.cpp",
+                "  Coordinator& c = *coordinators_[index];\n"
+                "  if (!find(index, i, session)) return;\n"
+                "  if (c.candidacy)",
+                "  Coordinator& c = *coordinators_[index];\n"
+                "  if (!find(index, i, session)) return;\n"
+                "  if (mutant::is('a')) token_ms = ms(c.machine);\n"
+                "  if (c.candidacy)"),
+        Mistake("d", "an idle node has a certificate, too", SUCCESSION + "allegiance.cpp",
+                "  if (circumstances.holds_lease && circumstances.runs_workers) {",
+                "  const bool ran = circumstances.runs_workers || mutant::is('d');\n"
+                "  if (circumstances.holds_lease && ran) {"),
+        Mistake("c", "every proven death gives a certificate", SUCCESSION + "allegiance.cpp",
+                "if (circumstances.holds_lease && ran) {",
+                "if (mutant::is('c') || (circumstances.holds_lease && ran)) {"),
+        Mistake("e", "with a certificate any half is enough", SUCCESSION + "electorate.cpp",
+                "  tie_breaker_ = TieBreaker::node(first);",
+                "  tie_breaker_ = mutant::is('e') ? TieBreaker::coordinator() : TieBreaker::node(first);"),
+        Mistake("g", "a prepared round is the only one whose quorum a candidate needs", SUCCESSION + "candidacy.cpp",
+                "  if (ran != last.rend()) last.erase(last.begin(), std::prev(ran.base()));",
+                "  if (ran != last.rend()) last.erase(last.begin(), std::prev(ran.base()));\n"
+                "  if (mutant::is('g')) last.erase(last.begin(), last.end() - 1);"),
+        Mistake("h", "nobody waits for the leases of a coordinator whose death is proven", SUCCESSION + "allegiance.cpp",
+                "  if (!released_early_ms_) return kKillMs;",
+                "  if (!released_early_ms_ || mutant::is('h')) return kKillMs;"),
+        Mistake("i", "a candidate is its own tie-breaker", SUCCESSION + "candidacy.cpp",
+                "round.tie_breaker ? TieBreaker::node(*round.tie_breaker) : TieBreaker::nobody());",
+                "mutant::is('i') ? TieBreaker::coordinator() : round.tie_breaker\n"
+                "                 ? TieBreaker::node(*round.tie_breaker) : TieBreaker::nobody());"),
+        Mistake("j", "half of a round, rounded down, elects", SUCCESSION + "candidacy.cpp",
+                "    return electorate_of(round, votes).is_quorum(ranks);",
+                "    if (mutant::is('j')) return static_cast<int>(ranks.size()) >= round.node_count / 2;\n"
+                "    return electorate_of(round, votes).is_quorum(ranks);"),
+        Mistake("k", "a lease lasts longer than the authority", SUCCESSION + "support.cpp",
+                "  return lent_ms;",
+                "  return mutant::is('k') ? times_.lease_ms() : lent_ms;"),
+        Mistake("l", "a round runs before a quorum has heard of it", SUCCESSION + "support.cpp",
+                "{ return ballot.tally.has_heard(); }",
+                "{ return ballot.tally.has_heard() || mutant::is('l'); }"),
+        Mistake("m", "a candidate takes the round before the last one for the last", SUCCESSION + "candidacy.cpp",
+                "  // What has run makes",
+                "  if (mutant::is('m') && last.size() > 1) last.pop_back();\n"
+                "  // What has run makes"),
+        Mistake("n", "a member that died after its promise counts as a supporter", SUCCESSION + "support.cpp",
+                "  if (agent == own_ || promised_until_ms(agent) <= now_ms) return false;",
+                "  if (agent == own_ || (promised_until_ms(agent) <= now_ms && !mutant::is('n'))) return false;"),
+        Mistake("p", "an agent votes while its promise holds", SUCCESSION + "allegiance.cpp",
+                "  return coordinator == promised_to_ || is_released(now_ms);",
+                "  return coordinator == promised_to_ || is_released(now_ms) || mutant::is('p');"),
+        Mistake("q", "an agent goes back to a coordinator of an earlier term", SUCCESSION + "allegiance.cpp",
+                "  acknowledged_ = coordinator;",
+                "  if (!mutant::is('q')) acknowledged_ = coordinator;"),
+        Mistake("u", "who has heard of a round speaks against its having run", SUCCESSION + "candidacy.cpp",
+                "if (known && known->rank && counts(vote->testimony)) ranks",
+                "if (known && known->rank && (counts(vote->testimony) || mutant::is('u'))) ranks"),
+        Mistake("v", "somebody is elected on a first round that never ran", SUCCESSION + "candidacy.cpp",
+                "  if (last.size() == 1 && !has_run(last.front())) return {};",
+                "  if (last.size() == 1 && !has_run(last.front()) && !mutant::is('v')) return {};"),
+        Mistake("o", "a coordinator that has handed over goes on", "tests/succession/coordinators.cpp",
+                "  c.is_closed = true;\n"
+                "  if (c.support) c.support->resign();\n",
+                "  c.is_closed = !mutant::is('o');\n"
+                "  if (c.support && !mutant::is('o')) c.support->resign();\n"),
     ],
     "store_fuzzer_planted": [
         Mistake("", "a length is taken for one of 32 bits", "rendezvous/store/codec.cpp",

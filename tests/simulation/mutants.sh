@@ -1,9 +1,10 @@
 #!/bin/sh
-# Every planted mistake is found within 10,000 seeds, and without it the same seeds are clean. tests/mistakes.py has them.
-#   mutants.sh SIMULATE SIMULATE_MUTANTS
+# Every mistake that is planted in a program is found within so many seeds, and without it the same seeds are clean.
+# tests/mistakes.py has them, by the program's name.
+#   mutants.sh SIMULATE SIMULATE_MUTANTS SEEDS
 set -eu
-seeds=10000
-mutants=$(python3 "$(dirname -- "$0")/../mistakes.py" simulate_mutants --list | cut -d ' ' -f 1)
+seeds=$3
+mutants=$(python3 "$(dirname -- "$0")/../mistakes.py" "$(basename -- "$2")" --list | cut -d ' ' -f 1)
 test -n "$mutants"
 "$1" --count $seeds
 status=0
