@@ -6,6 +6,11 @@
 
 namespace elastic::succession {
 
+void Allegiance::learns(protocol::LeaseTimes times, std::int64_t now_ms) {
+  times_ = times;
+  if (!is_released(now_ms)) until_ms_ = std::max(until_ms_, now_ms + times_.promise_ms());
+}
+
 bool Allegiance::may_vote(const CoordinatorId& coordinator, std::int64_t now_ms) const {
   if (coordinator != acknowledged_ && coordinator.term <= acknowledged_.term) return false;
   return coordinator == promised_to_ || is_released(now_ms);

@@ -27,6 +27,9 @@ class Allegiance {
  public:
   explicit Allegiance(protocol::LeaseTimes times) : times_(times) {}
 
+  // A WELCOME has come now: these are the times of the coordinator, which counts the present promise by them, too.
+  void learns(protocol::LeaseTimes times, std::int64_t now_ms);
+
   // Whether the agent may vote for this coordinator: its promise to any other one is over, and it has acknowledged no
   // other one of this term or a later one.
   bool may_vote(const CoordinatorId& coordinator, std::int64_t now_ms) const;

@@ -45,6 +45,18 @@ TEST_CASE("a vote is a promise from its sending") {
   CHECK_THROWS_AS(agent.vote({6, 8}, 4'099), CheckFailed);
 }
 
+TEST_CASE("the times are those of the coordinator, once it has told them") {
+  Allegiance agent(kTimes);
+  agent.learns({20'000}, 0);
+  CHECK(agent.is_released(0));
+  agent.vote(kNew, 100);
+  CHECK(agent.ends_ms(100) == 16'100);
+  agent.learns({40'000}, 200);
+  CHECK(agent.ends_ms(200) == 32'200);
+  agent.learns({5'000}, 300);
+  CHECK(agent.ends_ms(300) == 32'200);
+}
+
 TEST_CASE("an agent that has only voted for a candidate comes back to its coordinator, but not after a KEPT of it") {
   Allegiance agent = attached();
   agent.vote(kNew, 6'000);

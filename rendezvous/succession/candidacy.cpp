@@ -89,6 +89,9 @@ std::optional<std::vector<NeededRound>> Candidacy::needed(const Votes& votes) co
   const auto ran = std::ranges::find_if(last.rbegin(), last.rend(), has_run);
   if (ran != last.rend()) last.erase(last.begin(), std::prev(ran.base()));
 
+  // The coordinator prepares another one.
+  if (last.size() >= kMostLastRounds) return {};
+
   std::vector<NeededRound> needed;
   for (const Round& round : last) {
     if (!are_quorum(round, [](const Testimony&) { return true; })) return {};

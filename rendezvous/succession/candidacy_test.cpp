@@ -154,6 +154,18 @@ TEST_CASE("nobody is elected on a first round that never ran: its coordinator ne
   CHECK(election.votes(2, other).is_won());
 }
 
+TEST_CASE("after eight rounds that may be the last one nobody is elected") {
+  for (const std::size_t count : {kMostLastRounds - 1, kMostLastRounds}) {
+    Testimony testimony = ran(round_of(0, 1), 0);
+    testimony.rounds.front().has_run = false;
+    while (testimony.rounds.size() < count) {
+      const auto number = static_cast<protocol::RoundNumber>(testimony.rounds.size());
+      testimony.rounds.push_back({.round = round_of(number, 1), .rank = 0});
+    }
+    CHECK(Election().votes(0, testimony).is_won() == (count < kMostLastRounds));
+  }
+}
+
 TEST_CASE("whose workers may still run is what the voters know of their last coordinator") {
   const Round three = round_of(3, 3);
   Testimony late = ran(three, 2);

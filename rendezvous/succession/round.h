@@ -1,6 +1,7 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <tuple>
@@ -48,10 +49,14 @@ struct Certificate {
   bool operator==(const Certificate&) const = default;
 };
 
+// How many rounds may be the last one, at most. Each coordinator that is lost before it has run a round adds one: after
+// so many in a row nobody can be elected.
+inline constexpr std::size_t kMostLastRounds = 8;
+
 // What a voter tells a candidate.
 struct Testimony {
-  // The rounds that, as far as the voter knows, may be the last one that ran, the earliest first. Empty: it has heard
-  // of none.
+  // The rounds that, as far as the voter knows, may be the last one that ran, the earliest first; at most
+  // kMostLastRounds. Empty: it has heard of none.
   std::vector<KnownRound> rounds = {};
   std::optional<Certificate> certificate = {};
   // Allegiance::others_may_run_for_ms, when the testimony is sent.
