@@ -36,6 +36,7 @@ std::vector<Variable> variables_of(const LaunchPlan& plan, int local_rank) {
       .master_addr = settings.store.master_addr.empty() ? kRankZero : settings.store.master_addr,
       .master_port = fixed ? format("{}", settings.store.port) : kFreePort,
       .error_file = settings.logs.enabled ? error_file : "",
+      .fence = kRound,
   };
   auto variables = run::worker_variables(settings.worker, place);
   ELASTIC_CHECK(variables.has_value());  // the plan has tried every local rank

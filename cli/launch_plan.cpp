@@ -572,7 +572,7 @@ Status Planner::plan_environment() {
   }
   for (int rank = 0; worker.virtual_local_rank && rank < worker.local_world_size; ++rank) {
     const auto known = run::worker_variables(
-        worker, {.local_rank = rank, .node = {}, .master_addr = {}, .master_port = {}, .error_file = {}});
+        worker, {.local_rank = rank, .node = {}, .master_addr = {}, .master_port = {}, .error_file = {}, .fence = {}});
     if (!known) return std::unexpected(known.error());
   }
   return {};

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cli/run/part_settings.h"
+#include "rendezvous/protocol/fence.h"
 #include "rendezvous/protocol/random_id.h"
 #include "rendezvous/transport/meeting_settings.h"
 #include "src/base/limits.h"
@@ -459,6 +460,7 @@ Result<pid_t> AgentRunner::start_worker(const agent::StartWorkers& order, int lo
       .master_addr = order.store.address,
       .master_port = format("{}", order.store.port),
       .error_file = output_.error_file(local_rank),
+      .fence = protocol::text_of_fence(order.round.fence, order.round.round),
   };
   const auto variables = worker_variables(settings_.worker, place);
   if (!variables) return std::unexpected(variables.error());

@@ -38,6 +38,7 @@ struct WorkerPlace {
   std::string master_addr;
   std::string master_port;
   std::string error_file;  // where @record writes; empty: nothing is kept
+  std::string fence;       // of the round (rendezvous/protocol/fence.h)
 };
 
 // The variables that a worker gets in addition to the launcher's environment, in the order in which

@@ -25,7 +25,8 @@ WorkerPlace place_of(int local_rank) {
           .node = {1, 2, 4, 8, 4, 8},
           .master_addr = "127.0.0.1",
           .master_port = "4000",
-          .error_file = "/logs/error.json"};
+          .error_file = "/logs/error.json",
+          .fence = "1795447531123-0000000001-0000000002"};
 }
 
 std::map<std::string, std::string> variables(const WorkerTemplate& worker, int local_rank) {
@@ -42,7 +43,7 @@ std::string expanded(const std::string& argument) {
 
 }  // namespace
 
-TEST_CASE("a worker gets torchrun's variables for its place") {
+TEST_CASE("a worker gets torchrun's variables for its place, and the fence of its round") {
   const std::map<std::string, std::string> expected{
       {"LOCAL_RANK", "3"},
       {"RANK", "7"},
@@ -61,6 +62,7 @@ TEST_CASE("a worker gets torchrun's variables for its place") {
       {"TORCHELASTIC_USE_AGENT_STORE", "True"},
       {"TORCHELASTIC_ERROR_FILE", "/logs/error.json"},
       {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM"},
+      {"ELASTIC_RUN_FENCE", "1795447531123-0000000001-0000000002"},
       {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
       {"OMP_NUM_THREADS", "1"},
   };

@@ -95,6 +95,7 @@ void NodeRound::report(AgentFacts& facts) const {
   facts.losses = order_.losses;
   facts.membership = order_.membership;
   facts.failures = failures_;
+  facts.birth_ms = order_.fence.birth_ms;
 }
 
 void NodeRound::report(status::Node& node) const {

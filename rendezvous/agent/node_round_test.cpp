@@ -16,7 +16,8 @@ const PrepareRound kOrder{.round = 2,
                           .max_restarts = 3,
                           .place = {.node_rank = 1, .node_count = 2, .base_rank = 4, .world_size = 7},
                           .losses = 5,
-                          .membership = 99};
+                          .membership = 99,
+                          .fence = {4000, 2}};
 
 struct Running {
   Running() {
@@ -136,7 +137,8 @@ TEST_CASE("what is known of a round is reported until the next one begins, and n
                             .restart_count = 1,
                             .losses = 5,
                             .membership = 99,
-                            .failures = node.round.failures()});
+                            .failures = node.round.failures(),
+                            .birth_ms = 4000});
   node.round.report(shown);
   CHECK(shown.round == 2);
   CHECK(shown.node_rank == 1);

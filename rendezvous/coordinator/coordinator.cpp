@@ -13,7 +13,7 @@ using membership::Standing;
 
 Coordinator::Coordinator(CoordinatorConfig config, std::unique_ptr<CheckPlan> check)
     : config_(config),
-      identity_(config.term, config.incarnation, config.random),
+      identity_(config.term, config.incarnation, config.random, config.birth_ms),
       check_(std::move(check)),
       now_ms_(config.now_ms),
       statistics_(config.now_ms),

@@ -22,6 +22,8 @@ struct CoordinatorConfig {
   std::int64_t now_ms = 0;   // when its process began; all further times are of the same clock
   std::uint32_t random = 0;  // goes into its term if it takes over a job that already runs
   bool is_claimed = false;   // nodes find the coordinator by a claim (locate/claim.h), so the job has no second one
+  // Unix time in milliseconds when it was made: the birth of the incarnation that it begins.
+  std::int64_t birth_ms = 0;
 };
 
 // --- Events. ---------------------------------------------------------------------------------------

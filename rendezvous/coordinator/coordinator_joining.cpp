@@ -57,6 +57,7 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
     lose(*known, "it lost its connection and has reconnected", out);
   }
   if (!settings_.are_known) take_settings(message);
+  identity_.hear_of_birth(message.facts, round_.has_value());
   // Its host was not known when it was lost.
   if (rebuilding_.was_missed(message.facts)) blame(newcomer(message), out);
   if (begins_rebuilding(message, out)) {

@@ -133,6 +133,23 @@ TEST_CASE("budgets go on from what agents report: a failure after the rebuilding
   CHECK(job.stop(2, {failure(1, 5)}).to<EndJob>(1).verdict.restarts_used == 3);
 }
 
+TEST_CASE("rounds after the rebuilding have the birth that nodes report and the term of the new coordinator") {
+  After job(job_terms(2, 2, 3), 2);
+  for (int rank = 0; rank < 2; ++rank) {
+    NodeJoins joins = job.report(rank, Activity::kRunning);
+    joins.facts.birth_ms = 4000;
+    joins.facts.term = 9;
+    job.back(static_cast<NodeId>(rank) + 1, joins);
+  }
+  job.fail(1, failure(0, 5));
+  job.stop(1, {failure(0, 5)});
+  const Answer next = job.stop(2);
+  CHECK(job.coordinator.term() > 9);
+  for (const NodeId node : {1U, 2U}) {
+    CHECK(next.to<PrepareRound>(node).fence == Fence{4000, job.coordinator.term()});
+  }
+}
+
 TEST_CASE("a failure that the coordinator before did not live to judge is charged by the next, once") {
   After job(job_terms(2, 2, 3), 2);
   NodeJoins failed = job.report(0, Activity::kIdle);

@@ -125,7 +125,8 @@ void Coordinator::form(int size, Effects& out) {
                                                    .losses = budgets_.losses.losses(),
                                                    .membership = digest,
                                                    .charged = again_.charged,
-                                                   .admits = member.place.node_rank == 0 ? admitted : ""}});
+                                                   .admits = member.place.node_rank == 0 ? admitted : "",
+                                                   .fence = identity_.fence()}});
   }
   send_check_orders(check_.begin(nodes_to_check(seats_, roster_, settings_.check), settings_.check, now_ms_), out);
 }

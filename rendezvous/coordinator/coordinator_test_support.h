@@ -27,7 +27,8 @@ inline protocol::AgentFacts facts_of(const protocol::PrepareRound& round, protoc
           .place = round.place,
           .restart_count = round.restart_count,
           .losses = round.losses,
-          .membership = round.membership};
+          .membership = round.membership,
+          .birth_ms = round.fence.birth_ms};
 }
 
 inline protocol::WorkerFailure failure(int rank, std::int64_t wall_ms, bool stopped_by_us = false) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rendezvous/protocol/fence.h"
 #include "rendezvous/protocol/term.h"
 
 namespace elastic::coordinator {
@@ -27,6 +28,19 @@ Identity::Met Identity::meet(const Introduced& agent, bool knows_a_round, bool d
   // The coordinator that the agent has met may have died since.
   term_ = above;
   return Met::kNothingNew;
+}
+
+void Identity::hear_of_birth(const protocol::AgentFacts& facts, bool knows_a_round) {
+  if (facts.incarnation == 0 || facts.birth_ms <= 0) return;
+  const std::int64_t reported_ms = std::min(facts.birth_ms, protocol::kLatestBirthMs);
+  if (facts.incarnation != incarnation_) {
+    // The clock by which that incarnation began may be ahead of ours: this incarnation is the later one all the same.
+    birth_ms_ = std::max(birth_ms_, std::min(reported_ms + 1, protocol::kLatestBirthMs));
+  } else if (knows_a_round) {
+    birth_ms_ = std::max(birth_ms_, reported_ms);
+  } else {
+    birth_ms_ = reported_ms;
+  }
 }
 
 }  // namespace elastic::coordinator

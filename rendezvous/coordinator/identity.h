@@ -7,14 +7,14 @@
 
 namespace elastic::coordinator {
 
-// Which job this coordinator runs (its incarnation), and where it stands among the coordinators of that job (its term).
-// Both may change while it knows nothing of the job but what agents tell it: it takes over the incarnation that they
-// have met, with a term above theirs.
+// Which job this coordinator runs (its incarnation, and when that began), and where it stands among the coordinators of
+// that job (its term). All may change while it knows nothing of the job but what agents tell it: it takes over the
+// incarnation that they have met, with a term above theirs.
 class Identity {
  public:
-  // `random` goes into the terms that it takes.
-  Identity(protocol::Term term, protocol::Incarnation incarnation, std::uint32_t random)
-      : term_(term), incarnation_(incarnation), random_(random) {}
+  // `random` goes into the terms that it takes. `birth_ms`: when the incarnation begins, as Unix time in milliseconds.
+  Identity(protocol::Term term, protocol::Incarnation incarnation, std::uint32_t random, std::int64_t birth_ms)
+      : term_(term), incarnation_(incarnation), random_(random), birth_ms_(birth_ms) {}
 
   enum class Met : std::uint8_t {
     kNothingNew,
@@ -25,8 +25,13 @@ class Identity {
   // incarnation is settled. `decides_nothing`: it has decided nothing yet about the round that it takes over.
   Met meet(const Introduced& agent, bool knows_a_round, bool decides_nothing);
 
+  // A node joins that reports when its job began. `knows_a_round`: as above.
+  void hear_of_birth(const protocol::AgentFacts& facts, bool knows_a_round);
+
   protocol::Term term() const { return term_; }
   protocol::Incarnation incarnation() const { return incarnation_; }
+  // Goes into the fences of the rounds that this coordinator forms.
+  protocol::Fence fence() const { return {birth_ms_, term_}; }
   // An agent that came while no round was known has been with another coordinator before.
   bool met_others() const { return met_others_; }
 
@@ -34,6 +39,7 @@ class Identity {
   protocol::Term term_;
   protocol::Incarnation incarnation_;
   std::uint32_t random_;
+  std::int64_t birth_ms_;
   bool met_others_ = false;
 };
 

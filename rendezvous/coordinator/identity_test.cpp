@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
+
+#include "rendezvous/protocol/fence.h"
 #include "rendezvous/protocol/term.h"
 
 using namespace elastic;
@@ -14,7 +17,13 @@ namespace {
 
 constexpr std::uint32_t kRandom = 0x1234;
 
-Identity fresh() { return {1, 77, kRandom}; }
+constexpr std::int64_t kBirthMs = 1000;
+
+Identity fresh() { return {1, 77, kRandom, kBirthMs}; }
+
+protocol::AgentFacts born(protocol::Incarnation incarnation, std::int64_t birth_ms) {
+  return {.incarnation = incarnation, .birth_ms = birth_ms};
+}
 
 }  // namespace
 
@@ -27,7 +36,7 @@ TEST_CASE("a coordinator without a round takes over the agent's job, with a high
 }
 
 TEST_CASE("a coordinator keeps its term where that is higher already") {
-  Identity identity(term_after(term_after(3, 1), 1), 77, kRandom);
+  Identity identity(term_after(term_after(3, 1), 1), 77, kRandom, kBirthMs);
   const protocol::Term before = identity.term();
   CHECK(identity.meet({.incarnation = 5, .term = 3}, false, false) == Met::kJob);
   CHECK(identity.term() == before);
@@ -63,4 +72,47 @@ TEST_CASE("while it has decided nothing, a coordinator goes before the later one
   Identity identity = fresh();
   CHECK(identity.meet({.incarnation = 77, .term = 3}, true, true) == Met::kNothingNew);
   CHECK(identity.term() == term_after(3, kRandom));
+}
+
+TEST_CASE("a coordinator begins its incarnation at its own birth, whatever nodes without a job report") {
+  Identity identity = fresh();
+  CHECK(identity.fence() == protocol::Fence{kBirthMs, 1});
+  identity.hear_of_birth(born(0, 5000), false);
+  CHECK(identity.fence().birth_ms == kBirthMs);
+}
+
+TEST_CASE("the birth of a job that is taken over is the one that its nodes report, also if it is later than ours") {
+  for (const std::int64_t reported_ms : {kBirthMs - 900, kBirthMs + 900}) {
+    Identity identity = fresh();
+    identity.meet({.incarnation = 5, .term = 3}, false, false);
+    identity.hear_of_birth(born(5, reported_ms), false);
+    CHECK(identity.fence().birth_ms == reported_ms);
+    CHECK(identity.fence().term == identity.term());
+  }
+}
+
+TEST_CASE("the birth of a job whose round is known never falls") {
+  Identity identity = fresh();
+  identity.hear_of_birth(born(77, kBirthMs - 1), true);
+  CHECK(identity.fence().birth_ms == kBirthMs);
+  identity.hear_of_birth(born(77, kBirthMs + 1), true);
+  CHECK(identity.fence().birth_ms == kBirthMs + 1);
+}
+
+TEST_CASE("an incarnation is later than every other one that nodes report, however wrong our clock is") {
+  Identity identity = fresh();
+  identity.hear_of_birth(born(5, kBirthMs - 10), true);
+  CHECK(identity.fence().birth_ms == kBirthMs);
+  identity.hear_of_birth(born(5, kBirthMs + 10), true);
+  CHECK(identity.fence().birth_ms == kBirthMs + 11);
+}
+
+TEST_CASE("a birth that makes no sense does no harm") {
+  Identity identity = fresh();
+  identity.hear_of_birth(born(77, -1), false);
+  identity.hear_of_birth(born(5, std::numeric_limits<std::int64_t>::min()), false);
+  CHECK(identity.fence().birth_ms == kBirthMs);
+  identity.hear_of_birth(born(5, std::numeric_limits<std::int64_t>::max()), false);
+  identity.hear_of_birth(born(77, std::numeric_limits<std::int64_t>::max()), true);
+  CHECK(identity.fence().birth_ms == protocol::kLatestBirthMs);
 }

@@ -254,11 +254,14 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
       out.push_back(Write{id, std::move(bytes)});
       return close(id, out);
     }
+    // A job that is started again here is born later, also if the clock was set back meanwhile.
+    last_birth_ms_ = std::max(settings_.wall_ms(), last_birth_ms_ + 1);
     const CoordinatorConfig config{.incarnation = random_id(settings_.random()),
                                    .lease = settings_.lease,
                                    .now_ms = born_ms_,
                                    .random = static_cast<std::uint32_t>(settings_.random()),
-                                   .is_claimed = settings_.is_claimed};
+                                   .is_claimed = settings_.is_claimed,
+                                   .birth_ms = last_birth_ms_};
     jobs_.emplace(job, std::make_unique<Coordinator>(config, settings_.make_check(job)));
   }
   // All coordinators start with the same term: the agent may have met another coordinator of this term.

@@ -76,7 +76,8 @@ struct Judged {
 using ServiceEffect = std::variant<Write, Close, Log, Judged>;
 using ServiceEffects = std::vector<ServiceEffect>;
 
-// `random` returns 64 random bits, others each time: for incarnations and terms.
+// `random` returns 64 random bits, others each time: for incarnations and terms. `wall_ms` returns Unix time in
+// milliseconds: for the births of incarnations.
 struct ServiceSettings {
   protocol::LeaseTimes lease = {};
   std::string secret = {};
@@ -85,6 +86,7 @@ struct ServiceSettings {
   std::int64_t greeting_ms = 5'000;  // how long a connection may take to introduce itself
   locate::Authority authority = locate::Authority::always();  // until AuthorityIs comes
   std::function<std::uint64_t()> random = {};
+  std::function<std::int64_t()> wall_ms = [] { return std::int64_t{0}; };
   std::function<std::unique_ptr<CheckPlan>(const std::string& job)> make_check = [](const std::string&) {
     return no_check();
   };
@@ -162,6 +164,7 @@ class Service {
   ServiceSettings settings_;
   std::int64_t born_ms_;  // CoordinatorConfig::now_ms of the coordinators that are made from now on
   std::int64_t now_ms_;
+  std::int64_t last_birth_ms_ = 0;  // of a coordinator that was made here
   std::map<ConnectionId, Connection> connections_;
   std::map<std::string, std::unique_ptr<Coordinator>> jobs_;
   std::set<std::pair<std::int64_t, std::string>> deadlines_;  // of coordinators

@@ -285,6 +285,22 @@ TEST_CASE("an agent that missed the end hears the verdict, and a fresh one of th
   CHECK(served.service.find("a")->incarnation() != 1);
 }
 
+TEST_CASE("a job that is started again is born later, also if the clock was set back meanwhile") {
+  std::int64_t wall_ms = 5000;
+  Served served({.wall_ms = [&] { return wall_ms; }});
+  const auto born = [&] {
+    const protocol::Fence fence = served.at(served.whole_job("a")).last<PrepareRound>()->fence;
+    CHECK(fence.term == 1);
+    return fence.birth_ms;
+  };
+  CHECK(born() == 5000);
+  CHECK(born() == 5001);  // in the same millisecond
+  wall_ms = 9000;
+  CHECK(born() == 9000);
+  wall_ms = 1000;
+  CHECK(born() == 9001);
+}
+
 TEST_CASE("an agent that missed the end hears what the others heard of the first failure") {
   Served served;
   const ConnectionId id = served.join("a", 1, job_terms(1, 1));

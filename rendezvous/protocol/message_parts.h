@@ -215,6 +215,16 @@ struct CheckRules {
 };
 constexpr auto names_of(CheckRules::When) { return std::array{"never", "first", "suspect", "always"}; }
 
+// What orders a round, with its number, among all rounds of a job, those of earlier starts of the job included
+// (protocol/fence.h).
+struct Fence {
+  // When the incarnation began: Unix time in milliseconds, by the clock of the coordinator that began it.
+  std::int64_t birth_ms = 0;
+  Term term = 0;  // of the coordinator that formed the round
+  bool operator==(const Fence&) const = default;
+  static void fields(auto& io, auto& v) { each(io, "birth_ms", v.birth_ms, "term", v.term); }
+};
+
 // What an agent knows of the job when it joins. A coordinator that has just started takes the job over from these facts
 // of all agents.
 struct AgentFacts {
@@ -229,6 +239,7 @@ struct AgentFacts {
   std::uint64_t membership = 0;              // the round's digest (PrepareRound)
   std::vector<WorkerFailure> failures = {};  // of the round so far
   std::optional<Verdict> verdict = {};       // the verdict, if the agent has got it already
+  std::int64_t birth_ms = 0;                 // the birth in the round's fence
   bool operator==(const AgentFacts&) const = default;
   static void fields(auto& io, auto& v) {
     each(io, "incarnation", v.incarnation, "term", v.term, "round", v.round, "activity", v.activity, "place", v.place);
@@ -237,6 +248,7 @@ struct AgentFacts {
     io("membership", v.membership);
     io("failures", v.failures, bounds::kFailures);
     io("verdict", v.verdict);
+    io.if_set("birth_ms", v.birth_ms);
   }
 };
 constexpr auto names_of(AgentFacts::Activity) {

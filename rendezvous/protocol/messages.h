@@ -196,6 +196,7 @@ struct PrepareRound {
   // For the node that serves the round's store: the addresses that may connect to it, as NodeJoins::addresses; empty:
   // all may.
   std::string admits = {};
+  Fence fence = {};  // the same on all nodes of the round
   bool operator==(const PrepareRound&) const = default;
   static void fields(auto& io, auto& v) {
     io.stamped("round", v.round);
@@ -203,6 +204,7 @@ struct PrepareRound {
     io("reason", v.reason, bounds::kText);
     each(io, "losses", v.losses, "membership", v.membership, "charged", v.charged);
     io("admits", v.admits, at_most(limits::kAgentAdmittedBytes));
+    io("fence", v.fence);
   }
 };
 // One phase of the check before training; answered by CheckDone.

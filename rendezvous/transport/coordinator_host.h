@@ -14,6 +14,7 @@
 #include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/net/loop.h"
+#include "src/process/clock.h"
 #include "src/status/snapshot.h"
 
 namespace elastic::transport {
@@ -28,10 +29,11 @@ class CoordinatorHost final : public HostedCoordinator {
         job_(std::move(job)),
         agent_(std::move(agent)),
         began_ms_(loop.now_ms()),
-        coordinator_({}, coordinator::recorded_check(std::make_unique<coordinator::NetworkCheck>(),
-                                                     [this](const std::string& line) {
-                                                       if (recorder_) recorder_(line);
-                                                     })) {}
+        coordinator_(
+            {.birth_ms = process::wall_clock_ms()},
+            coordinator::recorded_check(std::make_unique<coordinator::NetworkCheck>(), [this](const std::string& line) {
+              if (recorder_) recorder_(line);
+            })) {}
 
   void record(const std::string& job, std::function<void(std::string_view line)> write) override {
     recorder_ = std::move(write);

@@ -36,6 +36,7 @@ coordinator::ServiceSettings CoordinatorServer::service_settings() {
           .is_claimed = settings_.is_claimed,
           .authority = settings_.authority,
           .random = [] { return process::random_number(); },
+          .wall_ms = [] { return process::wall_clock_ms(); },
           .make_check = [this](const std::string& job) -> std::unique_ptr<coordinator::CheckPlan> {
             auto plan = std::make_unique<coordinator::NetworkCheck>();
             if (!recorder_ || job != recorded_job_) return plan;

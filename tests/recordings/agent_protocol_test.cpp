@@ -93,6 +93,7 @@ NodeJoins joins() {
   message.facts.membership = 0xD16E57;
   message.facts.failures = {failure()};
   message.facts.verdict = verdict();
+  message.facts.birth_ms = 1'789'999'000'000;
   message.addresses = "10.0.0.2 fd77::2";
   return message;
 }
@@ -107,6 +108,7 @@ PrepareRound prepare() {
   message.membership = 0xD16E57;
   message.charged = false;
   message.admits = "10.0.0.1 10.0.0.2 fd77::2";
+  message.fence = {1'789'999'000'000, 2};
   return message;
 }
 

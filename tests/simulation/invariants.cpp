@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rendezvous/protocol/fence.h"
 #include "src/base/text.h"
 #include "tests/simulation/describe.h"
 #include "tests/simulation/simulation.h"
@@ -36,7 +37,11 @@ void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const
     }
     check_sizes(node, message);
     check_charge(node, stamp, message);
-    rounds_[key].push_back({message.membership, stamp.term, message.place, message.restart_count, {}, {}, {}});
+    auto& begun = begun_[node.setup().job];
+    if (std::ranges::find(begun, stamp.incarnation, &Begun::incarnation) == begun.end())
+      begun.push_back({stamp.incarnation, ""});
+    rounds_[key].push_back(
+        {message.membership, stamp.term, message.place, message.restart_count, {}, {}, {}, message.fence});
     formed = &rounds_[key].back();
   }
   const NodePlace& place = message.place;
@@ -47,6 +52,10 @@ void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const
         format("round {}: {} nodes and {} ranks are told to node {}, {} and {} to others", message.round,
                place.node_count, place.world_size, node.index(), formed->place.node_count, formed->place.world_size));
   }
+  if (message.fence != formed->fence)
+    broken("all nodes of a round agree on it",
+           format("round {}: node {} is told fence {}, and another one {}", message.round, node.index(),
+                  text_of_fence(message.fence, message.round), text_of_fence(formed->fence, message.round)));
   if (formed->members.contains(place.node_rank) || !formed->agents.insert(agent).second) {
     broken("node ranks are given once",
            format("round {}: node rank {} or agent {:x} is in it already", message.round, place.node_rank, agent));
@@ -232,6 +241,7 @@ void Invariants::workers_start(const Node& node, const agent::StartWorkers& orde
              format("round {} is restart {}, round {} was {}", order.round.round, order.round.restart_count, round,
                     count));
   }
+  check_fence(node, order.round, incarnation);
   const auto lives = [&](WorkerId id) {
     return simulation_.workers().at(id).alive && counts(simulation_.workers().at(id));
   };
@@ -241,6 +251,21 @@ void Invariants::workers_start(const Node& node, const agent::StartWorkers& orde
     if (is_another && std::ranges::any_of(other.workers, lives)) {
       broken("all nodes of a round agree on it", format("two memberships of round {} run at once", other.round));
     }
+  }
+}
+
+// Fences grow within an incarnation, and those of an incarnation are above all of one that formed its first round
+// earlier. A coordinator without a memory may take up an earlier incarnation again: a storage refuses its workers.
+void Invariants::check_fence(const Node& node, const PrepareRound& round, Incarnation incarnation) {
+  const std::string fence = text_of_fence(round.fence, round.round);
+  for (Begun& other : begun_[node.setup().job]) {
+    const bool grows = other.incarnation == incarnation ? fence >= other.fence : fence > other.fence;
+    if (!grows)
+      broken("fences of started workers only grow",
+             format("node {} starts workers with fence {}, after others with {}", node.index(), fence, other.fence));
+    if (other.incarnation != incarnation) continue;
+    other.fence = fence;
+    return;
   }
 }
 

@@ -98,11 +98,18 @@ class Invariants {
     std::map<int, Member> members;  // by node rank
     std::set<protocol::AgentId> agents;
     std::optional<protocol::StoreEndpoint> store;
+    protocol::Fence fence;
+  };
+  // An incarnation of a job, in the order in which they formed their first rounds.
+  struct Begun {
+    protocol::Incarnation incarnation = 0;
+    std::string fence;  // of the workers that were started last
   };
   Formed* find(const RoundKey& key, std::uint64_t membership, std::optional<protocol::Term> term = {});
   void check_sizes(const Node& node, const protocol::PrepareRound& message) const;
   void check_ranks(const Formed& formed) const;
   void check_charge(const Node& node, const protocol::Stamp& stamp, const protocol::PrepareRound& message) const;
+  void check_fence(const Node& node, const protocol::PrepareRound& round, protocol::Incarnation incarnation);
   std::vector<protocol::AgentId> unanswered(const std::string& job, protocol::Incarnation incarnation,
                                             protocol::RoundNumber round) const;
   void check_alone(WorkerId id) const;
@@ -112,6 +119,7 @@ class Invariants {
   std::map<RoundKey, std::vector<Formed>> rounds_;
   std::map<RoundKey, std::set<protocol::AgentId>> answered_;
   std::map<std::pair<std::string, protocol::Incarnation>, std::map<protocol::RoundNumber, int>> counts_;  // of restarts
+  std::map<std::string, std::vector<Begun>> begun_;                                                       // by job
   std::map<std::pair<std::string, protocol::Incarnation>, std::map<protocol::Verdict::Outcome, int>> outcomes_;
   std::map<std::pair<std::string, protocol::Incarnation>, protocol::Term> judges_;   // the term of the last verdict
   std::map<std::pair<std::string, protocol::Incarnation>, std::uint64_t> given_by_;  // verdicts: Server::start_number()

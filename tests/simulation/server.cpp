@@ -63,6 +63,7 @@ void Server::start() {
   serve({.lease = {simulation_.setup().loss_timeout_ms},
          .secret = kSecret,
          .random = [this] { return random_.next(); },
+         .wall_ms = [this] { return simulation_.wall_ms(); },
          .make_check = [this](const std::string&) { return make_recorded_check(); }});
 }
 
@@ -75,6 +76,7 @@ ListenerId Server::open(const std::string& job) {
          .is_claimed = true,
          .authority = authority_,
          .random = [this] { return random_.next(); },
+         .wall_ms = [this] { return simulation_.wall_ms(); },
          .make_check = [this](const std::string&) { return make_recorded_check(); }});
   return listener_;
 }

@@ -58,6 +58,8 @@ class Simulation {
   const Setup& setup() const { return setup_; }
   Timeline& timeline() { return timeline_; }
   Ms now_ms() const { return timeline_.now_ms(); }
+  // Unix time.
+  Ms wall_ms() const { return 1'790'000'000'000 + now_ms(); }
   Trace& trace() { return trace_; }
   Network& network() { return network_; }
   Workers& workers() { return workers_; }

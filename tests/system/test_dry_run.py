@@ -133,6 +133,8 @@ def test_the_real_launch_is_what_the_dry_run_said(elastic_run, plan, script, tmp
             real = seen["environment"][name]
             if value == "<a free port>":
                 assert int(real) > 0
+            elif value == "<by the round>":
+                assert name == "ELASTIC_RUN_FENCE" and workers.matches(workers.FENCE, real)
             elif value.startswith("<run directory>/"):
                 assert real.endswith(value.removeprefix("<run directory>"))
             elif name == "TORCHELASTIC_RUN_ID" and "--rdzv-id" not in " ".join(options):

@@ -73,12 +73,13 @@ def test_workers_of_a_standalone_job_have_exactly_these_variables(elastic_run, r
     for rank in range(3):
         seen = added(elastic_run, told, rank)
         job = take(seen, "TORCHELASTIC_RUN_ID", workers.UUID4)
+        fence = take(seen, "ELASTIC_RUN_FENCE", workers.FENCE)
         port = take(seen, "MASTER_PORT", r"\d+")
         file = take(seen, "TORCHELASTIC_ERROR_FILE",
                     rf"{tmp_path}/tmp/torchelastic_[a-z0-9_]{{8}}/{job}_[a-z0-9_]{{8}}/attempt_0/{rank}"
                     "/error.json")
         assert seen == expected(rank, 3, MASTER_ADDR="127.0.0.1")
-        common.add((job, port, file.split("/attempt_0/")[0]))
+        common.add((job, fence, port, file.split("/attempt_0/")[0]))
     assert len(common) == 1
 
 
@@ -93,6 +94,7 @@ def test_workers_of_a_static_job_have_exactly_these_variables(elastic_run, repor
     told, _ = report(*(option.format(port=port) for option in options), "--nproc-per-node=2")
     for rank in range(2):
         seen = added(elastic_run, told, rank)
+        take(seen, "ELASTIC_RUN_FENCE", workers.FENCE)
         take(seen, "TORCHELASTIC_ERROR_FILE", rf".*/{job}_[a-z0-9_]{{8}}/attempt_0/{rank}/error.json")
         assert seen == expected(rank, 2, MASTER_ADDR=address, MASTER_PORT=port, TORCHELASTIC_RUN_ID=job)
 
@@ -123,7 +125,7 @@ ERROR_FILE = (r"/.*/torchelastic_[a-z0-9_]{{8}}/{job}_[a-z0-9_]{{8}}/attempt_0/{
 @pytest.mark.parametrize("kind", ["standalone", "static"])
 def test_environment_and_arguments_are_those_of_the_installed_torchrun(elastic_run, report, kind):
     """Intended differences: a standalone job's MASTER_ADDR is 127.0.0.1, where torchrun has the host's
-    name; a plain job keeps the id that it was given; $$ in an argument stays (a test below)."""
+    name; a plain job keeps the id that it was given; $$ in an argument stays (a test below); torchrun has no fence."""
     port = str(workers.free_port())
     options = ["--nproc-per-node=2", "--max-restarts=3", "--role=trainer", "--rdzv-id=job7"]
     env = {"RANK": "77", "TORCH_NCCL_ASYNC_ERROR_HANDLING": "0", "INHERITED": "yes"}
@@ -139,6 +141,7 @@ def test_environment_and_arguments_are_those_of_the_installed_torchrun(elastic_r
         assert mine["arguments"] == other["arguments"]
         assert mine["cwd"] == other["cwd"]
         assert mine["error_directory"] and other["error_directory"]
+        take(mine["environment"], "ELASTIC_RUN_FENCE", workers.FENCE)
         for seen in (mine["environment"], other["environment"]):
             seen.pop("REPORTS")
             job = seen["TORCHELASTIC_RUN_ID"]

@@ -16,7 +16,7 @@ from workers import free_port
 WORKER = """
 import json, os, sys, time
 names = ["RANK", "WORLD_SIZE", "LOCAL_RANK", "GROUP_RANK", "GROUP_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
-         "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_USE_AGENT_STORE"]
+         "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_USE_AGENT_STORE", "ELASTIC_RUN_FENCE"]
 found = {name: os.environ.get(name) for name in names} | {"PID": os.getpid()}
 os.write(1, f"env {json.dumps(found)}\\n".encode())  # in one piece: others write there, too
 if len(sys.argv) > 1:

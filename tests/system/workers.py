@@ -37,6 +37,10 @@ sys.stdout.flush()
 UUID4 = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 
 
+# What ELASTIC_RUN_FENCE looks like: birth, term and round.
+FENCE = r"\d{13}-\d{10}-\d{10}"
+
+
 def read_reports(directory):
     """What the workers of REPORT told: {(restart count, rank): dict}."""
     found = {}
