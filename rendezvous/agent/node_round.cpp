@@ -96,6 +96,7 @@ void NodeRound::report(AgentFacts& facts) const {
   facts.membership = order_.membership;
   facts.failures = failures_;
   facts.birth_ms = order_.fence.birth_ms;
+  facts.carried = order_.carried;
 }
 
 void NodeRound::report(status::Node& node) const {

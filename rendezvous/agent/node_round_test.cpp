@@ -17,7 +17,8 @@ const PrepareRound kOrder{.round = 2,
                           .place = {.node_rank = 1, .node_count = 2, .base_rank = 4, .world_size = 7},
                           .losses = 5,
                           .membership = 99,
-                          .fence = {4000, 2}};
+                          .fence = {4000, 2},
+                          .carried = {7, "a state"}};
 
 struct Running {
   Running() {
@@ -138,7 +139,8 @@ TEST_CASE("what is known of a round is reported until the next one begins, and n
                             .losses = 5,
                             .membership = 99,
                             .failures = node.round.failures(),
-                            .birth_ms = 4000});
+                            .birth_ms = 4000,
+                            .carried = {7, "a state"}});
   node.round.report(shown);
   CHECK(shown.round == 2);
   CHECK(shown.node_rank == 1);

@@ -51,6 +51,12 @@ membership::Node newcomer(const NodeJoins& message) {
   return node;
 }
 
+std::optional<Rejected> refusal(const HostRecord& host) {
+  if (host.is_excluded) return is_excluded("the check before training has found its host unfit");
+  if (host.kept_out_ms) return is_kept_out(*host.kept_out_ms);
+  return {};
+}
+
 std::optional<Rejected> refusal(const NodeJoins& message, const Applicant& applicant, const JobSettings& settings,
                                 std::size_t nodes, bool is_ending) {
   const AgentFacts& facts = message.facts;
@@ -74,8 +80,7 @@ std::optional<Rejected> refusal(const NodeJoins& message, const Applicant& appli
     return Rejected{
         Why::kTooMany, format("the job has {} nodes already, the most that a coordinator serves", nodes), {}};
   }
-  if (applicant.is_excluded) return is_excluded("the check before training has found its host unfit");
-  if (applicant.kept_out_ms) return is_kept_out(*applicant.kept_out_ms);
+  if (auto rejected = refusal(applicant.host)) return rejected;
   // Workers of an older round have to end before their node may be in another round.
   const bool has_processes = facts.incarnation != 0 && facts.activity != AgentFacts::Activity::kIdle;
   if (has_processes && !applicant.comes_back) {

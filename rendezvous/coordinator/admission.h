@@ -18,12 +18,20 @@ std::string nonsense(const protocol::NodeJoins& message);
 // The newcomer as far as it is known before it is let in: its host, to which losses are charged.
 membership::Node newcomer(const protocol::NodeJoins& message);
 
+// What the coordinator knows of a host.
+struct HostRecord {
+  bool is_excluded = false;                      // the check has found it unfit
+  std::optional<std::int64_t> kept_out_ms = {};  // it is kept out for so many milliseconds more
+};
+
+// Why no node of the host is let in now; nothing if nodes are.
+std::optional<protocol::Rejected> refusal(const HostRecord& host);
+
 // What the coordinator knows of the node that joins.
 struct Applicant {
-  bool was_in_job = false;                       // it has been in a round of this incarnation of the job
-  bool comes_back = false;                       // its workers belong to the present round, to which it may return
-  bool is_excluded = false;                      // the check has found its host unfit
-  std::optional<std::int64_t> kept_out_ms = {};  // its host is kept out for so many milliseconds more
+  bool was_in_job = false;  // it has been in a round of this incarnation of the job
+  bool comes_back = false;  // its workers belong to the present round, to which it may return
+  HostRecord host = {};
 };
 
 // Why the node cannot be let in now; nothing if it can. The job has `nodes` nodes; `is_ending`: it has its verdict.

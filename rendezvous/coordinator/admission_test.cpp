@@ -58,9 +58,10 @@ TEST_CASE("all nodes have the same terms, and the same --check-only") {
 }
 
 TEST_CASE("hosts that the check excludes or that were lost too often are kept out, and so are too many nodes") {
-  CHECK(why_not(fresh(), {.is_excluded = true}) == Why::kExcluded);
-  CHECK(why_not(fresh(), {.kept_out_ms = 9000}) == Why::kKeptOut);
-  const auto found = coordinator::refusal(fresh(), {.kept_out_ms = 9000}, coordinator::settings_of(fresh()), 1, false);
+  CHECK(why_not(fresh(), {.host = {.is_excluded = true}}) == Why::kExcluded);
+  CHECK(why_not(fresh(), {.host = {.kept_out_ms = 9000}}) == Why::kKeptOut);
+  const auto found =
+      coordinator::refusal(fresh(), {.host = {.kept_out_ms = 9000}}, coordinator::settings_of(fresh()), 1, false);
   CHECK(found->retry_ms == 9000);
   CHECK(!why_not(fresh(), {}, limits::kNodesPerJob - 1));
   CHECK(why_not(fresh(), {}, limits::kNodesPerJob) == Why::kTooMany);

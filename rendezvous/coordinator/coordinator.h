@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/coordinator/carried_state.h"
 #include "rendezvous/coordinator/check_plan.h"
 #include "rendezvous/coordinator/coordinator_events.h"
 #include "rendezvous/coordinator/forming_wait.h"
@@ -104,7 +105,6 @@ class Coordinator {
   void join(protocol::NodeId session, const protocol::NodeJoins& message, Effects& out);
   void take_settings(const protocol::NodeJoins& message);
   std::optional<protocol::Rejected> why_refused(const protocol::NodeJoins& message) const;
-  bool is_done_here(const protocol::AgentFacts& facts) const;
   bool waits_for_rank(protocol::NodeId session, const protocol::NodeJoins& message, Effects& out);
   void settle_claims(Effects& out);
   void admit(protocol::NodeId session, const protocol::NodeJoins& message, Effects& out);
@@ -113,7 +113,7 @@ class Coordinator {
   void take_over_verdict(const protocol::Verdict& verdict, Effects& out);
   void take_over_round(const protocol::AgentFacts& facts, Effects& out);
   void adopt_terms(const protocol::NodeJoins& message, Effects& out);
-  bool reports_round(const protocol::AgentFacts& facts) const;
+  void inherit(const protocol::Carried& carried, Effects& out);
   void go_on_rebuilding(Effects& out);
 
   // coordinator_round.cpp, coordinator_ending.cpp: rounds, losses, the end.
@@ -158,8 +158,7 @@ class Coordinator {
   JobBudgets budgets_;
   std::optional<protocol::RoundNumber> round_;  // the last that was formed
   Seats seats_;                                 // of the last round
-  int first_size_ = 0;
-  Again again_;  // why the previous round ended
+  Again again_;                                 // why the previous round ended
   JobStatistics statistics_;
   std::optional<protocol::StoreEndpoint> store_;
   bool has_run_ = false;  // nodes were told to start the workers of the last round
@@ -169,6 +168,7 @@ class Coordinator {
   WaitingNews news_;
   RoundStop stopping_;
   Rebuilding rebuilding_;
+  Handover handover_;
   RankClaims claims_;
   LostLeases leases_;
   SilenceWatch silence_;

@@ -22,8 +22,11 @@ struct CoordinatorConfig {
   std::int64_t now_ms = 0;   // when its process began; all further times are of the same clock
   std::uint32_t random = 0;  // goes into its term if it takes over a job that already runs
   bool is_claimed = false;   // nodes find the coordinator by a claim (locate/claim.h), so the job has no second one
-  // Unix time in milliseconds when it was made: the birth of the incarnation that it begins.
+  std::int64_t made_ms = 0;  // when it was made itself, by the clock of now_ms
+  // The same as Unix time in milliseconds: the birth of the incarnation that it begins.
   std::int64_t birth_ms = 0;
+  // Unix time when that clock showed `at_ms`.
+  std::int64_t unix_ms(std::int64_t at_ms) const { return birth_ms + (at_ms - made_ms); }
 };
 
 // --- Events. ---------------------------------------------------------------------------------------

@@ -19,6 +19,23 @@ namespace {
 
 using Activity = AgentFacts::Activity;
 
+HostRecord record_of(const std::string& host, const RoundCheck& check, const LossBudget& losses, std::int64_t now_ms) {
+  HostRecord record{.is_excluded = check.excludes_host(host)};
+  if (const auto until_ms = losses.kept_out_until(host, now_ms)) record.kept_out_ms = *until_ms - now_ms;
+  return record;
+}
+
+// The node was in the round that is being taken over.
+bool reports_round(Coordinator::State state, const Rebuilding& rebuilding, const AgentFacts& facts) {
+  return state == Coordinator::State::kRebuilding && rebuilding.is_of_round(facts);
+}
+
+// The node's workers have succeeded in the round that runs, and the round went on without the node.
+bool is_done_in(const Coordinator& job, const AgentFacts& facts) {
+  return job.state() == Coordinator::State::kRunning && facts.activity == Activity::kSucceeded &&
+         facts.incarnation == job.incarnation() && facts.round == job.round();
+}
+
 }  // namespace
 
 void Coordinator::on(const Introduced& event, Effects& out) {
@@ -83,23 +100,16 @@ std::optional<Rejected> Coordinator::why_refused(const NodeJoins& message) const
   const bool was_in_job = facts.incarnation == identity_.incarnation();
   const bool is_known = roster_.nodes().contains(message.agent);
   const std::string host = newcomer(message).identity();
-  Applicant applicant{
-      .was_in_job = was_in_job,
-      .comes_back = (is_known && was_in_job && round_ == facts.round) || reports_round(facts) || is_done_here(facts),
-      .is_excluded = check_.excludes_host(host)};
-  if (const auto until_ms = budgets_.losses.kept_out_until(host, now_ms_)) applicant.kept_out_ms = *until_ms - now_ms_;
+  const Applicant applicant{.was_in_job = was_in_job,
+                            .comes_back = (is_known && was_in_job && round_ == facts.round) ||
+                                          reports_round(state_, rebuilding_, facts) || is_done_in(*this, facts),
+                            .host = record_of(host, check_, budgets_.losses, now_ms_)};
   return refusal(message, applicant, settings_, roster_.size(), state_ == State::kEnding);
-}
-
-// The node's workers have succeeded in the round that runs, and the round went on without the node.
-bool Coordinator::is_done_here(const AgentFacts& facts) const {
-  return state_ == State::kRunning && facts.activity == Activity::kSucceeded &&
-         facts.incarnation == identity_.incarnation() && facts.round == round_;
 }
 
 // A newcomer does not get the rank of a node that is alive, but replaces one that is dead.
 bool Coordinator::waits_for_rank(NodeId session, const NodeJoins& message, Effects& out) {
-  if (message.node_rank && reports_round(message.facts)) {
+  if (message.node_rank && reports_round(state_, rebuilding_, message.facts)) {
     // Newcomers have asked for the rank before the node came back that has it in the round that runs.
     const std::string reason =
         format("rank {} belongs to a node of the running round; give each node a rank of its own", *message.node_rank);
@@ -150,8 +160,8 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
     return came_back(*known, message, out);
   }
   const AgentFacts& facts = message.facts;
-  const bool is_of_round = reports_round(facts);
-  const bool is_done = is_done_here(facts);
+  const bool is_of_round = reports_round(state_, rebuilding_, facts);
+  const bool is_done = is_done_in(*this, facts);
   Node node;
   node.agent = message.agent;
   node.session = session;
@@ -211,10 +221,6 @@ void Coordinator::came_back(Node& node, const NodeJoins& message, Effects& out) 
 
 // --- A coordinator that takes over a job that runs. ---------------------------------------------------
 
-bool Coordinator::reports_round(const AgentFacts& facts) const {
-  return state_ == State::kRebuilding && rebuilding_.is_of_round(facts);
-}
-
 // Takes over the round or the verdict that the agent reports, and returns true, if this coordinator did not know it.
 bool Coordinator::begins_rebuilding(const NodeJoins& message, Effects& out) {
   const AgentFacts& facts = message.facts;
@@ -230,9 +236,28 @@ bool Coordinator::begins_rebuilding(const NodeJoins& message, Effects& out) {
     take_over_verdict(*facts.verdict, out);
     return true;
   }
-  if (round_ && facts.round <= *round_) return state_ == State::kRebuilding;
-  take_over_round(facts, out);
-  return true;
+  const bool is_new = !round_ || facts.round > *round_;
+  if (is_new) take_over_round(facts, out);
+  if (reports_round(state_, rebuilding_, facts)) inherit(facts.carried, out);
+  return is_new || state_ == State::kRebuilding;
+}
+
+// The node brings what the coordinator before has handed over.
+void Coordinator::inherit(const Carried& carried, Effects& out) {
+  if (!handover_.take(carried, {settings_, budgets_, check_, now_ms_, config_.unix_ms(now_ms_)})) {
+    out.push_back(Note{"what the coordinator before has handed over cannot be read: going on without it"});
+  }
+  // Nodes that found this coordinator earlier may be on hosts that are not let in.
+  std::vector<Node*> newcomers;
+  for (auto& [agent, node] : roster_.nodes()) {
+    if (!node.belongs && node.session) newcomers.push_back(&node);
+  }
+  for (Node* node : newcomers) {
+    auto rejected = refusal(record_of(node->identity(), check_, budgets_.losses, now_ms_));
+    if (!rejected) continue;
+    out.push_back(Send{*node->session, *std::move(rejected)});
+    forget(*node);
+  }
 }
 
 // The job had ended before this coordinator took it over.
@@ -308,7 +333,7 @@ void Coordinator::go_on_rebuilding(Effects& out) {
     return tell_what_is_awaited({.since_ms = decision.began_ms, .until_ms = decision.until_ms, .what = decision.why},
                                 out);
   }
-  first_size_ = decision.node_count;
+  if (settings_.first_size == 0) settings_.first_size = decision.node_count;
   std::ranges::sort(seats_, {}, &Seat::seat);
   for (const int rank : decision.missed) {
     const std::string how = "it did not reconnect after the coordinator was lost";

@@ -20,7 +20,7 @@ void Coordinator::form_if_due(Effects& out) {
     state_ = State::kEnded;
     return;
   }
-  const membership::FormingRules rules = settings_.next_round(first_size_);
+  const membership::FormingRules rules = settings_.next_round();
   const int ready = static_cast<int>(roster_.count(Standing::kReady));
   const int awaited = static_cast<int>(roster_.count(Standing::kStopping) + roster_.count(Standing::kLeaving) +
                                        roster_.count(Standing::kLost));
@@ -90,7 +90,7 @@ void Coordinator::form(int size, Effects& out) {
     if (node.standing() == Standing::kReady) node.seat.reset();
   }
   round_ = round_ ? *round_ + 1 : 0;
-  if (first_size_ == 0) first_size_ = size;
+  if (settings_.first_size == 0) settings_.first_size = size;
   std::vector<AgentId> agents;
   seats_.clear();
   for (const RoundMember& member : members) {
@@ -111,6 +111,8 @@ void Coordinator::form(int size, Effects& out) {
              members.front().place.world_size, again_.because.empty() ? "" : format(", because {}", again_.because)),
       kRoundFormed});
   const std::string admitted = addresses_of(members, roster_);
+  const Carried carried =
+      handover_.give(identity_.term(), {settings_, budgets_, check_, now_ms_, config_.unix_ms(now_ms_)});
   for (const RoundMember& member : members) {
     Node& node = roster_.at(member.agent);
     node.place = member.place;
@@ -126,7 +128,8 @@ void Coordinator::form(int size, Effects& out) {
                                                    .membership = digest,
                                                    .charged = again_.charged,
                                                    .admits = member.place.node_rank == 0 ? admitted : "",
-                                                   .fence = identity_.fence()}});
+                                                   .fence = identity_.fence(),
+                                                   .carried = carried}});
   }
   send_check_orders(check_.begin(nodes_to_check(seats_, roster_, settings_.check), settings_.check, now_ms_), out);
 }
@@ -147,7 +150,7 @@ void Coordinator::scale_up_if_due(Effects& out) {
   // When the workers of one node have succeeded the job is about to end: no round is restarted for newcomers.
   if (roster_.count(Standing::kMember) < seats_.size()) return;
   const int size = static_cast<int>(roster_.count(Standing::kMember) + roster_.count(Standing::kDone));
-  const membership::FormingRules rules = settings_.next_round(first_size_);
+  const membership::FormingRules rules = settings_.next_round();
   const auto decision =
       membership::decide_scale_up(size, standby, forming_.last_join_ms(), rules, settings_.scale_up, now_ms_);
   if (!decision.grow_now) return look_again(decision.look_again_ms);

@@ -69,7 +69,7 @@ status::Job Coordinator::status(std::int64_t now_ms, std::size_t most_members) c
     if (is_in_round) job.members.back().node_rank = node.place.node_rank;
   }
   job.nodes[static_cast<std::size_t>(Place::kKeptOut)] = static_cast<std::int64_t>(budgets_.losses.kept_out(now_ms));
-  job.nodes[static_cast<std::size_t>(Place::kUnfit)] = static_cast<std::int64_t>(check_.excluded_hosts());
+  job.nodes[static_cast<std::size_t>(Place::kUnfit)] = static_cast<std::int64_t>(check_.excluded().size());
   std::ranges::stable_sort(job.members, [](const status::Member& left, const status::Member& right) {
     return left.node_rank.value_or(INT32_MAX) < right.node_rank.value_or(INT32_MAX);
   });

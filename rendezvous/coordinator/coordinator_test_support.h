@@ -28,7 +28,8 @@ inline protocol::AgentFacts facts_of(const protocol::PrepareRound& round, protoc
           .restart_count = round.restart_count,
           .losses = round.losses,
           .membership = round.membership,
-          .birth_ms = round.fence.birth_ms};
+          .birth_ms = round.fence.birth_ms,
+          .carried = round.carried};
 }
 
 inline protocol::WorkerFailure failure(int rank, std::int64_t wall_ms, bool stopped_by_us = false) {

@@ -18,11 +18,18 @@ class CrashLoop {
   // Workers ran, and stopped for another reason than their own failure: the attempts are not compared any more.
   void interrupted() { last_.reset(); }
 
- private:
+  // An attempt that failed with a crash. `number` is how many restarts were spent before it.
   struct Attempt {
     int number = 0;
     protocol::Crash crash;
+    bool operator==(const Attempt&) const = default;
+    static void fields(auto& io, auto& v) { each(io, "number", v.number, "crash", v.crash); }
   };
+  // The attempt with which the next one is compared, for a coordinator that takes the job over.
+  const std::optional<Attempt>& last() const { return last_; }
+  void set_last(const std::optional<Attempt>& last) { last_ = last; }
+
+ private:
   std::optional<Attempt> last_;
 };
 

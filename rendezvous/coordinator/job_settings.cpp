@@ -28,7 +28,7 @@ membership::ScaleUp scale_up_of(const JobRules& rules) {
 
 }  // namespace
 
-membership::FormingRules JobSettings::next_round(int first_size) const {
+membership::FormingRules JobSettings::next_round() const {
   membership::FormingRules next = forming;
   next.max_nodes = membership::size_limit(scale_up, first_size, forming);
   return next;
@@ -36,8 +36,8 @@ membership::FormingRules JobSettings::next_round(int first_size) const {
 
 bool JobSettings::is_most(int nodes) const { return nodes == membership::round_size(terms.max_nodes, forming); }
 
-JobSettings settings_of(const protocol::NodeJoins& message) {
-  JobSettings out{.are_known = true, .terms = message.terms, .rules = message.rules, .check = message.check};
+JobSettings settings_of(const protocol::JobTerms& terms, const JobRules& given, const protocol::CheckRules& check) {
+  JobSettings out{.are_known = true, .terms = terms, .rules = given, .check = check};
   JobRules& rules = out.rules;
   for (std::int64_t* time_ms : {&rules.last_call_ms, &rules.join_timeout_ms, &rules.replacement_grace_ms,
                                 &rules.scale_up_after_ms, &rules.loss_window_ms, &rules.keep_out_ms}) {
@@ -54,6 +54,10 @@ JobSettings settings_of(const protocol::NodeJoins& message) {
                  .settle_ms = rules.scale_up_after_ms};
   out.scale_up = scale_up_of(rules);
   return out;
+}
+
+JobSettings settings_of(const protocol::NodeJoins& message) {
+  return settings_of(message.terms, message.rules, message.check);
 }
 
 JobBudgets budgets_of(const JobSettings& settings) {

@@ -15,14 +15,17 @@ struct JobSettings {
   protocol::CheckRules check = {};
   membership::FormingRules forming = {};
   membership::ScaleUp scale_up = {};
+  int first_size = 0;  // how many nodes the first round had; 0: there was none yet
 
-  // The forming rules of the next round, whose maximum depends on the size of the first one; 0: there was none yet.
-  membership::FormingRules next_round(int first_size) const;
+  // The forming rules of the next round, whose maximum depends on the size of the first one.
+  membership::FormingRules next_round() const;
   // The job can have no more than so many nodes.
   bool is_most(int nodes) const;
 };
 
 JobSettings settings_of(const protocol::NodeJoins& message);
+JobSettings settings_of(const protocol::JobTerms& terms, const protocol::JobRules& rules,
+                        const protocol::CheckRules& check);
 
 // What a job with these settings may spend, of which nothing is spent yet.
 JobBudgets budgets_of(const JobSettings& settings);

@@ -44,13 +44,15 @@ TEST_CASE("times that no elastic-run would send are bounded") {
 }
 
 TEST_CASE("with scale_up=never no later round has more nodes than the first") {
-  const JobSettings never =
+  JobSettings never =
       settings_of({.terms = {.min_nodes = 1, .max_nodes = 4}, .rules = {.scale_up = JobRules::ScaleUp::kNever}});
-  CHECK(never.next_round(0).max_nodes == 4);
-  CHECK(never.next_round(2).max_nodes == 2);
-  const JobSettings now =
+  CHECK(never.next_round().max_nodes == 4);
+  never.first_size = 2;
+  CHECK(never.next_round().max_nodes == 2);
+  JobSettings now =
       settings_of({.terms = {.min_nodes = 1, .max_nodes = 4}, .rules = {.scale_up = JobRules::ScaleUp::kNow}});
-  CHECK(now.next_round(2).max_nodes == 4);
+  now.first_size = 2;
+  CHECK(now.next_round().max_nodes == 4);
 }
 
 TEST_CASE("the most nodes of a job are a multiple of the unit") {

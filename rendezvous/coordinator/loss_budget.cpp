@@ -1,8 +1,10 @@
 #include "rendezvous/coordinator/loss_budget.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <tuple>
+#include <utility>
 
 #include "src/base/limits.h"
 
@@ -66,6 +68,32 @@ bool LossBudget::is_of_no_account(const Node& node, std::int64_t now_ms) const {
 std::size_t LossBudget::kept_out(std::int64_t now_ms) const {
   return static_cast<std::size_t>(
       std::ranges::count_if(nodes_, [&](const auto& entry) { return entry.second.until_ms > now_ms; }));
+}
+
+std::vector<LossBudget::Record> LossBudget::records(std::size_t most, std::int64_t now_ms) const {
+  std::vector<Record> records;
+  for (const auto& [name, node] : nodes_) {
+    if (is_of_no_account(node, now_ms)) continue;
+    const auto losses =
+        std::ranges::count_if(node.lost_ms, [&](std::int64_t lost_ms) { return lost_ms + rules_.window_ms > now_ms; });
+    records.push_back({name, static_cast<int>(losses), node.last_ms, node.keep_out_ms, node.until_ms});
+  }
+  std::ranges::sort(records, std::ranges::greater(),
+                    [](const Record& record) { return std::tuple(record.until_ms, record.last_ms); });
+  if (records.size() > most) records.resize(most);
+  return records;
+}
+
+void LossBudget::restore(const Record& record, std::int64_t now_ms) {
+  if (rules_.per_node <= 0) return;
+  const std::int64_t last_ms = std::clamp(record.last_ms, now_ms - kLongestMs, now_ms);
+  const std::int64_t keep_out_ms = std::clamp<std::int64_t>(record.keep_out_ms, 0, kLongestMs);
+  Node node{.lost_ms = {},
+            .keep_out_ms = keep_out_ms,
+            .until_ms = std::clamp(record.until_ms, now_ms - kLongestMs, now_ms + keep_out_ms),
+            .last_ms = last_ms};
+  node.lost_ms.assign(static_cast<std::size_t>(std::clamp(record.losses, 0, rules_.per_node)), last_ms);
+  if (!is_of_no_account(node, now_ms)) nodes_[record.node] = std::move(node);
 }
 
 void LossBudget::make_room(std::int64_t now_ms) {

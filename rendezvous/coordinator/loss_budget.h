@@ -47,6 +47,20 @@ class LossBudget {
   // Sets the losses that agents report to a coordinator that takes the job over.
   void set_losses(int losses) { losses_ = losses; }
 
+  // What is known of a node that was lost, for a coordinator that takes the job over.
+  struct Record {
+    std::string node;
+    int losses = 0;                // within the window, and since it was last kept out
+    std::int64_t last_ms = 0;      // when it was last lost
+    std::int64_t keep_out_ms = 0;  // how long it was kept out the last time
+    std::int64_t until_ms = 0;     // when that time ends; 0: it was never kept out
+  };
+  // At most `most` nodes: first those that are kept out the longest, then those that were lost last.
+  std::vector<Record> records(std::size_t most, std::int64_t now_ms) const;
+  // Takes over a record of another budget. Its losses count as if all had been at last_ms. Times that make no sense are
+  // brought within the bounds of the rules.
+  void restore(const Record& record, std::int64_t now_ms);
+
   // How many hosts have an entry: limits::kLossNodes at most.
   std::size_t remembered() const { return nodes_.size(); }
 

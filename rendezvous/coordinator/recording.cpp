@@ -52,6 +52,7 @@ void fields(auto& io, Is<CoordinatorConfig> auto& v) {
   io("now_ms", v.now_ms, bounds::kSignedMs);
   io.if_set("random", v.random);
   io.if_set("is_claimed", v.is_claimed);
+  io.if_set("made_ms", v.made_ms, bounds::kSignedMs);
   io.if_set("birth_ms", v.birth_ms, bounds::kSignedMs);
 }
 

@@ -47,7 +47,7 @@ class RoundCheck {
   // Nodes of this host (membership::Node::identity()) are let in no more. At most limits::kNodesPerJob are remembered.
   void exclude_host(const std::string& host);
   bool excludes_host(const std::string& host) const { return excluded_.contains(host); }
-  std::size_t excluded_hosts() const { return excluded_.size(); }
+  const std::set<std::string>& excluded() const { return excluded_; }
 
   // Called after each event.
   void check_invariants() const;

@@ -261,6 +261,7 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
                                    .now_ms = born_ms_,
                                    .random = static_cast<std::uint32_t>(settings_.random()),
                                    .is_claimed = settings_.is_claimed,
+                                   .made_ms = now_ms_,
                                    .birth_ms = last_birth_ms_};
     jobs_.emplace(job, std::make_unique<Coordinator>(config, settings_.make_check(job)));
   }

@@ -225,6 +225,17 @@ struct Fence {
   static void fields(auto& io, auto& v) { each(io, "birth_ms", v.birth_ms, "term", v.term); }
 };
 
+// What a coordinator hands to its successor. Agents keep it without reading it.
+struct Carried {
+  std::uint64_t number = 0;  // a later state has a greater one; 0: there is none
+  std::string state = {};    // rendezvous/coordinator/carried_state.h
+  bool operator==(const Carried&) const = default;
+  static void fields(auto& io, auto& v) {
+    io("number", v.number);
+    io("state", v.state, at_most(limits::kCarriedBytes));
+  }
+};
+
 // What an agent knows of the job when it joins. A coordinator that has just started takes the job over from these facts
 // of all agents.
 struct AgentFacts {
@@ -240,6 +251,7 @@ struct AgentFacts {
   std::vector<WorkerFailure> failures = {};  // of the round so far
   std::optional<Verdict> verdict = {};       // the verdict, if the agent has got it already
   std::int64_t birth_ms = 0;                 // the birth in the round's fence
+  Carried carried = {};                      // of the order that prepared the round
   bool operator==(const AgentFacts&) const = default;
   static void fields(auto& io, auto& v) {
     each(io, "incarnation", v.incarnation, "term", v.term, "round", v.round, "activity", v.activity, "place", v.place);
@@ -249,6 +261,7 @@ struct AgentFacts {
     io("failures", v.failures, bounds::kFailures);
     io("verdict", v.verdict);
     io.if_set("birth_ms", v.birth_ms);
+    io.if_set("carried", v.carried);
   }
 };
 constexpr auto names_of(AgentFacts::Activity) {

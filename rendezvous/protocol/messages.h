@@ -196,7 +196,8 @@ struct PrepareRound {
   // For the node that serves the round's store: the addresses that may connect to it, as NodeJoins::addresses; empty:
   // all may.
   std::string admits = {};
-  Fence fence = {};  // the same on all nodes of the round
+  Fence fence = {};      // the same on all nodes of the round
+  Carried carried = {};  // what the node reports to a coordinator that takes the round over
   bool operator==(const PrepareRound&) const = default;
   static void fields(auto& io, auto& v) {
     io.stamped("round", v.round);
@@ -205,6 +206,7 @@ struct PrepareRound {
     each(io, "losses", v.losses, "membership", v.membership, "charged", v.charged);
     io("admits", v.admits, at_most(limits::kAgentAdmittedBytes));
     io("fence", v.fence);
+    io("carried", v.carried);
   }
 };
 // One phase of the check before training; answered by CheckDone.

@@ -72,6 +72,11 @@ inline constexpr std::size_t kMungeWordBytes = 4096;
 inline constexpr std::size_t kMungeVisits = 4096;
 inline constexpr std::int64_t kMungeSilenceMs = 2'000;
 inline constexpr std::int64_t kMungeVisitMs = 5'000;
+// What a coordinator hands to its successor: the bytes of all of it; hosts that are kept out or have lost nodes, and
+// those that the check has excluded; the part of it that is passed on unread, in bytes.
+inline constexpr std::size_t kCarriedBytes = 64 * 1024;
+inline constexpr std::size_t kCarriedHosts = 64;
+inline constexpr std::size_t kCarriedMoreBytes = 16 * 1024;
 // Failures in one list of a message.
 inline constexpr std::size_t kAgentFailures = 64;
 // Keep-alives without an answer that an agent remembers.

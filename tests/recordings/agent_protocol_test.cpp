@@ -94,6 +94,7 @@ NodeJoins joins() {
   message.facts.failures = {failure()};
   message.facts.verdict = verdict();
   message.facts.birth_ms = 1'789'999'000'000;
+  message.facts.carried = {0x2'0000'0001, "handed over"};
   message.addresses = "10.0.0.2 fd77::2";
   return message;
 }
@@ -109,6 +110,7 @@ PrepareRound prepare() {
   message.charged = false;
   message.admits = "10.0.0.1 10.0.0.2 fd77::2";
   message.fence = {1'789'999'000'000, 2};
+  message.carried = {0x2'0000'0002, "handed over"};
   return message;
 }
 

@@ -239,6 +239,43 @@ def test_a_coordinator_that_is_back_within_the_lease_does_not_touch_training(job
     second.wait()
 
 
+def test_the_rules_of_the_first_node_hold_after_it_has_left_and_the_coordinator_was_lost(job):
+    def coordinator():
+        started = job.elastic_run.start("--coordinator-only", f"--rdzv-endpoint=127.0.0.1:{job.port}")
+        started.wait_for_line("the coordinator listens")
+        return started
+
+    def node(*arguments):
+        return job.node("--max-restarts=1", *arguments, nnodes="2:4", conf="is_host=0")
+
+    alone = coordinator()
+    first = node("--rdzv-conf=is_host=0,scale_up=never,last_call_timeout=5")
+    first.wait_for_line("1 node present, 2 needed", timeout=60)
+    others = [node() for _ in range(2)]
+    for each in (first, *others):
+        assert environments(each, 1)[0]["WORLD_SIZE"] == "3"
+    first.send_signal(signal.SIGTERM)
+    first.wait()
+    found = [environments(each, 1)[0] for each in others]
+    assert {each["WORLD_SIZE"] for each in found} == {"2"}
+    alone.popen.kill()
+    alone.wait()
+    alone = coordinator()
+    for each in others:
+        each.wait_for_line("reconnected to the coordinator at")
+    more = [node() for _ in range(2)]  # with the default rules the job would grow to 4 nodes at once
+    for each in more:
+        each.wait_for_line("standing by: the job runs with 2 nodes", timeout=60)
+    os.kill(found[0]["PID"], signal.SIGKILL)
+    assert [environments(each, 1)[0]["WORLD_SIZE"] for each in others] == ["3", "3"]
+    for each in (*others, *more):
+        each.send_signal(signal.SIGTERM)
+    for each in (*others, *more):
+        each.wait()
+    alone.send_signal(signal.SIGTERM)
+    alone.wait()
+
+
 def test_between_hosts_the_master_is_where_rank_0_is_reached(network, job):
     hosts = network(3)
     job.host = hosts[0].address

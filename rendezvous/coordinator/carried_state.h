@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rendezvous/coordinator/job_settings.h"
+#include "rendezvous/coordinator/round_check.h"
+#include "rendezvous/coordinator/round_stop.h"
+#include "rendezvous/protocol/messages.h"
+#include "src/base/fields.h"
+#include "src/base/limits.h"
+
+// What a coordinator hands to its successor through the agents, which keep it as bytes and do not read it.
+namespace elastic::coordinator {
+
+// As of the last round that was prepared. What has happened since, a successor learns from the agents of that round,
+// and judges by itself. Times are Unix milliseconds, since the coordinators of two hosts have no other clock in common.
+struct CarriedState {
+  // A host that has lost nodes (LossBudget).
+  struct Host {
+    std::string name;
+    int losses = 0;                // within the loss window, and since it was last kept out
+    std::int64_t last_ms = 0;      // when it lost a node last
+    std::int64_t keep_out_ms = 0;  // how long it was kept out the last time
+    std::int64_t until_ms = 0;     // when that ends
+    bool operator==(const Host&) const = default;
+    static void fields(auto& io, auto& v) {
+      io("name", v.name, protocol::bounds::kName);
+      each(io, "losses", v.losses, "last_ms", v.last_ms, "keep_out_ms", v.keep_out_ms, "until_ms", v.until_ms);
+    }
+  };
+  // A host that the check before training has excluded.
+  struct Excluded {
+    std::string name;
+    bool operator==(const Excluded&) const = default;
+    static void fields(auto& io, auto& v) { io("name", v.name, protocol::bounds::kName); }
+  };
+  protocol::JobRules rules = {};
+  protocol::CheckRules check = {};
+  int first_size = 0;  // how many nodes the first round had
+  int restarts_used = 0;
+  int losses = 0;                                // of nodes, in the whole job
+  std::optional<CrashLoop::Attempt> crash = {};  // with which the last attempt failed
+  std::vector<Host> hosts = {};                  // those that matter most first
+  std::vector<Excluded> excluded = {};
+  // What later versions hand over. A coordinator that does not know it passes it on as it is.
+  std::string more = {};
+  bool operator==(const CarriedState&) const = default;
+  static void fields(auto& io, auto& v) {
+    each(io, "rules", v.rules, "check", v.check, "first_size", v.first_size);
+    each(io, "restarts_used", v.restarts_used, "losses", v.losses, "crash", v.crash);
+    io("hosts", v.hosts, at_most(limits::kCarriedHosts));
+    io("excluded", v.excluded, at_most(limits::kCarriedHosts));
+    io("more", v.more, at_most(limits::kCarriedMoreBytes));
+  }
+};
+
+// At most limits::kCarriedBytes: the last hosts are left out if all of them would be longer.
+std::string encode(CarriedState state);
+// Nothing if these are not the bytes of such a state.
+std::optional<CarriedState> decode(std::string_view bytes);
+
+// The parts of a coordinator that are handed over.
+struct CarriedParts {
+  JobSettings& settings;
+  JobBudgets& budgets;
+  RoundCheck& check;
+  std::int64_t now_ms = 0;   // by the coordinator's clock
+  std::int64_t unix_ms = 0;  // the same as Unix time
+};
+
+// Hands the state of a coordinator out, and takes over that of an earlier one.
+class Handover {
+ public:
+  // What the agents of the next round are given by the coordinator of this term.
+  protocol::Carried give(protocol::Term term, const CarriedParts& parts);
+
+  // A node of the round that is taken over has brought this. The newest state of all that are brought holds: it
+  // replaces what the parts have, except for hosts that are excluded already and greater counts. A value that makes no
+  // sense is brought within its bounds. Returns false if the bytes are no state; then nothing changes.
+  bool take(const protocol::Carried& brought, CarriedParts parts);
+
+ private:
+  std::uint32_t given_ = 0;  // how many states were given
+  std::uint64_t taken_ = 0;  // the number of the state that was taken over
+  std::string more_;         // CarriedState::more
+};
+
+}  // namespace elastic::coordinator

@@ -1,0 +1,185 @@
+#include "rendezvous/coordinator/carried_state.h"
+
+#include <doctest/doctest.h>
+
+#include "rendezvous/protocol/test_messages.h"
+
+using namespace elastic;
+using namespace elastic::coordinator;
+using protocol::Carried;
+using protocol::Crash;
+using protocol::JobRules;
+
+namespace {
+
+constexpr protocol::JobTerms kTerms{.min_nodes = 2, .max_nodes = 8, .node_unit = 1, .max_restarts = 5};
+
+CarriedState whole() {
+  return {.rules = {.join_timeout_ms = 44'000, .scale_up = JobRules::ScaleUp::kNever, .node_losses = 2},
+          .check = {.when = protocol::CheckRules::When::kFirst},
+          .first_size = 6,
+          .restarts_used = 4,
+          .losses = 9,
+          .crash = CrashLoop::Attempt{3, {Crash::Kind::kSyntax, 0xC8A54}},
+          .hosts = {{"node-1", 1, 1'000'000, 300'000, 1'200'000}, {"node-2", 1, 900'000, 0, 0}},
+          .excluded = {{"node-7"}},
+          .more = std::string("\x00\xff later", 8)};
+}
+
+// A coordinator's parts. Its clock shows 5 s when it is `unix_ms`.
+struct Parts {
+  explicit Parts(std::int64_t with_unix_ms) : unix_ms(with_unix_ms) {}
+  operator CarriedParts() { return {settings, budgets, check, 5000, unix_ms}; }
+
+  std::int64_t unix_ms;
+  JobSettings settings = settings_of(kTerms, {}, {});
+  JobBudgets budgets = budgets_of(settings);
+  RoundCheck check = RoundCheck(no_check());
+  Handover handover;
+};
+
+}  // namespace
+
+TEST_CASE("a state that is handed over is the same after it was read") {
+  CHECK(decode(encode(whole())) == whole());
+  CHECK(decode(encode({})) == CarriedState{});
+}
+
+TEST_CASE("a later version may append to a state, and an earlier one may have had less") {
+  const std::string bytes = encode(whole());
+  CHECK(decode(bytes + "more fields") == whole());
+  CarriedState without = whole();
+  without.more.clear();
+  std::string shorter = encode(without);
+  shorter.resize(shorter.size() - 4);  // the length of `more`
+  CHECK(decode(shorter) == without);
+}
+
+TEST_CASE("a state of many hosts with long names is within its bound, and the last of them are left out") {
+  CarriedState state = whole();
+  state.more.assign(limits::kCarriedMoreBytes, 'm');
+  state.hosts.clear();
+  state.excluded.clear();
+  for (std::size_t i = 0; i < limits::kCarriedHosts; ++i) {
+    state.hosts.push_back({.name = std::string(limits::kAgentNameBytes, 'a')});
+    state.excluded.push_back({std::string(limits::kAgentNameBytes, 'b')});
+  }
+  state.hosts.front().losses = 7;
+  const std::string bytes = encode(state);
+  CHECK(bytes.size() <= limits::kCarriedBytes);
+  CHECK(bytes.size() > limits::kCarriedBytes - 2 * limits::kAgentNameBytes);
+  const auto read = decode(bytes);
+  REQUIRE(read.has_value());
+  CHECK(read->more == state.more);
+  CHECK(read->hosts.front() == state.hosts.front());
+  CHECK(read->excluded.size() >= 20);
+}
+
+TEST_CASE("what one coordinator hands over another one has, by its own clock") {
+  Parts first(2'000'000);
+  first.settings = settings_of(kTerms, {.join_timeout_ms = 44'000, .node_losses = 1}, {.excludes_stragglers = true});
+  first.settings.first_size = 3;
+  first.budgets = budgets_of(first.settings);
+  first.budgets.restarts.set_used(2);
+  first.budgets.losses.lose("node-1", 4000);
+  first.budgets.crash_loop.failed(Crash{Crash::Kind::kImport, 1}, 1);
+  first.check.exclude_host("node-7");
+  const Carried carried = first.handover.give(1, first);
+
+  Parts second(2'100'000);  // 100 s later
+  REQUIRE(second.handover.take(carried, second));
+  CHECK(second.settings.rules == first.settings.rules);
+  CHECK(second.settings.check == first.settings.check);
+  CHECK(second.settings.terms == kTerms);
+  CHECK(second.settings.first_size == 3);
+  CHECK(second.budgets.restarts.used() == 2);
+  CHECK(second.budgets.restarts.limit() == 5);
+  CHECK(second.budgets.losses.losses() == 1);
+  CHECK(second.budgets.losses.kept_out_until("node-1", 5000) == 4000 + 300'000 - 100'000);
+  CHECK(second.budgets.losses.blame("node-1", 5000) == 5000 + 600'000);  // the second time it is twice as long
+  CHECK(second.budgets.crash_loop.failed(Crash{Crash::Kind::kImport, 1}, 2) == 1);
+  CHECK(second.check.excludes_host("node-7"));
+}
+
+TEST_CASE("counts of lost nodes that were not kept out go on") {
+  Parts first(2'000'000);
+  first.budgets.losses.lose("node-1", 4000);
+  first.budgets.losses.lose("node-1", 4500);
+  Parts second(2'001'000);
+  REQUIRE(second.handover.take(first.handover.give(1, first), second));
+  CHECK(!second.budgets.losses.kept_out_until("node-1", 5000));
+  CHECK(second.budgets.losses.blame("node-1", 5000) == 5000 + 300'000);  // the third loss
+}
+
+TEST_CASE("of several states the newest holds, and each later coordinator's are newer") {
+  Handover handover;
+  Parts parts(2'000'000);
+  const std::uint64_t first = handover.give(1, parts).number;
+  const std::uint64_t second = handover.give(1, parts).number;
+  CHECK(first > 0);
+  CHECK(second > first);
+  CHECK(Handover().give(2, parts).number > second);
+
+  CarriedState state = whole();
+  REQUIRE(parts.handover.take({7, encode(state)}, parts));
+  state.rules.join_timeout_ms = 1000;
+  REQUIRE(parts.handover.take({6, encode(state)}, parts));
+  CHECK(parts.settings.rules.join_timeout_ms == 44'000);
+  REQUIRE(parts.handover.take({8, encode(state)}, parts));
+  CHECK(parts.settings.rules.join_timeout_ms == 1000);
+}
+
+TEST_CASE("what later versions hand over is passed on as it is") {
+  Parts parts(2'000'000);
+  REQUIRE(parts.handover.take({7, encode(whole())}, parts));
+  const auto passed_on = decode(parts.handover.give(2, parts).state);
+  REQUIRE(passed_on.has_value());
+  CHECK(passed_on->more == whole().more);
+}
+
+TEST_CASE("bytes that are no state change nothing") {
+  Parts parts(2'000'000);
+  CHECK(!parts.handover.take({7, ""}, parts));
+  CHECK(!parts.handover.take({7, "\xff"}, parts));
+  CHECK(parts.settings.rules == JobRules{});
+  CHECK(parts.handover.take({6, encode(whole())}, parts));
+  CHECK(parts.settings.rules == whole().rules);
+  CHECK(parts.handover.take({}, parts));  // there is none
+}
+
+TEST_CASE("whatever numbers are handed over, they are brought within their bounds") {
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t number : {kLeast, std::int64_t{-1}, kMost}) {
+    const int small = number == kMost ? std::numeric_limits<int>::max() : std::numeric_limits<int>::min();
+    CarriedState state = whole();
+    state.first_size = state.restarts_used = state.losses = small;
+    state.rules.join_timeout_ms = state.rules.keep_out_ms = state.rules.loss_window_ms = number;
+    state.rules.node_losses = 1'000'000;
+    state.hosts = {{"node-1", small, number, number, number}};
+    Parts parts(2'000'000);
+    REQUIRE(parts.handover.take({1, encode(state)}, parts));
+    CHECK(parts.settings.first_size >= kTerms.min_nodes);
+    CHECK(parts.settings.first_size <= kTerms.max_nodes);
+    CHECK(parts.budgets.restarts.used() >= 0);
+    CHECK(parts.budgets.losses.losses() >= 0);
+    parts.budgets.losses.blame("node-1", 5000);
+    CHECK(parts.budgets.losses.kept_out_until("node-1", 5000).value_or(5000) >= 5000);
+    REQUIRE(decode(parts.handover.give(2, parts).state).has_value());
+  }
+}
+
+TEST_CASE("a state with any byte changed, or cut off anywhere, does no harm") {
+  const std::string bytes = encode(whole());
+  protocol::test::Dice dice(24);
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    Parts cut(2'000'000);
+    cut.handover.take({1, bytes.substr(0, at)}, cut);
+    std::string changed = bytes;
+    changed[at] = static_cast<char>(dice.number());
+    Parts parts(2'000'000);
+    if (!parts.handover.take({1, changed}, parts)) continue;
+    parts.budgets.losses.blame("node-1", 5000);
+    CHECK(decode(parts.handover.give(2, parts).state).has_value());
+  }
+}
