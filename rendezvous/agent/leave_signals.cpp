@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "src/base/check.h"
+#include "src/base/signals.h"
 
 namespace elastic::agent {
 
@@ -28,12 +29,24 @@ LeaveSignals::Meaning LeaveSignals::take(const SignalReceived& event, std::int64
   return insists ? Meaning::kInsists : Meaning::kMore;
 }
 
+bool LeaveSignals::take_order() {
+  if (told()) return false;
+  signal_ = SIGTERM;
+  ordered_ = true;
+  return true;
+}
+
+std::string LeaveSignals::name() const { return ordered_ ? "an operator's order" : signal_name(signal_); }
+
+std::string LeaveSignals::reason() const { return protocol::why_it_left(message()); }
+
 bool LeaveSignals::is_first_termination(const SignalReceived& event) {
   return event.signal == SIGTERM && !by_worker(event) && !std::exchange(terminated_, true);
 }
 
 void LeaveSignals::check_invariants() const {
   ELASTIC_CHECK(told() || !asked_ms_);
+  ELASTIC_CHECK(!ordered_ || signal_ == SIGTERM);
   ELASTIC_CHECK(asked_ms_ || !terminated_);
 }
 

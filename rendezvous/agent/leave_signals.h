@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "rendezvous/agent/lifecycle_events.h"
 #include "src/base/waiting.h"
@@ -9,8 +10,9 @@
 namespace elastic::agent {
 
 // The signals that tell this node to end, and what each of them means. Those of a worker count, too, but only somebody
-// outside the job can insist by a second signal: every rank may send its own, each when it gets there. Times are
-// milliseconds of the clock of Lifecycle::on_event.
+// outside the job can insist by a second signal: every rank may send its own, each when it gets there. An operator's
+// order to leave counts as a SIGTERM whose sender sets no time. Times are milliseconds of the clock of
+// Lifecycle::on_event.
 class LeaveSignals {
  public:
   enum class Meaning {
@@ -25,6 +27,8 @@ class LeaveSignals {
       : shared_(shared), interrupt_is_forwarded_(interrupt_is_forwarded) {}
 
   Meaning take(const SignalReceived& event, std::int64_t now_ms);
+  // An operator orders this node to leave. False: it has been told to end already.
+  bool take_order();
   // Called for each signal that does not kill the workers at once. True: it is the first SIGTERM from outside, from
   // which on the workers have the time that its sender allows.
   bool is_first_termination(const SignalReceived& event);
@@ -33,6 +37,12 @@ class LeaveSignals {
   bool told() const { return signal_ != 0; }
   // The first of them; 0: there was none.
   int signal() const { return signal_; }
+  // What the coordinator is told of it.
+  protocol::NodeLeaves message() const { return {signal_, ordered_}; }
+  // What told it so: "SIGTERM", "an operator's order".
+  std::string name() const;
+  // Why the node ends, as a clause: "stopped by SIGTERM".
+  std::string reason() const;
   // SIGTERM has come from outside.
   bool terminated() const { return terminated_; }
   // Tells the user, who waits for the workers to end, whether he has asked for it and how to hurry it.
@@ -47,6 +57,7 @@ class LeaveSignals {
   bool shared_;
   bool interrupt_is_forwarded_;
   int signal_ = 0;                        // see signal()
+  bool ordered_ = false;                  // it stands for an operator's order
   std::optional<std::int64_t> asked_ms_;  // when the first one came that no worker had sent
   bool terminated_ = false;               // see terminated()
 };

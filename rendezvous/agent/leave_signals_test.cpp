@@ -77,3 +77,22 @@ TEST_CASE("a user who has asked for the end is told how to hurry it, unless SIGI
     CHECK(waiting.hint == (forwarded ? "" : "press Ctrl-C again to kill now"));
   }
 }
+
+TEST_CASE("an operator's order counts once, and not as a signal that another one could insist on") {
+  LeaveSignals signals(false, false);
+  CHECK(signals.take_order());
+  CHECK(!signals.take_order());
+  CHECK(signals.signal() == SIGTERM);
+  CHECK(signals.message() == protocol::NodeLeaves{.signal = SIGTERM, .ordered = true});
+  CHECK(signals.reason() == "an operator has drained this node");
+  CHECK(!signals.terminated());
+  CHECK(signals.take(SignalReceived{SIGTERM}, 60'000) == LeaveSignals::Meaning::kMore);
+  CHECK(signals.is_first_termination(SignalReceived{SIGTERM}));
+  CHECK(signals.take(SignalReceived{SIGTERM}, 62'000) == LeaveSignals::Meaning::kInsists);
+
+  LeaveSignals before(false, false);
+  before.take(SignalReceived{SIGINT}, 0);
+  CHECK(!before.take_order());
+  CHECK(before.message() == protocol::NodeLeaves{.signal = SIGINT});
+  CHECK(before.reason() == "stopped by SIGINT");
+}

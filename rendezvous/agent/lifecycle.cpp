@@ -186,7 +186,7 @@ void Lifecycle::on(const Detached&, std::int64_t, Effects& out) {
 void Lifecycle::on(const Attached&, std::int64_t, Effects& out) {
   detached_ = false;
   // The coordinator may not have got the message before.
-  if (leaving_.told() && !verdict_) out.push_back(ToCoordinator{NodeLeaves{leaving_.signal()}});
+  if (leaving_.told() && !verdict_) out.push_back(ToCoordinator{leaving_.message()});
 }
 
 void Lifecycle::on(const LeaseOver&, std::int64_t, Effects& out) {

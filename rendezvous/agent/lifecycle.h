@@ -98,6 +98,7 @@ class Lifecycle {
   void on(const protocol::Rejected& message, std::int64_t now_ms, Effects& out);
   void on(const protocol::AreYouThere&, std::int64_t, Effects&) {}  // the link has answered it
   void on(const protocol::Awaiting& message, std::int64_t now_ms, Effects& out);
+  void on(const protocol::LeaveJob& message, std::int64_t now_ms, Effects& out);
 
   // Starts the workers if the coordinator has ordered that and their log files are open.
   void start_if_ready(Effects& out);
@@ -106,6 +107,8 @@ class Lifecycle {
   // Signals all processes of the round and waits for their end.
   void sweep(int signal, SignalWorkers::Cause cause, Effects& out);
   void kill_round(Effects& out);
+  // This node was told to end: tells the coordinator, and stops the round if there is one.
+  void leave(SignalWorkers::Cause cause, Effects& out);
   // No process of the round is left, or none that the node waits for.
   void gone(Effects& out);
   // The round was stopped because a worker failed here in a way that may come again in the next round.

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "rendezvous/agent/lifecycle.h"
-#include "src/base/signals.h"
 #include "src/base/text.h"
 
 namespace elastic::agent {
@@ -47,7 +46,7 @@ void Lifecycle::end(Verdict verdict, Effects& out) {
 
 Verdict Lifecycle::stopped_by_order() const {
   return {.outcome = Verdict::Outcome::kStopped,
-          .reason = format("stopped by {}", signal_name(leaving_.signal())),
+          .reason = leaving_.reason(),
           .round = round_.number(),
           .restarts_used = round_.order().restart_count,
           .signal = leaving_.signal()};

@@ -353,3 +353,43 @@ TEST_CASE(
     CHECK(the<Finish>(node.from(Rejected{why, "no", {}})).verdict.is_unfit == is_unfit);
   }
 }
+
+TEST_CASE("an order to leave is a SIGTERM whose sender sets no time, and a SIGTERM that follows is the first") {
+  Node node({.shutdown_timeout_ms = 30'000, .terminated_timeout_ms = 5'000});
+  node.run();
+  const Effects ordered = node.from(LeaveJob{"10.0.0.9"});
+  const std::vector<NodeLeaves> expected = {{.signal = SIGTERM, .ordered = true}};
+  CHECK(told<NodeLeaves>(ordered) == expected);
+  CHECK(the<SignalWorkers>(ordered).signal == SIGTERM);
+  CHECK(the<SignalWorkers>(ordered).cause == SignalWorkers::Cause::kOurs);
+  CHECK(the<StartTimer>(ordered).delay_ms == 30'000);
+  CHECK(the<Warn>(ordered).event == "drained");
+  CHECK(the<Warn>(ordered).text.contains("10.0.0.9"));
+  CHECK(node.life.waiting()->what.contains("an operator's order"));
+  CHECK(node.from(LeaveJob{}).empty());
+  // The next session tells it again: the coordinator there may know nothing of it.
+  node.on(Detached{});
+  CHECK(told<NodeLeaves>(node.on(Attached{})) == expected);
+  node.now_ms = 10'000;
+  const Effects terminated = node.on(SignalReceived{SIGTERM});
+  CHECK(all<SignalWorkers>(terminated).empty());  // nothing is killed: nobody has insisted
+  CHECK(the<StartTimer>(terminated).delay_ms == 5'000);
+  CHECK(told<NodeStopped>(node.on(AllGone{})).size() == 1);
+  node.from(EndJob{{.outcome = Verdict::Outcome::kStopped, .signal = SIGTERM}});
+  CHECK(node.life.is_dismissed());
+}
+
+TEST_CASE("a node without workers leaves at an order, with the coordinator or without, and none that ends does") {
+  Node idle;
+  CHECK(told<NodeLeaves>(idle.from(LeaveJob{})).size() == 1);
+  CHECK(the<Finish>(idle.on(Detached{})).verdict.reason == "an operator has drained this node");
+
+  Node signalled;
+  signalled.on(SignalReceived{SIGINT});
+  CHECK(signalled.from(LeaveJob{}).empty());
+
+  Node ending;
+  ending.run();
+  ending.from(EndJob{{.outcome = Verdict::Outcome::kFailed}});
+  CHECK(ending.from(LeaveJob{}).empty());
+}

@@ -1,6 +1,5 @@
 // What a node does and waits for: for /status and /metrics, and in words for the user.
 #include "rendezvous/agent/lifecycle.h"
-#include "src/base/signals.h"
 #include "src/base/text.h"
 
 namespace elastic::agent {
@@ -55,7 +54,7 @@ NodeWaits::For Lifecycle::waits_for() const {
 }
 
 std::string Lifecycle::why_stopping() const {
-  if (leaving_.told()) return format("stopping on {}", signal_name(leaving_.signal()));
+  if (leaving_.told()) return format("stopping on {}", leaving_.name());
   if (round_.cause() != nullptr) return format("rank {} failed", round_.cause()->rank);
   return state_ == State::kEnding ? "all workers have ended" : "stopping";
 }

@@ -153,10 +153,23 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
                        "signal_from_worker"});
   }
   if (leaving_.is_first_termination(event)) hurry(now_ms, out);
+  leave(by_worker ? Cause::kOurs : Cause::kFromOutside, out);
+}
+
+void Lifecycle::on(const LeaveJob& message, std::int64_t, Effects& out) {
+  // A node that ends leaves in any case.
+  if (verdict_ || !leaving_.take_order()) return;
+  out.push_back(Warn{format("an operator{} has ordered this node to leave the job",
+                            message.from.empty() ? "" : format(" at {}", printable(message.from))),
+                     "drained"});
+  leave(Cause::kOurs, out);
+}
+
+void Lifecycle::leave(Cause cause, Effects& out) {
   // The coordinator is told first: should this node be killed while its workers end, the others know why it left.
-  out.push_back(ToCoordinator{NodeLeaves{event.signal}});
+  out.push_back(ToCoordinator{leaving_.message()});
   // The workers get the same signal, as with torchrun; some save their state on SIGINT only.
-  stop(event.signal, by_worker ? Cause::kOurs : Cause::kFromOutside, out);
+  stop(leaving_.signal(), cause, out);
   if (lingers_ != Lingers::kNot) return gone(out);
   if (detached_ && state_ == State::kIdle) end(stopped_by_order(), out);
 }

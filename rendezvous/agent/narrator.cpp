@@ -68,6 +68,7 @@ LogEvents Narrator::on(const Effect& effect, std::int64_t now_ms) {
 void Narrator::on(const FromCoordinator& event, LogEvents& out) {
   if (const auto* round = std::get_if<protocol::PrepareRound>(&event.message)) return prepared(*round, out);
   if (std::holds_alternative<protocol::StopWorkers>(event.message)) why_ = "the coordinator stopped the round";
+  if (std::holds_alternative<protocol::LeaveJob>(event.message)) why_ = "an operator has ordered this node to leave";
   if (const auto* end = std::get_if<protocol::EndJob>(&event.message)) {
     job_succeeded_ = end->verdict.outcome == Verdict::Outcome::kSucceeded;
     why_the_end_ = job_succeeded_ ? "all workers succeeded" : "the job has ended";

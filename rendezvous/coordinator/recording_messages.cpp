@@ -101,7 +101,8 @@ std::string clause(const NodeStopped& message) {
 }
 std::string clause(const NodeLeaves& message) {
   if (message.signal == 0) return "leaves: its workers have succeeded, and its exit barrier has timed out";
-  return format("leaves: it received {}", signal_name(message.signal));
+  return message.ordered ? "leaves, as an operator has ordered"
+                         : format("leaves: it received {}", signal_name(message.signal));
 }
 std::string clause(const CheckDone& message) {
   return format("has done phase {} of the check of round {}: {}", message.phase, message.round, shown(message.result));
@@ -142,6 +143,7 @@ std::string clause(const RunCheck& message) {
 }
 std::string clause(const Dismiss& message) { return format("end{}", with_details(message.details)); }
 std::string clause(const AreYouThere&) { return "are you there?"; }
+std::string clause(const LeaveJob&) { return "leave the job, as an operator has ordered"; }
 std::string clause(const Awaiting& message) {
   if (!message.what.empty()) return shown(message.what);
   const std::string left = message.left_ms ? format(", for another {} ms", *message.left_ms) : "";

@@ -113,6 +113,7 @@ std::string name_of(FrameType type) {
     case FrameType::kRejected: return "Rejected";
     case FrameType::kAreYouThere: return "AreYouThere";
     case FrameType::kAwaiting: return "Awaiting";
+    case FrameType::kLeaveJob: return "LeaveJob";
   }
   return format("frame of the unknown type {}", static_cast<unsigned>(type));
 }

@@ -1,5 +1,6 @@
 #include "rendezvous/protocol/messages.h"
 
+#include "src/base/signals.h"
 #include "src/base/text.h"
 
 namespace elastic::protocol {
@@ -7,6 +8,10 @@ namespace elastic::protocol {
 std::string WorkerFailure::text() const {
   const std::string node = node_rank == 0 ? "" : format("node {}, ", node_rank);
   return format("rank {} ({}local rank {}, pid {}) {}", rank, node, local_rank, pid, exit.text());
+}
+
+std::string why_it_left(const NodeLeaves& message) {
+  return message.ordered ? "an operator has drained this node" : format("stopped by {}", signal_name(message.signal));
 }
 
 std::string JobTerms::nnodes_text() const {

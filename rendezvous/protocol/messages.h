@@ -52,6 +52,7 @@ enum class FrameType : std::uint8_t {
   kRejected = 54,
   kAreYouThere = 55,
   kAwaiting = 56,
+  kLeaveJob = 62,
 };
 // A reader ignores frames from here on that it does not know.
 inline constexpr std::uint8_t kFirstOptional = 128;
@@ -153,14 +154,20 @@ struct NodeStopped {
     io("crash", v.crash);
   }
 };
-// The node got a signal to end, and stops its workers. With signal 0 its workers have succeeded, and its exit barrier
-// has timed out. With SIGKILL its outer process was killed, and it hosts the coordinator.
+// The node got a signal to end, or LeaveJob, and stops its workers. With signal 0 its workers have succeeded, and its
+// exit barrier has timed out. With SIGKILL its outer process was killed, and it hosts the coordinator.
 struct NodeLeaves {
   static constexpr FrameType kType = FrameType::kNodeLeaves;
-  int signal = 0;
+  int signal = 0;        // SIGTERM for LeaveJob
+  bool ordered = false;  // it got LeaveJob, and no signal before that
   bool operator==(const NodeLeaves&) const = default;
-  static void fields(auto& io, auto& v) { io("signal", v.signal); }
+  static void fields(auto& io, auto& v) {
+    io("signal", v.signal);
+    io.if_set("ordered", v.ordered);
+  }
 };
+// Why the node leaves, for its own verdict: "stopped by SIGTERM".
+std::string why_it_left(const NodeLeaves& message);
 // How long a node may take to gather its details of the first failure. The end of a job waits so long for a node that
 // has lost its session before it could send them.
 inline constexpr std::int64_t kDetailsMs = 2000;
@@ -261,6 +268,13 @@ struct AreYouThere {
   bool operator==(const AreYouThere&) const = default;
   static void fields(auto&, auto&) {}
 };
+// An operator has ordered this node to leave the job: it does as if it had got SIGTERM.
+struct LeaveJob {
+  static constexpr FrameType kType = FrameType::kLeaveJob;
+  std::string from = {};  // the operator's address, if it is known
+  bool operator==(const LeaveJob&) const = default;
+  static void fields(auto& io, auto& v) { io("from", v.from, bounds::kName); }
+};
 // What a node that is in no round waits for. It is sent now and then if the wait takes longer than a moment. It is for
 // the node's user only.
 struct Awaiting {
@@ -311,7 +325,7 @@ constexpr auto names_of(Rejected::Why) {
   return std::array{"round-went-on", "job-ending", "terms-differ",    "rank-taken",
                     "kept-out",      "excluded",   "old-coordinator", "too-many"};
 }
-using CoordinatorMessage =
-    std::variant<PrepareRound, RunWorkers, StopWorkers, EndJob, RunCheck, Dismiss, Rejected, AreYouThere, Awaiting>;
+using CoordinatorMessage = std::variant<PrepareRound, RunWorkers, StopWorkers, EndJob, RunCheck, Dismiss, Rejected,
+                                        AreYouThere, Awaiting, LeaveJob>;
 
 }  // namespace elastic::protocol

@@ -37,6 +37,7 @@ enum CoordinatorSays : std::uint8_t {
   kRejected,
   kAreYouThere,
   kAwaiting,
+  kLeaveJob,
   kCoordinatorMessages
 };
 constexpr std::uint8_t kAll = 0;

@@ -126,7 +126,7 @@ std::vector<AgentMessage> agent_messages() {
           NodeCannotRun{4, "the program cannot be executed"},
           stopped(),
           WorkersSucceeded{5},
-          NodeLeaves{15},
+          NodeLeaves{15, true},
           VerdictHeard{kDetails}};
 }
 std::vector<CoordinatorMessage> coordinator_messages() {
@@ -145,7 +145,8 @@ std::vector<CoordinatorMessage> coordinator_messages() {
                    .left_ms = 539'000,
                    .what = "standing by",
                    .because = "node 1 (10.0.0.3) was lost: its connection was reset",
-                   .because_ms = 12'000}};
+                   .because_ms = 12'000},
+          LeaveJob{"10.0.0.9"}};
 }
 
 AgentSession agent_session() { return AgentSession(kIntroduction, kSecret, kAgentNonce); }

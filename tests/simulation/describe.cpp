@@ -90,7 +90,7 @@ std::string text(const AgentMessage& message) {
           [](const WorkersSucceeded& m) { return format("WorkersSucceeded: round {}", m.round); },
           [](const NodeCannotRun& m) { return format("NodeCannotRun: round {}: {}", m.round, m.reason); },
           [](const NodeStopped& m) { return format("NodeStopped: round {}, {} failures", m.round, m.failures.size()); },
-          [](const NodeLeaves& m) { return format("NodeLeaves: signal {}", m.signal); },
+          [](const NodeLeaves& m) { return format("NodeLeaves: signal {}{}", m.signal, m.ordered ? ", ordered" : ""); },
           [](const VerdictHeard& m) { return format("VerdictHeard: {}", m.details); },
       },
       message);
@@ -111,6 +111,7 @@ std::string text(const CoordinatorMessage& message) {
           [](const EndJob& m) { return format("EndJob: {}", text(m.verdict)); },
           [](const Dismiss& m) { return format("Dismiss: {}", m.details); },
           [](const AreYouThere&) { return std::string("AreYouThere"); },
+          [](const LeaveJob&) { return std::string("LeaveJob"); },
           [](const Awaiting& m) {
             return format("Awaiting: {} of {}:{} for {} ms{} {}", m.here, m.least, m.most, m.for_ms,
                           m.left_ms ? format(", {} ms left", *m.left_ms) : "", m.what);
