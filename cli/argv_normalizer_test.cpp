@@ -107,8 +107,9 @@ TEST_CASE("a beginning is looked up in torchrun's options first, then in dlrover
   CHECK(read({"--node=1", "t"}) == "node_rank=1 | t | ");    // not --node_unit
   CHECK(read({"--v", "t"}) == "virtual_local_rank | t | ");  // not --version
   CHECK(read({"--acc=ascend-npu", "t"}) == "accelerator=ascend-npu | t | ");
-  CHECK(read({"--dr", "t"}) == "dry_run | t | ");
-  CHECK(contains(read({"--d", "t"}), "may be --duplicate-stdout-filters, --duplicate-stderr-filters, --dry-run"));
+  CHECK(read({"--dry", "t"}) == "dry_run | t | ");
+  CHECK(contains(read({"--d", "t"}),
+                 "may be --duplicate-stdout-filters, --duplicate-stderr-filters, --drain, --dry-run"));
 }
 
 TEST_CASE("an ambiguous beginning is an error that lists what it may be") {

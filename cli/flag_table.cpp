@@ -24,8 +24,8 @@ constexpr FlagKind kOptionalChoice = FlagKind::kOptionalChoice;
 
 constexpr std::int64_t kMaxPort = 65535;
 // What a flag says of elastic-run's own messages holds whatever is asked for.
-constexpr Modes kEveryMode{Mode::kReport, Mode::kStatusKey,       Mode::kStatus,
-                           Mode::kReplay, Mode::kCoordinatorOnly, Mode::kStoreOnly};
+constexpr Modes kEveryMode{Mode::kReport, Mode::kStatusKey, Mode::kStatus,          Mode::kDrain,
+                           Mode::kStop,   Mode::kReplay,    Mode::kCoordinatorOnly, Mode::kStoreOnly};
 
 // Texts are shared with every output format: no markup in them, only what a person reads.
 constexpr std::array<Flag, kFlagCount> kTable{{
@@ -110,7 +110,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .name = "rdzv-id",
      .family = kTorchrun,
      .group = kRendezvous,
-     .beside = {Mode::kStatus, Mode::kCoordinatorOnly},
+     .beside = {Mode::kStatus, Mode::kDrain, Mode::kStop, Mode::kCoordinatorOnly},
      .by_default = "none",
      .metavar = "ID",
      .help = "id of the job",
@@ -119,7 +119,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .name = "rdzv-conf",
      .family = kTorchrun,
      .group = kRendezvous,
-     .beside = {Mode::kStatusKey, Mode::kStatus, Mode::kCoordinatorOnly},
+     .beside = {Mode::kStatusKey, Mode::kStatus, Mode::kDrain, Mode::kStop, Mode::kCoordinatorOnly},
      .by_default = "",
      .metavar = "KEY=VALUE,...",
      .help = "further settings, such as join_timeout=600",
@@ -573,6 +573,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .family = kOurs,
      .group = kOutput,
      .mode = Mode::kStatus,
+     .beside = {Mode::kDrain, Mode::kStop},
      .has_variable = false,
      .metavar = "HOST[:PORT]",
      .help = "print the nodes and the state of a job",
@@ -591,6 +592,32 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "false",
      .help = "repeat --status every 2 s, until Ctrl-C",
      .more = "On a terminal the page is redrawn; elsewhere there is one line each time."},
+    {.id = FlagId::kDrain,
+     .name = "drain",
+     .family = kOurs,
+     .group = kOutput,
+     .mode = Mode::kDrain,
+     .needs = {{FlagId::kStatus, "nothing says where the job is", "name its endpoint with --status=HOST:PORT"}},
+     .has_variable = false,
+     .metavar = "NODE",
+     .help = "order a node of the --status job to leave",
+     .more =
+         "NODE is the node's rank, name or address, as --status prints them. The node's workers get SIGTERM and the "
+         "time of --shutdown-timeout to end, its elastic-run ends, and the other nodes go on in a new round, which "
+         "--max-restarts does not count: as if that elastic-run had received SIGTERM. It needs the job's token; in "
+         "a job without one it is accepted on the coordinator's host alone. No job is started."},
+    {.id = FlagId::kStop,
+     .name = "stop",
+     .family = kOurs,
+     .group = kOutput,
+     .kind = kSwitch,
+     .mode = Mode::kStop,
+     .needs = {{FlagId::kStatus, "nothing says where the job is", "name its endpoint with --status=HOST:PORT"}},
+     .has_variable = false,
+     .by_default = "false",
+     .help = "order the --status job to stop",
+     .more = "The workers of all nodes get SIGTERM and the time of --shutdown-timeout to end, and the job ends as "
+             "stopped. The same rules as for --drain say who may order it. No job is started."},
     {.id = FlagId::kStatusKey,
      .name = "status-key",
      .family = kOurs,

@@ -76,6 +76,8 @@ enum class FlagId : unsigned char {
   kStatusOpen,
   kStatus,
   kWatch,
+  kDrain,
+  kStop,
   kStatusKey,
   // Node check
   kNetworkCheck,
@@ -119,6 +121,8 @@ enum class Mode : unsigned char {
   kReport,
   kStatusKey,
   kStatus,
+  kDrain,
+  kStop,
   kReplay,
   kCoordinatorOnly,
   kStoreOnly,

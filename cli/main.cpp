@@ -22,6 +22,7 @@
 #include "cli/parse.h"
 #include "cli/run/coordinator_only.h"
 #include "cli/run/launch.h"
+#include "cli/run/order_only.h"
 #include "cli/run/replay_only.h"
 #include "cli/run/report_only.h"
 #include "cli/run/status_only.h"
@@ -101,6 +102,11 @@ int print_report(const cli::ParsedFlags& flags) {
 int print_status(const cli::ParsedFlags& flags, const Environment& environment) {
   const auto request = cli::plan_status(flags, environment, cli::ThisHost());
   return request ? run::print_status(*request) : refuse(request.error());
+}
+
+int give_order(const cli::ParsedFlags& flags, const Environment& environment) {
+  const auto request = cli::plan_order(flags, environment, cli::ThisHost());
+  return request ? run::give_order(*request) : refuse(request.error());
 }
 
 int print_status_key(const cli::ParsedFlags& flags, const Environment& environment) {
@@ -211,6 +217,8 @@ int main(int argc, char** argv) {
     case Mode::kReport: return print_report(*flags);
     case Mode::kReplay: return run::print_replay(flags->text(cli::FlagId::kReplay));
     case Mode::kStatus: return print_status(*flags, environment);
+    case Mode::kDrain:
+    case Mode::kStop: return give_order(*flags, environment);
     case Mode::kStatusKey: return print_status_key(*flags, environment);
     default: return run_job(*flags, environment, inherited, title_of(argc, argv));
   }

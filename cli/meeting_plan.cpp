@@ -428,7 +428,16 @@ Result<transport::MeetingSettings> plan_coordinator_only(const ParsedFlags& flag
                                     .loss_timeout_ms = loss_timeout_ms(*conf)};
 }
 
-Result<run::StatusRequest> plan_status(const ParsedFlags& flags, const Environment& environment, const HostView& host) {
+namespace {
+
+// What --status, --drain and --stop have in common: whom they ask, for which job (empty: all), and as who.
+struct Asked {
+  run::HttpPlace place;
+  std::string secret;
+  std::string run_id;
+};
+
+Result<Asked> plan_asked(const ParsedFlags& flags, const Environment& environment, const HostView& host) {
   auto conf = check_rdzv_conf(flags.text(FlagId::kRdzvConf), flags.input(FlagId::kRdzvConf));
   if (!conf) return std::unexpected(std::move(conf.error()));
   auto endpoint = check_endpoint(flags.text(FlagId::kStatus), flags.input(FlagId::kStatus));
@@ -439,12 +448,38 @@ Result<run::StatusRequest> plan_status(const ParsedFlags& flags, const Environme
   auto secret = find_secret(*conf, flags, environment, host);
   if (!secret) return std::unexpected(std::move(secret.error()));
   const bool names_job = flags[FlagId::kRdzvId].origin == Origin::kCommandLine;
-  return run::StatusRequest{.host = endpoint->host,
-                            .port = endpoint->port.value_or(kDefaultPort),
-                            .key = protocol::status_key(secret->text),
-                            .run_id = names_job ? flags.text(FlagId::kRdzvId) : "",
+  return Asked{.place = {endpoint->host, endpoint->port.value_or(kDefaultPort)},
+               .secret = std::move(secret->text),
+               .run_id = names_job ? flags.text(FlagId::kRdzvId) : ""};
+}
+
+}  // namespace
+
+Result<run::StatusRequest> plan_status(const ParsedFlags& flags, const Environment& environment, const HostView& host) {
+  auto asked = plan_asked(flags, environment, host);
+  if (!asked) return std::unexpected(std::move(asked.error()));
+  return run::StatusRequest{.place = std::move(asked->place),
+                            .key = protocol::status_key(asked->secret),
+                            .run_id = std::move(asked->run_id),
                             .watch = flags.on(FlagId::kWatch),
                             .json = flags.text(FlagId::kLogFormat) == "json"};
+}
+
+Result<run::OrderRequest> plan_order(const ParsedFlags& flags, const Environment& environment, const HostView& host) {
+  auto asked = plan_asked(flags, environment, host);
+  if (!asked) return std::unexpected(std::move(asked.error()));
+  const bool drains = flags.mode == Mode::kDrain;
+  const std::string input = flags.input(drains ? FlagId::kDrain : FlagId::kStop);
+  if (drains && trim(flags.text(FlagId::kDrain)).empty()) {
+    return fail(input, "it names no node", "give the node's rank, name or address, as --status prints them");
+  }
+  using Kind = coordinator::OperatorOrder::Kind;
+  return run::OrderRequest{
+      .place = std::move(asked->place),
+      .secret = std::move(asked->secret),
+      .run_id = std::move(asked->run_id),
+      .order = {.kind = drains ? Kind::kDrain : Kind::kStop, .node = std::string(trim(flags.text(FlagId::kDrain)))},
+      .input = input};
 }
 
 Result<std::string> plan_status_key(const ParsedFlags& flags, const Environment& environment, const HostView& host) {

@@ -7,6 +7,7 @@
 #include "cli/launch_plan.h"
 #include "cli/parse.h"
 #include "cli/run/launch_settings.h"
+#include "cli/run/order_only.h"
 #include "cli/run/status_only.h"
 #include "src/base/environment.h"
 #include "src/base/result.h"
@@ -29,6 +30,9 @@ Result<transport::MeetingSettings> plan_coordinator_only(const ParsedFlags& flag
 
 // Plans --status: which endpoint to ask, and how to show the answer.
 Result<run::StatusRequest> plan_status(const ParsedFlags& flags, const Environment& environment, const HostView& host);
+
+// Plans --drain and --stop: what to order, and where.
+Result<run::OrderRequest> plan_order(const ParsedFlags& flags, const Environment& environment, const HostView& host);
 
 // The key that --status-key prints. Fails where there is no secret.
 Result<std::string> plan_status_key(const ParsedFlags& flags, const Environment& environment, const HostView& host);

@@ -100,9 +100,9 @@ class Reader {
     }
     CLI::Option* mode_option = of_mode == nullptr ? nullptr : add_option(*of_mode, /*is_bounded=*/true);
     for (const Given* one : last) {
-      if (one == nullptr || one->origin != Origin::kCommandLine || one->flag == of_mode) continue;
+      if (one == nullptr || one->origin != Origin::kCommandLine) continue;
       const Flag& flag = *one->flag;
-      if (of_mode != nullptr && !flag.beside.has(of_mode->mode)) {
+      if (of_mode != nullptr && &flag != of_mode && !flag.beside.has(of_mode->mode)) {
         option_of(flag)->excludes(mode_option);
       } else if (flag.needs) {
         const Flag& needed = flag_of(flag.needs->flag);

@@ -8,7 +8,6 @@
 
 #include "cli/run/check_reporter.h"
 #include "cli/run/status_host.h"
-#include "rendezvous/protocol/proof.h"
 #include "rendezvous/transport/coordinator_server.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
@@ -34,8 +33,8 @@ int serve_coordinator(const transport::MeetingSettings& meeting) {
     return 1;
   }
   CheckReporter reporter;
-  StatusHost status(loop, {protocol::status_key(meeting.secret), meeting.status_open});
-  status.set_coordinator([&] { return (*server)->status(); });
+  StatusHost status(loop, meeting.secret, meeting.status_open);
+  status.set_coordinator(server->get());
   (*server)->on_judged([&](const std::string& job, const coordinator::CheckJudged& check) {
     status.checked(job, reporter.judged(job, check));
   });

@@ -23,7 +23,6 @@
 #include "cli/run/recording_file.h"
 #include "cli/run/status_host.h"
 #include "health/report/drain_line.h"
-#include "rendezvous/protocol/proof.h"
 #include "rendezvous/transport/hosted_coordinator.h"
 #include "src/base/console.h"
 #include "src/base/limits.h"
@@ -202,7 +201,7 @@ void attend_to(transport::HostedCoordinator& coordinator, const std::string& job
   coordinator.on_judged([&, job](const std::string& of_job, const coordinator::CheckJudged& check) {
     if (of_job == job) status.checked(job, reporter.judged(job, check));
   });
-  status.set_coordinator([&coordinator] { return coordinator.status(); });
+  status.set_coordinator(&coordinator);
   coordinator.on_http([&status](std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes) {
     status.adopt(std::move(stream), bytes);
   });
@@ -217,7 +216,7 @@ void run_agent(net::Loop& loop, const LaunchSettings& settings, AgentRunner& age
   loop.run();
   // The coordinator of a job of one node has no status after the job; one that serves many jobs forgets the job by
   // itself.
-  if (agent.coordinator().server() == nullptr) return status.set_coordinator({});
+  if (agent.coordinator().server() == nullptr) return status.set_coordinator(nullptr);
   // A node that has lost its guardian goes as if it had died, if another node can take its coordinator over.
   const bool is_taken_over =
       agent.guardian_is_lost() && settings.meeting.place != transport::MeetingSettings::Place::kEndpoint;
@@ -264,7 +263,7 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
         process::GuardianChannel guardian) {
   const std::int64_t began_ms = process::monotonic_ms();
   net::Loop loop;
-  StatusHost status_host(loop, {protocol::status_key(settings.meeting.secret), settings.meeting.status_open});
+  StatusHost status_host(loop, settings.meeting.secret, settings.meeting.status_open);
   if (const Status served = serve_status(status_host, settings.http_port); !served) {
     tell_refusal(served.error(), settings.parent_error_file);
     if (logs) files.post(logs->path(), [logs] { logs->remove_if_unused(); });

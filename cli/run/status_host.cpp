@@ -4,10 +4,12 @@
 #include <utility>
 
 #include "rendezvous/coordinator/check_figures.h"
+#include "rendezvous/protocol/proof.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"
 #include "src/process/clock.h"
 #include "src/process/port_holder.h"
+#include "src/process/random.h"
 #include "src/status/metrics.h"
 #include "src/status/status_json.h"
 
@@ -26,16 +28,27 @@ Response text_page(std::string_view type, std::string text) {
 
 }  // namespace
 
-StatusHost::StatusHost(net::Loop& loop, status::AccessRules access)
+StatusHost::StatusHost(net::Loop& loop, const std::string& secret, bool is_open)
     : loop_(loop),
-      access_(std::move(access)),
+      access_{protocol::status_key(secret), is_open},
       began_ms_(loop.now_ms()),
+      desk_(secret, [] { return format("{:016x}{:016x}", process::random_number(), process::random_number()); }),
       server_(loop,
-              [this](const net::http::Request& request, const std::string& peer) { return answer(request, peer); }) {}
+              [this](const net::http::Request& request, const std::string& peer) { return answer(request, peer); }) {
+  desk_.set_elsewhere([this] { return node_ ? node_().endpoint : ""; });
+}
+
+void StatusHost::set_coordinator(transport::HostedCoordinator* coordinator) {
+  coordinator_ = coordinator;
+  if (coordinator == nullptr) return desk_.set_coordinator({});
+  desk_.set_coordinator([coordinator](const std::string& job, coordinator::OperatorOrder order) {
+    return coordinator->order(job, std::move(order));
+  });
+}
 
 void StatusHost::checked(const std::string& job, const health::HealthReport& report) {
-  if (coordinator_) {
-    const auto jobs = coordinator_().jobs;
+  if (coordinator_ != nullptr) {
+    const auto jobs = coordinator_->status().jobs;
     std::erase_if(checks_, [&](const auto& entry) {
       return entry.first != job &&
              std::ranges::none_of(jobs, [&](const status::Job& one) { return one.id == entry.first; });
@@ -66,8 +79,12 @@ void StatusHost::adopt(std::unique_ptr<net::Stream> stream, std::span<const std:
 }
 
 Response StatusHost::answer(const net::http::Request& request, const std::string& peer_address) {
+  if (OrderDesk::serves(request.path)) return desk_.answer(request, peer_address);
   const auto page_of_path = status::page_at(request.path);
   if (!page_of_path) return net::http::plain(404, status::kNoSuchPage);
+  if (request.method == net::http::Method::kPost) {
+    return net::http::plain(405, "POST is not supported here; use GET or HEAD");
+  }
   const status::View view = status::view_of(access_, request.authorization, peer_address);
   if (view == status::View::kRefused) return net::http::plain(401, status::kTokenWrong);
   Made& made = made_[{*page_of_path, view}];
@@ -101,7 +118,7 @@ status::Snapshot StatusHost::snapshot(status::View view) const {
 status::Snapshot StatusHost::full_snapshot() const {
   status::Snapshot out{.version = ELASTIC_RUN_VERSION, .uptime_ms = loop_.now_ms() - began_ms_};
   if (node_) out.node = node_();
-  if (coordinator_) out.coordinator = coordinator_();
+  if (coordinator_ != nullptr) out.coordinator = coordinator_->status();
   for (const auto& [code, count] : server_.answered()) out.http_answers[code] = static_cast<std::int64_t>(count);
   if (!out.coordinator) return out;
   for (status::Job& job : out.coordinator->jobs) {

@@ -9,7 +9,9 @@
 #include <string>
 #include <utility>
 
+#include "cli/run/order_desk.h"
 #include "health/report/health_report.h"
+#include "rendezvous/transport/hosted_coordinator.h"
 #include "src/base/result.h"
 #include "src/net/http_server.h"
 #include "src/net/loop.h"
@@ -20,18 +22,20 @@
 
 namespace elastic::run {
 
-// Serves /healthz, /readyz, /status and /metrics of this process by HTTP: on connections that the coordinator's port
-// has accepted, and on a port of its own. A page is made anew at most every 100 ms, and so seldom that making it
-// takes at most a twentieth of the time; requests in between get the same text.
+// Serves /healthz, /readyz, /status and /metrics of this process by HTTP, and takes operators' orders (OrderDesk): on
+// connections that the coordinator's port has accepted, and on a port of its own. A page is made anew at most every 100
+// ms, and so seldom that making it takes at most a twentieth of the time; requests in between get the same text.
 class StatusHost {
  public:
-  // `access` says which clients may see names and texts; the others see only counts and states.
-  StatusHost(net::Loop& loop, status::AccessRules access);
+  // Clients that prove the job's `secret`, or without one those of this host, may see names and texts, and order;
+  // others see counts and states. `is_open`: all may see all.
+  StatusHost(net::Loop& loop, const std::string& secret, bool is_open);
 
-  // Set the functions that describe this node, and the coordinator's jobs, before the first request is answered. What
-  // they use must live until they are replaced.
+  // Sets the function that describes this node, before the first request is answered. What it uses must live until it
+  // is replaced.
   void set_node(std::function<status::Node()> node) { node_ = std::move(node); }
-  void set_coordinator(std::function<status::Coordinator()> coordinator) { coordinator_ = std::move(coordinator); }
+  // The coordinator in this process, which must live until it is replaced; null: it is in another process.
+  void set_coordinator(transport::HostedCoordinator* coordinator);
   // The check of a job is over, with this result.
   void checked(const std::string& job, const health::HealthReport& report);
 
@@ -59,7 +63,8 @@ class StatusHost {
   status::AccessRules access_;
   std::int64_t began_ms_;
   std::function<status::Node()> node_;
-  std::function<status::Coordinator()> coordinator_;
+  transport::HostedCoordinator* coordinator_ = nullptr;
+  OrderDesk desk_;
   std::map<std::string, Checks> checks_;  // by job
   std::map<std::pair<status::Page, status::View>, Made> made_;
   net::HttpServer server_;

@@ -1,14 +1,14 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
+
+#include "cli/run/http_place.h"
 
 namespace elastic::run {
 
 // Which elastic-run to ask for its status, and how to show it.
 struct StatusRequest {
-  std::string host;  // a name or a numeric address
-  std::uint16_t port = 0;
+  HttpPlace place;
   std::string key = {};     // made of the job's secret; empty: none is sent
   std::string run_id = {};  // the job to show; empty: all
   bool watch = false;       // ask again every 2 s, until SIGINT or SIGTERM

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rendezvous/coordinator/coordinator_notes.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
 
@@ -10,6 +11,25 @@ namespace elastic::coordinator {
 
 using namespace protocol;
 using membership::Standing;
+using status::Phase;
+
+namespace {
+
+Phase phase_of(Coordinator::State state, bool is_checking) {
+  using State = Coordinator::State;
+  switch (state) {
+    case State::kForming: return Phase::kWaiting;
+    case State::kRebuilding: return Phase::kRebuilding;
+    case State::kPreparing: return is_checking ? Phase::kChecking : Phase::kPreparing;
+    case State::kRunning: return Phase::kRunning;
+    case State::kStopping:
+    case State::kEnding:
+    case State::kEnded: return Phase::kStopping;
+  }
+  return Phase::kWaiting;
+}
+
+}  // namespace
 
 Coordinator::Coordinator(CoordinatorConfig config, std::unique_ptr<CheckPlan> check)
     : config_(config),
@@ -29,7 +49,7 @@ Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
   std::visit([&](const auto& known) { on(known, out); }, event);
   const bool changes_nothing = std::holds_alternative<KeepAliveReceived>(event) && claims_.empty();
   if (!changes_nothing) decide(out);
-  statistics_.enter(phase(), now_ms_);
+  statistics_.enter(phase_of(state_, is_checking()), now_ms_);
   if (!changes_nothing && roster_.check_is_due()) check_invariants();
   return out;
 }
@@ -58,7 +78,7 @@ void Coordinator::on(const MessageReceived& event, Effects& out) {
     const auto* joins = std::get_if<NodeJoins>(&event.message);
     if (joins != nullptr && !claims_.is_waiting(event.from)) join(event.from, *joins, out);
     const auto* leaves = std::get_if<NodeLeaves>(&event.message);
-    if (leaves != nullptr && claims_.withdraw(event.from)) let_go(event.from, leaves->signal, out);
+    if (leaves != nullptr && claims_.withdraw(event.from)) let_go(event.from, *leaves, out);
     return;
   }
   node->is_heard(now_ms_);
@@ -96,6 +116,19 @@ void Coordinator::on(const TimePassed&, Effects& out) {
     out.push_back(Drop{*node.session, how});
     lose(node, how, out);
   }
+}
+
+void Coordinator::on(const OperatorOrder& event, Effects& out) {
+  OperatorOrders::Ruling ruling = orders_.judge(event, {.roster = roster_,
+                                                        .next_round = settings_.next_round(),
+                                                        .has_workers = is_in_round(),
+                                                        .job_ends = state_ == State::kEnding || stopping_.job_ends});
+  out.push_back(operator_has_ordered(event, ruling.answer));
+  out.push_back(std::move(ruling.answer));
+  if (ruling.leaves) out.push_back(Send{*roster_.at(*ruling.leaves).session, LeaveJob{event.from}});
+  if (!ruling.stops) return;
+  stopping_.operator_stops();
+  return is_in_round() ? stop_round(out) : end(stopping_.verdict(), out);
 }
 
 void Coordinator::on(Node&, const NodeJoins&, Effects&) {}  // this session has joined already
@@ -149,19 +182,17 @@ void Coordinator::on(Node& node, const NodeLeaves& message, Effects& out) {
   // The job ends with this node, which hosts the coordinator.
   if (node.hosts_coordinator) {
     stopping_.host_leaves(node.name(), message.signal);
-    if (is_in_round()) return stop_round(out);
-    return end({.outcome = stopping_.outcome, .reason = stopping_.fatal, .signal = stopping_.signal}, out);
+    return is_in_round() ? stop_round(out) : end(stopping_.verdict(), out);
   }
   if (node.standing() == Standing::kLeaving) return;
-  out.push_back(Note{format("{} received {} and leaves", node.name(), signal_name(message.signal))});
-  if (can_do_without(node)) {
-    node.leave_signal = message.signal;
-    return roster_.move(node, Standing::kLeaving);
-  }
-  const std::string text = format("{} received {} and leaves", node.name(), signal_name(message.signal));
+  const std::string text = message.ordered
+                               ? format("{} was drained by an operator", node.name())
+                               : format("{} received {} and leaves", node.name(), signal_name(message.signal));
+  out.push_back(Note{text});
+  node.leaves = message;
+  if (can_do_without(node)) return roster_.move(node, Standing::kLeaving);
   stopping_.left.push_back(text);
   news_.has_gone(node.agent, text, now_ms_);
-  node.leave_signal = message.signal;
   const bool has_nothing = node.standing() == Standing::kReady;
   roster_.move(node, Standing::kLeaving);
   if (has_nothing) return has_stopped(node, out);

@@ -15,6 +15,7 @@
 #include "rendezvous/coordinator/job_settings.h"
 #include "rendezvous/coordinator/job_statistics.h"
 #include "rendezvous/coordinator/lost_leases.h"
+#include "rendezvous/coordinator/operator_orders.h"
 #include "rendezvous/coordinator/rank_claims.h"
 #include "rendezvous/coordinator/rebuilding.h"
 #include "rendezvous/coordinator/round_check.h"
@@ -89,6 +90,7 @@ class Coordinator {
   void on(const SessionEnded& event, Effects& out);
   void on(const Introduced& event, Effects& out);
   void on(const NodeEmptied& event, Effects& out);
+  void on(const OperatorOrder& event, Effects& out);
   void on(const TimePassed& event, Effects& out);
   void on(Node& node, const protocol::NodeJoins& message, Effects& out);
   void on(Node& node, const protocol::StoreIsOpen& message, Effects& out);
@@ -133,7 +135,7 @@ class Coordinator {
   void tell_to_stop(Node& node, Effects& out);
   void conclude_round(Effects& out);
   void has_stopped(Node& node, Effects& out);
-  void let_go(protocol::NodeId session, int signal, Effects& out);
+  void let_go(protocol::NodeId session, const protocol::NodeLeaves& leaves, Effects& out);
   void lose(Node& node, const std::string& how, Effects& out, bool by_us = false);
   void blame(const Node& node, Effects& out);
   void forget(const Node& node);
@@ -141,7 +143,6 @@ class Coordinator {
   void dismiss_if_all_heard(Effects& out);
   bool is_in_round() const;
   void look_at_leases(Effects& out);
-  status::Phase phase() const;
   bool can_do_without(const Node& node) const;
   bool is_current(const Node& node, protocol::RoundNumber round) const;
   void look_again(std::optional<std::int64_t> when_ms);
@@ -152,7 +153,6 @@ class Coordinator {
   std::int64_t now_ms_ = 0;  // when the present event came
   State state_ = State::kForming;
   membership::Roster roster_;
-  std::uint64_t arrivals_ = 0;
 
   JobSettings settings_;
   JobBudgets budgets_;
@@ -174,6 +174,7 @@ class Coordinator {
   SilenceWatch silence_;
   std::optional<std::int64_t> look_again_ms_;
   JobEnding ending_;
+  OperatorOrders orders_;
 };
 
 }  // namespace elastic::coordinator

@@ -57,9 +57,17 @@ struct NodeEmptied {
   protocol::Incarnation incarnation = 0;
   protocol::RoundNumber round = 0;
 };
+// An operator's order (elastic-run --drain and --stop). Answered by OrderAnswered.
+struct OperatorOrder {
+  enum class Kind : std::uint8_t { kDrain, kStop };
+  Kind kind = Kind::kDrain;
+  std::string node = {};  // kDrain: the rank, the name or an address of the node that is to leave
+  std::string from = {};  // the operator's address; empty: not known
+};
 // The deadline that next_deadline_ms() gave has passed.
 struct TimePassed {};
-using Event = std::variant<MessageReceived, KeepAliveReceived, SessionEnded, Introduced, NodeEmptied, TimePassed>;
+using Event =
+    std::variant<MessageReceived, KeepAliveReceived, SessionEnded, Introduced, NodeEmptied, OperatorOrder, TimePassed>;
 
 // --- Effects, to be performed in their order. -------------------------------------------------------
 
@@ -86,6 +94,8 @@ inline constexpr std::string_view kJobEnds = "job_ends";
 inline constexpr std::string_view kNodeLost = "node_lost";
 inline constexpr std::string_view kNodeUnfit = "node_unfit";
 inline constexpr std::string_view kNodeKeptOut = "node_kept_out";
+// An operator has ordered something.
+inline constexpr std::string_view kOperatorOrder = "operator_order";
 // With --check-only the verdict begins with this text if a node or a link is not fit. The names of those nodes follow,
 // each with what is wrong.
 // Nodes recognise the verdict by it, also those of another version: the text must not change.
@@ -99,7 +109,18 @@ struct CheckJudged {
   std::vector<CheckPlan::Unfit> unfit;
   protocol::CheckRules rules = {};
 };
-using Effect = std::variant<Send, Drop, Note, CheckJudged>;
+// What an operator is told of the order.
+struct OrderAnswered {
+  enum class Kind : std::uint8_t {
+    kAccepted,  // it is carried out, or what was ordered is under way already
+    kUnknown,   // no such job or node is here
+    kRefused,
+    kNotNow,  // this coordinator may not act
+  };
+  Kind kind = Kind::kAccepted;
+  std::string text = {};  // clauses: what will happen; or why nothing does, and what to do
+};
+using Effect = std::variant<Send, Drop, Note, CheckJudged, OrderAnswered>;
 using Effects = std::vector<Effect>;
 
 }  // namespace elastic::coordinator

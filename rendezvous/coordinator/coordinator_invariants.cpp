@@ -59,7 +59,7 @@ void Coordinator::check_invariants() const {
   leases_.check_invariants();
   claims_.check_invariants(roster_);
   rebuilding_.check_invariants();
-  news_.check_invariants(arrivals_);
+  news_.check_invariants(roster_.arrivals());
   ending_.check_invariants(roster_);
   check_.check_invariants();
   check_ties(roster_, leases_, silence_.due_ms().has_value());

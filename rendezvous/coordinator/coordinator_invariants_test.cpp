@@ -111,7 +111,7 @@ struct CoordinatorBreaker {
   static void fall_below_first_term(Coordinator& job) { job.config_.term = job.term() + 1; }
   static void end_without_verdict(Coordinator& job) { job.state_ = State::kEnded; }
   static void miss_too_many(Coordinator& job) { job.news_.gone_.resize(9); }
-  static void tell_more_than_came(Coordinator& job) { job.news_.told_arrivals_ = job.arrivals_ + 1; }
+  static void tell_more_than_came(Coordinator& job) { job.news_.told_arrivals_ = job.roster_.arrivals() + 1; }
 
   // The check.
   static void pass_too_many_phases(Coordinator& job) { job.check_.phase_ = job.check_.phases_ + 1; }

@@ -87,6 +87,8 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
   }
   if (waits_for_rank(session, message, out)) return;
   admit(session, message, out);
+  // Its last session may have ended before the order was read.
+  if (orders_.has_drained(message.agent)) out.push_back(Send{session, LeaveJob{}});
 }
 
 void Coordinator::take_settings(const NodeJoins& message) {
@@ -171,7 +173,7 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
   node.group = message.group;
   node.claimed_rank = message.node_rank;
   node.hosts_coordinator = message.hosts_coordinator;
-  node.arrival = arrivals_++;
+  node.arrival = roster_.arrivals();
   node.last_heard_ms = now_ms_;
   node.joined_by = message.session;
   node.belongs = facts.incarnation == identity_.incarnation();

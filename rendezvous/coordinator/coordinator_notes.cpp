@@ -37,6 +37,21 @@ Note node_is_kept_out(const membership::Node& node, std::int64_t for_ms) {
           about({}, node.address).set("reason", kLostTooOften).set("milliseconds", for_ms)};
 }
 
+Note operator_has_ordered(const OperatorOrder& order, const OrderAnswered& answer) {
+  const bool drains = order.kind == OperatorOrder::Kind::kDrain;
+  const bool is_accepted = answer.kind == OrderAnswered::Kind::kAccepted;
+  return {
+      format("an operator{} has ordered {}: {}{}", order.from.empty() ? "" : format(" at {}", printable(order.from)),
+             drains ? format("node {} to leave", printable(order.node)) : "the job to stop",
+             is_accepted ? "" : "refused: ", answer.text),
+      kOperatorOrder,
+      Json::object()
+          .set("order", drains ? "drain" : "stop")
+          .set("wanted", drains ? Json(order.node) : Json())
+          .set("from", order.from.empty() ? Json() : Json(order.from))
+          .set("accepted", is_accepted)};
+}
+
 Note job_has_ended(const protocol::Verdict& verdict) {
   const std::string_view how = verdict.outcome == Outcome::kStopped ? "been stopped" : name_of(verdict.outcome);
   return {format("the job has {}{}", how, verdict.reason.empty() ? "" : format(": {}", verdict.reason)), kJobEnds,

@@ -15,6 +15,8 @@ Note node_is_lost(const membership::Node& node, const std::string& how);
 Note node_is_missed(int node_rank, const std::string& how);
 Note node_is_unfit(const membership::Node& node, std::string text, const std::string& why);
 Note node_is_kept_out(const membership::Node& node, std::int64_t for_ms);
+// `answer` is what the operator is told.
+Note operator_has_ordered(const OperatorOrder& order, const OrderAnswered& answer);
 Note job_has_ended(const protocol::Verdict& verdict);
 
 }  // namespace elastic::coordinator

@@ -4,7 +4,6 @@
 
 #include "rendezvous/coordinator/coordinator.h"
 #include "rendezvous/coordinator/coordinator_refusals.h"
-#include "src/base/signals.h"
 #include "src/base/text.h"
 
 namespace elastic::coordinator {
@@ -66,7 +65,7 @@ void Coordinator::form_if_due(Effects& out) {
 }
 
 void Coordinator::tell_what_is_awaited(News news, Effects& out) {
-  const auto due = news_.tell(std::move(news), roster_.count(Standing::kReady), arrivals_, now_ms_);
+  const auto due = news_.tell(std::move(news), roster_.count(Standing::kReady), roster_.arrivals(), now_ms_);
   look_again(due.look_again_ms);
   if (!due.message) return;
   for (const auto& [agent, node] : roster_.nodes()) {
@@ -177,17 +176,18 @@ void Coordinator::tell_to_stop(Node& node, Effects& out) {
 
 void Coordinator::has_stopped(Node& node, Effects& out) {
   if (node.standing() != Standing::kLeaving) return roster_.move(node, Standing::kReady);
-  let_go(*node.session, node.leave_signal, out);
+  let_go(*node.session, node.leaves, out);
+  orders_.has_left(node.agent);
   forget(node);
 }
 
-// The node got a signal to leave, and the job goes on without it.
-void Coordinator::let_go(NodeId session, int signal, Effects& out) {
+// The node was told to leave, and the job goes on without it.
+void Coordinator::let_go(NodeId session, const NodeLeaves& leaves, Effects& out) {
   Verdict verdict{.outcome = Outcome::kStopped,
-                  .reason = format("stopped by {}", signal_name(signal)),
+                  .reason = why_it_left(leaves),
                   .round = round_.value_or(0),
                   .restarts_used = budgets_.restarts.used(),
-                  .signal = signal};
+                  .signal = leaves.signal};
   out.push_back(Send{session, EndJob{std::move(verdict)}});
   out.push_back(Send{session, Dismiss{}});
 }

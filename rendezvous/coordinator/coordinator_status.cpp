@@ -7,7 +7,6 @@ namespace elastic::coordinator {
 
 using membership::Node;
 using membership::Standing;
-using status::Phase;
 using status::Place;
 using State = Coordinator::State;
 
@@ -28,19 +27,6 @@ Place place_of(const Node& node, State state, bool is_checking) {
 }
 
 }  // namespace
-
-Phase Coordinator::phase() const {
-  switch (state_) {
-    case State::kForming: return Phase::kWaiting;
-    case State::kRebuilding: return Phase::kRebuilding;
-    case State::kPreparing: return is_checking() ? Phase::kChecking : Phase::kPreparing;
-    case State::kRunning: return Phase::kRunning;
-    case State::kStopping:
-    case State::kEnding:
-    case State::kEnded: return Phase::kStopping;
-  }
-  return Phase::kWaiting;
-}
 
 status::Job Coordinator::status(std::int64_t now_ms, std::size_t most_members) const {
   now_ms = std::max(now_ms, now_ms_);

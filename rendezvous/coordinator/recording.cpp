@@ -16,7 +16,7 @@ using namespace protocol;
 // --- The lists of fields of what a coordinator gets, which does not know that it is recorded. -------------
 
 constexpr auto names_of(const Event&) {
-  return std::array{"said", "heard", "session-ended", "introduced", "node-emptied", "time-passed"};
+  return std::array{"said", "heard", "session-ended", "introduced", "node-emptied", "operator-order", "time-passed"};
 }
 void fields(auto& io, Is<MessageReceived> auto& v) {
   io("from", v.from);
@@ -36,6 +36,12 @@ void fields(auto& io, Is<NodeEmptied> auto& v) {
   io("agent", v.agent);
   io("incarnation", v.incarnation);
   io("round", v.round);
+}
+constexpr auto names_of(OperatorOrder::Kind) { return std::array{"drain", "stop"}; }
+void fields(auto& io, Is<OperatorOrder> auto& v) {
+  io("kind", v.kind);
+  io.if_set("node", v.node, bounds::kName);
+  io.if_set("from", v.from, bounds::kName);
 }
 void fields(auto&, Is<TimePassed> auto&) {}
 

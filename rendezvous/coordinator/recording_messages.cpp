@@ -124,6 +124,12 @@ std::string clause(const NodeEmptied& event) {
   return format("the guardian of agent {:x} says that no process of round {} of incarnation {:x} is left", event.agent,
                 event.round, event.incarnation);
 }
+std::string clause(const OperatorOrder& event) {
+  const std::string from = event.from.empty() ? "" : format(" at {}", shown(event.from));
+  return event.kind == OperatorOrder::Kind::kStop
+             ? format("an operator{} orders the job to stop", from)
+             : format("an operator{} orders node {} to leave", from, shown(event.node));
+}
 std::string clause(const TimePassed&) { return "a deadline has passed"; }
 
 std::string clause(const PrepareRound& message) {

@@ -117,7 +117,8 @@ TEST_CASE("a line of a recording that is wrong is refused with its place and wha
   CHECK(with("\"from\":3", "\"from\":-1").contains("member from is not a whole number from 0 to 4294967295"));
   CHECK(with("\"from\":3", "\"from\":\"3\"").contains("member from is not a whole number"));
   CHECK(with("said", "cried")
-            .contains("member event is none of said, heard, session-ended, introduced, node-emptied, time-passed"));
+            .contains("member event is none of said, heard, session-ended, introduced, node-emptied, "
+                      "operator-order, time-passed"));
   CHECK(with("node-joins", "node-jons").contains("member message is none of node-joins, store-is-open"));
   CHECK(with("0x1f", "0X1F").contains("member agent is not 0x and 1 to 16 digits 0-9a-f"));
   CHECK(with("0x1f", "0x").contains("member agent"));

@@ -162,7 +162,8 @@ void Replay::perform(Step& step, const Effect& effect) {
     step.decisions.push_back(printable(note->text, 4000));
     return;
   }
-  if (std::holds_alternative<CheckJudged>(effect)) return;  // the answers of the check have lines of their own
+  if (std::holds_alternative<CheckJudged>(effect)) return;    // the answers of the check have lines of their own
+  if (std::holds_alternative<OrderAnswered>(effect)) return;  // a note says the same
   const auto* send = std::get_if<Send>(&effect);
   const auto* drop = std::get_if<Drop>(&effect);
   const NodeId session = send != nullptr ? send->to : drop->session;

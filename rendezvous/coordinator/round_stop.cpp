@@ -128,6 +128,13 @@ void RoundStop::host_leaves(const std::string& node, int by_signal) {
                     : format("stopped by {}", signal_name(by_signal));
 }
 
+void RoundStop::operator_stops() {
+  job_ends = true;
+  outcome = Outcome::kStopped;
+  signal = SIGTERM;
+  fatal = "stopped by an operator";
+}
+
 void RoundStop::take(const membership::Node& node, const std::vector<WorkerFailure>& more, bool names_host) {
   for (WorkerFailure failure : more) {
     failure.node_rank = node.place.node_rank;
@@ -154,8 +161,8 @@ Conclusion conclude(RoundStop stop, const StoppedRound& round, JobBudgets& budge
   // If all workers had succeeded before StopWorkers arrived, nothing is left to train.
   const bool has_succeeded = stop.lost.empty() && stop.left.empty() && round.all_succeeded;
   if (stop.job_ends) {
-    out.verdict =
-        Verdict{.outcome = stop.outcome, .reason = stop.fatal, .signal = stop.signal, .failures = stop.failures};
+    out.verdict = stop.verdict();
+    out.verdict->failures = stop.failures;
   } else if (has_succeeded) {
     out.verdict = Verdict{.outcome = Outcome::kSucceeded};
   } else {

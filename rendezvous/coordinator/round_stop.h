@@ -42,6 +42,10 @@ struct RoundStop {
   void cannot_run(std::string reason);
   // The job ends since the node that hosts the coordinator leaves: by a signal, or since its outer process was killed.
   void host_leaves(const std::string& node, int by_signal);
+  // The job ends since an operator has ordered it.
+  void operator_stops();
+  // How the job ends, if it ends; without the failures of its workers.
+  protocol::Verdict verdict() const { return {.outcome = outcome, .reason = fatal, .signal = signal}; }
   // Adds the failures that the node reports. If there are too many, the likeliest causes are kept. `names_host`: a
   // failure names the node's host.
   void take(const membership::Node& node, const std::vector<protocol::WorkerFailure>& more, bool names_host);

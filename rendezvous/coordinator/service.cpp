@@ -152,6 +152,27 @@ void Service::on(const Deposed& event, ServiceEffects& out) {
   ended_.clear();
 }
 
+void Service::on(const OrderGiven& event, ServiceEffects& out) {
+  if (std::string why = why_not(); !why.empty()) {
+    out.push_back(OrderAnswered{OrderAnswered::Kind::kNotNow, std::move(why)});
+    return;
+  }
+  const bool is_only = event.job.empty() && jobs_.size() == 1;
+  const std::string job = is_only ? jobs_.begin()->first : event.job;
+  if (jobs_.contains(job)) return on(job, event.order, out);
+  constexpr std::size_t kMostNamed = 16;
+  std::vector<std::string> names;
+  for (const auto& [name, coordinator] : jobs_) {
+    if (names.size() < kMostNamed) names.push_back(printable(name));
+  }
+  const std::string wrong = event.job.empty() ? "" : format("there is no job {} here; ", printable(event.job));
+  const std::string more = jobs_.size() > kMostNamed ? format(" and {} more", jobs_.size() - kMostNamed) : "";
+  const std::string here = jobs_.empty()
+                               ? "no job is here now"
+                               : format("the jobs here are {}{}; name one with --rdzv-id", join(names, ", "), more);
+  out.push_back(OrderAnswered{OrderAnswered::Kind::kUnknown, wrong + here});
+}
+
 std::string Service::why_not() const {
   if (!deposed_.empty()) return format("this is not the coordinator any more: {}", deposed_);
   return acts_ ? "" : "this coordinator may not act now: its claim was not renewed in time";
@@ -375,6 +396,7 @@ void Service::perform(const std::string& job, const Effect& effect, ServiceEffec
                  [&](const CheckJudged& e) {
                    out.push_back(Judged{job, e});
                  },
+                 [&](const OrderAnswered& e) { out.push_back(e); },
              },
              effect);
 }

@@ -49,8 +49,13 @@ struct AuthorityIs {
 struct Deposed {
   std::string why;  // as a clause: "10.0.0.6:4711 has taken its claim over"
 };
+// An operator orders something in a job; an empty name is that of the only job. Answered by OrderAnswered.
+struct OrderGiven {
+  std::string job;
+  OperatorOrder order;
+};
 using ServiceEvent =
-    std::variant<ConnectionOpened, ConnectionRead, ConnectionClosed, ServiceTime, AuthorityIs, Deposed>;
+    std::variant<ConnectionOpened, ConnectionRead, ConnectionClosed, ServiceTime, AuthorityIs, Deposed, OrderGiven>;
 
 // --- Effects. ---------------------------------------------------------------------------------------
 
@@ -73,7 +78,7 @@ struct Judged {
   std::string job;
   CheckJudged check;
 };
-using ServiceEffect = std::variant<Write, Close, Log, Judged>;
+using ServiceEffect = std::variant<Write, Close, Log, Judged, OrderAnswered>;
 using ServiceEffects = std::vector<ServiceEffect>;
 
 // `random` returns 64 random bits, others each time: for incarnations and terms. `wall_ms` returns Unix time in
@@ -144,6 +149,7 @@ class Service {
   void on(const ServiceTime& event, ServiceEffects& out);
   void on(const AuthorityIs& event, ServiceEffects& out);
   void on(const Deposed& event, ServiceEffects& out);
+  void on(const OrderGiven& event, ServiceEffects& out);
   // Why no agent is welcome now; empty if agents are.
   std::string why_not() const;
   void judge_authority(ServiceEffects& out);

@@ -18,6 +18,7 @@ Node& Roster::add(Node node, Standing standing) {
   const protocol::AgentId agent = node.agent;
   const auto [place, is_new] = nodes_.emplace(agent, std::move(node));
   ELASTIC_CHECK(is_new);
+  ++arrivals_;
   Node& added = place->second;
   added.standing_ = standing;
   ++counts_[static_cast<std::size_t>(standing)];

@@ -40,7 +40,7 @@ struct Node {
   std::uint32_t joined_by = 0;     // NodeJoins::session of its last NodeJoins
   std::optional<int> seat;         // in the last round, if it was in that
   protocol::NodePlace place;       // in the round that it is in
-  int leave_signal = 0;            // the signal that told it to leave
+  protocol::NodeLeaves leaves;     // what it has said when it was told to leave
   bool passed_check = false;
   bool succeeded = false;  // its workers of the last round succeeded, though it may have been told to stop
   std::string unfit;       // why the check excludes it; empty: it does not
@@ -81,6 +81,8 @@ class Roster {
   const Node* of_session(protocol::NodeId session) const;
   std::size_t count(Standing standing) const { return counts_[static_cast<std::size_t>(standing)]; }
   std::size_t size() const { return nodes_.size(); }
+  // How many nodes were added so far.
+  std::uint64_t arrivals() const { return arrivals_; }
   std::map<protocol::AgentId, Node>& nodes() { return nodes_; }
   const std::map<protocol::AgentId, Node>& nodes() const { return nodes_; }
 
@@ -95,6 +97,7 @@ class Roster {
   std::map<protocol::AgentId, Node> nodes_;
   std::map<protocol::NodeId, protocol::AgentId> sessions_;
   std::array<std::size_t, kStandings> counts_{};
+  std::uint64_t arrivals_ = 0;
   CheckPace<4> pace_;
 };
 

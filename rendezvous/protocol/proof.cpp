@@ -12,6 +12,7 @@ namespace {
 // Each use of the secret has a purpose of its own, so that the derived keys differ.
 constexpr std::string_view kPurpose = "elastic-run agent protocol";
 constexpr std::string_view kStatusPurpose = "elastic-run status key";
+constexpr std::string_view kOrderPurpose = "elastic-run operator's order";
 
 std::string_view label_of(Side side) {
   switch (side) {
@@ -39,6 +40,12 @@ class Hash {
   crypto_generichash_state state_;
 };
 
+std::string hex(const std::array<std::uint8_t, 32>& bytes) {
+  std::string text;
+  for (const std::uint8_t byte : bytes) text += format("{:02x}", byte);
+  return text;
+}
+
 Key key_for(std::string_view purpose, std::string_view secret) {
   Hash hash(Bytes(reinterpret_cast<const std::uint8_t*>(purpose.data()), purpose.size()));
   hash.add(secret);
@@ -51,9 +58,19 @@ Key key_of(std::string_view secret) { return key_for(kPurpose, secret); }
 
 std::string status_key(std::string_view secret) {
   if (secret.empty()) return {};
-  std::string text;
-  for (const std::uint8_t byte : key_for(kStatusPurpose, secret)) text += format("{:02x}", byte);
-  return text;
+  return hex(key_for(kStatusPurpose, secret));
+}
+
+std::string order_proof(std::string_view secret, std::string_view challenge, std::string_view target) {
+  Hash hash(key_for(kOrderPurpose, secret));
+  // The length keeps the two apart.
+  hash.add(format("{} {} {}", challenge.size(), challenge, target));
+  return hex(hash.value());
+}
+
+bool proves_order(std::string_view sent, std::string_view secret, std::string_view challenge, std::string_view target) {
+  const std::string proof = order_proof(secret, challenge, target);
+  return sent.size() == proof.size() && sodium_memcmp(sent.data(), proof.data(), proof.size()) == 0;
 }
 
 Proof prove(const Key& key, Side side, std::initializer_list<Bytes> parts) {

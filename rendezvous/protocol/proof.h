@@ -19,6 +19,12 @@ Key key_of(std::string_view secret);
 // the status, but cannot join the job. Empty for an empty secret.
 std::string status_key(std::string_view secret);
 
+// What an operator's order by HTTP has in its header: 64 hex digits, which prove that its sender knows the secret, for
+// this challenge and this target alone. Who intercepts it learns nothing that orders anything else, or this again.
+std::string order_proof(std::string_view secret, std::string_view challenge, std::string_view target);
+// Whether `sent` is that proof. Compares in constant time.
+bool proves_order(std::string_view sent, std::string_view secret, std::string_view challenge, std::string_view target);
+
 // The side that proves. A proof of one side is not valid for another.
 enum class Side : std::uint8_t { kAgent, kCoordinator, kGuardian };
 

@@ -30,6 +30,19 @@ TEST_CASE("a status key is another hash of the secret, and none of no secret") {
   CHECK(status_key("").empty());
 }
 
+// key = hashlib.blake2b(b"secret", key=b"elastic-run operator's order", digest_size=32).digest()
+// hashlib.blake2b(b"4 c0de /drain?node=3", key=key, digest_size=32).hexdigest()
+TEST_CASE("an order's proof is of its secret, its challenge and its target") {
+  const std::string proof = order_proof("secret", "c0de", "/drain?node=3");
+  CHECK(proof == "057a1abfc48564f7d323e790a372828be7a86396022163410dacdf6810a17ed8");
+  CHECK(proves_order(proof, "secret", "c0de", "/drain?node=3"));
+  CHECK(!proves_order(proof, "other", "c0de", "/drain?node=3"));
+  CHECK(!proves_order(proof, "secret", "c0d", "e /drain?node=3"));
+  CHECK(!proves_order(proof, "secret", "c0de", "/drain?node=4"));
+  CHECK(!proves_order(proof.substr(1), "secret", "c0de", "/drain?node=3"));
+  CHECK(!proves_order("", "secret", "c0de", "/drain?node=3"));
+}
+
 // hashlib.blake2b(b"agent\0onetwo", key=key_of("secret"), digest_size=32).
 TEST_CASE("a proof is a keyed hash of the side's name and the parts") {
   const Key key = key_of("secret");

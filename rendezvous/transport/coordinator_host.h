@@ -13,6 +13,7 @@
 #include "rendezvous/transport/hosted_coordinator.h"
 #include "src/base/limits.h"
 #include "src/base/log.h"
+#include "src/base/text.h"
 #include "src/net/loop.h"
 #include "src/process/clock.h"
 #include "src/status/snapshot.h"
@@ -53,8 +54,19 @@ class CoordinatorHost final : public HostedCoordinator {
   }
 
   // The agent has said this.
-  void on(const protocol::AgentMessage& message) {
-    const coordinator::MessageReceived event{kOnlyNode, message};
+  void on(const protocol::AgentMessage& message) { on(coordinator::MessageReceived{kOnlyNode, message}); }
+
+  coordinator::OrderAnswered order(const std::string& job, coordinator::OperatorOrder order) override {
+    using Answer = coordinator::OrderAnswered;
+    if (!job.empty() && job != job_)
+      return {Answer::Kind::kUnknown, format("the only job here is {}", printable(job_))};
+    answer_ = {Answer::Kind::kUnknown, "the job has ended"};
+    on(std::move(order));
+    return std::exchange(answer_, {});
+  }
+
+ private:
+  void on(const coordinator::Event& event) {
     const std::int64_t now_ms = loop_.now_ms() - began_ms_;
     if (recorder_) recorder_(coordinator::recording_line(event, now_ms));
     for (coordinator::Effect& effect : coordinator_.on_event(event, now_ms)) {
@@ -62,10 +74,10 @@ class CoordinatorHost final : public HostedCoordinator {
       if (const auto* note = std::get_if<coordinator::Note>(&effect)) tell(*note);
       if (const auto* check = std::get_if<coordinator::CheckJudged>(&effect); check != nullptr && on_judged_)
         on_judged_(job_, *check);
+      if (auto* answer = std::get_if<coordinator::OrderAnswered>(&effect)) answer_ = std::move(*answer);
     }
   }
 
- private:
   // The node in the same process logs its rounds and the job's end by itself. The end is logged here for programs only.
   static void tell(const coordinator::Note& note) {
     if (note.event == coordinator::kRoundFormed) return;
@@ -79,6 +91,7 @@ class CoordinatorHost final : public HostedCoordinator {
   std::function<void(protocol::CoordinatorMessage)> agent_;
   std::int64_t began_ms_;
   coordinator::Coordinator coordinator_;
+  coordinator::OrderAnswered answer_;  // to the order that is being carried out
   std::function<void(std::string_view)> recorder_;
   std::function<void(const std::string&, const coordinator::CheckJudged&)> on_judged_;
 };

@@ -9,6 +9,7 @@
 #include "rendezvous/coordinator/recording.h"
 #include "rendezvous/protocol/munge_messages.h"
 #include "rendezvous/transport/random_nonce.h"
+#include "src/base/check.h"
 #include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/base/overloaded.h"
@@ -131,6 +132,12 @@ std::unique_ptr<net::Stream> CoordinatorServer::release(coordinator::ConnectionI
 
 status::Coordinator CoordinatorServer::status() const { return service_.status(process::boottime_ms()); }
 
+coordinator::OrderAnswered CoordinatorServer::order(const std::string& job, coordinator::OperatorOrder order) {
+  on(coordinator::OrderGiven{job, std::move(order)});
+  ELASTIC_CHECK(answer_.has_value());
+  return *std::exchange(answer_, std::nullopt);
+}
+
 void CoordinatorServer::on(const coordinator::ServiceEvent& event) {
   coordinator::ServiceEffects effects = service_.on_event(event, process::boottime_ms());
   for (coordinator::ServiceEffect& effect : effects) perform(effect);
@@ -160,6 +167,7 @@ void CoordinatorServer::perform(coordinator::ServiceEffect& effect) {
                  [&](const coordinator::Judged& e) {
                    if (on_judged_) on_judged_(e.job, e.check);
                  },
+                 [&](coordinator::OrderAnswered& e) { answer_ = std::move(e); },
                  [&](const coordinator::Log& e) {
                    const std::string text = e.job.empty() ? e.text : format("job {}: {}", printable(e.job), e.text);
                    // A client that connects by mistake, or with another secret, mostly does so again and again.

@@ -55,6 +55,7 @@ class CoordinatorServer final : public HostedCoordinator {
     to_http_ = std::move(take);
   }
   status::Coordinator status() const override;
+  coordinator::OrderAnswered order(const std::string& job, coordinator::OperatorOrder order) override;
 
   std::uint16_t port() const { return port_; }
   std::size_t jobs() const { return service_.jobs(); }
@@ -95,6 +96,7 @@ class CoordinatorServer final : public HostedCoordinator {
   std::function<void()> on_idle_;
   std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)> to_http_;
   std::function<void(const std::string&, const coordinator::CheckJudged&)> on_judged_;
+  std::optional<coordinator::OrderAnswered> answer_;  // to the order that is being carried out
   std::string recorded_job_;
   std::function<void(std::string_view)> recorder_;  // gets the recording of that job; empty: nothing is recorded
   std::set<std::string> told_;                      // the warnings about strangers that were logged

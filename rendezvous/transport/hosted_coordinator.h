@@ -30,6 +30,8 @@ class HostedCoordinator {
   virtual void on_http(std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)> take) = 0;
   // The status of its jobs.
   virtual status::Coordinator status() const = 0;
+  // Carries out an operator's order in a job; an empty name is that of the only job.
+  virtual coordinator::OrderAnswered order(const std::string& job, coordinator::OperatorOrder order) = 0;
 };
 
 }  // namespace elastic::transport

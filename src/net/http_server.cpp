@@ -81,7 +81,7 @@ bool HttpServer::serve(Id id, Connection& connection, http::Bytes& bytes) {
       const http::Request& request = connection.reader.request();
       response = answer_(request, connection.peer_address);
       response.keep_alive = response.keep_alive && request.keep_alive;
-      is_head = request.is_head;
+      is_head = request.method == http::Method::kHead;
     }
     write(connection, response, is_head);
     if (!response.keep_alive) {

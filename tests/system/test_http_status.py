@@ -189,7 +189,8 @@ def exchange(port, sent):
 @pytest.mark.parametrize("sent, code, word", [
     (b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n", 404, b"/healthz, /readyz, /status and /metrics"),
     (b"GET /statuses HTTP/1.1\r\nConnection: close\r\n\r\n", 404, b"not found"),
-    (b"POST /status HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi", 405, b"use GET or HEAD"),
+    (b"PUT /status HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi", 405, b"use GET or HEAD"),
+    (b"POST /stop HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi", 400, b"send no body"),
     (b"GET /status HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi", 400, b"send no body"),
     (b"GET /" + b"x" * 3000 + b" HTTP/1.1\r\n\r\n", 414, b"longer than 2048 bytes"),
     (b"GET / HTTP/1.1\r\nX: " + b"x" * 9000 + b"\r\n\r\n", 431, b"longer than 8192 bytes"),

@@ -3,6 +3,7 @@
 #include <http_parser.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "src/base/limits.h"
@@ -78,16 +79,16 @@ struct RequestReader::State {
                               limits::kHttpTargetBytes));
   }
   int name(std::string_view part) {
-    authorization.name(part);
+    for (OneHeader* header : headers()) header->name(part);
     return 0;
   }
   int value(std::string_view part) {
-    authorization.value(part);
+    for (OneHeader* header : headers()) header->value(part);
     return 0;
   }
   int head_ends() {
     const auto method = static_cast<http_method>(parser.method);
-    if (method != HTTP_GET && method != HTTP_HEAD) {
+    if (method != HTTP_GET && method != HTTP_HEAD && method != HTTP_POST) {
       return refuse(405, format("{} is not supported; use GET or HEAD", http_method_str(method)));
     }
     const bool has_length = (parser.flags & F_CONTENTLENGTH) != 0 && parser.content_length > 0;
@@ -100,39 +101,51 @@ struct RequestReader::State {
   int ends() {
     if (refused) return 1;  // the head has been refused already
     complete = true;
-    request = {.is_head = parser.method == HTTP_HEAD,
-               .path = path(),
+    request = {.method = method(),
+               .path = component(UF_PATH),
+               .query = component(UF_QUERY),
+               .target = target,
                .authorization = authorization.text(),
+               .order = order.text(),
+               .origin = origin.text(),
                .keep_alive = http_should_keep_alive(&parser) != 0};
     if (!request.path.starts_with('/'))
       return refuse(400, "the request target is not a path; ask for /status or /metrics");
     http_parser_pause(&parser, 1);
     return 0;
   }
-  std::string path() const {
+  Method method() const {
+    if (parser.method == HTTP_POST) return Method::kPost;
+    return parser.method == HTTP_HEAD ? Method::kHead : Method::kGet;
+  }
+  // A part of the target; empty if it has none.
+  std::string component(http_parser_url_fields field) const {
     http_parser_url parts;
     http_parser_url_init(&parts);
     if (http_parser_parse_url(target.data(), target.size(), 0, &parts) != 0) return {};
-    if ((parts.field_set & (1U << UF_PATH)) == 0) return {};
-    return target.substr(parts.field_data[UF_PATH].off, parts.field_data[UF_PATH].len);
+    if ((parts.field_set & (1U << field)) == 0) return {};
+    return target.substr(parts.field_data[field].off, parts.field_data[field].len);
   }
   int refuse(int status, std::string text) {
     refused = true;
     refusal = {status, std::move(text)};
     return 1;
   }
+  std::array<OneHeader*, 3> headers() { return {&authorization, &order, &origin}; }
   void begin() {
     if (!std::exchange(complete, false)) return;
     http_parser_pause(&parser, 0);
     head_bytes = 0;
     target.clear();
-    authorization.clear();
+    for (OneHeader* header : headers()) header->clear();
   }
 
   http_parser parser{};
   std::size_t head_bytes = 0;
   std::string target;
   OneHeader authorization{"authorization"};
+  OneHeader order{"elastic-run-order"};
+  OneHeader origin{"origin"};
   bool complete = false;
   bool refused = false;
   Request request;

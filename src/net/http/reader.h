@@ -6,16 +6,24 @@
 #include <span>
 #include <string>
 
-// Reads HTTP/1.1 as far as status and metrics need it: GET and HEAD without a body. http-parser does the work.
+// Reads HTTP/1.1 as far as status, metrics and orders need it: GET, HEAD and POST without a body. http-parser does the
+// work.
 namespace elastic::net::http {
 
 using Bytes = std::span<const std::uint8_t>;
 
+enum class Method : std::uint8_t { kGet, kHead, kPost };
+
 struct Request {
-  bool is_head = false;            // HEAD; otherwise GET
-  std::string path = {};           // "/metrics", without the query
-  std::string authorization = {};  // that header's value; empty: there was none
-  bool keep_alive = true;          // another request may follow
+  Method method = Method::kGet;
+  std::string path = {};    // "/metrics", without the query
+  std::string query = {};   // what follows the "?", as it was sent
+  std::string target = {};  // path and query, as they were sent
+  // The values of headers; empty: there was none.
+  std::string authorization = {};
+  std::string order = {};   // Elastic-Run-Order
+  std::string origin = {};  // Origin, which browsers send
+  bool keep_alive = true;   // another request may follow
 };
 
 // Why a request is refused. Nothing that follows it can be read.

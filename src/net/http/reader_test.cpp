@@ -47,10 +47,13 @@ TEST_CASE("a request is read whole, byte by byte, and behind another one") {
     REQUIRE(found.size() == 2);
     CHECK(found[0].path == "/metrics");
     CHECK(found[0].authorization == "Bearer abc");
-    CHECK(!found[0].is_head);
+    CHECK(found[0].query == "x=1");
+    CHECK(found[0].target == "/metrics?x=1");
+    CHECK(found[0].method == Method::kGet);
     CHECK(found[0].keep_alive);
     CHECK(found[1].path == "/healthz");
-    CHECK(found[1].is_head);
+    CHECK(found[1].query.empty());
+    CHECK(found[1].method == Method::kHead);
     CHECK(found[1].authorization.empty());
   }
 }
@@ -70,8 +73,28 @@ TEST_CASE("HTTP/1.0 and Connection: close end the connection") {
   CHECK(!other.request().keep_alive);
 }
 
-TEST_CASE("what is not GET or HEAD is refused by its name") {
-  CHECK(refused("POST /status HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello") == 405);
+TEST_CASE(
+    "an order is read with its query and the headers that it is judged by, and those of one request are not the "
+    "next's") {
+  const std::string_view text =
+      "POST /drain?node=a%20b HTTP/1.1\r\nElastic-Run-Order: 12ab\r\nORIGIN: http://page\r\nContent-Length: 0\r\n\r\n"
+      "POST /stop HTTP/1.1\r\n\r\n";
+  RequestReader reader;
+  Bytes rest = bytes(text);
+  REQUIRE(reader.next(rest) == Step::kRequest);
+  CHECK(reader.request().method == Method::kPost);
+  CHECK(reader.request().path == "/drain");
+  CHECK(reader.request().target == "/drain?node=a%20b");
+  CHECK(reader.request().order == "12ab");
+  CHECK(reader.request().origin == "http://page");
+  REQUIRE(reader.next(rest) == Step::kRequest);
+  CHECK(reader.request().path == "/stop");
+  CHECK(reader.request().order.empty());
+  CHECK(reader.request().origin.empty());
+}
+
+TEST_CASE("what is not GET, HEAD or POST is refused by its name") {
+  CHECK(refused("PUT /status HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello") == 405);
   RequestReader reader;
   REQUIRE(step_of(reader, "DELETE / HTTP/1.1\r\n\r\n") == Step::kRefused);
   CHECK(reader.refusal().text.starts_with("DELETE is not supported"));
@@ -80,6 +103,7 @@ TEST_CASE("what is not GET or HEAD is refused by its name") {
 TEST_CASE("a body is refused, whether its length is told or not") {
   CHECK(refused("GET / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello") == 400);
   CHECK(refused("GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n") == 400);
+  CHECK(refused("POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello") == 400);
   CHECK(refused("GET / HTTP/1.1\r\nContent-Length: 0\r\n\r\n") == 200);
 }
 
@@ -136,8 +160,8 @@ std::string told_of(std::string_view text, std::size_t piece) {
     Bytes rest = bytes(text.substr(at, piece));
     Step step = reader.next(rest);
     for (; step == Step::kRequest; step = reader.next(rest)) {
-      told += format("{} {} {} {}\n", reader.request().is_head, reader.request().path, reader.request().authorization,
-                     reader.request().keep_alive);
+      told += format("{} {} {} {}\n", static_cast<int>(reader.request().method), reader.request().path,
+                     reader.request().authorization, reader.request().keep_alive);
     }
     if (step == Step::kRefused) return told + format("refused {}", reader.refusal().status);
     CHECK(rest.empty());

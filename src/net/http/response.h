@@ -15,6 +15,7 @@ struct Response {
   int status = 200;
   std::string_view content_type = kPlainText;
   std::shared_ptr<const std::string> body = {};  // never null
+  std::string_view allow = "GET, HEAD";          // of a 405: the methods that the path takes
   bool keep_alive = true;
 };
 
@@ -29,5 +30,7 @@ std::string_view reason_of(int status);
 
 // A GET request, without a body; `token` may be empty. The connection is to be closed after the answer.
 std::string get_request(std::string_view host, std::string_view path, std::string_view token);
+// The same with POST, for an operator's order: `order` is the value of its header, not empty.
+std::string post_request(std::string_view host, std::string_view target, std::string_view order);
 
 }  // namespace elastic::net::http

@@ -23,6 +23,9 @@ TEST_CASE("an answer says its length, its type and whose it is, and one to HEAD 
 TEST_CASE("an answer says what belongs to its status") {
   CHECK(bytes_of(plain(401, "no"), false).contains("WWW-Authenticate: Bearer realm=\"elastic-run\"\r\n"));
   CHECK(bytes_of(plain(405, "no"), false).contains("Allow: GET, HEAD\r\n"));
+  Response order = plain(405, "no");
+  order.allow = "POST";
+  CHECK(bytes_of(order, false).contains("Allow: POST\r\n"));
   CHECK(bytes_of(plain(503, "no"), false).contains("Retry-After: 1\r\n"));
   Response last = plain(400, "no");
   last.keep_alive = false;
@@ -38,6 +41,15 @@ TEST_CASE("our own requests and answers are read as they were written") {
   CHECK(requests.request().authorization == "Bearer s3cret");
   CHECK(!requests.request().keep_alive);
 
+  const std::string ordered = post_request("host0:29400", "/drain?node=3", "12ab");
+  rest = bytes(ordered);
+  RequestReader orders;
+  REQUIRE(orders.next(rest) == RequestReader::Step::kRequest);
+  CHECK(orders.request().method == Method::kPost);
+  CHECK(orders.request().target == "/drain?node=3");
+  CHECK(orders.request().order == "12ab");
+  CHECK(!orders.request().keep_alive);
+
   const std::string answered = bytes_of(plain(404, "nothing"), false);
   ResponseReader answers;
   REQUIRE(answers.take(bytes(answered)) == ResponseReader::Step::kComplete);
@@ -47,5 +59,5 @@ TEST_CASE("our own requests and answers are read as they were written") {
 }
 
 TEST_CASE("every status that is given has its reason") {
-  for (const int status : {200, 400, 401, 404, 405, 414, 431, 503}) CHECK(!reason_of(status).empty());
+  for (const int status : {200, 400, 401, 403, 404, 405, 409, 414, 431, 503}) CHECK(!reason_of(status).empty());
 }

@@ -1,0 +1,100 @@
+#include "cli/run/order_desk.h"
+
+#include <utility>
+
+#include "rendezvous/protocol/proof.h"
+#include "src/base/address.h"
+#include "src/base/text.h"
+#include "src/net/http/query.h"
+
+namespace elastic::run {
+
+using coordinator::OperatorOrder;
+using coordinator::OrderAnswered;
+using net::http::plain;
+using net::http::Response;
+
+namespace {
+
+constexpr std::size_t kMostNode = 400;  // bytes of a node's name; a longer one is nobody's
+
+int status_of(OrderAnswered::Kind kind) {
+  switch (kind) {
+    case OrderAnswered::Kind::kAccepted: return 200;
+    case OrderAnswered::Kind::kUnknown: return 404;
+    case OrderAnswered::Kind::kRefused: return 409;
+    case OrderAnswered::Kind::kNotNow: return 503;
+  }
+  return 503;
+}
+
+Response wrong_method(std::string_view allowed, std::string_view line) {
+  Response response = plain(405, line);
+  response.allow = allowed;
+  return response;
+}
+
+}  // namespace
+
+std::string order_target(const OperatorOrder& order, const std::string& job) {
+  const bool drains = order.kind == OperatorOrder::Kind::kDrain;
+  std::string query = job.empty() ? "" : format("job={}", net::http::percent_encoded(job));
+  if (drains) query += format("{}node={}", query.empty() ? "" : "&", net::http::percent_encoded(order.node));
+  return format("{}{}{}", drains ? kDrainPath : kStopPath, query.empty() ? "" : "?", query);
+}
+
+OrderDesk::OrderDesk(std::string secret, std::function<std::string()> challenge)
+    : secret_(std::move(secret)), new_challenge_(std::move(challenge)), challenge_(new_challenge_()) {}
+
+bool OrderDesk::serves(std::string_view path) {
+  return path == kChallengePath || path == kDrainPath || path == kStopPath;
+}
+
+Response OrderDesk::answer(const net::http::Request& request, const std::string& peer_address) {
+  using Method = net::http::Method;
+  if (request.path == kChallengePath) {
+    if (request.method == Method::kPost) return wrong_method("GET, HEAD", "a challenge is read with GET");
+    return plain(200, challenge_);
+  }
+  if (request.method != Method::kPost) {
+    return wrong_method("POST", "an order is sent with POST; elastic-run --drain=NODE --status=HOST:PORT does so");
+  }
+  if (!request.origin.empty() || request.order.empty()) {
+    return plain(403,
+                 "an order needs the header Elastic-Run-Order, and no web page may send one; use elastic-run "
+                 "--drain=NODE or --stop with --status=HOST:PORT");
+  }
+  if (secret_.empty() && !is_loopback(peer_address)) {
+    return plain(403,
+                 "the job has no token, so that orders are taken from this host only; run the command here with "
+                 "--status=127.0.0.1:PORT, or give the job a token (ELASTIC_RUN_TOKEN, or token_file in "
+                 "--rdzv-conf)");
+  }
+  if (!secret_.empty()) {
+    if (!protocol::proves_order(request.order, secret_, challenge_, request.target)) {
+      return plain(401,
+                   "the order does not prove the job's token; set ELASTIC_RUN_TOKEN, or give "
+                   "--rdzv-conf=token_file=FILE, as the job's nodes do");
+    }
+    challenge_ = new_challenge_();
+  }
+  if (!carry_out_) {
+    const std::string where = elsewhere_ ? elsewhere_() : "";
+    return plain(409, format("the job's coordinator is not in this process; name its endpoint with --status{}",
+                             where.empty() ? "" : format(" (this node looks for it at {})", printable(where))));
+  }
+  OperatorOrder order{.kind = request.path == kStopPath ? OperatorOrder::Kind::kStop : OperatorOrder::Kind::kDrain,
+                      .from = peer_address};
+  const auto node = net::http::query_value(request.query, "node");
+  if (order.kind == OperatorOrder::Kind::kDrain) {
+    if (!node || trim(*node).empty() || node->size() > kMostNode) {
+      return plain(400, "the query has to name the node: /drain?node=NODE, with its rank, name or address");
+    }
+    order.node = *node;
+  }
+  const std::string job = net::http::query_value(request.query, "job").value_or("");
+  const OrderAnswered answered = carry_out_(job, std::move(order));
+  return plain(status_of(answered.kind), answered.text);
+}
+
+}  // namespace elastic::run

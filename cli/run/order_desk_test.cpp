@@ -1,0 +1,145 @@
+#include "cli/run/order_desk.h"
+
+#include <doctest/doctest.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "rendezvous/protocol/proof.h"
+#include "src/base/text.h"
+
+using namespace elastic;
+using coordinator::OperatorOrder;
+using net::http::Method;
+using net::http::Request;
+using run::OrderDesk;
+using Kind = coordinator::OrderAnswered::Kind;
+
+namespace {
+
+constexpr const char* kHere = "127.0.0.1";
+constexpr const char* kElsewhere = "10.0.0.9";
+
+// A desk whose coordinator accepts everything, and remembers what was ordered.
+struct Desk {
+  explicit Desk(std::string secret = "")
+      : desk(std::move(secret), [this] { return format("challenge{}", ++challenges); }) {
+    desk.set_coordinator([this](const std::string& job, OperatorOrder order) {
+      ordered.emplace(job, std::move(order));
+      return coordinator::OrderAnswered{kind, "it is done"};
+    });
+  }
+  net::http::Response ask(Request request, const char* from = kHere) { return desk.answer(request, from); }
+  // Sends an order as --drain and --stop do; returns its status.
+  int order(const std::string& proof, const char* from = kHere, const std::string& query = "node=3") {
+    ordered.reset();
+    return ask(post("/drain", query, proof), from).status;
+  }
+  static Request post(const std::string& path, const std::string& query, const std::string& proof) {
+    return {.method = Method::kPost, .path = path, .query = query, .target = path + "?" + query, .order = proof};
+  }
+  std::string challenge() { return std::string(trim(*ask({.path = "/challenge"}, kElsewhere).body)); }
+
+  int challenges = 0;
+  Kind kind = Kind::kAccepted;
+  std::optional<std::pair<std::string, OperatorOrder>> ordered;
+  OrderDesk desk;
+};
+
+}  // namespace
+
+TEST_CASE("an order reaches the coordinator as it was typed, with the address that it comes from") {
+  Desk desk;
+  const OperatorOrder drain{.node = "node a&b"};
+  const std::string target = run::order_target(drain, "job 1");
+  CHECK(target == "/drain?job=job%201&node=node%20a%26b");
+  CHECK(desk.order("1", kHere, target.substr(target.find('?') + 1)) == 200);
+  REQUIRE(desk.ordered);
+  CHECK(desk.ordered->first == "job 1");
+  CHECK(desk.ordered->second.kind == OperatorOrder::Kind::kDrain);
+  CHECK(desk.ordered->second.node == "node a&b");
+  CHECK(desk.ordered->second.from == kHere);
+  const auto stopped = desk.ask(Desk::post(run::order_target({.kind = OperatorOrder::Kind::kStop}, ""), "", "1"));
+  CHECK(stopped.status == 200);
+  CHECK(*stopped.body == "it is done\n");
+}
+
+TEST_CASE("nothing but POST orders anything") {
+  Desk desk;
+  for (const Method method : {Method::kGet, Method::kHead}) {
+    for (const char* path : {"/drain", "/stop"}) {
+      const auto response =
+          desk.ask({.method = method, .path = path, .query = "node=3", .target = "/drain?node=3", .order = "1"});
+      CHECK(response.status == 405);
+      CHECK(response.allow == "POST");
+    }
+  }
+  CHECK(desk.ask({.method = Method::kPost, .path = "/challenge", .order = "1"}).status == 405);
+  CHECK(!desk.ordered);
+}
+
+TEST_CASE("what a web page makes a browser of this host send is refused") {
+  Desk desk;
+  CHECK(desk.order("") == 403);  // a page cannot add the header without asking first, which nothing here answers
+  CHECK(!desk.ordered);
+  Request by_page = Desk::post("/stop", "", "1");
+  by_page.origin = "http://rebound.example:29400";  // a page whose name leads to this host by now needs not ask
+  CHECK(desk.ask(by_page).status == 403);
+  CHECK(!desk.ordered);
+}
+
+TEST_CASE("without a token orders are taken from this host alone") {
+  Desk desk;
+  CHECK(desk.order("1", "::1") == 200);
+  CHECK(desk.order("1", "::ffff:127.0.0.1") == 200);
+  for (const char* from : {kElsewhere, "::ffff:10.0.0.9", ""}) {
+    CHECK(desk.order("1", from) == 403);
+    CHECK(!desk.ordered);
+  }
+}
+
+TEST_CASE("with a token an order proves it, from wherever it comes, and nothing that was overheard orders again") {
+  Desk desk("secret");
+  const std::string target = "/drain?node=3";
+  const std::string proof = protocol::order_proof("secret", desk.challenge(), target);
+  for (const char* from : {kHere, kElsewhere}) {
+    for (const std::string& wrong :
+         {std::string("1"), proof.substr(1), proof + "0", std::string(64, '0'),
+          protocol::order_proof("other", desk.challenge(), target), protocol::status_key("secret"),
+          protocol::order_proof("secret", "challenge0", target),
+          protocol::order_proof("secret", desk.challenge(), "/stop")}) {
+      CHECK(desk.order(wrong, from) == 401);
+      CHECK(!desk.ordered);
+    }
+  }
+  CHECK(desk.order(proof, kElsewhere, "node=4") == 401);
+  CHECK(desk.order(proof, kElsewhere) == 200);
+  CHECK(desk.ordered);
+  CHECK(desk.order(proof, kElsewhere) == 401);
+  CHECK(!desk.ordered);
+  CHECK(desk.order(protocol::order_proof("secret", desk.challenge(), target), kElsewhere) == 200);
+}
+
+TEST_CASE("an order that names no node, or that no coordinator here can carry out, is refused") {
+  Desk desk;
+  for (const std::string& query : {std::string(), std::string("node="), std::string("node=%20"),
+                                   std::string("node=%zz"), "node=" + std::string(500, 'a')}) {
+    CHECK(desk.order("1", kHere, query) == 400);
+    CHECK(!desk.ordered);
+  }
+  desk.desk.set_coordinator({});
+  desk.desk.set_elsewhere([] { return std::string("host0:29400"); });
+  const auto elsewhere = desk.ask(Desk::post("/stop", "", "1"));
+  CHECK(elsewhere.status == 409);
+  CHECK(elsewhere.body->contains("--status (this node looks for it at host0:29400)"));
+}
+
+TEST_CASE("the status of an answer says what became of the order") {
+  for (const auto& [kind, status] :
+       {std::pair{Kind::kAccepted, 200}, {Kind::kUnknown, 404}, {Kind::kRefused, 409}, {Kind::kNotNow, 503}}) {
+    Desk desk;
+    desk.kind = kind;
+    CHECK(desk.order("1") == status);
+  }
+}

@@ -1,0 +1,102 @@
+#include "cli/run/order_only.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <memory>
+#include <utility>
+
+#include "cli/run/http_exchange.h"
+#include "cli/run/order_desk.h"
+#include "rendezvous/protocol/proof.h"
+#include "src/base/log.h"
+#include "src/base/text.h"
+#include "src/net/http/response.h"
+#include "src/output/write_all.h"
+#include "src/process/process_state.h"
+#include "src/process/signal_source.h"
+
+namespace elastic::run {
+namespace {
+
+// The header of an order that nothing has to be proven for.
+constexpr const char* kNoProof = "1";
+
+class Errand {
+ public:
+  explicit Errand(const OrderRequest& request) : request_(request) {}
+
+  int run() {
+    const process::SignalSource signals(loop_, {SIGTERM, SIGINT, SIGHUP, SIGQUIT},
+                                        [this](const process::ReceivedSignal& signal) {
+                                          exit_status_ = 128 + signal.number;
+                                          loop_.stop();
+                                        });
+    if (request_.secret.empty()) {
+      send(kNoProof);
+    } else {
+      ask_for_challenge();
+    }
+    loop_.run();
+    return exit_status_;
+  }
+
+ private:
+  void ask_for_challenge() {
+    challenge_ = std::make_unique<HttpExchange>(
+        loop_, request_.place, net::http::get_request(request_.place.text(), kChallengePath, ""),
+        [this](const Result<HttpAnswer>& answer) {
+          if (!answer) return refuse(answer.error());
+          if (answer->status != 200) return refuse(*answer);
+          const std::string target = order_target(request_.order, request_.run_id);
+          send(protocol::order_proof(request_.secret, trim(answer->body), target));
+        });
+  }
+
+  void send(const std::string& proof) {
+    const std::string target = order_target(request_.order, request_.run_id);
+    order_ = std::make_unique<HttpExchange>(loop_, request_.place,
+                                            net::http::post_request(request_.place.text(), target, proof),
+                                            [this](const Result<HttpAnswer>& answer) {
+                                              if (!answer) return refuse(answer.error());
+                                              if (answer->status != 200) return refuse(*answer);
+                                              accepted(*answer);
+                                            });
+  }
+
+  void accepted(const HttpAnswer& answer) {
+    const int error = output::write_all(STDOUT_FILENO, format("{}\n", shown(answer)));
+    // The order stands, whoever reads of it.
+    if (error != 0) log::warning(Error{"stdout", errno_text(error), ""}.text());
+    exit_status_ = 0;
+    loop_.stop();
+  }
+
+  void refuse(const HttpAnswer& answer) { refuse(Error{request_.input, shown(answer), ""}); }
+  void refuse(const Error& error) {
+    log::critical(error.text());
+    loop_.stop();
+  }
+  static std::string shown(const HttpAnswer& answer) {
+    constexpr std::size_t kMostText = 4000;
+    return printable(trim(answer.body), kMostText);
+  }
+
+  const OrderRequest& request_;
+  net::Loop loop_;
+  std::unique_ptr<HttpExchange> challenge_;
+  std::unique_ptr<HttpExchange> order_;
+  int exit_status_ = 1;
+};
+
+}  // namespace
+
+int give_order(const OrderRequest& request) {
+  if (const Status prepared = process::prepare_process(request.input, 0); !prepared) {
+    log::critical(prepared.error().text());
+    return 1;
+  }
+  return Errand(request).run();
+}
+
+}  // namespace elastic::run

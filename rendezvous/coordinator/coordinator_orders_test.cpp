@@ -1,0 +1,157 @@
+// What an operator orders while the job runs, in each of its states.
+#include <doctest/doctest.h>
+
+#include <csignal>
+
+#include "rendezvous/coordinator/coordinator.h"
+#include "rendezvous/coordinator/coordinator_test_support.h"
+
+using namespace elastic;
+using namespace elastic::coordinator;
+using namespace elastic::coordinator::testing;
+using namespace elastic::protocol;
+
+namespace {
+
+using Kind = OrderAnswered::Kind;
+using State = Coordinator::State;
+
+constexpr NodeLeaves kDrained{.signal = SIGTERM, .ordered = true};
+
+OrderAnswered answered(const Answer& answer) {
+  for (const Effect& effect : answer.effects) {
+    if (const auto* found = std::get_if<OrderAnswered>(&effect)) return *found;
+  }
+  FAIL("the operator got no answer");
+  return {};
+}
+Answer drain(Job& job, const std::string& node) { return job.on(OperatorOrder{.node = node, .from = "10.0.0.9"}); }
+Answer stop(Job& job) { return job.on(OperatorOrder{.kind = OperatorOrder::Kind::kStop}); }
+
+}  // namespace
+
+TEST_CASE("a node that an operator drains leaves as if it had received SIGTERM, and no restart is charged") {
+  Job job(job_terms(2, 3, 1));
+  job.run({1, 2, 3});
+  const Answer told = drain(job, "1");
+  CHECK(answered(told).kind == Kind::kAccepted);
+  CHECK(told.to<LeaveJob>(2).from == "10.0.0.9");
+  CHECK(told.all<StopWorkers>().empty());  // the node says that it leaves; should it die first, it is lost
+  CHECK(job.say(2, kDrained).all<StopWorkers>().size() == 2);
+  job.stop(1);
+  job.stop(3);
+  const Answer gone = job.stop(2);
+  const Verdict verdict = gone.to<EndJob>(2).verdict;
+  CHECK(verdict.outcome == Outcome::kStopped);
+  CHECK(verdict.signal == SIGTERM);
+  CHECK(verdict.reason == "an operator has drained this node");
+  CHECK(gone.all<Dismiss>().size() == 1);
+  const auto again = gone.to<PrepareRound>(1);
+  CHECK(again.reason == "node 1 (node2) was drained by an operator");
+  CHECK(again.restart_count == 0);
+  CHECK(!again.charged);
+  CHECK(again.place.node_count == 2);
+}
+
+TEST_CASE("a node whose session ended before it got the order gets it in the next one, and nobody else does") {
+  Job job(job_terms(1, 3));
+  job.run({1, 2, 3});
+  drain(job, "node2");
+  job.on(SessionEnded{2, "its connection was reset"});
+  NodeJoins back = job.joiner(2);
+  CHECK(job.say(22, back).to<LeaveJob>(22).from.empty());
+  CHECK(job.join(4).all<LeaveJob>().empty());
+  CHECK(answered(drain(job, "node2")).text.contains("is leaving already"));
+  // It has left: a node that is started there again is a new one.
+  job.say(22, kDrained);
+  CHECK(job.say(2, back).all<LeaveJob>().empty());
+}
+
+TEST_CASE("a node that waits leaves at once, and the round that runs goes on") {
+  Job job(job_terms(1, 2));
+  CHECK(answered(drain(job, "0")).kind == Kind::kUnknown);
+  job.run({1, 2});
+  job.join(3);
+  CHECK(drain(job, "node3").all<LeaveJob>().size() == 1);
+  const Answer left = job.say(3, kDrained);
+  CHECK(left.to<EndJob>(3).verdict.reason == "an operator has drained this node");
+  CHECK(left.all<StopWorkers>().empty());
+  CHECK(job.coordinator.state() == State::kRunning);
+  CHECK(job.coordinator.roster().size() == 2);
+}
+
+TEST_CASE("a job that an operator stops ends on all nodes as stopped, whatever fails meanwhile") {
+  Job job(job_terms(2, 2, 3));
+  job.run({1, 2});
+  const Answer told = stop(job);
+  CHECK(answered(told).kind == Kind::kAccepted);
+  CHECK(told.all<StopWorkers>().size() == 2);
+  const Answer twice = stop(job);
+  CHECK(answered(twice).text == "the job is ending already, on all its nodes");
+  CHECK(twice.all<StopWorkers>().empty());
+  CHECK(answered(drain(job, "1")).kind == Kind::kAccepted);
+  job.stop(1, {failure(0, 10)});
+  const Verdict verdict = job.stop(2).to<EndJob>(2).verdict;
+  CHECK(verdict.outcome == Outcome::kStopped);
+  CHECK(verdict.reason == "stopped by an operator");
+  CHECK(verdict.signal == SIGTERM);
+  CHECK(verdict.restarts_used == 0);
+  CHECK(answered(stop(job)).text == "the job is ending already, on all its nodes");
+  job.say(1, VerdictHeard{});
+  CHECK(job.say(2, VerdictHeard{}).all<Dismiss>().size() == 2);
+  CHECK(job.coordinator.state() == State::kEnded);
+}
+
+TEST_CASE("a job without workers ends at once when an operator stops it") {
+  Job forming(job_terms(2, 2));
+  forming.join(1);
+  CHECK(stop(forming).to<EndJob>(1).verdict.reason == "stopped by an operator");
+
+  Job between(job_terms(2, 2));
+  between.run({1, 2});
+  between.say(2, kDrained);
+  between.stop(1);
+  between.stop(2);
+  REQUIRE(between.coordinator.state() == State::kForming);
+  CHECK(stop(between).to<EndJob>(1).verdict.outcome == Outcome::kStopped);
+
+  Job preparing(job_terms(2, 2));
+  preparing.join(1);
+  preparing.join(2);
+  REQUIRE(preparing.coordinator.state() == State::kPreparing);
+  CHECK(stop(preparing).all<StopWorkers>().size() == 2);
+  preparing.stop(1);
+  CHECK(preparing.stop(2).all<EndJob>().size() == 2);
+}
+
+TEST_CASE("a coordinator that collects the nodes of a running round stops the job, too, and drains who is back") {
+  for (const bool stops : {true, false}) {
+    Job before(job_terms(2, 3));
+    before.run({1, 2, 3});
+    const Answer prepared = [&] {
+      Job same(job_terms(2, 3));
+      same.join(1);
+      same.join(2);
+      return same.join(3);
+    }();
+    Job job(job_terms(2, 3), {}, {.term = 2, .incarnation = 9});
+    const auto back = [&](NodeId session) {
+      NodeJoins joins = job.joiner(session);
+      joins.facts = facts_of(prepared.to<PrepareRound>(session), 1, AgentFacts::Activity::kRunning);
+      return job.say(session, joins);
+    };
+    job.on(Introduced{1, 1});
+    back(1);
+    back(2);
+    REQUIRE(job.coordinator.state() == State::kRebuilding);
+    if (stops) {
+      CHECK(stop(job).all<StopWorkers>().size() == 2);
+      CHECK(back(3).all<StopWorkers>().size() == 1);
+      for (const NodeId session : {1U, 2U}) job.stop(session);
+      CHECK(job.stop(3).to<EndJob>(3).verdict.reason == "stopped by an operator");
+    } else {
+      CHECK(drain(job, "1").all<LeaveJob>().size() == 1);
+      CHECK(job.say(2, kDrained).all<StopWorkers>().size() == 1);
+    }
+  }
+}

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <optional>
+#include <set>
+
+#include "rendezvous/coordinator/coordinator_events.h"
+#include "rendezvous/membership/roster.h"
+#include "rendezvous/membership/round_forming.h"
+
+namespace elastic::coordinator {
+
+// Decides what becomes of an operator's order: whether it is carried out, which node it means, and what the operator
+// is told. It remembers the nodes that were told to leave, so that a node whose session ends before the order has
+// reached it gets the order again in its next session.
+class OperatorOrders {
+ public:
+  // What is known of the job.
+  struct Facts {
+    const membership::Roster& roster;
+    membership::FormingRules next_round;  // the forming rules of the next round
+    bool has_workers = false;             // a round is prepared, runs or is being stopped
+    bool job_ends = false;                // the job has its verdict, or ends when its round has stopped
+  };
+  struct Ruling {
+    std::optional<protocol::AgentId> leaves = {};  // the node, which has a session, is to be told to leave
+    bool stops = false;                            // the job is to be stopped
+    OrderAnswered answer = {};
+  };
+  Ruling judge(const OperatorOrder& order, const Facts& facts);
+
+  // The node was told to leave, and has not left yet.
+  bool has_drained(protocol::AgentId agent) const { return drained_.contains(agent); }
+  // The node has left the job.
+  void has_left(protocol::AgentId agent) { drained_.erase(agent); }
+
+ private:
+  Ruling judge_drain(const OperatorOrder& order, const Facts& facts);
+  int others(const membership::Node& node, const membership::Roster& roster) const;
+
+  std::set<protocol::AgentId> drained_;  // limits::kNodesPerJob at most
+};
+
+}  // namespace elastic::coordinator
