@@ -34,7 +34,8 @@ constexpr std::array<std::string_view, kFaultKinds> kKindNames = {"delays",
                                                                   "rank claimed twice",
                                                                   "claim: no answer",
                                                                   "claim: slow",
-                                                                  "claim: no writing"};
+                                                                  "claim: no writing",
+                                                                  "operator's order"};
 
 // The cells that stay empty, each with the reason. All others must have counts.
 struct Reason {
@@ -46,6 +47,7 @@ constexpr Reason kReasons[] = {
     {FaultKind::kPauseCoordinator, JobState::kDown, "it is dead"},
     {FaultKind::kCrashCoordinator, JobState::kDown, "it is dead"},
     {FaultKind::kStranger, JobState::kDown, "nobody accepts it"},
+    {FaultKind::kOrder, JobState::kDown, "nobody accepts it"},
     {FaultKind::kReset, JobState::kDown, "a dead coordinator has no connections"},
     {FaultKind::kGarbage, JobState::kDown, "a dead coordinator has no connections"},
     // In these states only workers of a node that was cut off are left.

@@ -57,8 +57,11 @@ enum class FaultKind : std::uint8_t {
   kRegisterSilent,
   kRegisterSlow,
   kRegisterRefuses,
+  kOrder,  // an operator drains the node, or stops its job
 };
-inline constexpr std::size_t kFaultKinds = 25;
+inline constexpr std::size_t kFaultKinds = 26;
+// The kinds of which the plan of every seed draws: all but an operator's orders, which a stream of their own adds.
+inline constexpr std::size_t kDrawnFaults = kFaultKinds - 1;
 std::string name(FaultKind kind);
 
 // Counts which faults struck in which states.

@@ -153,6 +153,7 @@ bool Faults::inject(const Fault& fault, Node& node) {
       return true;
     case FaultKind::kStranger: return stranger(fault, node);
     case FaultKind::kGarbage: return garbage(node);
+    case FaultKind::kOrder: return order(fault, node);
     case FaultKind::kLateJoiner:
     case FaultKind::kOtherTerms:
     case FaultKind::kRankClaimedTwice: return newcomers(fault, node, 1);
@@ -255,6 +256,16 @@ bool Faults::freeze(const Fault& fault, Node& node) {
     if (serves) simulation_.server().resume(random_.chance(50));
   });
   return true;
+}
+
+// An operator drains the node, which he knows by its name, or stops its job.
+bool Faults::order(const Fault& fault, const Node& node) {
+  Server* server = simulation_.server_of(node.setup().job);
+  if (server == nullptr) return false;
+  using Kind = coordinator::OperatorOrder::Kind;
+  const bool stops = fault.extra % 8 == 0;
+  return server->order(
+      {node.setup().job, {.kind = stops ? Kind::kStop : Kind::kDrain, .node = stops ? "" : node.setup().address}});
 }
 
 void Faults::start_again(Node& node, Ms after_ms) {

@@ -225,6 +225,7 @@ void Node::perform(const agent::Effect& effect) {
           [&](const agent::Warn& e) {
             simulation_.trace().add(e.text);
             if (e.event == "lease_over") reach_.lease_is_over(simulation_.now_ms());
+            if (e.event == "drained") was_signalled_ = true;
           },
           [&](const agent::GatherDetails&) { gather_details(); },
           [&](const agent::FindCrash& e) { find_crash(e.round); },

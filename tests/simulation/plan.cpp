@@ -66,11 +66,25 @@ FaultKind kind_of(Random& random) {
   if (draw <= 22) return FaultKind::kCrashWorker;
   if (draw <= 30) return FaultKind::kCrashCoordinator;
   for (;;) {
-    const auto kind = static_cast<FaultKind>(random.range(0, static_cast<std::int64_t>(kFaultKinds) - 1));
+    const auto kind = static_cast<FaultKind>(random.range(0, static_cast<std::int64_t>(kDrawnFaults) - 1));
     const bool rare = kind == FaultKind::kSignal || kind == FaultKind::kCrashGuardian ||
                       kind == FaultKind::kUnguarded || kind == FaultKind::kOtherTerms ||
                       kind == FaultKind::kRankClaimedTwice || kind == FaultKind::kClockJump;
     if (!rare || random.chance(50)) return kind;
+  }
+}
+
+// What an operator orders has a random stream of its own: the other faults of a seed are the same with it and without.
+void add_orders(FaultPlan& plan, const Setup& setup) {
+  Random random(setup.seed, 4);
+  if (!random.chance(15)) return;
+  const int count = random.number(1, 3);
+  for (int i = 0; i < count; ++i) {
+    plan.faults.push_back({.trigger = trigger_of(random, setup),
+                           .kind = FaultKind::kOrder,
+                           .subject = random.number(0, static_cast<int>(setup.nodes.size()) - 1),
+                           .delay_ms = random.chance(50) ? 0 : random.range(0, 200),
+                           .extra = random.number(0, 1000)});
   }
 }
 
@@ -115,6 +129,7 @@ FaultPlan plan_of(const Setup& setup) {
     plan.faults.push_back(fault);
   }
   plan.calm_ms = random.range(4, 12) * 1000;
+  add_orders(plan, setup);
   return plan;
 }
 

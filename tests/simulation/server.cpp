@@ -172,6 +172,12 @@ void Server::connection_broken(ConnectionId id, const std::string& why) {
   process_.run(false, [this, id, why] { on(coordinator::ConnectionClosed{id, why}); });
 }
 
+bool Server::order(const coordinator::OrderGiven& order) {
+  if (!is_up()) return false;
+  process_.run(false, [this, order] { on(order); });
+  return true;
+}
+
 void Server::on(const coordinator::ServiceEvent& event) {
   if (!service_) return;
   coordinator::ServiceEffects effects;

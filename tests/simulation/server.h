@@ -56,6 +56,8 @@ class Server : public ConnectionOwner {
   bool is_paused() const { return process_.is_paused(); }
   void pause();
   void resume(bool timers_first);
+  // An operator orders this in a job; false: no process takes it.
+  bool order(const coordinator::OrderGiven& order);
   // The coordinator of a job; null if there is none.
   const coordinator::Coordinator* find(const std::string& job) const {
     return service_ ? service_->find(job) : nullptr;
