@@ -162,7 +162,6 @@ class Coordinator {
   JobStatistics statistics_;
   std::optional<protocol::StoreEndpoint> store_;
   bool has_run_ = false;  // nodes were told to start the workers of the last round
-
   SleepWatch sleep_;
   FormingWait forming_;
   WaitingNews news_;
