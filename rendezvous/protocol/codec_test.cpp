@@ -187,11 +187,18 @@ TEST_CASE("the largest messages fit into a frame") {
   verdict.reason = verdict.left_behind = std::string(20'000, 'r');
   verdict.failures.assign(100, failure);
   NodeJoins joins;
-  joins.role = joins.address = std::string(2000, 'n');
+  joins.role = joins.address = joins.group = std::string(2000, 'n');
+  joins.addresses = std::string(5000, '1');
   joins.node_rank = 1;
   joins.facts.failures.assign(100, failure);
   joins.facts.verdict = verdict;
+  joins.facts.carried.state = std::string(limits::kCarriedBytes, 's');
   CHECK(read_back(AgentMessage(joins)));
+  PrepareRound prepare;
+  prepare.reason = std::string(20'000, 'r');
+  prepare.admits = std::string(200'000, '1');
+  prepare.carried.state = joins.facts.carried.state;
+  CHECK(read_back(CoordinatorMessage(prepare)));
   CHECK(read_back(AgentMessage(CheckDone{0, 0, std::string(200'000, 'c')})));
   CHECK(read_back(CoordinatorMessage(EndJob{verdict})));
 }

@@ -129,6 +129,7 @@ class Output:
     """One output stream of a process, read as it arrives."""
 
     def __init__(self, file):
+        self.inode = os.fstat(file.fileno()).st_ino  # while the file is open: it is closed at the end of the stream
         self._file = file
         self._data = bytearray()
         self._seen = 0  # where the next wait_for_line begins

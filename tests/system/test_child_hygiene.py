@@ -184,8 +184,8 @@ def test_a_worker_has_stdin_and_stdout_of_elastic_run_a_stderr_and_nothing_else(
     with open(tmp_path / "input") as given, open(tmp_path / "errors", "w") as errors:
         running = elastic_run.start("--nproc-per-node=2", *options, "--no-python", static_c(SHOW_DESCRIPTORS),
                                     stdin=given, stderr=errors, env={"OMP_NUM_THREADS": "1"})
-        pipe = os.fstat(running.popen.stdout.fileno()).st_ino
         result = running.wait()
+    pipe = running.stdout.inode
     # What ends in the failure report passes through a pipe of the launcher.
     shown = [re.sub(r"^2 pipe:.*", f"2 {tmp_path}/errors", line) if not options else line
              for line in result.stdout.splitlines()]

@@ -208,6 +208,7 @@ def test_nodes_that_are_in_no_round_leave_at_once(job, order):
     hosts = {}
     first = job.node(nnodes="2:2", conf="scale_up=never")
     first.wait_for_line("this node hosts the coordinator")
+    wait_until(lambda: "no job is here" not in drain(order, job.port, 9).stderr, what="the first node to join")
     early = drain(order, job.port, 0)
     assert early.returncode == 1 and "no node has a rank, because there is no round now" in early.stderr, early
     second = job.node("--local-addr=node-b", nnodes="2:2", conf="is_host=0,scale_up=never")
