@@ -105,7 +105,7 @@ def test_who_says_nothing_of_munge_is_not_let_in(step, munge):
     """Without a question the secret cannot be known."""
     first = step.start(0, munge)
     first.wait_for_line("this node hosts the coordinator")
-    result = step.start(1, munge, conf=",slurm_auth=off,join_timeout=2").wait()
+    result = step.start(1, munge, conf=",slurm_auth=off,join_timeout=8").wait()
     assert result.returncode == 1, result
     assert "it was started with a secret, and this node without one" in result.stderr
     succeed([first, step.start(1, munge)])
