@@ -70,10 +70,10 @@ protocol::Carried Handover::give(protocol::Term term, const CarriedParts& parts)
   return {std::uint64_t{term} << 32 | ++given_, encode(std::move(state))};
 }
 
-bool Handover::take(const protocol::Carried& brought, CarriedParts parts) {
-  if (brought.number <= taken_) return true;
+Handover::Taken Handover::take(const protocol::Carried& brought, CarriedParts parts) {
+  if (brought.number <= taken_) return Taken::kKnown;
   const auto state = decode(brought.state);
-  if (!state) return false;
+  if (!state) return Taken::kUnreadable;
   taken_ = brought.number;
   more_ = state->more;
   const int restarts = std::max(parts.budgets.restarts.used(), state->restarts_used);
@@ -96,7 +96,7 @@ bool Handover::take(const protocol::Carried& brought, CarriedParts parts) {
                                  parts.now_ms);
   }
   for (const CarriedState::Excluded& host : state->excluded) parts.check.exclude_host(host.name);
-  return true;
+  return Taken::kNew;
 }
 
 }  // namespace elastic::coordinator

@@ -78,10 +78,15 @@ class Handover {
   // What the agents of the next round are given by the coordinator of this term.
   protocol::Carried give(protocol::Term term, const CarriedParts& parts);
 
+  enum class Taken : std::uint8_t {
+    kNew,         // the parts have it now
+    kKnown,       // it is no newer than what was taken before: nothing changes
+    kUnreadable,  // the bytes are no state: nothing changes
+  };
   // A node of the round that is taken over has brought this. The newest state of all that are brought holds: it
   // replaces what the parts have, except for hosts that are excluded already and greater counts. A value that makes no
-  // sense is brought within its bounds. Returns false if the bytes are no state; then nothing changes.
-  bool take(const protocol::Carried& brought, CarriedParts parts);
+  // sense is brought within its bounds.
+  Taken take(const protocol::Carried& brought, CarriedParts parts);
 
  private:
   std::uint32_t given_ = 0;  // how many states were given

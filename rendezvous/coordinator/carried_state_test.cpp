@@ -9,6 +9,7 @@ using namespace elastic::coordinator;
 using protocol::Carried;
 using protocol::Crash;
 using protocol::JobRules;
+using Taken = Handover::Taken;
 
 namespace {
 
@@ -87,7 +88,7 @@ TEST_CASE("what one coordinator hands over another one has, by its own clock") {
   const Carried carried = first.handover.give(1, first);
 
   Parts second(2'100'000);  // 100 s later
-  REQUIRE(second.handover.take(carried, second));
+  REQUIRE(second.handover.take(carried, second) == Taken::kNew);
   CHECK(second.settings.rules == first.settings.rules);
   CHECK(second.settings.check == first.settings.check);
   CHECK(second.settings.terms == kTerms);
@@ -106,7 +107,7 @@ TEST_CASE("counts of lost nodes that were not kept out go on") {
   first.budgets.losses.lose("node-1", 4000);
   first.budgets.losses.lose("node-1", 4500);
   Parts second(2'001'000);
-  REQUIRE(second.handover.take(first.handover.give(1, first), second));
+  REQUIRE(second.handover.take(first.handover.give(1, first), second) == Taken::kNew);
   CHECK(!second.budgets.losses.kept_out_until("node-1", 5000));
   CHECK(second.budgets.losses.blame("node-1", 5000) == 5000 + 300'000);  // the third loss
 }
@@ -121,17 +122,17 @@ TEST_CASE("of several states the newest holds, and each later coordinator's are 
   CHECK(Handover().give(2, parts).number > second);
 
   CarriedState state = whole();
-  REQUIRE(parts.handover.take({7, encode(state)}, parts));
+  REQUIRE(parts.handover.take({7, encode(state)}, parts) == Taken::kNew);
   state.rules.join_timeout_ms = 1000;
-  REQUIRE(parts.handover.take({6, encode(state)}, parts));
+  REQUIRE(parts.handover.take({6, encode(state)}, parts) == Taken::kKnown);
   CHECK(parts.settings.rules.join_timeout_ms == 44'000);
-  REQUIRE(parts.handover.take({8, encode(state)}, parts));
+  REQUIRE(parts.handover.take({8, encode(state)}, parts) == Taken::kNew);
   CHECK(parts.settings.rules.join_timeout_ms == 1000);
 }
 
 TEST_CASE("what later versions hand over is passed on as it is") {
   Parts parts(2'000'000);
-  REQUIRE(parts.handover.take({7, encode(whole())}, parts));
+  REQUIRE(parts.handover.take({7, encode(whole())}, parts) == Taken::kNew);
   const auto passed_on = decode(parts.handover.give(2, parts).state);
   REQUIRE(passed_on.has_value());
   CHECK(passed_on->more == whole().more);
@@ -139,12 +140,12 @@ TEST_CASE("what later versions hand over is passed on as it is") {
 
 TEST_CASE("bytes that are no state change nothing") {
   Parts parts(2'000'000);
-  CHECK(!parts.handover.take({7, ""}, parts));
-  CHECK(!parts.handover.take({7, "\xff"}, parts));
+  CHECK(parts.handover.take({7, ""}, parts) == Taken::kUnreadable);
+  CHECK(parts.handover.take({7, "\xff"}, parts) == Taken::kUnreadable);
   CHECK(parts.settings.rules == JobRules{});
-  CHECK(parts.handover.take({6, encode(whole())}, parts));
+  CHECK(parts.handover.take({6, encode(whole())}, parts) == Taken::kNew);
   CHECK(parts.settings.rules == whole().rules);
-  CHECK(parts.handover.take({}, parts));  // there is none
+  CHECK(parts.handover.take({}, parts) == Taken::kKnown);  // there is none
 }
 
 TEST_CASE("whatever numbers are handed over, they are brought within their bounds") {
@@ -158,7 +159,7 @@ TEST_CASE("whatever numbers are handed over, they are brought within their bound
     state.rules.node_losses = 1'000'000;
     state.hosts = {{"node-1", small, number, number, number}};
     Parts parts(2'000'000);
-    REQUIRE(parts.handover.take({1, encode(state)}, parts));
+    REQUIRE(parts.handover.take({1, encode(state)}, parts) == Taken::kNew);
     CHECK(parts.settings.first_size >= kTerms.min_nodes);
     CHECK(parts.settings.first_size <= kTerms.max_nodes);
     CHECK(parts.budgets.restarts.used() >= 0);
@@ -178,7 +179,7 @@ TEST_CASE("a state with any byte changed, or cut off anywhere, does no harm") {
     std::string changed = bytes;
     changed[at] = static_cast<char>(dice.number());
     Parts parts(2'000'000);
-    if (!parts.handover.take({1, changed}, parts)) continue;
+    if (parts.handover.take({1, changed}, parts) == Taken::kUnreadable) continue;
     parts.budgets.losses.blame("node-1", 5000);
     CHECK(decode(parts.handover.give(2, parts).state).has_value());
   }

@@ -246,9 +246,13 @@ bool Coordinator::begins_rebuilding(const NodeJoins& message, Effects& out) {
 
 // The node brings what the coordinator before has handed over.
 void Coordinator::inherit(const Carried& carried, Effects& out) {
-  if (!handover_.take(carried, {settings_, budgets_, check_, now_ms_, config_.unix_ms(now_ms_)})) {
+  using Taken = Handover::Taken;
+  const Taken taken = handover_.take(carried, {settings_, budgets_, check_, now_ms_, config_.unix_ms(now_ms_)});
+  if (taken == Taken::kUnreadable) {
     out.push_back(Note{"what the coordinator before has handed over cannot be read: going on without it"});
   }
+  // All nodes of a round bring the same: only the first of them costs a look at every node.
+  if (taken != Taken::kNew) return;
   // Nodes that found this coordinator earlier may be on hosts that are not let in.
   std::vector<Node*> newcomers;
   for (auto& [agent, node] : roster_.nodes()) {
