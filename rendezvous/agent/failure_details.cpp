@@ -13,8 +13,16 @@ void FailureDetails::gather(Effects& out) {
   out.push_back(StartTimer{protocol::kDetailsMs});
 }
 
+void FailureDetails::superseded() {
+  is_superseded_ = true;
+  own_.clear();
+}
+
 // They are wanted once, when the verdict comes.
-void FailureDetails::check_invariants() const { ELASTIC_CHECK(!are_missing() || own_.empty()); }
+void FailureDetails::check_invariants() const {
+  ELASTIC_CHECK(!are_missing() || own_.empty());
+  ELASTIC_CHECK(!is_superseded_ || own_.empty());
+}
 
 void FailureDetails::gathered(std::string text, Effects& out) {
   if (stage_ != Stage::kAwaited) return;
@@ -26,7 +34,7 @@ void FailureDetails::timed_out(Effects& out) { are_there({}, out); }
 
 void FailureDetails::are_there(std::string text, Effects& out) {
   stage_ = Stage::kNone;
-  own_ = std::move(text);
+  if (!is_superseded_) own_ = std::move(text);
   out.push_back(ToCoordinator{protocol::VerdictHeard{own_}});
 }
 

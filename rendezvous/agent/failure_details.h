@@ -22,6 +22,8 @@ class FailureDetails {
   void timed_out(Effects& out);
   // The node ends without them. The timer is the caller's again.
   void drop() { stage_ = Stage::kNone; }
+  // The job ends with a later verdict: what this node gathers, or has gathered, is not of it.
+  void superseded();
   // What the coordinator has told all nodes.
   void told(std::string text) { told_ = std::move(text); }
 
@@ -46,6 +48,7 @@ class FailureDetails {
   Stage stage_ = Stage::kNone;
   std::string own_;
   std::string told_;
+  bool is_superseded_ = false;
 };
 
 }  // namespace elastic::agent

@@ -69,6 +69,22 @@ TEST_CASE("the node whose worker failed first gathers what is known of it before
   CHECK(find<Finish>(node.from(Dismiss{"Traceback"}))->details == "Traceback");
 }
 
+TEST_CASE("what a node has gathered of one verdict is not told or reported with a later one") {
+  Failed node;
+  node.end();
+  node.on(DetailsGathered{"Traceback"});
+  CHECK(heard(node.from(EndJob{{.outcome = Verdict::Outcome::kSucceeded, .round = 5}})) == "");
+  CHECK(find<Finish>(node.from(Dismiss{}))->details.empty());
+}
+
+TEST_CASE("nor what it gathers after the later one") {
+  Failed node;
+  node.end();
+  CHECK(!heard(node.from(EndJob{{.outcome = Verdict::Outcome::kSucceeded, .round = 5}})));
+  CHECK(heard(node.on(DetailsGathered{"Traceback"})) == "");
+  CHECK(find<Finish>(node.from(Dismiss{}))->details.empty());
+}
+
 TEST_CASE("what is not gathered in 2 s is not waited for") {
   Failed node;
   node.end();

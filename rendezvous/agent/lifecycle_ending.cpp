@@ -13,12 +13,13 @@ using Cause = SignalWorkers::Cause;
 
 void Lifecycle::on(const EndJob& message, std::int64_t, Effects& out) {
   if (!verdict_ && settings_.shares_details && round_.is_cause_of(message.verdict)) details_.want();
-  if (!details_.are_missing()) out.push_back(ToCoordinator{VerdictHeard{details_.own()}});
-  if (verdict_) {
+  if (verdict_ && message.verdict.round > verdict_->round) {
     // The job has gone on without this node, under a coordinator that did not know its verdict.
-    if (message.verdict.round > verdict_->round) verdict_ = message.verdict;
-    return;
+    verdict_ = message.verdict;
+    details_.superseded();
   }
+  if (!details_.are_missing()) out.push_back(ToCoordinator{VerdictHeard{details_.own()}});
+  if (verdict_) return;
   verdict_ = message.verdict;
   // A verdict that only answers this node's leaving is of no use to other nodes.
   const bool leaves = leaving_.told() && !settings_.hosts_coordinator;
