@@ -1,10 +1,6 @@
 # elastic_precompiled(target): the target's C++ sources find src/base/precompiled.h parsed already. elastic_base, the
-# lowest floor, makes it; all that is compiled with the same flags shares it. With the sanitizers no target has it: where
-# g++ 12 optimises for them, it crashes on compute.cpp. Tests, which are not optimised, have theirs (tests/CMakeLists.txt).
+# lowest floor, makes it; all that is compiled with the same flags shares it. Tests have theirs (tests/CMakeLists.txt).
 function(elastic_precompiled target)
-  if(ELASTIC_SANITIZE)
-    return()
-  endif()
   if(target STREQUAL "elastic_base")
     target_precompile_headers(elastic_base PRIVATE
       $<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/src/base/precompiled.h>)

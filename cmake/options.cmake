@@ -26,8 +26,8 @@ target_compile_options(elastic_flags INTERFACE
   -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough -Wmissing-declarations
   -Wno-restrict  # g++ 12 sees overlaps in std::string that are not there (GCC bug 105651)
   # With a precompiled header g++ 12 forgets which headers are the system's, and warns of what it inlines from them.
-  # Where there is none (elastic_precompiled) these warnings are kept.
-  $<$<NOT:$<OR:$<BOOL:${CMAKE_DISABLE_PRECOMPILE_HEADERS}>,$<BOOL:${ELASTIC_SANITIZE}>>>:-Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread>
+  # Where there is none these warnings are kept.
+  $<$<NOT:$<BOOL:${CMAKE_DISABLE_PRECOMPILE_HEADERS}>>:-Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread>
   $<$<BOOL:${ELASTIC_WERROR}>:-Werror>
   # The same bytes wherever the source lies.
   -ffile-prefix-map=${PROJECT_SOURCE_DIR}=. -ffile-prefix-map=${PROJECT_BINARY_DIR}=./build
