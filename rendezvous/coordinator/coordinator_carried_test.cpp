@@ -11,9 +11,6 @@ using namespace elastic::protocol;
 
 namespace {
 
-using Activity = AgentFacts::Activity;
-using State = Coordinator::State;
-
 constexpr Incarnation kJob = 77;
 constexpr std::int64_t kUnixMs = 1'790'000'000'000;
 

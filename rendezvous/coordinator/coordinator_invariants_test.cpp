@@ -136,7 +136,6 @@ namespace {
 
 using namespace testing;
 using Breaker = CoordinatorBreaker;
-using State = Coordinator::State;
 
 class OnePhase : public CheckPlan {
  public:

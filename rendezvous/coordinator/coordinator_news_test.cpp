@@ -12,8 +12,6 @@ using namespace elastic::protocol;
 
 namespace {
 
-using State = Coordinator::State;
-
 // A job of two nodes that is in round 1 after a restart, in this state.
 Job in_state(State state) {
   Job job(job_terms(2, 2, 3));

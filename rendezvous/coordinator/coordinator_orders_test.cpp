@@ -14,7 +14,6 @@ using namespace elastic::protocol;
 namespace {
 
 using Kind = OrderAnswered::Kind;
-using State = Coordinator::State;
 
 constexpr NodeLeaves kDrained{.signal = SIGTERM, .ordered = true};
 

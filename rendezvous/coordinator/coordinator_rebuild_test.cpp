@@ -11,9 +11,6 @@ using namespace elastic::protocol;
 
 namespace {
 
-using Activity = AgentFacts::Activity;
-using State = Coordinator::State;
-
 constexpr Incarnation kJob = 77;
 constexpr Activity kActivities[] = {Activity::kIdle, Activity::kPreparing, Activity::kRunning, Activity::kSucceeded,
                                     Activity::kStopping};

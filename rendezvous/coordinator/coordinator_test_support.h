@@ -13,6 +13,9 @@
 // A coordinator with a virtual clock, for tests.
 namespace elastic::coordinator::testing {
 
+using Activity = protocol::AgentFacts::Activity;
+using State = Coordinator::State;
+
 inline protocol::JobTerms job_terms(int min, int max, int max_restarts = 0, int unit = 1) {
   return {.min_nodes = min, .max_nodes = max, .node_unit = unit, .max_restarts = max_restarts};
 }

@@ -79,3 +79,42 @@ def test_a_missing_include_is_found(sources, header):
     text = (ROOT / path).read_text().replace(f"#include <{header}>\n", "")
     broken = sources | {path: floors.Source(path, text)}
     assert [line for line in missing_includes(broken) if line.startswith(f"{path}:") and f"<{header}>" in line]
+
+
+ROOMS = ("cli/", "health/", "rendezvous/", "src/")
+# Made into GPU images by their own script, or into objects for other releases of glibc.
+OTHERWISE_BUILT = ("health/gpu/probe/oldest/",)
+
+
+def nobody_uses(sources, lists):
+    """The files of the rooms that no CMakeLists.txt above them names, or that nothing includes."""
+    included = {name for source in sources.values() for _, _, name in source.includes}
+    found = []
+    for path in sources:
+        file = pathlib.PurePath(path)
+        if not path.startswith(ROOMS) or path.startswith(OTHERWISE_BUILT) or path == PRECOMPILED:
+            continue
+        if file.suffix == ".h":
+            is_used = path in included or file.name in included
+        else:
+            named = re.compile(rf"(?<![\w-]){re.escape(file.name)}(?![\w-])")
+            is_used = any(named.search(lists.get(str(folder), "")) for folder in file.parents)
+        if not is_used:
+            found.append(path)
+    return found
+
+
+@pytest.fixture(scope="module")
+def lists():
+    return {str(path.parent.relative_to(ROOT)): path.read_text()
+            for room in ROOMS for path in (ROOT / room).rglob("CMakeLists.txt")}
+
+
+def test_every_source_is_built_and_every_header_included(sources, lists):
+    assert nobody_uses(sources, lists) == []
+
+
+def test_a_source_that_nothing_builds_is_found(sources, lists):
+    planted = dict(sources)
+    planted["src/base/orphan.cpp"] = planted["src/base/orphan.h"] = sources["src/base/text.cpp"]
+    assert sorted(nobody_uses(planted, lists)) == ["src/base/orphan.cpp", "src/base/orphan.h"]
