@@ -202,6 +202,14 @@ TEST_CASE("status and metrics want a port of their own, and events a file of the
   CHECK(t.plan({"--events=f", "--record=g", "train.py"}).has_value());
 }
 
+TEST_CASE("failover=majority needs nodes that can all host the coordinator") {
+  const Trial t;
+  CHECK(t.error({"--nnodes=2", "--rdzv-backend=static", "--rdzv-conf=failover=majority", "train.py"})
+            .contains(
+                "--rdzv-conf=failover=majority: failover=majority, and with --rdzv-backend=static node 0 is the only "
+                "host; leave it out, or use --rdzv-backend=c10d"));
+}
+
 TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience of its nodes") {
   const Trial t;
   const auto conf = [&](const std::string& text) {
@@ -227,6 +235,11 @@ TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience 
   CHECK(plan.store.port == 15000);
   CHECK(plan.meeting.is_host == true);
   CHECK(conf("scale_up=never").node.rules.scale_up == ScaleUp::kNever);
+  CHECK_FALSE(plan.meeting.has_door);
+  plan = conf("failover=majority");
+  CHECK(plan.node.rules.failover == protocol::JobRules::Failover::kMajority);
+  CHECK(plan.meeting.has_door);
+  CHECK(conf("failover=off").node.rules == protocol::JobRules{});
   CHECK(conf("lastcall_timeout=3").node.rules.last_call_ms == 3'000);
   CHECK(conf("keep_alive_interval=2").meeting.loss_timeout_ms == 6'000);
   CHECK(conf("keep_alive_max_attempt=1").meeting.loss_timeout_ms == 5'000);

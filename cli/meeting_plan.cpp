@@ -73,7 +73,7 @@ class MeetingPlanner {
       if (const Status done = (this->*part)(); !done) return done;
     }
     plan_rules();
-    return {};
+    return plan_failover();
   }
 
  private:
@@ -87,6 +87,7 @@ class MeetingPlanner {
   Status plan_store();
   Status plan_secret();
   Status plan_munge();
+  Status plan_failover();
   void plan_rules();
   void make_rejoining_suffice();
 
@@ -341,6 +342,22 @@ Status MeetingPlanner::plan_munge() {
   meeting.munge = {.step = detected_.step, .socket = socket != nullptr ? *socket : "", .required = is_required};
   entry("node authentication", is_required ? "munge" : "munge, if it answers",
         wish != nullptr ? flags_.origin_text(FlagId::kRdzvConf) : detected_.system);
+  return {};
+}
+
+// Whether the job outlives its coordinator's node, by the promises of the others.
+Status MeetingPlanner::plan_failover() {
+  const std::string* wish = checked_.rdzv_conf.find("failover");
+  if (wish == nullptr || *wish != "majority") return {};
+  if (is_static()) {
+    return fail(flags_.input(FlagId::kRdzvConf),
+                "failover=majority, and with --rdzv-backend=static node 0 is the only host",
+                "leave it out, or use --rdzv-backend=c10d");
+  }
+  transport::MeetingSettings& meeting = plan_.settings.meeting;
+  plan_.settings.node.rules.failover = protocol::JobRules::Failover::kMajority;
+  meeting.has_door = meeting.place == transport::MeetingSettings::Place::kEndpoint;
+  entry("failover", "by more than half of the last round", flags_.origin_text(FlagId::kRdzvConf));
   return {};
 }
 

@@ -25,6 +25,7 @@ enum class KeyType {
   kAdmitted,
   kScaleUp,
   kSlurmAuth,
+  kFailover,
   kText
 };
 
@@ -66,6 +67,7 @@ constexpr std::array kKeys = {
     Key{"coordinator_port", KeyType::kCount},
     Key{"token_file", KeyType::kText},
     Key{"slurm_auth", KeyType::kSlurmAuth},
+    Key{"failover", KeyType::kFailover},
     Key{"munge_socket", KeyType::kText},
 };
 
@@ -117,6 +119,7 @@ std::string_view complaint(KeyType type, const std::string& value) {
     case KeyType::kInteger: return is_whole_number(value, -kMost, kMost) ? "" : "a whole number";
     case KeyType::kScaleUp: return parse_scale_up(value) ? "" : "now, after=SECONDS, on-restart or never";
     case KeyType::kSlurmAuth: return value == "auto" || value == "munge" || value == "off" ? "" : "auto, munge or off";
+    case KeyType::kFailover: return value == "off" || value == "majority" ? "" : "off or majority";
     case KeyType::kText: return {};
     case KeyType::kCount: return is_whole_number(value, 0, kMost) ? "" : "a whole number from 0 on";
     case KeyType::kNodes: return is_whole_number(value, 1, kMost) ? "" : "a whole number from 1 on";

@@ -35,7 +35,8 @@ agent::NodeSettings node_settings(const LaunchSettings& settings, bool logs) {
     node.addresses.clear();  // then the store admits every address
   if (node.address.empty()) node.address = net::full_host_name();
   node.hosts_coordinator = false;  // until the connection says so
-  node.coordinator_may_move = settings.meeting.place != transport::MeetingSettings::Place::kEndpoint;
+  node.coordinator_may_move =
+      settings.meeting.place != transport::MeetingSettings::Place::kEndpoint || settings.meeting.has_door;
   return node;
 }
 
@@ -142,7 +143,7 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                     },
                 .on_all_gone = [this] { on(agent::AllGone{}); }}),
       coordinator_(
-          loop, settings,
+          loop, settings, agent_.link().agent(),
           {.on_event = [this](agent::AgentEvent event) { on(std::move(event)); },
            .on_hosting = handlers_.on_hosting,
            .to_store = [this](std::unique_ptr<net::Stream> stream,
@@ -168,10 +169,12 @@ void AgentRunner::on(agent::AgentEvent event) {
     // The lease goes on while the machine is suspended, and so does this clock.
     for (const agent::AgentEffect& effect : agent_.on_event(next, process::boottime_ms())) perform(effect);
     count(next);
+    if (events_.empty() && coordinator_.is_own_over(agent_.link())) events_.push_back(agent::OwnCoordinatorOver{});
   }
   tell_of_link();
   renew_guardians_lease();
   renew_farewell();
+  coordinator_.renew_door(agent_.link(), process::boottime_ms());
   std::optional<Waiting> waits = waiting();
   tell(narrator_.waits_for(waits, loop_.now_ms()));
   output_.wait_for(std::move(waits));

@@ -4,11 +4,13 @@
 #include <utility>
 
 #include "rendezvous/transport/random_nonce.h"
+#include "src/base/text.h"
 
 namespace elastic::run {
 
-JobCoordinator::JobCoordinator(net::Loop& loop, const LaunchSettings& settings, Handlers handlers)
-    : by_claim_(settings.meeting.place != transport::MeetingSettings::Place::kEndpoint) {
+JobCoordinator::JobCoordinator(net::Loop& loop, const LaunchSettings& settings, protocol::AgentId own,
+                               Handlers handlers)
+    : job_(settings.worker.run_id), by_claim_(settings.meeting.place != transport::MeetingSettings::Place::kEndpoint) {
   const auto on_event = std::move(handlers.on_event);
   if (settings.meeting.alone) {
     host_ = std::make_unique<transport::CoordinatorHost>(
@@ -18,13 +20,17 @@ JobCoordinator::JobCoordinator(net::Loop& loop, const LaunchSettings& settings, 
     return;
   }
   connection_ = std::make_unique<transport::CoordinatorConnection>(
-      loop, settings.meeting,
+      loop, settings.meeting, own,
       transport::CoordinatorConnection::Handlers{
           .on_connected =
               [this, on_event](bool local) {
-                on_event(agent::LinkConnected{transport::random_nonce(), local, connection_->secret()});
+                on_event(agent::LinkConnected{transport::random_nonce(), local, connection_->secret(),
+                                              connection_->door_port()});
               },
-          .on_broken = [on_event](std::string why) { on_event(agent::LinkBroken{std::move(why)}); },
+          .on_broken =
+              [on_event](std::string why, bool has_refused) {
+                on_event(agent::LinkBroken{std::move(why), has_refused});
+              },
           .on_received =
               [on_event](std::span<const std::uint8_t> bytes) {
                 on_event(agent::LinkReceived{{bytes.begin(), bytes.end()}});
@@ -34,9 +40,24 @@ JobCoordinator::JobCoordinator(net::Loop& loop, const LaunchSettings& settings, 
       settings.meeting.store_at_endpoint ? std::move(handlers.to_store) : nullptr);
 }
 
-void JobCoordinator::perform(const agent::Link::Connect&, const agent::Link& link) {
+void JobCoordinator::perform(const agent::Link::Connect& effect, const agent::Link& link) {
+  if (effect.to) {
+    return connection_->connect_to({.addresses = split(effect.to->addresses, ' '),
+                                    .port = effect.to->port,
+                                    .is_own_door = effect.to->agent == link.agent()});
+  }
   // A node that only stood by has missed the job's end, if what a coordinator claimed has been taken back.
   connection_->connect(link.own_incarnation() != 0 || (by_claim_ && link.term() != 0));
+}
+
+void JobCoordinator::renew_door(const agent::Link& link, std::int64_t now_ms) {
+  if (!connection_) return;
+  coordinator::DoorIs door{.job = job_, .opens_ms = link.may_elect_from_ms(now_ms)};
+  if (const auto there = link.attached() ? address_elsewhere() : std::nullopt) {
+    door.addresses = there->address;
+    door.port = there->port;
+  }
+  connection_->set_door(door);
 }
 
 std::optional<JobCoordinator::Address> JobCoordinator::address_elsewhere() const {

@@ -26,14 +26,22 @@ class JobCoordinator {
     // Gets connections to the worker store where the store has the coordinator's port.
     transport::CoordinatorConnection::ToStore to_store;
   };
-  // `settings` outlive it.
-  JobCoordinator(net::Loop& loop, const LaunchSettings& settings, Handlers handlers);
+  // `settings` outlive it. `own` is the agent of this node.
+  JobCoordinator(net::Loop& loop, const LaunchSettings& settings, protocol::AgentId own, Handlers handlers);
 
   // What the agent's `link` wants done.
-  void perform(const agent::Link::Connect&, const agent::Link& link);
+  void perform(const agent::Link::Connect& effect, const agent::Link& link);
   void perform(const agent::Link::Disconnect&) { connection_->disconnect(); }
   void perform(const agent::Link::Write& effect) { connection_->write(effect.bytes); }
   void perform(const agent::ToCoordinator& effect) { host_->on(effect.message); }
+
+  // This node's door says from now on what the agent's `link` knows of the coordinator.
+  void renew_door(const agent::Link& link, std::int64_t now_ms);
+
+  // The agent supports a coordinator in this process that is no more.
+  bool is_own_over(const agent::Link& link) const {
+    return link.supports_own() && server() != nullptr && !server()->serves(job_);
+  }
 
   // Where the coordinator was reached last; none if it is in this process.
   struct Address {
@@ -43,7 +51,7 @@ class JobCoordinator {
   };
   std::optional<Address> address_elsewhere() const;
   // The coordinator is in this process.
-  bool is_hosted_here() const { return host_ != nullptr || connection_->server() != nullptr; }
+  bool is_hosted_here() const { return host_ != nullptr || connection_->hosts(); }
   // The coordinator in this process that other nodes connect to; null if there is none.
   transport::CoordinatorServer* server() const { return connection_ ? connection_->server() : nullptr; }
   // Takes back what leads other nodes to server(); `done` is called when that has been tried.
@@ -52,6 +60,7 @@ class JobCoordinator {
   bool meeting_hangs() const { return connection_ && connection_->hangs(); }
 
  private:
+  std::string job_;
   bool by_claim_;  // a claim in a file or a store says where the coordinator is
   // One of the two is there.
   std::unique_ptr<transport::CoordinatorHost> host_;

@@ -140,6 +140,7 @@ int exit_status(const protocol::Verdict& verdict, const report::FailedWorker* fi
 void serve_the_others(net::Loop& loop, AgentRunner& agent, std::int64_t stop_ms) {
   transport::CoordinatorServer& server = *agent.coordinator().server();
   if (server.is_idle()) return;
+  server.agent_has_ended();
   net::Timer end(loop);
   if (agent.guardian_is_lost()) end.start(stop_ms + kVerdictMs, [&] { loop.stop(); });
   net::Timer patience(loop);

@@ -16,27 +16,30 @@ AgentEffects Agent::on_event(const AgentEvent& event, std::int64_t now_ms) {
   const auto* life = std::get_if<Event>(&event);
   const bool begins = life != nullptr && std::holds_alternative<Begin>(*life);
   if (!begins) perform(link_.look(owner(), now_ms), now_ms, out);
-  std::visit(Overloaded{
-                 [&](const Event& e) {
-                   if (begins) {
-                     to_lifecycle(Detached{}, now_ms, out);
-                     return perform(link_.begin(now_ms), now_ms, out);
-                   }
-                   to_lifecycle(e, now_ms, out);
-                 },
-                 [&](const LinkConnected& e) {
-                   if (e.secret) link_.set_secret(*e.secret);
-                   if (e.local) {
-                     link_.set_local(*e.local);
-                     lifecycle_.set_hosts_coordinator(*e.local);
-                   }
-                   perform(link_.connected(e.nonce, now_ms), now_ms, out);
-                 },
-                 [&](const LinkBroken& e) { perform(link_.broken(e.why, owner(), now_ms), now_ms, out); },
-                 [&](const LinkReceived& e) { perform(link_.received(e.bytes, owner(), now_ms), now_ms, out); },
-                 [&](const LinkTimerFired&) { timer_at_ms_.reset(); },
-             },
-             event);
+  std::visit(
+      Overloaded{
+          [&](const Event& e) {
+            if (begins) {
+              to_lifecycle(Detached{}, now_ms, out);
+              return perform(link_.begin(now_ms), now_ms, out);
+            }
+            to_lifecycle(e, now_ms, out);
+          },
+          [&](const LinkConnected& e) {
+            if (e.secret) link_.set_secret(*e.secret);
+            door_ = e.door;
+            if (e.local) {
+              link_.set_local(*e.local);
+              lifecycle_.set_hosts_coordinator(*e.local);
+            }
+            perform(link_.connected(e.nonce, now_ms), now_ms, out);
+          },
+          [&](const LinkBroken& e) { perform(link_.broken(e.why, e.has_refused, owner(), now_ms), now_ms, out); },
+          [&](const LinkReceived& e) { perform(link_.received(e.bytes, owner(), now_ms), now_ms, out); },
+          [&](const LinkTimerFired&) { timer_at_ms_.reset(); },
+          [&](const OwnCoordinatorOver&) { link_.own_is_over(now_ms); },
+      },
+      event);
   if (ended_) return out;
   perform(link_.look(owner(), now_ms), now_ms, out);
   link_.check_invariants();
@@ -51,7 +54,8 @@ AgentEffects Agent::on_event(const AgentEvent& event, std::int64_t now_ms) {
 Link::Owner Agent::owner() const {
   const bool has_verdict = lifecycle_.has_verdict();
   return {.needs_lease = lifecycle_.needs_lease(),
-          .may_connect = !lifecycle_.is_dismissed() && (!must_be_idle_ || lifecycle_.is_idle() || has_verdict)};
+          .may_connect = !lifecycle_.is_dismissed() && (!must_be_idle_ || lifecycle_.is_idle() || has_verdict),
+          .runs_workers = lifecycle_.runs_workers()};
 }
 
 void Agent::to_lifecycle(const Event& event, std::int64_t now_ms, AgentEffects& out) {
@@ -119,6 +123,7 @@ NodeJoins Agent::joins() {
   joins.facts.term = link_.term();
   joins.facts.incarnation = link_.own_incarnation();
   joins.session = sessions_++;
+  joins.door = door_;
   return joins;
 }
 

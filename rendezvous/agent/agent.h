@@ -19,17 +19,22 @@ struct LinkConnected {
   protocol::Nonce nonce{};                 // random, another for each connection
   std::optional<bool> local = {};          // whether the coordinator is in this process; none: as LinkSettings say
   std::optional<std::string> secret = {};  // the job's; none: the one of LinkSettings
+  std::uint16_t door = 0;                  // NodeJoins::door
 };
 // The connection could not be made, or has ended.
 struct LinkBroken {
-  std::string why;  // a clause: "connection refused", "it was reset"
+  std::string why;           // a clause: "connection refused", "it was reset"
+  bool has_refused = false;  // all addresses: nothing listens there
 };
 struct LinkReceived {
   protocol::ByteString bytes;
 };
 struct LinkTimerFired {};  // the timer of StartLinkTimer
+// Link::supports_own(), and there is no coordinator of the job in this process any more. It may have said so when the
+// agent had no session with it.
+struct OwnCoordinatorOver {};
 // Of a coordinator in this process the messages come as FromCoordinator, of another one in the bytes of LinkReceived.
-using AgentEvent = std::variant<Event, LinkConnected, LinkBroken, LinkReceived, LinkTimerFired>;
+using AgentEvent = std::variant<Event, LinkConnected, LinkBroken, LinkReceived, LinkTimerFired, OwnCoordinatorOver>;
 
 // --- Effects: what an agent wants done beside the effects of its life cycle. ---
 
@@ -67,6 +72,7 @@ class Agent {
   Lifecycle lifecycle_;
   Link link_;
   std::uint32_t sessions_ = 0;  // those that were opened
+  std::uint16_t door_ = 0;      // NodeJoins::door
   bool must_be_idle_ = false;   // the next session is opened when no process of a round is left
   bool ended_ = false;
   std::optional<std::int64_t> timer_at_ms_;

@@ -43,6 +43,8 @@ class Lifecycle {
   bool is_idle() const { return state_ == State::kIdle; }
   // Workers may run, and the coordinator could give their ranks to other nodes.
   bool needs_lease() const;
+  // The workers of the last round run, as far as is known.
+  bool runs_workers() const { return state_ == State::kRunning; }
   bool has_verdict() const { return verdict_.has_value(); }
   // Null before there is one.
   const protocol::Verdict* verdict() const { return verdict_ ? &*verdict_ : nullptr; }
@@ -97,6 +99,8 @@ class Lifecycle {
   void on(const protocol::Dismiss& message, std::int64_t now_ms, Effects& out);
   void on(const protocol::Rejected& message, std::int64_t now_ms, Effects& out);
   void on(const protocol::AreYouThere&, std::int64_t, Effects&) {}  // the link has answered it
+  void on(const protocol::Resigned&, std::int64_t, Effects&) {}     // the link connects again
+  void on(const protocol::NextRound&, std::int64_t, Effects&) {}    // the link has answered
   void on(const protocol::Awaiting& message, std::int64_t now_ms, Effects& out);
   void on(const protocol::LeaveJob& message, std::int64_t now_ms, Effects& out);
 

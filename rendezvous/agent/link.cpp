@@ -50,14 +50,15 @@ Link::Effects Link::connected(const Nonce& nonce, std::int64_t now_ms) {
   return out;
 }
 
-Link::Effects Link::broken(const std::string& why, const Owner& owner, std::int64_t now_ms) {
+Link::Effects Link::broken(const std::string& why, bool has_refused, const Owner& owner, std::int64_t now_ms) {
   Effects out;
   if (state_ == State::kOver || state_ == State::kResting) return out;
   has_connection_ = false;
   const bool was_attached = state_ == State::kAttached;
   if (was_attached) detach(why, out);
   last_problem_ = why;
-  rest(was_attached && has_lasted(now_ms) ? 0 : back_off(), now_ms);
+  if (has_refused && search_.has_asked_the_lost()) judge_death(owner, now_ms, out);
+  try_again(has_refused, was_attached && has_lasted(now_ms), now_ms);
   Effects more = look(owner, now_ms);
   out.insert(out.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   return out;
@@ -86,6 +87,7 @@ void Link::on(const AgentSession::Event& event, const Owner& owner, std::int64_t
                    was_attached_ = true;
                    attached_ms_ = now_ms;
                    attempts_ = short_sessions_;
+                   lends_ = true;
                    lease_ = {e.welcome.loss_timeout_ms};
                    term_ = e.welcome.term;
                    incarnation_ = e.welcome.incarnation;
@@ -93,22 +95,25 @@ void Link::on(const AgentSession::Event& event, const Owner& owner, std::int64_t
                    // yet be rejected.
                    if (!owner.needs_lease) lease_until_ms_ = joined_ms_ + lent_ms(e.welcome.good_for_ms);
                    keep_alive_at_ms_ = now_ms;
+                   promises_.welcomed(e.welcome, now_ms);
+                   search_.meets(e.welcome.host);
                    out.push_back(Attached{});
                  },
                  [&](const AgentSession::Kept& e) {
                    const std::int64_t until_ms = e.sent_ms + lent_ms(e.good_for_ms);
                    lease_until_ms_ = std::max(lease_until_ms_.value_or(until_ms), until_ms);
+                   lends_ = !e.asks || e.good_for_ms != 0;
+                   if (lends_) search_.end();
+                   const auto promise = e.asks ? promises_.kept(session_->welcome(), now_ms) : std::nullopt;
+                   if (!promise) return;
+                   ByteString bytes;
+                   session_->holds(e.number, promise->testimony, bytes);
+                   out.push_back(Write{std::move(bytes)});
                  },
                  [&](const AgentSession::Received& e) {
                    term_ = session_->welcome().term;
                    incarnation_ = session_->welcome().incarnation;
-                   if (std::holds_alternative<AreYouThere>(e.message)) {
-                     ByteString bytes;
-                     session_->keep_alive(now_ms, bytes);
-                     out.push_back(Write{std::move(bytes)});
-                     return;
-                   }
-                   out.push_back(Deliver{e.message});
+                   on(e.message, now_ms, out);
                  },
                  [&](const AgentSession::Stale& e) { out.push_back(Log{e.text}); },
                  [&](const SessionError& e) {
@@ -127,10 +132,43 @@ void Link::on(const AgentSession::Event& event, const Owner& owner, std::int64_t
                      return;
                    }
                    if (was_attached) (void)has_lasted(now_ms);
-                   rest(back_off(), now_ms);
+                   if (e.elsewhere) search_.sent(*e.elsewhere);
+                   try_again(false, false, now_ms);
                  },
              },
              event);
+}
+
+// What concerns the tie itself; the rest is the owner's.
+void Link::on(const CoordinatorMessage& message, std::int64_t now_ms, Effects& out) {
+  ByteString bytes;
+  if (std::holds_alternative<AreYouThere>(message)) {
+    session_->keep_alive(now_ms, bytes);
+    out.push_back(Write{std::move(bytes)});
+    return;
+  }
+  if (const auto* resigned = std::get_if<Resigned>(&message)) {
+    promises_.resigned(session_->welcome(), now_ms);
+    disconnect(out);
+    detach(format("the coordinator has resigned: {}", resigned->why), out);
+    try_again(false, has_lasted(now_ms), now_ms);
+    return;
+  }
+  if (const auto* prepare = std::get_if<PrepareRound>(&message)) {
+    promises_.hears(*prepare, session_->welcome().incarnation);
+    search_.knows(prepare->successors);
+    if (!prepare->before.empty()) {
+      session_->send(RoundHeard{prepare->round}, bytes);
+      out.push_back(Write{std::move(bytes)});
+    }
+  }
+  if (const auto* next = std::get_if<NextRound>(&message)) {
+    promises_.hears(*next, session_->welcome().incarnation);
+    session_->send(RoundHeard{next->next.number}, bytes);
+    out.push_back(Write{std::move(bytes)});
+  }
+  if (const auto* run = std::get_if<RunWorkers>(&message)) promises_.runs(run->round);
+  out.push_back(Deliver{message});
 }
 
 Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
@@ -155,24 +193,24 @@ Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
     case State::kResting:
       if (now_ms < try_at_ms_ || !owner.may_connect) break;
       state_ = State::kConnecting;
-      greet_until_ms_ = now_ms + settings_.greeting_ms;
       ELASTIC_CHECK(!has_connection_);
       has_connection_ = true;
-      out.push_back(Connect{});
+      out.push_back(Connect{search_.next(promises_.is_free(now_ms), now_ms)});
+      greet_until_ms_ = now_ms + search_.patience_ms(now_ms).value_or(settings_.greeting_ms);
       break;
     case State::kConnecting:
     case State::kGreeting:
       if (now_ms < greet_until_ms_) break;
       last_problem_ = state_ == State::kConnecting ? kNotAnswered : kSaysNothing;
       disconnect(out);
-      rest(back_off(), now_ms);
+      try_again(false, false, now_ms);
       break;
     case State::kAttached:
       if (!settings_.local && now_ms - heard_ms_ >= lease_.loss_timeout_ms) {
         const std::string why = format("the coordinator has been silent for {} ms", now_ms - heard_ms_);
         disconnect(out);
         detach(why, out);
-        rest(has_lasted(now_ms) ? 0 : back_off(), now_ms);
+        try_again(false, has_lasted(now_ms), now_ms);
         break;
       }
       if (now_ms >= keep_alive_at_ms_) {
@@ -284,10 +322,31 @@ void Link::detach(const std::string& why, Effects& out) {
 
 void Link::rest(std::int64_t delay_ms, std::int64_t now_ms) {
   const bool is_told_to_wait = delay_ms > LeaseTimes::kLongestPauseMs;
-  if (state_ == State::kAttached || is_told_to_wait) since_ms_ = now_ms + (is_told_to_wait ? delay_ms : 0);
+  // A candidate that was not elected is none that was found.
+  const bool has_lost_one = state_ == State::kAttached && lends_;
+  if (has_lost_one || is_told_to_wait) since_ms_ = now_ms + (is_told_to_wait ? delay_ms : 0);
+  if (state_ == State::kAttached) search_.begin(lease_, now_ms);
   session_.reset();
   state_ = State::kResting;
   try_at_ms_ = now_ms + delay_ms;
+}
+
+void Link::try_again(bool has_refused, bool at_once, std::int64_t now_ms) {
+  if (at_once) return rest(0, now_ms);
+  const auto again_at_ms = search_.again_at_ms(has_refused, now_ms);
+  rest(again_at_ms ? *again_at_ms - now_ms : back_off(), now_ms);
+}
+
+// The process of the coordinator that the agent has lost is gone: the kernel of its host says so.
+void Link::judge_death(const Owner& owner, std::int64_t now_ms, Effects& out) {
+  const bool holds_lease = lease_until_ms_ && now_ms < *lease_until_ms_;
+  if (!promises_.died(search_.rank_of_the_lost(), holds_lease, owner.runs_workers, now_ms)) return;
+  out.push_back(Log{"the coordinator's process has ended: its host refuses connections to its port"});
+}
+
+std::optional<std::int64_t> Link::may_elect_from_ms(std::int64_t now_ms) const {
+  if (state_ == State::kAttached || state_ == State::kOver || !search_.is_on()) return {};
+  return promises_.free_at_ms(now_ms);
 }
 
 // Each pause is twice as long as the one before, with a random half, so that a thousand agents do not come at once.
@@ -319,7 +378,7 @@ void Link::check_invariants() const {
   ELASTIC_CHECK(session_.has_value() == is_greeted);
   ELASTIC_CHECK(!session_ || session_->welcome().term >= term_);
   ELASTIC_CHECK(was_attached_ || (!lease_until_ms_ && own_incarnation_ == 0));
-  if (has_connection_) ELASTIC_CHECK(greet_until_ms_ >= try_at_ms_ + settings_.greeting_ms);
+  if (has_connection_) ELASTIC_CHECK(greet_until_ms_ > try_at_ms_);
   if (is_greeted) ELASTIC_CHECK(joined_ms_ >= try_at_ms_);
   if (state_ == State::kAttached) {
     ELASTIC_CHECK(was_attached_ && lease_.loss_timeout_ms > 0);

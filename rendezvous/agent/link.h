@@ -6,6 +6,8 @@
 #include <variant>
 #include <vector>
 
+#include "rendezvous/agent/promises.h"
+#include "rendezvous/agent/search.h"
 #include "rendezvous/protocol/lease.h"
 #include "rendezvous/protocol/messages.h"
 #include "rendezvous/protocol/session.h"
@@ -51,7 +53,9 @@ void look_often(LinkSettings& link, const protocol::LeaseTimes& lease);
 class Link {
  public:
   // Effects: what a link wants done, in this order.
-  struct Connect {};     // answered by connected() or broken()
+  struct Connect {                      // answered by connected() or broken()
+    std::optional<DoorTarget> to = {};  // nothing: where the nodes meet
+  };
   struct Disconnect {};  // no answer
   struct Write {
     protocol::ByteString bytes;
@@ -82,17 +86,19 @@ class Link {
 
   // What the owner knows at the time of a call.
   struct Owner {
-    bool needs_lease = false;  // workers run, or may run, whose ranks other nodes could be given
-    bool may_connect = true;   // NodeJoins would describe the node as it will be
+    bool needs_lease = false;   // workers run, or may run, whose ranks other nodes could be given
+    bool may_connect = true;    // NodeJoins would describe the node as it will be
+    bool runs_workers = false;  // of the last round that was prepared
   };
 
-  explicit Link(LinkSettings settings) : settings_(std::move(settings)) {}
+  explicit Link(LinkSettings settings) : settings_(std::move(settings)), promises_(settings_.agent) {}
 
   Effects begin(std::int64_t now_ms);
   // The connection is there. `nonce` is random, another for each connection.
   Effects connected(const protocol::Nonce& nonce, std::int64_t now_ms);
-  // The connection could not be made, or has ended.
-  Effects broken(const std::string& why, const Owner& owner, std::int64_t now_ms);
+  // The connection could not be made, or has ended. `has_refused`: the kernel of the host that was asked says that
+  // nothing listens there.
+  Effects broken(const std::string& why, bool has_refused, const Owner& owner, std::int64_t now_ms);
   Effects received(protocol::Bytes bytes, const Owner& owner, std::int64_t now_ms);
   // To be called when the time of next_deadline_ms() has come, when the owner has changed, and before the owner does
   // anything that it may do under a lease only.
@@ -115,6 +121,7 @@ class Link {
   std::optional<Waiting> waiting() const;
 
   protocol::AgentId agent() const { return settings_.agent; }
+  const Promises& promises() const { return promises_; }
   const std::string& endpoint() const { return settings_.endpoint; }
   bool attached() const { return state_ == State::kAttached; }
   protocol::Term term() const { return term_; }
@@ -124,6 +131,13 @@ class Link {
   void belongs() { own_incarnation_ = incarnation_; }
   protocol::Incarnation own_incarnation() const { return own_incarnation_; }
   std::optional<std::int64_t> lease_until_ms() const { return lease_until_ms_; }
+  // From when on another coordinator may be elected in this process: the one that the node has promised its support to
+  // is lost. Nothing: it is not, or has not been asked for its support by any.
+  std::optional<std::int64_t> may_elect_from_ms(std::int64_t now_ms) const;
+  // The agent supports the coordinator in its own process, until that has resigned.
+  bool supports_own() const { return state_ != State::kOver && promises_.supports_own(); }
+  // That has happened.
+  void own_is_over(std::int64_t now_ms) { promises_.own_is_over(now_ms); }
   // The session, the connection and the times are of the state. The owner calls it after each event.
   void check_invariants() const;
 
@@ -133,6 +147,9 @@ class Link {
   enum class State : std::uint8_t { kResting, kConnecting, kGreeting, kAttached, kOver };
 
   void rest(std::int64_t delay_ms, std::int64_t now_ms);
+  // The same after an attempt, or a session, that came to nothing.
+  void try_again(bool has_refused, bool at_once, std::int64_t now_ms);
+  void judge_death(const Owner& owner, std::int64_t now_ms, Effects& out);
   // The pause in milliseconds after an attempt that failed.
   std::int64_t back_off();
   // Whether the session that ends now has lasted; counts those in a row that have not.
@@ -140,6 +157,7 @@ class Link {
   void disconnect(Effects& out);
   void detach(const std::string& why, Effects& out);
   void on(const protocol::AgentSession::Event& event, const Owner& owner, std::int64_t now_ms, Effects& out);
+  void on(const protocol::CoordinatorMessage& message, std::int64_t now_ms, Effects& out);
   std::int64_t lent_ms(std::optional<std::int64_t> good_for_ms) const;
   void judge_lease(const Owner& owner, std::int64_t now_ms, Effects& out);
   std::int64_t give_up_at() const;
@@ -149,6 +167,9 @@ class Link {
   std::optional<protocol::AgentSession> session_;
   bool has_connection_ = false;  // Connect was asked for, and neither Disconnect nor broken() came since
   protocol::LeaseTimes lease_;
+  Promises promises_;
+  Search search_;
+  bool lends_ = false;  // kAttached: the coordinator is no candidate, as far as is known
   protocol::Term term_ = 0;
   protocol::Incarnation incarnation_ = 0;
   protocol::Incarnation own_incarnation_ = 0;

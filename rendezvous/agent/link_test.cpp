@@ -49,7 +49,7 @@ struct Tied {
       if (std::holds_alternative<Link::Connect>(effect)) {
         connects_ms.push_back(now_ms);
         if (!reachable) {
-          if (answers) carry(link.broken("connection refused", owner, now_ms));
+          if (answers) carry(link.broken("connection refused", true, owner, now_ms));
           continue;
         }
         other.accept();
@@ -72,7 +72,7 @@ struct Tied {
     look();
   }
   void broken(const std::string& why = "reset") {
-    carry(link.broken(why, owner, now_ms));
+    carry(link.broken(why, false, owner, now_ms));
     look();
   }
   // Lets time pass, and calls look() at each deadline of the link.
@@ -137,7 +137,7 @@ TEST_CASE("keep-alives go out each fifth of the loss timeout, and the lease is c
   tied.pass(1000);
   tied.now_ms += 500;
   ByteString answer;
-  tied.other.session->kept(static_cast<std::uint64_t>(tied.other.keep_alives), {}, answer);
+  tied.other.session->kept(static_cast<std::uint64_t>(tied.other.keep_alives), {}, false, answer);
   tied.receive(answer);  // half a second after the keep-alive was sent
   CHECK(tied.link.lease_until_ms() == tied.now_ms - 500 + 3000);
 }
@@ -158,6 +158,63 @@ TEST_CASE("a lease lasts no longer than whoever lends it may act, from the welco
   tied.other.good_for_ms = -5;  // the lease that was granted before stays
   tied.pass(1'000);
   CHECK(tied.link.lease_until_ms() == tied.now_ms + 2'000);
+}
+
+TEST_CASE("a link promises its support to the coordinator that asks for it, and testifies with the first promise") {
+  Tied tied;
+  tied.begin();
+  CHECK(tied.other.promises.empty());
+  tied.say(PrepareRound{.round = 3, .place = {1, 2, 1, 2, 1, 2}, .membership = 9});
+  CHECK(tied.other.last<RoundHeard>() == nullptr);  // no round before it counts
+  tied.other.asks = true;
+  tied.pass(1'000);
+  REQUIRE(tied.other.promises.size() == 1);
+  REQUIRE(tied.other.promises[0].testimony);
+  CHECK(tied.other.promises[0].testimony->rounds.at(0).rank == 1);
+  tied.pass(1'000);
+  REQUIRE(tied.other.promises.size() == 2);
+  CHECK_FALSE(tied.other.promises[1].testimony);
+  CHECK(tied.other.promises[1].number == static_cast<std::uint64_t>(tied.other.keep_alives));
+  tied.say(PrepareRound{.round = 4, .place = {1, 2, 1, 2, 1, 2}, .membership = 10, .before = {{1, 3, 9, 2, 0}}});
+  REQUIRE(tied.other.last<RoundHeard>() != nullptr);
+  CHECK(tied.other.last<RoundHeard>()->round == 4);
+  tied.say(NextRound{{1, 5, 11, 2, 0}, {{1, 3, 9, 2, 0}}});  // it is not in this one
+  CHECK(tied.other.last<RoundHeard>()->round == 5);
+  CHECK(tied.link.promises().rounds().rounds().back().rank == std::nullopt);
+}
+
+TEST_CASE("a coordinator that resigns is left, and the next one may be supported at once") {
+  Tied tied;
+  tied.other.asks = true;
+  tied.other.welcome.host = 8;
+  tied.begin();
+  tied.pass(1'000);
+  REQUIRE(tied.other.promises.size() == 2);
+  tied.other.welcome.term = 2;
+  tied.other.welcome.host = 9;
+  tied.say(Resigned{"too few nodes support it"});
+  tied.look();
+  CHECK(tied.count<Link::Detached>() == 1);
+  CHECK(tied.link.attached());  // with the next session
+  tied.look();
+  REQUIRE(tied.other.promises.size() == 3);
+  CHECK(tied.other.promises[2].testimony);
+}
+
+TEST_CASE("a link that has promised its support to one coordinator does not answer another one that asks") {
+  Tied tied;
+  tied.other.asks = true;
+  tied.other.welcome.host = 8;
+  tied.begin();
+  tied.other.welcome.term = 2;
+  tied.other.welcome.host = 9;
+  tied.pass(1'000);
+  tied.broken();
+  REQUIRE(tied.link.attached());
+  CHECK(tied.other.promises.size() == 2);
+  tied.pass(5'000);
+  CHECK(tied.other.promises.size() > 2);
+  CHECK(tied.other.promises[2].testimony);
 }
 
 TEST_CASE("when the lease is over the owner hears it once, and nothing is connected until it allows it") {
@@ -434,7 +491,7 @@ TEST_CASE("what is said where no session is open is lost, and after the link was
   REQUIRE(tied.link.attached());
   tied.link.close();
   CHECK(tied.link.look(tied.owner, tied.now_ms + 100'000).empty());
-  CHECK(tied.link.broken("reset", tied.owner, tied.now_ms).empty());
+  CHECK(tied.link.broken("reset", false, tied.owner, tied.now_ms).empty());
   CHECK(!tied.link.next_deadline_ms(tied.owner));
 }
 
@@ -455,7 +512,7 @@ TEST_CASE("a link whose session, connection or times are not of its state is not
   CHECK(noticed(LinkBreaker::know_later_term) == "!session_ || session_->welcome().term >= term_");
   CHECK(noticed(LinkBreaker::forget_that_it_was_attached) ==
         "was_attached_ || (!lease_until_ms_ && own_incarnation_ == 0)");
-  CHECK(noticed(LinkBreaker::greet_for_no_time) == "greet_until_ms_ >= try_at_ms_ + settings_.greeting_ms");
+  CHECK(noticed(LinkBreaker::greet_for_no_time) == "greet_until_ms_ > try_at_ms_");
   CHECK(noticed(LinkBreaker::join_before_it_tries) == "joined_ms_ >= try_at_ms_");
   CHECK(noticed(LinkBreaker::hear_before_it_is_attached) == times);
   CHECK(noticed(LinkBreaker::keep_alive_before_it_is_attached) == times);

@@ -34,6 +34,7 @@ Phase phase_of(Coordinator::State state, bool is_checking) {
 Coordinator::Coordinator(CoordinatorConfig config, std::unique_ptr<CheckPlan> check)
     : config_(config),
       identity_(config.term, config.incarnation, config.random, config.birth_ms),
+      mandate_(config),
       check_(std::move(check)),
       now_ms_(config.now_ms),
       statistics_(config.now_ms),
@@ -45,10 +46,20 @@ Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
   Effects out;
   now_ms_ = std::max(now_ms_, now_ms);
   if (state_ == State::kEnded) return out;
+  // Its time may have passed while this process did not run. A verdict is final: nobody is asked who gets to hear it.
+  if (const std::string why = state_ != State::kEnding ? mandate_.why_over(now_ms_) : ""; !why.empty()) {
+    resign(why, out);
+    return out;
+  }
   sleep_.event_comes(now_ms_, std::holds_alternative<TimePassed>(event) ? next_deadline_ms() : std::nullopt);
   std::visit([&](const auto& known) { on(known, out); }, event);
-  const bool changes_nothing = std::holds_alternative<KeepAliveReceived>(event) && claims_.empty();
+  const bool renews = std::holds_alternative<KeepAliveReceived>(event) ||
+                      (std::holds_alternative<PromiseReceived>(event) && !mandate_.stands());
+  const bool changes_nothing = renews && claims_.empty();
+  const bool granted_leases = grants_leases();
   if (!changes_nothing) decide(out);
+  const bool lends = std::holds_alternative<KeepAliveReceived>(event) || std::holds_alternative<Introduced>(event);
+  if (lends || granted_leases != grants_leases()) mandate_.lend(now_ms_);
   statistics_.enter(phase_of(state_, is_checking()), now_ms_);
   if (!changes_nothing && roster_.check_is_due()) check_invariants();
   return out;
@@ -57,7 +68,8 @@ Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
 std::optional<std::int64_t> Coordinator::next_deadline_ms() const {
   if (state_ == State::kEnded) return {};
   std::optional<std::int64_t> next;
-  for (const auto due_ms : {silence_.due_ms(), look_again_ms_, leases_.next_ms(), claims_.deadline_ms()}) {
+  for (const auto due_ms :
+       {silence_.due_ms(), look_again_ms_, leases_.next_ms(), claims_.deadline_ms(), mandate_.look_again_ms(now_ms_)}) {
     if (due_ms && (!next || *due_ms < *next)) next = due_ms;
   }
   return next;
@@ -94,6 +106,18 @@ void Coordinator::on(const SessionEnded& event, Effects& out) {
   if (Node* node = roster_.of_session(event.from)) lose(*node, event.how, out, event.by_us);
 }
 
+void Coordinator::on(const PromiseReceived& event, Effects& out) {
+  const Node* node = roster_.of_session(event.from);
+  if (node == nullptr) return;
+  mandate_.promises(node->agent, event.testimony, event.since_ms, now_ms_);
+  run_if_ready(out);
+}
+
+void Coordinator::on(const OwnAgentEnded&, Effects& out) {
+  if (config_.own_agent) mandate_.died(*config_.own_agent, now_ms_);
+  run_if_ready(out);
+}
+
 void Coordinator::on(const NodeEmptied& event, Effects& out) {
   Node* node = roster_.find(event.agent);
   if (node == nullptr || event.incarnation != identity_.incarnation() || event.round != round_) return;
@@ -106,6 +130,7 @@ void Coordinator::on(const NodeEmptied& event, Effects& out) {
   }
   if (node == nullptr || node->standing() != Standing::kLost) return;
   out.push_back(Note{format("the guardian of {} reports that no process of the round is left", node->name())});
+  mandate_.died(event.agent, now_ms_);
   forget(*node);
 }
 
@@ -177,6 +202,7 @@ void Coordinator::on(Node& node, const NodeLeaves& message, Effects& out) {
     if (node.standing() != Standing::kDone && node.standing() != Standing::kStopping) return;
     out.push_back(Note{format("{} leaves: its workers have succeeded", node.name())});
     out.push_back(Send{*node.session, Dismiss{}});
+    mandate_.died(node.agent, now_ms_);  // as good as dead: it looks for no other coordinator
     return forget(node);
   }
   // The job ends with this node, which hosts the coordinator.
@@ -204,6 +230,12 @@ void Coordinator::on(Node& node, const CheckDone& message, Effects& out) {
   if (check_.answer(node.place.node_rank, message.phase, message.result)) end_check_phase(out);
 }
 
+void Coordinator::on(Node& node, const RoundHeard& message, Effects& out) {
+  if (message.round != round_ || state_ != State::kPreparing) return;
+  mandate_.hears(node.agent);
+  run_if_ready(out);
+}
+
 void Coordinator::on(Node& node, const VerdictHeard& message, Effects&) {
   if (state_ == State::kEnding) ending_.has_heard(node.agent, message.details);
 }
@@ -212,6 +244,9 @@ void Coordinator::on(Node& node, const VerdictHeard& message, Effects&) {
 
 void Coordinator::decide(Effects& out) {
   look_again_ms_.reset();
+  if (const auto others_may_run_until_ms = mandate_.look(roster_, now_ms_, out)) {
+    rebuilding_.elected(*others_may_run_until_ms, now_ms_);
+  }
   look_at_leases(out);
   settle_claims(out);
   switch (state_) {

@@ -15,6 +15,7 @@
 #include "rendezvous/coordinator/job_settings.h"
 #include "rendezvous/coordinator/job_statistics.h"
 #include "rendezvous/coordinator/lost_leases.h"
+#include "rendezvous/coordinator/mandate.h"
 #include "rendezvous/coordinator/operator_orders.h"
 #include "rendezvous/coordinator/rank_claims.h"
 #include "rendezvous/coordinator/rebuilding.h"
@@ -57,12 +58,8 @@ class Coordinator {
   protocol::Term term() const { return identity_.term(); }
   protocol::Incarnation incarnation() const { return identity_.incarnation(); }
   bool ended() const { return state_ == State::kEnded; }
-  // How the job ended, once it has; nothing if another coordinator took the job over.
-  const std::optional<protocol::Verdict>& verdict() const { return ending_.verdict(); }
-
-  // What the node of the first failure has reported of it (stderr, traceback), for every node's report; may be empty.
-  const std::string& details() const { return ending_.details(); }
-
+  // Its verdict says how the job ended, once it has; nothing if another coordinator took the job over.
+  const JobEnding& ending() const { return ending_; }
   enum class State : std::uint8_t { kForming, kRebuilding, kPreparing, kRunning, kStopping, kEnding, kEnded };
   State state() const { return state_; }
   // The last round that was formed, if there was one.
@@ -70,12 +67,11 @@ class Coordinator {
   const membership::Roster& roster() const { return roster_; }
   // The job is in kPreparing, and nodes are being checked.
   bool is_checking() const { return state_ == State::kPreparing && check_.is_running(); }
-  // The job's status without its name. At most `most_members` nodes are listed by name. The figures of the check are
-  // filled in by the caller.
+  // The job's status without its name and the figures of the check. At most `most_members` nodes are listed by name.
   status::Job status(std::int64_t now_ms, std::size_t most_members) const;
-  // Nodes may keep their workers running. False while the round that runs may have been taken over by another
-  // coordinator, too.
+  // Nodes may keep their workers running: the round that runs was not taken over by another coordinator, too.
   bool grants_leases() const { return rebuilding_.grants_leases(); }
+  const Mandate& mandate() const { return mandate_; }
   // The session belongs to a node of the job whose lease may be renewed.
   bool may_renew_lease(protocol::NodeId session) const;
   // No node is in the job and no round was formed: the job can be forgotten.
@@ -92,6 +88,8 @@ class Coordinator {
   void on(const NodeEmptied& event, Effects& out);
   void on(const OperatorOrder& event, Effects& out);
   void on(const TimePassed& event, Effects& out);
+  void on(const PromiseReceived& event, Effects& out);
+  void on(const OwnAgentEnded& event, Effects& out);
   void on(Node& node, const protocol::NodeJoins& message, Effects& out);
   void on(Node& node, const protocol::StoreIsOpen& message, Effects& out);
   void on(Node& node, const protocol::WorkerFailed& message, Effects& out);
@@ -101,6 +99,7 @@ class Coordinator {
   void on(Node& node, const protocol::NodeLeaves& message, Effects& out);
   void on(Node& node, const protocol::CheckDone& message, Effects& out);
   void on(Node& node, const protocol::VerdictHeard& message, Effects& out);
+  void on(Node& node, const protocol::RoundHeard& message, Effects& out);
   void check_invariants() const;  // after each event: coordinator_invariants.cpp
 
   // coordinator_joining.cpp: which nodes are let in.
@@ -127,7 +126,6 @@ class Coordinator {
   void run_if_ready(Effects& out);
   void send_check_orders(RoundCheck::Orders orders, Effects& out);
   void end_check_phase(Effects& out);
-  void end_with_check(const std::vector<CheckPlan::Unfit>& unfit, Effects& out);
   void leave_out(const CheckPlan::Unfit& found, Effects& out);
   void turn_away_excluded(Effects& out);
   void scale_up_if_due(Effects& out);
@@ -140,6 +138,7 @@ class Coordinator {
   void blame(const Node& node, Effects& out);
   void forget(const Node& node);
   void end(protocol::Verdict verdict, Effects& out);
+  void resign(const std::string& why, Effects& out);
   void dismiss_if_all_heard(Effects& out);
   bool is_in_round() const;
   void look_at_leases(Effects& out);
@@ -149,6 +148,7 @@ class Coordinator {
 
   CoordinatorConfig config_;
   Identity identity_;
+  Mandate mandate_;
   RoundCheck check_;
   std::int64_t now_ms_ = 0;  // when the present event came
   State state_ = State::kForming;

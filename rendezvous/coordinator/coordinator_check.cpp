@@ -13,6 +13,23 @@ using namespace protocol;
 using membership::Node;
 using membership::Standing;
 
+namespace {
+
+// What is wrong with each node, or link, that the check has found unfit; a note for each of the nodes.
+std::vector<std::string> flaws_of(const std::vector<CheckPlan::Unfit>& unfit, const Seats& seats,
+                                  const membership::Roster& roster, Effects& out) {
+  std::vector<std::string> flaws;
+  for (const CheckPlan::Unfit& found : unfit) {
+    const Node& node = roster.at(seats.at(static_cast<std::size_t>(found.node_rank)).agent);
+    flaws.push_back(format("{}: {}", node.name(), found.why));
+    if (found.kind == CheckPlan::Unfit::Kind::kLink) continue;
+    out.push_back(node_is_unfit(node, format("{} is unfit: {}", node.name(), found.why), found.why));
+  }
+  return flaws;
+}
+
+}  // namespace
+
 void Coordinator::send_check_orders(RoundCheck::Orders orders, Effects& out) {
   for (std::size_t rank = 0; rank < orders.size(); ++rank) {
     const Node& node = roster_.at(seats_[rank].agent);
@@ -27,25 +44,16 @@ void Coordinator::end_check_phase(Effects& out) {
   CheckJudged judged = check_.judge(*round_, nodes_to_check(seats_, roster_, settings_.check), settings_.check);
   const std::vector<CheckPlan::Unfit> unfit = judged.unfit;
   out.push_back(std::move(judged));
-  if (settings_.check.only) return end_with_check(unfit, out);
+  if (settings_.check.only) {
+    const std::vector<std::string> flaws = flaws_of(unfit, seats_, roster_, out);
+    stopping_.job_ends = true;  // it was started with --check-only
+    stopping_.outcome = unfit.empty() ? Outcome::kSucceeded : Outcome::kFailed;
+    if (!unfit.empty()) stopping_.fatal = format("{}: {}", kFoundUnfit, some_of(flaws));
+    return stop_round(out);
+  }
   for (const Seat& seat : seats_) roster_.at(seat.agent).passed_check = true;
   for (const CheckPlan::Unfit& found : unfit) leave_out(found, out);
   if (stopping_.other.empty()) return run_if_ready(out);
-  stop_round(out);
-}
-
-// Ends a job that was started with --check-only.
-void Coordinator::end_with_check(const std::vector<CheckPlan::Unfit>& unfit, Effects& out) {
-  std::vector<std::string> flaws;
-  for (const CheckPlan::Unfit& found : unfit) {
-    const Node& node = roster_.at(seats_.at(static_cast<std::size_t>(found.node_rank)).agent);
-    flaws.push_back(format("{}: {}", node.name(), found.why));
-    if (found.kind != CheckPlan::Unfit::Kind::kLink)
-      out.push_back(node_is_unfit(node, format("{} is unfit: {}", node.name(), found.why), found.why));
-  }
-  stopping_.job_ends = true;
-  stopping_.outcome = unfit.empty() ? Outcome::kSucceeded : Outcome::kFailed;
-  if (!unfit.empty()) stopping_.fatal = format("{}: {}", kFoundUnfit, some_of(flaws));
   stop_round(out);
 }
 
@@ -72,6 +80,8 @@ void Coordinator::turn_away_excluded(Effects& out) {
   }
   for (Node* node : unfit) {
     out.push_back(Send{*node->session, is_excluded(node->unfit)});
+    // The way to the agent in this process loses nothing: that one looks for no other coordinator.
+    if (node->agent == config_.own_agent) mandate_.died(node->agent, now_ms_);
     forget(*node);
   }
 }

@@ -1,10 +1,11 @@
-// How nodes are lost, and how the job ends.
+// How nodes are lost, and how the job ends, or this coordinator.
 #include <algorithm>
 #include <utility>
 
 #include "rendezvous/coordinator/coordinator.h"
 #include "rendezvous/coordinator/coordinator_notes.h"
 #include "rendezvous/coordinator/coordinator_refusals.h"
+#include "rendezvous/protocol/term.h"
 #include "src/base/text.h"
 
 namespace elastic::coordinator {
@@ -74,6 +75,17 @@ void Coordinator::end(Verdict verdict, Effects& out) {
   for (const AgentId agent : leases_.nodes()) forget(roster_.at(agent));
   for (const auto& [agent, node] : roster_.nodes()) out.push_back(Send{*node.session, EndJob{verdict}});
   dismiss_if_all_heard(out);
+}
+
+// This coordinator never acts again. Whoever takes the job over, perhaps in the same process, is another one.
+void Coordinator::resign(const std::string& why, Effects& out) {
+  out.push_back(Note{format("this coordinator of term {} resigns: {}", text_of_term(identity_.term()), why)});
+  for (const auto& [agent, node] : roster_.nodes()) {
+    if (!node.session) continue;
+    out.push_back(Send{*node.session, Resigned{why}});
+    out.push_back(Drop{*node.session, why});
+  }
+  state_ = State::kEnded;
 }
 
 void Coordinator::dismiss_if_all_heard(Effects& out) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -27,6 +28,7 @@ struct CoordinatorConfig {
   std::int64_t birth_ms = 0;
   // Unix time when that clock showed `at_ms`.
   std::int64_t unix_ms(std::int64_t at_ms) const { return birth_ms + (at_ms - made_ms); }
+  std::optional<protocol::AgentId> own_agent = {};  // in the coordinator's process; nothing: it is on none of the nodes
 };
 
 // --- Events. ---------------------------------------------------------------------------------------
@@ -40,13 +42,21 @@ struct MessageReceived {
 struct KeepAliveReceived {
   protocol::NodeId from = 0;
 };
+// A node supports this coordinator (docs/failover.md). Its promise counts from when the KEPT was sent that it has
+// acknowledged. With the first promise in a session comes its testimony.
+struct PromiseReceived {
+  protocol::NodeId from = 0;
+  std::int64_t since_ms = 0;
+  std::optional<protocol::Testimony> testimony = {};
+};
 // A node's session has ended: its connection was reset or closed.
 struct SessionEnded {
   protocol::NodeId from = 0;
   std::string how;     // "its connection was reset"
   bool by_us = false;  // the coordinator ended it, since it may not act: no loss is charged to the node
 };
-// An agent that introduces itself has met an earlier coordinator of the job. The event comes before its welcome.
+// An agent that introduces itself has met an earlier coordinator of the job; or it has met none (0 and 0), and promises
+// count. The event comes before its welcome.
 struct Introduced {
   protocol::Incarnation incarnation = 0;
   protocol::Term term = 0;
@@ -66,8 +76,10 @@ struct OperatorOrder {
 };
 // The deadline that next_deadline_ms() gave has passed.
 struct TimePassed {};
-using Event =
-    std::variant<MessageReceived, KeepAliveReceived, SessionEnded, Introduced, NodeEmptied, OperatorOrder, TimePassed>;
+// The agent in the coordinator's process has ended in order: it looks for no other coordinator. The process goes on.
+struct OwnAgentEnded {};
+using Event = std::variant<MessageReceived, KeepAliveReceived, SessionEnded, Introduced, NodeEmptied, OperatorOrder,
+                           TimePassed, PromiseReceived, OwnAgentEnded>;
 
 // --- Effects, to be performed in their order. -------------------------------------------------------
 
@@ -79,6 +91,10 @@ struct Send {
 struct Drop {
   protocol::NodeId session = 0;
   std::string reason;
+};
+// The node is to be asked at once for its support, by an answer to its last keep-alive that lends nothing.
+struct Ask {
+  protocol::NodeId to = 0;
 };
 // A decision and its reason, for the log and for --replay. `event` is its name in the event stream (docs/events.md),
 // and `fields` are what programs get beside the text: an object, or null.
@@ -120,7 +136,7 @@ struct OrderAnswered {
   Kind kind = Kind::kAccepted;
   std::string text = {};  // clauses: what will happen; or why nothing does, and what to do
 };
-using Effect = std::variant<Send, Drop, Note, CheckJudged, OrderAnswered>;
+using Effect = std::variant<Send, Drop, Note, CheckJudged, OrderAnswered, Ask>;
 using Effects = std::vector<Effect>;
 
 }  // namespace elastic::coordinator

@@ -44,7 +44,7 @@ struct Flapping : Job {
     on(SessionEnded{session, "reset", by_us});
     on(NodeEmptied{session, coordinator.incarnation(), *coordinator.round()});
     Answer answer = stop(1);
-    if (!coordinator.verdict()) open_store();
+    if (!coordinator.ending().verdict()) open_store();
     return answer;
   }
 };
@@ -182,7 +182,7 @@ TEST_CASE(
     CHECK(job.come(session, "node").all<Rejected>().empty());
     CHECK(job.go(session, true).to<PrepareRound>(1).losses == 0);
   }
-  CHECK_FALSE(job.coordinator.verdict());
+  CHECK_FALSE(job.coordinator.ending().verdict());
 }
 
 TEST_CASE("a job that loses more nodes than it may ends, though each was lost once") {
@@ -428,7 +428,7 @@ TEST_CASE("when every node is told to leave the job has been stopped") {
   CHECK(job.stop(1).to<EndJob>(1).verdict.outcome == Verdict::Outcome::kStopped);
   CHECK(job.stop(2).to<EndJob>(2).verdict.outcome == Verdict::Outcome::kStopped);
   CHECK(job.coordinator.ended());
-  CHECK(job.coordinator.verdict()->outcome == Verdict::Outcome::kStopped);
+  CHECK(job.coordinator.ending().verdict()->outcome == Verdict::Outcome::kStopped);
 }
 
 TEST_CASE("a node that is done and lost is not missed, unless it serves the round's store") {

@@ -68,7 +68,7 @@ void Coordinator::check_invariants() const {
   const bool is_over = state_ == State::kEnding || state_ == State::kEnded;
   ELASTIC_CHECK(round_ || !is_in_round());
   ELASTIC_CHECK(round_ || (seats_.empty() && !rebuilding_.has_begun()));
-  ELASTIC_CHECK(verdict() ? is_over : state_ != State::kEnding);
+  ELASTIC_CHECK(ending_.verdict() ? is_over : state_ != State::kEnding);
   ELASTIC_CHECK(rebuilding_.has_begun() ? is_over || state_ == State::kRebuilding : state_ != State::kRebuilding);
   ELASTIC_CHECK(!has_run_ || store_);
   ELASTIC_CHECK(is_over || roster_.size() <= limits::kNodesPerJob);
@@ -93,7 +93,7 @@ void Coordinator::check_invariants() const {
       break;
     case State::kStopping: ELASTIC_CHECK(in_round(roster_) == 0 && stopping(roster_) > 0); break;
     case State::kEnding: ELASTIC_CHECK(leases_.size() == 0); break;
-    case State::kEnded: ELASTIC_CHECK(verdict() || round_ || roster_.size() == 0); break;
+    case State::kEnded: ELASTIC_CHECK(ending_.verdict() || round_ || roster_.size() == 0); break;
   }
 }
 

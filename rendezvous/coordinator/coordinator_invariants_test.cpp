@@ -259,8 +259,8 @@ TEST_CASE("a node whose standing is not of the job's state is noticed") {
 
 TEST_CASE("a coordinator that has what is not of its state, or lacks what is, is noticed") {
   CHECK(noticed(State::kRunning, Breaker::forget_round) == "round_ || !is_in_round()");
-  CHECK(noticed(State::kRunning, Breaker::give_verdict) == "verdict() ? is_over : state_ != State::kEnding");
-  CHECK(noticed(State::kEnding, Breaker::forget_verdict) == "verdict() ? is_over : state_ != State::kEnding");
+  CHECK(noticed(State::kRunning, Breaker::give_verdict) == "ending_.verdict() ? is_over : state_ != State::kEnding");
+  CHECK(noticed(State::kEnding, Breaker::forget_verdict) == "ending_.verdict() ? is_over : state_ != State::kEnding");
   CHECK(noticed(State::kRunning, Breaker::hear_before_verdict) == "verdict_ || heard_.empty()");
   CHECK(noticed(State::kEnding, Breaker::hear_of_stranger) == "roster.nodes().contains(node)");
   const std::string of_rebuilding =
@@ -278,7 +278,7 @@ TEST_CASE("a coordinator that has what is not of its state, or lacks what is, is
     CHECK(noticed(State::kRunning, breaks) == "!is_stopped");
   }
   CHECK(noticed(State::kRunning, Breaker::fall_below_first_term) == "term() >= config_.term");
-  CHECK(noticed(State::kForming, Breaker::end_without_verdict) == "verdict() || round_ || roster_.size() == 0");
+  CHECK(noticed(State::kForming, Breaker::end_without_verdict) == "ending_.verdict() || round_ || roster_.size() == 0");
   CHECK(noticed(State::kRunning, Breaker::miss_too_many) == "gone_.size() <= kGoneKept");
   CHECK(noticed(State::kRunning, Breaker::tell_more_than_came) == "told_arrivals_ <= arrivals");
 }

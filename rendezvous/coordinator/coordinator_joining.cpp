@@ -39,6 +39,8 @@ bool is_done_in(const Coordinator& job, const AgentFacts& facts) {
 }  // namespace
 
 void Coordinator::on(const Introduced& event, Effects& out) {
+  if (event.incarnation == 0 && event.term == 0) return;
+  const Term term = identity_.term();
   const Identity::Met met = identity_.meet(event, round_ || rebuilding_.has_begun(), state_ == State::kRebuilding);
   if (met == Identity::Met::kJob && state_ == State::kEnding) {
     // Answers that are under way carry the previous incarnation: the verdict is sent again with the new one.
@@ -46,6 +48,7 @@ void Coordinator::on(const Introduced& event, Effects& out) {
       if (node.session && !ending_.is_heard_by(agent)) out.push_back(Send{*node.session, EndJob{*ending_.verdict()}});
     }
   }
+  if (term != identity_.term() && mandate_.stands()) mandate_.stand_anew(roster_, now_ms_, out);
   if (met != Identity::Met::kSuccessor) return;
   // The agents of this coordinator follow another one by now.
   out.push_back(Note{format("a coordinator of term {} has taken over from this one of term {}",
@@ -89,11 +92,15 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
   admit(session, message, out);
   // Its last session may have ended before the order was read.
   if (orders_.has_drained(message.agent)) out.push_back(Send{session, LeaveJob{}});
+  if (mandate_.next_round() && roster_.of_session(session) != nullptr) {
+    out.push_back(Send{session, *mandate_.next_round()});
+  }
 }
 
 void Coordinator::take_settings(const NodeJoins& message) {
   settings_ = settings_of(message);
   budgets_ = budgets_of(settings_);
+  mandate_.follow(settings_, round_.has_value(), now_ms_);
   forming_.restart_clock(now_ms_);
 }
 
@@ -171,6 +178,7 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
   node.address = message.address;
   node.addresses = message.addresses;
   node.group = message.group;
+  node.door = message.door;
   node.claimed_rank = message.node_rank;
   node.hosts_coordinator = message.hosts_coordinator;
   node.arrival = roster_.arrivals();
@@ -253,6 +261,7 @@ void Coordinator::inherit(const Carried& carried, Effects& out) {
   }
   // All nodes of a round bring the same: only the first of them costs a look at every node.
   if (taken != Taken::kNew) return;
+  mandate_.follow(settings_, round_.has_value(), now_ms_);
   // Nodes that found this coordinator earlier may be on hosts that are not let in.
   std::vector<Node*> newcomers;
   for (auto& [agent, node] : roster_.nodes()) {
@@ -300,6 +309,7 @@ void Coordinator::take_over_round(const AgentFacts& facts, Effects& out) {
       forget(*node);
     }
   }
+  if (!round_) mandate_.stand(now_ms_);
   round_ = facts.round;
   seats_.clear();
   stopping_ = {};
@@ -323,7 +333,9 @@ void Coordinator::go_on_rebuilding(Effects& out) {
   const Rebuilding::Decision decision = rebuilding_.decide({.seats = seats_,
                                                             .roster = roster_,
                                                             .is_only_coordinator = config_.is_claimed,
-                                                            .job_ends = stopping_.job_ends,
+                                                            .counts_promises = mandate_.is_counting(),
+                                                            .needs_election = mandate_.stands(),
+                                                            .job_ends = stopping_.job_ends && !mandate_.stands(),
                                                             .join_timeout_ms = settings_.rules.join_timeout_ms,
                                                             .caught_up_ms = sleep_.caught_up_ms(),
                                                             .now_ms = now_ms_});
@@ -333,6 +345,8 @@ void Coordinator::go_on_rebuilding(Effects& out) {
   }
   if (decision.kind == Kind::kFails || decision.kind == Kind::kWaitsForQuorum) {
     if (!rebuilding_.stops()) stop_round(out);
+    // A candidate gives no verdict: the others may train with another coordinator.
+    if (decision.kind == Kind::kFails && mandate_.stands()) return resign(decision.why, out);
     if (decision.kind == Kind::kFails) return end({.outcome = Outcome::kFailed, .reason = decision.why}, out);
     if (!decision.note.empty()) out.push_back(Note{decision.note});
     look_again(decision.until_ms);

@@ -322,7 +322,7 @@ TEST_CASE("a coordinator steps down when an agent knows of a later one, and not 
   CHECK(answer.dropped(1));
   CHECK(answer.dropped(2));
   CHECK(job.coordinator.ended());
-  CHECK(!job.coordinator.verdict());
+  CHECK(!job.coordinator.ending().verdict());
   CHECK(job.say(1, WorkersSucceeded{0}).effects.empty());
 }
 

@@ -110,6 +110,10 @@ void Coordinator::form(int size, Effects& out) {
              members.front().place.world_size, again_.because.empty() ? "" : format(", because {}", again_.because)),
       kRoundFormed});
   const std::string admitted = addresses_of(members, roster_);
+  const std::vector<Round> before = mandate_.before();
+  const std::optional<int> host_rank = mandate_.host_rank(agents);
+  const std::vector<Successor> successors = mandate_.successors(agents, roster_);
+  mandate_.prepare({identity_.term(), *round_, digest, size, host_rank}, agents);
   const Carried carried =
       handover_.give(identity_.term(), {settings_, budgets_, check_, now_ms_, config_.unix_ms(now_ms_)});
   for (const RoundMember& member : members) {
@@ -128,14 +132,23 @@ void Coordinator::form(int size, Effects& out) {
                                                    .charged = again_.charged,
                                                    .admits = member.place.node_rank == 0 ? admitted : "",
                                                    .fence = identity_.fence(),
-                                                   .carried = carried}});
+                                                   .carried = carried,
+                                                   .before = before,
+                                                   .host_rank = host_rank,
+                                                   .successors = successors}});
+  }
+  if (const auto& next = mandate_.next_round()) {
+    for (const auto& [agent, node] : roster_.nodes()) {
+      if (node.session && node.standing() == Standing::kReady) out.push_back(Send{*node.session, *next});
+    }
   }
   send_check_orders(check_.begin(nodes_to_check(seats_, roster_, settings_.check), settings_.check, now_ms_), out);
 }
 
 void Coordinator::run_if_ready(Effects& out) {
   if (state_ != State::kPreparing || !store_) return;
-  if (check_.is_running()) return;
+  if (check_.is_running() || !mandate_.may_run(now_ms_)) return;
+  mandate_.run(now_ms_);
   state_ = State::kRunning;
   has_run_ = true;
   for (auto& [agent, node] : roster_.nodes()) {
@@ -159,6 +172,7 @@ void Coordinator::scale_up_if_due(Effects& out) {
 
 void Coordinator::stop_round(Effects& out) {
   if (state_ == State::kStopping) return;
+  if (state_ == State::kPreparing) mandate_.abandon();
   if (state_ == State::kRebuilding) {
     rebuilding_.stop();
   } else {
@@ -178,6 +192,7 @@ void Coordinator::has_stopped(Node& node, Effects& out) {
   if (node.standing() != Standing::kLeaving) return roster_.move(node, Standing::kReady);
   let_go(*node.session, node.leaves, out);
   orders_.has_left(node.agent);
+  mandate_.died(node.agent, now_ms_);  // as good as dead: it looks for no other coordinator
   forget(node);
 }
 

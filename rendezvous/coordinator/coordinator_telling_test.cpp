@@ -33,7 +33,7 @@ TEST_CASE("what one node knows of the first failure is told to all when they are
   const Answer end = job.say(1, VerdictHeard{"Traceback"});
   CHECK(end.to<Dismiss>(1).details == "Traceback");
   CHECK(end.to<Dismiss>(2).details == "Traceback");
-  CHECK(job.coordinator.details() == "Traceback");
+  CHECK(job.coordinator.ending().details() == "Traceback");
 }
 
 TEST_CASE("the first details hold, and a node may bring them after it has heard the verdict") {
@@ -61,8 +61,10 @@ TEST_CASE("a node that loses its connection before it has told may come back for
   other.say(2, VerdictHeard{});
   other.on(SessionEnded{1, "reset"});
   NodeJoins back = other.joiner(1);
-  back.facts = {
-      .incarnation = other.coordinator.incarnation(), .term = 1, .round = 0, .verdict = other.coordinator.verdict()};
+  back.facts = {.incarnation = other.coordinator.incarnation(),
+                .term = 1,
+                .round = 0,
+                .verdict = other.coordinator.ending().verdict()};
   other.say(11, back).only<EndJob>();
   const Answer end = other.say(11, VerdictHeard{"Traceback"});
   CHECK(end.to<Dismiss>(2).details == "Traceback");

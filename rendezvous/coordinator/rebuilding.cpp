@@ -54,8 +54,20 @@ void Rebuilding::comes_back(AgentFacts::Activity activity) {
   if (activity == Activity::kRunning || activity == Activity::kPreparing) round_->is_latest = true;
 }
 
+void Rebuilding::elected(std::int64_t others_may_run_until_ms, std::int64_t now_ms) {
+  if (!round_) return;
+  round_->has_quorum = true;
+  round_->waits = false;
+  round_->until_ms = std::max(others_may_run_until_ms, now_ms + protocol::LeaseTimes::kFindMs);
+}
+
 // Notices when enough nodes of the round are connected at once.
 void Rebuilding::look_for_quorum(const View& view) {
+  if (view.counts_promises) {
+    // Another round was reported since the election.
+    round_->has_quorum = !view.needs_election;
+    return;
+  }
   if (round_->has_quorum || 2 * static_cast<int>(view.seats.size()) < round_->node_count) return;
   // Of two coordinators with half of the round each, the one with node rank 0 goes on.
   const succession::TieBreaker tie_breaker =

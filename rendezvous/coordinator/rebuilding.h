@@ -33,6 +33,8 @@ class Rebuilding {
   // The round cannot go on: its nodes are told to stop, those that come back later when they do.
   void stop() { round_->stops = true; }
   bool stops() const { return round_ && round_->stops; }
+  // Promises count, and the coordinator has enough. Until then workers may run on nodes that do not come.
+  void elected(std::int64_t others_may_run_until_ms, std::int64_t now_ms);
 
   // Nodes may keep their workers running. False while another coordinator may have taken the round over, too.
   bool grants_leases() const { return !round_ || round_->has_quorum; }
@@ -42,6 +44,8 @@ class Rebuilding {
     const Seats& seats;
     const membership::Roster& roster;
     bool is_only_coordinator = false;  // nodes find the coordinator by a claim, so the job has no second one
+    bool counts_promises = false;      // who is here does not matter, but whose promises the coordinator has
+    bool needs_election = false;       // and they are too few so far
     bool job_ends = false;             // the job ends anyway: no quorum is needed for that
     std::int64_t join_timeout_ms = 0;
     std::int64_t caught_up_ms = 0;  // by then all is read that arrived while this process did not run

@@ -16,13 +16,19 @@ using namespace protocol;
 // --- The lists of fields of what a coordinator gets, which does not know that it is recorded. -------------
 
 constexpr auto names_of(const Event&) {
-  return std::array{"said", "heard", "session-ended", "introduced", "node-emptied", "operator-order", "time-passed"};
+  return std::array{"said",           "heard",       "session-ended", "introduced",     "node-emptied",
+                    "operator-order", "time-passed", "promise",       "own-agent-ended"};
 }
 void fields(auto& io, Is<MessageReceived> auto& v) {
   io("from", v.from);
   io.one_of("message", v.message);
 }
 void fields(auto& io, Is<KeepAliveReceived> auto& v) { io("from", v.from); }
+void fields(auto& io, Is<PromiseReceived> auto& v) {
+  io("from", v.from);
+  io("since_ms", v.since_ms, bounds::kSignedMs);
+  io("testimony", v.testimony);
+}
 void fields(auto& io, Is<SessionEnded> auto& v) {
   io("from", v.from);
   io("how", v.how);
@@ -44,6 +50,7 @@ void fields(auto& io, Is<OperatorOrder> auto& v) {
   io.if_set("from", v.from, bounds::kName);
 }
 void fields(auto&, Is<TimePassed> auto&) {}
+void fields(auto&, Is<OwnAgentEnded> auto&) {}
 
 constexpr auto names_of(CheckPlan::Unfit::Kind) { return std::array{"faulty", "undetermined", "straggler", "link"}; }
 void fields(auto& io, Is<CheckPlan::Unfit> auto& v) {
@@ -60,6 +67,7 @@ void fields(auto& io, Is<CoordinatorConfig> auto& v) {
   io.if_set("is_claimed", v.is_claimed);
   io.if_set("made_ms", v.made_ms, bounds::kSignedMs);
   io.if_set("birth_ms", v.birth_ms, bounds::kSignedMs);
+  io("own_agent", v.own_agent);
 }
 
 namespace {

@@ -111,15 +111,24 @@ std::string clause(const VerdictHeard& message) {
   return format("has heard the verdict{}", with_details(message.details));
 }
 
+std::string clause(const RoundHeard& message) { return format("has heard of round {}", message.round); }
+
 std::string clause(const MessageReceived& event) {
   return std::visit([](const auto& message) { return clause(message); }, event.message);
 }
 std::string clause(const KeepAliveReceived&) { return "sends a keep-alive"; }
+std::string clause(const PromiseReceived& event) {
+  return format("supports this coordinator since {} ms{}", event.since_ms,
+                event.testimony ? format(", and testifies of {}",
+                                         counted(static_cast<int>(event.testimony->rounds.size()), "round"))
+                                : "");
+}
 std::string clause(const SessionEnded& event) { return format("has lost its session: {}", shown(event.how)); }
 std::string clause(const Introduced& event) {
   return format("an agent introduces itself that knows of incarnation {:x} and term {}", event.incarnation,
                 text_of_term(event.term));
 }
+std::string clause(const OwnAgentEnded&) { return "the agent beside this coordinator has ended"; }
 std::string clause(const NodeEmptied& event) {
   return format("the guardian of agent {:x} says that no process of round {} of incarnation {:x} is left", event.agent,
                 event.round, event.incarnation);
@@ -150,6 +159,8 @@ std::string clause(const RunCheck& message) {
 std::string clause(const Dismiss& message) { return format("end{}", with_details(message.details)); }
 std::string clause(const AreYouThere&) { return "are you there?"; }
 std::string clause(const LeaveJob&) { return "leave the job, as an operator has ordered"; }
+std::string clause(const NextRound& message) { return format("round {} is prepared without it", message.next.number); }
+std::string clause(const Resigned& message) { return format("the coordinator resigns: {}", shown(message.why)); }
 std::string clause(const Awaiting& message) {
   if (!message.what.empty()) return shown(message.what);
   const std::string left = message.left_ms ? format(", for another {} ms", *message.left_ms) : "";

@@ -23,8 +23,8 @@ const char* const kJoins =
     R"("terms":{"min_nodes":1,"max_nodes":2,"node_unit":1,"max_restarts":3},)"
     R"("rules":{"last_call_ms":30000,"join_timeout_ms":600000,"replacement_grace_ms":0,"scale_up":"after",)"
     R"("scale_up_after_ms":1000,"node_losses":3,"loss_window_ms":600000,"keep_out_ms":300000,"job_losses":0,)"
-    R"("replacement_wait_ms":null,"crash_loop":null},"facts":null,)"
-    R"("addresses":null,"check_rules":null,"session":null,"group":null})"
+    R"("replacement_wait_ms":null,"crash_loop":null,"failover":null},"facts":null,)"
+    R"("addresses":null,"check_rules":null,"session":null,"group":null,"door":null})"
     "\n";
 
 std::string error_of(const std::string& line) {
@@ -147,8 +147,8 @@ TEST_CASE("a line of a recording that is wrong is refused with its place and wha
     for (const auto& [other, value] : *parsed->as_object()) {
       if (other != name) less.set(other, value);
     }
-    const bool is_new =
-        name == "facts" || name == "addresses" || name == "check_rules" || name == "session" || name == "group";
+    const bool is_new = name == "facts" || name == "addresses" || name == "check_rules" || name == "session" ||
+                        name == "group" || name == "door";
     CHECK(error_of(less.dump()).empty() == (name == "node_rank" || is_new));
   }
 }

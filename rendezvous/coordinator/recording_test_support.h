@@ -31,6 +31,8 @@ class EventMaker {
       case 2: return Introduced{dice_.number(), static_cast<protocol::Term>(dice_.number())};
       case 3: return NodeEmptied{dice_.number(), dice_.number(), static_cast<protocol::RoundNumber>(dice_.number())};
       case 4: return OperatorOrder{static_cast<OperatorOrder::Kind>(below(2)), dice_.text(100), dice_.text(100)};
+      case 5: return PromiseReceived{session(), below(1'000'000), {}};
+      case 6: return OwnAgentEnded{};
       default: return TimePassed{};
     }
   }

@@ -164,6 +164,7 @@ void Replay::perform(Step& step, const Effect& effect) {
   }
   if (std::holds_alternative<CheckJudged>(effect)) return;    // the answers of the check have lines of their own
   if (std::holds_alternative<OrderAnswered>(effect)) return;  // a note says the same
+  if (std::holds_alternative<Ask>(effect)) return;            // not in the recording: an empty answer to a keep-alive
   const auto* send = std::get_if<Send>(&effect);
   const auto* drop = std::get_if<Drop>(&effect);
   const NodeId session = send != nullptr ? send->to : drop->session;
@@ -211,8 +212,8 @@ std::string text_of_end(const Replay& replay) {
   std::string out;
   if (replay.is_cut_off()) out += format("line {} is not whole: the recording was cut off there\n", replay.line());
   if (!coordinator.ended()) return out + "the recording ends here, before the job has\n";
-  if (!coordinator.verdict()) return out + "the coordinator has ended: another one has taken over\n";
-  return out + format("{}\n", in_words(*coordinator.verdict()));
+  if (!coordinator.ending().verdict()) return out + "the coordinator has ended: another one has taken over\n";
+  return out + format("{}\n", in_words(*coordinator.ending().verdict()));
 }
 
 }  // namespace elastic::coordinator

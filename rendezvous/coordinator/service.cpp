@@ -16,6 +16,9 @@ using namespace protocol;
 
 namespace {
 
+// When an agent that has come to a door may ask again, where the node itself does not know the coordinator.
+constexpr std::int64_t kDoorRetryMs = 500;
+
 // The name of a connection that may not have introduced itself yet.
 std::string name_of(const auto& connection) {
   return connection.from.empty() ? "a connection" : format("a connection from {}", connection.from);
@@ -152,6 +155,14 @@ void Service::on(const Deposed& event, ServiceEffects& out) {
   ended_.clear();
 }
 
+void Service::on(const DoorIs& event, ServiceEffects&) { door_ = event; }
+
+void Service::on(const AgentEnded&, ServiceEffects& out) {
+  std::vector<std::string> jobs;
+  for (const auto& [job, served] : jobs_) jobs.push_back(job);
+  for (const std::string& job : jobs) on(job, OwnAgentEnded{}, out);
+}
+
 void Service::on(const OrderGiven& event, ServiceEffects& out) {
   if (std::string why = why_not(); !why.empty()) {
     out.push_back(OrderAnswered{OrderAnswered::Kind::kNotNow, std::move(why)});
@@ -221,6 +232,7 @@ void Service::on(ConnectionId id, const CoordinatorSession::Event& event, Servic
                    still->second.unanswered = e.number;
                    renew_lease(id, still->second, out);
                  },
+                 [&](const CoordinatorSession::Holds& e) { take_promise(id, e, out); },
                  [&](const CoordinatorSession::NodeIsEmpty& e) {
                    const std::string job = e.job;
                    close(id, out);
@@ -267,6 +279,15 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
     out.push_back(Write{id, std::move(bytes)});
     return close(id, out);
   }
+  const bool is_elsewhere = job == door_.job && !door_.addresses.empty();
+  if ((settings_.is_door || is_elsewhere) && !jobs_.contains(job)) {
+    if (auto elsewhere = directs(introduction)) {
+      ByteString bytes;
+      connection.session.refuse("the coordinator is not here", bytes, std::move(*elsewhere));
+      out.push_back(Write{id, std::move(bytes)});
+      return close(id, out);
+    }
+  }
   if (!jobs_.contains(job)) {
     if (jobs_.size() >= limits::kJobsServed) {
       ByteString bytes;
@@ -283,12 +304,16 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
                                    .random = static_cast<std::uint32_t>(settings_.random()),
                                    .is_claimed = settings_.is_claimed,
                                    .made_ms = now_ms_,
-                                   .birth_ms = last_birth_ms_};
+                                   .birth_ms = last_birth_ms_,
+                                   .own_agent = settings_.own_agent};
     jobs_.emplace(job, std::make_unique<Coordinator>(config, settings_.make_check(job)));
   }
   // All coordinators start with the same term: the agent may have met another coordinator of this term.
-  if (introduction.incarnation != 0 || introduction.term >= jobs_.at(job)->term()) {
+  const bool has_met_others = introduction.incarnation != 0 || introduction.term >= jobs_.at(job)->term();
+  if (has_met_others) {
     on(job, Introduced{introduction.incarnation, introduction.term}, out);
+  } else if (jobs_.at(job)->mandate().is_counting()) {
+    on(job, Introduced{}, out);  // its welcome is a lease
   }
   const auto still = connections_.find(id);
   const auto coordinator = jobs_.find(job);
@@ -302,21 +327,66 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   ByteString bytes;
   still->second.job = job;
   still->second.welcome = true;
-  still->second.session.welcome({coordinator->second->term(), coordinator->second->incarnation(),
-                                 settings_.lease.loss_timeout_ms, settings_.authority.good_for_ms(now_ms_)},
-                                bytes);
+  still->second.session.welcome(
+      {coordinator->second->term(), coordinator->second->incarnation(), settings_.lease.loss_timeout_ms,
+       good_for_ms(*coordinator->second), settings_.own_agent.value_or(0)},
+      bytes);
   out.push_back(Write{id, std::move(bytes)});
+}
+
+// Where a door sends an agent that it lets do nothing here.
+std::optional<Elsewhere> Service::directs(const Introduction& introduction) const {
+  if (!door_.addresses.empty()) return Elsewhere{door_.addresses, door_.port, {}};
+  const bool opens = door_.opens_ms && introduction.incarnation != 0;
+  if (opens && *door_.opens_ms <= now_ms_) return {};
+  return Elsewhere{{}, 0, opens ? *door_.opens_ms - now_ms_ : kDoorRetryMs};
 }
 
 // The answer to a keep-alive is a lease. A node that is not in the job, or not yet again, gets none. The lease counts
 // from when the keep-alive was sent, however late the answer is.
 void Service::renew_lease(ConnectionId id, Connection& connection, ServiceEffects& out) {
   const Coordinator* coordinator = find(connection.job);
-  if (!connection.unanswered || coordinator == nullptr || !coordinator->may_renew_lease(id)) return;
+  if (!connection.unanswered || coordinator == nullptr) return;
+  if (!coordinator->may_renew_lease(id) || coordinator->mandate().stands()) return ask(id, connection, out);
+  answer(id, connection, good_for_ms(*coordinator), out);
+  connection.unanswered.reset();
+}
+
+// Asks for the node's support by an answer that lends nothing, if promises count and it is a node of the job.
+void Service::ask(ConnectionId id, Connection& connection, ServiceEffects& out) {
+  const Coordinator* coordinator = find(connection.job);
+  const bool may_ask = coordinator != nullptr && coordinator->roster().of_session(id) != nullptr;
+  if (connection.unanswered && may_ask && coordinator->mandate().is_counting()) answer(id, connection, 0, out);
+}
+
+void Service::answer(ConnectionId id, Connection& connection, std::optional<std::int64_t> good_for_ms,
+                     ServiceEffects& out) {
+  const std::uint64_t number = *connection.unanswered;
+  const bool asks = find(connection.job)->mandate().is_counting();
+  if (asks && (connection.asked.empty() || connection.asked.back().first < number)) {
+    connection.asked.emplace_back(number, now_ms_);
+    if (connection.asked.size() > limits::kAgentUnansweredKeepAlives) connection.asked.erase(connection.asked.begin());
+  }
   ByteString bytes;
-  connection.session.kept(*std::exchange(connection.unanswered, std::nullopt), settings_.authority.good_for_ms(now_ms_),
-                          bytes);
+  connection.session.kept(number, good_for_ms, asks, bytes);
   out.push_back(Write{id, std::move(bytes)});
+}
+
+// A promise counts from when the answer was sent that it acknowledges. What was never sent is no answer.
+void Service::take_promise(ConnectionId id, const CoordinatorSession::Holds& holds, ServiceEffects& out) {
+  Connection& connection = connections_.at(id);
+  const auto asked = std::ranges::find(connection.asked, holds.number, [](const auto& entry) { return entry.first; });
+  if (asked == connection.asked.end()) return;
+  const std::int64_t since_ms = asked->second;
+  connection.asked.erase(connection.asked.begin(), asked);
+  on(connection.job, PromiseReceived{id, since_ms, holds.testimony}, out);
+}
+
+// No lease lasts longer than the coordinator may act, by its claim and by the promises of its nodes.
+std::optional<std::int64_t> Service::good_for_ms(const Coordinator& coordinator) const {
+  const auto claimed_ms = settings_.authority.good_for_ms(now_ms_);
+  const auto promised_ms = coordinator.mandate().lent_ms();
+  return claimed_ms && promised_ms ? std::min(claimed_ms, promised_ms) : claimed_ms ? claimed_ms : promised_ms;
 }
 
 // The address by which the other nodes of its job reach a node: the one that it connects from, unless it is on this
@@ -359,10 +429,11 @@ void Service::on(std::string job, const Event& event, ServiceEffects& out) {
     deadline_of_.erase(old);
   }
   if (coordinator.ended()) {
-    if (coordinator.verdict()) {
-      ended_.push_back({job, coordinator.incarnation(), *coordinator.verdict(), coordinator.details()});
+    if (coordinator.ending().verdict()) {
+      ended_.push_back(
+          {job, coordinator.incarnation(), *coordinator.ending().verdict(), coordinator.ending().details()});
       if (ended_.size() > limits::kEndedJobs) ended_.pop_front();
-      ++ended_by_outcome_[static_cast<std::size_t>(coordinator.verdict()->outcome)];
+      ++ended_by_outcome_[static_cast<std::size_t>(coordinator.ending().verdict()->outcome)];
     } else if (coordinator.round()) {
       // Another coordinator has taken over. A job that begins here after that must wait for its leases, and for ours.
       born_ms_ = now_ms_;
@@ -397,6 +468,10 @@ void Service::perform(const std::string& job, const Effect& effect, ServiceEffec
                    out.push_back(Judged{job, e});
                  },
                  [&](const OrderAnswered& e) { out.push_back(e); },
+                 [&](const Ask& e) {
+                   const auto found = connections_.find(e.to);
+                   if (found != connections_.end()) ask(e.to, found->second, out);
+                 },
              },
              effect);
 }

@@ -54,8 +54,21 @@ struct OrderGiven {
   std::string job;
   OperatorOrder order;
 };
-using ServiceEvent =
-    std::variant<ConnectionOpened, ConnectionRead, ConnectionClosed, ServiceTime, AuthorityIs, Deposed, OrderGiven>;
+// What the node's own agent knows of the coordinator. At an endpoint it counts only while the agent has one elsewhere.
+struct DoorIs {
+  std::string job = {};
+  // From then on the agent is free of its promise, and whoever lost the coordinator may elect one here; nothing: it has
+  // a coordinator, or never had one.
+  std::optional<std::int64_t> opens_ms = {};
+  // Where its coordinator is; no addresses: not known, or here.
+  std::string addresses = {};
+  std::uint16_t port = 0;
+  bool operator==(const DoorIs&) const = default;
+};
+// The agent in this process has ended in order, while other nodes may still need the coordinators here.
+struct AgentEnded {};
+using ServiceEvent = std::variant<ConnectionOpened, ConnectionRead, ConnectionClosed, ServiceTime, AuthorityIs, Deposed,
+                                  OrderGiven, DoorIs, AgentEnded>;
 
 // --- Effects. ---------------------------------------------------------------------------------------
 
@@ -86,9 +99,13 @@ using ServiceEffects = std::vector<ServiceEffect>;
 struct ServiceSettings {
   protocol::LeaseTimes lease = {};
   std::string secret = {};
-  std::string only_job = {};         // agents of other jobs are rejected; empty: all jobs are served
-  bool is_claimed = false;           // see CoordinatorConfig
-  std::int64_t greeting_ms = 5'000;  // how long a connection may take to introduce itself
+  std::string only_job = {};                        // agents of other jobs are rejected; empty: all jobs are served
+  bool is_claimed = false;                          // see CoordinatorConfig
+  std::optional<protocol::AgentId> own_agent = {};  // the same
+  // It is a node's door: no job begins here, and one is taken over only by agents that have lost its coordinator, when
+  // the node's own agent is free to elect another one (DoorIs).
+  bool is_door = false;
+  std::int64_t greeting_ms = 5'000;                           // how long a connection may take to introduce itself
   locate::Authority authority = locate::Authority::always();  // until AuthorityIs comes
   std::function<std::uint64_t()> random = {};
   std::function<std::int64_t()> wall_ms = [] { return std::int64_t{0}; };
@@ -131,6 +148,8 @@ class Service {
     std::string job;                               // empty until it is introduced
     bool welcome = false;                          // its keep-alives are answered
     std::optional<std::uint64_t> unanswered = {};  // the last keep-alive, while no lease may be granted
+    // The keep-alives whose answers ask for the node's support, and when the first of these answers was sent.
+    std::vector<std::pair<std::uint64_t, std::int64_t>> asked = {};
     std::int64_t greet_until_ms = 0;
     std::string from;
     std::string at;
@@ -150,12 +169,19 @@ class Service {
   void on(const AuthorityIs& event, ServiceEffects& out);
   void on(const Deposed& event, ServiceEffects& out);
   void on(const OrderGiven& event, ServiceEffects& out);
+  void on(const DoorIs& event, ServiceEffects& out);
+  void on(const AgentEnded& event, ServiceEffects& out);
   // Why no agent is welcome now; empty if agents are.
   std::string why_not() const;
   void judge_authority(ServiceEffects& out);
   void on(ConnectionId id, const protocol::CoordinatorSession::Event& event, ServiceEffects& out);
   void introduced(ConnectionId id, const protocol::Introduction& introduction, ServiceEffects& out);
+  std::optional<protocol::Elsewhere> directs(const protocol::Introduction& introduction) const;
   void renew_lease(ConnectionId id, Connection& connection, ServiceEffects& out);
+  void answer(ConnectionId id, Connection& connection, std::optional<std::int64_t> good_for_ms, ServiceEffects& out);
+  void ask(ConnectionId id, Connection& connection, ServiceEffects& out);
+  void take_promise(ConnectionId id, const protocol::CoordinatorSession::Holds& holds, ServiceEffects& out);
+  std::optional<std::int64_t> good_for_ms(const Coordinator& coordinator) const;
   std::string address_of(const Connection& connection) const;
   // Hands an event to the job's coordinator and performs the effects. The name is passed by value, since an effect may
   // close the connection that it is taken from.
@@ -179,7 +205,8 @@ class Service {
   std::deque<Ended> ended_;
   std::array<std::int64_t, kOutcomeNames.size()> ended_by_outcome_{};  // since this process began
   bool acts_ = true;                                                   // as of the last event
-  std::string deposed_;                                                // why it was deposed; empty: it was not
+  DoorIs door_;
+  std::string deposed_;  // why it was deposed; empty: it was not
   CheckPace<1> pace_;
   std::set<std::string> left_;  // jobs of connections that the present event has ended
 };

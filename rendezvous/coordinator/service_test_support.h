@@ -22,10 +22,14 @@ struct Peer {
   protocol::AgentSession session;
   std::vector<protocol::CoordinatorMessage> heard;
   int kept = 0;
-  std::optional<std::int64_t> good_for_ms;  // of the last answer
+  std::optional<std::int64_t> good_for_ms;       // of the last answer
+  int asked = 0;                                 // answers that asked for its support
+  bool promises = false;                         // it gives its support at once
+  std::optional<protocol::Testimony> testimony;  // goes with the next promise
   bool welcome = false;
   bool closed = false;
   std::string error;
+  std::optional<protocol::Elsewhere> elsewhere;  // of the refusal
 
   template <class Message>
   const Message* last() const {
@@ -66,9 +70,16 @@ struct Served {
       if (const auto* kept = std::get_if<protocol::AgentSession::Kept>(&event)) {
         ++peer.kept;
         peer.good_for_ms = kept->good_for_ms;
+        if (kept->asks) ++peer.asked;
+        if (kept->asks && peer.promises) {
+          peer.session.holds(kept->number, std::exchange(peer.testimony, {}), reply);
+        }
       }
       if (const auto* got = std::get_if<protocol::AgentSession::Received>(&event)) peer.heard.push_back(got->message);
-      if (const auto* error = std::get_if<protocol::SessionError>(&event)) peer.error = error->text;
+      if (const auto* error = std::get_if<protocol::SessionError>(&event)) {
+        peer.error = error->text;
+        peer.elsewhere = error->elsewhere;
+      }
     }
     if (!reply.empty()) read(id, reply);
   }

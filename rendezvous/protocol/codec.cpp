@@ -95,6 +95,7 @@ std::string name_of(FrameType type) {
     case FrameType::kKeepAlive: return "KEEP_ALIVE";
     case FrameType::kKept: return "KEPT";
     case FrameType::kNodeIsEmpty: return "NODE_IS_EMPTY";
+    case FrameType::kHolds: return "HOLDS";
     case FrameType::kNodeJoins: return "NodeJoins";
     case FrameType::kStoreIsOpen: return "StoreIsOpen";
     case FrameType::kWorkerFailed: return "WorkerFailed";
@@ -104,6 +105,7 @@ std::string name_of(FrameType type) {
     case FrameType::kNodeLeaves: return "NodeLeaves";
     case FrameType::kCheckDone: return "CheckDone";
     case FrameType::kVerdictHeard: return "VerdictHeard";
+    case FrameType::kRoundHeard: return "RoundHeard";
     case FrameType::kPrepareRound: return "PrepareRound";
     case FrameType::kRunWorkers: return "RunWorkers";
     case FrameType::kStopWorkers: return "StopWorkers";
@@ -114,6 +116,8 @@ std::string name_of(FrameType type) {
     case FrameType::kAreYouThere: return "AreYouThere";
     case FrameType::kAwaiting: return "Awaiting";
     case FrameType::kLeaveJob: return "LeaveJob";
+    case FrameType::kResigned: return "Resigned";
+    case FrameType::kNextRound: return "NextRound";
   }
   return format("frame of the unknown type {}", static_cast<unsigned>(type));
 }
@@ -139,6 +143,9 @@ void append_frame(ByteString& out, const Stamp& stamp, const KeepAliveFrame& kee
 void append_frame(ByteString& out, const Stamp& stamp, const KeptFrame& kept) {
   append(out, stamp, FrameType::kKept, kept);
 }
+void append_frame(ByteString& out, const Stamp& stamp, const HoldsFrame& holds) {
+  append(out, stamp, FrameType::kHolds, holds);
+}
 void append_frame(ByteString& out, const Stamp& stamp, const NodeIsEmptyFrame& empty) {
   append(out, stamp, FrameType::kNodeIsEmpty, empty);
 }
@@ -156,6 +163,7 @@ Decoded<WelcomeFrame> read_welcome(const Frame& frame) { return read<WelcomeFram
 Decoded<Refused> read_refused(const Frame& frame) { return read<Refused>(frame); }
 Decoded<KeepAliveFrame> read_keep_alive(const Frame& frame) { return read<KeepAliveFrame>(frame); }
 Decoded<KeptFrame> read_kept(const Frame& frame) { return read<KeptFrame>(frame); }
+Decoded<HoldsFrame> read_holds(const Frame& frame) { return read<HoldsFrame>(frame); }
 Decoded<NodeIsEmptyFrame> read_node_is_empty(const Frame& frame) { return read<NodeIsEmptyFrame>(frame); }
 Decoded<Version> read_version(const Frame& frame) { return read<Version>(frame); }
 

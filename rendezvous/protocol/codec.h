@@ -86,16 +86,19 @@ struct ProofFrame {
 struct WelcomeFrame {
   std::int64_t loss_timeout_ms = 0;
   std::optional<std::int64_t> good_for_ms = {};
+  AgentId host = 0;
   static void fields(auto& io, auto& v) {
-    each(io, "loss_timeout_ms", v.loss_timeout_ms, "good_for_ms", v.good_for_ms);
+    each(io, "loss_timeout_ms", v.loss_timeout_ms, "good_for_ms", v.good_for_ms, "host", v.host);
   }
 };
 struct Refused {
   Version version;
   std::string reason;
+  Elsewhere elsewhere = {};
   static void fields(auto& io, auto& v) {
     Version::fields(io, v.version);
     io("reason", v.reason, bounds::kName);
+    io("elsewhere", v.elsewhere);
   }
 };
 struct KeepAliveFrame {
@@ -105,7 +108,13 @@ struct KeepAliveFrame {
 struct KeptFrame {
   std::uint64_t number = 0;
   std::optional<std::int64_t> good_for_ms = {};
-  static void fields(auto& io, auto& v) { each(io, "number", v.number, "good_for_ms", v.good_for_ms); }
+  bool asks = false;
+  static void fields(auto& io, auto& v) { each(io, "number", v.number, "good_for_ms", v.good_for_ms, "asks", v.asks); }
+};
+struct HoldsFrame {
+  std::uint64_t number = 0;
+  std::optional<Testimony> testimony = {};
+  static void fields(auto& io, auto& v) { each(io, "number", v.number, "testimony", v.testimony); }
 };
 struct NodeIsEmptyFrame {
   Version version;
@@ -128,6 +137,7 @@ void append_frame(ByteString& out, const Stamp& stamp, const WelcomeFrame& welco
 void append_frame(ByteString& out, const Stamp& stamp, const Refused& refused);
 void append_frame(ByteString& out, const Stamp& stamp, const KeepAliveFrame& keep_alive);
 void append_frame(ByteString& out, const Stamp& stamp, const KeptFrame& kept);
+void append_frame(ByteString& out, const Stamp& stamp, const HoldsFrame& holds);
 void append_frame(ByteString& out, const Stamp& stamp, const NodeIsEmptyFrame& empty);
 // The round of a message that has one replaces that of the stamp.
 void append_frame(ByteString& out, const Stamp& stamp, const AgentMessage& message);
@@ -144,6 +154,7 @@ Decoded<WelcomeFrame> read_welcome(const Frame& frame);
 Decoded<Refused> read_refused(const Frame& frame);
 Decoded<KeepAliveFrame> read_keep_alive(const Frame& frame);
 Decoded<KeptFrame> read_kept(const Frame& frame);
+Decoded<HoldsFrame> read_holds(const Frame& frame);
 Decoded<NodeIsEmptyFrame> read_node_is_empty(const Frame& frame);
 // Fields that are missing at the end of the message or of a struct in it keep their initial values: an older minor
 // version did not have them.

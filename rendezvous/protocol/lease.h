@@ -30,10 +30,14 @@ struct LeaseTimes {
   std::int64_t promise_ms() const { return loss_timeout_ms * 4 / 5; }
   // How long a coordinator counts on that, from when it sent that KEPT: clocks may differ by 1 %.
   std::int64_t support_ms() const { return promise_ms() - (promise_ms() + 99) / 100; }
+  // A coordinator that could lend no longer than this resigns: those that it lets run would have to stop at once.
+  std::int64_t least_ms() const { return loss_timeout_ms / 50; }
   // How long an agent that has lost its coordinator hurries from one successor to the next.
   std::int64_t search_ms() const { return 2 * loss_timeout_ms; }
 
   static constexpr std::int64_t kKillMs = 100;
+  // How long the nodes may take to find a coordinator that others have elected, once they are free to.
+  static constexpr std::int64_t kFindMs = 500;
   // The longest pause between two attempts of an agent to connect, and the time that the attempt itself takes.
   static constexpr std::int64_t kLongestPauseMs = 2000;
   static constexpr std::int64_t kConnectMs = 250;

@@ -176,6 +176,9 @@ struct JobRules {
   // What follows when two attempts in a row fail with the same Crash.
   enum class CrashLoop : std::uint8_t { kStop, kRestart };
   CrashLoop crash_loop = CrashLoop::kStop;
+  // What a coordinator needs to act: nothing, or the promises of more than half of the last round (docs/failover.md).
+  enum class Failover : std::uint8_t { kOff, kMajority };
+  Failover failover = Failover::kOff;
   bool operator==(const JobRules&) const = default;
   static void fields(auto& io, auto& v) {
     io("last_call_ms", v.last_call_ms, bounds::kMs);
@@ -189,10 +192,12 @@ struct JobRules {
     io("job_losses", v.job_losses);
     io.if_set("replacement_wait_ms", v.replacement_wait_ms, bounds::kMs);
     io.if_set("crash_loop", v.crash_loop);
+    io.if_set("failover", v.failover);
   }
 };
 constexpr auto names_of(JobRules::ScaleUp) { return std::array{"now", "after", "on-restart", "never"}; }
 constexpr auto names_of(JobRules::CrashLoop) { return std::array{"stop", "restart"}; }
+constexpr auto names_of(JobRules::Failover) { return std::array{"off", "majority"}; }
 
 // Whether nodes are checked before workers start, and what follows from it. The rules of the first node that joins
 // hold.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rendezvous/protocol/message_parts.h"
+#include "rendezvous/protocol/succession_parts.h"
 
 // What agents and the coordinator tell each other, as plain values. Where both are in one process they
 // are handed over as they are; between nodes sessions carry them (session.h).
@@ -32,6 +33,7 @@ enum class FrameType : std::uint8_t {
   kKeepAlive = 6,
   kKept = 7,
   kNodeIsEmpty = 8,
+  kHolds = 9,
   // Agent to coordinator.
   kNodeJoins = 16,
   kStoreIsOpen = 17,
@@ -42,6 +44,7 @@ enum class FrameType : std::uint8_t {
   kNodeLeaves = 22,
   kCheckDone = 23,
   kVerdictHeard = 24,
+  kRoundHeard = 29,
   // Coordinator to agent.
   kPrepareRound = 48,
   kRunWorkers = 49,
@@ -53,6 +56,8 @@ enum class FrameType : std::uint8_t {
   kAreYouThere = 55,
   kAwaiting = 56,
   kLeaveJob = 62,
+  kResigned = 63,
+  kNextRound = 64,
 };
 // A reader ignores frames from here on that it does not know.
 inline constexpr std::uint8_t kFirstOptional = 128;
@@ -75,6 +80,7 @@ struct NodeJoins {
   CheckRules check = {};
   std::uint32_t session = 0;  // how many sessions the agent has opened before, if it counts them
   std::string group = {};     // nodes of one group are near each other, as in a rack: the check pairs by it
+  std::uint16_t door = 0;     // the port at which it can host the coordinator when that is lost; 0: it cannot
   bool operator==(const NodeJoins&) const = default;
   static void fields(auto& io, auto& v) {
     io("address", v.address, bounds::kName);
@@ -88,6 +94,7 @@ struct NodeJoins {
     io.if_set("check_rules", v.check);
     io.if_set("session", v.session);
     io.if_set("group", v.group, bounds::kName);
+    io.if_set("door", v.door);
   }
 };
 // The answer to RunCheck: the node's result of this phase, in the check plan's own form.
@@ -181,11 +188,19 @@ struct VerdictHeard {
   bool operator==(const VerdictHeard&) const = default;
   static void fields(auto& io, auto& v) { io.if_set("details", v.details, bounds::kDetails); }
 };
+// The node has the PrepareRound of this round, and will speak of the round to every later coordinator. It is sent where
+// the coordinator counts promises.
+struct RoundHeard {
+  static constexpr FrameType kType = FrameType::kRoundHeard;
+  RoundNumber round = 0;
+  bool operator==(const RoundHeard&) const = default;
+  static void fields(auto& io, auto& v) { io.stamped("round", v.round); }
+};
 using AgentMessage = std::variant<NodeJoins, StoreIsOpen, WorkerFailed, WorkersSucceeded, NodeCannotRun, NodeStopped,
-                                  NodeLeaves, CheckDone, VerdictHeard>;
+                                  NodeLeaves, CheckDone, VerdictHeard, RoundHeard>;
 constexpr auto names_of(const AgentMessage&) {
   return std::array{"node-joins",   "store-is-open", "worker-failed", "workers-succeeded", "node-cannot-run",
-                    "node-stopped", "node-leaves",   "check-done",    "verdict-heard"};
+                    "node-stopped", "node-leaves",   "check-done",    "verdict-heard",     "round-heard"};
 }
 
 // --- Coordinator to agent. -------------------------------------------------------------------------
@@ -205,6 +220,13 @@ struct PrepareRound {
   std::string admits = {};
   Fence fence = {};      // the same on all nodes of the round
   Carried carried = {};  // what the node reports to a coordinator that takes the round over
+  // The coordinator counts promises, and needs a quorum of these rounds to run this one: one of them is the last that
+  // ran. Empty: it counts none, or no round has run.
+  std::vector<Round> before = {};
+  // The node rank of the node that hosts the coordinator; nothing: it is on none of the round's.
+  std::optional<int> host_rank = {};
+  // Who may host the coordinator when this one is lost, in the order in which they are to be asked.
+  std::vector<Successor> successors = {};
   bool operator==(const PrepareRound&) const = default;
   static void fields(auto& io, auto& v) {
     io.stamped("round", v.round);
@@ -214,6 +236,9 @@ struct PrepareRound {
     io("admits", v.admits, at_most(limits::kAgentAdmittedBytes));
     io("fence", v.fence);
     io("carried", v.carried);
+    io("before", v.before, at_most(limits::kLastRounds));
+    io("host_rank", v.host_rank);
+    io("successors", v.successors, at_most(limits::kSuccessors));
   }
 };
 // One phase of the check before training; answered by CheckDone.
@@ -325,7 +350,26 @@ constexpr auto names_of(Rejected::Why) {
   return std::array{"round-went-on", "job-ending", "terms-differ",    "rank-taken",
                     "kept-out",      "excluded",   "old-coordinator", "too-many"};
 }
+// To a node that is not in the round that is prepared: it may have to testify that it has heard of it. Answered by
+// RoundHeard.
+struct NextRound {
+  static constexpr FrameType kType = FrameType::kNextRound;
+  Round next = {};
+  std::vector<Round> before = {};  // as in PrepareRound
+  bool operator==(const NextRound&) const = default;
+  static void fields(auto& io, auto& v) {
+    io("next", v.next);
+    io("before", v.before, at_most(limits::kLastRounds));
+  }
+};
+// This coordinator never acts again: whoever has promised it support is free. The session ends.
+struct Resigned {
+  static constexpr FrameType kType = FrameType::kResigned;
+  std::string why = {};  // as a clause
+  bool operator==(const Resigned&) const = default;
+  static void fields(auto& io, auto& v) { io("why", v.why, bounds::kText); }
+};
 using CoordinatorMessage = std::variant<PrepareRound, RunWorkers, StopWorkers, EndJob, RunCheck, Dismiss, Rejected,
-                                        AreYouThere, Awaiting, LeaveJob>;
+                                        AreYouThere, Awaiting, LeaveJob, Resigned, NextRound>;
 
 }  // namespace elastic::protocol

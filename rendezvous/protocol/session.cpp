@@ -69,9 +69,10 @@ Fault wrong_secret(const Key& ours, bool they_have_none) {
 SessionError refused_by(const Frame& frame, const Version& ours) {
   const auto version = read_version(frame);
   if (version && version->major != ours.major) return other_major(*version, ours).error;
-  const auto refused = read_refused(frame);
+  auto refused = read_refused(frame);
   if (!refused) return cannot_read(frame.type, refused.error()).error;
-  return {Kind::kRefused, format("it refused us: {}", printable(refused->reason, kQuotedBytes))};
+  return {Kind::kRefused, format("it refused us: {}", printable(refused->reason, kQuotedBytes)),
+          std::move(refused->elsewhere)};
 }
 
 void append(ByteString& out, Bytes bytes) { out.insert(out.end(), bytes.begin(), bytes.end()); }
@@ -122,7 +123,11 @@ std::vector<AgentSession::Event> AgentSession::receive(Bytes bytes, ByteString& 
 }
 
 void AgentSession::on(const Frame& frame, Events& events, ByteString& out) {
-  if (frame.type == FrameType::kRefused) return end(refused_by(frame, version_), {}, events, out);
+  if (frame.type == FrameType::kRefused) {
+    SessionError error = refused_by(frame, version_);
+    if (state_ == State::kHello) error.elsewhere.reset();  // it has proven nothing
+    return end(std::move(error), {}, events, out);
+  }
   if (state_ == State::kHello && frame.type == FrameType::kChallenge) return take_challenge(frame, events, out);
   if (state_ == State::kProved && frame.type == FrameType::kWelcome) return take_welcome(frame, events, out);
   if (state_ == State::kProved && frame.type == FrameType::kRejected) return take_message(frame, events, out);
@@ -166,7 +171,7 @@ void AgentSession::take_welcome(const Frame& frame, Events& events, ByteString& 
                     format("there is a coordinator of term {}, and you are at term {}",
                            text_of_term(introduction_.term), text_of_term(term))});
   }
-  welcome_ = {term, frame.stamp.incarnation, read->loss_timeout_ms, read->good_for_ms};
+  welcome_ = {term, frame.stamp.incarnation, read->loss_timeout_ms, read->good_for_ms, read->host};
   state_ = State::kWelcomed;
   events.push_back(Welcomed{welcome_});
   send_waiting(events, out);
@@ -199,8 +204,8 @@ void AgentSession::take_kept(const Frame& frame, Events& events, ByteString& out
     events.push_back(Stale{format("the answer to keep-alive {}, which was answered or is too old", kept->number)});
     return;
   }
-  events.push_back(Kept{unanswered_.front().second, kept->good_for_ms});
-  unanswered_.pop_front();
+  events.push_back(Kept{unanswered_.front().second, kept->good_for_ms, kept->number, kept->asks});
+  if (kept->good_for_ms != 0) unanswered_.pop_front();
 }
 
 void AgentSession::take_message(const Frame& frame, Events& events, ByteString& out) {
@@ -250,8 +255,13 @@ void AgentSession::keep_alive(std::int64_t now_ms, ByteString& out) {
   check_invariants();
 }
 
+void AgentSession::holds(std::uint64_t number, std::optional<Testimony> testimony, ByteString& out) {
+  if (state_ != State::kWelcomed) return;
+  append_frame(out, stamp(), HoldsFrame{number, std::move(testimony)});
+}
+
 void AgentSession::end(SessionError error, const std::string& told, Events& events, ByteString& out) {
-  if (!told.empty()) append_frame(out, stamp(), Refused{version_, told});
+  if (!told.empty()) append_frame(out, stamp(), Refused{version_, told, {}});
   state_ = State::kBroken;
   waiting_.clear();
   events.push_back(std::move(error));
@@ -309,6 +319,7 @@ void CoordinatorSession::on(const Frame& frame, Events& events, ByteString& out)
   const bool is_due = frame.type == FrameType::kNodeJoins || (state_ == State::kWelcomed && has_joined_);
   if (is_known && is_due && is_agent_message(frame.type)) return take_message(frame, events, out);
   if (state_ == State::kWelcomed && frame.type == FrameType::kKeepAlive) return take_message(frame, events, out);
+  if (state_ == State::kWelcomed && frame.type == FrameType::kHolds) return take_holds(frame, events, out);
   const Fault found = not_due(frame.type);
   end(found.error, found.told, events, out);
 }
@@ -366,15 +377,34 @@ void CoordinatorSession::take_node_is_empty(const Frame& frame, Events& events, 
   events.push_back(NodeIsEmpty{empty->job, empty->agent, frame.stamp.incarnation, frame.stamp.round});
 }
 
+// Whether the agent has met a later coordinator. If it has the session is ended.
+bool CoordinatorSession::has_older_term(const Frame& frame, Events& events, ByteString& out) {
+  if (state_ != State::kWelcomed || frame.stamp.term <= welcome_.term) return false;
+  const std::string terms = format("met a coordinator of term {}, but this one has term {}",
+                                   text_of_term(frame.stamp.term), text_of_term(welcome_.term));
+  end({Kind::kOlderTerm, format("it has {}", terms)}, format("you have {}", terms), events, out);
+  return true;
+}
+
+// A promise to this coordinator carries its term. An older one was made before the term grew, and counts no more.
+void CoordinatorSession::take_holds(const Frame& frame, Events& events, ByteString& out) {
+  if (has_older_term(frame, events, out)) return;
+  auto holds = read_holds(frame);
+  if (!holds) {
+    const Fault found = cannot_read(frame.type, holds.error());
+    return end(found.error, found.told, events, out);
+  }
+  if (frame.stamp.term == welcome_.term && frame.stamp.incarnation == welcome_.incarnation) {
+    events.push_back(Holds{holds->number, std::move(holds->testimony)});
+  } else {
+    events.push_back(Stale{format("{} of term {}, and this coordinator is at {}", one(frame.type),
+                                  text_of_term(frame.stamp.term), text_of_term(welcome_.term))});
+  }
+}
+
 void CoordinatorSession::take_message(const Frame& frame, Events& events, ByteString& out) {
   const Stamp& its = frame.stamp;
-  if (state_ == State::kWelcomed && its.term > welcome_.term) {
-    return end({Kind::kOlderTerm, format("it has met a coordinator of term {}, but this one has term {}",
-                                         text_of_term(its.term), text_of_term(welcome_.term))},
-               format("you have met a coordinator of term {}, but this one has term {}", text_of_term(its.term),
-                      text_of_term(welcome_.term)),
-               events, out);
-  }
+  if (has_older_term(frame, events, out)) return;
   if (frame.type == FrameType::kKeepAlive) {
     const auto keep_alive = read_keep_alive(frame);
     if (keep_alive) return events.push_back(KeepAlive{keep_alive->number});
@@ -402,7 +432,7 @@ void CoordinatorSession::welcome(const Welcome& welcome, ByteString& out) {
   ELASTIC_CHECK(state_ == State::kIntroduced);
   welcome_ = welcome;
   state_ = State::kWelcomed;
-  append_frame(out, stamp(), WelcomeFrame{welcome.loss_timeout_ms, welcome.good_for_ms});
+  append_frame(out, stamp(), WelcomeFrame{welcome.loss_timeout_ms, welcome.good_for_ms, welcome.host});
   check_invariants();
 }
 
@@ -411,9 +441,9 @@ void CoordinatorSession::set_stamp(Term term, Incarnation incarnation) {
   welcome_.incarnation = incarnation;
 }
 
-void CoordinatorSession::refuse(const std::string& reason, ByteString& out) {
+void CoordinatorSession::refuse(const std::string& reason, ByteString& out, Elsewhere elsewhere) {
   if (state_ == State::kBroken) return;
-  put_refused(reason, out);
+  put_refused(reason, out, std::move(elsewhere));
   state_ = State::kBroken;
 }
 
@@ -424,9 +454,10 @@ void CoordinatorSession::send(const CoordinatorMessage& message, ByteString& out
   append_frame(out, stamp(), message);
 }
 
-void CoordinatorSession::kept(std::uint64_t number, std::optional<std::int64_t> good_for_ms, ByteString& out) {
+void CoordinatorSession::kept(std::uint64_t number, std::optional<std::int64_t> good_for_ms, bool asks,
+                              ByteString& out) {
   if (state_ != State::kWelcomed) return;
-  append_frame(out, stamp(), KeptFrame{number, good_for_ms});
+  append_frame(out, stamp(), KeptFrame{number, good_for_ms, asks});
 }
 
 void CoordinatorSession::end(SessionError error, const std::string& told, Events& events, ByteString& out) {
@@ -435,9 +466,9 @@ void CoordinatorSession::end(SessionError error, const std::string& told, Events
   events.push_back(std::move(error));
 }
 
-void CoordinatorSession::put_refused(const std::string& reason, ByteString& out) {
+void CoordinatorSession::put_refused(const std::string& reason, ByteString& out, Elsewhere elsewhere) {
   put_mark(out);
-  append_frame(out, stamp(), Refused{version_, reason});
+  append_frame(out, stamp(), Refused{version_, reason, std::move(elsewhere)});
 }
 
 void CoordinatorSession::put_mark(ByteString& out) {

@@ -24,6 +24,7 @@
 //     NodeJoins, at once                   -->
 //                                          <--  WELCOME  term, incarnation, loss timeout, good for
 //     messages, KEEP_ALIVE n               <->  messages, KEPT n, good for
+//     HOLDS n                              -->  where KEPT n asks for it
 //
 // Each end may send REFUSED with a reason instead of the frame that is due, and then closes the connection. A proof is
 // a keyed hash; its key is derived from the job's secret, which may be empty.
@@ -50,6 +51,8 @@ struct Welcome {
   std::int64_t loss_timeout_ms = 5000;
   // The longest lease in milliseconds, counted from when it was asked for; nothing if there is no limit. As in Kept.
   std::optional<std::int64_t> good_for_ms = {};
+  // The number of the coordinator's process: that of the agent in it, or another one, which is not 0 either.
+  AgentId host = 0;
   bool operator==(const Welcome&) const = default;
 };
 
@@ -67,6 +70,8 @@ struct SessionError {
   };
   Kind kind = Kind::kMalformed;
   std::string text;  // for a person: "it speaks version 1.2 of the agent protocol, and this node speaks 2.0"
+  // kRefused by somebody who has proven to know the secret: where the coordinator is to be looked for.
+  std::optional<Elsewhere> elsewhere = {};
 };
 
 // The agent's end.
@@ -79,6 +84,8 @@ class AgentSession {
     std::int64_t sent_ms = 0;  // when the keep-alive that was answered had been sent, by the agent's clock
     // How long after that the lease ends, if the coordinator may not grant a whole one.
     std::optional<std::int64_t> good_for_ms = {};
+    std::uint64_t number = 0;
+    bool asks = false;  // to be answered by holds() if the agent supports this coordinator
   };
   struct Received {
     CoordinatorMessage message;
@@ -103,6 +110,9 @@ class AgentSession {
   void send(const AgentMessage& message, ByteString& out);
   // Appends a keep-alive to `out`; nothing before the WELCOME.
   void keep_alive(std::int64_t now_ms, ByteString& out);
+  // Appends the promise that answers Kept of this number, with the testimony if it is the first one to this
+  // coordinator.
+  void holds(std::uint64_t number, std::optional<Testimony> testimony, ByteString& out);
 
   // The WELCOME, with the coordinator's present term and incarnation.
   const Welcome& welcome() const { return welcome_; }
@@ -154,6 +164,11 @@ class CoordinatorSession {
   struct KeepAlive {
     std::uint64_t number = 0;
   };
+  // The agent has received the KEPT of this number, and supports the coordinator.
+  struct Holds {
+    std::uint64_t number = 0;
+    std::optional<Testimony> testimony = {};
+  };
   // A guardian reports that no process of a round is left on its node. Nothing else comes on its connection.
   struct NodeIsEmpty {
     std::string job;
@@ -166,7 +181,7 @@ class CoordinatorSession {
   struct Stale {
     std::string text;
   };
-  using Event = std::variant<Introduced, Received, KeepAlive, NodeIsEmpty, Stale, SessionError>;
+  using Event = std::variant<Introduced, Received, KeepAlive, Holds, NodeIsEmpty, Stale, SessionError>;
 
   // The arguments are those of AgentSession.
   CoordinatorSession(const std::string& secret, const Nonce& nonce, const Version& version = kOurVersion);
@@ -177,12 +192,14 @@ class CoordinatorSession {
   void welcome(const Welcome& welcome, ByteString& out);
   // The coordinator's term has grown since the welcome, or it has taken over the agents' incarnation.
   void set_stamp(Term term, Incarnation incarnation);
-  // Ends the session. The reason is sent to the agent.
-  void refuse(const std::string& reason, ByteString& out);
+  // Ends the session. The reason is sent to the agent, and where it is to look for the coordinator.
+  void refuse(const std::string& reason, ByteString& out, Elsewhere elsewhere = {});
   // Before the welcome only Rejected may be sent. After a SessionError nothing is sent, and never a message that the
   // agent's version does not know.
   void send(const CoordinatorMessage& message, ByteString& out);
-  void kept(std::uint64_t number, std::optional<std::int64_t> good_for_ms, ByteString& out);
+  // Answers the keep-alive of this number. An answer that lends nothing (0) may be followed by another one. `asks`: the
+  // agent is to say that it supports the coordinator.
+  void kept(std::uint64_t number, std::optional<std::int64_t> good_for_ms, bool asks, ByteString& out);
   // The term and the incarnation that frames carry from now on.
   Stamp stamp() const;
 
@@ -196,9 +213,11 @@ class CoordinatorSession {
   void take_proof(const Frame& frame, Events& events, ByteString& out);
   void take_node_is_empty(const Frame& frame, Events& events, ByteString& out);
   void take_message(const Frame& frame, Events& events, ByteString& out);
+  bool has_older_term(const Frame& frame, Events& events, ByteString& out);
+  void take_holds(const Frame& frame, Events& events, ByteString& out);
   bool is_of_our_major(const Frame& frame, Events& events, ByteString& out);
   void end(SessionError error, const std::string& told, Events& events, ByteString& out);
-  void put_refused(const std::string& reason, ByteString& out);
+  void put_refused(const std::string& reason, ByteString& out, Elsewhere elsewhere = {});
   void put_mark(ByteString& out);
   // What is kept is of the state.
   void check_invariants() const;

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <utility>
 
 #include "rendezvous/protocol/session_test_support.h"
 
@@ -110,7 +111,7 @@ TEST_CASE("after an error nothing is taken and nothing is sent") {
   talk.agent.send(kJoins, out);
   talk.agent.keep_alive(1, out);
   talk.coordinator.send(Dismiss{}, out);
-  talk.coordinator.kept(1, {}, out);
+  talk.coordinator.kept(1, {}, false, out);
   talk.coordinator.refuse("x", out);
   talk.coordinator.welcome(kWelcome, out);
   CHECK(out.empty());
@@ -129,6 +130,22 @@ TEST_CASE("a refusal is told with its reason, at any time") {
   rejected.introduce();
   rejected.tell(Rejected{.why = Rejected::Why::kRankTaken, .reason = "rank 3 is taken", .retry_ms = {}});
   CHECK(rejected.at_agent() == Lines{"Rejected"});
+}
+
+TEST_CASE("where the coordinator is looked for instead is believed only of those who know the secret") {
+  const Elsewhere elsewhere = {"10.0.0.9 fd77::9", 29400, 700};
+  const auto told = [&](Talk& talk) {
+    talk.coordinator.refuse("it is not here", talk.to_agent, elsewhere);
+    ByteString out;
+    const auto events = talk.agent.receive(std::exchange(talk.to_agent, {}), out);
+    REQUIRE(events.size() == 1);
+    return std::get<SessionError>(events[0]).elsewhere;
+  };
+  Talk first;
+  CHECK_FALSE(told(first));
+  Talk introduced;
+  introduced.introduce();
+  CHECK(told(introduced) == elsewhere);
 }
 
 }  // namespace

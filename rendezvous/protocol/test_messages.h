@@ -55,6 +55,14 @@ class Maker : public BinaryArchive<Maker<Source>> {
                          std::make_index_sequence<std::variant_size_v<Variant>>());
   }
 
+  // A part of a message, or of a frame of the session.
+  template <class Part>
+  Part part() {
+    Part made{};
+    field(made);
+    return made;
+  }
+
   void stamped(const char* name, auto& value) { (*this)(name, value); }
 
   template <std::integral T>

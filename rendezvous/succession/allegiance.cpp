@@ -7,12 +7,17 @@
 namespace elastic::succession {
 
 void Allegiance::learns(protocol::LeaseTimes times, std::int64_t now_ms) {
+  const std::int64_t more_ms = times.promise_ms() - times_.promise_ms();
   times_ = times;
-  if (!is_released(now_ms)) until_ms_ = std::max(until_ms_, now_ms + times_.promise_ms());
+  if (!is_released(now_ms) && until_ms_ != kNoEnd && more_ms > 0) until_ms_ += more_ms;
 }
 
 bool Allegiance::may_vote(const CoordinatorId& coordinator, std::int64_t now_ms) const {
-  if (coordinator != acknowledged_ && coordinator.term <= acknowledged_.term) return false;
+  const bool is_same_start = coordinator.incarnation == acknowledged_.incarnation;
+  if (is_same_start && coordinator != acknowledged_ && coordinator.term <= acknowledged_.term) return false;
+  const bool is_same_process = coordinator.agent != 0 && coordinator.agent == promised_to_.agent;
+  const bool is_earlier = coordinator.incarnation == promised_to_.incarnation && coordinator.term < promised_to_.term;
+  if (is_same_process && !is_earlier) return true;
   return coordinator == promised_to_ || is_released(now_ms);
 }
 

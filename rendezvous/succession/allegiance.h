@@ -13,7 +13,9 @@ namespace elastic::succession {
 // A coordinator, or a candidate.
 struct CoordinatorId {
   protocol::Term term = 0;
-  protocol::AgentId agent = 0;  // in its process; 0: it is on none of the nodes
+  protocol::AgentId agent = 0;  // Welcome::host; 0: it is not known, and is on none of the nodes
+  protocol::Incarnation incarnation =
+      0;  // the start of the job; terms of two starts have nothing to do with each other
 
   bool operator==(const CoordinatorId&) const = default;
 };
@@ -27,11 +29,12 @@ class Allegiance {
  public:
   explicit Allegiance(protocol::LeaseTimes times) : times_(times) {}
 
-  // A WELCOME has come now: these are the times of the coordinator, which counts the present promise by them, too.
+  // A WELCOME has come now: these are the times of the coordinator, which may count the present promise by them, too.
   void learns(protocol::LeaseTimes times, std::int64_t now_ms);
 
   // Whether the agent may vote for this coordinator: its promise to any other one is over, and it has acknowledged no
-  // other one of this term or a later one.
+  // other one of this term or a later one of the same start of the job. A coordinator of the same process and a later
+  // term has resigned from the earlier one.
   bool may_vote(const CoordinatorId& coordinator, std::int64_t now_ms) const;
   // It votes: NodeJoins is sent now. This uses up the certificate, so that the testimony that goes with the vote is to
   // be taken before. To be called while may_vote().
@@ -54,6 +57,8 @@ class Allegiance {
   void died(const CoordinatorId& coordinator, const Circumstances& circumstances, std::int64_t now_ms);
 
   bool is_released(std::int64_t now_ms) const { return now_ms >= until_ms_; }
+  // The promise is to the coordinator in the agent's own process, and that has not resigned.
+  bool has_no_end() const { return until_ms_ == kNoEnd; }
   // When the promise ends by time; nothing if it is over, or has no such end.
   std::optional<std::int64_t> ends_ms(std::int64_t now_ms) const;
   // Whom the agent has promised its support to last.

@@ -5,10 +5,6 @@
 
 namespace elastic::succession {
 
-std::tuple<protocol::Term, protocol::RoundNumber, std::uint64_t> Round::key() const {
-  return {term, number, membership};
-}
-
 void KnownRounds::hears(const Round& round, std::optional<int> rank, const std::vector<Round>& before) {
   if (!rounds_.empty() && round <= rounds_.back().round) return;
   std::vector<KnownRound> known;

@@ -7,19 +7,12 @@
 #include <vector>
 
 #include "rendezvous/protocol/lease.h"
-#include "rendezvous/protocol/messages.h"
+#include "rendezvous/protocol/succession_parts.h"
+#include "src/base/limits.h"
 
 namespace elastic::succession {
 
-// A node that may host the coordinator when the present one is lost.
-struct Successor {
-  protocol::AgentId agent = 0;
-  int node_rank = 0;
-  std::string addresses = {};  // numeric, as NodeJoins::addresses
-  std::uint16_t port = 0;      // at which it listens
-
-  bool operator==(const Successor&) const = default;
-};
+using protocol::Successor;
 
 // A node of a round.
 struct SuccessorCandidate {
@@ -30,7 +23,7 @@ struct SuccessorCandidate {
 };
 
 // As many as a message has room for, and enough that one of them survives what a job survives.
-inline constexpr std::size_t kMostSuccessors = 8;
+inline constexpr std::size_t kMostSuccessors = limits::kSuccessors;
 
 // The successors that go with a round, in the order in which they are dialled. Neighbours in the list are of different
 // groups where there are several, other groups than the coordinator's come first, and within a group the lowest node

@@ -42,7 +42,7 @@ void Support::seat(Ballot& ballot, AgentId agent, int rank) {
 }
 
 bool Support::died(AgentId agent, std::int64_t now_ms) {
-  if (agent == own_ || promised_until_ms(agent) <= now_ms) return false;
+  if (promised_until_ms(agent) <= now_ms) return false;
   in_each_ballot_of(agent, [](Tally& tally, int rank) { tally.died(rank); });
   return true;
 }
@@ -64,7 +64,7 @@ bool Support::may_run(std::int64_t now_ms) const {
   if (!prepared_ || !authority().holds(now_ms)) return false;
   const std::int64_t ends_ms = prepared_->tally.ends_ms();
   if (ends_ms <= now_ms || ends_ms < lent_until_ms_) return false;
-  return std::ranges::all_of(base_, [](const Ballot& ballot) { return ballot.tally.has_heard(); });
+  return std::ranges::all_of(base_, [](const Ballot& b) { return b.tally.has_heard(b.round.tie_breaker); });
 }
 
 void Support::run(std::int64_t now_ms) {
@@ -83,9 +83,8 @@ void Support::abandon() {
 
 locate::Authority Support::authority() const {
   if (has_resigned_) return locate::Authority::none();
-  // Before the first round has run, the prepared one does not count: nobody can be elected on it.
-  const bool counts_prepared = prepared_ && !base_.empty();
-  return until(counts_prepared ? std::min(base_ends_ms(), prepared_->tally.ends_ms()) : base_ends_ms());
+  // The prepared round does not count: while it has not run nobody can be elected without a quorum of those before it.
+  return until(base_ends_ms());
 }
 
 std::int64_t Support::base_ends_ms() const {

@@ -22,9 +22,9 @@ struct NeededRound {
 };
 
 // A coordinator's side of the promises: who supports it until when, and so until when it may act. It may act while it
-// has a quorum of the last round that ran, or of each round that may be the last one. While it prepares another round,
-// it needs a quorum of that one, too. Until the first round has run nobody else can be elected, so that the coordinator
-// that began the job needs no one.
+// has a quorum of the last round that ran, or of each round that may be the last one. To run another round it needs a
+// quorum of that one, too. Until the first round has run nobody else can be elected, so that the coordinator that began
+// the job needs no one.
 //
 // Times are milliseconds of the coordinator's clock, which goes on while the machine is suspended. What an agent has
 // promised is not taken back when its session ends.

@@ -81,14 +81,14 @@ TEST_CASE("what one agent promised by its vote counts for the rounds of which it
   CHECK(support.authority().ends_ms() == 100 + kHeld);
 }
 
-TEST_CASE("while a round is prepared its quorum is needed, too; it replaces the other one when it runs") {
+TEST_CASE("a round that is prepared changes nothing; when it runs its quorum is needed, and no other") {
   Support support = running(3);
   support.promises(2, 1'000);
   support.promises(4, 0);
   support.promises(5, 0);
   support.promises(6, 0);
   support.prepare(round_of(1, 5), {1, 2, 4, 5, 6});
-  CHECK(support.authority().ends_ms() == kHeld);
+  CHECK(support.authority().ends_ms() == 1'000 + kHeld);
   CHECK(support.before() == std::vector<Round>{round_of(0, 3)});
   support.abandon();
   CHECK(support.authority().ends_ms() == 1'000 + kHeld);
@@ -120,12 +120,37 @@ TEST_CASE("a round runs only when a quorum of the last one has heard of it") {
   CHECK_FALSE(support.may_run(kHeld + 1));  // node 2 has gone silent: half of both, so that it needs the others
 }
 
+TEST_CASE("half of a round is enough to hear of the next one only with the node of its coordinator") {
+  Support support(kTimes, 1);
+  Round first = round_of(0, 2);
+  first.tie_breaker = 0;
+  support.prepare(first, {1, 2});
+  support.promises(2, 0);
+  support.run(0);
+  support.prepare(round_of(1, 1), {2});
+  support.hears(2);
+  CHECK_FALSE(support.may_run(0));  // agent 1 alone could be elected on round 0, and would not know of this one
+  support.hears(1);
+  CHECK(support.may_run(0));
+}
+
+TEST_CASE("an agent beside the coordinator that has left needs to hear of no round") {
+  Support support = running(3);
+  CHECK(support.died(1, 0));
+  for (const protocol::RoundNumber number : {1U, 2U}) {
+    support.abandon();
+    support.prepare(round_of(number, 1), {2});
+    CHECK_FALSE(support.may_run(0));
+    support.hears(2);
+    CHECK(support.may_run(0));
+  }
+}
+
 TEST_CASE("a member that died while its promise held counts for ever, and one that died later does not") {
   Support support = running(5);
   CHECK(support.authority().ends_ms() == kHeld);
   CHECK(support.died(5, kHeld - 1));
   CHECK_FALSE(support.died(4, kHeld));
-  CHECK_FALSE(support.died(1, 0));  // its own agent ends with it
   CHECK_FALSE(support.died(77, 0));
   support.promises(2, 1'000);
   CHECK(support.authority().ends_ms() == 1'000 + kHeld);

@@ -69,9 +69,11 @@ std::int64_t Tally::ends_ms() const {
   return std::max(of_more_than_half_ms, of_half_ms);
 }
 
-bool Tally::has_heard() const {
-  const std::optional<int> rank = electorate_.tie_breaker().rank();
+bool Tally::has_heard(std::optional<int> host_rank) const {
+  const TieBreaker tie_breaker = electorate_.tie_breaker();
+  const std::optional<int> rank = tie_breaker.is_coordinator() ? host_rank : tie_breaker.rank();
   const bool with_tie_breaker = rank && electorate_.has(*rank) && heard_[static_cast<std::size_t>(*rank)];
+  if (rank && !with_tie_breaker && 2 * hearers_ == electorate_.size()) return false;
   return electorate_.is_quorum(hearers_, with_tie_breaker);
 }
 

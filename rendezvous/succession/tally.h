@@ -35,7 +35,9 @@ class Tally {
   // The time at which the supporters will be no quorum any more, unless they renew; kNever if they are none, kAlways if
   // they always will be one.
   std::int64_t ends_ms() const;
-  bool has_heard() const;
+  // Those that have heard of the next round are a quorum, and any later quorum has one of them. `host_rank`: of the
+  // node that hosted the coordinator which formed the round, the tie-breaker of a later election; nothing: none did.
+  bool has_heard(std::optional<int> host_rank) const;
 
  private:
   using Entry = std::pair<std::int64_t, int>;  // until when, node rank

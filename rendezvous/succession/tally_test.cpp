@@ -50,16 +50,16 @@ TEST_CASE("a member that died as a supporter supports the coordinator for ever, 
   tally.died(2);
   CHECK(tally.ends_ms() == 800);
   tally.hears(0);
-  CHECK_FALSE(tally.has_heard());
+  CHECK_FALSE(tally.has_heard({}));
   tally.hears(0);
-  CHECK_FALSE(tally.has_heard());
+  CHECK_FALSE(tally.has_heard({}));
   tally.hears(1);
-  CHECK(tally.has_heard());
+  CHECK(tally.has_heard({}));
   tally.forget_hearers();
   tally.hears(1);
-  CHECK_FALSE(tally.has_heard());
+  CHECK_FALSE(tally.has_heard({}));
   tally.hears(3);
-  CHECK(tally.has_heard());
+  CHECK(tally.has_heard({}));
 }
 
 TEST_CASE("who counts no more supports nobody, hears nothing and breaks no tie") {
@@ -73,7 +73,7 @@ TEST_CASE("who counts no more supports nobody, hears nothing and breaks no tie")
   CHECK(tally.ends_ms() == 700);
   tally.hears(0);
   tally.hears(1);
-  CHECK_FALSE(tally.has_heard());
+  CHECK_FALSE(tally.has_heard({}));
   tally.died(0);
   CHECK(tally.ends_ms() == 700);
 }

@@ -6,6 +6,7 @@
 
 #include "src/base/address.h"
 #include "src/base/limits.h"
+#include "src/base/log.h"
 #include "src/base/result.h"
 #include "src/base/text.h"
 #include "src/net/local_host.h"
@@ -21,14 +22,17 @@ constexpr std::int64_t kSilenceMs = 1'000;
 
 }  // namespace
 
-CoordinatorConnection::CoordinatorConnection(net::Loop& loop, const MeetingSettings& settings, Handlers handlers,
-                                             ToStore to_store)
+CoordinatorConnection::CoordinatorConnection(net::Loop& loop, const MeetingSettings& settings, protocol::AgentId own,
+                                             Handlers handlers, ToStore to_store)
     : loop_(loop),
       settings_(settings),
       handlers_(std::move(handlers)),
       place_(make_meeting_place(loop, settings, std::move(to_store), handlers_.on_hosting)),
+      own_(own),
+      dialling_(loop),
       silence_(loop),
       lingering_(loop) {
+  place_->set_own_agent(own);
   if (settings.munge.step.empty()) return;
   munge_ = std::make_unique<MungeTrust>(loop, settings.munge, settings.is_host.value_or(false));
   place_->trust(*munge_);
@@ -36,6 +40,7 @@ CoordinatorConnection::CoordinatorConnection(net::Loop& loop, const MeetingSetti
 
 void CoordinatorConnection::connect(bool belongs) {
   disconnect();
+  at_door_ = is_own_door_ = false;
   const auto look = [this, belongs] {
     place_->find(belongs, [this](MeetingPlace::Way way) { found(std::move(way)); });
   };
@@ -50,10 +55,46 @@ void CoordinatorConnection::connect(bool belongs) {
   });
 }
 
+void CoordinatorConnection::connect_to(At at) {
+  disconnect();
+  at_door_ = true;
+  is_own_door_ = at.is_own_door;
+  if (is_own_door_) at.addresses = {kLoopback};
+  // The caller does not expect an answer before it returns.
+  dialling_.start(0, [this, at = std::move(at)] { try_all({.addresses = at.addresses, .ports = {at.port}}); });
+}
+
+// The door of a node that hosts the coordinator at the meeting place is that.
+std::uint16_t CoordinatorConnection::door_port() const {
+  if (!settings_.has_door) return 0;
+  if (const CoordinatorServer* server = place_->server()) return server->port();
+  return door_ ? door_->port() : 0;
+}
+
+void CoordinatorConnection::set_door(const coordinator::DoorIs& door) {
+  CoordinatorServer* const here = settings_.has_door ? server() : nullptr;
+  const bool is_told = here == std::exchange(told_, here);
+  if (here == nullptr || (door == std::exchange(door_is_, door) && is_told)) return;
+  here->set_door(door);
+}
+
+void CoordinatorConnection::open_door() {
+  if (!settings_.has_door || door_ || place_->server() != nullptr) return;
+  auto door = CoordinatorServer::open(loop_, {.address = {},
+                                              .secret = munge_ ? munge_->secret().value_or("") : settings_.secret,
+                                              .lease = {settings_.loss_timeout_ms},
+                                              .only_job = settings_.job,
+                                              .own_agent = own_,
+                                              .is_door = true});
+  if (!door) return log::debug("hosting", door.error().text());
+  door_ = std::move(*door);
+}
+
 void CoordinatorConnection::disconnect() {
   ++attempt_;
   exchange_.reset();
   place_->stop();
+  dialling_.stop();
   stop_probing();
   connector_.reset();
   ended(Tried::kSilent);  // if nothing has come until now
@@ -70,20 +111,26 @@ void CoordinatorConnection::found(MeetingPlace::Way way) {
   if (way_.hopeless && !was_connected_ && handlers_.on_hopeless) {
     return handlers_.on_hopeless(format("{}: {}", endpoint_text(settings_), way_.problem));
   }
+  trying_ = !way_.addresses.empty() && !way_.ports.empty();
+  try_all(way_);
+}
+
+void CoordinatorConnection::try_all(const MeetingPlace::Way& way) {
+  way_ = way;
   targets_.clear();
   for (const std::uint16_t port : way_.ports) {
     for (const std::string& address : way_.addresses) targets_.push_back({address, port});
   }
   std::ranges::reverse(targets_);
-  trying_ = !targets_.empty();
-  all_refused_ = true;
+  all_refused_ = !targets_.empty();
+  refused_.reset();
   try_next();
 }
 
 void CoordinatorConnection::try_next() {
   if (targets_.empty()) {
-    ended(all_refused_ ? Tried::kRefused : Tried::kSilent);
-    return broken(way_.problem);
+    ended(all_refused_ || way_.addresses.empty() ? Tried::kRefused : Tried::kSilent);
+    return broken(way_.problem, refused_.value_or(false));
   }
   const Target target = std::move(targets_.back());
   targets_.pop_back();
@@ -92,13 +139,22 @@ void CoordinatorConnection::try_next() {
                                                   const std::unique_ptr<net::Connector> done = std::move(connector_);
                                                   if (stream) return connected(target, std::move(*stream));
                                                   way_.problem = stream.error().reason;
-                                                  if (way_.problem != errno_text(ECONNREFUSED)) all_refused_ = false;
+                                                  judge(way_.problem);
                                                   try_next();
                                                 });
 }
 
+void CoordinatorConnection::judge(const std::string& problem) {
+  const bool has_refused = problem == errno_text(ECONNREFUSED);
+  if (!has_refused) all_refused_ = false;
+  // An address that this host has no way to says nothing of the process there.
+  const auto is_it = [&](int error) { return problem == errno_text(error); };
+  if (is_it(EINVAL) || is_it(ENETUNREACH) || is_it(EAFNOSUPPORT) || is_it(EADDRNOTAVAIL)) return;
+  refused_ = has_refused && refused_.value_or(true);
+}
+
 void CoordinatorConnection::connected(const Target& target, std::unique_ptr<net::Stream> stream) {
-  place_->reached(target.port);
+  if (!at_door_) place_->reached(target.port);
   if (munge_ && !munge_->secret()) return ask_by_munge(target, std::move(stream));
   was_connected_ = true;
   reached_ = target;
@@ -110,7 +166,12 @@ void CoordinatorConnection::connected(const Target& target, std::unique_ptr<net:
                         ended(Tried::kSilent);
                         broken("it closed the connection");
                       }});
-  at_home_ = way_.home && target.address == kLoopback;
+  at_home_ = is_own_door_ || (way_.home && target.address == kLoopback);
+  open_door();
+  if (is_own_door_ && !std::exchange(door_hosts_, true)) {
+    log::info("hosting", format("this node hosts the coordinator at port {}: the one before was lost", target.port));
+    if (handlers_.on_hosting) handlers_.on_hosting(*door_);
+  }
   // A coordinator that has the workers' store at its own port would take the probe for a worker.
   if (!at_home_ && !settings_.store_at_endpoint) probe_if_silent();
   handlers_.on_connected(at_home_);
@@ -176,12 +237,12 @@ void CoordinatorConnection::ended(Tried how) {
   if (std::exchange(trying_, false)) place_->tried(how);
 }
 
-void CoordinatorConnection::broken(std::string why) {
+void CoordinatorConnection::broken(std::string why, bool has_refused) {
   stop_probing();
   connector_.reset();
   exchange_.reset();
   stream_.reset();
-  handlers_.on_broken(std::move(why));
+  handlers_.on_broken(std::move(why), has_refused);
 }
 
 }  // namespace elastic::transport

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/coordinator/service.h"
 #include "rendezvous/locate/claim.h"
 #include "rendezvous/protocol/frame_reader.h"
 #include "rendezvous/transport/coordinator_server.h"
@@ -28,7 +29,8 @@ class CoordinatorConnection {
  public:
   struct Handlers {
     std::function<void(bool local)> on_connected;  // `local` says that the coordinator is in this process
-    std::function<void(std::string why)> on_broken;
+    // `has_refused`: all addresses that this host has a way to have refused the connection.
+    std::function<void(std::string why, bool has_refused)> on_broken;
     std::function<void(std::span<const std::uint8_t>)> on_received;
     // The coordinator listens in this process from now on.
     std::function<void(CoordinatorServer&)> on_hosting = {};
@@ -37,12 +39,24 @@ class CoordinatorConnection {
   };
   using ToStore = MeetingPlace::ToStore;
 
-  // `settings` must outlive it. For `to_store` see CoordinatorServer.
-  CoordinatorConnection(net::Loop& loop, const MeetingSettings& settings, Handlers handlers, ToStore to_store = {});
+  // `settings` must outlive it. `own` is the agent of this node. For `to_store` see CoordinatorServer.
+  CoordinatorConnection(net::Loop& loop, const MeetingSettings& settings, protocol::AgentId own, Handlers handlers,
+                        ToStore to_store = {});
 
   // Answered by on_connected or on_broken, in a later turn of the loop. `belongs` says that this node is in a job that
   // has had a coordinator.
   void connect(bool belongs);
+  // The same, at this node's own door or that of another one.
+  struct At {
+    std::vector<std::string> addresses;  // numeric
+    std::uint16_t port = 0;
+    bool is_own_door = false;
+  };
+  void connect_to(At at);
+  // The port of this node's door; 0: it has none. It is open from the first connection on.
+  std::uint16_t door_port() const;
+  // What this node's agent knows of the coordinator.
+  void set_door(const coordinator::DoorIs& door);
   // Closes the connection. No handler is called for it any more.
   void disconnect();
   void write(std::span<const std::uint8_t> bytes);
@@ -50,8 +64,10 @@ class CoordinatorConnection {
   void withdraw(std::function<void()> done) { place_->withdraw(std::move(done)); }
   bool hangs() const { return place_->hangs(); }
 
-  // The coordinator in this process; null if it is elsewhere.
-  CoordinatorServer* server() { return place_->server(); }
+  // The coordinator in this process that agents may be connected to; null if there is none.
+  CoordinatorServer* server() { return place_->server() != nullptr ? place_->server() : door_.get(); }
+  // A coordinator is, or was, in this process.
+  bool hosts() { return place_->server() != nullptr || door_hosts_; }
   // The coordinator that was connected to last is in this process.
   bool is_at_home() const { return at_home_; }
   // The numeric address of the coordinator that was connected to last; empty before the first connection.
@@ -68,6 +84,9 @@ class CoordinatorConnection {
 
   void found(MeetingPlace::Way way);
   void try_next();
+  void try_all(const MeetingPlace::Way& way);
+  void open_door();
+  void judge(const std::string& problem);
   void ask_by_munge(const Target& target, std::unique_ptr<net::Stream> stream);
   void connected(const Target& target, std::unique_ptr<net::Stream> stream);
   void received(std::span<const std::uint8_t> bytes);
@@ -75,13 +94,20 @@ class CoordinatorConnection {
   // If no answer comes within a second, asks whether a PyTorch store listens there.
   void probe_if_silent();
   void stop_probing();
-  void broken(std::string why);
+  void broken(std::string why, bool has_refused = false);
 
   net::Loop& loop_;
   const MeetingSettings& settings_;
   Handlers handlers_;
   std::unique_ptr<MungeTrust> munge_;  // in a Slurm step, unless the user has given a secret
   std::unique_ptr<MeetingPlace> place_;
+  protocol::AgentId own_;
+  std::unique_ptr<CoordinatorServer> door_;  // unless place_ has a server
+  coordinator::DoorIs door_is_;
+  const CoordinatorServer* told_ = nullptr;  // to whom door_is_ was said
+  bool door_hosts_ = false;                  // this node's agent has been connected to its own door
+  bool at_door_ = false;                     // the present attempt leads to a door
+  bool is_own_door_ = false;                 // and to this node's
   MeetingPlace::Way way_;
   std::vector<Target> targets_;  // those that have not been tried; the next one is the last
   Target reached_;
@@ -89,6 +115,7 @@ class CoordinatorConnection {
   bool was_connected_ = false;
   std::unique_ptr<net::Connector> connector_;
   std::unique_ptr<net::Stream> stream_;
+  net::Timer dialling_;
   net::Timer silence_;  // PyTorch's store accepts the connection and sends nothing
   std::unique_ptr<StoreProbe> probe_;
   // Checks the first bytes if a stale claim may lead to another kind of server, until the first frame has come.
@@ -96,8 +123,9 @@ class CoordinatorConnection {
   std::unique_ptr<MungeExchange> exchange_;
   std::uint64_t attempt_ = 0;
   net::LingeringConnections lingering_;
-  bool trying_ = false;      // the meeting place is still to be told how the present attempt ends
-  bool all_refused_ = true;  // every target so far has refused the connection
+  bool trying_ = false;          // the meeting place is still to be told how the present attempt ends
+  bool all_refused_ = true;      // every target so far has refused the connection
+  std::optional<bool> refused_;  // every target that this host has a way to has; nothing: there was none so far
 };
 
 }  // namespace elastic::transport

@@ -35,6 +35,8 @@ coordinator::ServiceSettings CoordinatorServer::service_settings() {
           .secret = settings_.secret,
           .only_job = settings_.only_job,
           .is_claimed = settings_.is_claimed,
+          .own_agent = settings_.own_agent,
+          .is_door = settings_.is_door,
           .authority = settings_.authority,
           .random = [] { return process::random_number(); },
           .wall_ms = [] { return process::wall_clock_ms(); },

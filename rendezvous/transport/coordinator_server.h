@@ -32,6 +32,8 @@ class CoordinatorServer final : public HostedCoordinator {
     locate::Authority authority = locate::Authority::always();  // until set_authority()
     std::string only_job = {};                                  // see coordinator::ServiceSettings
     bool is_claimed = false;                                    // see coordinator::CoordinatorConfig
+    std::optional<protocol::AgentId> own_agent = {};            // the same
+    bool is_door = false;                                       // see coordinator::ServiceSettings
     // Gets connections of clients of the workers' store, with the bytes that they have sent so far. If it is empty they
     // are rejected.
     std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)> to_store = {};
@@ -44,6 +46,10 @@ class CoordinatorServer final : public HostedCoordinator {
 
   // Sets until when it may act.
   void set_authority(locate::Authority authority) { on(coordinator::AuthorityIs{authority}); }
+  // What the node's agent knows of the coordinator, if this is its door.
+  void set_door(const coordinator::DoorIs& door) { on(door); }
+  // The agent in this process has ended in order; the server stays for other nodes.
+  void agent_has_ended() { on(coordinator::AgentEnded{}); }
   // Another process hosts the coordinator now; `why` is a clause. It stops listening and forgets its jobs.
   void depose(std::string why);
 
@@ -59,6 +65,8 @@ class CoordinatorServer final : public HostedCoordinator {
 
   std::uint16_t port() const { return port_; }
   std::size_t jobs() const { return service_.jobs(); }
+  // It has a coordinator of this job.
+  bool serves(const std::string& job) const { return service_.find(job) != nullptr; }
   // An agent has connected.
   bool has_visitors() const { return service_.jobs() > 0; }
   // There is no connection, and everything was sent.

@@ -31,6 +31,7 @@ Status MeetingPlace::open_server(std::uint16_t port) {
                                       .authority = is_claimed ? locate::Authority::none() : locate::Authority::always(),
                                       .only_job = is_claimed || settings_.serves_own_job_only ? settings_.job : "",
                                       .is_claimed = is_claimed,
+                                      .own_agent = own_agent_,
                                       .to_store = to_store_,
                                       .to_munge = std::move(to_munge)});
   if (!server) return std::unexpected(std::move(server.error()));

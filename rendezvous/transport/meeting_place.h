@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,7 +55,9 @@ class MeetingPlace {
   virtual bool hangs() const { return false; }
 
   // The coordinator in this process; null if it is elsewhere.
-  CoordinatorServer* server() { return server_.get(); }
+  CoordinatorServer* server() const { return server_.get(); }
+  // The agent in this process: coordinators that are opened from now on are on its node.
+  void set_own_agent(protocol::AgentId agent) { own_agent_ = agent; }
   // Coordinators that are opened from now on let nodes in by munge. `munge` must outlive this, and knows whether munged
   // answers.
   void trust(MungeTrust& munge) { gate_ = std::make_unique<MungeGate>(loop_, munge), munge_ = &munge; }
@@ -79,6 +82,7 @@ class MeetingPlace {
  private:
   ToStore to_store_;
   OnHosting on_hosting_;
+  std::optional<protocol::AgentId> own_agent_;
   MungeTrust* munge_ = nullptr;
   std::unique_ptr<MungeGate> gate_;
   std::unique_ptr<CoordinatorServer> server_;

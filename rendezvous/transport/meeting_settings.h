@@ -40,6 +40,7 @@ struct MeetingSettings {
   std::vector<std::uint16_t> more_ports = {};  // of the endpoint: tried after `port`, in this order
   std::optional<bool> is_host = {};            // whether this node hosts the coordinator, if that is known
   std::string is_host_source = {};             // what says so, as a clause; empty: is_host= in --rdzv-conf
+  bool has_door = false;             // each node can host the coordinator when that is lost: failover=majority
   bool serves_own_job_only = false;  // a coordinator in this process rejects other jobs; else it serves them, too
   bool store_at_endpoint = false;    // with static the coordinator and the workers' store have one port
   std::string secret = {};

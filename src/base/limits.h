@@ -77,6 +77,10 @@ inline constexpr std::int64_t kMungeVisitMs = 5'000;
 inline constexpr std::size_t kCarriedBytes = 64 * 1024;
 inline constexpr std::size_t kCarriedHosts = 64;
 inline constexpr std::size_t kCarriedMoreBytes = 16 * 1024;
+// Rounds that may be the last one that ran, and nodes that may host the coordinator next, in one message
+// (docs/failover.md).
+inline constexpr std::size_t kLastRounds = 8;
+inline constexpr std::size_t kSuccessors = 8;
 // Failures in one list of a message.
 inline constexpr std::size_t kAgentFailures = 64;
 // Keep-alives without an answer that an agent remembers.

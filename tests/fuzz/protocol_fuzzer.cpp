@@ -80,7 +80,8 @@ std::string told(const AgentSession::Event& event) {
   if (const auto* welcomed = std::get_if<AgentSession::Welcomed>(&event)) {
     return format("welcomed {} {}", welcomed->welcome.term, welcomed->welcome.incarnation);
   }
-  if (const auto* kept = std::get_if<AgentSession::Kept>(&event)) return format("kept {}", kept->sent_ms);
+  if (const auto* kept = std::get_if<AgentSession::Kept>(&event))
+    return format("kept {} {}", kept->sent_ms, kept->asks);
   if (const auto* got = std::get_if<AgentSession::Received>(&event)) return "received " + encoded(got->message);
   if (const auto* stale = std::get_if<AgentSession::Stale>(&event)) return "stale " + stale->text;
   return told(std::get<SessionError>(event));
@@ -92,6 +93,10 @@ std::string told(const CoordinatorSession::Event& event) {
   }
   if (const auto* got = std::get_if<CoordinatorSession::Received>(&event)) return "received " + encoded(got->message);
   if (const auto* alive = std::get_if<CoordinatorSession::KeepAlive>(&event)) return format("alive {}", alive->number);
+  if (const auto* holds = std::get_if<CoordinatorSession::Holds>(&event)) {
+    return format("holds {}, {} rounds", holds->number,
+                  holds->testimony ? static_cast<int>(holds->testimony->rounds.size()) : -1);
+  }
   if (const auto* empty = std::get_if<CoordinatorSession::NodeIsEmpty>(&event)) {
     return format("empty {} {} {} {}", empty->job, empty->agent, empty->incarnation, empty->round);
   }
@@ -253,9 +258,16 @@ class Story {
         return agent_.act([now = ++now_ms_](AgentSession& session, ByteString& out) { session.keep_alive(now, out); },
                           coordinator_.coming);
       case kKept:
-        return coordinator_.act([number = events_.number()](CoordinatorSession& session,
-                                                            ByteString& out) { session.kept(number, {}, out); },
-                                agent_.coming);
+        return coordinator_.act(
+            [number = events_.number()](CoordinatorSession& session, ByteString& out) {
+              session.kept(number, {}, number % 2 == 0, out);
+            },
+            agent_.coming);
+      case kHolds:
+        return agent_.act(
+            [number = events_.number(), testimony = test::Maker(events_).part<std::optional<Testimony>>()](
+                AgentSession& session, ByteString& out) { session.holds(number, testimony, out); },
+            coordinator_.coming);
       case kWelcome: return welcome();
       case kSetStamp: return set_stamp();
       case kRefuse:
@@ -350,7 +362,8 @@ class Story {
     if (got != nullptr) check_again(got->message);
     if (coordinator_.is_tampered || agent_.is_tampered) return;
     if (got != nullptr) to_coordinator_.arrived(encoded(got->message));
-    if (std::holds_alternative<CoordinatorSession::Stale>(event)) to_coordinator_.stale();
+    const auto* stale = std::get_if<CoordinatorSession::Stale>(&event);
+    if (stale != nullptr && stale->text.find("HOLDS") == std::string::npos) to_coordinator_.stale();
     if (const auto* error = std::get_if<SessionError>(&event)) judge(*error);
   }
 

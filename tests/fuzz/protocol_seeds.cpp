@@ -25,6 +25,7 @@ enum AgentSays : std::uint8_t {
   kLeaves,
   kCheckDone,
   kVerdictHeard,
+  kRoundHeard,
   kAgentMessages
 };
 enum CoordinatorSays : std::uint8_t {
@@ -38,6 +39,8 @@ enum CoordinatorSays : std::uint8_t {
   kAreYouThere,
   kAwaiting,
   kLeaveJob,
+  kResigned,
+  kNextRound,
   kCoordinatorMessages
 };
 constexpr std::uint8_t kAll = 0;
@@ -50,7 +53,7 @@ Writer& joins(Writer& story) {
       .bytes("role")
       .numbers(0, 0, 1, 2, 1, 3)
       .numbers(9, 9, 0, 1, 1, 3, 9, 9, 0)
-      .numbers(0, 0, 0, 0, 1, 2, 0, 8, 0, 8, 0, 0, 0, 1, 0, 0);
+      .numbers(0, 0, 0, 0, 0, 1, 2, 0, 8, 0, 8, 0, 0, 0, 1, 0, 0);
 }
 
 // Up to a WELCOME of term 3 and incarnation 11.
@@ -100,6 +103,10 @@ seed_files::Seeds make_seeds() {
                          .event(kCoordinatorSays, kPrepare, 9, 0, 3, 0, 1, 0, 8, 0, 8)
                          .bytes("")
                          .numbers(0, 1, 1)
+                         .bytes("")
+                         .numbers(7, 3, 0)
+                         .bytes("")
+                         .numbers(4, 0)
                          .event(kCoordinatorSays, kRun, 7)
                          .bytes("a")
                          .numbers(80)
@@ -114,6 +121,19 @@ seed_files::Seeds make_seeds() {
                          .event(kToAgent, kAll)
                          .event(kKept, 9)
                          .event(kToAgent, kAll));
+  add("promises", begun()
+                      .event(kKeepAlive)
+                      .event(kKeepAlive)
+                      .event(kToCoordinator, kAll)
+                      .event(kKept, 2)
+                      .event(kToAgent, kAll)
+                      .event(kHolds, 2, 1, 2)
+                      .numbers(3, 4, 9, 2, 1, 0, 1, 0, 1)
+                      .numbers(3, 5, 8, 2, 0, 0, 0)
+                      .numbers(1, 3, 4, 9, 2, 1, 0, 3, 1, 0, 50)
+                      .event(kHolds, 2, 0)
+                      .event(kHolds, 9, 1)
+                      .event(kToCoordinator, kAll));
   add("refused", begun().event(kRefuse).event(kToAgent, kAll));
   add("rejected_at_once", Writer()
                               .event(kToCoordinator, kAll)

@@ -22,7 +22,7 @@ namespace {
 
 const std::string kSecret = "the secret of the recording";
 const Introduction kIntroduction = {"recorded-job", 0xA6E27, 0x1C4, 2};
-const Welcome kWelcome = {3, 0x1C4, 5000, 2900};
+const Welcome kWelcome = {3, 0x1C4, 5000, 2900, 0xA6E};
 constexpr std::int64_t kKeptForMs = 1850;
 
 // A version, and the file that has its session.
@@ -82,7 +82,8 @@ NodeJoins joins() {
                    .keep_out_ms = 200'000,
                    .job_losses = -1,
                    .replacement_wait_ms = 40'000,
-                   .crash_loop = JobRules::CrashLoop::kRestart};
+                   .crash_loop = JobRules::CrashLoop::kRestart,
+                   .failover = JobRules::Failover::kMajority};
   message.facts.incarnation = 0x1C4;
   message.facts.term = 2;
   message.facts.round = 3;
@@ -111,7 +112,16 @@ PrepareRound prepare() {
   message.admits = "10.0.0.1 10.0.0.2 fd77::2";
   message.fence = {1'789'999'000'000, 2};
   message.carried = {0x2'0000'0002, "handed over"};
+  message.before = {{2, 3, 0xD16E56, 3, 2}};
+  message.host_rank = 0;
   return message;
+}
+
+// What the agent answers to the KEPT that asks for its support.
+Testimony testimony() {
+  return {.rounds = {{{2, 3, 0xD16E56, 3, 2}, 1, true}, {{2, 4, 0xD16E57, 2, {}}, {}, false}},
+          .certificate = Certificate{{2, 3, 0xD16E56, 3, 2}, 2, 2},
+          .others_may_run_for_ms = 2'950};
 }
 
 NodeStopped stopped() { return {4, {failure(), failure()}, Crash{Crash::Kind::kMissingFile, 0xC8A54}}; }
@@ -127,7 +137,8 @@ std::vector<AgentMessage> agent_messages() {
           stopped(),
           WorkersSucceeded{5},
           NodeLeaves{15, true},
-          VerdictHeard{kDetails}};
+          VerdictHeard{kDetails},
+          RoundHeard{4}};
 }
 std::vector<CoordinatorMessage> coordinator_messages() {
   return {prepare(),
@@ -146,7 +157,9 @@ std::vector<CoordinatorMessage> coordinator_messages() {
                    .what = "standing by",
                    .because = "node 1 (10.0.0.3) was lost: its connection was reset",
                    .because_ms = 12'000},
-          LeaveJob{"10.0.0.9"}};
+          LeaveJob{"10.0.0.9"},
+          Resigned{"too few nodes support it"},
+          NextRound{{3, 5, 0xD16E58, 2, 1}, {{2, 3, 0xD16E56, 3, 2}}}};
 }
 
 AgentSession agent_session() { return AgentSession(kIntroduction, kSecret, kAgentNonce); }
@@ -209,7 +222,10 @@ std::vector<Part> converse() {
   for (const AgentMessage& message : agent_messages()) agent.send(message, to_coordinator);
   agent.keep_alive(1000, to_coordinator);
   deliver_to_coordinator();
-  coordinator.kept(1, kKeptForMs, to_agent);
+  coordinator.kept(1, kKeptForMs, true, to_agent);
+  deliver_to_agent();
+  agent.holds(1, testimony(), to_coordinator);
+  deliver_to_coordinator();
   coordinator.refuse("the recording ends", to_agent);
   deliver_to_agent();
   return std::move(recorder.parts);
@@ -285,6 +301,7 @@ struct AgentEnd {
       if (std::holds_alternative<AgentSession::Welcomed>(event)) {
         for (const AgentMessage& message : agent_messages()) session.send(message, out);
         session.keep_alive(1000, out);
+        session.holds(1, testimony(), out);
       }
       events.push_back(std::move(event));
     }
@@ -335,17 +352,21 @@ void check_all_is_understood(const AgentEnd& end) {
   const auto& kept = std::get<AgentSession::Kept>(end.events[messages.size() + 1]);
   CHECK(kept.sent_ms == 1000);
   CHECK(kept.good_for_ms == kKeptForMs);
+  CHECK(kept.asks);
   CHECK(std::get<SessionError>(end.events.back()).text == "it refused us: the recording ends");
 }
 void check_all_is_understood(const CoordinatorEnd& end) {
   const auto messages = agent_messages();
-  REQUIRE(end.events.size() == messages.size() + 3);
+  REQUIRE(end.events.size() == messages.size() + 4);
   CHECK(std::get<CoordinatorSession::Introduced>(end.events[0]).introduction == kIntroduction);
   CHECK((std::get<CoordinatorSession::Received>(end.events[1]).message == AgentMessage(joins())));
   for (std::size_t i = 0; i < messages.size(); ++i) {
     CHECK((std::get<CoordinatorSession::Received>(end.events[i + 2]).message == messages[i]));
   }
-  CHECK(std::get<CoordinatorSession::KeepAlive>(end.events.back()).number == 1);
+  CHECK(std::get<CoordinatorSession::KeepAlive>(end.events[messages.size() + 2]).number == 1);
+  const auto& holds = std::get<CoordinatorSession::Holds>(end.events.back());
+  CHECK(holds.number == 1);
+  CHECK(holds.testimony == testimony());
 }
 
 // --------------------------------------------------------------------------------------------------------
@@ -427,11 +448,11 @@ TEST_CASE("a recording that is cut off anywhere is understood up to there") {
     const auto end = taken<CoordinatorEnd>(Bytes(heard.by_agent).first(size), heard.agent_first);
     CHECK(end.events.size() >= events);
     events = end.events.size();
-    for (std::size_t i = 2; i < events; ++i) {
+    for (std::size_t i = 2; i < events && i < agent_messages().size() + 2; ++i) {
       CHECK((std::get<CoordinatorSession::Received>(end.events[i]).message == agent_messages()[i - 2]));
     }
   }
-  CHECK(events == agent_messages().size() + 2);
+  CHECK(events == agent_messages().size() + 3);
 }
 
 TEST_CASE("a recording with any byte changed does no harm, and nobody is known who did not prove it") {
@@ -450,7 +471,7 @@ TEST_CASE("a recording with any byte changed does no harm, and nobody is known w
       ByteString bytes = heard.by_agent;
       bytes[at] = static_cast<std::uint8_t>(bytes[at] ^ change);
       const auto end = taken<CoordinatorEnd>(bytes, heard.agent_first);
-      CHECK(end.events.size() <= agent_messages().size() + 3);
+      CHECK(end.events.size() <= agent_messages().size() + 4);
       if (is_length(at, hello_end)) continue;
       CHECK(end.introduced == (at >= proof_end || is_stamp(at, hello_end)));
     }

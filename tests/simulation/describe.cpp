@@ -92,6 +92,7 @@ std::string text(const AgentMessage& message) {
           [](const NodeStopped& m) { return format("NodeStopped: round {}, {} failures", m.round, m.failures.size()); },
           [](const NodeLeaves& m) { return format("NodeLeaves: signal {}{}", m.signal, m.ordered ? ", ordered" : ""); },
           [](const VerdictHeard& m) { return format("VerdictHeard: {}", m.details); },
+          [](const RoundHeard& m) { return format("RoundHeard: round {}", m.round); },
       },
       message);
 }
@@ -112,6 +113,8 @@ std::string text(const CoordinatorMessage& message) {
           [](const Dismiss& m) { return format("Dismiss: {}", m.details); },
           [](const AreYouThere&) { return std::string("AreYouThere"); },
           [](const LeaveJob&) { return std::string("LeaveJob"); },
+          [](const NextRound& m) { return format("NextRound: round {}", m.next.number); },
+          [](const Resigned& m) { return format("Resigned: {}", m.why); },
           [](const Awaiting& m) {
             return format("Awaiting: {} of {}:{} for {} ms{} {}", m.here, m.least, m.most, m.for_ms,
                           m.left_ms ? format(", {} ms left", *m.left_ms) : "", m.what);

@@ -168,8 +168,29 @@ void Faults::later(Ms after_ms, std::function<void()> undoing) {
   });
 }
 
+// Cuts the network in two.
+bool Faults::split(const Fault& fault) {
+  Network& network = simulation_.network();
+  std::vector<int> hosts;
+  for (const auto& node : simulation_.nodes()) hosts.push_back(node->host());
+  hosts.push_back(network.host_of(simulation_.first_server().listener()));
+  const auto side = [&](std::size_t i) {
+    return (static_cast<unsigned>(fault.extra) * 2654435761U >> (4 + i % 24)) & 1U;
+  };
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    for (std::size_t k = 0; k < hosts.size(); ++k) {
+      if (hosts[i] == hosts[k] || side(i) == side(k)) continue;
+      network.cut(hosts[i], hosts[k]);
+      later(fault.lasts_ms, [&network, from = hosts[i], to = hosts[k]] { network.heal(from, to); });
+    }
+  }
+  return true;
+}
+
 bool Faults::cut(const Fault& fault, Node& node) {
   Network& network = simulation_.network();
+  const bool splits = simulation_.setup().failover != Setup::Failover::kOff && fault.extra % 4 != 0;
+  if (fault.kind == FaultKind::kPartition && splits) return split(fault);
   const int server = simulation_.coordinator_host(node.setup().job).value_or(node.host());
   // The node is cut off from the coordinator, or from another node.
   int there = server;
@@ -229,10 +250,9 @@ bool Faults::disturb_register(const Fault& fault, const Node& node) {
 }
 
 bool Faults::pause_coordinator(const Fault& fault, const Node& node) {
-  if (simulation_.setup().claimed) {
-    Node* const holds = holder(node);
-    return holds != nullptr && pause(fault, *holds);
-  }
+  Node* const holds = simulation_.setup().moves() ? holder(node) : nullptr;
+  if (holds != nullptr) return pause(fault, *holds);
+  if (simulation_.setup().claimed) return false;
   Server& server = simulation_.server();
   if (!server.is_up() || server.is_paused()) return false;
   Node* host = simulation_.setup().hosted ? simulation_.nodes().front().get() : nullptr;
@@ -302,10 +322,10 @@ bool Faults::crash_host(const Fault& fault, Node& node) {
 }
 
 bool Faults::crash_coordinator(const Fault& fault, const Node& node) {
-  if (simulation_.setup().claimed) {
-    Node* const holds = holder(node);
-    return holds != nullptr && crash_agent(fault, *holds);
-  }
+  Node* const holds = simulation_.setup().moves() ? holder(node) : nullptr;
+  if (holds != nullptr && fault.extra % 4 == 0) return crash_host(fault, *holds);
+  if (holds != nullptr) return crash_agent(fault, *holds);
+  if (simulation_.setup().claimed) return false;
   if (!simulation_.server().is_up()) return false;
   if (simulation_.setup().hosted) return crash_agent(fault, *simulation_.nodes().front());
   const bool with_its_host = fault.extra % 4 == 0;

@@ -74,6 +74,7 @@ class Faults {
   void strike(const Fault& fault);
   bool inject(const Fault& fault, Node& node);
   bool cut(const Fault& fault, Node& node);
+  bool split(const Fault& fault);
   bool crash_agent(const Fault& fault, Node& node);
   bool crash_host(const Fault& fault, Node& node);
   bool crash_coordinator(const Fault& fault, const Node& node);

@@ -181,6 +181,21 @@ void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const
 }
 
 // Since an authority only ends, it is enough to look whenever one is given.
+void Invariants::one_acts() const {
+  std::map<std::pair<std::string, Incarnation>, const Server*> acting;
+  for (const Server& server : simulation_.servers()) {
+    if (!server.is_up() || server.is_paused() || server.service() == nullptr) continue;
+    for (const std::string& job : simulation_.job_names()) {
+      const coordinator::Coordinator* const coordinator = server.find(job);
+      if (coordinator == nullptr || !coordinator->mandate().leads(server.clock_ms())) continue;
+      const auto [other, is_only] = acting.try_emplace({job, coordinator->incarnation()}, &server);
+      if (is_only) continue;
+      broken("one coordinator acts at a time",
+             format("servers {} and {} act for {}", other->second->number(), server.number(), job));
+    }
+  }
+}
+
 void Invariants::may_act(const Server& server) const {
   if (!server.may_act()) return;
   for (const Server& other : simulation_.servers()) {
@@ -329,7 +344,9 @@ void Invariants::agent_finished(const Node& node, const agent::Finish& end) {
   if (node.was_signalled() || node.lost_its_guardian() || gave_up || turned_away_.contains(node.agent_id())) return;
   const agent::Link& link = node.agent()->link();
   const Incarnation incarnation = link.own_incarnation() != 0 ? link.own_incarnation() : link.incarnation();
-  auto& outcomes = outcomes_[{node.setup().job, incarnation}];
+  // A coordinator that is cut off from most nodes may end the job for the others, while those elect another one.
+  const Term elected = simulation_.setup().failover == Setup::Failover::kOff ? 0 : link.term();
+  auto& outcomes = outcomes_[{node.setup().job, incarnation}][elected];
   const bool is_another = !outcomes.empty() && !outcomes.contains(verdict.outcome);
   // Only this agent has the verdict of a coordinator that died, and it was cut off until another one had ended the job.
   const auto judge = judges_.find({node.setup().job, incarnation});

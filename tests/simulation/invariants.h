@@ -52,6 +52,9 @@ class Invariants {
             const Server& server);
   // The authority of this server was set, by the claim of its job.
   void may_act(const Server& server) const;
+  // Where promises decide: of the coordinators of one incarnation of a job at most one may act, whatever the clocks
+  // say.
+  void one_acts() const;
   // The agent reports that none of this round's processes are left on its node, or that its workers have succeeded.
   void answered(const Node& node, protocol::AgentId agent, protocol::Incarnation incarnation,
                 protocol::RoundNumber round);
@@ -120,7 +123,9 @@ class Invariants {
   std::map<RoundKey, std::set<protocol::AgentId>> answered_;
   std::map<std::pair<std::string, protocol::Incarnation>, std::map<protocol::RoundNumber, int>> counts_;  // of restarts
   std::map<std::string, std::vector<Begun>> begun_;                                                       // by job
-  std::map<std::pair<std::string, protocol::Incarnation>, std::map<protocol::Verdict::Outcome, int>> outcomes_;
+  std::map<std::pair<std::string, protocol::Incarnation>,
+           std::map<protocol::Term, std::map<protocol::Verdict::Outcome, int>>>
+      outcomes_;
   std::map<std::pair<std::string, protocol::Incarnation>, protocol::Term> judges_;   // the term of the last verdict
   std::map<std::pair<std::string, protocol::Incarnation>, std::uint64_t> given_by_;  // verdicts: Server::start_number()
   // The details of the failure that the nodes of a failed job got, by Server::start_number().

@@ -55,6 +55,7 @@ void Node::start() {
   was_signalled_ = guardian_is_lost_ = false;
   awaiting_all_gone_ = false;
   connection_ = 0;
+  door_is_ = {};
   at_home_ = setup_.hosts_coordinator;
   trying_ = serves_others_ = false;
   ++timer_;
@@ -66,9 +67,10 @@ void Node::start() {
                                .logs = setup_.logs,
                                .agent = agent_id_,
                                .address = setup_.address,
+                               .addresses = has_door() ? setup_.address : "",
                                .node_rank = setup_.claimed_rank,
                                .hosts_coordinator = false,  // until the connection says so
-                               .coordinator_may_move = claims_ != nullptr,
+                               .coordinator_may_move = server_ != nullptr,
                                .terms = setup_.terms,
                                .rules = setup_.rules,
                                .check = setup_.check,
@@ -97,6 +99,7 @@ void Node::start() {
   }
   if (simulation_.trace().is_read())
     simulation_.line(format("node {}: elastic-run starts, agent {:x}", index_, agent_id_));
+  if (has_door()) server_->open_door(setup_.job, agent_id_);
   simulation_.process_changes();
   reach_.begin(simulation_.now_ms());
   link_is_over_ = false;
@@ -134,7 +137,11 @@ void Node::on(const agent::AgentEvent& event, std::uint32_t launch) {
     if (!process_.is_alive() || process_.launch() != launch) return;
     perform(effect);
   }
-  if (process_.is_alive() && process_.launch() == launch) tell_guardian();
+  if (!process_.is_alive() || process_.launch() != launch) return;
+  tell_guardian();
+  renew_door();
+  const bool has_coordinator = server_ != nullptr && server_->find(setup_.job) != nullptr;
+  if (has_door() && agent_->link().supports_own() && !has_coordinator) on(agent::OwnCoordinatorOver{});
 }
 
 void Node::on_later(Ms delay_ms, agent::AgentEvent event) {
@@ -162,7 +169,7 @@ void Node::perform(agent::AgentEffect& effect) {
   simulation_.trace().add(effect.index());
   std::visit(Overloaded{
                  [&](const agent::Effect& e) { perform(e); },
-                 [&](const agent::Link::Connect&) { look_for_coordinator(); },
+                 [&](const agent::Link::Connect& e) { look_for_coordinator(e); },
                  [&](const agent::Link::Disconnect&) {
                    reach_.has_failed(simulation_.now_ms());
                    has_tried(locate::Tried::kSilent);
@@ -310,11 +317,13 @@ void Node::finish(const agent::Finish& end) {
 // Other nodes may still need the coordinator in this process. Then its claim is removed.
 void Node::serve_others() {
   const std::uint32_t launch = process_.launch();
+  server_->agent_has_ended();
   server_->when_idle([this, launch] {
     in_process(launch, false, [this, launch] {
       simulation_.timeline().after(kWithdrawMs, [this, launch] {
         if (launch == process_.launch()) leave();
       });
+      if (!place_) return leave();
       place_->withdraw([this] { leave(); });
     });
   });
@@ -329,9 +338,13 @@ void Node::leave() {
 
 // --- The connection. -------------------------------------------------------------------------------
 
-void Node::look_for_coordinator() {
+void Node::look_for_coordinator(const agent::Link::Connect& effect) {
   reach_.tries(simulation_.now_ms());
-  if (!place_) return connect(simulation_.server().listener(), setup_.hosts_coordinator);
+  if (effect.to) return connect(effect.to->port, effect.to->agent == agent_id_);
+  if (!place_) {
+    const Server& first = simulation_.first_server();
+    return connect(first.listener(), setup_.hosts_coordinator || &first == server_);
+  }
   // A node that only stood by has missed the job's end, if what a coordinator claimed has been taken back.
   place_->find(agent_->link().own_incarnation() != 0 || agent_->link().term() != 0);
 }
@@ -344,6 +357,18 @@ void Node::connect(ListenerId to, bool is_home) {
   simulation_.connects(connection_, *this, to);
 }
 
+void Node::renew_door() {
+  if (!has_door() || !server_->is_up()) return;
+  const agent::Link& link = agent_->link();
+  coordinator::DoorIs door{.job = setup_.job, .opens_ms = link.may_elect_from_ms(local_ms())};
+  if (link.attached() && !at_home_) {
+    door.addresses = setup_.address;  // the port says where
+    door.port = static_cast<std::uint16_t>(connects_to_);
+  }
+  if (door == std::exchange(door_is_, door)) return;
+  server_->set_door(door);
+}
+
 void Node::has_tried(locate::Tried how) {
   if (std::exchange(trying_, false)) place_->tried(how);
 }
@@ -351,6 +376,7 @@ void Node::has_tried(locate::Tried how) {
 void Node::connection_made(ConnectionId id) {
   if (id != connection_) return;
   agent::LinkConnected connected{.local = at_home_};
+  if (has_door()) connected.door = static_cast<std::uint16_t>(server_->listener());
   for (std::size_t i = 0; i < connected.nonce.size(); ++i)
     connected.nonce[i] = static_cast<std::uint8_t>(random_.next());
   process_.run(false, [this, id, connected] {
@@ -374,7 +400,7 @@ void Node::connection_broken(ConnectionId id, const std::string& why) {
     connection_ = 0;
     reach_.has_failed(simulation_.now_ms());
     has_tried(why == kRefused ? locate::Tried::kRefused : locate::Tried::kSilent);
-    on(agent::LinkBroken{why});
+    on(agent::LinkBroken{why, why == kRefused});
   });
 }
 
@@ -390,6 +416,7 @@ void Node::watch_link() {
   reach_.is_free(workers_.empty() || agent_->lifecycle().is_idle() || agent_->lifecycle().has_verdict(), now_ms);
   if (link_is_over_ || link.next_deadline_ms({})) return;
   link_is_over_ = true;
+  if (has_door()) return;  // it may have found candidates only
   const bool belongs = link.own_incarnation() != 0;
   const Ms lease_ms = protocol::LeaseTimes{simulation_.setup().loss_timeout_ms}.lease_ms();
   const Ms patience_ms = (belongs ? setup_.rejoin_ms + lease_ms : setup_.join_timeout_ms) * 99 / 100;

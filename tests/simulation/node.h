@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rendezvous/agent/agent.h"
+#include "rendezvous/coordinator/service.h"
 #include "tests/simulation/claimed_place.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/process.h"
@@ -42,6 +43,8 @@ class Node : public ConnectionOwner {
   void start();
   // Where a claim says where the coordinator is: the coordinator in this node's process, and the place of the claim.
   void set_claims(Server& server, ClaimRegister& claims) { server_ = &server, claims_ = &claims; }
+  // Where any node may succeed the coordinator: this node's door.
+  void set_door(Server& server) { server_ = &server; }
 
   // Faults. Each does nothing if the process or host that it is about is not running.
   void crash_agent();
@@ -114,7 +117,9 @@ class Node : public ConnectionOwner {
   void finish(const agent::Finish& end);
   void serve_others();
   void leave();
-  void look_for_coordinator();
+  void look_for_coordinator(const agent::Link::Connect& effect);
+  bool has_door() const { return server_ != nullptr && claims_ == nullptr; }
+  void renew_door();
   void connect(ListenerId to, bool is_home);
   void has_tried(locate::Tried how);
   void watch_link();
@@ -139,6 +144,7 @@ class Node : public ConnectionOwner {
   bool at_home_ = false;
   bool trying_ = false;  // the place of the claim is still to be told how the present attempt ends
   ListenerId connects_to_ = 0;
+  coordinator::DoorIs door_is_;
   Server* server_ = nullptr;
   ClaimRegister* claims_ = nullptr;
   std::unique_ptr<ClaimedPlace> place_;  // if claims_ is set

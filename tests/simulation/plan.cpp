@@ -88,6 +88,35 @@ void add_orders(FaultPlan& plan, const Setup& setup) {
   }
 }
 
+// Where promises decide, the network falls apart and coordinators die more often, mostly while workers run.
+void add_losses(FaultPlan& plan, const Setup& setup) {
+  if (setup.failover == Setup::Failover::kOff) return;
+  Random random(setup.seed, 7);
+  const int count = random.number(1, 4);
+  for (int i = 0; i < count; ++i) {
+    Fault fault;
+    fault.trigger = trigger_of(random, setup);
+    if (random.chance(60)) {
+      fault.trigger = {.type = Trigger::Type::kJobState,
+                       .at_ms = 0,
+                       .frame = {},
+                       .act = 0,
+                       .state = JobState::kRunning,
+                       .nth = random.number(1, 3)};
+    }
+    fault.kind = random.chance(55)   ? FaultKind::kPartition
+                 : random.chance(70) ? FaultKind::kCrashCoordinator
+                                     : FaultKind::kPauseCoordinator;
+    fault.subject = random.number(0, static_cast<int>(setup.nodes.size()) - 1);
+    fault.delay_ms = random.range(0, 100);
+    fault.lasts_ms = random.range(setup.loss_timeout_ms / 2, 4 * setup.loss_timeout_ms);
+    fault.comes_back = random.chance(60);
+    fault.extra = random.number(0, 1000);
+    plan.faults.push_back(fault);
+  }
+  plan.calm_ms += random.range(0, 3 * setup.loss_timeout_ms);
+}
+
 }  // namespace
 
 FaultPlan plan_of(const Setup& setup) {
@@ -130,6 +159,7 @@ FaultPlan plan_of(const Setup& setup) {
   }
   plan.calm_ms = random.range(4, 12) * 1000;
   add_orders(plan, setup);
+  add_losses(plan, setup);
   return plan;
 }
 

@@ -67,6 +67,19 @@ void Server::start() {
          .make_check = [this](const std::string&) { return make_recorded_check(); }});
 }
 
+void Server::open_door(const std::string& job, protocol::AgentId own) {
+  authority_ = locate::Authority::always();
+  if (!is_at_endpoint_) listener_ = simulation_.network().add_listener(node_->host(), *this);
+  serve({.lease = {simulation_.setup().loss_timeout_ms},
+         .secret = kSecret,
+         .only_job = is_at_endpoint_ ? "" : job,
+         .own_agent = own,
+         .is_door = !is_at_endpoint_,
+         .random = [this] { return random_.next(); },
+         .wall_ms = [this] { return simulation_.wall_ms(); },
+         .make_check = [this](const std::string&) { return make_recorded_check(); }});
+}
+
 ListenerId Server::open(const std::string& job) {
   authority_ = locate::Authority::none();
   listener_ = simulation_.network().add_listener(node_->host(), *this);

@@ -30,8 +30,12 @@ class Server : public ConnectionOwner {
       : simulation_(simulation), number_(number), node_(node), random_(random) {}
 
   // At the endpoint: begins to listen there. The host is that of its listener.
-  void set_listener(ListenerId listener) { listener_ = listener; }
+  void set_listener(ListenerId listener) { listener_ = listener, is_at_endpoint_ = true; }
   void start();
+  // A node's door, for this job, beside this agent. If it has a listener already, it is at the endpoint.
+  void open_door(const std::string& job, protocol::AgentId own);
+  void set_door(const coordinator::DoorIs& door) { on(door); }
+  void agent_has_ended() { on(coordinator::AgentEnded{}); }
   // By a claim: listens at a new port, for this job, and may not act yet.
   ListenerId open(const std::string& job);
   void set_authority(locate::Authority authority);
@@ -48,6 +52,7 @@ class Server : public ConnectionOwner {
   bool is_up() const { return process_.is_alive(); }
   // Whether it may act for its jobs now.
   bool may_act() const { return is_up() && authority_.holds(now_ms()); }
+  Ms clock_ms() const { return now_ms(); }
   std::uint32_t number() const { return number_; }
   Node* node() const { return node_; }
   ListenerId listener() const { return listener_; }
@@ -85,6 +90,7 @@ class Server : public ConnectionOwner {
   ListenerId listener_ = 0;
   locate::Authority authority_ = locate::Authority::always();
   std::function<void()> when_idle_;
+  bool is_at_endpoint_ = false;
   std::optional<coordinator::Service> service_;
   std::optional<Ms> timer_at_ms_;
   std::uint64_t timer_ = 0;

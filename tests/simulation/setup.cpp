@@ -63,6 +63,18 @@ void let_nodes_claim(Setup& setup) {
   }
 }
 
+void let_nodes_succeed(Setup& setup, Random random) {
+  const bool at_node0 = setup.jobs == 1 && random.chance(60);
+  setup.failover = at_node0 ? Setup::Failover::kFromNode0 : Setup::Failover::kFromAlone;
+  setup.hosted = false;
+  for (NodeSetup& node : setup.nodes) {
+    node.hosts_coordinator = false;
+    node.rules.failover = protocol::JobRules::Failover::kMajority;
+    if (random.chance(80)) node.rejoin_ms += 2 * setup.loss_timeout_ms;
+    node.clock_error = std::clamp(node.clock_error / 2, -49, 49);
+  }
+}
+
 }  // namespace
 
 Setup setup_of(std::uint64_t seed, int nodes) {
@@ -119,6 +131,7 @@ Setup setup_of(std::uint64_t seed, int nodes) {
     }
   }
   if (Random(seed, 3).chance(25)) let_nodes_claim(setup);
+  if (!setup.claimed && Random(seed, 5).chance(40)) let_nodes_succeed(setup, Random(seed, 6));
   return setup;
 }
 
@@ -144,9 +157,11 @@ std::string text(const Setup& setup) {
       setup.seed, setup.nodes.size(), setup.jobs, setup.jobs == 1 ? "job" : "jobs", first.terms.min_nodes,
       first.terms.max_nodes, first.terms.node_unit, first.terms.max_restarts, setup.loss_timeout_ms,
       setup.longest_delay_ms, setup.check_phases,
-      setup.claimed  ? "by a claim"
-      : setup.hosted ? "on node 0"
-                     : "alone");
+      setup.claimed                                   ? "by a claim"
+      : setup.failover == Setup::Failover::kFromNode0 ? "on node 0, with successors"
+      : setup.failover == Setup::Failover::kFromAlone ? "alone, with successors"
+      : setup.hosted                                  ? "on node 0"
+                                                      : "alone");
 }
 
 Ms settling_bound_ms(const Setup& setup) {

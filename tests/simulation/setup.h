@@ -40,6 +40,12 @@ struct Setup {
   std::vector<NodeSetup> nodes = {};
   bool hosted = false;   // the coordinator's process is that of node 0
   bool claimed = false;  // any node may host its job's coordinator, and a claim in a register says which one does
+  // The nodes' promises decide who may be the coordinator, and every node has a door. The first one is in a process of
+  // its own, or in that of node 0; then `hosted` is not set.
+  enum class Failover { kOff, kFromAlone, kFromNode0 };
+  Failover failover = Failover::kOff;
+  // Any node may be the host of its job's coordinator.
+  bool moves() const { return claimed || failover != Failover::kOff; }
   Ms loss_timeout_ms = 5000;
   Ms longest_delay_ms = 3;
   bool steady = false;  // every way takes the longest delay

@@ -67,8 +67,11 @@ void Shadow::takes(const OfServer& which, const coordinator::Coordinator* real, 
   const coordinator::Effects disturbed = pair.disturbed.on_event(event, now_ms);
   if (bytes_of(clean) != bytes_of(disturbed) || pair.clean.state() != pair.disturbed.state() ||
       pair.clean.next_deadline_ms() != pair.disturbed.next_deadline_ms()) {
-    simulation_.invariants().broken("no older message changes anything",
-                                    format("job {} goes another way", which.second));
+    simulation_.invariants().broken(
+        "no older message changes anything",
+        format("job {} goes another way: {} effects instead of {}, next at {} ms instead of {} ms", which.second,
+               disturbed.size(), clean.size(), pair.disturbed.next_deadline_ms().value_or(-1),
+               pair.clean.next_deadline_ms().value_or(-1)));
   }
   if (const auto* said = std::get_if<coordinator::MessageReceived>(&event)) disturb(pair, *said, now_ms);
 }

@@ -57,6 +57,11 @@ Node& Simulation::add_node(NodeSetup setup) {
                             Random(setup_.seed, kOfClaims + 20 * claims_.size()), setup_.longest_delay_ms);
     node.set_claims(servers_.back(), claims.first->second);
   }
+  if (setup_.failover != Setup::Failover::kOff) {
+    const auto number = static_cast<std::uint32_t>(servers_.size());
+    servers_.emplace_back(*this, number, &node, Random(setup_.seed, kOfServers + number));
+    node.set_door(servers_.back());
+  }
   return node;
 }
 
@@ -66,11 +71,12 @@ void Simulation::begin() {
     if (std::ranges::none_of(jobs_, [&](const Job& known) { return known.name == node.job; }))
       jobs_.push_back({node.job});
   }
-  const int host = setup_.hosted ? nodes_.front()->host() : network_.add_host();
-  server().set_listener(network_.add_listener(host, server()));
+  const bool at_node0 = setup_.hosted || setup_.failover == Setup::Failover::kFromNode0;
+  const int host = at_node0 ? nodes_.front()->host() : network_.add_host();
+  first_server().set_listener(network_.add_listener(host, first_server()));
   // Other nodes may be started before the coordinator is.
   const Ms serves_ms = setup_.hosted ? setup_.nodes.front().starts_ms : random_.chance(70) ? 0 : random_.range(0, 1500);
-  if (!setup_.claimed) {
+  if (!setup_.claimed && setup_.failover != Setup::Failover::kFromNode0) {
     expect_start(1);
     timeline_.at(serves_ms, [this] {
       expect_start(-1);
@@ -133,7 +139,7 @@ SimulationOutcome Simulation::run() {
 // Updates which nodes could reach the coordinator now.
 void Simulation::look_at_ways() {
   changes_seen_ = network_.changes() + process_changes_;
-  if (setup_.claimed) return;  // what a node may find depends on the claim, too
+  if (setup_.moves()) return;  // what a node may find depends on more than that
   const bool serves = server().is_up() && !server().is_paused();
   const int there = network_.host_of(server().listener());
   for (const auto& node : nodes_) {
@@ -253,8 +259,25 @@ void Simulation::hosting_node_left() { server().leave(); }
 
 // --- The coordinator. ------------------------------------------------------------------------------
 
+std::vector<std::string> Simulation::job_names() const {
+  std::vector<std::string> names;
+  for (const Job& job : jobs_) names.push_back(job.name);
+  return names;
+}
+
 Server* Simulation::server_of(const std::string& job) {
-  if (!setup_.claimed) return server().is_up() ? &server() : nullptr;
+  if (!setup_.moves()) return server().is_up() ? &server() : nullptr;
+  if (!setup_.claimed) {
+    // The one that acts, or else a candidate.
+    Server* found = nullptr;
+    for (Server& server : servers_) {
+      const coordinator::Coordinator* const coordinator = server.is_up() ? server.find(job) : nullptr;
+      if (coordinator == nullptr) continue;
+      if (!coordinator->mandate().stands()) return &server;
+      found = &server;
+    }
+    return found != nullptr ? found : first_server().is_up() ? &first_server() : nullptr;
+  }
   for (Server& server : servers_) {
     if (server.node() != nullptr && server.node()->setup().job == job && server.may_act()) return &server;
   }
@@ -262,7 +285,7 @@ Server* Simulation::server_of(const std::string& job) {
 }
 
 std::optional<int> Simulation::coordinator_host(const std::string& job) {
-  const Server* const by_claim = setup_.claimed ? server_of(job) : &server();
+  const Server* const by_claim = setup_.moves() ? server_of(job) : &server();
   return by_claim != nullptr ? std::optional(network_.host_of(by_claim->listener())) : std::nullopt;
 }
 
@@ -283,6 +306,7 @@ void Simulation::coordinator_logs(const Server& server, const std::string& job, 
 }
 
 void Simulation::coordinator_has_acted(const Server& server) {
+  if (setup_.failover != Setup::Failover::kOff) invariants_.one_acts();
   for (auto& [job, before] : jobs_) {
     if (recorder_) recorder_->has_acted({server.number(), job}, server.find(job));
     const JobState now = state_of(job);

@@ -65,7 +65,12 @@ class Simulation {
   Workers& workers() { return workers_; }
   // The coordinator's process at the endpoint, which a job without a claim has.
   Server& server() { return servers_.front(); }
+  // The one at the endpoint, which may be beside the agent of node 0.
+  Server& first_server() {
+    return setup_.failover == Setup::Failover::kFromNode0 ? *nodes_.front()->server() : servers_.front();
+  }
   const std::deque<Server>& servers() const { return servers_; }
+  std::vector<std::string> job_names() const;
   // The server that decides for a job now: the one at the endpoint, or the one that may act by its claim; null if there
   // is none.
   Server* server_of(const std::string& job);

@@ -1,0 +1,86 @@
+#include "rendezvous/agent/promises.h"
+
+#include <utility>
+
+namespace elastic::agent {
+
+using succession::CoordinatorId;
+using succession::Round;
+
+void Promises::welcomed(const protocol::Welcome& welcome, std::int64_t now_ms) {
+  allegiance_.learns({welcome.loss_timeout_ms}, now_ms);
+  has_testified_to_.reset();
+}
+
+std::optional<Promises::Answer> Promises::kept(const protocol::Welcome& welcome, std::int64_t now_ms) {
+  const CoordinatorId id = id_of(welcome);
+  if (id != allegiance_.coordinator()) {
+    if (!allegiance_.may_vote(id, now_ms)) return {};
+    // The vote uses up what the testimony contains.
+    testimony_ = {{}, {}, allegiance_.others_may_run_for_ms(now_ms)};
+    // Rounds of another start of the job say nothing to this one.
+    if (welcome.incarnation == incarnation_) {
+      testimony_.rounds = rounds_.rounds();
+      testimony_.certificate = allegiance_.certificate();
+    }
+    if (welcome.host == own_) {
+      allegiance_.vote_for_own(id, now_ms);
+    } else {
+      allegiance_.vote(id, now_ms);
+    }
+  } else {
+    allegiance_.kept(id, now_ms);
+  }
+  if (has_testified_to_ == id) return Answer{};
+  has_testified_to_ = id;
+  return Answer{testimony_};
+}
+
+void Promises::resigned(const protocol::Welcome& welcome, std::int64_t now_ms) {
+  allegiance_.resigned(id_of(welcome), now_ms);
+}
+
+void Promises::own_is_over(std::int64_t now_ms) {
+  if (supports_own()) allegiance_.resigned(allegiance_.coordinator(), now_ms);
+}
+
+bool Promises::died(std::optional<int> rank, bool holds_lease, bool runs_workers, std::int64_t now_ms) {
+  if (!has_promised() || allegiance_.is_released(now_ms)) return false;
+  const auto& rounds = rounds_.rounds();
+  const bool runs_last = runs_workers && !rounds.empty() && rounds.back().has_run;
+  allegiance_.died(allegiance_.coordinator(),
+                   {.holds_lease = holds_lease,
+                    .runs_workers = runs_last,
+                    .round = rounds.empty() ? Round{} : rounds.back().round,
+                    .rank = rank},
+                   now_ms);
+  return true;
+}
+
+std::optional<std::int64_t> Promises::free_at_ms(std::int64_t now_ms) const {
+  if (!has_promised()) return {};
+  return allegiance_.is_released(now_ms) ? 0 : allegiance_.ends_ms(now_ms);
+}
+
+void Promises::hears(const protocol::PrepareRound& message, protocol::Incarnation incarnation) {
+  is_in(incarnation);
+  const Round round{message.fence.term, message.round, message.membership, message.place.node_count, message.host_rank};
+  rounds_.hears(round, message.place.node_rank, message.before);
+}
+
+void Promises::hears(const protocol::NextRound& next, protocol::Incarnation incarnation) {
+  is_in(incarnation);
+  rounds_.hears(next.next, {}, next.before);
+}
+
+void Promises::is_in(protocol::Incarnation incarnation) {
+  if (std::exchange(incarnation_, incarnation) != incarnation) rounds_ = {};
+}
+
+void Promises::runs(protocol::RoundNumber round) {
+  if (rounds_.rounds().empty()) return;
+  const Round latest = rounds_.rounds().back().round;
+  if (latest.number == round) rounds_.runs(latest);
+}
+
+}  // namespace elastic::agent

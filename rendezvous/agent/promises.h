@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "rendezvous/protocol/messages.h"
+#include "rendezvous/protocol/session.h"
+#include "rendezvous/succession/allegiance.h"
+#include "rendezvous/succession/round.h"
+
+namespace elastic::agent {
+
+// Which coordinator the node supports, and what it testifies to the next one (docs/failover.md). Times are milliseconds
+// of the agent's clock, which goes on while the machine is suspended.
+class Promises {
+ public:
+  // `own`: the number of this agent.
+  explicit Promises(protocol::AgentId own) : own_(own), allegiance_(protocol::LeaseTimes{}) {}
+
+  // A session begins.
+  void welcomed(const protocol::Welcome& welcome, std::int64_t now_ms);
+  // The coordinator of that welcome, whose term may have grown, asks for the node's support.
+  struct Answer {
+    std::optional<protocol::Testimony> testimony = {};  // with the first promise in a session
+  };
+  // Nothing: the node supports another coordinator, and must not answer.
+  std::optional<Answer> kept(const protocol::Welcome& welcome, std::int64_t now_ms);
+  // The coordinator has resigned.
+  void resigned(const protocol::Welcome& welcome, std::int64_t now_ms);
+
+  // The same for the coordinator in the node's own process, which may not have had a session of the agent's then.
+  bool supports_own() const { return allegiance_.has_no_end(); }
+  void own_is_over(std::int64_t now_ms);
+
+  // The process of the coordinator that the node supports has ended; `rank`: of its node in the last round. False if
+  // the node supports none.
+  bool died(std::optional<int> rank, bool holds_lease, bool runs_workers, std::int64_t now_ms);
+
+  // The node has promised its support to some coordinator, and may vote for any other one now.
+  bool is_free(std::int64_t now_ms) const { return has_promised() && allegiance_.is_released(now_ms); }
+  // From when on, 0 if it is; nothing: it has promised nothing, or without an end.
+  std::optional<std::int64_t> free_at_ms(std::int64_t now_ms) const;
+
+  // The node is told of a round, or to run its workers.
+  void hears(const protocol::PrepareRound& round, protocol::Incarnation incarnation);
+  void hears(const protocol::NextRound& next, protocol::Incarnation incarnation);
+  void runs(protocol::RoundNumber round);
+
+  const succession::Allegiance& allegiance() const { return allegiance_; }
+  const succession::KnownRounds& rounds() const { return rounds_; }
+
+ private:
+  void is_in(protocol::Incarnation incarnation);
+  bool has_promised() const { return allegiance_.coordinator().term != 0; }
+  static succession::CoordinatorId id_of(const protocol::Welcome& welcome) {
+    return {welcome.term, welcome.host, welcome.incarnation};
+  }
+
+  protocol::AgentId own_;
+  succession::Allegiance allegiance_;
+  succession::KnownRounds rounds_;
+  protocol::Incarnation incarnation_ = 0;                      // of these rounds
+  protocol::Testimony testimony_;                              // of the last vote
+  std::optional<succession::CoordinatorId> has_testified_to_;  // in this session
+};
+
+}  // namespace elastic::agent

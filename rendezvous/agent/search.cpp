@@ -1,0 +1,90 @@
+#include "rendezvous/agent/search.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace elastic::agent {
+
+using protocol::Successor;
+using succession::SuccessorDialing;
+
+namespace {
+
+// Doors that send an agent on to each other: after so many it goes on by itself.
+constexpr int kMostHops = 3;
+
+DoorTarget door_of(const Successor& successor) { return {successor.addresses, successor.port, successor.agent}; }
+
+}  // namespace
+
+void Search::begin(const protocol::LeaseTimes& times, std::int64_t now_ms) {
+  is_on_ = !successors_.empty();
+  times_ = times;
+  began_ms_ = now_ms;
+  asked_ = Asked::kNobody;
+  dialing_.reset();
+  sent_to_.reset();
+  retry_ms_.reset();
+  hops_ = 0;
+}
+
+std::optional<DoorTarget> Search::next(bool is_free, std::int64_t now_ms) {
+  asked_ms_ = now_ms;
+  if (sent_to_) {
+    asked_ = Asked::kElsewhere;
+    return std::exchange(sent_to_, std::nullopt);
+  }
+  hops_ = 0;
+  const bool comes_back = retry_ms_ && asked_ == Asked::kSuccessor;
+  retry_ms_.reset();
+  if (comes_back) return door_of(successors_[successor_]);
+  if (!is_on_) {
+    asked_ = Asked::kMeetingPlace;
+    return {};
+  }
+  if (!is_free) {
+    const auto lost = std::ranges::find(successors_, host_, &Successor::agent);
+    const bool turn_of_the_lost = asked_ != Asked::kLost && host_ != 0 && lost != successors_.end();
+    asked_ = turn_of_the_lost ? Asked::kLost : Asked::kMeetingPlace;
+    if (!turn_of_the_lost) return {};
+    return door_of(*lost);
+  }
+  // The meeting place is one more in the turn, the last.
+  if (!dialing_) dialing_.emplace(successors_.size() + 1, times_, now_ms);
+  successor_ = dialing_->dial();
+  asked_ = successor_ < successors_.size() ? Asked::kSuccessor : Asked::kMeetingPlace;
+  if (asked_ == Asked::kMeetingPlace) return {};
+  return door_of(successors_[successor_]);
+}
+
+std::optional<int> Search::rank_of_the_lost() const {
+  const auto lost = std::ranges::find(successors_, host_, &Successor::agent);
+  if (host_ == 0 || lost == successors_.end()) return {};
+  return lost->node_rank;
+}
+
+void Search::sent(const protocol::Elsewhere& elsewhere) {
+  if (elsewhere.addresses.empty()) {
+    retry_ms_ = elsewhere.retry_ms;
+    return;
+  }
+  if (++hops_ <= kMostHops) sent_to_ = DoorTarget{elsewhere.addresses, elsewhere.port, 0};
+}
+
+std::optional<std::int64_t> Search::patience_ms(std::int64_t now_ms) const {
+  const bool hurries = is_on_ && now_ms < began_ms_ + times_.search_ms();
+  return hurries ? std::optional(SuccessorDialing::kStepMs) : std::nullopt;
+}
+
+std::optional<std::int64_t> Search::again_at_ms(bool has_refused, std::int64_t now_ms) const {
+  if (sent_to_) return now_ms;
+  if (!is_on_) return {};
+  if (retry_ms_) return now_ms + std::clamp<std::int64_t>(*retry_ms_, 1, times_.promise_ms());
+  if (dialing_) return dialing_->again_at_ms(asked_ms_, has_refused, now_ms);
+  // Where the lost coordinator's own door has refused, the agent is free now.
+  if (asked_ == Asked::kLost && has_refused) return now_ms;
+  if (now_ms >= began_ms_ + times_.search_ms()) return {};
+  return std::max(now_ms, asked_ms_ + SuccessorDialing::kStepMs);
+}
+
+}  // namespace elastic::agent

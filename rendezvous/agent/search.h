@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rendezvous/protocol/lease.h"
+#include "rendezvous/protocol/messages.h"
+#include "rendezvous/succession/successors.h"
+
+namespace elastic::agent {
+
+// A process that may be, or become, the coordinator.
+struct DoorTarget {
+  std::string addresses = {};  // numeric, with spaces between them, the best first
+  std::uint16_t port = 0;
+  protocol::AgentId agent = 0;  // in that process; 0: not known
+  bool operator==(const DoorTarget&) const = default;
+};
+
+// Where an agent looks for the coordinator that it has lost (docs/failover.md). First it asks at the coordinator's own
+// door: a process that is gone refuses there. When the agent is free of its promise it asks the successors in turn, and
+// where the nodes meet. Every door that it asks may send it elsewhere, or tell it to come back a little later. Times
+// are milliseconds of the agent's clock.
+class Search {
+ public:
+  // The coordinator in the process of this agent (0: it is on none of the nodes) has welcomed the agent.
+  void meets(protocol::AgentId host) { host_ = host; }
+  // It has told who comes after it.
+  void knows(std::vector<protocol::Successor> successors) { successors_ = std::move(successors); }
+  // The session with it has ended: the search begins, if there are successors.
+  void begin(const protocol::LeaseTimes& times, std::int64_t now_ms);
+  // A coordinator was found that may act.
+  void end() { is_on_ = false; }
+  bool is_on() const { return is_on_; }
+
+  // Whom to ask next; nothing: where the nodes meet. `is_free`: of its promise to the coordinator that is lost.
+  std::optional<DoorTarget> next(bool is_free, std::int64_t now_ms);
+  // The last one asked was the lost coordinator's own door.
+  bool has_asked_the_lost() const { return asked_ == Asked::kLost; }
+  // The node rank of the node of the lost coordinator, in the last round that the agent was in; nothing: it was on
+  // none.
+  std::optional<int> rank_of_the_lost() const;
+  // The last one asked has sent the agent elsewhere, or away for a while.
+  void sent(const protocol::Elsewhere& elsewhere);
+
+  // How long the last one asked may take to welcome the agent; nothing: as long as ever.
+  std::optional<std::int64_t> patience_ms(std::int64_t now_ms) const;
+  // When to ask again, after the last one did not welcome the agent; nothing: after the ordinary pause.
+  std::optional<std::int64_t> again_at_ms(bool has_refused, std::int64_t now_ms) const;
+
+ private:
+  enum class Asked : std::uint8_t { kNobody, kLost, kSuccessor, kMeetingPlace, kElsewhere };
+
+  std::vector<protocol::Successor> successors_;
+  protocol::AgentId host_ = 0;
+  bool is_on_ = false;
+  protocol::LeaseTimes times_;
+  std::int64_t began_ms_ = 0;
+  std::int64_t asked_ms_ = 0;
+  Asked asked_ = Asked::kNobody;
+  std::size_t successor_ = 0;                            // kSuccessor: which was asked
+  std::optional<succession::SuccessorDialing> dialing_;  // since the agent is free
+  std::optional<DoorTarget> sent_to_;                    // is asked next
+  std::optional<std::int64_t> retry_ms_;                 // the last one asked is asked again after so long
+  int hops_ = 0;                                         // in a row
+};
+
+}  // namespace elastic::agent

@@ -1,0 +1,123 @@
+#include "rendezvous/agent/search.h"
+
+#include <doctest/doctest.h>
+
+using namespace elastic;
+using namespace elastic::agent;
+using namespace elastic::protocol;
+
+namespace {
+
+constexpr std::int64_t kStep = 250;
+
+// The coordinator was in the process of agent 1; 2 and 3 come after it.
+struct Lost {
+  Lost() {
+    search.meets(1);
+    search.knows({door(2), door(3), door(1)});
+    search.begin({}, 0);
+  }
+  static Successor door(AgentId agent) {
+    return {agent, static_cast<int>(agent) - 1, "10.0.0." + std::to_string(agent), static_cast<std::uint16_t>(agent)};
+  }
+  // Who is asked next: an agent, or 0 for where the nodes meet.
+  AgentId asks(bool is_free) {
+    const auto target = search.next(is_free, now_ms);
+    return target ? target->agent : 0;
+  }
+
+  Search search;
+  std::int64_t now_ms = 0;
+};
+
+}  // namespace
+
+TEST_CASE(
+    "who has not lost a coordinator, or knows of no successor, looks where the nodes meet, at its ordinary pace") {
+  Search search;
+  CHECK_FALSE(search.next(true, 0));
+  CHECK_FALSE(search.again_at_ms(true, 0));
+  search.begin({}, 0);
+  CHECK_FALSE(search.is_on());
+  CHECK_FALSE(search.next(true, 0));
+  CHECK_FALSE(search.patience_ms(0));
+}
+
+TEST_CASE("an agent that is not free asks at the lost coordinator's own door and where the nodes meet, in turn") {
+  Lost lost;
+  CHECK(lost.asks(false) == 1);
+  CHECK(lost.search.has_asked_the_lost());
+  CHECK(lost.search.rank_of_the_lost() == 0);
+  CHECK(lost.search.patience_ms(0) == kStep);
+  CHECK(lost.search.again_at_ms(false, 100) == kStep);
+  CHECK(lost.asks(false) == 0);
+  CHECK_FALSE(lost.search.has_asked_the_lost());
+  CHECK(lost.asks(false) == 1);
+  lost.now_ms = 10'000;
+  CHECK_FALSE(lost.search.again_at_ms(false, lost.now_ms));
+  CHECK_FALSE(lost.search.patience_ms(lost.now_ms));
+}
+
+TEST_CASE("when the lost one's door has refused, the successors are asked at once, the lost one last") {
+  Lost lost;
+  CHECK(lost.asks(false) == 1);
+  CHECK(lost.search.again_at_ms(true, 1) == 1);
+  CHECK(lost.asks(true) == 2);
+  CHECK(lost.search.again_at_ms(true, 2) == 2);
+  CHECK(lost.search.again_at_ms(false, 2) == kStep);
+  CHECK(lost.asks(true) == 3);
+  CHECK(lost.asks(true) == 1);
+  CHECK_FALSE(lost.search.has_asked_the_lost());  // what it answers now proves nothing
+  CHECK(lost.asks(true) == 0);
+  CHECK(lost.asks(true) == 2);
+}
+
+TEST_CASE("a successor that is not free yet is asked again when it is, and no other one") {
+  Lost lost;
+  CHECK(lost.asks(true) == 2);
+  lost.search.sent({.retry_ms = 700});
+  CHECK(lost.search.again_at_ms(false, 10) == 710);
+  CHECK(lost.asks(true) == 2);
+  CHECK(lost.search.again_at_ms(true, 800) == 800);
+  CHECK(lost.asks(true) == 3);
+  lost.search.sent({.retry_ms = 3'000'000});
+  CHECK(lost.search.again_at_ms(false, 0) == 4'000);  // no promise lasts longer
+}
+
+TEST_CASE("a door that knows where the coordinator is leads there at once, but not round and round") {
+  Lost lost;
+  CHECK(lost.asks(true) == 2);
+  for (int hop = 0; hop < 3; ++hop) {
+    lost.search.sent({"10.0.0.9", 9, {}});
+    CHECK(lost.search.again_at_ms(false, 5) == 5);
+    CHECK(lost.search.next(true, 5)->port == 9);
+  }
+  lost.search.sent({"10.0.0.9", 9, {}});
+  CHECK(lost.asks(true) == 3);
+}
+
+TEST_CASE("a node that has lost nothing is led elsewhere, too") {
+  Search search;
+  CHECK_FALSE(search.next(false, 0));
+  search.sent({"10.0.0.9", 9, {}});
+  CHECK(search.again_at_ms(false, 5) == 5);
+  CHECK(search.next(false, 5) == DoorTarget{"10.0.0.9", 9, 0});
+}
+
+TEST_CASE("a coordinator on none of the nodes has no door: its agents wait until they are free") {
+  Search search;
+  search.knows({Lost::door(2), Lost::door(3)});
+  search.begin({}, 0);
+  CHECK_FALSE(search.next(false, 0));
+  CHECK_FALSE(search.rank_of_the_lost());
+  CHECK(search.next(true, 4'000)->agent == 2);
+}
+
+TEST_CASE("what a coordinator before has told leads to the present one, too, if that is a successor") {
+  Lost lost;
+  lost.search.meets(2);
+  lost.search.begin({}, 0);
+  CHECK(lost.asks(false) == 2);
+  CHECK(lost.search.has_asked_the_lost());
+  CHECK(lost.search.rank_of_the_lost() == 1);
+}

@@ -1,0 +1,267 @@
+// A coordinator whose nodes promise their support: how long it may act, and how it is elected.
+#include <doctest/doctest.h>
+
+#include "rendezvous/coordinator/coordinator_test_support.h"
+
+using namespace elastic;
+using namespace elastic::coordinator;
+using namespace elastic::coordinator::testing;
+using namespace elastic::protocol;
+
+namespace {
+
+const JobRules kMajority = {.failover = JobRules::Failover::kMajority};
+constexpr std::int64_t kHeld = 3'960;  // how long a promise counts
+
+// A node acknowledges a KEPT that was sent now.
+Answer promise(Job& job, NodeId session, std::optional<Testimony> testimony = {}) {
+  return job.on(PromiseReceived{session, job.now_ms, std::move(testimony)});
+}
+
+// How many nodes are asked for their support at once.
+std::size_t asked(const Answer& answer) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(answer.effects, [](const Effect& effect) { return std::holds_alternative<Ask>(effect); }));
+}
+
+// Three nodes that promise, and whose first round runs.
+struct Three : Job {
+  explicit Three(CoordinatorConfig config = {.incarnation = 7, .now_ms = -10'000})
+      : Job(job_terms(1, 3), kMajority, config) {
+    coordinator.on_event(TimePassed{}, -400);
+    now_ms = 0;
+    for (const NodeId node : {1u, 2u, 3u}) prepared = join(node).all<PrepareRound>();
+    for (const NodeId node : {1u, 2u, 3u}) promise(*this, node);
+    open_store();
+  }
+  std::vector<std::pair<NodeId, PrepareRound>> prepared;
+};
+
+// What this node testifies, whose workers run that round.
+Testimony runs(const PrepareRound& round) {
+  const Round its = {round.fence.term, round.round, round.membership, round.place.node_count, round.host_rank};
+  return {.rounds = {{its, round.place.node_rank, true}}};
+}
+
+// A later coordinator of the same job, to which these nodes come back, running.
+struct Later : Job {
+  explicit Later(const Three& earlier, CoordinatorConfig config = {.incarnation = 9, .now_ms = 0})
+      : Job(earlier.terms, kMajority, config), before(earlier) {
+    on(Introduced{7, 1});
+  }
+  Answer comes(NodeId session) {
+    NodeJoins joins = joiner(session);
+    const PrepareRound& round = before.prepared.at(session - 1).second;
+    joins.facts = facts_of(round, 7, AgentFacts::Activity::kRunning);
+    return say(session, joins);
+  }
+  Answer votes(NodeId session) { return promise(*this, session, runs(before.prepared.at(session - 1).second)); }
+
+  const Three& before;
+};
+
+}  // namespace
+
+TEST_CASE("a round runs once a quorum of its nodes promises its support") {
+  Job job(job_terms(3, 3), kMajority);
+  for (const NodeId node : {1u, 2u, 3u}) job.join(node);
+  CHECK(job.say(1, StoreIsOpen{0, {"10.0.0.1", 4000}}).silent());
+  CHECK(promise(job, 1).silent());
+  CHECK(promise(job, 2).all<RunWorkers>().size() == 3);
+}
+
+TEST_CASE("a coordinator lends for no longer than its nodes promise, and resigns when they are no quorum any more") {
+  Three job;
+  CHECK(job.prepared.at(0).second.before.empty());
+  constexpr std::int64_t kLeft = 1'940;  // 1 % less than what is left of the promises at 0 ms
+  job.now_ms = 2'000;
+  job.on(KeepAliveReceived{1});
+  CHECK(job.coordinator.mandate().lent_ms() == kLeft);
+  promise(job, 3);
+  job.on(KeepAliveReceived{1});
+  CHECK(job.coordinator.mandate().lent_ms() == kLeft);  // one of three
+  promise(job, 1);
+  job.on(KeepAliveReceived{2});
+  CHECK(job.coordinator.mandate().lent_ms() == 3'000);
+  const Answer quiet = job.pass_with({1, 2, 3}, kHeld - 160);
+  CHECK(quiet.all<Resigned>().empty());
+  const Answer over = job.pass_with({1, 2, 3}, 100);
+  CHECK(over.all<Resigned>().size() == 3);
+  CHECK(over.dropped(2));
+  CHECK(job.coordinator.ended());
+  CHECK_FALSE(job.coordinator.ending().verdict());
+}
+
+TEST_CASE("a coordinator that did not run for a while looks at its promises before it does anything else") {
+  Three job;
+  job.now_ms = kHeld;
+  const Answer answer = job.fail(1, failure(0, 5));
+  CHECK(answer.all<Resigned>().size() == 3);
+  CHECK(answer.all<StopWorkers>().empty());
+}
+
+TEST_CASE("a node that leaves in order supports its coordinator for good") {
+  Three job;
+  for (const NodeId node : {1u, 2u}) job.say(node, WorkersSucceeded{0});
+  for (const NodeId node : {1u, 2u}) job.say(node, NodeLeaves{});
+  job.now_ms = 2'000;
+  promise(job, 3);
+  CHECK(job.pass_with({3}, 2'500).all<Resigned>().empty());
+  CHECK(job.coordinator.mandate().leads(job.now_ms));
+}
+
+TEST_CASE("half of the nodes is enough with that of the coordinator, which promises by itself") {
+  Job job(job_terms(2, 2), kMajority, {.now_ms = -10'000, .own_agent = 1});
+  job.coordinator.on_event(TimePassed{}, -400);
+  job.now_ms = 0;
+  job.join(1);
+  CHECK(job.join(2).to<PrepareRound>(2).host_rank == 0);
+  promise(job, 2);
+  job.open_store();
+  CHECK(job.pass_with({1, 2}, 2 * kHeld).all<Resigned>().empty());
+  CHECK_FALSE(job.coordinator.ended());
+}
+
+TEST_CASE("the next round runs once a quorum of the one before has heard of it") {
+  Three job;
+  job.now_ms = 1'000;
+  for (const NodeId node : {1u, 2u, 3u}) promise(job, node);
+  job.fail(3, failure(2, 5));
+  job.stop(1);
+  job.stop(2);
+  const Answer formed = job.stop(3, {failure(2, 5)});
+  CHECK(formed.all<PrepareRound>().empty());  // there is no restart left
+  CHECK(job.coordinator.state() == Coordinator::State::kEnding);
+}
+
+TEST_CASE("a node that is lost has heard of no later round, but the others have") {
+  Three job;
+  job.now_ms = 1'000;
+  for (const NodeId node : {1u, 2u, 3u}) promise(job, node);
+  job.on(SessionEnded{3, "its connection was reset"});
+  job.stop(1);
+  job.stop(2);
+  Answer formed;
+  for (int i = 0; i < 40 && formed.all<PrepareRound>().empty(); ++i) {
+    for (const NodeId node : {1u, 2u}) promise(job, node);
+    formed = job.pass_with({1, 2}, 200);
+  }
+  const PrepareRound round = formed.to<PrepareRound>(1);
+  REQUIRE(round.before.size() == 1);
+  CHECK(round.before[0].node_count == 3);
+  CHECK(round.before[0].number == 0);
+  for (const NodeId node : {1u, 2u}) promise(job, node);
+  CHECK(job.say(1, StoreIsOpen{1, {"10.0.0.1", 4000}}).silent());
+  CHECK(job.say(1, RoundHeard{1}).silent());
+  CHECK(job.say(2, RoundHeard{0}).silent());  // of the earlier one
+  CHECK(job.say(2, RoundHeard{1}).all<RunWorkers>().size() == 2);
+}
+
+TEST_CASE("a node that is not in the next round is told of it, too, since its word may be needed") {
+  Job job(job_terms(2, 4, 1, 2), kMajority);
+  for (const NodeId node : {1u, 2u, 3u, 4u}) job.join(node);
+  for (const NodeId node : {1u, 2u, 3u, 4u}) promise(job, node);
+  job.open_store();
+  job.now_ms = 1'000;
+  job.on(SessionEnded{4, "its connection was reset"});
+  for (const NodeId node : {1u, 2u, 3u}) job.stop(node);
+  Answer formed;
+  for (int i = 0; i < 40 && formed.all<PrepareRound>().empty(); ++i) {
+    for (const NodeId node : {1u, 2u, 3u}) promise(job, node);
+    formed = job.pass_with({1, 2, 3}, 200);
+  }
+  REQUIRE(formed.all<PrepareRound>().size() == 2);
+  const NextRound next = formed.to<NextRound>(3);
+  CHECK(next.next.node_count == 2);
+  CHECK(next.before == formed.to<PrepareRound>(1).before);
+  job.say(1, StoreIsOpen{1, {"10.0.0.1", 4000}});
+  CHECK(job.say(1, RoundHeard{1}).all<RunWorkers>().empty());
+  CHECK(job.say(3, RoundHeard{1}).all<RunWorkers>().size() == 2);
+  CHECK(job.join(5).all<NextRound>().empty());  // it runs
+}
+
+TEST_CASE("whoever takes a job over acts when a quorum of its last round has voted and acknowledged that") {
+  Three earlier;
+  Later job(earlier);
+  job.comes(1);
+  job.comes(2);
+  CHECK(job.coordinator.mandate().stands());
+  job.on(KeepAliveReceived{1});
+  CHECK(job.coordinator.mandate().lent_ms() == 0);
+  CHECK(asked(job.votes(1)) == 0);
+  CHECK(asked(job.votes(2)) == 2);
+  CHECK_FALSE(job.coordinator.grants_leases());
+  promise(job, 1);
+  CHECK(job.coordinator.mandate().stands());
+  promise(job, 2);
+  CHECK_FALSE(job.coordinator.mandate().stands());
+  CHECK(job.coordinator.grants_leases());
+  job.on(KeepAliveReceived{1});
+  CHECK(job.coordinator.mandate().lent_ms() == 3'000);
+  const Answer later = job.pass_with({1, 2}, 700);
+  CHECK(later.all<StopWorkers>().size() == 2);  // node 3 has not come
+}
+
+TEST_CASE("a promise without a vote elects nobody, and neither does a vote that nobody was asked to confirm") {
+  Three earlier;
+  Later job(earlier);
+  job.comes(1);
+  job.comes(2);
+  job.votes(1);
+  promise(job, 1);
+  promise(job, 2);
+  CHECK(job.coordinator.mandate().stands());
+}
+
+TEST_CASE("votes for an earlier term count no more, and the nodes are asked again") {
+  Three earlier;
+  Later job(earlier);
+  job.comes(1);
+  job.comes(2);
+  job.votes(1);
+  const Answer raised = job.on(Introduced{7, 1'000'000'000});
+  CHECK(asked(raised) == 2);
+  CHECK(asked(job.votes(2)) == 0);
+  CHECK(asked(job.votes(1)) == 2);
+}
+
+TEST_CASE("a node gets no verdict of a coordinator that was not elected in time") {
+  Three earlier;
+  Later job(earlier);
+  job.comes(1);
+  job.votes(1);
+  CHECK(job.pass_with({1}, 4'900).all<Resigned>().empty());
+  const Answer over = job.pass_with({1}, 200);
+  CHECK(over.all<EndJob>().empty());
+  CHECK(over.to<Resigned>(1).why == "it was not elected within 5 s: too few nodes of the last round support it");
+  CHECK(job.coordinator.ended());
+  CHECK_FALSE(job.coordinator.ending().verdict());
+}
+
+TEST_CASE("a testimony that makes no sense counts as one of somebody who knows no round") {
+  Three earlier;
+  Later job(earlier);
+  job.comes(1);
+  job.comes(2);
+  for (const NodeId node : {1u, 2u}) {
+    Testimony senseless = runs(earlier.prepared.at(node - 1).second);
+    senseless.rounds[0].rank = 3;
+    CHECK(asked(promise(job, node, senseless)) == 0);
+  }
+  CHECK(asked(job.votes(1)) == 0);
+  CHECK(asked(job.votes(2)) == 2);
+}
+
+TEST_CASE("nobody is asked by a coordinator that a claim leads to, of a job of one node, or with failover=off") {
+  Job claimed(job_terms(2, 2), kMajority, {.is_claimed = true});
+  claimed.join(1);
+  CHECK_FALSE(claimed.coordinator.mandate().is_counting());
+  Job small(job_terms(1, 1), kMajority);
+  small.join(1);
+  CHECK_FALSE(small.coordinator.mandate().is_counting());
+  Job off(job_terms(2, 2));
+  off.run({1, 2});
+  CHECK_FALSE(off.coordinator.mandate().is_counting());
+  off.on(KeepAliveReceived{1});
+  CHECK_FALSE(off.coordinator.mandate().lent_ms());
+}

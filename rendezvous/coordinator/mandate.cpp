@@ -1,0 +1,182 @@
+#include "rendezvous/coordinator/mandate.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/succession/successors.h"
+#include "src/base/limits.h"
+#include "src/base/text.h"
+
+namespace elastic::coordinator {
+
+using protocol::AgentId;
+using protocol::KnownRound;
+using protocol::Round;
+using protocol::Testimony;
+
+namespace {
+
+bool makes_sense(const Round& round) {
+  const bool has_nodes = round.node_count >= 1 && round.node_count <= static_cast<int>(limits::kNodesPerJob);
+  return has_nodes && (!round.tie_breaker || (*round.tie_breaker >= 0 && *round.tie_breaker < round.node_count));
+}
+
+bool makes_sense(const Testimony& testimony, const protocol::LeaseTimes& times) {
+  if (testimony.others_may_run_for_ms < 0 || testimony.others_may_run_for_ms > times.over_ms()) return false;
+  if (testimony.certificate && !makes_sense(testimony.certificate->round)) return false;
+  return std::ranges::all_of(testimony.rounds, [](const KnownRound& known) {
+    const bool has_rank = !known.rank || (*known.rank >= 0 && *known.rank < known.round.node_count);
+    return makes_sense(known.round) && has_rank;
+  });
+}
+
+}  // namespace
+
+// A claim makes promises needless, and a job of one node has nobody else.
+void Mandate::follow(const JobSettings& settings, bool has_round, std::int64_t now_ms) {
+  const bool counts = !is_claimed_ && settings.rules.failover == protocol::JobRules::Failover::kMajority &&
+                      settings.terms.max_nodes > 1;
+  if (counts == is_counting()) return;
+  support_.reset();
+  candidacy_.reset();
+  voters_.clear();
+  if (!counts) return;
+  support_.emplace(times_, own_);
+  if (has_round) stand(now_ms);
+}
+
+void Mandate::stand(std::int64_t now_ms) {
+  if (!is_counting()) return;
+  if (!candidacy_) stands_until_ms_ = now_ms + times_.loss_timeout_ms;
+  support_.reset();
+  candidacy_.emplace(times_, own_);
+  voters_.clear();
+}
+
+void Mandate::stand_anew(const membership::Roster& roster, std::int64_t now_ms, Effects& out) {
+  stand(now_ms);
+  ask(roster, out);
+}
+
+void Mandate::ask(const membership::Roster& roster, Effects& out) {
+  for (const auto& [agent, node] : roster.nodes()) {
+    if (node.session) out.push_back(Ask{*node.session});
+  }
+}
+
+void Mandate::promises(AgentId agent, const std::optional<Testimony>& testimony, std::int64_t since_ms,
+                       std::int64_t now_ms) {
+  if (support_) {
+    support_->promises(agent, since_ms);
+    // It may be a member of the round that was missing until now.
+    if (testimony && makes_sense(*testimony, times_)) support_->joins(agent, testimony->rounds);
+    return;
+  }
+  if (!candidacy_) return;
+  if (testimony) {
+    candidacy_->votes(agent, makes_sense(*testimony, times_) ? *testimony : Testimony{}, since_ms, now_ms);
+    voters_[agent] = false;
+  } else if (const auto voter = voters_.find(agent); voter != voters_.end() && voter->second) {
+    candidacy_->acknowledges(agent, since_ms);
+  }
+}
+
+void Mandate::died(AgentId agent, std::int64_t now_ms) {
+  if (agent == own_) own_has_ended_ = true;
+  if (support_) support_->died(agent, now_ms);
+}
+
+// True once for each change of the voters.
+bool Mandate::is_to_ask(std::int64_t now_ms) {
+  const auto is_not_asked = [](const auto& voter) { return !voter.second; };
+  if (!candidacy_ || std::ranges::none_of(voters_, is_not_asked) || !candidacy_->has_quorum(now_ms)) return false;
+  for (auto& [agent, is_asked] : voters_) is_asked = true;
+  return true;
+}
+
+std::optional<std::int64_t> Mandate::look(const membership::Roster& roster, std::int64_t now_ms, Effects& out) {
+  if (!candidacy_) return {};
+  if (is_to_ask(now_ms)) ask(roster, out);
+  auto office = candidacy_->elected(now_ms);
+  if (!office) return {};
+  support_.emplace(std::move(office->support));
+  if (own_has_ended_) support_->died(*own_, now_ms);
+  candidacy_.reset();
+  voters_.clear();
+  out.push_back(Note{"enough nodes of the last round support this coordinator: it acts from now on"});
+  return office->others_may_run_until_ms;
+}
+
+void Mandate::prepare(const Round& round, const std::vector<AgentId>& members) {
+  if (!support_) return;
+  abandon();
+  if (!support_->before().empty()) next_round_ = protocol::NextRound{round, support_->before()};
+  support_->prepare(round, members);
+}
+
+void Mandate::hears(AgentId agent) {
+  if (support_) support_->hears(agent);
+}
+
+bool Mandate::may_run(std::int64_t now_ms) const { return support_ ? support_->may_run(now_ms) : !candidacy_; }
+
+void Mandate::run(std::int64_t now_ms) {
+  next_round_.reset();
+  if (support_) support_->run(now_ms);
+}
+
+void Mandate::abandon() {
+  next_round_.reset();
+  if (support_) support_->abandon();
+}
+
+std::vector<Round> Mandate::before() const { return support_ ? support_->before() : std::vector<Round>{}; }
+
+std::optional<int> Mandate::host_rank(const std::vector<AgentId>& members) const {
+  const auto found = std::ranges::find(members, own_);
+  if (!own_ || found == members.end()) return {};
+  return static_cast<int>(found - members.begin());
+}
+
+std::vector<protocol::Successor> Mandate::successors(const std::vector<AgentId>& members,
+                                                     const membership::Roster& roster) const {
+  if (!support_) return {};
+  std::vector<succession::SuccessorCandidate> nodes;
+  for (const AgentId agent : members) {
+    const membership::Node& node = roster.at(agent);
+    nodes.push_back({.node = {.agent = agent,
+                              .node_rank = static_cast<int>(nodes.size()),
+                              .addresses = node.addresses,
+                              .port = node.door},
+                     .group = node.group,
+                     .can_be_reached = node.door != 0 && !node.addresses.empty(),
+                     .hosts_coordinator = own_ == agent});
+  }
+  return choose_successors(nodes);
+}
+
+std::string Mandate::why_over(std::int64_t now_ms) const {
+  if (candidacy_ && now_ms >= stands_until_ms_) {
+    return format("it was not elected within {} s: too few nodes of the last round support it",
+                  times_.loss_timeout_ms / 1000);
+  }
+  if (support_ && !support_->authority().holds(now_ms + times_.least_ms()))
+    return "too few nodes of the last round support it";
+  return {};
+}
+
+std::optional<std::int64_t> Mandate::look_again_ms(std::int64_t now_ms) const {
+  if (candidacy_) return std::max(stands_until_ms_, now_ms + 1);
+  if (!support_) return {};
+  const auto ends_ms = support_->authority().ends_ms();
+  if (!ends_ms || *ends_ms <= now_ms) return {};
+  return std::max(*ends_ms - times_.least_ms(), now_ms + 1);
+}
+
+void Mandate::lend(std::int64_t now_ms) {
+  lent_ms_.reset();
+  if (candidacy_) lent_ms_ = 0;
+  if (support_) lent_ms_ = support_->lend_ms(now_ms);
+}
+
+}  // namespace elastic::coordinator

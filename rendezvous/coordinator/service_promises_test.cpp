@@ -1,0 +1,149 @@
+// Keep-alives and promises on the connections of a service.
+#include <doctest/doctest.h>
+
+#include "rendezvous/coordinator/service_test_support.h"
+
+using namespace elastic;
+using namespace elastic::coordinator;
+using namespace elastic::coordinator::testing;
+using namespace elastic::protocol;
+
+namespace {
+
+// A service whose two nodes have joined a job in which promises count, and have a round.
+struct Promised : Served {
+  explicit Promised(ServiceSettings settings = {}) : Served(std::move(settings)) {
+    for (const AgentId agent : {1u, 2u}) {
+      const ConnectionId id = greet({"j", agent});
+      NodeJoins joins = joiner(agent, job_terms(2, 2));
+      joins.rules.failover = JobRules::Failover::kMajority;
+      at(id).promises = true;
+      say(id, joins);
+    }
+  }
+  const Mandate& mandate() { return service.find("j")->mandate(); }
+};
+
+}  // namespace
+
+TEST_CASE("each answer to a keep-alive asks for the node's support, which counts from when the answer was sent") {
+  Promised served;
+  for (const ConnectionId id : {1u, 2u}) served.keep_alive(id);
+  CHECK(served.at(1).asked == 1);
+  served.say(1, StoreIsOpen{0, {"h", 1}});
+  CHECK(served.at(2).last<RunWorkers>() != nullptr);
+  served.now_ms = 1'000;
+  for (const ConnectionId id : {1u, 2u}) served.keep_alive(id);
+  CHECK(served.at(1).good_for_ms == 2'930);  // 1 % less than what was promised at 0 ms is left
+  for (const ConnectionId id : {1u, 2u}) served.at(id).promises = false;
+  served.now_ms = 2'000;
+  for (const ConnectionId id : {1u, 2u}) served.keep_alive(id);
+  CHECK(served.at(2).good_for_ms == 2'930);
+  served.time(4'859);
+  CHECK(served.at(1).last<Resigned>() == nullptr);
+  served.time(4'860);
+  CHECK(served.at(1).last<Resigned>() != nullptr);
+  CHECK(served.at(1).closed);
+  CHECK(served.at(2).closed);
+}
+
+TEST_CASE("a promise that acknowledges what was never sent does not count") {
+  Promised served;
+  for (const ConnectionId id : {1u, 2u}) served.at(id).promises = false;
+  for (const ConnectionId id : {1u, 2u}) served.keep_alive(id);
+  served.say(1, StoreIsOpen{0, {"h", 1}});
+  for (const ConnectionId id : {1u, 2u}) {
+    for (const std::uint64_t number : {0u, 2u, 99u}) {
+      ByteString bytes;
+      served.at(id).session.holds(number, {}, bytes);
+      served.read(id, bytes);
+    }
+  }
+  CHECK(served.at(1).last<RunWorkers>() == nullptr);
+  for (const ConnectionId id : {1u, 2u}) {
+    ByteString bytes;
+    served.at(id).session.holds(1, {}, bytes);
+    served.read(id, bytes);
+  }
+  CHECK(served.at(1).last<RunWorkers>() != nullptr);
+}
+
+TEST_CASE(
+    "the welcome names the agent in the coordinator's process, and lends no longer than the coordinator may act") {
+  Promised served({.own_agent = 1});
+  CHECK(served.at(1).session.welcome().host == 1);
+  CHECK(served.mandate().is_counting());
+}
+
+TEST_CASE("nodes that come to a candidate are asked, and lent nothing") {
+  Served served;
+  const ConnectionId id = served.greet({"j", 5, 7, 1});
+  NodeJoins joins = served.joiner(5, job_terms(2, 2));
+  joins.rules.failover = JobRules::Failover::kMajority;
+  joins.facts = {.incarnation = 7,
+                 .term = 1,
+                 .round = 3,
+                 .activity = AgentFacts::Activity::kRunning,
+                 .place = {0, 2, 0, 2, 0, 2},
+                 .membership = 99};
+  served.at(id).promises = true;
+  served.at(id).testimony = Testimony{.rounds = {{{1, 3, 99, 2, 0}, 0, true}}};
+  served.say(id, joins);
+  CHECK(served.service.find("j")->mandate().stands());
+  served.keep_alive(id);
+  // Its vote is enough, with that of the tie-breaker: it is asked once more at once, and then has its lease.
+  CHECK(served.at(id).asked == 3);
+  CHECK_FALSE(served.service.find("j")->mandate().stands());
+  CHECK(served.at(id).good_for_ms == 3'000);
+}
+
+namespace {
+
+// A node's door, and an agent of its job that knocks. Knows where that was sent.
+struct Door : Served {
+  explicit Door(bool is_door = true) : Served({.only_job = "j", .own_agent = 5, .is_door = is_door}) {}
+  void is(const DoorIs& door) { carry(service.on_event(door, now_ms)); }
+  // What the door answers; nothing: it lets the agent in.
+  std::optional<Elsewhere> knocks(Incarnation incarnation) {
+    const ConnectionId id = greet({"j", 6, incarnation, incarnation == 0 ? 0u : 1u});
+    if (at(id).welcome) return {};
+    REQUIRE(at(id).closed);
+    REQUIRE(at(id).elsewhere);
+    return at(id).elsewhere;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a door leads to the coordinator that its node has, and begins no job") {
+  Door door;
+  CHECK(door.knocks(0)->retry_ms == 500);
+  CHECK(door.knocks(7)->retry_ms == 500);
+  door.is({.addresses = "10.0.0.9", .port = 29400});
+  CHECK(door.knocks(0) == Elsewhere{"10.0.0.9", 29400, {}});
+  CHECK(door.knocks(7) == Elsewhere{"10.0.0.9", 29400, {}});
+  CHECK(door.service.jobs() == 0);
+}
+
+TEST_CASE("the endpoint begins no other job while its node has the coordinator elsewhere") {
+  Door endpoint(false);
+  endpoint.is({.job = "another", .addresses = "10.0.0.9", .port = 29400});
+  endpoint.is({.job = "j", .addresses = "10.0.0.9", .port = 29400});
+  CHECK(endpoint.knocks(0) == Elsewhere{"10.0.0.9", 29400, {}});
+  CHECK(endpoint.service.jobs() == 0);
+  endpoint.is({.job = "j", .opens_ms = 3'500});
+  CHECK_FALSE(endpoint.knocks(0));
+}
+
+TEST_CASE("a door whose node has lost the coordinator is open to those who have lost it, too, when the node is free") {
+  Door door;
+  door.now_ms = 1'000;
+  door.is({.opens_ms = 3'500});
+  CHECK(door.knocks(7)->retry_ms == 2'500);
+  CHECK(door.knocks(0)->retry_ms == 500);
+  door.now_ms = 3'500;
+  CHECK_FALSE(door.knocks(7));
+  CHECK(door.service.jobs() == 1);
+  door.is({.addresses = "10.0.0.9", .port = 29400});  // its own agent has found another one
+  CHECK_FALSE(door.knocks(7));
+}

@@ -1,0 +1,93 @@
+"""The coordinator's node is lost, and the others go on: --rdzv-conf=failover=majority."""
+# ctest: long
+
+import os
+import signal
+
+from networks import network  # noqa: F401 (a fixture)
+from test_many_nodes import environments, job  # noqa: F401 (a fixture)
+
+CONF = "failover=majority,loss_timeout=2,rejoin_timeout=20,join_timeout=60"
+
+
+def start(job, host, nnodes="2:3", conf=CONF):
+    return job.node(nnodes=nnodes, conf=conf, preexec_fn=host.enter)
+
+
+def begin(job, hosts, **options):
+    """A job with a node on each host, whose workers run; the first host is the endpoint's."""
+    job.host = hosts[0].address
+    nodes = [start(job, hosts[0], **options)]
+    nodes[0].wait_for_line("this node hosts the coordinator")
+    nodes += [start(job, host, **options) for host in hosts[1:]]
+    for node in nodes:
+        assert environments(node, 1)[0]["WORLD_SIZE"] == str(len(hosts))
+    return nodes
+
+
+def kill_all(node):
+    """As by the kernel's OOM killer: launcher, guardian and so the workers."""
+    for pid in (node.launcher(), node.pid):
+        os.kill(pid, signal.SIGKILL)
+    node.wait()
+
+
+def end(nodes):
+    for node in nodes:
+        node.send_signal(signal.SIGINT)
+    for node in nodes:
+        node.wait()
+
+
+def next_round(nodes):
+    """What the workers of the next round were given, by node."""
+    return [environments(node, 1)[0] for node in nodes]
+
+
+def test_the_others_go_on_when_all_processes_of_the_coordinators_node_are_killed(network, job):
+    nodes = begin(job, network(3))
+    kill_all(nodes[0])
+    found = next_round(nodes[1:])
+    assert {each["WORLD_SIZE"] for each in found} == {"2"}
+    assert sorted(each["RANK"] for each in found) == ["0", "1"]
+    assert sum("this node hosts the coordinator" in node.stderr.text for node in nodes[1:]) == 1
+    end(nodes[1:])
+
+
+def test_the_others_go_on_when_the_coordinators_host_is_cut_off_and_its_workers_are_dead_by_then(network, job):
+    hosts = network(3)
+    nodes = begin(job, hosts)
+    hosts[0].silence()
+    found = next_round(nodes[1:])
+    assert {each["WORLD_SIZE"] for each in found} == {"2"}
+    nodes[0].wait_for_line("this coordinator of term .* resigns")
+    hosts[0].restore()
+    end(nodes[1:])
+    nodes[0].send_signal(signal.SIGINT)
+    nodes[0].wait()
+
+
+def test_one_of_two_that_are_left_goes_on_when_the_new_coordinators_node_is_killed_too(network, job):
+    nodes = begin(job, network(3), nnodes="1:3")
+    kill_all(nodes[0])
+    found = next_round(nodes[1:])
+    hosts = [node for node in nodes[1:] if "this node hosts the coordinator" in node.stderr.text]
+    assert len(hosts) == 1 and len(found) == 2
+    kill_all(hosts[0])
+    last = next(node for node in nodes[1:] if node is not hosts[0])
+    assert environments(last, 1)[0]["WORLD_SIZE"] == "1"
+    end([last])
+
+
+def test_half_of_the_nodes_does_not_go_on_without_the_coordinators(network, job):
+    hosts = network(4)
+    nodes = begin(job, hosts, nnodes="2:4", conf=CONF.replace("rejoin_timeout=20", "rejoin_timeout=6"))
+    for host in hosts[:2]:
+        host.silence()
+    for node in nodes[2:]:
+        result = node.wait()
+        assert result.returncode == 1
+        assert "lost the coordinator" in result.stderr
+    for host in hosts[:2]:
+        host.restore()
+    end(nodes[:2])
