@@ -374,7 +374,7 @@ class Story {
     if (coordinator_.is_tampered || agent_.is_tampered) return;
     if (const auto* got = std::get_if<AgentSession::Received>(&event)) to_agent_.arrived(encoded(got->message));
     if (const auto* stale = std::get_if<AgentSession::Stale>(&event)) {
-      const bool is_ours = stale->text.find(" of ours, ") != std::string::npos;
+      const bool is_ours = stale->text.find(" of this node, ") != std::string::npos;
       const bool is_keep_alive = stale->text.find("KEPT") != std::string::npos || stale->text.starts_with("the answer");
       if (is_ours) to_coordinator_.stale();
       if (!is_ours && !is_keep_alive) to_agent_.stale();
