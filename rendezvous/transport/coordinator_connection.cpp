@@ -168,7 +168,8 @@ void CoordinatorConnection::connected(const Target& target, std::unique_ptr<net:
                       }});
   at_home_ = is_own_door_ || (way_.home && target.address == kLoopback);
   open_door();
-  if (is_own_door_ && !std::exchange(door_hosts_, true)) {
+  // The meeting place's own server is attended to since it was opened.
+  if (is_own_door_ && door_ && !std::exchange(door_hosts_, true)) {
     log::info("hosting", format("this node hosts the coordinator at port {}: the one before was lost", target.port));
     if (handlers_.on_hosting) handlers_.on_hosting(*door_);
   }
