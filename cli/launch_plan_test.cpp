@@ -208,6 +208,9 @@ TEST_CASE("failover=majority needs nodes that can all host the coordinator") {
             .contains(
                 "--rdzv-conf=failover=majority: failover=majority, and with --rdzv-backend=static node 0 is the only "
                 "host; leave it out, or use --rdzv-backend=c10d"));
+  CHECK(t.error({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=host0", "--rdzv-conf=on_leave=wait", "train.py"})
+            .contains("on_leave=wait, and nothing is handed over without failover; add failover=majority, or leave it "
+                      "out"));
 }
 
 TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience of its nodes") {
@@ -238,6 +241,9 @@ TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience 
   CHECK_FALSE(plan.meeting.has_door);
   plan = conf("failover=majority");
   CHECK(plan.node.rules.failover == protocol::JobRules::Failover::kMajority);
+  CHECK(plan.node.rules.on_leave == protocol::JobRules::OnLeave::kHandover);
+  CHECK(conf("failover=majority,on_leave=end").node.rules.on_leave == protocol::JobRules::OnLeave::kEnd);
+  CHECK(conf("failover=majority,on_leave=wait").node.rules.on_leave == protocol::JobRules::OnLeave::kWait);
   CHECK(plan.meeting.has_door);
   CHECK(conf("failover=off").node.rules == protocol::JobRules{});
   CHECK(conf("lastcall_timeout=3").node.rules.last_call_ms == 3'000);

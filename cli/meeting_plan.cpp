@@ -348,14 +348,24 @@ Status MeetingPlanner::plan_munge() {
 // Whether the job outlives its coordinator's node, by the promises of the others.
 Status MeetingPlanner::plan_failover() {
   const std::string* wish = checked_.rdzv_conf.find("failover");
-  if (wish == nullptr || *wish != "majority") return {};
+  const std::string* on_leave = checked_.rdzv_conf.find("on_leave");
+  if (wish == nullptr || *wish != "majority") {
+    if (on_leave == nullptr) return {};
+    return fail(flags_.input(FlagId::kRdzvConf),
+                format("on_leave={}, and nothing is handed over without failover", *on_leave),
+                "add failover=majority, or leave it out");
+  }
   if (is_static()) {
     return fail(flags_.input(FlagId::kRdzvConf),
                 "failover=majority, and with --rdzv-backend=static node 0 is the only host",
                 "leave it out, or use --rdzv-backend=c10d");
   }
   transport::MeetingSettings& meeting = plan_.settings.meeting;
-  plan_.settings.node.rules.failover = protocol::JobRules::Failover::kMajority;
+  using OnLeave = protocol::JobRules::OnLeave;
+  protocol::JobRules& rules = plan_.settings.node.rules;
+  rules.failover = protocol::JobRules::Failover::kMajority;
+  if (on_leave != nullptr && *on_leave == "end") rules.on_leave = OnLeave::kEnd;
+  if (on_leave != nullptr && *on_leave == "wait") rules.on_leave = OnLeave::kWait;
   meeting.has_door = meeting.place == transport::MeetingSettings::Place::kEndpoint;
   entry("failover", "by more than half of the last round", flags_.origin_text(FlagId::kRdzvConf));
   return {};

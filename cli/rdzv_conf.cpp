@@ -26,6 +26,7 @@ enum class KeyType {
   kScaleUp,
   kSlurmAuth,
   kFailover,
+  kOnLeave,
   kText
 };
 
@@ -68,6 +69,7 @@ constexpr std::array kKeys = {
     Key{"token_file", KeyType::kText},
     Key{"slurm_auth", KeyType::kSlurmAuth},
     Key{"failover", KeyType::kFailover},
+    Key{"on_leave", KeyType::kOnLeave},
     Key{"munge_socket", KeyType::kText},
 };
 
@@ -119,6 +121,8 @@ std::string_view complaint(KeyType type, const std::string& value) {
     case KeyType::kInteger: return is_whole_number(value, -kMost, kMost) ? "" : "a whole number";
     case KeyType::kScaleUp: return parse_scale_up(value) ? "" : "now, after=SECONDS, on-restart or never";
     case KeyType::kSlurmAuth: return value == "auto" || value == "munge" || value == "off" ? "" : "auto, munge or off";
+    case KeyType::kOnLeave:
+      return value == "handover" || value == "end" || value == "wait" ? "" : "handover, end or wait";
     case KeyType::kFailover: return value == "off" || value == "majority" ? "" : "off or majority";
     case KeyType::kText: return {};
     case KeyType::kCount: return is_whole_number(value, 0, kMost) ? "" : "a whole number from 0 on";

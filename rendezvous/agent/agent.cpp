@@ -86,7 +86,7 @@ void Agent::perform(Link::Effects effects, std::int64_t now_ms, AgentEffects& ou
                    [&](Link::Attached&) { to_lifecycle(Attached{}, now_ms, out); },
                    [&](Link::Detached& e) {
                      out.emplace_back(Link::Log{e.why});
-                     to_lifecycle(Detached{}, now_ms, out);
+                     to_lifecycle(Detached{e.votes_for_ms}, now_ms, out);
                    },
                    [&](Link::Deliver& e) { on(e.message, now_ms, out); },
                    [&](Link::LeaseOver&) {

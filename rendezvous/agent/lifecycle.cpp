@@ -177,14 +177,17 @@ void Lifecycle::on(const StopWorkers& message, std::int64_t, Effects& out) {
   stop(SIGTERM, Cause::kOthersOrder, out);
 }
 
-void Lifecycle::on(const Detached&, std::int64_t, Effects& out) {
+void Lifecycle::on(const Detached& event, std::int64_t, Effects& out) {
   detached_ = true;
+  votes_for_ms_ = event.votes_for_ms;
   waits_.forget_news();
-  if (state_ == State::kIdle && leaving_.told()) end(stopped_by_order(), out);
+  leave_unasked(out);
 }
 
 void Lifecycle::on(const Attached&, std::int64_t, Effects& out) {
+  if (detached_ && state_ == State::kIdle && votes_for_ms_) out.push_back(StopTimer{});
   detached_ = false;
+  votes_for_ms_.reset();
   // The coordinator may not have got the message before.
   if (leaving_.told() && !verdict_) out.push_back(ToCoordinator{leaving_.message()});
 }

@@ -121,6 +121,9 @@ class Lifecycle {
   // All workers have succeeded, and so has the job: ends what they have left running.
   void end_well(Effects& out);
   void finish_if_done(Effects& out);
+  // No process is left, and the coordinator cannot be asked: a node that was told to leave ends by itself, unless it
+  // is to vote first.
+  void leave_unasked(Effects& out);
   bool waits_in_barrier() const;
   protocol::Verdict stopped_by_order() const;
   void hurry(std::int64_t now_ms, Effects& out);
@@ -152,6 +155,8 @@ class Lifecycle {
   bool ends_with_guardian_ = false;  // the guardian was lost, and the job ends with it, for its coordinator is here
   bool dismissed_ = false;           // see is_dismissed()
   bool detached_ = false;            // there is no session with the coordinator
+  // While detached: Detached::votes_for_ms.
+  std::optional<std::int64_t> votes_for_ms_;
 };
 
 }  // namespace elastic::agent

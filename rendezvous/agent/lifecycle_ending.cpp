@@ -45,6 +45,12 @@ void Lifecycle::end(Verdict verdict, Effects& out) {
   finish_if_done(out);
 }
 
+void Lifecycle::leave_unasked(Effects& out) {
+  if (!detached_ || state_ != State::kIdle || !leaving_.told()) return;
+  if (votes_for_ms_) return out.push_back(StartTimer{*votes_for_ms_});
+  end(stopped_by_order(), out);
+}
+
 Verdict Lifecycle::stopped_by_order() const {
   return {.outcome = Verdict::Outcome::kStopped,
           .reason = leaving_.reason(),

@@ -79,7 +79,11 @@ struct NodeChecked {
   std::string result;
 };
 // There is no session with the coordinator, or there is one again. At first there is one.
-struct Detached {};
+struct Detached {
+  // The coordinator has handed over, and the node votes for another one. It is to stay for that for so many
+  // milliseconds at most; nothing: it may end.
+  std::optional<std::int64_t> votes_for_ms = {};
+};
 struct Attached {};
 // The coordinator has been out of reach for so long that other nodes may have been given the ranks of our workers.
 struct LeaseOver {};

@@ -26,7 +26,7 @@ void Lifecycle::check_invariants(const Effects& out) const {
 
   // A node that was told to leave is in no round that is not being stopped, and without a session it goes by itself.
   ELASTIC_CHECK(!leaving_.told() || (state_ != State::kPreparing && !has_workers));
-  ELASTIC_CHECK(!leaving_.told() || !detached_ || state_ != State::kIdle);
+  ELASTIC_CHECK(!leaving_.told() || !detached_ || state_ != State::kIdle || votes_for_ms_);
 
   // Processes that do not end, and answers that do not come, are waited for until the timer fires.
   ELASTIC_CHECK(lingers_ == Lingers::kNot || ends_processes());

@@ -393,3 +393,25 @@ TEST_CASE("a node without workers leaves at an order, with the coordinator or wi
   ending.from(EndJob{{.outcome = Verdict::Outcome::kFailed}});
   CHECK(ending.from(LeaveJob{}).empty());
 }
+
+TEST_CASE("a node that leaves stays until it has voted when its coordinator is handed over, or for a while") {
+  Node node;
+  node.run();
+  node.on(SignalReceived{SIGTERM});
+  CHECK(all<Finish>(node.on(Detached{10'000})).empty());
+  const Effects gone = node.on(AllGone{});
+  CHECK(all<Finish>(gone).empty());
+  CHECK(the<StartTimer>(gone).delay_ms == 10'000);
+  SUBCASE("the one that is elected lets it go") {
+    const Effects attached = node.on(Attached{});
+    CHECK(all<StopTimer>(attached).size() == 1);
+    CHECK(told<NodeLeaves>(attached).size() == 1);
+    CHECK(the<Finish>(node.from(EndJob{{.outcome = Verdict::Outcome::kStopped, .signal = SIGTERM}})).verdict.signal ==
+          SIGTERM);
+  }
+  SUBCASE("nobody is elected") { CHECK(the<Finish>(node.on(TimerFired{})).verdict.signal == SIGTERM); }
+  SUBCASE("the one that it has voted for is lost") {
+    node.on(Attached{});
+    CHECK(the<Finish>(node.on(Detached{})).verdict.signal == SIGTERM);
+  }
+}

@@ -66,6 +66,10 @@ void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
     return start_if_ready(out);
   }
   if (details_.are_being_gathered()) return details_.timed_out(out);
+  if (state_ == State::kIdle && detached_ && votes_for_ms_) {
+    votes_for_ms_.reset();
+    return leave_unasked(out);
+  }
   if (state_ != State::kStopping && state_ != State::kEnding) return;
   if (lingers_ != Lingers::kNot) return gone(out);  // neither a signal nor an answer has come
   if (!sweep_.next(out)) return;
@@ -119,7 +123,7 @@ void Lifecycle::gone(Effects& out) {
   }
   state_ = State::kIdle;
   out.push_back(ToCoordinator{round_.stopped()});
-  if (detached_ && leaving_.told()) end(stopped_by_order(), out);
+  leave_unasked(out);
 }
 
 void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& out) {
@@ -171,7 +175,7 @@ void Lifecycle::leave(Cause cause, Effects& out) {
   // The workers get the same signal, as with torchrun; some save their state on SIGINT only.
   stop(leaving_.signal(), cause, out);
   if (lingers_ != Lingers::kNot) return gone(out);
-  if (detached_ && state_ == State::kIdle) end(stopped_by_order(), out);
+  leave_unasked(out);
 }
 
 // Leaves workers that are being stopped already no more time than a SIGTERM to elastic-run would.

@@ -150,7 +150,12 @@ void Link::on(const CoordinatorMessage& message, std::int64_t now_ms, Effects& o
   if (const auto* resigned = std::get_if<Resigned>(&message)) {
     promises_.resigned(session_->welcome(), now_ms);
     disconnect(out);
-    detach(format("the coordinator has resigned: {}", resigned->why), out);
+    if (resigned->hands_over) {
+      has_handed_over_ = settings_.local;
+      detach(format("the coordinator is handed over to another node: {}", resigned->why), out, lease_.search_ms());
+    } else {
+      detach(format("the coordinator has resigned: {}", resigned->why), out);
+    }
     try_again(false, has_lasted(now_ms), now_ms);
     return;
   }
@@ -314,10 +319,10 @@ void Link::disconnect(Effects& out) {
   out.emplace_back(Disconnect{});
 }
 
-void Link::detach(const std::string& why, Effects& out) {
+void Link::detach(const std::string& why, Effects& out, std::optional<std::int64_t> votes_for_ms) {
   session_.reset();
   last_problem_ = why;
-  out.push_back(Detached{why});
+  out.push_back(Detached{why, votes_for_ms});
 }
 
 void Link::rest(std::int64_t delay_ms, std::int64_t now_ms) {
@@ -345,7 +350,7 @@ void Link::judge_death(const Owner& owner, std::int64_t now_ms, Effects& out) {
 }
 
 std::optional<std::int64_t> Link::may_elect_from_ms(std::int64_t now_ms) const {
-  if (state_ == State::kAttached || state_ == State::kOver || !search_.is_on()) return {};
+  if (state_ == State::kAttached || state_ == State::kOver || !search_.is_on() || has_handed_over_) return {};
   return promises_.free_at_ms(now_ms);
 }
 

@@ -68,6 +68,7 @@ class Link {
   struct Attached {};
   struct Detached {
     std::string why;
+    std::optional<std::int64_t> votes_for_ms = {};  // as in agent::Detached
   };
   struct Deliver {
     protocol::CoordinatorMessage message;
@@ -155,7 +156,7 @@ class Link {
   // Whether the session that ends now has lasted; counts those in a row that have not.
   bool has_lasted(std::int64_t now_ms);
   void disconnect(Effects& out);
-  void detach(const std::string& why, Effects& out);
+  void detach(const std::string& why, Effects& out, std::optional<std::int64_t> votes_for_ms = {});
   void on(const protocol::AgentSession::Event& event, const Owner& owner, std::int64_t now_ms, Effects& out);
   void on(const protocol::CoordinatorMessage& message, std::int64_t now_ms, Effects& out);
   std::int64_t lent_ms(std::optional<std::int64_t> good_for_ms) const;
@@ -174,6 +175,7 @@ class Link {
   protocol::Incarnation incarnation_ = 0;
   protocol::Incarnation own_incarnation_ = 0;
   bool was_attached_ = false;
+  bool has_handed_over_ = false;  // the coordinator in this process has, since the node leaves
   std::string last_problem_;
   int attempts_ = 0;        // those in a row that failed
   int short_sessions_ = 0;  // those in a row that were cut off at once

@@ -183,6 +183,25 @@ TEST_CASE("a link promises its support to the coordinator that asks for it, and 
   CHECK(tied.link.promises().rounds().rounds().back().rank == std::nullopt);
 }
 
+TEST_CASE("a node whose own coordinator hands over votes, and does not stand itself") {
+  for (const bool local : {true, false}) {
+    Tied tied;
+    tied.other.asks = true;
+    tied.other.welcome.host = local ? 1 : 8;
+    tied.link.set_local(local);
+    tied.begin();
+    tied.say(PrepareRound{.round = 3, .place = {.node_count = 2}, .successors = {{.agent = 9, .port = 4}}});
+    tied.pass(1'000);
+    tied.reachable = false;
+    tied.say(Resigned{"its node leaves", true});
+    const auto left = std::ranges::find_if(
+        tied.log, [](const Link::Effect& effect) { return std::holds_alternative<Link::Detached>(effect); });
+    REQUIRE(left != tied.log.end());
+    CHECK(std::get<Link::Detached>(*left).votes_for_ms == 10'000);
+    CHECK(tied.link.may_elect_from_ms(tied.now_ms).has_value() != local);
+  }
+}
+
 TEST_CASE("a coordinator that resigns is left, and the next one may be supported at once") {
   Tied tied;
   tied.other.asks = true;

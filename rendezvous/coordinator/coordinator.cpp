@@ -1,6 +1,7 @@
 #include "rendezvous/coordinator/coordinator.h"
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include "rendezvous/coordinator/coordinator_notes.h"
@@ -147,7 +148,8 @@ void Coordinator::on(const OperatorOrder& event, Effects& out) {
   OperatorOrders::Ruling ruling = orders_.judge(event, {.roster = roster_,
                                                         .next_round = settings_.next_round(),
                                                         .has_workers = is_in_round(),
-                                                        .job_ends = state_ == State::kEnding || stopping_.job_ends});
+                                                        .job_ends = state_ == State::kEnding || stopping_.job_ends,
+                                                        .may_hand_over = may_hand_over()});
   out.push_back(operator_has_ordered(event, ruling.answer));
   out.push_back(std::move(ruling.answer));
   if (ruling.leaves) out.push_back(Send{*roster_.at(*ruling.leaves).session, LeaveJob{event.from}});
@@ -205,15 +207,21 @@ void Coordinator::on(Node& node, const NodeLeaves& message, Effects& out) {
     mandate_.died(node.agent, now_ms_);  // as good as dead: it looks for no other coordinator
     return forget(node);
   }
-  // The job ends with this node, which hosts the coordinator.
+  // It leaves the coordinator that is elected.
+  if (mandate_.stands()) {
+    node.leaves_later = message;
+    return;
+  }
+  const std::string text = message.ordered
+                               ? format("{} was drained by an operator", node.name())
+                               : format("{} received {} and leaves", node.name(), signal_name(message.signal));
+  // The job ends with this node, which hosts the coordinator, unless another one can be elected.
   if (node.hosts_coordinator) {
+    if (message.signal == SIGTERM && may_hand_over()) return resign(text, out, true);
     stopping_.host_leaves(node.name(), message.signal);
     return is_in_round() ? stop_round(out) : end(stopping_.verdict(), out);
   }
   if (node.standing() == Standing::kLeaving) return;
-  const std::string text = message.ordered
-                               ? format("{} was drained by an operator", node.name())
-                               : format("{} received {} and leaves", node.name(), signal_name(message.signal));
   out.push_back(Note{text});
   node.leaves = message;
   if (can_do_without(node)) return roster_.move(node, Standing::kLeaving);
@@ -246,6 +254,14 @@ void Coordinator::decide(Effects& out) {
   look_again_ms_.reset();
   if (const auto others_may_run_until_ms = mandate_.look(roster_, now_ms_, out)) {
     rebuilding_.elected(*others_may_run_until_ms, now_ms_);
+    std::vector<AgentId> leavers;
+    for (const auto& [agent, node] : roster_.nodes()) {
+      if (node.leaves_later && node.session) leavers.push_back(agent);
+    }
+    for (const AgentId agent : leavers) {
+      Node* node = roster_.find(agent);
+      if (node != nullptr && node->session) on(*node, *std::exchange(node->leaves_later, std::nullopt), out);
+    }
   }
   look_at_leases(out);
   settle_claims(out);

@@ -62,8 +62,7 @@ class Coordinator {
   const JobEnding& ending() const { return ending_; }
   enum class State : std::uint8_t { kForming, kRebuilding, kPreparing, kRunning, kStopping, kEnding, kEnded };
   State state() const { return state_; }
-  // The last round that was formed, if there was one.
-  std::optional<protocol::RoundNumber> round() const { return round_; }
+  std::optional<protocol::RoundNumber> round() const { return round_; }  // the last that was formed, if there was one
   const membership::Roster& roster() const { return roster_; }
   // The job is in kPreparing, and nodes are being checked.
   bool is_checking() const { return state_ == State::kPreparing && check_.is_running(); }
@@ -138,7 +137,8 @@ class Coordinator {
   void blame(const Node& node, Effects& out);
   void forget(const Node& node);
   void end(protocol::Verdict verdict, Effects& out);
-  void resign(const std::string& why, Effects& out);
+  bool may_hand_over() const;
+  void resign(const std::string& why, Effects& out, bool hands_over = false);
   void dismiss_if_all_heard(Effects& out);
   bool is_in_round() const;
   void look_at_leases(Effects& out);

@@ -77,12 +77,24 @@ void Coordinator::end(Verdict verdict, Effects& out) {
   dismiss_if_all_heard(out);
 }
 
+// The node in this process leaves, and the job can go on without it under a coordinator in another one.
+bool Coordinator::may_hand_over() const {
+  using OnLeave = JobRules::OnLeave;
+  const bool is_at_work = state_ == State::kForming || state_ == State::kPreparing || state_ == State::kRunning ||
+                          state_ == State::kStopping;
+  if (!is_at_work || stopping_.job_ends || settings_.rules.on_leave == OnLeave::kEnd) return false;
+  if (!mandate_.may_hand_over(roster_, now_ms_)) return false;
+  const int others = orders_.others(*config_.own_agent, roster_);
+  return settings_.rules.on_leave == OnLeave::kWait || membership::round_size(others, settings_.next_round()) > 0;
+}
+
 // This coordinator never acts again. Whoever takes the job over, perhaps in the same process, is another one.
-void Coordinator::resign(const std::string& why, Effects& out) {
-  out.push_back(Note{format("this coordinator of term {} resigns: {}", text_of_term(identity_.term()), why)});
+void Coordinator::resign(const std::string& why, Effects& out, bool hands_over) {
+  out.push_back(Note{format("this coordinator of term {} {}: {}", text_of_term(identity_.term()),
+                            hands_over ? "hands over to another node" : "resigns", why)});
   for (const auto& [agent, node] : roster_.nodes()) {
     if (!node.session) continue;
-    out.push_back(Send{*node.session, Resigned{why}});
+    out.push_back(Send{*node.session, Resigned{why, hands_over}});
     out.push_back(Drop{*node.session, why});
   }
   state_ = State::kEnded;

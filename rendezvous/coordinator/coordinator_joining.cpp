@@ -165,6 +165,7 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
     roster_.set_session(*known, session);
     known->is_heard(now_ms_);
     known->joined_by = message.session;
+    known->leaves_later.reset();
     known->belongs = known->belongs || message.facts.incarnation == identity_.incarnation();
     return came_back(*known, message, out);
   }

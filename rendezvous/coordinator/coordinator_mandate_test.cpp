@@ -1,6 +1,8 @@
 // A coordinator whose nodes promise their support: how long it may act, and how it is elected.
 #include <doctest/doctest.h>
 
+#include <csignal>
+
 #include "rendezvous/coordinator/coordinator_test_support.h"
 
 using namespace elastic;
@@ -26,11 +28,18 @@ std::size_t asked(const Answer& answer) {
 
 // Three nodes that promise, and whose first round runs.
 struct Three : Job {
-  explicit Three(CoordinatorConfig config = {.incarnation = 7, .now_ms = -10'000})
-      : Job(job_terms(1, 3), kMajority, config) {
+  explicit Three(CoordinatorConfig config = {.incarnation = 7, .now_ms = -10'000}, const JobRules& with = kMajority,
+                 int min_nodes = 1, std::uint16_t door = 4'000)
+      : Job(job_terms(min_nodes, 3), with, config) {
     coordinator.on_event(TimePassed{}, -400);
     now_ms = 0;
-    for (const NodeId node : {1u, 2u, 3u}) prepared = join(node).all<PrepareRound>();
+    for (const NodeId node : {1u, 2u, 3u}) {
+      NodeJoins joins = joiner(node);
+      joins.addresses = "10.0.0.1";
+      joins.door = door;
+      joins.hosts_coordinator = config.own_agent == joins.agent;
+      prepared = say(node, joins).all<PrepareRound>();
+    }
     for (const NodeId node : {1u, 2u, 3u}) promise(*this, node);
     open_store();
   }
@@ -250,6 +259,55 @@ TEST_CASE("a testimony that makes no sense counts as one of somebody who knows n
   }
   CHECK(asked(job.votes(1)) == 0);
   CHECK(asked(job.votes(2)) == 2);
+}
+
+TEST_CASE("SIGTERM to the coordinator's node hands over where the other nodes are enough for a round") {
+  using OnLeave = JobRules::OnLeave;
+  struct Case {
+    int min_nodes;
+    OnLeave on_leave;
+    int signal;
+    bool hands_over;
+  };
+  for (const Case& each : {Case{1, OnLeave::kHandover, SIGTERM, true}, Case{2, OnLeave::kHandover, SIGTERM, true},
+                           Case{3, OnLeave::kHandover, SIGTERM, false}, Case{3, OnLeave::kWait, SIGTERM, true},
+                           Case{2, OnLeave::kEnd, SIGTERM, false}, Case{2, OnLeave::kHandover, SIGINT, false},
+                           Case{2, OnLeave::kWait, SIGHUP, false}, Case{2, OnLeave::kWait, SIGQUIT, false}}) {
+    CAPTURE(each.min_nodes);
+    CAPTURE(each.signal);
+    JobRules rules = kMajority;
+    rules.on_leave = each.on_leave;
+    Three job({.incarnation = 7, .now_ms = -10'000, .own_agent = 1}, rules, each.min_nodes);
+    const Answer answer = job.say(1, NodeLeaves{each.signal});
+    CHECK(answer.all<Resigned>().size() == (each.hands_over ? 3U : 0U));
+    CHECK(answer.all<StopWorkers>().size() == (each.hands_over ? 0U : 3U));
+    if (each.hands_over) CHECK(answer.to<Resigned>(2).hands_over);
+    CHECK(job.coordinator.ended() == each.hands_over);
+  }
+}
+
+TEST_CASE("a coordinator hands over to none before a round has run, and to no node that cannot be reached") {
+  Job job(job_terms(1, 3), kMajority, {.incarnation = 7, .now_ms = 0, .own_agent = 1});
+  job.join(1);
+  job.join(2);
+  CHECK(job.say(1, NodeLeaves{SIGTERM}).all<Resigned>().empty());
+
+  Three closed({.incarnation = 7, .now_ms = -10'000, .own_agent = 1}, kMajority, 1, 0);
+  CHECK(closed.say(1, NodeLeaves{SIGTERM}).all<Resigned>().empty());
+}
+
+TEST_CASE("a node that leaves a candidate supports it until it is elected") {
+  const Three before;
+  Later job(before);
+  job.comes(1);
+  job.votes(1);
+  CHECK(job.say(1, NodeLeaves{SIGTERM}).all<EndJob>().empty());
+  job.comes(2);
+  job.votes(2);
+  promise(job, 1);
+  const Answer elected = promise(job, 2);
+  CHECK(!job.coordinator.mandate().stands());
+  CHECK(job.coordinator.roster().at(job.joiner(1).agent).standing() == membership::Standing::kLeaving);
 }
 
 TEST_CASE("nobody is asked by a coordinator that a claim leads to, of a job of one node, or with failover=off") {

@@ -30,6 +30,8 @@ bool makes_sense(const Testimony& testimony, const protocol::LeaseTimes& times) 
   });
 }
 
+bool can_be_reached(const membership::Node& node) { return node.door != 0 && !node.addresses.empty(); }
+
 }  // namespace
 
 // A claim makes promises needless, and a job of one node has nobody else.
@@ -132,6 +134,14 @@ void Mandate::abandon() {
 
 std::vector<Round> Mandate::before() const { return support_ ? support_->before() : std::vector<Round>{}; }
 
+bool Mandate::may_hand_over(const membership::Roster& roster, std::int64_t now_ms) const {
+  return leads(now_ms) && own_ && std::ranges::any_of(roster.nodes(), [&](const auto& entry) {
+           const membership::Node& node = entry.second;
+           const bool stays = node.session && node.standing() != membership::Standing::kLeaving;
+           return node.agent != *own_ && stays && node.seat && can_be_reached(node);
+         });
+}
+
 std::optional<int> Mandate::host_rank(const std::vector<AgentId>& members) const {
   const auto found = std::ranges::find(members, own_);
   if (!own_ || found == members.end()) return {};
@@ -149,7 +159,7 @@ std::vector<protocol::Successor> Mandate::successors(const std::vector<AgentId>&
                               .addresses = node.addresses,
                               .port = node.door},
                      .group = node.group,
-                     .can_be_reached = node.door != 0 && !node.addresses.empty(),
+                     .can_be_reached = can_be_reached(node),
                      .hosts_coordinator = own_ == agent});
   }
   return choose_successors(nodes);

@@ -25,6 +25,9 @@ class Mandate {
   explicit Mandate(const CoordinatorConfig& config)
       : times_(config.lease), own_(config.own_agent), is_claimed_(config.is_claimed) {}
 
+  // Another node can be elected in place of this coordinator, which acts by promises and is told to leave.
+  bool may_hand_over(const membership::Roster& roster, std::int64_t now_ms) const;
+
   // The job has these settings: they say whether promises count. `has_round`: it has run, or may have.
   void follow(const JobSettings& settings, bool has_round, std::int64_t now_ms);
   // The job has run already: this coordinator needs to be elected, within a loss timeout.

@@ -14,6 +14,7 @@ namespace elastic::coordinator {
 using membership::Node;
 using membership::Roster;
 using membership::Standing;
+using protocol::AgentId;
 using Kind = OrderAnswered::Kind;
 
 namespace {
@@ -134,8 +135,7 @@ OperatorOrders::Ruling OperatorOrders::judge_drain(const OperatorOrder& order, c
                          "over, and if it comes back it can be ordered again",
                          name));
   }
-  // A coordinator that can be handed over to another node begins to do so here, and the node leaves after that.
-  if (node.hosts_coordinator) {
+  if (node.hosts_coordinator && !facts.may_hand_over) {
     return answer(Kind::kRefused,
                   format("{} hosts the job's coordinator, and the job would end with it; --stop ends the job, and a "
                          "coordinator that --coordinator-only runs elsewhere lets every node leave",
@@ -153,16 +153,14 @@ OperatorOrders::Ruling OperatorOrders::judge_drain(const OperatorOrder& order, c
                          format("{} leaves: {}{}", name,
                                 has_workers ? "its workers get SIGTERM and the time of its --shutdown-timeout to end"
                                             : "no workers of it run",
-                                what_follows(others(node, facts.roster), facts.next_round, is_needed)));
+                                what_follows(others(node.agent, facts.roster), facts.next_round, is_needed)));
   ruling.leaves = node.agent;
   return ruling;
 }
 
-// How many nodes are here to stay if this one leaves.
-int OperatorOrders::others(const Node& node, const Roster& roster) const {
+int OperatorOrders::others(AgentId leaver, const Roster& roster) const {
   const auto stays = [&](const Node& each) {
-    return each.agent != node.agent && each.session && each.standing() != Standing::kLeaving &&
-           !has_drained(each.agent);
+    return each.agent != leaver && each.session && each.standing() != Standing::kLeaving && !has_drained(each.agent);
   };
   return static_cast<int>(
       std::ranges::count_if(roster.nodes(), [&](const auto& entry) { return stays(entry.second); }));

@@ -20,6 +20,7 @@ class OperatorOrders {
     membership::FormingRules next_round;  // the forming rules of the next round
     bool has_workers = false;             // a round is prepared, runs or is being stopped
     bool job_ends = false;                // the job has its verdict, or ends when its round has stopped
+    bool may_hand_over = false;           // another node can be elected in place of the coordinator's
   };
   struct Ruling {
     std::optional<protocol::AgentId> leaves = {};  // the node, which has a session, is to be told to leave
@@ -28,6 +29,8 @@ class OperatorOrders {
   };
   Ruling judge(const OperatorOrder& order, const Facts& facts);
 
+  // How many nodes are here to stay if this one leaves.
+  int others(protocol::AgentId node, const membership::Roster& roster) const;
   // The node was told to leave, and has not left yet.
   bool has_drained(protocol::AgentId agent) const { return drained_.contains(agent); }
   // The node has left the job.
@@ -35,8 +38,6 @@ class OperatorOrders {
 
  private:
   Ruling judge_drain(const OperatorOrder& order, const Facts& facts);
-  int others(const membership::Node& node, const membership::Roster& roster) const;
-
   std::set<protocol::AgentId> drained_;  // limits::kNodesPerJob at most
 };
 

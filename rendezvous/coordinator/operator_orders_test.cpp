@@ -27,16 +27,17 @@ struct Job {
     return roster.add(std::move(node), standing);
   }
   OperatorOrders::Ruling drain(const std::string& node) {
-    return orders.judge({.node = node}, {roster, rules, has_workers, job_ends});
+    return orders.judge({.node = node}, {roster, rules, has_workers, job_ends, may_hand_over});
   }
   OperatorOrders::Ruling stop() {
-    return orders.judge({.kind = OperatorOrder::Kind::kStop}, {roster, rules, has_workers, job_ends});
+    return orders.judge({.kind = OperatorOrder::Kind::kStop}, {roster, rules, has_workers, job_ends, may_hand_over});
   }
 
   Roster roster;
   membership::FormingRules rules{.min_nodes = 2, .max_nodes = 4, .join_timeout_ms = 60'000};
   bool has_workers = true;
   bool job_ends = false;
+  bool may_hand_over = false;
   OperatorOrders orders;
 };
 
@@ -142,6 +143,8 @@ TEST_CASE("a node that is lost, or that hosts the coordinator, is not told to le
   CHECK(job.drain("0").answer.text.contains("hosts the job's coordinator"));
   CHECK(job.drain("0").answer.text.contains("--stop"));
   CHECK(job.drain("1").answer.text.contains("has lost its connection"));
+  job.may_hand_over = true;
+  CHECK(job.drain("0").leaves == 5U);
 }
 
 TEST_CASE("a job is stopped once") {

@@ -160,7 +160,9 @@ std::string clause(const Dismiss& message) { return format("end{}", with_details
 std::string clause(const AreYouThere&) { return "are you there?"; }
 std::string clause(const LeaveJob&) { return "leave the job, as an operator has ordered"; }
 std::string clause(const NextRound& message) { return format("round {} is prepared without it", message.next.number); }
-std::string clause(const Resigned& message) { return format("the coordinator resigns: {}", shown(message.why)); }
+std::string clause(const Resigned& message) {
+  return format("the coordinator {}: {}", message.hands_over ? "hands over" : "resigns", shown(message.why));
+}
 std::string clause(const Awaiting& message) {
   if (!message.what.empty()) return shown(message.what);
   const std::string left = message.left_ms ? format(", for another {} ms", *message.left_ms) : "";

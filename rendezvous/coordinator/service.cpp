@@ -17,7 +17,8 @@ using namespace protocol;
 namespace {
 
 // When an agent that has come to a door may ask again, where the node itself does not know the coordinator.
-constexpr std::int64_t kDoorRetryMs = 500;
+constexpr std::int64_t kDoorRetryMs = 20;
+constexpr std::int64_t kStrangerRetryMs = 500;
 
 // The name of a connection that may not have introduced itself yet.
 std::string name_of(const auto& connection) {
@@ -339,7 +340,8 @@ std::optional<Elsewhere> Service::directs(const Introduction& introduction) cons
   if (!door_.addresses.empty()) return Elsewhere{door_.addresses, door_.port, {}};
   const bool opens = door_.opens_ms && introduction.incarnation != 0;
   if (opens && *door_.opens_ms <= now_ms_) return {};
-  return Elsewhere{{}, 0, opens ? *door_.opens_ms - now_ms_ : kDoorRetryMs};
+  const std::int64_t retry_ms = introduction.incarnation != 0 ? kDoorRetryMs : kStrangerRetryMs;
+  return Elsewhere{{}, 0, opens ? *door_.opens_ms - now_ms_ : retry_ms};
 }
 
 // The answer to a keep-alive is a lease. A node that is not in the job, or not yet again, gets none. The lease counts

@@ -179,6 +179,10 @@ struct JobRules {
   // What a coordinator needs to act: nothing, or the promises of more than half of the last round (docs/failover.md).
   enum class Failover : std::uint8_t { kOff, kMajority };
   Failover failover = Failover::kOff;
+  // What follows with kMajority when the coordinator's own node gets SIGTERM. The office is handed over if the other
+  // nodes are enough for a round, else the job ends; or the job ends; or the office is handed over in any case.
+  enum class OnLeave : std::uint8_t { kHandover, kEnd, kWait };
+  OnLeave on_leave = OnLeave::kHandover;
   bool operator==(const JobRules&) const = default;
   static void fields(auto& io, auto& v) {
     io("last_call_ms", v.last_call_ms, bounds::kMs);
@@ -193,11 +197,13 @@ struct JobRules {
     io.if_set("replacement_wait_ms", v.replacement_wait_ms, bounds::kMs);
     io.if_set("crash_loop", v.crash_loop);
     io.if_set("failover", v.failover);
+    io.if_set("on_leave", v.on_leave);
   }
 };
 constexpr auto names_of(JobRules::ScaleUp) { return std::array{"now", "after", "on-restart", "never"}; }
 constexpr auto names_of(JobRules::CrashLoop) { return std::array{"stop", "restart"}; }
 constexpr auto names_of(JobRules::Failover) { return std::array{"off", "majority"}; }
+constexpr auto names_of(JobRules::OnLeave) { return std::array{"handover", "end", "wait"}; }
 
 // Whether nodes are checked before workers start, and what follows from it. The rules of the first node that joins
 // hold.

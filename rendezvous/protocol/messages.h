@@ -365,9 +365,13 @@ struct NextRound {
 // This coordinator never acts again: whoever has promised it support is free. The session ends.
 struct Resigned {
   static constexpr FrameType kType = FrameType::kResigned;
-  std::string why = {};  // as a clause
+  std::string why = {};     // as a clause
+  bool hands_over = false;  // its node leaves, and another one is to be elected in its place
   bool operator==(const Resigned&) const = default;
-  static void fields(auto& io, auto& v) { io("why", v.why, bounds::kText); }
+  static void fields(auto& io, auto& v) {
+    io("why", v.why, bounds::kText);
+    io("hands_over", v.hands_over);
+  }
 };
 using CoordinatorMessage = std::variant<PrepareRound, RunWorkers, StopWorkers, EndJob, RunCheck, Dismiss, Rejected,
                                         AreYouThere, Awaiting, LeaveJob, Resigned, NextRound>;

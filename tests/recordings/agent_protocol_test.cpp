@@ -83,7 +83,8 @@ NodeJoins joins() {
                    .job_losses = -1,
                    .replacement_wait_ms = 40'000,
                    .crash_loop = JobRules::CrashLoop::kRestart,
-                   .failover = JobRules::Failover::kMajority};
+                   .failover = JobRules::Failover::kMajority,
+                   .on_leave = JobRules::OnLeave::kWait};
   message.facts.incarnation = 0x1C4;
   message.facts.term = 2;
   message.facts.round = 3;
@@ -158,7 +159,7 @@ std::vector<CoordinatorMessage> coordinator_messages() {
                    .because = "node 1 (10.0.0.3) was lost: its connection was reset",
                    .because_ms = 12'000},
           LeaveJob{"10.0.0.9"},
-          Resigned{"too few nodes support it"},
+          Resigned{"node 0 received SIGTERM and leaves", true},
           NextRound{{3, 5, 0xD16E58, 2, 1}, {{2, 3, 0xD16E56, 3, 2}}}};
 }
 

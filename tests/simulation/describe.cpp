@@ -114,7 +114,7 @@ std::string text(const CoordinatorMessage& message) {
           [](const AreYouThere&) { return std::string("AreYouThere"); },
           [](const LeaveJob&) { return std::string("LeaveJob"); },
           [](const NextRound& m) { return format("NextRound: round {}", m.next.number); },
-          [](const Resigned& m) { return format("Resigned: {}", m.why); },
+          [](const Resigned& m) { return format("Resigned{}: {}", m.hands_over ? " (hands over)" : "", m.why); },
           [](const Awaiting& m) {
             return format("Awaiting: {} of {}:{} for {} ms{} {}", m.here, m.least, m.most, m.for_ms,
                           m.left_ms ? format(", {} ms left", *m.left_ms) : "", m.what);

@@ -4,6 +4,7 @@
 import os
 import signal
 
+import pytest
 from networks import network  # noqa: F401 (a fixture)
 from test_many_nodes import environments, job  # noqa: F401 (a fixture)
 
@@ -91,3 +92,37 @@ def test_half_of_the_nodes_does_not_go_on_without_the_coordinators(network, job)
     for host in hosts[:2]:
         host.restore()
     end(nodes[:2])
+
+
+def leaves_in_order(node):
+    """SIGTERM to the coordinator's node: it ends as one that was told to."""
+    node.send_signal(signal.SIGTERM)
+    assert "stopped by SIGTERM; all workers have ended" in node.wait().stderr
+
+
+def test_the_coordinators_node_hands_over_when_it_gets_sigterm(network, job):
+    nodes = begin(job, network(3))
+    leaves_in_order(nodes[0])
+    found = next_round(nodes[1:])
+    assert {each["WORLD_SIZE"] for each in found} == {"2"}
+    nodes[0].wait_for_line("hands over to another node")
+    for node in nodes[1:]:
+        assert "killing the workers" not in node.stderr.text
+    end(nodes[1:])
+
+
+def test_one_of_two_nodes_goes_on_when_the_coordinators_is_told_to_leave(network, job):
+    nodes = begin(job, network(2), nnodes="1:2")
+    leaves_in_order(nodes[0])
+    assert next_round(nodes[1:])[0]["WORLD_SIZE"] == "1"
+    end(nodes[1:])
+
+
+@pytest.mark.parametrize("nnodes, more", [("3", ""), ("2:3", ",on_leave=end")])
+def test_the_job_ends_with_its_coordinators_node_where_others_are_too_few_or_on_leave_is_end(
+    network, job, nnodes, more
+):
+    nodes = begin(job, network(3), nnodes=nnodes, conf=CONF + more)
+    leaves_in_order(nodes[0])
+    for node in nodes[1:]:
+        assert "SIGTERM" in node.wait().stderr
