@@ -18,10 +18,22 @@
 #include "src/base/text.h"
 #include "src/net/local_host.h"
 #include "src/process/clock.h"
+#include "src/process/farewell.h"
 #include "src/process/random.h"
 
 namespace elastic::run {
 namespace {
+
+// How long sending the farewell may take.
+constexpr std::int64_t kFarewellMs = 1000;
+
+std::vector<process::SocketAddress> farewell_to(const std::vector<JobCoordinator::Address>& listeners) {
+  std::vector<process::SocketAddress> out;
+  for (const JobCoordinator::Address& each : listeners) {
+    if (const auto address = process::socket_address(each.address, each.port)) out.push_back(*address);
+  }
+  return out;
+}
 
 agent::NodeSettings node_settings(const LaunchSettings& settings, bool logs) {
   agent::NodeSettings node = settings.node;
@@ -35,8 +47,7 @@ agent::NodeSettings node_settings(const LaunchSettings& settings, bool logs) {
     node.addresses.clear();  // then the store admits every address
   if (node.address.empty()) node.address = net::full_host_name();
   node.hosts_coordinator = false;  // until the connection says so
-  node.coordinator_may_move =
-      settings.meeting.place != transport::MeetingSettings::Place::kEndpoint || settings.meeting.has_door;
+  node.coordinator_may_move = settings.meeting.coordinator_may_move();
   return node;
 }
 
@@ -266,19 +277,23 @@ void AgentRunner::renew_guardians_lease() {
 }
 
 // When this process is killed, the guardian ends the workers and tells the coordinator, at the address that it is given
-// here. A coordinator in this process is killed with it, and there is none to tell.
+// here. A coordinator in this process is killed with it, and those who may succeed it are told.
 void AgentRunner::renew_farewell() {
   const agent::Link& link = agent_.link();
   if (!farewell_ || !link.attached()) return;
   const Farewell word{.round = farewell_->round,
-                      .to = coordinator_.address_elsewhere(),
+                      .to = coordinator_.listeners(link),
                       .incarnation = link.own_incarnation(),
                       .term = link.term()};
   if (word == std::exchange(farewell_, word)) return;
-  if (!word.to) return guardian_.set_farewell({}, 0, {});
-  const protocol::Introduction introduction{settings_.worker.run_id, link.agent(), word.incarnation, word.term};
-  guardian_.set_farewell(word.to->address, word.to->port,
-                         protocol::node_is_empty_frame(introduction, word.round, link.secret()));
+  farewell_bytes_ = protocol::node_is_empty_frame({settings_.worker.run_id, link.agent(), word.incarnation, word.term},
+                                                  word.round, link.secret());
+  guardian_.set_farewell(farewell_to(word.to), farewell_bytes_);
+}
+
+// The guardian is lost, and this node's processes have ended: the launcher says it itself.
+void AgentRunner::say_farewell() const {
+  if (farewell_) process::say({farewell_to(farewell_->to), farewell_bytes_}, kFarewellMs);
 }
 
 void AgentRunner::perform(const agent::Effect& effect) {
@@ -290,8 +305,8 @@ void AgentRunner::perform(const agent::Effect& effect) {
                    awaits_gpus_.reset();
                    check_.stop();
                    guardian_.send({process::GuardianMessage::Kind::kRoundOver, 0});
-                   if (farewell_) guardian_.set_farewell({}, 0, {});
-                   farewell_.reset();
+                   if (farewell_) guardian_.set_farewell({}, {});
+                   if (!guardian_is_lost_) farewell_.reset();
                    reporter_.round_ended(agent_.lifecycle().failures());
                    store_.close();
                    output_.end_round();
@@ -334,7 +349,10 @@ void AgentRunner::perform(const agent::Effect& effect) {
                                           on(agent::CrashFound{round, crash});
                                         });
                  },
-                 [&](const agent::Finish& e) { handlers_.finished(e.verdict, e.details); },
+                 [&](const agent::Finish& e) {
+                   if (guardian_is_lost_ && e.verdict.left_behind.empty()) say_farewell();
+                   handlers_.finished(e.verdict, e.details);
+                 },
              },
              effect);
 }

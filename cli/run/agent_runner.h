@@ -76,6 +76,7 @@ class AgentRunner {
   void count(const agent::AgentEvent& event);
   void renew_guardians_lease();
   void renew_farewell();
+  void say_farewell() const;
 
   void open_store(const std::string& admits);
   // It is one of the signals that end the job (--signals-to-handle), and not one that is forwarded.
@@ -107,12 +108,13 @@ class AgentRunner {
   // What the guardian has been told to say of the round whose workers run, and to whom.
   struct Farewell {
     protocol::RoundNumber round = 0;
-    std::optional<JobCoordinator::Address> to = {};  // none: to nobody
+    std::vector<JobCoordinator::Address> to = {};  // none: to nobody
     protocol::Incarnation incarnation = 0;
     protocol::Term term = 0;
     bool operator==(const Farewell&) const = default;
   };
   std::optional<Farewell> farewell_;
+  protocol::ByteString farewell_bytes_;
   std::string link_problem_;  // the last one that the link has logged
   agent::Narrator narrator_;
   std::optional<agent::TorchEvents> torch_events_;    // if --event-log-handler=console wants them

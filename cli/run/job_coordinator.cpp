@@ -65,4 +65,14 @@ std::optional<JobCoordinator::Address> JobCoordinator::address_elsewhere() const
   return Address{connection_->reached_at(), connection_->reached_port()};
 }
 
+std::vector<JobCoordinator::Address> JobCoordinator::listeners(const agent::Link& link) const {
+  if (auto there = address_elsewhere()) return {*std::move(there)};
+  std::vector<Address> out;
+  for (const protocol::Successor& successor : link.successors()) {
+    const std::vector<std::string> addresses = split(successor.addresses, ' ');
+    if (successor.agent != link.agent() && !addresses.empty()) out.push_back({addresses.front(), successor.port});
+  }
+  return out;
+}
+
 }  // namespace elastic::run

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/run/launch_settings.h"
 #include "rendezvous/agent/agent.h"
@@ -50,6 +51,8 @@ class JobCoordinator {
     bool operator==(const Address&) const = default;
   };
   std::optional<Address> address_elsewhere() const;
+  // Who is to be told when this process has ended: the coordinator, or those who may succeed it if it ends, too.
+  std::vector<Address> listeners(const agent::Link& link) const;
   // The coordinator is in this process.
   bool is_hosted_here() const { return host_ != nullptr || connection_->hosts(); }
   // The coordinator in this process that other nodes connect to; null if there is none.

@@ -219,9 +219,7 @@ void run_agent(net::Loop& loop, const LaunchSettings& settings, AgentRunner& age
   // itself.
   if (agent.coordinator().server() == nullptr) return status.set_coordinator(nullptr);
   // A node that has lost its guardian goes as if it had died, if another node can take its coordinator over.
-  const bool is_taken_over =
-      agent.guardian_is_lost() && settings.meeting.place != transport::MeetingSettings::Place::kEndpoint;
-  if (is_taken_over) return;
+  if (agent.guardian_is_lost() && settings.meeting.coordinator_may_move()) return;
   serve_the_others(loop, agent, settings.node.shutdown_timeout_ms);
   withdraw(loop, agent);
 }

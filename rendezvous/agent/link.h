@@ -123,6 +123,8 @@ class Link {
 
   protocol::AgentId agent() const { return settings_.agent; }
   const Promises& promises() const { return promises_; }
+  // Who may host the coordinator after this one.
+  const std::vector<protocol::Successor>& successors() const { return search_.successors(); }
   const std::string& endpoint() const { return settings_.endpoint; }
   bool attached() const { return state_ == State::kAttached; }
   protocol::Term term() const { return term_; }

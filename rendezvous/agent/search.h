@@ -30,6 +30,7 @@ class Search {
   void meets(protocol::AgentId host) { host_ = host; }
   // It has told who comes after it.
   void knows(std::vector<protocol::Successor> successors) { successors_ = std::move(successors); }
+  const std::vector<protocol::Successor>& successors() const { return successors_; }
   // The session with it has ended: the search begins, if there are successors.
   void begin(const protocol::LeaseTimes& times, std::int64_t now_ms);
   // A coordinator was found that may act.

@@ -120,8 +120,10 @@ void Coordinator::on(const OwnAgentEnded&, Effects& out) {
 }
 
 void Coordinator::on(const NodeEmptied& event, Effects& out) {
+  if (event.incarnation != identity_.incarnation() || event.round != round_) return;
   Node* node = roster_.find(event.agent);
-  if (node == nullptr || event.incarnation != identity_.incarnation() || event.round != round_) return;
+  if (state_ == State::kRebuilding && (node == nullptr || !node->session)) rebuilding_.is_empty(event.agent);
+  if (node == nullptr) return;
   if (node->session && node->standing() != Standing::kReady) {
     // The guardian's message has overtaken the end of its agent's session.
     const std::string how = "its guardian reports that its agent has ended";

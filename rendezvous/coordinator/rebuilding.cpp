@@ -10,6 +10,7 @@
 namespace elastic::coordinator {
 
 using protocol::AgentFacts;
+using protocol::AgentId;
 
 namespace {
 
@@ -22,6 +23,9 @@ std::vector<int> connected_ranks(const Rebuilding::View& view) {
   }
   return ranks;
 }
+
+// Of how many empty nodes all orders are tried.
+constexpr std::size_t kMostEmpty = 4;
 
 // Nodes can find one coordinator only, or a node of the round that has not reported is dead: this coordinator's own
 // host has restarted, and knows nothing of the round.
@@ -42,6 +46,7 @@ void Rebuilding::begin(const AgentFacts& facts, const protocol::LeaseTimes& leas
                  .lease = lease,
                  .began_ms = now_ms,
                  .until_ms = now_ms + lease.all_back_ms()};
+  empty_.clear();
 }
 
 bool Rebuilding::is_of_round(const AgentFacts& facts) const {
@@ -79,12 +84,33 @@ void Rebuilding::look_for_quorum(const View& view) {
   round_->until_ms = view.now_ms + round_->lease.all_back_ms();
 }
 
+// Every node of the round that has not come back is known to be empty.
+bool Rebuilding::are_others_empty(const Seats& seats) const {
+  const auto size = static_cast<std::size_t>(round_->node_count);
+  std::vector<AgentId> missing;
+  for (const AgentId agent : empty_) {
+    if (!has_seat(seats, agent)) missing.push_back(agent);
+  }
+  if (missing.empty() || missing.size() > kMostEmpty || seats.size() + missing.size() != size) return false;
+  // The digest shows that they were in it; which of them had which rank is not known.
+  do {
+    std::vector<AgentId> agents(size);
+    for (const Seat& seat : seats) agents[static_cast<std::size_t>(seat.seat) % size] = seat.agent;
+    auto next = missing.begin();
+    for (AgentId& agent : agents) {
+      if (agent == 0 && next != missing.end()) agent = *next++;
+    }
+    if (membership_digest(round_->incarnation, round_->number, agents) == round_->membership) return true;
+  } while (std::ranges::next_permutation(missing).found);
+  return false;
+}
+
 Rebuilding::Decision Rebuilding::decide(const View& view) {
   using Kind = Decision::Kind;
   ELASTIC_CHECK(round_);
   look_for_quorum(view);
   const bool is_complete = static_cast<int>(view.seats.size()) == round_->node_count;
-  const bool are_all_back = is_complete && round_->is_latest && round_->has_quorum;
+  const bool are_all_back = (is_complete || are_others_empty(view.seats)) && round_->is_latest && round_->has_quorum;
   const std::int64_t until_ms = std::max(round_->until_ms, view.caught_up_ms);
   if (!are_all_back && view.now_ms < until_ms) return {.kind = Kind::kWaits, .until_ms = until_ms};
   if (!round_->has_quorum && !view.job_ends) return wait_for_quorum(view);

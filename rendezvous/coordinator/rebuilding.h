@@ -30,6 +30,8 @@ class Rebuilding {
   bool is_of_round(const protocol::AgentFacts& facts) const;
   // A node of the round comes back with this activity.
   void comes_back(protocol::AgentFacts::Activity activity);
+  // No process of the round is left on this node, which does not come back.
+  void is_empty(protocol::AgentId agent) { empty_.insert(agent); }
   // The round cannot go on: its nodes are told to stop, those that come back later when they do.
   void stop() { round_->stops = true; }
   bool stops() const { return round_ && round_->stops; }
@@ -98,9 +100,11 @@ class Rebuilding {
   };
   void look_for_quorum(const View& view);
   Decision wait_for_quorum(const View& view);
+  bool are_others_empty(const Seats& seats) const;
 
   std::optional<Round> round_;
-  std::set<int> missed_;  // node ranks
+  std::set<protocol::AgentId> empty_;  // nodes without a process of round_, which may be in it
+  std::set<int> missed_;               // node ranks
   // The round in which they were missed.
   protocol::RoundNumber missed_round_ = 0;
   protocol::Incarnation missed_incarnation_ = 0;

@@ -26,7 +26,7 @@ struct TakenOver {
             .round = 7,
             .activity = activity,
             .place = {.node_rank = rank, .node_count = count},
-            .membership = 99};
+            .membership = membership};
   }
   void back(int rank, Activity activity = Activity::kRunning) {
     Node node;
@@ -47,7 +47,13 @@ struct TakenOver {
                               .now_ms = now_ms});
   }
 
+  // The same for a coordinator that nodes have elected.
+  Rebuilding::Decision elected_at(std::int64_t now_ms) {
+    return rebuilding.decide({.seats = seats, .roster = roster, .counts_promises = true, .now_ms = now_ms});
+  }
+
   int count;
+  std::uint64_t membership = 99;
   Rebuilding rebuilding;
   Seats seats;
   Roster roster;
@@ -195,4 +201,25 @@ TEST_CASE("a report is of the round that is taken over if number, incarnation an
   facts.incarnation = 6;
   CHECK(!job.rebuilding.is_of_round(facts));
   CHECK(!Rebuilding().is_of_round(job.facts(1)));
+}
+
+TEST_CASE("a round is not waited for whose other nodes are known to be empty") {
+  TakenOver round(3);
+  round.membership = coordinator::membership_digest(5, 7, {10, 1, 12});
+  round.rebuilding.begin(round.facts(1), kLease, 0);
+  round.back(1);
+  round.rebuilding.elected(3'000, 0);
+  CHECK(round.elected_at(1).kind == Kind::kWaits);
+  round.rebuilding.is_empty(12);
+  CHECK(round.elected_at(1).kind == Kind::kWaits);
+  SUBCASE("who was in no such round does not count") {
+    round.rebuilding.is_empty(11);
+    CHECK(round.elected_at(1).kind == Kind::kWaits);
+  }
+  SUBCASE("all are known") {
+    round.rebuilding.is_empty(10);
+    const Rebuilding::Decision decision = round.elected_at(1);
+    CHECK(decision.kind == Kind::kStops);
+    CHECK(decision.missed == std::vector<int>{0, 2});
+  }
 }

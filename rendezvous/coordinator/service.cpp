@@ -237,7 +237,9 @@ void Service::on(ConnectionId id, const CoordinatorSession::Event& event, Servic
                  [&](const CoordinatorSession::NodeIsEmpty& e) {
                    const std::string job = e.job;
                    close(id, out);
-                   on(job, NodeEmptied{e.agent, e.incarnation, e.round}, out);
+                   words_.emplace_back(job, NodeEmptied{e.agent, e.incarnation, e.round});
+                   if (words_.size() > limits::kSuccessors) words_.pop_front();
+                   pass_on_words(job, out);
                  },
                  [&](const CoordinatorSession::Stale& e) {
                    out.push_back(Log{connection.job, e.text});
@@ -448,6 +450,20 @@ void Service::on(std::string job, const Event& event, ServiceEffects& out) {
     deadlines_.emplace(*next_ms, job);
     deadline_of_[job] = *next_ms;
   }
+  if (coordinator.state() == Coordinator::State::kRebuilding) pass_on_words(job, out);
+}
+
+// The word may come before the nodes that elect a coordinator here.
+void Service::pass_on_words(const std::string& job, ServiceEffects& out) {
+  const Coordinator* coordinator = find(job);
+  if (coordinator == nullptr || (words_.empty() || !coordinator->round())) return;
+  std::vector<NodeEmptied> due;
+  std::erase_if(words_, [&](const auto& entry) {
+    const bool is_due = entry.first == job;
+    if (is_due) due.push_back(entry.second);
+    return is_due;
+  });
+  for (const NodeEmptied& word : due) on(job, word, out);
 }
 
 void Service::perform(const std::string& job, const Effect& effect, ServiceEffects& out) {

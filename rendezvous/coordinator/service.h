@@ -189,6 +189,7 @@ class Service {
   void perform(const std::string& job, const Effect& effect, ServiceEffects& out);
   void close(ConnectionId id, ServiceEffects& out);
   void close_all(const std::string& job, ServiceEffects& out);
+  void pass_on_words(const std::string& job, ServiceEffects& out);
   void forget_if_empty(const std::string& job);
   void check_jobs() const;
   const Ended* ended(const std::string& job, protocol::Incarnation incarnation) const;
@@ -206,7 +207,8 @@ class Service {
   std::array<std::int64_t, kOutcomeNames.size()> ended_by_outcome_{};  // since this process began
   bool acts_ = true;                                                   // as of the last event
   DoorIs door_;
-  std::string deposed_;  // why it was deposed; empty: it was not
+  std::deque<std::pair<std::string, NodeEmptied>> words_;  // of guardians, for jobs that this service may take over
+  std::string deposed_;                                    // why it was deposed; empty: it was not
   CheckPace<1> pace_;
   std::set<std::string> left_;  // jobs of connections that the present event has ended
 };

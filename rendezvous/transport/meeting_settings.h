@@ -40,7 +40,9 @@ struct MeetingSettings {
   std::vector<std::uint16_t> more_ports = {};  // of the endpoint: tried after `port`, in this order
   std::optional<bool> is_host = {};            // whether this node hosts the coordinator, if that is known
   std::string is_host_source = {};             // what says so, as a clause; empty: is_host= in --rdzv-conf
-  bool has_door = false;             // each node can host the coordinator when that is lost: failover=majority
+  bool has_door = false;  // each node can host the coordinator when that is lost: failover=majority
+  // Another node may take the coordinator over while the process of this one lives.
+  bool coordinator_may_move() const { return place != Place::kEndpoint || has_door; }
   bool serves_own_job_only = false;  // a coordinator in this process rejects other jobs; else it serves them, too
   bool store_at_endpoint = false;    // with static the coordinator and the workers' store have one port
   std::string secret = {};

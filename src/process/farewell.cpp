@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "src/base/unique_fd.h"
 #include "src/process/clock.h"
@@ -25,29 +26,40 @@ SocketAddress held(const Address& address) {
   return out;
 }
 
-// Waits for the events; false at the deadline.
-bool wait_for(int socket, short events, std::int64_t deadline_ms) {
-  for (;;) {
-    const std::int64_t left_ms = deadline_ms - monotonic_ms();
-    if (left_ms <= 0) return false;
-    pollfd watched{socket, events, 0};
-    const int ready = poll(&watched, 1, static_cast<int>(left_ms));
-    if (ready > 0) return true;
-    if (ready < 0 && errno != EINTR) return false;
+// The word on its way to one listener.
+class Telling {
+ public:
+  Telling(const SocketAddress& to, std::span<const std::uint8_t> bytes)
+      : socket_(::socket(to.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)), unsent_(bytes) {
+    if (!socket_) return;
+    const auto* address = reinterpret_cast<const sockaddr*>(&to.storage);
+    if (connect(socket_.get(), address, to.length) != 0 && errno != EINPROGRESS) socket_ = UniqueFd();
   }
-}
 
-bool send_all(int socket, std::span<const std::uint8_t> bytes, std::int64_t deadline_ms) {
-  while (!bytes.empty()) {
-    const ssize_t count = send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (count > 0) {
-      bytes = bytes.subspan(static_cast<std::size_t>(count));
-    } else if (errno != EAGAIN || !wait_for(socket, POLLOUT, deadline_ms)) {
-      return false;  // send() reports a failed connection, too
+  bool is_over() const { return !socket_; }
+  pollfd watched() const { return {socket_.get(), static_cast<short>(unsent_.empty() ? POLLIN : POLLOUT), 0}; }
+  void go_on() { unsent_.empty() ? read() : send(); }
+
+ private:
+  void send() {
+    // This reports a failed connection, too.
+    const ssize_t count = ::send(socket_.get(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
+    if (count < 0 && errno == EAGAIN) return;
+    if (count <= 0) {
+      socket_ = UniqueFd();
+      return;
     }
+    unsent_ = unsent_.subspan(static_cast<std::size_t>(count));
+    if (unsent_.empty()) shutdown(socket_.get(), SHUT_WR);
   }
-  return true;
-}
+  void read() {
+    std::array<std::uint8_t, 512> answer{};
+    if (recv(socket_.get(), answer.data(), answer.size(), 0) <= 0) socket_ = UniqueFd();
+  }
+
+  UniqueFd socket_;  // none: it is over
+  std::span<const std::uint8_t> unsent_;
+};
 
 }  // namespace
 
@@ -70,17 +82,19 @@ std::optional<SocketAddress> socket_address(const std::string& address, std::uin
 
 void say(const Farewell& word, std::int64_t patience_ms) {
   const std::int64_t deadline_ms = monotonic_ms() + patience_ms;
-  const UniqueFd socket(::socket(word.to.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket) return;
-  const auto* to = reinterpret_cast<const sockaddr*>(&word.to.storage);
-  if (connect(socket.get(), to, word.to.length) != 0) {
-    if (errno != EINPROGRESS || !wait_for(socket.get(), POLLOUT, deadline_ms)) return;
-  }
-  if (!send_all(socket.get(), word.bytes, deadline_ms)) return;
-  shutdown(socket.get(), SHUT_WR);
-  std::array<std::uint8_t, 512> answer{};
-  while (wait_for(socket.get(), POLLIN, deadline_ms)) {
-    if (recv(socket.get(), answer.data(), answer.size(), 0) <= 0) return;
+  std::vector<Telling> tellings;
+  for (const SocketAddress& to : word.to) tellings.emplace_back(to, word.bytes);
+  for (;;) {
+    std::erase_if(tellings, [](const Telling& telling) { return telling.is_over(); });
+    const std::int64_t left_ms = deadline_ms - monotonic_ms();
+    if (tellings.empty() || left_ms <= 0) return;
+    std::vector<pollfd> watched;
+    for (const Telling& telling : tellings) watched.push_back(telling.watched());
+    const int ready = poll(watched.data(), watched.size(), static_cast<int>(left_ms));
+    if (ready < 0 && errno != EINTR) return;
+    for (std::size_t i = 0; ready > 0 && i < watched.size(); ++i) {
+      if (watched[i].revents != 0) tellings[i].go_on();
+    }
   }
 }
 

@@ -23,14 +23,17 @@ struct SocketAddress {
 // Reads a numeric address ("10.0.0.1", "::1", "fe80::1%eth0"). Returns nothing if it is not numeric.
 std::optional<SocketAddress> socket_address(const std::string& address, std::uint16_t port);
 
+// To how many a farewell goes at most: to the coordinator, or to each of those that may succeed it.
+inline constexpr std::size_t kFarewellListeners = limits::kSuccessors;
+
 struct Farewell {
-  SocketAddress to;
+  std::span<const SocketAddress> to;
   std::span<const std::uint8_t> bytes;
 };
 
-// Connects, sends, and waits until the other side closes the connection, which shows that it has read everything: where
-// this process is PID 1 of a container, the container's network ends with it. Takes at most `patience_ms`. Failures are
-// not reported, for nothing is left of the job that could act on them.
+// Connects to all at once, sends, and waits until the other sides close their connections, which shows that they have
+// read everything: where this process is PID 1 of a container, the container's network ends with it. Takes at most
+// `patience_ms`. Failures are not reported, for nothing is left of the job that could act on them.
 void say(const Farewell& word, std::int64_t patience_ms);
 
 }  // namespace elastic::process

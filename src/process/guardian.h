@@ -80,10 +80,12 @@ class GuardianLink {
   // Once the launcher has ended with status 0 the guardian ends, too, and leaves alone the processes that are left.
   void leave_background() { channel_.board.leave_background(); }
   // Sets what the guardian sends when the launcher has ended and nothing that it had started is left: it connects to
-  // this numeric address, sends the bytes (kFarewellBytes at most) and closes. Where a process is left, or the
-  // other side cannot be reached within 1 s, nothing is sent. Empty bytes, or an address that is not numeric, clear
-  // the farewell. A launcher that tells the coordinator itself clears it first.
-  void set_farewell(const std::string& address, std::uint16_t port, std::span<const std::uint8_t> bytes);
+  // these addresses (kFarewellListeners at most), sends the bytes (kFarewellBytes at most) and closes. Where a process
+  // is left, or the other side cannot be reached within 1 s, nothing is sent. Empty bytes, or no address, clear the
+  // farewell. A launcher that tells the coordinator itself clears it first.
+  void set_farewell(std::span<const SocketAddress> to, std::span<const std::uint8_t> bytes) {
+    channel_.board.set_farewell(to, bytes);
+  }
 
  private:
   void receive();

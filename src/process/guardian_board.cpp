@@ -17,7 +17,8 @@ namespace {
 constexpr std::int64_t kNoLease = std::numeric_limits<std::int64_t>::max();
 
 struct Slot {
-  SocketAddress to;
+  std::size_t listeners = 0;
+  std::array<SocketAddress, kFarewellListeners> to;
   std::size_t size = 0;
   std::array<std::uint8_t, kFarewellBytes> bytes;
 };
@@ -56,11 +57,12 @@ void GuardianBoard::leave_background() { shared_->leaves_background.store(true);
 
 bool GuardianBoard::leaves_background() const { return shared_->leaves_background.load(); }
 
-void GuardianBoard::set_farewell(const SocketAddress& to, std::span<const std::uint8_t> bytes) {
-  ELASTIC_CHECK(bytes.size() <= kFarewellBytes);
+void GuardianBoard::set_farewell(std::span<const SocketAddress> to, std::span<const std::uint8_t> bytes) {
+  ELASTIC_CHECK(to.size() <= kFarewellListeners && bytes.size() <= kFarewellBytes);
   const std::size_t free_slot = 1 - shared_->said_slot.load();
   Slot& slot = shared_->slots.at(free_slot);
-  slot.to = to;
+  slot.listeners = to.size();
+  std::ranges::copy(to, slot.to.begin());
   slot.size = bytes.size();
   std::ranges::copy(bytes, slot.bytes.begin());
   shared_->said_slot.store(free_slot);
@@ -68,8 +70,8 @@ void GuardianBoard::set_farewell(const SocketAddress& to, std::span<const std::u
 
 std::optional<Farewell> GuardianBoard::farewell() const {
   const Slot& slot = shared_->slots.at(shared_->said_slot.load());
-  if (slot.size == 0) return {};
-  return Farewell{slot.to, std::span(slot.bytes).first(slot.size)};
+  if (slot.size == 0 || slot.listeners == 0) return {};
+  return Farewell{std::span(slot.to).first(slot.listeners), std::span(slot.bytes).first(slot.size)};
 }
 
 }  // namespace elastic::process

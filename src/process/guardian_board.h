@@ -29,8 +29,9 @@ class GuardianBoard {
   bool leaves_background() const;
 
   // Launcher: sets what the guardian is to send when nothing of this node is left, and to whom. If the launcher is
-  // killed in the middle of this, the farewell before it stands. At most kFarewellBytes; none: nothing is sent.
-  void set_farewell(const SocketAddress& to, std::span<const std::uint8_t> bytes);
+  // killed in the middle of this, the farewell before it stands. At most kFarewellListeners and kFarewellBytes; none:
+  // nothing is sent.
+  void set_farewell(std::span<const SocketAddress> to, std::span<const std::uint8_t> bytes);
   // Guardian, once the launcher does not write any more: the farewell, valid as long as the board is.
   std::optional<Farewell> farewell() const;
 

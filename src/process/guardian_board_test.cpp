@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <vector>
 
 namespace elastic::process {
@@ -26,7 +27,7 @@ TEST_CASE("what one process has put on the board is what the other reads, also w
   const pid_t child = fork();
   if (child == 0) {
     board->set_lease(1234567890123);
-    board->set_farewell(*socket_address("127.0.0.1", 29400), Bytes{1, 2, 3});
+    board->set_farewell(std::array{*socket_address("127.0.0.1", 29400)}, Bytes{1, 2, 3});
     _exit(0);
   }
   waitpid(child, nullptr, 0);
@@ -39,11 +40,12 @@ TEST_CASE("what one process has put on the board is what the other reads, also w
 TEST_CASE("of the words that are left on the board the last one counts, and none takes it back") {
   auto board = GuardianBoard::make();
   REQUIRE(board);
-  const SocketAddress to = *socket_address("127.0.0.1", 29400);
+  const std::array to = {*socket_address("127.0.0.1", 29400), *socket_address("::1", 29401)};
   const Bytes longest(kFarewellBytes, 7);
   for (const Bytes& said : {Bytes{1}, Bytes{2, 2}, longest, Bytes{4}}) {
     board->set_farewell(to, said);
     CHECK(word_of(*board) == said);
+    CHECK(board->farewell()->to.size() == 2);
   }
   board->set_farewell(to, {});
   CHECK_FALSE(board->farewell());

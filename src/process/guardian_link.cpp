@@ -28,11 +28,6 @@ void GuardianLink::set_lease(std::optional<std::int64_t> until_ms) {
   if (ends_sooner) send({GuardianMessage::Kind::kLease, 0});
 }
 
-void GuardianLink::set_farewell(const std::string& address, std::uint16_t port, std::span<const std::uint8_t> bytes) {
-  const std::optional<SocketAddress> to = socket_address(address, port);
-  channel_.board.set_farewell(to.value_or(SocketAddress{}), to ? bytes : std::span<const std::uint8_t>{});
-}
-
 void GuardianLink::receive() {
   for (;;) {
     GuardianMessage message;

@@ -244,7 +244,7 @@ void Node::perform(const agent::Effect& effect) {
 void Node::start_workers(const agent::StartWorkers& order) {
   const protocol::Incarnation incarnation = agent_->link().own_incarnation();
   simulation_.workers_start(*this, order, incarnation);
-  word_ = Word{agent_id_, incarnation, agent_->link().term(), order.round.round, connects_to_};
+  word_ = Word{agent_id_, incarnation, agent_->link().term(), order.round.round, listeners()};
   word_of_launch_ = process_.launch();
   for (int local_rank = 0; local_rank < setup_.workers; ++local_rank) {
     const WorkerId id =
@@ -453,17 +453,29 @@ void Node::guardian_kills() {
   for (const WorkerId id : std::vector<WorkerId>(workers_)) simulation_.workers().signal(id, SIGKILL);
 }
 
+// A coordinator on this node ends with it: those who may succeed it are told.
+std::vector<ListenerId> Node::listeners() const {
+  if (!has_door() || !at_home_) return {connects_to_};
+  std::vector<ListenerId> out;
+  for (const protocol::Successor& successor : agent_->link().successors()) {
+    if (successor.agent != agent_id_) out.push_back(static_cast<ListenerId>(successor.port));
+  }
+  return out;
+}
+
 void Node::guardian_speaks_if_empty() {
   if (!guardian_waits_to_speak_ || !workers_.empty()) return;
   guardian_waits_to_speak_ = false;
   if (!simulation_.setup().guardian_speaks || !word_ || simulation_.network().is_frozen(host_)) return;
   const Word& word = *word_;
-  words_.push_back(std::make_unique<GuardianWord>(
-      simulation_,
-      protocol::node_is_empty_frame({setup_.job, word.agent, word.incarnation, word.term}, word.round, kSecret)));
+  for (const ListenerId to : word.to) {
+    words_.push_back(std::make_unique<GuardianWord>(
+        simulation_,
+        protocol::node_is_empty_frame({setup_.job, word.agent, word.incarnation, word.term}, word.round, kSecret)));
+    (void)simulation_.network().connect(host_, *words_.back(), to);
+  }
   if (simulation_.trace().is_read())
     simulation_.line(format("node {}: the guardian says that no worker is left", index_));
-  (void)simulation_.network().connect(host_, *words_.back(), word.to);
   word_.reset();
 }
 

@@ -126,6 +126,7 @@ class Node : public ConnectionOwner {
   void tell_guardian();
   void guardian_kills();
   void guardian_speaks_if_empty();
+  std::vector<ListenerId> listeners() const;
 
   Simulation& simulation_;
   int index_;
@@ -171,7 +172,7 @@ class Node : public ConnectionOwner {
     protocol::Incarnation incarnation = 0;
     protocol::Term term = 0;
     protocol::RoundNumber round = 0;
-    ListenerId to = 0;
+    std::vector<ListenerId> to = {};
   };
   std::optional<Word> word_;
   std::uint32_t word_of_launch_ = 0;

@@ -122,7 +122,9 @@ class Driver {
     std::uint16_t port = 0;
     std::string text;
     line >> address >> port >> text;
-    link_.set_farewell(address, port, bytes_of(text));
+    const auto to = process::socket_address(address, port);
+    if (to) link_.set_farewell(std::array{*to}, bytes_of(text));
+    if (!to) link_.set_farewell({}, {});
     answer("word");
   }
 

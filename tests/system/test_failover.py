@@ -126,3 +126,18 @@ def test_the_job_ends_with_its_coordinators_node_where_others_are_too_few_or_on_
     leaves_in_order(nodes[0])
     for node in nodes[1:]:
         assert "SIGTERM" in node.wait().stderr
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("which", ["launcher", "guardian"])
+def test_the_others_do_not_wait_for_the_lease_of_a_coordinators_node_that_says_its_workers_are_dead(
+    network, job, which, count
+):
+    # Its lease would last for a minute and more.
+    conf = CONF.replace("loss_timeout=2", "loss_timeout=120")
+    nodes = begin(job, network(count), nnodes=f"1:{count}", conf=conf)
+    os.kill(nodes[0].launcher() if which == "launcher" else nodes[0].pid, signal.SIGKILL)
+    found = next_round(nodes[1:])
+    assert {each["WORLD_SIZE"] for each in found} == {str(count - 1)}
+    nodes[0].wait()
+    end(nodes[1:])
