@@ -13,6 +13,9 @@ namespace {
 // Doors that send an agent on to each other: after so many it goes on by itself.
 constexpr int kMostHops = 3;
 
+// After a door that is not open yet; then twice as long each time, up to SuccessorDialing::kStepMs.
+constexpr std::int64_t kFirstPauseMs = 10;
+
 DoorTarget door_of(const Successor& successor) { return {successor.addresses, successor.port, successor.agent}; }
 
 }  // namespace
@@ -25,6 +28,7 @@ void Search::begin(const protocol::LeaseTimes& times, std::int64_t now_ms) {
   dialing_.reset();
   sent_to_.reset();
   retry_ms_.reset();
+  longest_pause_ms_ = kFirstPauseMs;
   hops_ = 0;
 }
 
@@ -66,6 +70,11 @@ std::optional<int> Search::rank_of_the_lost() const {
 void Search::sent(const protocol::Elsewhere& elsewhere) {
   if (elsewhere.addresses.empty()) {
     retry_ms_ = elsewhere.retry_ms;
+    // The node of that door may learn sooner that the coordinator is dead.
+    if (is_on_ && retry_ms_) {
+      retry_ms_ = std::min(*retry_ms_, longest_pause_ms_);
+      longest_pause_ms_ = std::min(2 * longest_pause_ms_, SuccessorDialing::kStepMs);
+    }
     return;
   }
   if (++hops_ <= kMostHops) sent_to_ = DoorTarget{elsewhere.addresses, elsewhere.port, 0};
@@ -79,7 +88,7 @@ std::optional<std::int64_t> Search::patience_ms(std::int64_t now_ms) const {
 std::optional<std::int64_t> Search::again_at_ms(bool has_refused, std::int64_t now_ms) const {
   if (sent_to_) return now_ms;
   if (!is_on_) return {};
-  if (retry_ms_) return now_ms + std::clamp<std::int64_t>(*retry_ms_, 1, times_.promise_ms());
+  if (retry_ms_) return now_ms + std::max<std::int64_t>(*retry_ms_, 1);
   if (dialing_) return dialing_->again_at_ms(asked_ms_, has_refused, now_ms);
   // Where the lost coordinator's own door has refused, the agent is free now.
   if (asked_ == Asked::kLost && has_refused) return now_ms;

@@ -66,6 +66,7 @@ class Search {
   std::optional<succession::SuccessorDialing> dialing_;  // since the agent is free
   std::optional<DoorTarget> sent_to_;                    // is asked next
   std::optional<std::int64_t> retry_ms_;                 // the last one asked is asked again after so long
+  std::int64_t longest_pause_ms_ = 0;                    // before a door that is not open is asked again
   int hops_ = 0;                                         // in a row
 };
 

@@ -37,7 +37,7 @@ struct LeaseTimes {
 
   static constexpr std::int64_t kKillMs = 100;
   // How long the nodes may take to find a coordinator that others have elected, once they are free to.
-  static constexpr std::int64_t kFindMs = 500;
+  static constexpr std::int64_t kFindMs = 400;
   // The longest pause between two attempts of an agent to connect, and the time that the attempt itself takes.
   static constexpr std::int64_t kLongestPauseMs = 2000;
   static constexpr std::int64_t kConnectMs = 250;

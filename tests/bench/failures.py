@@ -24,9 +24,9 @@ Launcher dies: SIGKILL to it; its guardian lives. Node dies: SIGKILL to all its 
 (without one, one after the other). Both until the last survivor's worker of the next round is in main; of the
 second, what was left of the node's lease (3130 ms after it last sent something, by ss) is taken off. Node falls
 silent: the port of its host's cable goes down, in network namespaces; less the loss timeout of 5 s after it last sent
-something. Late: from the start of an elastic-run to the last worker of the round with it, less the second of
-scale_up=after=1. Goals are for the median. torchrun stands beside the first, once; the others are not
-measured with it."""
+something. The coordinator's: that of four nodes with failover=majority, in network namespaces, as soon as they run.
+Late: from the start of an elastic-run to the last worker of the round with it, less the second of scale_up=after=1.
+Goals are for the median. torchrun stands beside the first, once; the others are not measured with it."""
 
 LOSS_MS = 5000
 
@@ -254,6 +254,50 @@ def node_is_silent(setting):
         network.remove()
 
 
+def coordinators_node(setting, what, goal_ms, lose):
+    """Four nodes with failover=majority, each on a host of its own: until the other three run again."""
+    networks = network_namespaces()
+    if networks is None:
+        print("the coordinator's node: not measured, network namespaces are for root only", file=sys.stderr)
+        return None
+    network = networks.Network()
+    try:
+        hosts = [network.add() for _ in range(4)]
+        setting.port = 29400
+        nodes = [setting.node("2:4", conf="last_call_timeout=1,failover=majority", host=hosts[0].address,
+                              enter=host.enter) for host in hosts]
+        setting.marks.wait_for_round(4)
+        since_ns = time.monotonic_ns()
+        lose(hosts[0], nodes[0])
+        return Figure(f"the coordinator's {what}: until the others' new ranks run", goal_ms,
+                      [until_round(setting, 3, since_ns)])
+    finally:
+        setting.end()
+        network.remove()
+
+
+def coordinators_launcher_dies(setting):
+    return coordinators_node(setting, "launcher is killed", 300,
+                             lambda host, node: os.kill(node.launcher(), signal.SIGKILL))
+
+
+def coordinators_guardian_dies(setting):
+    return coordinators_node(setting, "guardian is killed", 300, lambda host, node: os.kill(node.pid, signal.SIGKILL))
+
+
+def coordinators_node_dies(setting):
+    return coordinators_node(setting, "launcher and guardian are killed", 3500, lambda host, node: node.kill())
+
+
+def coordinators_host_is_silent(setting):
+    return coordinators_node(setting, "host falls silent", 4500, lambda host, node: host.silence())
+
+
+def coordinator_is_handed_over(setting):
+    return coordinators_node(setting, "node gets SIGTERM, and hands over", 50,
+                             lambda host, node: os.kill(node.pid, signal.SIGTERM))
+
+
 def network_namespaces():
     """tests/system/networks.py. Its fixture is not needed here, nor therefore pytest."""
     if os.geteuid() != 0:
@@ -290,7 +334,9 @@ def new_round(setting):
 
 
 MEASURES = {"worker": worker_fails, "launcher": launcher_dies, "node": node_dies, "silent": node_is_silent,
-            "late": node_is_late, "round": new_round}
+            "late": node_is_late, "round": new_round, "host_launcher": coordinators_launcher_dies,
+            "host_guardian": coordinators_guardian_dies, "host": coordinators_node_dies,
+            "host_silent": coordinators_host_is_silent, "handover": coordinator_is_handed_over}
 
 
 # --- torchrun ------------------------------------------------------------------------------------
