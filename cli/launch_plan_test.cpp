@@ -208,9 +208,11 @@ TEST_CASE("failover=majority needs nodes that can all host the coordinator") {
             .contains(
                 "--rdzv-conf=failover=majority: failover=majority, and with --rdzv-backend=static node 0 is the only "
                 "host; leave it out, or use --rdzv-backend=c10d"));
-  CHECK(t.error({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=host0", "--rdzv-conf=on_leave=wait", "train.py"})
-            .contains("on_leave=wait, and nothing is handed over without failover; add failover=majority, or leave it "
-                      "out"));
+  for (const std::string key : {"on_leave=wait", "failover_evidence=none"}) {
+    CHECK(
+        t.error({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=host0", "--rdzv-conf=" + key, "train.py"})
+            .contains(key + ", and without failover no other node takes over; add failover=majority, or leave it out"));
+  }
 }
 
 TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience of its nodes") {
@@ -242,6 +244,9 @@ TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience 
   plan = conf("failover=majority");
   CHECK(plan.node.rules.failover == protocol::JobRules::Failover::kMajority);
   CHECK(plan.node.rules.on_leave == protocol::JobRules::OnLeave::kHandover);
+  using Evidence = protocol::JobRules::Evidence;
+  CHECK(conf("failover=majority").node.rules.failover_evidence == Evidence::kRefusal);
+  CHECK(conf("failover=majority,failover_evidence=none").node.rules.failover_evidence == Evidence::kNone);
   CHECK(conf("failover=majority,on_leave=end").node.rules.on_leave == protocol::JobRules::OnLeave::kEnd);
   CHECK(conf("failover=majority,on_leave=wait").node.rules.on_leave == protocol::JobRules::OnLeave::kWait);
   CHECK(plan.meeting.has_door);

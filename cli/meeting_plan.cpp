@@ -347,13 +347,19 @@ Status MeetingPlanner::plan_munge() {
 
 // Whether the job outlives its coordinator's node, by the promises of the others.
 Status MeetingPlanner::plan_failover() {
-  const std::string* wish = checked_.rdzv_conf.find("failover");
-  const std::string* on_leave = checked_.rdzv_conf.find("on_leave");
-  if (wish == nullptr || *wish != "majority") {
-    if (on_leave == nullptr) return {};
-    return fail(flags_.input(FlagId::kRdzvConf),
-                format("on_leave={}, and nothing is handed over without failover", *on_leave),
-                "add failover=majority, or leave it out");
+  const RdzvConf& conf = checked_.rdzv_conf;
+  const auto is = [&](const char* key, std::string_view value) {
+    const std::string* given = conf.find(key);
+    return given != nullptr && *given == value;
+  };
+  if (!is("failover", "majority")) {
+    for (const char* key : {"on_leave", "failover_evidence"}) {
+      if (conf.find(key) == nullptr) continue;
+      return fail(flags_.input(FlagId::kRdzvConf),
+                  format("{}={}, and without failover no other node takes over", key, *conf.find(key)),
+                  "add failover=majority, or leave it out");
+    }
+    return {};
   }
   if (is_static()) {
     return fail(flags_.input(FlagId::kRdzvConf),
@@ -364,8 +370,9 @@ Status MeetingPlanner::plan_failover() {
   using OnLeave = protocol::JobRules::OnLeave;
   protocol::JobRules& rules = plan_.settings.node.rules;
   rules.failover = protocol::JobRules::Failover::kMajority;
-  if (on_leave != nullptr && *on_leave == "end") rules.on_leave = OnLeave::kEnd;
-  if (on_leave != nullptr && *on_leave == "wait") rules.on_leave = OnLeave::kWait;
+  if (is("on_leave", "end")) rules.on_leave = OnLeave::kEnd;
+  if (is("on_leave", "wait")) rules.on_leave = OnLeave::kWait;
+  if (is("failover_evidence", "none")) rules.failover_evidence = protocol::JobRules::Evidence::kNone;
   meeting.has_door = meeting.place == transport::MeetingSettings::Place::kEndpoint;
   entry("failover", "by more than half of the last round", flags_.origin_text(FlagId::kRdzvConf));
   return {};

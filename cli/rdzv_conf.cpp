@@ -27,6 +27,7 @@ enum class KeyType {
   kSlurmAuth,
   kFailover,
   kOnLeave,
+  kEvidence,
   kText
 };
 
@@ -69,6 +70,7 @@ constexpr std::array kKeys = {
     Key{"token_file", KeyType::kText},
     Key{"slurm_auth", KeyType::kSlurmAuth},
     Key{"failover", KeyType::kFailover},
+    Key{"failover_evidence", KeyType::kEvidence},
     Key{"on_leave", KeyType::kOnLeave},
     Key{"munge_socket", KeyType::kText},
 };
@@ -121,6 +123,7 @@ std::string_view complaint(KeyType type, const std::string& value) {
     case KeyType::kInteger: return is_whole_number(value, -kMost, kMost) ? "" : "a whole number";
     case KeyType::kScaleUp: return parse_scale_up(value) ? "" : "now, after=SECONDS, on-restart or never";
     case KeyType::kSlurmAuth: return value == "auto" || value == "munge" || value == "off" ? "" : "auto, munge or off";
+    case KeyType::kEvidence: return value == "refusal" || value == "none" ? "" : "refusal or none";
     case KeyType::kOnLeave:
       return value == "handover" || value == "end" || value == "wait" ? "" : "handover, end or wait";
     case KeyType::kFailover: return value == "off" || value == "majority" ? "" : "off or majority";

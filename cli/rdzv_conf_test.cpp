@@ -68,6 +68,7 @@ TEST_CASE("a key that a flag sets is an error that names the flag") {
 
 TEST_CASE("the value of a known key has its type and range") {
   CHECK(error_of("failover=maybe").starts_with("INPUT: failover must be off or majority, not 'maybe'"));
+  CHECK(error_of("failover_evidence=rst").starts_with("INPUT: failover_evidence must be refusal or none, not 'rst'"));
   CHECK(error_of("on_leave=stay").starts_with("INPUT: on_leave must be handover, end or wait, not 'stay'"));
   for (const char* bad :
        {"join_timeout=0", "join_timeout=1.5", "timeout=x", "read_timeout=-1", "keep_alive_interval=x", "is_host=maybe",

@@ -57,7 +57,7 @@ Link::Effects Link::broken(const std::string& why, bool has_refused, const Owner
   const bool was_attached = state_ == State::kAttached;
   if (was_attached) detach(why, out);
   last_problem_ = why;
-  if (has_refused && search_.has_asked_the_lost()) judge_death(owner, now_ms, out);
+  if (has_refused && refusal_is_proof_ && search_.has_asked_the_lost()) judge_death(owner, now_ms, out);
   try_again(has_refused, was_attached && has_lasted(now_ms), now_ms);
   Effects more = look(owner, now_ms);
   out.insert(out.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
@@ -162,6 +162,7 @@ void Link::on(const CoordinatorMessage& message, std::int64_t now_ms, Effects& o
   if (const auto* prepare = std::get_if<PrepareRound>(&message)) {
     promises_.hears(*prepare, session_->welcome().incarnation);
     search_.knows(prepare->successors);
+    refusal_is_proof_ = prepare->refusal_is_proof;
     if (!prepare->before.empty()) {
       session_->send(RoundHeard{prepare->round}, bytes);
       out.push_back(Write{std::move(bytes)});

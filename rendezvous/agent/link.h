@@ -172,7 +172,8 @@ class Link {
   protocol::LeaseTimes lease_;
   Promises promises_;
   Search search_;
-  bool lends_ = false;  // kAttached: the coordinator is no candidate, as far as is known
+  bool refusal_is_proof_ = true;  // PrepareRound::refusal_is_proof of the last round
+  bool lends_ = false;            // kAttached: the coordinator is no candidate, as far as is known
   protocol::Term term_ = 0;
   protocol::Incarnation incarnation_ = 0;
   protocol::Incarnation own_incarnation_ = 0;

@@ -183,6 +183,21 @@ TEST_CASE("a link promises its support to the coordinator that asks for it, and 
   CHECK(tied.link.promises().rounds().rounds().back().rank == std::nullopt);
 }
 
+TEST_CASE("a refused connection proves the coordinator's death unless the job's rules say that it does not") {
+  for (const bool is_proof : {true, false}) {
+    Tied tied;
+    tied.other.asks = true;
+    tied.other.welcome.host = 8;
+    tied.begin();
+    tied.say(PrepareRound{
+        .round = 3, .place = {.node_count = 2}, .successors = {{.agent = 8, .port = 4}}, .refusal_is_proof = is_proof});
+    tied.pass(1'000);
+    tied.reachable = false;
+    tied.broken();
+    CHECK(tied.link.promises().is_free(tied.now_ms) == is_proof);
+  }
+}
+
 TEST_CASE("a node whose own coordinator hands over votes, and does not stand itself") {
   for (const bool local : {true, false}) {
     Tied tied;

@@ -261,6 +261,15 @@ TEST_CASE("a testimony that makes no sense counts as one of somebody who knows n
   CHECK(asked(job.votes(2)) == 2);
 }
 
+TEST_CASE("the rule of the first node says to all whether a refused connection is a proof") {
+  const Three proven;
+  CHECK(proven.prepared.at(2).second.refusal_is_proof);
+  JobRules rules = kMajority;
+  rules.failover_evidence = JobRules::Evidence::kNone;
+  const Three unproven({.incarnation = 7, .now_ms = -10'000}, rules);
+  CHECK_FALSE(unproven.prepared.at(2).second.refusal_is_proof);
+}
+
 TEST_CASE("SIGTERM to the coordinator's node hands over where the other nodes are enough for a round") {
   using OnLeave = JobRules::OnLeave;
   struct Case {

@@ -112,6 +112,7 @@ void Coordinator::form(int size, Effects& out) {
   const std::string admitted = addresses_of(members, roster_);
   const std::vector<Round> before = mandate_.before();
   const std::optional<int> host_rank = mandate_.host_rank(agents);
+  const bool refusal_is_proof = settings_.rules.failover_evidence == JobRules::Evidence::kRefusal;
   const std::vector<Successor> successors = mandate_.successors(agents, roster_);
   mandate_.prepare({identity_.term(), *round_, digest, size, host_rank}, agents);
   const Carried carried =
@@ -135,7 +136,8 @@ void Coordinator::form(int size, Effects& out) {
                                                    .carried = carried,
                                                    .before = before,
                                                    .host_rank = host_rank,
-                                                   .successors = successors}});
+                                                   .successors = successors,
+                                                   .refusal_is_proof = refusal_is_proof}});
   }
   if (const auto& next = mandate_.next_round()) {
     for (const auto& [agent, node] : roster_.nodes()) {

@@ -23,7 +23,8 @@ const char* const kJoins =
     R"("terms":{"min_nodes":1,"max_nodes":2,"node_unit":1,"max_restarts":3},)"
     R"("rules":{"last_call_ms":30000,"join_timeout_ms":600000,"replacement_grace_ms":0,"scale_up":"after",)"
     R"("scale_up_after_ms":1000,"node_losses":3,"loss_window_ms":600000,"keep_out_ms":300000,"job_losses":0,)"
-    R"("replacement_wait_ms":null,"crash_loop":null,"failover":null,"on_leave":null},"facts":null,)"
+    R"("replacement_wait_ms":null,"crash_loop":null,"failover":null,"on_leave":null,)"
+    R"("failover_evidence":null},"facts":null,)"
     R"("addresses":null,"check_rules":null,"session":null,"group":null,"door":null})"
     "\n";
 

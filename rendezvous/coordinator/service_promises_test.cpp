@@ -97,6 +97,32 @@ TEST_CASE("nodes that come to a candidate are asked, and lent nothing") {
   CHECK(served.at(id).good_for_ms == 3'000);
 }
 
+TEST_CASE("a guardian's word that comes before its round is taken over is kept for the one who takes it over") {
+  for (const bool has_word : {true, false}) {
+    Served served;
+    if (has_word) {
+      const ConnectionId word = served.open();
+      served.read(word, node_is_empty_frame({"j", 6, 7, 1}, 3, ""));
+    }
+    const std::uint64_t digest = membership_digest(7, 3, {5, 6});
+    const ConnectionId id = served.greet({"j", 5, 7, 1});
+    NodeJoins joins = served.joiner(5, job_terms(1, 2));
+    joins.rules.failover = JobRules::Failover::kMajority;
+    joins.facts = {.incarnation = 7,
+                   .term = 1,
+                   .round = 3,
+                   .activity = AgentFacts::Activity::kRunning,
+                   .place = {0, 2, 0, 2, 0, 2},
+                   .membership = digest};
+    served.at(id).promises = true;
+    served.at(id).testimony = Testimony{.rounds = {{{1, 3, digest, 2, 0}, 0, true}}};
+    served.say(id, joins);
+    served.keep_alive(id);
+    CHECK_FALSE(served.service.find("j")->mandate().stands());
+    CHECK((served.at(id).last<StopWorkers>() != nullptr) == has_word);
+  }
+}
+
 namespace {
 
 // A node's door, and an agent of its job that knocks. Knows where that was sent.

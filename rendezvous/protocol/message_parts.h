@@ -183,6 +183,10 @@ struct JobRules {
   // nodes are enough for a round, else the job ends; or the job ends; or the office is handed over in any case.
   enum class OnLeave : std::uint8_t { kHandover, kEnd, kWait };
   OnLeave on_leave = OnLeave::kHandover;
+  // With kMajority, what proves that the coordinator's process has ended, when its host refuses connections to its
+  // port: that refusal; or nothing does, since a device on the way may refuse them, too.
+  enum class Evidence : std::uint8_t { kRefusal, kNone };
+  Evidence failover_evidence = Evidence::kRefusal;
   bool operator==(const JobRules&) const = default;
   static void fields(auto& io, auto& v) {
     io("last_call_ms", v.last_call_ms, bounds::kMs);
@@ -198,12 +202,14 @@ struct JobRules {
     io.if_set("crash_loop", v.crash_loop);
     io.if_set("failover", v.failover);
     io.if_set("on_leave", v.on_leave);
+    io.if_set("failover_evidence", v.failover_evidence);
   }
 };
 constexpr auto names_of(JobRules::ScaleUp) { return std::array{"now", "after", "on-restart", "never"}; }
 constexpr auto names_of(JobRules::CrashLoop) { return std::array{"stop", "restart"}; }
 constexpr auto names_of(JobRules::Failover) { return std::array{"off", "majority"}; }
 constexpr auto names_of(JobRules::OnLeave) { return std::array{"handover", "end", "wait"}; }
+constexpr auto names_of(JobRules::Evidence) { return std::array{"refusal", "none"}; }
 
 // Whether nodes are checked before workers start, and what follows from it. The rules of the first node that joins
 // hold.

@@ -227,6 +227,8 @@ struct PrepareRound {
   std::optional<int> host_rank = {};
   // Who may host the coordinator when this one is lost, in the order in which they are to be asked.
   std::vector<Successor> successors = {};
+  // A refused connection to the coordinator's own door proves that its process has ended.
+  bool refusal_is_proof = true;
   bool operator==(const PrepareRound&) const = default;
   static void fields(auto& io, auto& v) {
     io.stamped("round", v.round);
@@ -239,6 +241,7 @@ struct PrepareRound {
     io("before", v.before, at_most(limits::kLastRounds));
     io("host_rank", v.host_rank);
     io("successors", v.successors, at_most(limits::kSuccessors));
+    io("refusal_is_proof", v.refusal_is_proof);
   }
 };
 // One phase of the check before training; answered by CheckDone.

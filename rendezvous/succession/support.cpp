@@ -39,6 +39,7 @@ void Support::joins(AgentId agent, const std::vector<KnownRound>& rounds) {
 void Support::seat(Ballot& ballot, AgentId agent, int rank) {
   ballot.ranks[agent] = rank;
   ballot.tally.supports(rank, promised_until_ms(agent));
+  if (hearers_.contains(agent)) ballot.tally.hears(rank);
 }
 
 bool Support::died(AgentId agent, std::int64_t now_ms) {
@@ -57,6 +58,7 @@ void Support::prepare(const Round& round, const std::vector<AgentId>& members) {
 
 void Support::hears(AgentId agent) {
   if (!prepared_) return;
+  hearers_.insert(agent);
   in_each_ballot_of(agent, [](Tally& tally, int rank) { tally.hears(rank); });
 }
 
@@ -78,6 +80,7 @@ void Support::run(std::int64_t now_ms) {
 
 void Support::abandon() {
   prepared_.reset();
+  hearers_.clear();
   for (Ballot& ballot : base_) ballot.tally.forget_hearers();
 }
 

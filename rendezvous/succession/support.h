@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -84,7 +85,8 @@ class Support {
   protocol::LeaseTimes times_;
   std::optional<protocol::AgentId> own_;
   std::map<protocol::AgentId, std::int64_t> promised_until_ms_;
-  std::vector<Ballot> base_;  // the earliest first; empty: no round has run
+  std::set<protocol::AgentId> hearers_;  // of the prepared round; who has which rank may be learned later
+  std::vector<Ballot> base_;             // the earliest first; empty: no round has run
   std::optional<Ballot> prepared_;
   bool has_resigned_ = false;
   std::int64_t lent_until_ms_ = Tally::kNever;

@@ -120,6 +120,20 @@ TEST_CASE("a round runs only when a quorum of the last one has heard of it") {
   CHECK_FALSE(support.may_run(kHeld + 1));  // node 2 has gone silent: half of both, so that it needs the others
 }
 
+TEST_CASE("who has heard of the next round counts for the last one also if its rank is learned later") {
+  Support support(kTimes, 1, {{round_of(7, 3), Electorate(3, TieBreaker::node(0))}});
+  support.joins(1, {{.round = round_of(7, 3), .rank = 1}});
+  support.promises(2, 0);
+  support.promises(3, 0);
+  support.joins(3, {{.round = round_of(7, 3), .rank = 2}});
+  support.prepare(round_of(8, 2), {1, 3});
+  support.hears(1);
+  support.hears(2);
+  CHECK_FALSE(support.may_run(0));
+  support.joins(2, {{.round = round_of(7, 3), .rank = 0}});
+  CHECK(support.may_run(0));
+}
+
 TEST_CASE("half of a round is enough to hear of the next one only with the node of its coordinator") {
   Support support(kTimes, 1);
   Round first = round_of(0, 2);

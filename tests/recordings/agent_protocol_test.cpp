@@ -84,7 +84,8 @@ NodeJoins joins() {
                    .replacement_wait_ms = 40'000,
                    .crash_loop = JobRules::CrashLoop::kRestart,
                    .failover = JobRules::Failover::kMajority,
-                   .on_leave = JobRules::OnLeave::kWait};
+                   .on_leave = JobRules::OnLeave::kWait,
+                   .failover_evidence = JobRules::Evidence::kNone};
   message.facts.incarnation = 0x1C4;
   message.facts.term = 2;
   message.facts.round = 3;

@@ -52,6 +52,17 @@ def test_the_others_go_on_when_all_processes_of_the_coordinators_node_are_killed
     assert {each["WORLD_SIZE"] for each in found} == {"2"}
     assert sorted(each["RANK"] for each in found) == ["0", "1"]
     assert sum("this node hosts the coordinator" in node.stderr.text for node in nodes[1:]) == 1
+    assert any("the coordinator's process has ended" in node.stderr.text for node in nodes[1:])
+    end(nodes[1:])
+
+
+def test_with_failover_evidence_none_the_others_wait_until_their_promises_are_over(network, job):
+    nodes = begin(job, network(3), conf=CONF + ",failover_evidence=none")
+    kill_all(nodes[0])
+    found = next_round(nodes[1:])
+    assert {each["WORLD_SIZE"] for each in found} == {"2"}
+    for node in nodes[1:]:
+        assert "the coordinator's process has ended" not in node.stderr.text
     end(nodes[1:])
 
 
