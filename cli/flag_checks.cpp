@@ -119,6 +119,30 @@ Result<Endpoint> check_endpoint(std::string_view value, std::string_view input) 
   return endpoint;
 }
 
+Result<std::vector<Endpoint>> check_endpoint_list(std::string_view value, std::string_view input) {
+  std::vector<Endpoint> hosts;
+  for (const std::string& part : split(value, ',')) {
+    if (trim(part).empty() && value.contains(',')) {
+      return bad(input, "the list of hosts has an empty place", "write HOST,HOST,HOST:PORT");
+    }
+    auto host = check_endpoint(part, input);
+    if (!host) return std::unexpected(std::move(host.error()));
+    hosts.push_back(std::move(*host));
+  }
+  if (hosts.size() > limits::kEndpointHosts) {
+    return bad(input, format("{} hosts are more than {}", hosts.size(), limits::kEndpointHosts),
+               "name the first of them: each leads to the job");
+  }
+  for (std::size_t i = hosts.size(); i-- > 1;) {
+    if (!hosts[i - 1].port) hosts[i - 1].port = hosts[i].port;
+  }
+  for (auto host = hosts.begin(); host != hosts.end(); ++host) {
+    if (std::find(hosts.begin(), host, *host) == host) continue;
+    return bad(input, format("{} stands there twice", printable(host->host)), "name each host once");
+  }
+  return hosts;
+}
+
 Result<StreamMap> check_stream_map(std::string_view value, std::string_view input) {
   const std::string remedy = "write 0, 1 (stdout), 2 (stderr) or 3 (both) for all ranks, or a list such as 0:3,1:1";
   StreamMap map;
@@ -309,7 +333,14 @@ Status check_rendezvous(CheckedFlags& checked, const ParsedFlags& flags) {
     checked.meeting = Meeting::kC10d;
     const std::string* store_type = checked.rdzv_conf.find("store_type");
     if (store_type && *store_type == "file") return {};  // the endpoint is a path
-    return keep(checked.endpoint, flags, FlagId::kRdzvEndpoint, check_endpoint);
+    if (store_type && *store_type == "tcpstore") {
+      return keep(checked.endpoint, flags, FlagId::kRdzvEndpoint, check_endpoint);
+    }
+    std::vector<Endpoint> hosts;
+    if (Status status = keep(hosts, flags, FlagId::kRdzvEndpoint, check_endpoint_list); !status) return status;
+    checked.endpoint = std::move(hosts.front());
+    checked.more_endpoints.assign(std::make_move_iterator(hosts.begin() + 1), std::make_move_iterator(hosts.end()));
+    return {};
   }
   if (flags.text(FlagId::kRdzvEndpoint).empty() && !flags.is_set(FlagId::kMasterPort) && checked.nodes.max == 1) {
     checked.meeting = Meeting::kImplicitStandalone;

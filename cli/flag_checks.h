@@ -40,8 +40,13 @@ Result<Backend> check_rdzv_backend(std::string_view value, std::string_view inpu
 struct Endpoint {
   std::string host;                   // "localhost" where the value is empty
   std::optional<std::uint16_t> port;  // none where the value names none
+  bool operator==(const Endpoint&) const = default;
 };
 Result<Endpoint> check_endpoint(std::string_view value, std::string_view input);
+
+// --rdzv-endpoint with c10d: "host0,host1,host2:29400", at least one host and at most limits::kEndpointHosts. A host
+// without a port has that of the next one that has one.
+Result<std::vector<Endpoint>> check_endpoint_list(std::string_view value, std::string_view input);
 
 // --redirects, --tee: which streams of which local rank. Bit 1 is stdout, bit 2 is stderr.
 struct StreamMap {
@@ -84,8 +89,9 @@ struct CheckedFlags {
   NodeRange nodes;
   WorkersPerNode workers;
   Meeting meeting = Meeting::kImplicitStandalone;
-  Endpoint endpoint;  // kStatic: with a port, from --rdzv-endpoint or --master-addr and -port
-                      // kC10d: of --rdzv-endpoint, unless store_type=file; else empty
+  Endpoint endpoint;                     // kStatic: with a port, from --rdzv-endpoint or --master-addr and -port
+                                         // kC10d: of --rdzv-endpoint, unless store_type=file; else empty
+  std::vector<Endpoint> more_endpoints;  // kC10d: the further hosts of --rdzv-endpoint
   RdzvConf rdzv_conf;
   std::int64_t node_rank = 0;  // kStatic: below nodes.max
   std::int64_t max_restarts = 0;

@@ -101,11 +101,14 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .group = kRendezvous,
      .beside = {Mode::kCoordinatorOnly},
      .by_default = "",
-     .metavar = "HOST[:PORT]",
+     .metavar = "HOST[,HOST...][:PORT]",
      .help = "rendezvous endpoint",
-     .more = "Without it, static uses --master-addr and --master-port, and c10d uses localhost and prints where node 0 "
-             "listens and what to type on the other nodes. The port of c10d is 29400 unless it is given. Put an IPv6 "
-             "address in brackets: [::1]:29400."},
+     .more =
+         "The first host begins the job. Further hosts are asked, too, by nodes that look for it later: any node of "
+         "the job leads to its coordinator. Without it, static uses --master-addr and --master-port, and c10d uses "
+         "localhost and prints where node 0 "
+         "listens and what to type on the other nodes. The port of c10d is 29400 unless it is given. Put an IPv6 "
+         "address in brackets: [::1]:29400."},
     {.id = FlagId::kRdzvId,
      .name = "rdzv-id",
      .family = kTorchrun,

@@ -209,10 +209,36 @@ TEST_CASE("failover=majority needs nodes that can all host the coordinator") {
                 "--rdzv-conf=failover=majority: failover=majority, and with --rdzv-backend=static node 0 is the only "
                 "host; leave it out, or use --rdzv-backend=c10d"));
   for (const std::string key : {"on_leave=wait", "failover_evidence=none"}) {
-    CHECK(
-        t.error({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=host0", "--rdzv-conf=" + key, "train.py"})
-            .contains(key + ", and without failover no other node takes over; add failover=majority, or leave it out"));
+    CHECK(t.error({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=host0", "--rdzv-conf=failover=off," + key,
+                   "train.py"})
+              .contains(key + ", and with failover=off no other node takes over; leave it out"));
+    CHECK(t.error({"--nnodes=2", "--rdzv-backend=static", "--rdzv-conf=" + key, "train.py"})
+              .contains(key + ", and with --rdzv-backend=static no other node takes over; leave it out"));
+    CHECK(t.error({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=/shared/m",
+                   "--rdzv-conf=store_type=file," + key, "train.py"})
+              .contains(key + ", and a claim says who takes over; leave it out"));
   }
+}
+
+TEST_CASE("an endpoint may name several hosts, of which the first begins the job") {
+  const Trial t;
+  const auto with = [](const std::string& endpoint, const std::string& conf = "join_timeout=9") {
+    return std::vector<std::string>{"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=" + endpoint,
+                                    "--rdzv-conf=" + conf, "train.py"};
+  };
+  using Hosts = std::vector<transport::MeetingSettings::Host>;
+  const auto plan = t.good(with("host0,host1,host2:4000")).settings.meeting;
+  CHECK(plan.host == "host0");
+  CHECK(plan.port == 4000);
+  CHECK(plan.more_hosts == Hosts{{"host1", 4000}, {"host2", 4000}});
+  CHECK(transport::endpoint_text(plan) == "host0:4000 or 2 more hosts");
+  CHECK(t.good(with("a:1,b,[::1]:2,c")).settings.meeting.more_hosts == Hosts{{"b", 2}, {"::1", 2}, {"c", 29400}});
+  CHECK(t.error(with("a,b,a")).contains("a stands there twice; name each host once"));
+  CHECK(t.error(with("a,,b")).contains("the list of hosts has an empty place"));
+  CHECK(t.error(with("a,b", "failover=off")).contains("with failover=off no other than the first"));
+  CHECK(t.error(with("a,b:0")).contains("the other nodes must know the port in advance"));
+  CHECK(t.good(with("a", "coordinator_port=7")).settings.meeting.door_port == 7);
+  CHECK(t.error(with("a", "coordinator_port=7,failover=off")).contains("the coordinator listens at the port of"));
 }
 
 TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience of its nodes") {
@@ -223,7 +249,8 @@ TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience 
   };
   using ScaleUp = protocol::JobRules::ScaleUp;
   run::LaunchSettings plan = conf("");
-  CHECK(plan.node.rules == protocol::JobRules{});
+  constexpr auto kMajority = protocol::JobRules::Failover::kMajority;
+  CHECK(plan.node.rules == protocol::JobRules{.failover = kMajority});
   CHECK(plan.meeting.loss_timeout_ms == 5'000);
   plan = conf(
       "last_call_timeout=7,join_timeout=8,scale_up=after=2.5,node_losses=-1,keep_out=9,job_losses=11,"
@@ -233,14 +260,15 @@ TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience 
                                               .scale_up_after_ms = 2'500,
                                               .node_losses = -1,
                                               .keep_out_ms = 9'000,
-                                              .job_losses = 11});
+                                              .job_losses = 11,
+                                              .failover = kMajority});
   CHECK(plan.node.exit_barrier_ms == 12'000);
   CHECK(plan.meeting.rejoin_ms == 13'000);
   CHECK(plan.meeting.loss_timeout_ms == 14'000);
   CHECK(plan.store.port == 15000);
   CHECK(plan.meeting.is_host == true);
   CHECK(conf("scale_up=never").node.rules.scale_up == ScaleUp::kNever);
-  CHECK_FALSE(plan.meeting.has_door);
+  CHECK_FALSE(conf("failover=off").meeting.has_door);
   plan = conf("failover=majority");
   CHECK(plan.node.rules.failover == protocol::JobRules::Failover::kMajority);
   CHECK(plan.node.rules.on_leave == protocol::JobRules::OnLeave::kHandover);

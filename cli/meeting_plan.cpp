@@ -79,6 +79,7 @@ class MeetingPlanner {
  private:
   Status plan_terms();
   Status plan_endpoint();
+  Status plan_more_hosts();
   void plan_address();
   Status plan_place();
   void take_detected_place();
@@ -91,6 +92,11 @@ class MeetingPlanner {
   void plan_rules();
   void make_rejoining_suffice();
 
+  // Whether other nodes take the coordinator over, by their promises or by a claim.
+  bool has_failover() const {
+    const std::string* mode = checked_.rdzv_conf.find("failover");
+    return !is_static() && (mode == nullptr || *mode == "majority");
+  }
   bool is_static() const { return checked_.meeting == Meeting::kStatic; }
   std::optional<std::string> variable(std::string_view name) const { return elastic::lookup(environment_, name); }
   std::int64_t milliseconds(std::string_view key, std::int64_t otherwise) const {
@@ -157,9 +163,28 @@ Status MeetingPlanner::plan_endpoint() {
                 format("give a port from 1 to 65535, or none for {}", kDefaultPort));
   }
   meeting.is_host = checked_.rdzv_conf.boolean("is_host");
+  if (const Status status = plan_more_hosts(); !status) return status;
   entry("endpoint", transport::endpoint_text(meeting), origin);
   if (flags_.is_detected(FlagId::kRdzvEndpoint)) take_detected_place();
   plan_address();
+  return {};
+}
+
+// Any node of the job leads to its coordinator, so that newcomers may ask at several.
+Status MeetingPlanner::plan_more_hosts() {
+  transport::MeetingSettings& meeting = plan_.settings.meeting;
+  if (checked_.more_endpoints.empty()) return {};
+  if (!has_failover()) {
+    return fail(flags_.input(FlagId::kRdzvEndpoint),
+                "several hosts are named, and with failover=off no other than the first can have the coordinator",
+                "name one host, or leave failover=off out");
+  }
+  for (const Endpoint& host : checked_.more_endpoints) {
+    meeting.more_hosts.push_back({host.host, host.port.value_or(kDefaultPort)});
+    if (meeting.more_hosts.back().port != 0) continue;
+    return fail(flags_.input(FlagId::kRdzvEndpoint), "the other nodes must know the port in advance",
+                format("give a port from 1 to 65535, or none for {}", kDefaultPort));
+  }
   return {};
 }
 
@@ -179,6 +204,11 @@ void MeetingPlanner::take_detected_place() {
   if (!meeting.is_host && detected_.is_host) {
     meeting.is_host = detected_.is_host;
     meeting.is_host_source = detected_.is_host_source;
+  }
+  for (const std::string& host : detected_.more_hosts) {
+    if (meeting.more_hosts.size() + 1 < limits::kEndpointHosts && has_failover()) {
+      meeting.more_hosts.push_back({host, meeting.port});
+    }
   }
   if (detected_.ports.size() < 2) return;
   std::vector<std::string> ports;
@@ -201,9 +231,9 @@ Status MeetingPlanner::plan_place() {
   }
   meeting.coordinator_port = static_cast<std::uint16_t>(port);
   if (type == nullptr || *type == "tcp") {
-    if (port == 0) return {};
+    if (port == 0 || has_failover()) return {};
     return fail(flags_.input(FlagId::kRdzvConf), "the coordinator listens at the port of --rdzv-endpoint",
-                "give that port there, or coordinator_port= with store_type=file or store_type=tcpstore");
+                "give that port there, or coordinator_port= where another node may take the coordinator over");
   }
   if (is_static()) {
     return fail(flags_.input(FlagId::kRdzvConf),
@@ -348,33 +378,41 @@ Status MeetingPlanner::plan_munge() {
 // Whether the job outlives its coordinator's node, by the promises of the others.
 Status MeetingPlanner::plan_failover() {
   const RdzvConf& conf = checked_.rdzv_conf;
+  transport::MeetingSettings& meeting = plan_.settings.meeting;
   const auto is = [&](const char* key, std::string_view value) {
     const std::string* given = conf.find(key);
     return given != nullptr && *given == value;
   };
-  if (!is("failover", "majority")) {
-    for (const char* key : {"on_leave", "failover_evidence"}) {
-      if (conf.find(key) == nullptr) continue;
-      return fail(flags_.input(FlagId::kRdzvConf),
-                  format("{}={}, and without failover no other node takes over", key, *conf.find(key)),
-                  "add failover=majority, or leave it out");
-    }
-    return {};
-  }
-  if (is_static()) {
+  if (is_static() && is("failover", "majority")) {
     return fail(flags_.input(FlagId::kRdzvConf),
                 "failover=majority, and with --rdzv-backend=static node 0 is the only host",
                 "leave it out, or use --rdzv-backend=c10d");
   }
-  transport::MeetingSettings& meeting = plan_.settings.meeting;
+  const bool by_promises = has_failover() && meeting.place == transport::MeetingSettings::Place::kEndpoint;
+  if (!by_promises) {
+    const std::string why = has_failover() ? "a claim says who takes over"
+                            : is_static()  ? "with --rdzv-backend=static no other node takes over"
+                                           : "with failover=off no other node takes over";
+    for (const char* key : {"on_leave", "failover_evidence"}) {
+      if (conf.find(key) == nullptr) continue;
+      return fail(flags_.input(FlagId::kRdzvConf), format("{}={}, and {}", key, *conf.find(key), why),
+                  "leave it out, or let the nodes meet at an endpoint with failover=majority");
+    }
+    if (has_failover()) return {};
+    entry("failover", "off: the job ends with its coordinator's node",
+          is_static() ? "static" : flags_.origin_text(FlagId::kRdzvConf));
+    return {};
+  }
   using OnLeave = protocol::JobRules::OnLeave;
   protocol::JobRules& rules = plan_.settings.node.rules;
   rules.failover = protocol::JobRules::Failover::kMajority;
   if (is("on_leave", "end")) rules.on_leave = OnLeave::kEnd;
   if (is("on_leave", "wait")) rules.on_leave = OnLeave::kWait;
   if (is("failover_evidence", "none")) rules.failover_evidence = protocol::JobRules::Evidence::kNone;
-  meeting.has_door = meeting.place == transport::MeetingSettings::Place::kEndpoint;
-  entry("failover", "by more than half of the last round", flags_.origin_text(FlagId::kRdzvConf));
+  meeting.has_door = true;
+  meeting.door_port = meeting.coordinator_port;
+  entry("failover", "by more than half of the last round",
+        conf.find("failover") != nullptr ? flags_.origin_text(FlagId::kRdzvConf) : "default");
   return {};
 }
 

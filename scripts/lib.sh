@@ -38,6 +38,7 @@ packages_for_tests=(
   procps                # ps and pkill, as users have them
   prometheus            # scrapes /metrics, and promtool checks it; its daemon is kept from starting
   iproute2              # ip and ss, for network namespaces
+  nftables              # nft: hosts behind firewalls
   strace                # shows that a dry run starts nothing
   shellcheck            # reads these scripts
   clang-format-14       # holds the layout of the sources

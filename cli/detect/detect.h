@@ -39,9 +39,10 @@ struct Detected {
   // Of the endpoint among the defaults:
   std::vector<std::uint16_t> ports = {};  // all at which the coordinator may be, in the order in which they are tried;
                                           // the first one is the endpoint's
-  std::optional<bool> is_host = {};       // whether this node hosts the coordinator
-  std::string is_host_source = {};        // why, as a clause
-  std::string step = {};                  // of Slurm: "slurm-1234.0"; empty: none
+  std::vector<std::string> more_hosts = {};  // others at which a node of the running job may be found
+  std::optional<bool> is_host = {};          // whether this node hosts the coordinator
+  std::string is_host_source = {};           // why, as a clause
+  std::string step = {};                     // of Slurm: "slurm-1234.0"; empty: none
   LocalTasks local_tasks = {};
   bool has_all_nodes = false;     // all that can ever come have been started: a lost one is not replaced
   bool signals_the_node = false;  // who ends or warns the job may signal every process of it, workers included

@@ -57,7 +57,9 @@ Link::Effects Link::broken(const std::string& why, bool has_refused, const Owner
   const bool was_attached = state_ == State::kAttached;
   if (was_attached) detach(why, out);
   last_problem_ = why;
-  if (has_refused && refusal_is_proof_ && search_.has_asked_the_lost()) judge_death(owner, now_ms, out);
+  if (has_refused && refusal_is_proof_ && search_.has_asked_the_lost()) {
+    judge_death(owner, "its host refuses connections to its port", now_ms, out);
+  }
   try_again(has_refused, was_attached && has_lasted(now_ms), now_ms);
   Effects more = look(owner, now_ms);
   out.insert(out.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
@@ -83,6 +85,9 @@ Link::Effects Link::received(Bytes bytes, const Owner& owner, std::int64_t now_m
 void Link::on(const AgentSession::Event& event, const Owner& owner, std::int64_t now_ms, Effects& out) {
   std::visit(Overloaded{
                  [&](const AgentSession::Welcomed& e) {
+                   if (refusal_is_proof_ && search_.is_replaced_by(e.welcome.host)) {
+                     judge_death(owner, "another process listens at its port", now_ms, out);
+                   }
                    state_ = State::kAttached;
                    was_attached_ = true;
                    attached_ms_ = now_ms;
@@ -343,11 +348,11 @@ void Link::try_again(bool has_refused, bool at_once, std::int64_t now_ms) {
   rest(again_at_ms ? *again_at_ms - now_ms : back_off(), now_ms);
 }
 
-// The process of the coordinator that the agent has lost is gone: the kernel of its host says so.
-void Link::judge_death(const Owner& owner, std::int64_t now_ms, Effects& out) {
+// The process of the coordinator that the agent has lost is gone: the kernel of its host shows it.
+void Link::judge_death(const Owner& owner, const char* why, std::int64_t now_ms, Effects& out) {
   const bool holds_lease = lease_until_ms_ && now_ms < *lease_until_ms_;
   if (!promises_.died(search_.rank_of_the_lost(), holds_lease, owner.runs_workers, now_ms)) return;
-  out.push_back(Log{"the coordinator's process has ended: its host refuses connections to its port"});
+  out.push_back(Log{format("the coordinator's process has ended: {}", why)});
 }
 
 std::optional<std::int64_t> Link::may_elect_from_ms(std::int64_t now_ms) const {

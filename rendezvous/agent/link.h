@@ -152,7 +152,7 @@ class Link {
   void rest(std::int64_t delay_ms, std::int64_t now_ms);
   // The same after an attempt, or a session, that came to nothing.
   void try_again(bool has_refused, bool at_once, std::int64_t now_ms);
-  void judge_death(const Owner& owner, std::int64_t now_ms, Effects& out);
+  void judge_death(const Owner& owner, const char* why, std::int64_t now_ms, Effects& out);
   // The pause in milliseconds after an attempt that failed.
   std::int64_t back_off();
   // Whether the session that ends now has lasted; counts those in a row that have not.

@@ -198,6 +198,25 @@ TEST_CASE("a refused connection proves the coordinator's death unless the job's 
   }
 }
 
+TEST_CASE("another process at the lost coordinator's port is a proof, too, and gets the node's support at once") {
+  for (const bool is_proof : {true, false}) {
+    Tied tied;
+    tied.other.asks = true;
+    tied.other.welcome.host = 8;
+    tied.begin();
+    tied.say(PrepareRound{
+        .round = 3, .place = {.node_count = 2}, .successors = {{.agent = 8, .port = 4}}, .refusal_is_proof = is_proof});
+    tied.pass(1'000);
+    const std::size_t before = tied.other.promises.size();
+    tied.other.welcome.term = 2;
+    tied.other.welcome.host = 9;
+    tied.broken();
+    tied.look();
+    tied.pass(1'000);
+    CHECK((tied.other.promises.size() > before) == is_proof);
+  }
+}
+
 TEST_CASE("a node whose own coordinator hands over votes, and does not stand itself") {
   for (const bool local : {true, false}) {
     Tied tied;

@@ -63,7 +63,7 @@ std::optional<DoorTarget> Search::next(bool is_free, std::int64_t now_ms) {
 
 std::optional<int> Search::rank_of_the_lost() const {
   const auto lost = std::ranges::find(successors_, host_, &Successor::agent);
-  if (host_ == 0 || lost == successors_.end()) return {};
+  if (host_ == 0 || lost == successors_.end() || lost->node_rank < 0) return {};
   return lost->node_rank;
 }
 

@@ -41,6 +41,8 @@ class Search {
   std::optional<DoorTarget> next(bool is_free, std::int64_t now_ms);
   // The last one asked was the lost coordinator's own door.
   bool has_asked_the_lost() const { return asked_ == Asked::kLost; }
+  // Another process, of this number, has answered there: no two listen at one port.
+  bool is_replaced_by(protocol::AgentId host) const { return has_asked_the_lost() && host != 0 && host != host_; }
   // The node rank of the node of the lost coordinator, in the last round that the agent was in; nothing: it was on
   // none.
   std::optional<int> rank_of_the_lost() const;

@@ -43,6 +43,24 @@ TEST_CASE(
   CHECK_FALSE(search.patience_ms(0));
 }
 
+TEST_CASE("another process that answers at the lost coordinator's own port shows that it is gone, and only there") {
+  Lost lost;
+  CHECK(lost.asks(false) == 1);
+  CHECK_FALSE(lost.search.is_replaced_by(1));
+  CHECK(lost.search.is_replaced_by(7));
+  CHECK(lost.asks(false) == 0);  // where the nodes meet another host may listen by now
+  CHECK_FALSE(lost.search.is_replaced_by(7));
+}
+
+TEST_CASE("a coordinator on none of the nodes has no node rank that could be left out of its round") {
+  Search search;
+  search.meets(9);
+  search.knows({Lost::door(2), {9, -1, "10.0.0.9", 29400}});
+  search.begin({}, 0);
+  CHECK(search.next(false, 0)->agent == 9);
+  CHECK_FALSE(search.rank_of_the_lost());
+}
+
 TEST_CASE("an agent that is not free asks at the lost coordinator's own door and where the nodes meet, in turn") {
   Lost lost;
   CHECK(lost.asks(false) == 1);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rendezvous/coordinator/coordinator_notes.h"
+#include "rendezvous/coordinator/rival.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
 
@@ -81,6 +82,15 @@ bool Coordinator::may_renew_lease(NodeId session) const {
   return node != nullptr && (grants_leases() || node->standing() == Standing::kReady);
 }
 
+std::optional<Announcement> Coordinator::announcement() const {
+  if (!mandate_.is_counting() || mandate_.stands() || state_ == State::kEnding || !config_.own_agent) return {};
+  const auto own = roster_.nodes().find(*config_.own_agent);
+  if (own == roster_.nodes().end() || own->second.addresses.empty()) return {};
+  std::string addresses = own->second.addresses.substr(0, limits::kAnnouncedBytes);
+  if (addresses.size() < own->second.addresses.size()) addresses.resize(addresses.rfind(' '));
+  return Announcement{std::move(addresses), 0, identity_.fence().birth_ms, round_};
+}
+
 // --- Events. ---------------------------------------------------------------------------------------
 
 void Coordinator::on(const MessageReceived& event, Effects& out) {
@@ -117,6 +127,36 @@ void Coordinator::on(const PromiseReceived& event, Effects& out) {
 void Coordinator::on(const OwnAgentEnded&, Effects& out) {
   if (config_.own_agent) mandate_.died(*config_.own_agent, now_ms_);
   run_if_ready(out);
+}
+
+void Coordinator::on(const DoorTried& event, Effects&) {
+  if (event.address.empty()) return mandate_.doors().is_shut(event.agent);
+  mandate_.doors().is_open(event.agent);
+  Node* node = roster_.find(event.agent);
+  if (node == nullptr) return;
+  // The others are to try this one first, too.
+  std::vector<std::string> addresses = split(node->addresses, ' ');
+  const auto found = std::ranges::find(addresses, event.address);
+  if (found == addresses.end()) return;
+  std::rotate(addresses.begin(), found, found + 1);
+  node->addresses = elastic::join(addresses, " ");
+}
+
+// Two hosts may both begin a job of this name: an endpoint's host that has come back without its memory, or each of the
+// hosts that a name leads to.
+void Coordinator::on(const CoordinatorAnnounced& event, Effects& out) {
+  if (!mandate_.is_counting() || state_ == State::kEnding) return;
+  const Rivalry rivalry = judge_rival({identity_.incarnation(), identity_.fence().birth_ms, round_},
+                                      {event.incarnation, event.birth_ms, event.round});
+  if (rivalry == Rivalry::kGoesOn) return;
+  if (rivalry == Rivalry::kGivesWay || mandate_.stands()) {
+    return resign(format("the job already has a coordinator at {}", event.where), out);
+  }
+  stopping_.fails(
+      format("a job of this name with more rounds ({}, this one has {}) has its coordinator at {}: "
+             "this one ends",
+             *event.round + 1, *round_ + 1, event.where));
+  return is_in_round() ? stop_round(out) : end(stopping_.verdict(), out);
 }
 
 void Coordinator::on(const NodeEmptied& event, Effects& out) {
@@ -188,7 +228,7 @@ void Coordinator::on(Node& node, const NodeCannotRun& message, Effects& out) {
   // The node came back while the next round was forming, and cannot end its workers.
   if (state_ == State::kForming) return end({.outcome = Outcome::kFailed, .reason = std::move(reason)}, out);
   if (!is_in_round()) return;
-  stopping_.cannot_run(std::move(reason));
+  stopping_.fails(std::move(reason));
   stop_round(out);
 }
 

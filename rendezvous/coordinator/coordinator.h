@@ -71,6 +71,9 @@ class Coordinator {
   // Nodes may keep their workers running: the round that runs was not taken over by another coordinator, too.
   bool grants_leases() const { return rebuilding_.grants_leases(); }
   const Mandate& mandate() const { return mandate_; }
+  // What this coordinator tells whoever may take itself for the job's first one: nothing while it stands for election
+  // or ends, and where its own node is not in the job. The port is for the caller to add.
+  std::optional<protocol::Announcement> announcement() const;
   // The session belongs to a node of the job whose lease may be renewed.
   bool may_renew_lease(protocol::NodeId session) const;
   // No node is in the job and no round was formed: the job can be forgotten.
@@ -89,6 +92,8 @@ class Coordinator {
   void on(const TimePassed& event, Effects& out);
   void on(const PromiseReceived& event, Effects& out);
   void on(const OwnAgentEnded& event, Effects& out);
+  void on(const DoorTried& event, Effects& out);
+  void on(const CoordinatorAnnounced& event, Effects& out);
   void on(Node& node, const protocol::NodeJoins& message, Effects& out);
   void on(Node& node, const protocol::StoreIsOpen& message, Effects& out);
   void on(Node& node, const protocol::WorkerFailed& message, Effects& out);
@@ -114,6 +119,8 @@ class Coordinator {
   void take_over_round(const protocol::AgentFacts& facts, Effects& out);
   void adopt_terms(const protocol::NodeJoins& message, Effects& out);
   void inherit(const protocol::Carried& carried, Effects& out);
+  void try_door(const Node& node, Effects& out);
+  void do_without_successors(const std::vector<protocol::AgentId>& members, Effects& out);
   void go_on_rebuilding(Effects& out);
 
   // coordinator_round.cpp, coordinator_ending.cpp: rounds, losses, the end.

@@ -51,6 +51,7 @@ void Coordinator::blame(const Node& node, Effects& out) {
 
 void Coordinator::forget(const Node& node) {
   leases_.forget(node.agent);
+  mandate_.doors().forget(node.agent);
   roster_.erase(node.agent);
 }
 

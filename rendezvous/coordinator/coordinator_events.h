@@ -29,6 +29,8 @@ struct CoordinatorConfig {
   // Unix time when that clock showed `at_ms`.
   std::int64_t unix_ms(std::int64_t at_ms) const { return birth_ms + (at_ms - made_ms); }
   std::optional<protocol::AgentId> own_agent = {};  // in the coordinator's process; nothing: it is on none of the nodes
+  // Then where its process is, if that is known, with a number of its own.
+  std::optional<protocol::Successor> own_process = {};
 };
 
 // --- Events. ---------------------------------------------------------------------------------------
@@ -78,8 +80,20 @@ struct OperatorOrder {
 struct TimePassed {};
 // The agent in the coordinator's process has ended in order: it looks for no other coordinator. The process goes on.
 struct OwnAgentEnded {};
+// TryDoor was performed.
+struct DoorTried {
+  protocol::AgentId agent = 0;
+  std::string address = {};  // the one of its addresses that has answered; empty: none has
+};
+// Another process has announced that it is the coordinator of a job of this name.
+struct CoordinatorAnnounced {
+  protocol::Incarnation incarnation = 0;
+  std::int64_t birth_ms = 0;                        // of that incarnation
+  std::optional<protocol::RoundNumber> round = {};  // its last one; nothing: it has formed none
+  std::string where = {};                           // for people: "10.0.0.6:41233"
+};
 using Event = std::variant<MessageReceived, KeepAliveReceived, SessionEnded, Introduced, NodeEmptied, OperatorOrder,
-                           TimePassed, PromiseReceived, OwnAgentEnded>;
+                           TimePassed, PromiseReceived, OwnAgentEnded, DoorTried, CoordinatorAnnounced>;
 
 // --- Effects, to be performed in their order. -------------------------------------------------------
 
@@ -96,6 +110,12 @@ struct Drop {
 struct Ask {
   protocol::NodeId to = 0;
 };
+// The coordinator's process is to connect to the door of this node, once. Answered by DoorTried.
+struct TryDoor {
+  protocol::AgentId agent = 0;
+  std::string addresses;  // NodeJoins::addresses
+  std::uint16_t port = 0;
+};
 // A decision and its reason, for the log and for --replay. `event` is its name in the event stream (docs/events.md),
 // and `fields` are what programs get beside the text: an object, or null.
 struct Note {
@@ -110,6 +130,10 @@ inline constexpr std::string_view kJobEnds = "job_ends";
 inline constexpr std::string_view kNodeLost = "node_lost";
 inline constexpr std::string_view kNodeUnfit = "node_unfit";
 inline constexpr std::string_view kNodeKeptOut = "node_kept_out";
+// No other node can take the coordinator over.
+inline constexpr std::string_view kNoSuccessor = "no_successor";
+// A node was started with other rules than the job has.
+inline constexpr std::string_view kRulesDiffer = "rules_differ";
 // An operator has ordered something.
 inline constexpr std::string_view kOperatorOrder = "operator_order";
 // With --check-only the verdict begins with this text if a node or a link is not fit. The names of those nodes follow,
@@ -136,7 +160,7 @@ struct OrderAnswered {
   Kind kind = Kind::kAccepted;
   std::string text = {};  // clauses: what will happen; or why nothing does, and what to do
 };
-using Effect = std::variant<Send, Drop, Note, CheckJudged, OrderAnswered, Ask>;
+using Effect = std::variant<Send, Drop, Note, CheckJudged, OrderAnswered, Ask, TryDoor>;
 using Effects = std::vector<Effect>;
 
 }  // namespace elastic::coordinator

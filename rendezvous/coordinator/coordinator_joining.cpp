@@ -89,6 +89,7 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
     return;
   }
   if (waits_for_rank(session, message, out)) return;
+  if (auto differences = rules_that_differ(message, settings_.rules)) out.push_back(*std::move(differences));
   admit(session, message, out);
   // Its last session may have ended before the order was read.
   if (orders_.has_drained(message.agent)) out.push_back(Send{session, LeaveJob{}});
@@ -166,6 +167,7 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
     known->is_heard(now_ms_);
     known->joined_by = message.session;
     known->leaves_later.reset();
+    try_door(*known, out);
     known->belongs = known->belongs || message.facts.incarnation == identity_.incarnation();
     return came_back(*known, message, out);
   }
@@ -196,6 +198,7 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
     const auto seat = std::ranges::find(seats_, message.agent, &Seat::agent);
     if (seat != seats_.end()) node.seat = seat->seat;
   }
+  try_door(node, out);
   if (is_done) {
     node.place = facts.place;
     node.succeeded = true;
@@ -209,6 +212,10 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
     return;
   }
   if (is_of_round) came_back(added, message, out);
+}
+
+void Coordinator::try_door(const Node& node, Effects& out) {
+  if (mandate_.is_to_try(node, now_ms_)) out.push_back(TryDoor{node.agent, node.addresses, node.door});
 }
 
 // The node was in the present round, and has reported the state of its workers.

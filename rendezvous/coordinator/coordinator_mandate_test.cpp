@@ -305,6 +305,107 @@ TEST_CASE("a coordinator hands over to none before a round has run, and to no no
   CHECK(closed.say(1, NodeLeaves{SIGTERM}).all<Resigned>().empty());
 }
 
+TEST_CASE(
+    "a round waits until the doors that are tried have answered, and those that do not answer are no successors") {
+  Job job(job_terms(2, 2), kMajority, {.incarnation = 7, .now_ms = -10'000, .own_agent = 1});
+  job.coordinator.on_event(TimePassed{}, -400);
+  job.now_ms = 0;
+  job.doors_answer = false;
+  CHECK(job.join(1).effects.size() == 0);  // its own door is not tried
+  Answer joined = job.join(2);
+  REQUIRE(joined.effects.size() == 1);
+  CHECK(std::get<TryDoor>(joined.effects[0]).addresses == "10.0.0.2");
+  CHECK(std::get<TryDoor>(joined.effects[0]).port == 4'000);
+  CHECK(job.pass(999).all<PrepareRound>().empty());
+  CHECK(job.pass(1).all<PrepareRound>().size() == 2);
+}
+
+TEST_CASE("a successor is named by the address that has answered first") {
+  Job job(job_terms(2, 2), kMajority, {.incarnation = 7, .now_ms = -10'000, .own_agent = 1});
+  job.coordinator.on_event(TimePassed{}, -400);
+  job.now_ms = 0;
+  job.doors_answer = false;
+  job.join(1);
+  NodeJoins second = job.joiner(2);
+  second.addresses = "172.17.0.1 10.0.0.2 10.1.0.2";
+  job.say(2, second);
+  const Answer answer = job.on(DoorTried{2, "10.1.0.2"});
+  const PrepareRound prepared = answer.to<PrepareRound>(1);
+  REQUIRE(prepared.successors.size() == 2);
+  CHECK(prepared.successors[0].agent == 2);
+  CHECK(prepared.successors[0].addresses == "10.1.0.2 172.17.0.1 10.0.0.2");
+}
+
+TEST_CASE("where no other node's door can be reached the coordinator needs nobody's promises, and says so once") {
+  Job job(job_terms(1, 3), kMajority, {.incarnation = 7, .now_ms = -10'000, .own_agent = 1});
+  job.coordinator.on_event(TimePassed{}, -400);
+  job.now_ms = 0;
+  job.doors_answer = false;
+  job.join(1);
+  job.join(2);
+  Answer answer = job.join(3);
+  job.on(DoorTried{2, ""});
+  answer = job.on(DoorTried{3, ""});
+  CHECK(answer.all<PrepareRound>().size() == 3);
+  CHECK(answer.to<PrepareRound>(2).successors.empty());
+  const auto warns = [](const Effect& effect) {
+    const auto* note = std::get_if<Note>(&effect);
+    return note != nullptr && note->event == kNoSuccessor && note->text.contains("(node2) at port 4000");
+  };
+  CHECK(std::ranges::count_if(answer.effects, warns) == 1);
+  CHECK_FALSE(job.coordinator.mandate().is_counting());
+  job.open_store();
+  job.pass_with({1, 2, 3}, 10'000);  // without a promise of anybody
+  CHECK(job.coordinator.state() == Coordinator::State::kRunning);
+}
+
+TEST_CASE("a coordinator that has formed no round gives way to one that announces itself, and tells its nodes") {
+  Job job(job_terms(2, 3), kMajority, {.incarnation = 7, .now_ms = 0, .birth_ms = 500, .own_agent = 1});
+  job.join(1);
+  CHECK(job.coordinator.announcement() == Announcement{"10.0.0.1", 0, 500, {}});
+  CHECK(job.on(CoordinatorAnnounced{7, 500, {}, "10.0.0.1:1"}).effects.empty());  // itself
+  CHECK(job.on(CoordinatorAnnounced{8, 501, {}, "10.0.0.6:1"}).effects.empty());  // was born later
+  const Answer answer = job.on(CoordinatorAnnounced{8, 501, 4, "10.0.0.6:1"});
+  CHECK(answer.to<Resigned>(1).why == "the job already has a coordinator at 10.0.0.6:1");
+  CHECK(job.coordinator.ended());
+  CHECK_FALSE(job.coordinator.ending().verdict());
+}
+
+TEST_CASE("of two jobs of one name that have both formed rounds the one with fewer ends, and names the other") {
+  Three job({.incarnation = 7, .now_ms = -10'000, .own_agent = 1});
+  CHECK(job.on(CoordinatorAnnounced{8, 501, 0, "10.0.0.6:1"}).effects.empty());
+  CHECK(job.on(CoordinatorAnnounced{8, 501, 4, "10.0.0.6:1"}).all<StopWorkers>().size() == 3);
+  for (const NodeId node : {1u, 2u}) job.stop(node);
+  const EndJob end = job.stop(3).to<EndJob>(3);
+  CHECK(end.verdict.outcome == Outcome::kFailed);
+  CHECK(end.verdict.reason.contains("with more rounds (5, this one has 1) has its coordinator at 10.0.0.6:1"));
+}
+
+TEST_CASE("with failover=off nobody gives way, announces or tries doors") {
+  Job job(job_terms(2, 3), {}, {.incarnation = 7, .now_ms = 0, .own_agent = 1});
+  NodeJoins joins = job.joiner(1);
+  joins.addresses = "10.0.0.1";
+  joins.door = 4'000;
+  CHECK(job.say(1, joins).effects.empty());
+  CHECK_FALSE(job.coordinator.announcement());
+  CHECK(job.on(CoordinatorAnnounced{8, 1, 4, "10.0.0.6:1"}).effects.empty());
+}
+
+TEST_CASE("a node with another rule of failover than the job's first node is named") {
+  Job job(job_terms(2, 3), kMajority);
+  job.join(1);
+  NodeJoins other = job.joiner(2);
+  other.rules.failover = JobRules::Failover::kOff;
+  other.rules.on_leave = JobRules::OnLeave::kWait;
+  const Answer answer = job.say(2, other);
+  const auto names = [](const Effect& effect) {
+    const auto* note = std::get_if<Note>(&effect);
+    return note != nullptr && note->event == kRulesDiffer &&
+           note->text.contains("failover=majority, not off; on_leave=handover, not wait");
+  };
+  CHECK(std::ranges::count_if(answer.effects, names) == 1);
+}
+
 TEST_CASE("a node that leaves a candidate supports it until it is elected") {
   const Three before;
   Later job(before);

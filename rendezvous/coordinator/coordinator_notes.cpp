@@ -1,6 +1,9 @@
 #include "rendezvous/coordinator/coordinator_notes.h"
 
 #include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "rendezvous/coordinator/coordinator_refusals.h"
 #include "src/base/text.h"
@@ -16,6 +19,19 @@ Json about(std::optional<int> node_rank, const std::string& host) {
 
 Json about(const membership::Node& node) {
   return about(node.seat ? std::optional(node.place.node_rank) : std::nullopt, node.address);
+}
+
+std::string_view name_of(protocol::JobRules::Failover value) {
+  return value == protocol::JobRules::Failover::kOff ? "off" : "majority";
+}
+
+std::string_view name_of(protocol::JobRules::OnLeave value) {
+  using OnLeave = protocol::JobRules::OnLeave;
+  return value == OnLeave::kEnd ? "end" : value == OnLeave::kWait ? "wait" : "handover";
+}
+
+std::string_view name_of(protocol::JobRules::Evidence value) {
+  return value == protocol::JobRules::Evidence::kNone ? "none" : "refusal";
 }
 
 }  // namespace
@@ -61,6 +77,20 @@ Note job_has_ended(const protocol::Verdict& verdict) {
               .set("restarts_used", verdict.restarts_used)
               .set("reason", verdict.reason.empty() && !verdict.failures.empty() ? verdict.failures.front().text()
                                                                                  : verdict.reason)};
+}
+
+std::optional<Note> rules_that_differ(const protocol::NodeJoins& node, const protocol::JobRules& rules) {
+  std::vector<std::string> differences;
+  const auto compare = [&](std::string_view key, auto its, auto ours) {
+    if (its != ours) differences.push_back(format("{}={}, not {}", key, name_of(ours), name_of(its)));
+  };
+  compare("failover", node.rules.failover, rules.failover);
+  compare("failover_evidence", node.rules.failover_evidence, rules.failover_evidence);
+  compare("on_leave", node.rules.on_leave, rules.on_leave);
+  if (differences.empty()) return {};
+  return Note{format("{} was started with other values of --rdzv-conf than the job's first node, whose values hold: {}",
+                     printable(node.address), elastic::join(differences, "; ")),
+              kRulesDiffer};
 }
 
 }  // namespace elastic::coordinator

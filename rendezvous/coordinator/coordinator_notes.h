@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "rendezvous/coordinator/coordinator_events.h"
@@ -18,5 +19,8 @@ Note node_is_kept_out(const membership::Node& node, std::int64_t for_ms);
 // `answer` is what the operator is told.
 Note operator_has_ordered(const OperatorOrder& order, const OrderAnswered& answer);
 Note job_has_ended(const protocol::Verdict& verdict);
+// A node that joins has been started with other values of failover, failover_evidence or on_leave than the job's first
+// node, whose values hold. Nothing if it has not.
+std::optional<Note> rules_that_differ(const protocol::NodeJoins& node, const protocol::JobRules& rules);
 
 }  // namespace elastic::coordinator

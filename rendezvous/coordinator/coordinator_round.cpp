@@ -54,6 +54,7 @@ void Coordinator::form_if_due(Effects& out) {
         news.until_ms = not_before_ms;
         return tell_what_is_awaited(std::move(news), out);
       }
+      if (const auto until_ms = mandate_.doors().awaited_until_ms(now_ms_)) return look_again(until_ms);
       form(decision.size, out);
       return tell_who_stands_by(out);
     case FormingDecision::Kind::kGiveUp: {
@@ -88,6 +89,7 @@ void Coordinator::form(int size, Effects& out) {
   for (auto& [agent, node] : roster_.nodes()) {
     if (node.standing() == Standing::kReady) node.seat.reset();
   }
+  const bool is_first = !round_;
   round_ = round_ ? *round_ + 1 : 0;
   if (settings_.first_size == 0) settings_.first_size = size;
   std::vector<AgentId> agents;
@@ -109,6 +111,7 @@ void Coordinator::form(int size, Effects& out) {
       format("round {} has formed with {} {}, world size {}{}", *round_, size, size == 1 ? "node" : "nodes",
              members.front().place.world_size, again_.because.empty() ? "" : format(", because {}", again_.because)),
       kRoundFormed});
+  if (is_first) do_without_successors(agents, out);
   const std::string admitted = addresses_of(members, roster_);
   const std::vector<Round> before = mandate_.before();
   const std::optional<int> host_rank = mandate_.host_rank(agents);
@@ -145,6 +148,24 @@ void Coordinator::form(int size, Effects& out) {
     }
   }
   send_check_orders(check_.begin(nodes_to_check(seats_, roster_, settings_.check), settings_.check, now_ms_), out);
+}
+
+// Where nodes can connect to nobody but this coordinator, nobody can be elected after it. Then nothing is gained if it
+// needs the others' promises. No round has run yet, so that none of them has another rule.
+void Coordinator::do_without_successors(const std::vector<AgentId>& members, Effects& out) {
+  if (!mandate_.has_no_successor(members, roster_)) return;
+  std::vector<std::string> tried;
+  for (const AgentId agent : members) {
+    const Node& node = roster_.at(agent);
+    if (agent != config_.own_agent && node.door != 0) tried.push_back(format("{} at port {}", node.name(), node.door));
+  }
+  mandate_.needs_nobody();
+  out.push_back(
+      Note{format("this job ends if its coordinator's node is lost: no other node can be reached from here at the port "
+                  "where it would take over ({}). Open these ports between the nodes, one number on all of them with "
+                  "--rdzv-conf=coordinator_port=N; failover=off is the same without this warning",
+                  tried.empty() ? "none has one" : some_of(tried)),
+           kNoSuccessor});
 }
 
 void Coordinator::run_if_ready(Effects& out) {

@@ -80,7 +80,8 @@ struct Answer {
     for (const Effect& effect : effects) {
       const auto* send = std::get_if<Send>(&effect);
       const bool is_news = send != nullptr && std::holds_alternative<protocol::Awaiting>(send->message);
-      if (!is_news && !std::holds_alternative<Note>(effect)) return false;
+      const bool is_ours = std::holds_alternative<Note>(effect) || std::holds_alternative<TryDoor>(effect);
+      if (!is_news && !is_ours) return false;
     }
     return true;
   }
@@ -105,19 +106,32 @@ struct Job {
       std::unique_ptr<CheckPlan> check = no_check())
       : terms(with_terms), rules(with_rules), coordinator(config, std::move(check)), now_ms(config.now_ms) {}
 
-  Answer on(const Event& event) { return {coordinator.on_event(event, now_ms)}; }
+  // The doors that are tried answer at once.
+  Answer on(const Event& event) {
+    Answer answer{coordinator.on_event(event, now_ms)};
+    for (std::size_t i = 0; i < answer.effects.size() && doors_answer; ++i) {
+      const auto* door = std::get_if<TryDoor>(&answer.effects[i]);
+      if (door == nullptr) continue;
+      const Effects more = coordinator.on_event(DoorTried{door->agent, door->addresses}, now_ms);
+      answer.effects.insert(answer.effects.end(), more.begin(), more.end());
+    }
+    return answer;
+  }
   Answer say(protocol::NodeId from, protocol::AgentMessage message) {
     return on(MessageReceived{from, std::move(message)});
   }
 
   protocol::NodeJoins joiner(protocol::AgentId agent, int workers = 1) const {
+    const bool has_door = rules.failover == protocol::JobRules::Failover::kMajority;
     return {.local_world_size = workers,
             .role = "default",
             .agent = agent,
             .address = "node" + std::to_string(agent),
             .terms = terms,
             .rules = rules,
-            .check = check_rules};
+            .addresses = has_door ? "10.0.0." + std::to_string(agent) : "",
+            .check = check_rules,
+            .door = static_cast<std::uint16_t>(has_door ? 4000 : 0)};
   }
   Answer join(protocol::NodeId session, int workers = 1) { return say(session, joiner(session, workers)); }
 
@@ -173,6 +187,7 @@ struct Job {
   protocol::CheckRules check_rules;
   Coordinator coordinator;
   std::int64_t now_ms;
+  bool doors_answer = true;
 };
 
 }  // namespace elastic::coordinator::testing

@@ -30,13 +30,12 @@ bool makes_sense(const Testimony& testimony, const protocol::LeaseTimes& times) 
   });
 }
 
-bool can_be_reached(const membership::Node& node) { return node.door != 0 && !node.addresses.empty(); }
-
 }  // namespace
 
 // A claim makes promises needless, and a job of one node has nobody else.
 void Mandate::follow(const JobSettings& settings, bool has_round, std::int64_t now_ms) {
-  const bool counts = !is_claimed_ && settings.rules.failover == protocol::JobRules::Failover::kMajority &&
+  const bool counts = !is_claimed_ && !is_needless_ &&
+                      settings.rules.failover == protocol::JobRules::Failover::kMajority &&
                       settings.terms.max_nodes > 1;
   if (counts == is_counting()) return;
   support_.reset();
@@ -45,6 +44,13 @@ void Mandate::follow(const JobSettings& settings, bool has_round, std::int64_t n
   if (!counts) return;
   support_.emplace(times_, own_);
   if (has_round) stand(now_ms);
+}
+
+void Mandate::needs_nobody() {
+  is_needless_ = true;
+  support_.reset();
+  candidacy_.reset();
+  voters_.clear();
 }
 
 void Mandate::stand(std::int64_t now_ms) {
@@ -142,6 +148,21 @@ bool Mandate::may_hand_over(const membership::Roster& roster, std::int64_t now_m
          });
 }
 
+bool Mandate::is_to_try(const membership::Node& node, std::int64_t now_ms) {
+  const bool has_door = node.door != 0 && !node.addresses.empty();
+  return is_counting() && has_door && node.agent != own_ && doors_.is_to_try(node.agent, now_ms);
+}
+
+bool Mandate::can_be_reached(const membership::Node& node) const {
+  return node.door != 0 && !node.addresses.empty() && doors_.may_be_open(node.agent);
+}
+
+bool Mandate::has_no_successor(const std::vector<AgentId>& members, const membership::Roster& roster) const {
+  const auto is_other = [&](AgentId agent) { return agent != own_; };
+  const auto can_succeed = [&](AgentId agent) { return is_other(agent) && can_be_reached(roster.at(agent)); };
+  return is_counting() && std::ranges::any_of(members, is_other) && std::ranges::none_of(members, can_succeed);
+}
+
 std::optional<int> Mandate::host_rank(const std::vector<AgentId>& members) const {
   const auto found = std::ranges::find(members, own_);
   if (!own_ || found == members.end()) return {};
@@ -162,7 +183,13 @@ std::vector<protocol::Successor> Mandate::successors(const std::vector<AgentId>&
                      .can_be_reached = can_be_reached(node),
                      .hosts_coordinator = own_ == agent});
   }
-  return choose_successors(nodes);
+  std::vector<protocol::Successor> chosen = choose_successors(nodes);
+  // By it the nodes see that this process is gone, or find the one that is started in its place.
+  if (!own_ && own_process_) {
+    if (chosen.size() == limits::kSuccessors) chosen.pop_back();
+    chosen.push_back(*own_process_);
+  }
+  return chosen;
 }
 
 std::string Mandate::why_over(std::int64_t now_ms) const {

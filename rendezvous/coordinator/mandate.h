@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rendezvous/coordinator/coordinator_events.h"
+#include "rendezvous/coordinator/doors.h"
 #include "rendezvous/coordinator/job_settings.h"
 #include "rendezvous/membership/roster.h"
 #include "rendezvous/protocol/lease.h"
@@ -23,13 +24,18 @@ namespace elastic::coordinator {
 class Mandate {
  public:
   explicit Mandate(const CoordinatorConfig& config)
-      : times_(config.lease), own_(config.own_agent), is_claimed_(config.is_claimed) {}
+      : times_(config.lease),
+        own_(config.own_agent),
+        own_process_(config.own_process),
+        is_claimed_(config.is_claimed) {}
 
   // Another node can be elected in place of this coordinator, which acts by promises and is told to leave.
   bool may_hand_over(const membership::Roster& roster, std::int64_t now_ms) const;
 
   // The job has these settings: they say whether promises count. `has_round`: it has run, or may have.
   void follow(const JobSettings& settings, bool has_round, std::int64_t now_ms);
+  // Promises do not count from now on: no round has run, and nobody could be elected after this coordinator.
+  void needs_nobody();
   // The job has run already: this coordinator needs to be elected, within a loss timeout.
   void stand(std::int64_t now_ms);
   // The term of the coordinator has changed while it stands: promises to the earlier one count no more.
@@ -70,6 +76,9 @@ class Mandate {
   const std::optional<protocol::NextRound>& next_round() const { return next_round_; }
   // The node rank of the node that hosts the coordinator; nothing: it is on none of these nodes.
   std::optional<int> host_rank(const std::vector<protocol::AgentId>& members) const;
+  // A node has joined: whether its door is to be tried.
+  bool is_to_try(const membership::Node& node, std::int64_t now_ms);
+  Doors& doors() { return doors_; }
   // Who of these may host the coordinator after this one; nobody while promises do not count.
   std::vector<protocol::Successor> successors(const std::vector<protocol::AgentId>& members,
                                               const membership::Roster& roster) const;
@@ -83,18 +92,26 @@ class Mandate {
   void lend(std::int64_t now_ms);
   std::optional<std::int64_t> lent_ms() const { return lent_ms_; }
 
+  // Promises count, but none of these members but the coordinator's own node can be reached where it would host the
+  // coordinator.
+  bool has_no_successor(const std::vector<protocol::AgentId>& members, const membership::Roster& roster) const;
+
  private:
   bool is_to_ask(std::int64_t now_ms);
+  bool can_be_reached(const membership::Node& node) const;
   static void ask(const membership::Roster& roster, Effects& out);
 
   protocol::LeaseTimes times_;
   std::optional<protocol::AgentId> own_;
+  std::optional<protocol::Successor> own_process_;
   bool own_has_ended_ = false;  // the agent in this process
   bool is_claimed_;
+  bool is_needless_ = false;  // needs_nobody()
   // At most one of them; none while nobody needs to be asked.
   std::optional<succession::Support> support_;
   std::optional<succession::Candidacy> candidacy_;
   std::map<protocol::AgentId, bool> voters_;  // while it stands: the agent, and whether it was asked once more
+  Doors doors_;
   std::optional<protocol::NextRound> next_round_;
   std::int64_t stands_until_ms_ = 0;
   std::optional<std::int64_t> lent_ms_;

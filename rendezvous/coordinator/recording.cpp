@@ -16,8 +16,8 @@ using namespace protocol;
 // --- The lists of fields of what a coordinator gets, which does not know that it is recorded. -------------
 
 constexpr auto names_of(const Event&) {
-  return std::array{"said",           "heard",       "session-ended", "introduced",     "node-emptied",
-                    "operator-order", "time-passed", "promise",       "own-agent-ended"};
+  return std::array{"said",        "heard",   "session-ended",   "introduced", "node-emptied",         "operator-order",
+                    "time-passed", "promise", "own-agent-ended", "door-tried", "coordinator-announced"};
 }
 void fields(auto& io, Is<MessageReceived> auto& v) {
   io("from", v.from);
@@ -51,6 +51,16 @@ void fields(auto& io, Is<OperatorOrder> auto& v) {
 }
 void fields(auto&, Is<TimePassed> auto&) {}
 void fields(auto&, Is<OwnAgentEnded> auto&) {}
+void fields(auto& io, Is<DoorTried> auto& v) {
+  io("agent", v.agent);
+  io.if_set("address", v.address, bounds::kName);
+}
+void fields(auto& io, Is<CoordinatorAnnounced> auto& v) {
+  io("incarnation", v.incarnation);
+  io("birth_ms", v.birth_ms, bounds::kSignedMs);
+  io("round", v.round);
+  io("where", v.where, bounds::kName);
+}
 
 constexpr auto names_of(CheckPlan::Unfit::Kind) { return std::array{"faulty", "undetermined", "straggler", "link"}; }
 void fields(auto& io, Is<CheckPlan::Unfit> auto& v) {
@@ -68,6 +78,7 @@ void fields(auto& io, Is<CoordinatorConfig> auto& v) {
   io.if_set("made_ms", v.made_ms, bounds::kSignedMs);
   io.if_set("birth_ms", v.birth_ms, bounds::kSignedMs);
   io("own_agent", v.own_agent);
+  io("own_process", v.own_process);
 }
 
 namespace {

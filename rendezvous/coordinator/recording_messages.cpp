@@ -129,6 +129,14 @@ std::string clause(const Introduced& event) {
                 text_of_term(event.term));
 }
 std::string clause(const OwnAgentEnded&) { return "the agent beside this coordinator has ended"; }
+std::string clause(const DoorTried& event) {
+  return event.address.empty() ? format("the door of agent {:x} does not answer", event.agent)
+                               : format("the door of agent {:x} answers at {}", event.agent, shown(event.address));
+}
+std::string clause(const CoordinatorAnnounced& event) {
+  const std::string rounds = event.round ? format("its last round is {}", *event.round) : "it has formed no round";
+  return format("the coordinator of incarnation {:x} is at {}, and {}", event.incarnation, shown(event.where), rounds);
+}
 std::string clause(const NodeEmptied& event) {
   return format("the guardian of agent {:x} says that no process of round {} of incarnation {:x} is left", event.agent,
                 event.round, event.incarnation);

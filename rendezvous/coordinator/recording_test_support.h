@@ -33,6 +33,8 @@ class EventMaker {
       case 4: return OperatorOrder{static_cast<OperatorOrder::Kind>(below(2)), dice_.text(100), dice_.text(100)};
       case 5: return PromiseReceived{session(), below(1'000'000), {}};
       case 6: return OwnAgentEnded{};
+      case 7: return DoorTried{dice_.number(), dice_.text(100)};
+      case 8: return CoordinatorAnnounced{dice_.number(), below(1'000'000), {}, dice_.text(100)};
       default: return TimePassed{};
     }
   }

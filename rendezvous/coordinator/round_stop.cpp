@@ -112,7 +112,7 @@ std::optional<Verdict> end_after(const RoundStop& stop, const StoppedRound& roun
 
 }  // namespace
 
-void RoundStop::cannot_run(std::string reason) {
+void RoundStop::fails(std::string reason) {
   if (job_ends) return;
   job_ends = true;
   fatal = std::move(reason);

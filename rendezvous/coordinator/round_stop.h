@@ -38,8 +38,9 @@ struct RoundStop {
   std::string other = {};  // a reason that --max-restarts does not count: scaling up, an unfit node
   bool by_check = false;   // `other` comes from the check before training
 
-  // A node cannot run its workers, for this reason. The first such reason is kept.
-  void cannot_run(std::string reason);
+  // The job ends in failure, for this reason: a node cannot run its workers, or another job of this name goes on.
+  // The first such reason is kept.
+  void fails(std::string reason);
   // The job ends since the node that hosts the coordinator leaves: by a signal, or since its outer process was killed.
   void host_leaves(const std::string& node, int by_signal);
   // The job ends since an operator has ordered it.

@@ -212,8 +212,8 @@ TEST_CASE("a killed outer process of the coordinator's host fails the job") {
 TEST_CASE("the first node that cannot run its workers gives the verdict its reason") {
   JobBudgets budgets = budgets_of(5);
   RoundStop stop;
-  stop.cannot_run("node 1: no such file");
-  stop.cannot_run("node 0: another reason");
+  stop.fails("node 1: no such file");
+  stop.fails("node 0: another reason");
   const Conclusion ended = conclude(stop, {.is_check_only = false}, budgets);
   CHECK(ended.verdict->reason == "node 1: no such file");
   REQUIRE(ended.counted.size() == 1);

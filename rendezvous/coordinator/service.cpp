@@ -158,6 +158,8 @@ void Service::on(const Deposed& event, ServiceEffects& out) {
 
 void Service::on(const DoorIs& event, ServiceEffects&) { door_ = event; }
 
+void Service::on(const DoorAnswered& event, ServiceEffects& out) { on(event.job, event.tried, out); }
+
 void Service::on(const AgentEnded&, ServiceEffects& out) {
   std::vector<std::string> jobs;
   for (const auto& [job, served] : jobs_) jobs.push_back(job);
@@ -259,19 +261,11 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   Connection& connection = connections_.at(id);
   greetings_.erase({connection.greet_until_ms, id});
   const std::string job = introduction.job;
-  if (const std::string why = why_not(); !why.empty()) {
-    ByteString bytes;
-    connection.session.refuse(why, bytes);
-    out.push_back(Write{id, std::move(bytes)});
-    return close(id, out);
-  }
+  if (const std::string why = why_not(); !why.empty()) return refuse(id, why, out);
   if (!settings_.only_job.empty() && job != settings_.only_job) {
-    ByteString bytes;
-    connection.session.refuse(format("this coordinator serves job {} and no other", printable(settings_.only_job)),
-                              bytes);
-    out.push_back(Write{id, std::move(bytes)});
-    return close(id, out);
+    return refuse(id, format("this coordinator serves job {} and no other", printable(settings_.only_job)), out);
   }
+  if (introduction.announces) return announced(id, introduction, out);
   if (const Ended* over = ended(job, introduction.incarnation)) {
     // The agent missed the end of its job: it gets the verdict, whatever it reports.
     ByteString bytes;
@@ -282,22 +276,12 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
     out.push_back(Write{id, std::move(bytes)});
     return close(id, out);
   }
-  const bool is_elsewhere = job == door_.job && !door_.addresses.empty();
-  if ((settings_.is_door || is_elsewhere) && !jobs_.contains(job)) {
-    if (auto elsewhere = directs(introduction)) {
-      ByteString bytes;
-      connection.session.refuse("the coordinator is not here", bytes, std::move(*elsewhere));
-      out.push_back(Write{id, std::move(bytes)});
-      return close(id, out);
-    }
-  }
   if (!jobs_.contains(job)) {
+    if (auto elsewhere = directs(introduction)) {
+      return refuse(id, "the coordinator is not here", out, std::move(*elsewhere));
+    }
     if (jobs_.size() >= limits::kJobsServed) {
-      ByteString bytes;
-      connection.session.refuse(format("this coordinator serves {} jobs already, the most that it may", jobs_.size()),
-                                bytes);
-      out.push_back(Write{id, std::move(bytes)});
-      return close(id, out);
+      return refuse(id, format("this coordinator serves {} jobs already, the most that it may", jobs_.size()), out);
     }
     // A job that is started again here is born later, also if the clock was set back meanwhile.
     last_birth_ms_ = std::max(settings_.wall_ms(), last_birth_ms_ + 1);
@@ -308,7 +292,8 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
                                    .is_claimed = settings_.is_claimed,
                                    .made_ms = now_ms_,
                                    .birth_ms = last_birth_ms_,
-                                   .own_agent = settings_.own_agent};
+                                   .own_agent = settings_.own_agent,
+                                   .own_process = settings_.own_process};
     jobs_.emplace(job, std::make_unique<Coordinator>(config, settings_.make_check(job)));
   }
   // All coordinators start with the same term: the agent may have met another coordinator of this term.
@@ -322,24 +307,58 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   const auto coordinator = jobs_.find(job);
   if (still == connections_.end()) return;
   if (coordinator == jobs_.end() || coordinator->second->term() < introduction.term) {
-    ByteString bytes;
-    still->second.session.refuse("another coordinator has taken over from this one", bytes);
-    out.push_back(Write{id, std::move(bytes)});
-    return close(id, out);
+    return refuse(id, "another coordinator has taken over from this one", out);
   }
   ByteString bytes;
   still->second.job = job;
   still->second.welcome = true;
-  still->second.session.welcome(
-      {coordinator->second->term(), coordinator->second->incarnation(), settings_.lease.loss_timeout_ms,
-       good_for_ms(*coordinator->second), settings_.own_agent.value_or(0)},
-      bytes);
+  still->second.session.welcome({coordinator->second->term(), coordinator->second->incarnation(),
+                                 settings_.lease.loss_timeout_ms, good_for_ms(*coordinator->second), process_number()},
+                                bytes);
   out.push_back(Write{id, std::move(bytes)});
 }
 
-// Where a door sends an agent that it lets do nothing here.
+void Service::refuse(ConnectionId id, const std::string& reason, ServiceEffects& out, Elsewhere elsewhere) {
+  ByteString bytes;
+  connections_.at(id).session.refuse(reason, bytes, std::move(elsewhere));
+  out.push_back(Write{id, std::move(bytes)});
+  close(id, out);
+}
+
+// Another process has the coordinator of the job. A coordinator here that has formed no round gives way to it.
+void Service::announced(ConnectionId id, const Introduction& introduction, ServiceEffects& out) {
+  const std::string job = introduction.job;
+  const Announcement& what = *introduction.announces;
+  const Coordinator* coordinator = find(job);
+  const bool is_own = coordinator != nullptr && coordinator->incarnation() == introduction.incarnation &&
+                      coordinator->term() == introduction.term;
+  refuse(id, "the announcement was heard", out);
+  if (is_own || what.addresses.empty()) return;
+  announced_.hear(job, what, settings_.lease, now_ms_);
+  const std::string first = what.addresses.substr(0, what.addresses.find(' '));
+  on(job, CoordinatorAnnounced{introduction.incarnation, what.birth_ms, what.round, with_port(first, what.port)}, out);
+}
+
+std::vector<Introduction> Service::announcements() const {
+  std::vector<Introduction> out;
+  for (const auto& [job, coordinator] : jobs_) {
+    auto what = coordinator->announcement();
+    if (!what) continue;
+    out.push_back({job, process_number(), coordinator->incarnation(), coordinator->term(), std::move(what)});
+  }
+  return out;
+}
+
+// Where an agent is sent on to that finds no coordinator here. Nothing: it may begin a job here, or elect a
+// coordinator.
 std::optional<Elsewhere> Service::directs(const Introduction& introduction) const {
-  if (!door_.addresses.empty()) return Elsewhere{door_.addresses, door_.port, {}};
+  const bool is_of_door = settings_.is_door || introduction.job == door_.job;
+  if (is_of_door && !door_.addresses.empty()) return Elsewhere{door_.addresses, door_.port, {}};
+  // Nodes of a round find its next coordinator by themselves, and may elect one here.
+  if (introduction.incarnation == 0) {
+    if (auto there = announced_.where(introduction.job, now_ms_)) return there;
+  }
+  if (!settings_.is_door) return {};
   const bool opens = door_.opens_ms && introduction.incarnation != 0;
   if (opens && *door_.opens_ms <= now_ms_) return {};
   const std::int64_t retry_ms = introduction.incarnation != 0 ? kDoorRetryMs : kStrangerRetryMs;
@@ -486,6 +505,9 @@ void Service::perform(const std::string& job, const Effect& effect, ServiceEffec
                    out.push_back(Judged{job, e});
                  },
                  [&](const OrderAnswered& e) { out.push_back(e); },
+                 [&](const TryDoor& e) {
+                   out.push_back(TryDoorOf{job, e});
+                 },
                  [&](const Ask& e) {
                    const auto found = connections_.find(e.to);
                    if (found != connections_.end()) ask(e.to, found->second, out);

@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "rendezvous/coordinator/announcements.h"
 #include "rendezvous/coordinator/coordinator.h"
 #include "rendezvous/locate/authority.h"
 #include "rendezvous/protocol/session.h"
@@ -65,10 +66,15 @@ struct DoorIs {
   std::uint16_t port = 0;
   bool operator==(const DoorIs&) const = default;
 };
+// TryDoor was performed.
+struct DoorAnswered {
+  std::string job;
+  DoorTried tried;
+};
 // The agent in this process has ended in order, while other nodes may still need the coordinators here.
 struct AgentEnded {};
 using ServiceEvent = std::variant<ConnectionOpened, ConnectionRead, ConnectionClosed, ServiceTime, AuthorityIs, Deposed,
-                                  OrderGiven, DoorIs, AgentEnded>;
+                                  OrderGiven, DoorIs, DoorAnswered, AgentEnded>;
 
 // --- Effects. ---------------------------------------------------------------------------------------
 
@@ -91,7 +97,12 @@ struct Judged {
   std::string job;
   CheckJudged check;
 };
-using ServiceEffect = std::variant<Write, Close, Log, Judged, OrderAnswered>;
+// The door of a node of this job is to be tried. Answered by DoorAnswered.
+struct TryDoorOf {
+  std::string job;
+  TryDoor door;
+};
+using ServiceEffect = std::variant<Write, Close, Log, Judged, OrderAnswered, TryDoorOf>;
 using ServiceEffects = std::vector<ServiceEffect>;
 
 // `random` returns 64 random bits, others each time: for incarnations and terms. `wall_ms` returns Unix time in
@@ -99,9 +110,10 @@ using ServiceEffects = std::vector<ServiceEffect>;
 struct ServiceSettings {
   protocol::LeaseTimes lease = {};
   std::string secret = {};
-  std::string only_job = {};                        // agents of other jobs are rejected; empty: all jobs are served
-  bool is_claimed = false;                          // see CoordinatorConfig
-  std::optional<protocol::AgentId> own_agent = {};  // the same
+  std::string only_job = {};                            // agents of other jobs are rejected; empty: all jobs are served
+  bool is_claimed = false;                              // see CoordinatorConfig
+  std::optional<protocol::AgentId> own_agent = {};      // the same
+  std::optional<protocol::Successor> own_process = {};  // the same
   // It is a node's door: no job begins here, and one is taken over only by agents that have lost its coordinator, when
   // the node's own agent is free to elect another one (DoorIs).
   bool is_door = false;
@@ -127,6 +139,8 @@ class Service {
 
   ServiceEffects on_event(const ServiceEvent& event, std::int64_t now_ms);
   std::optional<std::int64_t> next_deadline_ms() const;
+  // Sets ServiceSettings::own_process, before the first event.
+  void set_own_process(protocol::Successor process) { settings_.own_process = std::move(process); }
 
   // The coordinator of a job; null if there is none. For status, and for tests.
   const Coordinator* find(const std::string& job) const;
@@ -134,6 +148,8 @@ class Service {
   std::size_t connections() const { return connections_.size(); }
   // What must hold between two events: connections, jobs and times agree. on_event() calls it.
   void check_invariants() const;
+  // What coordinators here have to announce where their jobs' nodes meet: HELLOs of their own, without the port.
+  std::vector<protocol::Introduction> announcements() const;
   // The status of all jobs.
   status::Coordinator status(std::int64_t now_ms) const;
   // Called with each event of a coordinator before it is handled, for a recording. May be empty.
@@ -170,6 +186,7 @@ class Service {
   void on(const Deposed& event, ServiceEffects& out);
   void on(const OrderGiven& event, ServiceEffects& out);
   void on(const DoorIs& event, ServiceEffects& out);
+  void on(const DoorAnswered& event, ServiceEffects& out);
   void on(const AgentEnded& event, ServiceEffects& out);
   // Why no agent is welcome now; empty if agents are.
   std::string why_not() const;
@@ -177,6 +194,12 @@ class Service {
   void on(ConnectionId id, const protocol::CoordinatorSession::Event& event, ServiceEffects& out);
   void introduced(ConnectionId id, const protocol::Introduction& introduction, ServiceEffects& out);
   std::optional<protocol::Elsewhere> directs(const protocol::Introduction& introduction) const;
+  void refuse(ConnectionId id, const std::string& reason, ServiceEffects& out, protocol::Elsewhere elsewhere = {});
+  void announced(ConnectionId id, const protocol::Introduction& introduction, ServiceEffects& out);
+  // As agents know this process: Welcome::host.
+  protocol::AgentId process_number() const {
+    return settings_.own_agent.value_or(settings_.own_process ? settings_.own_process->agent : 0);
+  }
   void renew_lease(ConnectionId id, Connection& connection, ServiceEffects& out);
   void answer(ConnectionId id, Connection& connection, std::optional<std::int64_t> good_for_ms, ServiceEffects& out);
   void ask(ConnectionId id, Connection& connection, ServiceEffects& out);
@@ -207,6 +230,7 @@ class Service {
   std::array<std::int64_t, kOutcomeNames.size()> ended_by_outcome_{};  // since this process began
   bool acts_ = true;                                                   // as of the last event
   DoorIs door_;
+  Announcements announced_;
   std::deque<std::pair<std::string, NodeEmptied>> words_;  // of guardians, for jobs that this service may take over
   std::string deposed_;                                    // why it was deposed; empty: it was not
   CheckPace<1> pace_;

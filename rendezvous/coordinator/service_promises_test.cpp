@@ -17,6 +17,8 @@ struct Promised : Served {
       const ConnectionId id = greet({"j", agent});
       NodeJoins joins = joiner(agent, job_terms(2, 2));
       joins.rules.failover = JobRules::Failover::kMajority;
+      joins.addresses = "10.0.0.1";
+      joins.door = 4'000;
       at(id).promises = true;
       say(id, joins);
     }
@@ -73,6 +75,57 @@ TEST_CASE(
   Promised served({.own_agent = 1});
   CHECK(served.at(1).session.welcome().host == 1);
   CHECK(served.mandate().is_counting());
+}
+
+TEST_CASE(
+    "newcomers are led to the coordinator that has announced itself, for a loss timeout, and others begin nothing") {
+  Served served({.own_agent = 1});
+  const auto announce = [&] {
+    Introduction there{"j", 5, 77, 3};
+    there.announces = Announcement{"10.0.0.6", 4711, 500, 2};
+    return served.greet(there);
+  };
+  const ConnectionId early = served.greet({"j", 1});
+  NodeJoins joins = served.joiner(1, job_terms(2, 3));
+  joins.rules.failover = JobRules::Failover::kMajority;
+  served.say(early, joins);
+  CHECK(served.service.find("j") != nullptr);
+  const ConnectionId announcer = announce();
+  CHECK(served.at(announcer).error.contains("the announcement was heard"));
+  CHECK(served.at(early).last<Resigned>() != nullptr);
+  CHECK(served.at(early).closed);
+  CHECK(served.service.find("j") == nullptr);
+  served.now_ms = 4'999;
+  CHECK(served.at(served.greet({"j", 1, 0, 1})).elsewhere == Elsewhere{"10.0.0.6", 4711, {}});
+  CHECK(served.at(served.greet({"k", 1})).welcome);
+  // A node of a round is no newcomer: it may elect a coordinator here.
+  CHECK(served.at(served.greet({"j", 9, 77, 1})).welcome);
+}
+
+TEST_CASE("an announcement is forgotten after a loss timeout, and one with another secret is not heard") {
+  for (const bool has_secret : {true, false}) {
+    Served served({.secret = "s"});
+    Introduction there{"j", 5, 77, 3};
+    there.announces = Announcement{"10.0.0.6", 4711, 500, 2};
+    served.greet(there, has_secret ? "s" : "other");
+    served.now_ms = has_secret ? 5'000 : 1;
+    const ConnectionId id = served.greet({"j", 1}, "s");
+    CHECK_FALSE(served.at(id).elsewhere);
+    served.say(id, served.joiner(1, job_terms(1, 1)));
+    CHECK(served.at(id).welcome);
+  }
+}
+
+TEST_CASE("a coordinator's own announcement, which comes back to it, changes nothing") {
+  Promised served({.own_agent = 1});
+  const auto own = served.service.announcements();
+  REQUIRE(own.size() == 1);
+  CHECK(own[0].job == "j");
+  CHECK(own[0].agent == 1);
+  CHECK(own[0].announces->addresses == "10.0.0.1");
+  served.greet(own[0]);
+  CHECK(served.service.find("j") != nullptr);
+  CHECK_FALSE(served.at(1).closed);
 }
 
 TEST_CASE("nodes that come to a candidate are asked, and lent nothing") {

@@ -54,6 +54,9 @@ struct Served {
     for (ServiceEffect& effect : effects) {
       if (const auto* write = std::get_if<Write>(&effect)) deliver(write->connection, write->bytes);
       if (const auto* log = std::get_if<Log>(&effect)) logs.push_back(log->text);
+      if (const auto* tried = std::get_if<TryDoorOf>(&effect)) {
+        carry(service.on_event(DoorAnswered{tried->job, {tried->door.agent, tried->door.addresses}}, now_ms));
+      }
       if (const auto* close = std::get_if<Close>(&effect)) {
         closed.push_back(close->connection);
         if (peers.contains(close->connection)) peers.at(close->connection).closed = true;

@@ -61,10 +61,7 @@ bool is_link_local(std::string_view address) {
 
 }  // namespace
 
-std::string claim_endpoint(const Claim& claim) {
-  const bool is_v6 = claim.address.contains(':');
-  return is_v6 ? format("[{}]:{}", claim.address, claim.port) : format("{}:{}", printable(claim.address), claim.port);
-}
+std::string claim_endpoint(const Claim& claim) { return with_port(claim.address, claim.port); }
 
 bool same_holder(const Claim& one, const Claim& other) {
   return one.address == other.address && one.port == other.port && one.agent == other.agent;

@@ -39,6 +39,7 @@ std::string stands_for(const HostingView& view, const std::string& address) {
 std::string also_elsewhere(const HostingView& view) {
   const auto other = std::ranges::find_if(view.resolved, [&](const auto& one) { return !is_ours(view, one); });
   if (other == view.resolved.end()) return {};
+  if (view.gives_way) return format(", and also {}: the job's coordinator is on the one that begins it first", *other);
   return format(
       ", and also {}, which this node does not have: if that is another node, give one of them is_host=1 and "
       "the others is_host=0",

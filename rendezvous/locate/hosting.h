@@ -31,6 +31,7 @@ struct HostingView {
   std::string full_host_name;              // with its domain, if that is known
   std::optional<bool> is_host;             // is_host= of --rdzv-conf, or known from the batch system
   std::string is_host_source = {};         // what the batch system says, as a clause
+  bool gives_way = false;                  // of several hosts that begin the job all but one give way: failover
   std::optional<int> node_rank;            // claimed by --node-rank or the environment, not a default
 };
 

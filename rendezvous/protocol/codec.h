@@ -64,10 +64,11 @@ struct Hello {
   std::string job;
   AgentId agent = 0;
   Nonce nonce{};
+  std::optional<Announcement> announces = {};
   static void fields(auto& io, auto& v) {
     Version::fields(io, v.version);
     io("job", v.job, bounds::kName);
-    each(io, "agent", v.agent, "nonce", v.nonce);
+    each(io, "agent", v.agent, "nonce", v.nonce, "announces", v.announces);
   }
 };
 struct Challenge {

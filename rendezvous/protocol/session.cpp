@@ -99,7 +99,8 @@ AgentSession::AgentSession(Introduction introduction, const std::string& secret,
 Stamp AgentSession::stamp() const { return {welcome_.incarnation, welcome_.term, 0}; }
 
 ByteString AgentSession::begin() {
-  append_frame(hello_, stamp(), Hello{version_, introduction_.job, introduction_.agent, nonce_});
+  append_frame(hello_, stamp(),
+               Hello{version_, introduction_.job, introduction_.agent, nonce_, introduction_.announces});
   ByteString out(kMark.begin(), kMark.end());
   append(out, hello_);
   return out;
@@ -340,7 +341,8 @@ void CoordinatorSession::take_hello(const Frame& frame, Events& events, ByteStri
     const Fault found = cannot_read(frame.type, hello.error());
     return end(found.error, found.told, events, out);
   }
-  introduction_ = {std::move(hello->job), hello->agent, frame.stamp.incarnation, frame.stamp.term};
+  introduction_ = {std::move(hello->job), hello->agent, frame.stamp.incarnation, frame.stamp.term,
+                   std::move(hello->announces)};
   Challenge challenge{version_, nonce_, {}};
   challenge.proof = coordinator_proof(key_, frame.whole, challenge);
   put_mark(out);

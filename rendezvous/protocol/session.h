@@ -39,6 +39,9 @@ struct Introduction {
   AgentId agent = 0;
   Incarnation incarnation = 0;
   Term term = 0;
+  // It is no agent that wants to join, but the coordinator's process of this incarnation and term. It sends nothing
+  // else, and is answered by REFUSED.
+  std::optional<Announcement> announces = {};
   bool operator==(const Introduction&) const = default;
 };
 
@@ -51,7 +54,7 @@ struct Welcome {
   std::int64_t loss_timeout_ms = 5000;
   // The longest lease in milliseconds, counted from when it was asked for; nothing if there is no limit. As in Kept.
   std::optional<std::int64_t> good_for_ms = {};
-  // The number of the coordinator's process: that of the agent in it, or another one, which is not 0 either.
+  // The number of the coordinator's process: that of the agent in it, or another one; 0: not known.
   AgentId host = 0;
   bool operator==(const Welcome&) const = default;
 };

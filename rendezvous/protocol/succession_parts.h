@@ -91,10 +91,27 @@ struct Elsewhere {
   }
 };
 
-// A node that may host the coordinator when the present one is lost.
+// Where the coordinator of a job is, as its own process tells whatever listens where the job's nodes meet. Part of
+// HELLO.
+struct Announcement {
+  std::string addresses = {};  // numeric, as NodeJoins::addresses, the best first
+  std::uint16_t port = 0;
+  std::int64_t birth_ms = 0;              // when the job began, as in its fences
+  std::optional<RoundNumber> round = {};  // the last that the coordinator has formed or taken over
+  bool operator==(const Announcement&) const = default;
+  static void fields(auto& io, auto& v) {
+    io("addresses", v.addresses, at_most(limits::kAnnouncedBytes));
+    io("port", v.port);
+    io("birth_ms", v.birth_ms, bounds::kSignedMs);
+    io("round", v.round);
+  }
+};
+
+// A process that may host the coordinator when the present one is lost: that of a node, or of the present coordinator,
+// if that is on none of the nodes.
 struct Successor {
-  AgentId agent = 0;
-  int node_rank = 0;
+  AgentId agent = 0;           // or the number of a process on none of the nodes
+  int node_rank = 0;           // -1: it is on none of the nodes
   std::string addresses = {};  // numeric, as NodeJoins::addresses
   std::uint16_t port = 0;      // at which it listens
   bool operator==(const Successor&) const = default;

@@ -33,6 +33,10 @@ CoordinatorConnection::CoordinatorConnection(net::Loop& loop, const MeetingSetti
       silence_(loop),
       lingering_(loop) {
   place_->set_own_agent(own);
+  if (settings.has_door) {
+    announcer_ = std::make_unique<Announcer>(
+        loop, settings, [this] { return server(); }, [this] { return secret().value_or(settings_.secret); });
+  }
   if (settings.munge.step.empty()) return;
   munge_ = std::make_unique<MungeTrust>(loop, settings.munge, settings.is_host.value_or(false));
   place_->trust(*munge_);
@@ -59,7 +63,7 @@ void CoordinatorConnection::connect_to(At at) {
   disconnect();
   at_door_ = true;
   is_own_door_ = at.is_own_door;
-  if (is_own_door_) at.addresses = {kLoopback};
+  at.addresses = is_own_door_ ? std::vector<std::string>{kLoopback} : net::addresses_elsewhere(at.addresses);
   // The caller does not expect an answer before it returns.
   dialling_.start(0, [this, at = std::move(at)] { try_all({.addresses = at.addresses, .ports = {at.port}}); });
 }
@@ -80,14 +84,23 @@ void CoordinatorConnection::set_door(const coordinator::DoorIs& door) {
 
 void CoordinatorConnection::open_door() {
   if (!settings_.has_door || door_ || place_->server() != nullptr) return;
-  auto door = CoordinatorServer::open(loop_, {.address = {},
-                                              .secret = munge_ ? munge_->secret().value_or("") : settings_.secret,
-                                              .lease = {settings_.loss_timeout_ms},
-                                              .only_job = settings_.job,
-                                              .own_agent = own_,
-                                              .is_door = true});
-  if (!door) return log::debug("hosting", door.error().text());
-  door_ = std::move(*door);
+  std::vector<std::uint16_t> ports = place_->door_ports();
+  if (settings_.door_port != 0) ports = {settings_.door_port};
+  ports.push_back(0);
+  for (const std::uint16_t port : ports) {
+    auto door = CoordinatorServer::open(loop_, {.address = {},
+                                                .port = port,
+                                                .secret = secret().value_or(settings_.secret),
+                                                .lease = {settings_.loss_timeout_ms},
+                                                .only_job = settings_.job,
+                                                .own_agent = own_,
+                                                .is_door = true});
+    if (door) {
+      door_ = std::move(*door);
+      return;
+    }
+    log::debug("hosting", door.error().text());
+  }
 }
 
 void CoordinatorConnection::disconnect() {

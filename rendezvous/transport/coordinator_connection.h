@@ -11,6 +11,7 @@
 #include "rendezvous/coordinator/service.h"
 #include "rendezvous/locate/claim.h"
 #include "rendezvous/protocol/frame_reader.h"
+#include "rendezvous/transport/announcer.h"
 #include "rendezvous/transport/coordinator_server.h"
 #include "rendezvous/transport/meeting_place.h"
 #include "rendezvous/transport/meeting_settings.h"
@@ -103,6 +104,7 @@ class CoordinatorConnection {
   std::unique_ptr<MeetingPlace> place_;
   protocol::AgentId own_;
   std::unique_ptr<CoordinatorServer> door_;  // unless place_ has a server
+  std::unique_ptr<Announcer> announcer_;     // with a door
   coordinator::DoorIs door_is_;
   const CoordinatorServer* told_ = nullptr;  // to whom door_is_ was said
   bool door_hosts_ = false;                  // this node's agent has been connected to its own door

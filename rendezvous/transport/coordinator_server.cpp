@@ -8,6 +8,7 @@
 #include "rendezvous/coordinator/network_check.h"
 #include "rendezvous/coordinator/recording.h"
 #include "rendezvous/protocol/munge_messages.h"
+#include "rendezvous/protocol/random_id.h"
 #include "rendezvous/transport/random_nonce.h"
 #include "src/base/check.h"
 #include "src/base/limits.h"
@@ -15,6 +16,7 @@
 #include "src/base/overloaded.h"
 #include "src/base/strangers.h"
 #include "src/base/text.h"
+#include "src/net/local_host.h"
 #include "src/process/clock.h"
 #include "src/process/random.h"
 
@@ -64,6 +66,12 @@ Result<std::unique_ptr<CoordinatorServer>> CoordinatorServer::open(net::Loop& lo
   if (!listener) return std::unexpected(std::move(listener.error()));
   server->listener_ = std::move(*listener);
   server->port_ = server->listener_->port();
+  if (!server->settings_.own_agent) {
+    std::string addresses = join(net::own_addresses(), " ");
+    if (addresses.empty()) addresses = kLoopback;  // a host without a network
+    server->service_.set_own_process(
+        {protocol::random_id(process::random_number()), -1, std::move(addresses), server->port_});
+  }
   return server;
 }
 
@@ -170,16 +178,38 @@ void CoordinatorServer::perform(coordinator::ServiceEffect& effect) {
                    if (on_judged_) on_judged_(e.job, e.check);
                  },
                  [&](coordinator::OrderAnswered& e) { answer_ = std::move(e); },
+                 [&](const coordinator::TryDoorOf& e) { try_door(e); },
                  [&](const coordinator::Log& e) {
                    const std::string text = e.job.empty() ? e.text : format("job {}: {}", printable(e.job), e.text);
                    // A client that connects by mistake, or with another secret, mostly does so again and again.
                    const bool is_news = e.event == kStranger && told_.size() < kTold && told_.insert(text).second;
                    Json fields = e.fields.is_null() ? Json::object() : e.fields;
                    fields.set("job", e.job);
-                   log::tell(is_news ? log::Level::kWarning : log::Level::kInfo, e.event, text, fields);
+                   const bool is_warning =
+                       is_news || e.event == coordinator::kNoSuccessor || e.event == coordinator::kRulesDiffer;
+                   log::tell(is_warning ? log::Level::kWarning : log::Level::kInfo, e.event, text, fields);
                  },
              },
              effect);
+}
+
+void CoordinatorServer::try_door(const coordinator::TryDoorOf& door) {
+  const std::pair key(door.job, door.door.agent);
+  probes_[key] =
+      std::make_unique<DoorProbe>(loop_, net::addresses_elsewhere(split(door.door.addresses, ' ')), door.door.port,
+                                  [this, key](std::string address) {
+                                    const auto done = probes_.extract(key);
+                                    on(coordinator::DoorAnswered{key.first, {key.second, std::move(address)}});
+                                  });
+}
+
+std::optional<protocol::Introduction> CoordinatorServer::announcement(const std::string& job) const {
+  for (protocol::Introduction& one : service_.announcements()) {
+    if (one.job != job) continue;
+    one.announces->port = port_;
+    return std::move(one);
+  }
+  return {};
 }
 
 void CoordinatorServer::plan_timer() {

@@ -13,6 +13,7 @@
 #include "rendezvous/coordinator/service.h"
 #include "rendezvous/locate/authority.h"
 #include "rendezvous/protocol/lease.h"
+#include "rendezvous/transport/door_probe.h"
 #include "rendezvous/transport/hosted_coordinator.h"
 #include "src/base/result.h"
 #include "src/net/lingering_connections.h"
@@ -32,7 +33,7 @@ class CoordinatorServer final : public HostedCoordinator {
     locate::Authority authority = locate::Authority::always();  // until set_authority()
     std::string only_job = {};                                  // see coordinator::ServiceSettings
     bool is_claimed = false;                                    // see coordinator::CoordinatorConfig
-    std::optional<protocol::AgentId> own_agent = {};            // the same
+    std::optional<protocol::AgentId> own_agent = {};            // the same; if it is not set, own_process is
     bool is_door = false;                                       // see coordinator::ServiceSettings
     // Gets connections of clients of the workers' store, with the bytes that they have sent so far. If it is empty they
     // are rejected.
@@ -67,6 +68,8 @@ class CoordinatorServer final : public HostedCoordinator {
   std::size_t jobs() const { return service_.jobs(); }
   // It has a coordinator of this job.
   bool serves(const std::string& job) const { return service_.find(job) != nullptr; }
+  // What it has to announce of this job where the nodes meet, as HELLO; nothing if there is nothing.
+  std::optional<protocol::Introduction> announcement(const std::string& job) const;
   // An agent has connected.
   bool has_visitors() const { return service_.jobs() > 0; }
   // There is no connection, and everything was sent.
@@ -88,6 +91,7 @@ class CoordinatorServer final : public HostedCoordinator {
   std::unique_ptr<net::Stream> release(coordinator::ConnectionId id, std::string why);
   void on(const coordinator::ServiceEvent& event);
   void perform(coordinator::ServiceEffect& effect);
+  void try_door(const coordinator::TryDoorOf& door);
   void plan_timer();
   void tell_if_idle();
 
@@ -98,6 +102,7 @@ class CoordinatorServer final : public HostedCoordinator {
   coordinator::Service service_;
   std::map<coordinator::ConnectionId, Connection> connections_;
   coordinator::ConnectionId last_ = 0;
+  std::map<std::pair<std::string, protocol::AgentId>, std::unique_ptr<DoorProbe>> probes_;
   net::LingeringConnections lingering_;
   net::Timer timer_;
   std::optional<std::int64_t> timer_at_ms_;

@@ -13,19 +13,65 @@
 namespace elastic::transport {
 
 EndpointPlace::EndpointPlace(net::Loop& loop, const MeetingSettings& settings, ToStore to_store, OnHosting on_hosting)
-    : MeetingPlace(loop, settings, std::move(to_store), std::move(on_hosting)), resolver_(loop) {}
+    : MeetingPlace(loop, settings, std::move(to_store), std::move(on_hosting)),
+      resolver_(loop),
+      list_(loop, settings) {}
 
 void EndpointPlace::find(bool belongs, OnFound on_found) {
-  // This node's own coordinator is reached by loopback, whatever the name resolves to.
-  const std::string host = server() != nullptr && is_sure_ ? kLoopback : settings_.host;
   const std::uint64_t attempt = ++attempt_;
   if (belongs && reached_) first_port_ = *reached_;
   if (!belongs && reached_) first_port_ = port_after(*reached_);
   reached_.reset();
-  resolver_.resolve(host, kResolveMs,
-                    [this, attempt, on_found = std::move(on_found)](Result<std::vector<std::string>> found) {
-                      if (attempt == attempt_) on_found(way(std::move(found)));
-                    });
+  list_.find_own([this, attempt, on_found = std::move(on_found)]() mutable {
+    if (attempt == attempt_) look(std::move(on_found));
+  });
+}
+
+void EndpointPlace::look(OnFound on_found) {
+  const auto other = list_.next();
+  // This node's own coordinator is reached by loopback, whatever the name resolves to; unless the name may lead to
+  // other nodes, too, which have perhaps begun the job.
+  const bool is_at_home = server() != nullptr && is_sure_ && !settings_.has_door;
+  resolver_.resolve(
+      other        ? other->name
+      : is_at_home ? kLoopback
+                   : settings_.host,
+      kResolveMs,
+      [this, other, attempt = attempt_, on_found = std::move(on_found)](Result<std::vector<std::string>> found) {
+        if (attempt == attempt_) on_found(other ? way_to(*other, std::move(found)) : way(std::move(found)));
+      });
+}
+
+MeetingPlace::Way EndpointPlace::way_to(const MeetingSettings::Host& host,
+                                        Result<std::vector<std::string>> resolved) const {
+  Way out{.ports = host.port == settings_.port ? ports_from(first_port_) : std::vector{host.port}};
+  if (resolved) out.addresses = std::move(*resolved);
+  if (out.addresses.empty()) out.problem = resolved ? "it has no address" : resolved.error().reason;
+  return out;
+}
+
+// Where the name leads to this host and to others, all nodes ask these in one order, so that they meet at the first
+// that is up.
+std::vector<std::string> EndpointPlace::ways_home(std::vector<std::string> resolved) const {
+  const std::vector<net::Interface> interfaces = net::interfaces();
+  const auto is_own = [&](const std::string& address) {
+    return is_loopback(address) || !net::interfaces_with(address, interfaces).empty();
+  };
+  const bool is_shared = settings_.has_door && !settings_.is_host && std::ranges::any_of(resolved, is_own);
+  if (!is_shared) return {kLoopback};
+  std::ranges::sort(resolved);
+  std::vector<std::string> out;
+  for (const std::string& address : resolved) {
+    const std::string way = is_own(address) ? kLoopback : address;
+    if (std::ranges::count(out, way) == 0) out.push_back(way);
+  }
+  return out;
+}
+
+// The door is found by others at the endpoint's port if that names this host.
+std::vector<std::uint16_t> EndpointPlace::door_ports() const {
+  if (const auto port = list_.own_port()) return *port == settings_.port ? ports_from(*port) : std::vector{*port};
+  return {};
 }
 
 MeetingPlace::Way EndpointPlace::way(Result<std::vector<std::string>> resolved) {
@@ -35,7 +81,7 @@ MeetingPlace::Way EndpointPlace::way(Result<std::vector<std::string>> resolved) 
   if (server() == nullptr) host_if_ours(out);
   out.home = server() != nullptr;
   if (server() != nullptr) out.ports = {server()->port()};
-  if (server() != nullptr && is_sure_) out.addresses = {kLoopback};
+  if (server() != nullptr && is_sure_) out.addresses = ways_home(std::move(out.addresses));
   // A coordinator that is only offered is used once another node has connected to it.
   if (server() != nullptr && !is_sure_ && server()->has_visitors()) out.addresses.emplace_back(kLoopback);
   if (out.addresses.empty() && out.problem.empty()) out.problem = "it has no address";

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "rendezvous/transport/endpoint_list.h"
 #include "rendezvous/transport/meeting_place.h"
 #include "src/net/names.h"
 
@@ -19,15 +20,20 @@ class EndpointPlace : public MeetingPlace {
   void find(bool belongs, OnFound on_found) override;
   void stop() override { ++attempt_; }
   void reached(std::uint16_t port) override { reached_ = port; }
+  std::vector<std::uint16_t> door_ports() const override;
 
  private:
+  void look(OnFound on_found);
   Way way(Result<std::vector<std::string>> resolved);
+  Way way_to(const MeetingSettings::Host& host, Result<std::vector<std::string>> resolved) const;
+  std::vector<std::string> ways_home(std::vector<std::string> resolved) const;
   void host_if_ours(const Way& way);
   bool open_one();
   std::vector<std::uint16_t> ports_from(std::uint16_t first) const;
   std::uint16_t port_after(std::uint16_t port) const;
 
   net::Resolver resolver_;
+  EndpointList list_;
   std::uint64_t attempt_ = 0;
   bool is_sure_ = false;  // the endpoint leads to server()
   bool told_why_not_ = false;

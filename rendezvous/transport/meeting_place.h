@@ -48,6 +48,8 @@ class MeetingPlace {
   virtual void tried(locate::Tried) {}
   // Whether another kind of server may answer there without a mistake of the user's.
   virtual bool may_be_stale() const { return false; }
+  // The ports at which this node's door is to be opened, the first free one of them; none: any.
+  virtual std::vector<std::uint16_t> door_ports() const { return {}; }
   // Removes the claim that names this process, if there is one. `done` is called when that has been tried, perhaps at
   // once.
   virtual void withdraw(std::function<void()> done) { done(); }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/address.h"
 #include "src/base/text.h"
 
 namespace elastic::transport {
@@ -33,14 +34,22 @@ struct MeetingSettings {
   bool alone = true;  // the job has one node: its coordinator is in its own process, and nothing else here is used
   Place place = Place::kEndpoint;
   std::string path = {};                       // of kFile
-  std::uint16_t coordinator_port = 0;          // of kFile and kTcpStore: its port; 0: a free one
+  std::uint16_t coordinator_port = 0;          // its port, where it may be on any node; 0: a free one
   std::string host = {};                       // of the endpoint: a name or a numeric address; unused with kFile
   std::uint16_t port = 0;                      // of the endpoint
   bool is_default = false;                     // the user has named no host: the endpoint is each host itself
   std::vector<std::uint16_t> more_ports = {};  // of the endpoint: tried after `port`, in this order
-  std::optional<bool> is_host = {};            // whether this node hosts the coordinator, if that is known
-  std::string is_host_source = {};             // what says so, as a clause; empty: is_host= in --rdzv-conf
-  bool has_door = false;  // each node can host the coordinator when that is lost: failover=majority
+  // Further hosts of the endpoint, at which a node of the running job may be found. They never begin it.
+  struct Host {
+    std::string name;  // or a numeric address
+    std::uint16_t port = 0;
+    bool operator==(const Host&) const = default;
+  };
+  std::vector<Host> more_hosts = {};
+  std::uint16_t door_port = 0;       // of this node's door; 0: the endpoint's if that names this host, else a free one
+  std::optional<bool> is_host = {};  // whether this node hosts the coordinator, if that is known
+  std::string is_host_source = {};   // what says so, as a clause; empty: is_host= in --rdzv-conf
+  bool has_door = false;             // each node can host the coordinator when that is lost: failover=majority
   // Another node may take the coordinator over while the process of this one lives.
   bool coordinator_may_move() const { return place != Place::kEndpoint || has_door; }
   bool serves_own_job_only = false;  // a coordinator in this process rejects other jobs; else it serves them, too
@@ -55,10 +64,10 @@ struct MeetingSettings {
 // "host0:29400", "[::1]:29400"; "TCPStore host0:29400"; "file /shared/meeting".
 inline std::string endpoint_text(const MeetingSettings& meeting) {
   if (meeting.place == MeetingSettings::Place::kFile) return format("file {}", printable(meeting.path));
-  const bool is_v6 = meeting.host.contains(':');
   const std::string store = meeting.place == MeetingSettings::Place::kTcpStore ? "TCPStore " : "";
-  return store + (is_v6 ? format("[{}]:{}", meeting.host, meeting.port)
-                        : format("{}:{}", printable(meeting.host), meeting.port));
+  const std::size_t more = meeting.more_hosts.size();
+  return store + with_port(meeting.host, meeting.port) +
+         (more == 0 ? "" : format(" or {} more host{}", more, more == 1 ? "" : "s"));
 }
 
 }  // namespace elastic::transport

@@ -30,4 +30,8 @@ std::string plain_address(std::string_view address) { return lower(without_scope
 
 bool same_address(std::string_view left, std::string_view right) { return plain_address(left) == plain_address(right); }
 
+std::string with_port(std::string_view host, std::uint16_t port) {
+  return host.contains(':') ? format("[{}]:{}", host, port) : format("{}:{}", printable(host), port);
+}
+
 }  // namespace elastic

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -23,5 +24,8 @@ std::string plain_address(std::string_view address);
 
 // Whether both are one address: mapping and scope ("fe80::1%eth0") aside.
 bool same_address(std::string_view left, std::string_view right);
+
+// A host, by name or address, and a port: "node0:29400", "[::1]:29400". The host is made printable.
+std::string with_port(std::string_view host, std::uint16_t port);
 
 }  // namespace elastic

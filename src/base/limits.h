@@ -81,6 +81,13 @@ inline constexpr std::size_t kCarriedMoreBytes = 16 * 1024;
 // (docs/failover.md).
 inline constexpr std::size_t kLastRounds = 8;
 inline constexpr std::size_t kSuccessors = 8;
+// The addresses of an announcement, in bytes: it goes with a HELLO.
+inline constexpr std::size_t kAnnouncedBytes = 1024;
+// Doors that a coordinator tries to reach at most, and how many open ones are enough for it.
+inline constexpr std::size_t kDoorsTried = 64;
+inline constexpr std::size_t kDoorsWanted = 2 * kSuccessors;
+// Hosts in a list of --rdzv-endpoint.
+inline constexpr std::size_t kEndpointHosts = 64;
 // Failures in one list of a message.
 inline constexpr std::size_t kAgentFailures = 64;
 // Keep-alives without an answer that an agent remembers.

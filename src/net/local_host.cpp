@@ -34,6 +34,15 @@ std::vector<std::string> own_addresses() {
   return out;
 }
 
+std::vector<std::string> addresses_elsewhere(const std::vector<std::string>& addresses) {
+  const std::vector<net::Interface> own = net::interfaces();
+  std::vector<std::string> out;
+  std::ranges::copy_if(addresses, std::back_inserter(out), [&](const std::string& address) {
+    return std::ranges::none_of(own, [&](const net::Interface& each) { return same_address(each.address, address); });
+  });
+  return out.empty() ? addresses : out;
+}
+
 std::vector<std::string> interfaces_with(const std::string& address, const std::vector<net::Interface>& interfaces) {
   std::vector<std::string> names;
   for (const net::Interface& interface : interfaces) {

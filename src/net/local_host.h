@@ -15,6 +15,9 @@ std::string host_name();
 std::string full_host_name();
 // The numeric addresses of all interfaces that are up, without loopback.
 std::vector<std::string> own_addresses();
+// Of another host's addresses those that this host has not, since each host may have a bridge of the same address; all
+// of them if this host has all, as for another process on it.
+std::vector<std::string> addresses_elsewhere(const std::vector<std::string>& addresses);
 // The names of the interfaces that have this numeric address, each once. Host names are not looked up, so they match
 // none.
 std::vector<std::string> interfaces_with(const std::string& address, const std::vector<net::Interface>& interfaces);

@@ -196,6 +196,22 @@ void Invariants::one_acts() const {
   }
 }
 
+void Invariants::none_runs_twice() const {
+  if (simulation_.setup().failover == Setup::Failover::kOff || simulation_.setup().doors_are_shut) return;
+  std::map<std::string, Incarnation> found;
+  for (const Server& server : simulation_.servers()) {
+    if (!server.is_up() || server.service() == nullptr) continue;
+    for (const std::string& job : simulation_.job_names()) {
+      const coordinator::Coordinator* const coordinator = server.find(job);
+      if (coordinator == nullptr || !coordinator->mandate().leads(server.clock_ms())) continue;
+      const auto [known, is_first] = found.try_emplace(job, coordinator->incarnation());
+      if (is_first || known->second == coordinator->incarnation()) continue;
+      broken("no job goes on twice", format("incarnations {:x} and {:x} of job {} have coordinators", known->second,
+                                            coordinator->incarnation(), job));
+    }
+  }
+}
+
 void Invariants::may_act(const Server& server) const {
   if (!server.may_act()) return;
   for (const Server& other : simulation_.servers()) {
@@ -380,6 +396,7 @@ void Invariants::look_for_witnesses() {
 // --- The end. --------------------------------------------------------------------------------------
 
 void Invariants::settled(Ms since_ms) {
+  none_runs_twice();
   for (const auto& node : simulation_.nodes()) {
     if (!node->is_running()) continue;
     const std::string& job = node->setup().job;

@@ -55,6 +55,9 @@ class Invariants {
   // Where promises decide: of the coordinators of one incarnation of a job at most one may act, whatever the clocks
   // say.
   void one_acts() const;
+  // The same, a while after the last fault: no job goes on twice, since one that was begun anew beside one that runs
+  // gives way or ends.
+  void none_runs_twice() const;
   // The agent reports that none of this round's processes are left on its node, or that its workers have succeeded.
   void answered(const Node& node, protocol::AgentId agent, protocol::Incarnation incarnation,
                 protocol::RoundNumber round);

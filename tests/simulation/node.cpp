@@ -342,8 +342,8 @@ void Node::look_for_coordinator(const agent::Link::Connect& effect) {
   reach_.tries(simulation_.now_ms());
   if (effect.to) return connect(effect.to->port, effect.to->agent == agent_id_);
   if (!place_) {
-    const Server& first = simulation_.first_server();
-    return connect(first.listener(), setup_.hosts_coordinator || &first == server_);
+    const Server& asked = simulation_.endpoint(attempts_++);
+    return connect(asked.listener(), setup_.hosts_coordinator || &asked == server_);
   }
   // A node that only stood by has missed the job's end, if what a coordinator claimed has been taken back.
   place_->find(agent_->link().own_incarnation() != 0 || agent_->link().term() != 0);

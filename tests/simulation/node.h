@@ -145,6 +145,7 @@ class Node : public ConnectionOwner {
   bool at_home_ = false;
   bool trying_ = false;  // the place of the claim is still to be told how the present attempt ends
   ListenerId connects_to_ = 0;
+  std::size_t attempts_ = 0;  // at the endpoint
   coordinator::DoorIs door_is_;
   Server* server_ = nullptr;
   ClaimRegister* claims_ = nullptr;

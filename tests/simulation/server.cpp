@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rendezvous/coordinator/recording.h"
+#include "rendezvous/protocol/random_id.h"
 #include "src/base/text.h"
 #include "tests/simulation/meter.h"
 #include "tests/simulation/simulation.h"
@@ -62,6 +63,8 @@ void Server::start() {
   authority_ = locate::Authority::always();
   serve({.lease = {simulation_.setup().loss_timeout_ms},
          .secret = kSecret,
+         .own_process = protocol::Successor{protocol::random_id(random_.next()), -1, "10.9.9.9",
+                                            static_cast<std::uint16_t>(listener_)},
          .random = [this] { return random_.next(); },
          .wall_ms = [this] { return simulation_.wall_ms(); },
          .make_check = [this](const std::string&) { return make_recorded_check(); }});
@@ -98,6 +101,7 @@ void Server::serve(coordinator::ServiceSettings settings) {
   process_.start();
   timer_at_ms_.reset();
   ++timer_;
+  announces_ = false;
   when_idle_ = nullptr;
   {
     const Running running(Part::kCoordinator);
@@ -167,12 +171,17 @@ void Server::resume(bool timers_first) {
 }
 
 void Server::connection_made(ConnectionId id) {
-  coordinator::ConnectionOpened opened{.connection = id};
-  for (std::size_t i = 0; i < opened.nonce.size(); i += 8) {
-    const std::uint64_t word = random_.next();
-    for (std::size_t k = 0; k < 8; ++k) opened.nonce[i + k] = static_cast<std::uint8_t>(word >> (8 * k));
-  }
+  const coordinator::ConnectionOpened opened{.connection = id, .nonce = nonce()};
   process_.run(false, [this, opened] { on(opened); });
+}
+
+protocol::Nonce Server::nonce() {
+  protocol::Nonce nonce{};
+  for (std::size_t i = 0; i < nonce.size(); i += 8) {
+    const std::uint64_t word = random_.next();
+    for (std::size_t k = 0; k < 8; ++k) nonce[i + k] = static_cast<std::uint8_t>(word >> (8 * k));
+  }
+  return nonce;
 }
 
 void Server::connection_read(ConnectionId id, ByteString bytes) {
@@ -206,6 +215,7 @@ void Server::on(const coordinator::ServiceEvent& event) {
   if (!service_) return;
   simulation_.coordinator_has_acted(*this);
   plan_timer();
+  plan_to_announce();
   if (when_idle_ && service_ && service_->connections() == 0) std::exchange(when_idle_, nullptr)();
 }
 
@@ -221,7 +231,65 @@ void Server::perform(coordinator::ServiceEffect& effect) {
     simulation_.trace().add(log->text);
     simulation_.coordinator_logs(*this, log->job, log->text);
     if (simulation_.trace().is_read()) simulation_.line(format("{}: {}: {}", name(), log->job, log->text));
+  } else if (const auto* door = std::get_if<coordinator::TryDoorOf>(&effect)) {
+    try_door(*door);
   }
+}
+
+void Server::try_door(const coordinator::TryDoorOf& door) {
+  const std::uint32_t launch = process_.launch();
+  const auto answered = [this, launch, door](bool is_open) {
+    if (launch != process_.launch()) return;
+    process_.run(false, [this, door, is_open] {
+      on(coordinator::DoorAnswered{door.job, {door.door.agent, is_open ? door.door.addresses : ""}});
+    });
+  };
+  if (simulation_.setup().doors_are_shut) return simulation_.timeline().after(1, [answered] { answered(false); });
+  const auto is_answered = std::make_shared<bool>(false);
+  visits_.emplace_back(
+      [this, answered, is_answered](ConnectionId id, bool is_made) {
+        if (is_made) simulation_.network().close(id, End::kClient);
+        if (!std::exchange(*is_answered, true)) answered(is_made);
+      },
+      nullptr);
+  auto& network = simulation_.network();
+  (void)network.connect(network.host_of(listener_), visits_.back(), static_cast<ListenerId>(door.door.port));
+  simulation_.timeline().after(coordinator::Doors::kAnswerMs, [answered, is_answered] {
+    if (!std::exchange(*is_answered, true)) answered(false);
+  });
+}
+
+void Server::plan_to_announce() {
+  const bool may_move = simulation_.setup().failover != Setup::Failover::kOff && node_ != nullptr;
+  if (!may_move || announces_ || service_->jobs() == 0 || listener_ == simulation_.first_server().listener()) return;
+  announces_ = true;
+  const Ms pause_ms = protocol::LeaseTimes{simulation_.setup().loss_timeout_ms}.renewal_ms();
+  simulation_.timeline().at(node_->when_shows(now_ms() + pause_ms), [this, launch = process_.launch()] {
+    if (launch != process_.launch()) return;
+    process_.run(true, [this] {
+      announces_ = false;
+      if (!service_) return;
+      for (protocol::Introduction& what : service_->announcements()) announce(std::move(what));
+      plan_to_announce();
+    });
+  });
+}
+
+void Server::announce(protocol::Introduction what) {
+  what.announces->port = static_cast<std::uint16_t>(listener_);
+  const auto session = std::make_shared<protocol::AgentSession>(std::move(what), kSecret, nonce());
+  auto& network = simulation_.network();
+  visits_.emplace_back(
+      [&network, session](ConnectionId id, bool is_made) {
+        if (is_made) network.send(id, End::kClient, session->begin());
+      },
+      [&network, session](ConnectionId id, const ByteString& bytes) {
+        ByteString reply;
+        const auto events = session->receive(bytes, reply);
+        if (!reply.empty()) network.send(id, End::kClient, std::move(reply));
+        if (!events.empty()) network.close(id, End::kClient);
+      });
+  (void)network.connect(node_->host(), visits_.back(), simulation_.first_server().listener());
 }
 
 void Server::plan_timer() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "tests/simulation/process.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/timeline.h"
+#include "tests/simulation/visit.h"
 
 namespace elastic::simulation {
 
@@ -81,6 +83,10 @@ class Server : public ConnectionOwner {
   void on(const coordinator::ServiceEvent& event);
   void perform(coordinator::ServiceEffect& effect);
   void plan_timer();
+  void try_door(const coordinator::TryDoorOf& door);
+  void plan_to_announce();
+  void announce(protocol::Introduction what);
+  protocol::Nonce nonce();
 
   Simulation& simulation_;
   std::uint32_t number_;
@@ -94,6 +100,8 @@ class Server : public ConnectionOwner {
   std::optional<coordinator::Service> service_;
   std::optional<Ms> timer_at_ms_;
   std::uint64_t timer_ = 0;
+  bool announces_ = false;  // a timer of announcements runs
+  std::deque<Visit> visits_;
 };
 
 // A check before training which finds the nodes unfit that sent "bad" or "slow". At most two phases.

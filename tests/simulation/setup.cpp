@@ -67,6 +67,8 @@ void let_nodes_succeed(Setup& setup, Random random) {
   const bool at_node0 = setup.jobs == 1 && random.chance(60);
   setup.failover = at_node0 ? Setup::Failover::kFromNode0 : Setup::Failover::kFromAlone;
   setup.hosted = false;
+  setup.doors_are_shut = random.chance(4);
+  setup.lists_hosts = setup.jobs == 1 && !setup.doors_are_shut && random.chance(40);
   for (NodeSetup& node : setup.nodes) {
     node.hosts_coordinator = false;
     node.rules.failover = protocol::JobRules::Failover::kMajority;
@@ -158,6 +160,7 @@ std::string text(const Setup& setup) {
       first.terms.max_nodes, first.terms.node_unit, first.terms.max_restarts, setup.loss_timeout_ms,
       setup.longest_delay_ms, setup.check_phases,
       setup.claimed                                   ? "by a claim"
+      : setup.doors_are_shut                          ? "with successors, behind firewalls"
       : setup.failover == Setup::Failover::kFromNode0 ? "on node 0, with successors"
       : setup.failover == Setup::Failover::kFromAlone ? "alone, with successors"
       : setup.hosted                                  ? "on node 0"

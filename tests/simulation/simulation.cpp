@@ -65,6 +65,12 @@ Node& Simulation::add_node(NodeSetup setup) {
   return node;
 }
 
+Server& Simulation::endpoint(std::size_t attempt) {
+  if (!setup_.lists_hosts || attempt % 2 == 0) return first_server();
+  Server& door = *nodes_[attempt / 2 % nodes_.size()]->server();
+  return door.listener() == 0 ? first_server() : door;  // it was never started
+}
+
 void Simulation::begin() {
   for (const NodeSetup& node : setup_.nodes) {
     (void)add_node(node);

@@ -69,6 +69,9 @@ class Simulation {
   Server& first_server() {
     return setup_.failover == Setup::Failover::kFromNode0 ? *nodes_.front()->server() : servers_.front();
   }
+  // Whom a node asks that looks for the coordinator at the endpoint for the nth time: the first server, and between
+  // these the doors of the other hosts that the endpoint names.
+  Server& endpoint(std::size_t attempt);
   const std::deque<Server>& servers() const { return servers_; }
   std::vector<std::string> job_names() const;
   // The server that decides for a job now: the one at the endpoint, or the one that may act by its claim; null if there

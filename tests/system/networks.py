@@ -88,6 +88,19 @@ class Host:
         for address in other.address, other.address6:
             self.ip("neigh", "delete", address, "dev", "eth0")
 
+    def refuse_new_connections(self, *, silently=False):
+        """A firewall: other hosts cannot connect to it, and are told so unless `silently`; it can connect to them."""
+        verdict = "drop" if silently else "reject with tcp reset"
+        self._nft(f"add table inet fw; add chain inet fw in {{ type filter hook input priority 0; }}; "
+                  f"add rule inet fw in iif eth0 tcp flags syn / syn,ack {verdict}")
+
+    def open_firewall(self):
+        """The end of refuse_new_connections()."""
+        self._nft("delete table inet fw")
+
+    def _nft(self, rules):
+        subprocess.run(["ip", "netns", "exec", self.namespace, "nft", rules], check=True, capture_output=True)
+
     def _tc(self, *discipline):
         subprocess.run(["tc", "-n", self.namespace, "qdisc", "replace", "dev", "eth0", "root", *discipline],
                        check=True, capture_output=True)

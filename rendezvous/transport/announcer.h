@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rendezvous/protocol/session.h"
+#include "rendezvous/transport/coordinator_server.h"
+#include "rendezvous/transport/meeting_settings.h"
+#include "src/net/loop.h"
+#include "src/net/names.h"
+#include "src/net/tcp.h"
+
+namespace elastic::transport {
+
+// As long as this process has the coordinator of its node's job, tells that to whatever listens at the endpoint,
+// several times in each loss timeout, unless the endpoint leads here. A host that comes back under the endpoint's name,
+// and knows nothing of the job, would begin it anew.
+class Announcer {
+ public:
+  // `server` returns the coordinator in this process, or null; `secret` the job's. `settings` must outlive it.
+  Announcer(net::Loop& loop, const MeetingSettings& settings, std::function<const CoordinatorServer*()> server,
+            std::function<std::string()> secret);
+
+ private:
+  // One connection, on which an announcement is made.
+  struct Visit {
+    std::unique_ptr<net::Connector> connector;
+    std::unique_ptr<net::Stream> stream;
+    std::unique_ptr<protocol::AgentSession> session;
+    bool is_over = false;
+  };
+
+  void look();
+  void go_to(const std::vector<std::string>& addresses, std::uint16_t own_port);
+  void announce(Visit& visit, std::unique_ptr<net::Stream> stream);
+  std::optional<protocol::Introduction> announcement() const;
+
+  net::Loop& loop_;
+  const MeetingSettings& settings_;
+  std::function<const CoordinatorServer*()> server_;
+  std::function<std::string()> secret_;
+  net::Timer timer_;
+  int rests_ = 0;                                         // looks that are left out
+  std::map<std::string, std::unique_ptr<Visit>> visits_;  // by address
+  net::Resolver resolver_;
+};
+
+}  // namespace elastic::transport
