@@ -41,7 +41,12 @@ bool is_done_in(const Coordinator& job, const AgentFacts& facts) {
 void Coordinator::on(const Introduced& event, Effects& out) {
   if (event.incarnation == 0 && event.term == 0) return;
   const Term term = identity_.term();
-  const Identity::Met met = identity_.meet(event, round_ || rebuilding_.has_begun(), state_ == State::kRebuilding);
+  // While its promises hold nobody else can have been elected: the agent has met a candidate that was not, because its
+  // voters were cut off from this coordinator. Its nodes follow a coordinator that takes a higher term only if they
+  // know that it is in the same process, by the agent there.
+  const bool leads = config_.own_agent && mandate_.leads(now_ms_);
+  const Identity::Met met =
+      identity_.meet(event, round_ || rebuilding_.has_begun(), leads || state_ == State::kRebuilding);
   if (met == Identity::Met::kJob && state_ == State::kEnding) {
     // Answers that are under way carry the previous incarnation: the verdict is sent again with the new one.
     for (const auto& [agent, node] : roster_.nodes()) {

@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "rendezvous/coordinator/coordinator_test_support.h"
+#include "rendezvous/protocol/term.h"
 
 using namespace elastic;
 using namespace elastic::coordinator;
@@ -117,6 +118,21 @@ TEST_CASE("a node that leaves in order supports its coordinator for good") {
   promise(job, 3);
   CHECK(job.pass_with({3}, 2'500).all<Resigned>().empty());
   CHECK(job.coordinator.mandate().leads(job.now_ms));
+}
+
+TEST_CASE("a coordinator that leads goes on with a higher term when it hears of a candidate that was not elected") {
+  const Term of_candidate = term_after(3, 4);
+  Three job({.incarnation = 7, .now_ms = -10'000, .own_agent = 1});
+  CHECK(job.on(Introduced{7, of_candidate}).effects.empty());
+  CHECK(job.coordinator.state() == State::kRunning);
+  CHECK(job.coordinator.term() > of_candidate);
+  promise(job, 2);
+  CHECK(job.coordinator.mandate().leads(job.now_ms));
+
+  // Its nodes would take one in the place of a coordinator on no node for another one.
+  Three elsewhere;
+  elsewhere.on(Introduced{7, of_candidate});
+  CHECK(elsewhere.coordinator.ended());
 }
 
 TEST_CASE("half of the nodes is enough with that of the coordinator, which promises by itself") {

@@ -7,7 +7,7 @@
 
 namespace elastic::coordinator {
 
-Identity::Met Identity::meet(const Introduced& agent, bool knows_a_round, bool decides_nothing) {
+Identity::Met Identity::meet(const Introduced& agent, bool knows_a_round, bool may_go_on) {
   const protocol::Term above = std::max(term_, protocol::term_after(agent.term, random_));
   if (!knows_a_round) met_others_ = true;
   const bool is_of_other = agent.incarnation == 0 || (agent.incarnation != incarnation_ && knows_a_round);
@@ -24,8 +24,8 @@ Identity::Met Identity::meet(const Introduced& agent, bool knows_a_round, bool d
     return Met::kJob;
   }
   if (agent.term <= term_) return Met::kNothingNew;
-  if (!decides_nothing) return Met::kSuccessor;
-  // The coordinator that the agent has met may have died since.
+  if (!may_go_on) return Met::kSuccessor;
+  // The coordinator that the agent has met may have died since, or was never elected.
   term_ = above;
   return Met::kNothingNew;
 }

@@ -22,8 +22,9 @@ class Identity {
     kSuccessor,  // a later coordinator runs this job: this one is to end
   };
   // An agent introduces itself. `knows_a_round`: this coordinator has formed a round or takes one over, so that its
-  // incarnation is settled. `decides_nothing`: it has decided nothing yet about the round that it takes over.
-  Met meet(const Introduced& agent, bool knows_a_round, bool decides_nothing);
+  // incarnation is settled. `may_go_on`: also if the agent has met a coordinator of a later term, since that one can
+  // have decided nothing, or this one has decided nothing yet about the round that it takes over.
+  Met meet(const Introduced& agent, bool knows_a_round, bool may_go_on);
 
   // A node joins that reports when its job began. `knows_a_round`: as above.
   void hear_of_birth(const protocol::AgentFacts& facts, bool knows_a_round);
