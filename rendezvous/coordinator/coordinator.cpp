@@ -234,7 +234,8 @@ void Coordinator::on(Node& node, const NodeCannotRun& message, Effects& out) {
 
 void Coordinator::on(Node& node, const NodeStopped& message, Effects& out) {
   if (!is_current(node, message.round)) return;
-  if (node.standing() == Standing::kMember || node.standing() == Standing::kDone) return;  // it was not told to stop
+  const bool is_to_stop = node.standing() != Standing::kMember && node.standing() != Standing::kDone;
+  if (!is_to_stop && !node.leaves_later) return;
   stopping_.take(node, message.failures, settings_.terms.max_nodes > 1);
   if (message.crash) stopping_.crashes.emplace_back(node.place.node_rank, *message.crash);
   has_stopped(node, out);
@@ -249,8 +250,9 @@ void Coordinator::on(Node& node, const NodeLeaves& message, Effects& out) {
     mandate_.died(node.agent, now_ms_);  // as good as dead: it looks for no other coordinator
     return forget(node);
   }
-  // It leaves the coordinator that is elected.
-  if (mandate_.stands()) {
+  // It leaves the coordinator that is elected. The coordinator's own node leaves when another one can be elected again.
+  const bool is_host_taking_over = node.hosts_coordinator && mandate_.is_counting() && state_ == State::kRebuilding;
+  if (mandate_.stands() || (is_host_taking_over && message.signal == SIGTERM)) {
     node.leaves_later = message;
     return;
   }
@@ -296,14 +298,7 @@ void Coordinator::decide(Effects& out) {
   look_again_ms_.reset();
   if (const auto others_may_run_until_ms = mandate_.look(roster_, now_ms_, out)) {
     rebuilding_.elected(*others_may_run_until_ms, now_ms_);
-    std::vector<AgentId> leavers;
-    for (const auto& [agent, node] : roster_.nodes()) {
-      if (node.leaves_later && node.session) leavers.push_back(agent);
-    }
-    for (const AgentId agent : leavers) {
-      Node* node = roster_.find(agent);
-      if (node != nullptr && node->session) on(*node, *std::exchange(node->leaves_later, std::nullopt), out);
-    }
+    take_leaves(out);
   }
   look_at_leases(out);
   settle_claims(out);
@@ -323,6 +318,18 @@ void Coordinator::decide(Effects& out) {
       if (state_ == State::kForming) form_if_due(out);
       return;
     case State::kEnding: return dismiss_if_all_heard(out);
+  }
+}
+
+// What nodes have said that leave, and had to wait.
+void Coordinator::take_leaves(Effects& out) {
+  std::vector<AgentId> leavers;
+  for (const auto& [agent, node] : roster_.nodes()) {
+    if (node.leaves_later && node.session) leavers.push_back(agent);
+  }
+  for (const AgentId agent : leavers) {
+    Node* node = roster_.find(agent);
+    if (node != nullptr && node->session) on(*node, *std::exchange(node->leaves_later, std::nullopt), out);
   }
 }
 

@@ -137,6 +137,7 @@ class Coordinator {
   void scale_up_if_due(Effects& out);
   void stop_round(Effects& out);
   void tell_to_stop(Node& node, Effects& out);
+  void take_leaves(Effects& out);
   void conclude_round(Effects& out);
   void has_stopped(Node& node, Effects& out);
   void let_go(protocol::NodeId session, const protocol::NodeLeaves& leaves, Effects& out);

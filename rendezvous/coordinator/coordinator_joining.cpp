@@ -380,7 +380,8 @@ void Coordinator::go_on_rebuilding(Effects& out) {
   } else {
     stop_round(out);
   }
-  decide(out);
+  take_leaves(out);
+  if (state_ != State::kEnded) decide(out);
 }
 
 }  // namespace elastic::coordinator

@@ -63,6 +63,9 @@ struct Later : Job {
     NodeJoins joins = joiner(session);
     const PrepareRound& round = before.prepared.at(session - 1).second;
     joins.facts = facts_of(round, 7, AgentFacts::Activity::kRunning);
+    joins.hosts_coordinator = coordinator.config().own_agent == joins.agent;
+    joins.addresses = "10.0.0.1";
+    joins.door = 4'000;
     return say(session, joins);
   }
   Answer votes(NodeId session) { return promise(*this, session, runs(before.prepared.at(session - 1).second)); }
@@ -434,6 +437,46 @@ TEST_CASE("a node that leaves a candidate supports it until it is elected") {
   const Answer elected = promise(job, 2);
   CHECK(!job.coordinator.mandate().stands());
   CHECK(job.coordinator.roster().at(job.joiner(1).agent).standing() == membership::Standing::kLeaving);
+}
+
+TEST_CASE(
+    "the job ends when every node is told to leave while the coordinator is handed over, its own node among them") {
+  const Three before({.incarnation = 7, .now_ms = -10'000, .own_agent = 1});
+  Later job(before, {.incarnation = 9, .now_ms = 0, .own_agent = 2});
+  for (const NodeId node : {1u, 2u, 3u}) {
+    job.comes(node);
+    job.votes(node);
+    job.say(node, NodeLeaves{SIGTERM});
+  }
+  for (const NodeId node : {1u, 2u, 3u}) job.say(node, NodeStopped{0, {}, {}});
+  for (const NodeId node : {1u, 2u, 3u}) promise(job, node);
+  CHECK(!job.coordinator.mandate().stands());
+  CHECK(job.coordinator.state() == Coordinator::State::kEnding);
+  CHECK(job.coordinator.ending().verdict()->signal == SIGTERM);
+}
+
+TEST_CASE("a coordinator whose node is told to leave while it takes the job over hands over when it has done so") {
+  const Three before({.incarnation = 7, .now_ms = -10'000, .own_agent = 1});
+  Later job(before, {.incarnation = 9, .now_ms = 0, .own_agent = 2});
+  for (const NodeId node : {2u, 3u}) {
+    job.comes(node);
+    job.votes(node);
+  }
+  SUBCASE("it stands for election") {
+    job.say(2, NodeLeaves{SIGTERM});
+    promise(job, 2);
+    CHECK(promise(job, 3).silent());
+  }
+  SUBCASE("it waits for the other nodes") {
+    promise(job, 2);
+    promise(job, 3);
+    CHECK(job.say(2, NodeLeaves{SIGTERM}).silent());
+  }
+  CHECK(job.coordinator.state() == State::kRebuilding);
+  job.say(2, NodeStopped{0, {}, {}});
+  const auto resigned = job.pass_with({2, 3}, 3'300).all<Resigned>();
+  REQUIRE(resigned.size() == 2);
+  CHECK(resigned.front().second.hands_over);
 }
 
 TEST_CASE("nobody is asked by a coordinator that a claim leads to, of a job of one node, or with failover=off") {
