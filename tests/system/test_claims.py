@@ -3,108 +3,15 @@ the place, no two workers hold one rank at the same time."""
 # ctest: long
 
 import os
-import pathlib
-import re
 import signal
 import time
 
-import pytest
-
+from cluster import LOSS_TIMEOUT, cluster, hosts_of  # noqa: F401 (cluster is a fixture)
 from harness import wait_until
 from networks import network  # noqa: F401 (a fixture)
-from test_node_lease import STAMPS, Worker
 
-LOSS_TIMEOUT = 3  # seconds, of which a lease is three fifths, and a claim renewed each fifth
 # A coordinator that was cut off was once taken over after twice that: so long the others have to look on.
 LOOKS_ON = 5 * LOSS_TIMEOUT
-
-
-class Cluster:
-    """Nodes of one job on hosts of their own, which meet in a file that all hosts reach, or in a TCPStore that runs on
-    one more host."""
-
-    def __init__(self, elastic_run, static_c, network, tmp_path):
-        self._run = elastic_run
-        self._network = network
-        self._program = static_c(STAMPS.replace("for (;;) {", 'for (;;) {\n    if (access("done", F_OK) == 0) return 0;'))
-        self._done = pathlib.Path(elastic_run.directory) / "done"
-        self._shared = tmp_path / "shared"
-        self._shared.mkdir()
-        self.nodes = []
-
-    def start(self, count, nnodes, kind="file", conf=""):
-        self.hosts = list(self._network(count))
-        endpoint = str(self._shared / "meeting")
-        if kind == "tcpstore":
-            self.store_host = self._network.add()
-            store = self._run.start("--store-only", "--port=0", preexec_fn=self.store_host.enter)
-            endpoint = f"{self.store_host.address}:" + store.wait_for_line(r"listens on port (\d+)").group(1)
-        conf = ",".join(filter(None, [f"store_type={kind},loss_timeout={LOSS_TIMEOUT},last_call_timeout=60", conf]))
-        self._command = [f"--nnodes={nnodes}", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint={endpoint}",
-                         "--rdzv-id=job", f"--rdzv-conf={conf}", "--log-level=debug", "--no-python", self._program]
-        for host in self.hosts:
-            self.join(host)
-            # The first hosts the coordinator.
-            if len(self.nodes) == 1:
-                self.nodes[0].wait_for_line("this node hosts the coordinator")
-        self.round_of(self.nodes)
-
-    def join(self, host):
-        self.nodes.append(self._run.start(*self._command, preexec_fn=host.enter))
-        return self.nodes[-1]
-
-    def round_of(self, nodes):
-        """Waits for the workers of a round of these nodes and no others."""
-        for node in nodes:
-            while Worker(node, pathlib.Path(self._run.directory)).world != len(nodes):
-                pass
-
-    def stamps(self):
-        """Of all workers that there ever were: rank, when each began, and when it was last alive."""
-        directory = pathlib.Path(self._run.directory)
-        for node in self.nodes:
-            for pid, rank in re.findall(r"^up (\d+) rank (\d+) ", node.stdout.text, re.MULTILINE):
-                worker = Worker.__new__(Worker)
-                worker._file = directory / f"stamps.{pid}"
-                yield int(rank), worker.began, worker.was_alive
-
-    def assert_no_rank_lived_twice(self):
-        lives = sorted(self.stamps())
-        for (rank, began, ended), (next_rank, next_began, next_ended) in zip(lives, lives[1:]):
-            assert rank != next_rank or ended < next_began, lives
-
-    def cut(self, ones, others):
-        for one in ones:
-            for other in others:
-                one.cut_off_from(other)
-                other.cut_off_from(one)
-
-    def heal(self, ones, others):
-        for one in ones:
-            for other in others:
-                one.reach_again(other)
-                other.reach_again(one)
-
-    def succeed(self, nodes):
-        """The workers of these nodes are done; those that are started after that are not."""
-        self._done.touch()
-        assert [node.wait().returncode for node in nodes] == [0] * len(nodes)
-        self._done.unlink()
-
-    def end(self):
-        for node in self.nodes:
-            if node.popen.poll() is None:
-                node.send_signal(signal.SIGTERM)
-        return [node.wait() for node in self.nodes]
-
-
-@pytest.fixture
-def cluster(elastic_run, static_c, network, tmp_path):  # noqa: F811
-    return Cluster(elastic_run, static_c, network, tmp_path)
-
-
-def hosts_of(nodes):
-    return [node for node in nodes if "this node hosts the coordinator" in node.stderr.text]
 
 
 def test_a_host_that_is_cut_off_goes_on_alone_and_the_others_never_host_beside_it(cluster):
@@ -173,7 +80,7 @@ def test_a_host_that_sleeps_until_the_job_has_ended_does_not_train_it_again(clus
     assert host.stdout.text.count("up ") == 1
 
 
-def test_a_node_that_is_cut_off_while_it_stands_by_does_not_train_a_job_that_has_ended(cluster, network):  # noqa: F811
+def test_a_node_that_is_cut_off_while_it_stands_by_does_not_train_a_job_that_has_ended(cluster, network):
     cluster.start(2, "1:3", conf="scale_up=on-restart,last_call_timeout=4")
     nodes = list(cluster.nodes)
     host = network.add()

@@ -3,73 +3,20 @@
 import os
 import pathlib
 import signal
-import struct
 import time
 
 import pytest
 
 from harness import alive, read_process, wait_until
+from lives import STAMPS, Worker
 from test_many_nodes import job  # noqa: F401 (a fixture)
 from test_nothing_left import freezer  # noqa: F401 (a fixture)
 
 LOSS_TIMEOUT = 2  # seconds, of which the lease is three fifths
 
-# Says who it is; until it is killed it stamps a file of its own with the nanoseconds after boot of its first
-# instructions and of now.
-STAMPS = r"""
-#include <fcntl.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
-static uint64_t now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_BOOTTIME, &t);
-  return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-int main(void) {
-  uint64_t start = now();
-  char name[64], line[128];
-  snprintf(name, sizeof name, "stamps.%d", getpid());
-  int file = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (file < 0 || ftruncate(file, 16)) return 1;
-  volatile uint64_t* stamps = mmap(0, 16, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (stamps == MAP_FAILED) return 2;
-  stamps[0] = start;
-  stamps[1] = now();
-  int size = snprintf(line, sizeof line, "up %d rank %s of %s restart %s\n", getpid(), getenv("RANK"),
-                      getenv("WORLD_SIZE"), getenv("TORCHELASTIC_RESTART_COUNT"));
-  if (write(1, line, size) != size) return 3;
-  for (;;) {
-    stamps[1] = now();
-    usleep(500);
-  }
-}
-"""
-
 
 def boottime_ns():
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-
-
-class Worker:
-    """One that a node has started."""
-
-    def __init__(self, node, directory):
-        found = node.wait_for_line(r"^up (\d+) rank (\d+) of (\d+) restart (\d+)", stream="stdout")
-        self.pid, self.rank, self.world, self.restart = map(int, found.groups())
-        self._file = directory / f"stamps.{self.pid}"
-
-    @property
-    def began(self):
-        return struct.unpack("=QQ", self._file.read_bytes())[0]
-
-    @property
-    def was_alive(self):
-        """When it last was, in nanoseconds after boot."""
-        return struct.unpack("=QQ", self._file.read_bytes())[1]
 
 
 class Cluster:

@@ -4,9 +4,10 @@ import os
 import pathlib
 import signal
 
+from lives import STAMPS, Worker
 from networks import network  # noqa: F401 (a fixture)
 from test_many_nodes import job  # noqa: F401 (a fixture)
-from test_node_lease import STAMPS, Worker, assert_gone_before
+from test_node_lease import assert_gone_before
 
 
 def test_an_empty_host_and_a_new_node_begin_when_the_workers_of_a_node_that_is_cut_off_are_dead(network, job, static_c):
