@@ -161,7 +161,9 @@ void Link::on(const CoordinatorMessage& message, std::int64_t now_ms, Effects& o
     } else {
       detach(format("the coordinator has resigned: {}", resigned->why), out);
     }
-    try_again(false, has_lasted(now_ms), now_ms);
+    // Whoever hands over has a successor: the others wait for nothing.
+    const bool lasted = has_lasted(now_ms);
+    try_again(false, lasted || resigned->hands_over, now_ms);
     return;
   }
   if (const auto* prepare = std::get_if<PrepareRound>(&message)) {

@@ -236,6 +236,18 @@ TEST_CASE("a node whose own coordinator hands over votes, and does not stand its
   }
 }
 
+TEST_CASE("a coordinator that hands over is left at once, however short the session was") {
+  Tied tied;
+  tied.other.asks = true;
+  tied.other.welcome.host = 8;
+  tied.begin();
+  tied.say(PrepareRound{.round = 3, .place = {.node_count = 2}, .successors = {{.agent = 9, .port = 4}}});
+  tied.pass(10);
+  tied.say(Resigned{"its node leaves", true});
+  tied.look();
+  CHECK(tied.connects_ms.back() == tied.now_ms);
+}
+
 TEST_CASE("a coordinator that resigns is left, and the next one may be supported at once") {
   Tied tied;
   tied.other.asks = true;
