@@ -169,6 +169,8 @@ void Link::on(const CoordinatorMessage& message, std::int64_t now_ms, Effects& o
   if (const auto* prepare = std::get_if<PrepareRound>(&message)) {
     promises_.hears(*prepare, session_->welcome().incarnation);
     search_.knows(prepare->successors);
+    // Without successors promises may not count at all.
+    if (!prepare->successors.empty()) promises_.prepares(session_->welcome(), now_ms);
     refusal_is_proof_ = prepare->refusal_is_proof;
     if (!prepare->before.empty()) {
       session_->send(RoundHeard{prepare->round}, bytes);

@@ -217,6 +217,24 @@ TEST_CASE("another process at the lost coordinator's port is a proof, too, and g
   }
 }
 
+TEST_CASE(
+    "a node whose coordinator is lost before it has asked for the node's support looks for the next one all the same") {
+  for (const bool is_refused : {true, false}) {
+    Tied tied;
+    tied.other.welcome.host = 8;
+    tied.begin();
+    tied.say(PrepareRound{.round = 3, .place = {.node_count = 2}, .successors = {{.agent = 8, .port = 4}}});
+    tied.pass(1'000);
+    CHECK(tied.other.promises.empty());
+    tied.reachable = false;
+    tied.answers = is_refused;
+    tied.broken();
+    CHECK(tied.link.promises().is_free(tied.now_ms) == is_refused);
+    tied.pass(4'000);
+    CHECK(tied.link.may_elect_from_ms(tied.now_ms) == 0);
+  }
+}
+
 TEST_CASE("a node whose own coordinator hands over votes, and does not stand itself") {
   for (const bool local : {true, false}) {
     Tied tied;

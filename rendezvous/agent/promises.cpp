@@ -14,26 +14,39 @@ void Promises::welcomed(const protocol::Welcome& welcome, std::int64_t now_ms) {
 
 std::optional<Promises::Answer> Promises::kept(const protocol::Welcome& welcome, std::int64_t now_ms) {
   const CoordinatorId id = id_of(welcome);
-  if (id != allegiance_.coordinator()) {
-    if (!allegiance_.may_vote(id, now_ms)) return {};
-    // The vote uses up what the testimony contains.
-    testimony_ = {{}, {}, allegiance_.others_may_run_for_ms(now_ms)};
-    // Rounds of another start of the job say nothing to this one.
-    if (welcome.incarnation == incarnation_) {
-      testimony_.rounds = rounds_.rounds();
-      testimony_.certificate = allegiance_.certificate();
-    }
-    if (welcome.host == own_) {
-      allegiance_.vote_for_own(id, now_ms);
-    } else {
-      allegiance_.vote(id, now_ms);
-    }
+  const bool is_another = id != allegiance_.coordinator();
+  if (is_another && !allegiance_.may_vote(id, now_ms)) return {};
+  if (testimony_is_for_ != id) testify(id, now_ms);
+  if (is_another) {
+    vote(id, now_ms);
   } else {
     allegiance_.kept(id, now_ms);
   }
   if (has_testified_to_ == id) return Answer{};
   has_testified_to_ = id;
   return Answer{testimony_};
+}
+
+void Promises::prepares(const protocol::Welcome& welcome, std::int64_t now_ms) {
+  if (!has_promised()) vote(id_of(welcome), now_ms);
+}
+
+// The vote uses up what the testimony contains: this comes first.
+void Promises::testify(const CoordinatorId& id, std::int64_t now_ms) {
+  testimony_is_for_ = id;
+  testimony_ = {{}, {}, allegiance_.others_may_run_for_ms(now_ms)};
+  // Rounds of another start of the job say nothing to this one.
+  if (id.incarnation != incarnation_) return;
+  testimony_.rounds = rounds_.rounds();
+  testimony_.certificate = allegiance_.certificate();
+}
+
+void Promises::vote(const CoordinatorId& id, std::int64_t now_ms) {
+  if (id.agent == own_) {
+    allegiance_.vote_for_own(id, now_ms);
+  } else {
+    allegiance_.vote(id, now_ms);
+  }
 }
 
 void Promises::resigned(const protocol::Welcome& welcome, std::int64_t now_ms) {

@@ -25,6 +25,11 @@ class Promises {
   };
   // Nothing: the node supports another coordinator, and must not answer.
   std::optional<Answer> kept(const protocol::Welcome& welcome, std::int64_t now_ms);
+  // The coordinator of that welcome prepares a round with the node, perhaps before it has asked for the node's support.
+  // A node that supports nobody supports it from then on: if the coordinator is lost before it has asked, the node
+  // looks for the next one as the others do.
+  void prepares(const protocol::Welcome& welcome, std::int64_t now_ms);
+
   // The coordinator has resigned.
   void resigned(const protocol::Welcome& welcome, std::int64_t now_ms);
 
@@ -51,6 +56,8 @@ class Promises {
 
  private:
   void is_in(protocol::Incarnation incarnation);
+  void testify(const succession::CoordinatorId& id, std::int64_t now_ms);
+  void vote(const succession::CoordinatorId& id, std::int64_t now_ms);
   bool has_promised() const { return allegiance_.coordinator().term != 0; }
   static succession::CoordinatorId id_of(const protocol::Welcome& welcome) {
     return {welcome.term, welcome.host, welcome.incarnation};
@@ -61,6 +68,7 @@ class Promises {
   succession::KnownRounds rounds_;
   protocol::Incarnation incarnation_ = 0;                      // of these rounds
   protocol::Testimony testimony_;                              // of the last vote
+  std::optional<succession::CoordinatorId> testimony_is_for_;  // which was for this coordinator
   std::optional<succession::CoordinatorId> has_testified_to_;  // in this session
 };
 
