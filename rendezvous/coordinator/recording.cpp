@@ -148,6 +148,11 @@ Result<RecordingHead> parse_recording_head(std::string_view line, const std::str
 Result<RecordedLine> parse_recording_line(std::string_view line, const std::string& place) {
   const auto parsed = parse_line(line, place);
   if (!parsed) return std::unexpected(parsed.error());
+  if (parsed->find("format") != nullptr) {
+    auto head = parse_recording_head(line, place);
+    if (!head) return std::unexpected(std::move(head.error()));
+    return *std::move(head);
+  }
   RecordedLine read;
   JsonReader reader(*parsed, JsonForm::kExact);
   if (parsed->find("check") != nullptr) {

@@ -56,8 +56,8 @@ struct RecordedEvent {
     io.one_of("event", v.event);
   }
 };
-// A line after the first.
-using RecordedLine = std::variant<RecordedEvent, CheckAnswer>;
+// A line after the first. Another head begins the recording of another coordinator, which this process had later.
+using RecordedLine = std::variant<RecordedEvent, CheckAnswer, RecordingHead>;
 
 // Each returns one line with its newline. A text that is not UTF-8 is kept byte by byte.
 std::string recording_head(const RecordingHead& head);

@@ -98,11 +98,15 @@ Result<RecordingHead> Replay::begin() {
     return fail(format("{}:1", name_), "there is no recording in it", "name a file that --record has written");
   }
   auto head = parse_recording_head(line->text, place());
-  if (!head) return head;
-  born_ms_ = head->config.now_ms;
-  coordinator_ =
-      std::make_unique<Coordinator>(head->config, head->has_check ? std::make_unique<Answers>(*this) : no_check());
+  if (head) take_up(*head);
   return head;
+}
+
+void Replay::take_up(const RecordingHead& head) {
+  born_ms_ = head.config.now_ms;
+  addresses_.clear();
+  coordinator_ =
+      std::make_unique<Coordinator>(head.config, head.has_check ? std::make_unique<Answers>(*this) : no_check());
 }
 
 // Empty lines are skipped, and so is a last line that its writer did not finish.
@@ -123,6 +127,12 @@ Result<std::optional<Replay::Step>> Replay::next() {
   const auto read = take_recorded();
   if (!read) return std::unexpected(read.error());
   if (!*read) return std::nullopt;
+  if (const auto* head = std::get_if<RecordingHead>(&**read)) {
+    take_up(*head);
+    Step begins;
+    begins.begins = *head;
+    return begins;
+  }
   const auto* recorded = std::get_if<RecordedEvent>(&**read);
   if (recorded == nullptr)
     return fail(place(), "it is an answer of the check, which was not asked", "take the line out");
@@ -193,6 +203,7 @@ std::string text(const RecordingHead& head) {
 }
 
 std::string text(const Replay::Step& step) {
+  if (step.begins) return format("\nanother coordinator of this process:\n{}", text(*step.begins));
   constexpr std::size_t kReceiversNamed = 4;
   std::string out =
       format("{}  {}{}{}\n", time_in_words(step.since_birth_ms), step.who, step.who.empty() ? "" : " ", step.event);

@@ -29,6 +29,8 @@ class Replay {
  public:
   // One event and its effects, in words.
   struct Step {
+    // Another coordinator begins, and nothing else has happened; nothing: it is an event.
+    std::optional<RecordingHead> begins;
     std::int64_t since_birth_ms = 0;
     std::string who;    // "node1 (session 3)"; empty if the event comes from no node
     std::string event;  // what happened, as a clause
@@ -50,8 +52,8 @@ class Replay {
 
   // Reads the first line; to be called first. Fails if it is not that of a recording.
   Result<RecordingHead> begin();
-  // The next event; nothing after the last one. Fails on a line that is wrong, which the error names. Nothing can be
-  // read after a failure.
+  // The next event, or the next coordinator; nothing after the last one. Fails on a line that is wrong, which the error
+  // names. Nothing can be read after a failure.
   Result<std::optional<Step>> next();
 
   // The last line is not whole and was skipped.
@@ -63,6 +65,7 @@ class Replay {
  private:
   class Answers;
 
+  void take_up(const RecordingHead& head);
   std::optional<SourceLine> take_line();
   Result<std::optional<RecordedLine>> take_recorded();
   std::string place() const;

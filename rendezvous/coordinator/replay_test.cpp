@@ -137,6 +137,17 @@ TEST_CASE("a replay tells each event, the decisions with their reasons, whom the
   CHECK(replayed(failing_job()) == text);
 }
 
+TEST_CASE(
+    "a process that had one coordinator after another has recorded all, and each is replayed from its beginning") {
+  const std::string one = failing_job();
+  const std::string text = replayed(one + checked_job() + one);
+  const std::string alone = replayed(one);
+  const std::string steps = alone.substr(0, alone.rfind("the job has failed in round 1"));
+  CHECK(text.starts_with(steps +
+                         "\nanother coordinator of this process:\njob job: coordinator of term 1, incarnation 1;"));
+  CHECK(text.ends_with("\nanother coordinator of this process:\n" + alone));
+}
+
 TEST_CASE("a replay says the same of a check that its plan answered then") {
   const std::string recording = checked_job();
   const std::string text = replayed(recording);
