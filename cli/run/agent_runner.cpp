@@ -157,6 +157,7 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
           loop, settings, agent_.link().agent(),
           {.on_event = [this](agent::AgentEvent event) { on(std::move(event)); },
            .on_hosting = handlers_.on_hosting,
+           .on_door = handlers_.on_door,
            .to_store = [this](std::unique_ptr<net::Stream> stream,
                               std::span<const std::uint8_t> bytes) { store_.adopt(std::move(stream), bytes); }}) {
   own_signals_ = std::make_unique<process::SignalSource>(
@@ -258,10 +259,16 @@ status::Node AgentRunner::status() const {
   node.workers_started = workers_started_;
   node.workers_failed = workers_failed_;
   node.store = store_.status();
-  node.hosts_coordinator = coordinator_.is_hosted_here();
+  const status::Whereabouts is = whereabouts();
+  node.hosts_coordinator = coordinator_.is_hosted_here() && is.kind == status::Whereabouts::Kind::kHere;
+  if (is.kind == status::Whereabouts::Kind::kElsewhere) node.coordinator_at = status::place_for(is, {});
   node.endpoint = agent_.link().endpoint();
   node.connected = agent_.link().attached();
   return node;
+}
+
+status::Whereabouts AgentRunner::whereabouts() const {
+  return coordinator_.whereabouts(agent_.link(), agent_.lifecycle().has_verdict());
 }
 
 void AgentRunner::tell_of_link() {

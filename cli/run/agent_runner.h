@@ -34,6 +34,8 @@ class AgentRunner {
   struct Handlers {
     // The coordinator is in this process from now on; called by the constructor for that of a job of one node.
     std::function<void(transport::HostedCoordinator&)> on_hosting;
+    // This node's door is open, through which it may come to host the coordinator.
+    std::function<void(transport::HostedCoordinator&)> on_door = {};
     // The agent is done; nothing of the job is left on this node. Called once, with what is known of the first failure
     // if it was on another node (report::details_of).
     std::function<void(protocol::Verdict, std::string details)> finished;
@@ -53,6 +55,8 @@ class AgentRunner {
   void on_signal(std::function<void()> call) { on_signal_ = std::move(call); }
   // This node's status.
   status::Node status() const;
+  // Where the coordinator is.
+  status::Whereabouts whereabouts() const;
   const std::vector<health::Finding>& check_findings() const { return check_.findings(); }
   // Makes the failure report, once the agent has finished.
   JobReporter& reporter() { return reporter_; }

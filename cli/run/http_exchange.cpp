@@ -80,7 +80,7 @@ void HttpExchange::judge(net::http::ResponseReader::Step step) {
                             reader_.server().empty() ? "nothing" : printable(reader_.server(), 60)),
                      kNotOurs);
   }
-  done(HttpAnswer{reader_.status(), reader_.body()});
+  done(HttpAnswer{reader_.status(), reader_.location(), reader_.body()});
 }
 
 void HttpExchange::fail_with(std::string reason, std::string remedy) {

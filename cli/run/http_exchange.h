@@ -17,6 +17,7 @@ namespace elastic::run {
 
 struct HttpAnswer {
   int status = 0;
+  std::string location = {};  // of a 307: the URL where the same is to be asked
   std::string body;
 };
 

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "src/base/text.h"
 
@@ -15,6 +17,15 @@ struct HttpPlace {
   std::string text() const {
     return host.contains(':') ? format("[{}]:{}", host, port) : format("{}:{}", printable(host), port);
   }
+  bool operator==(const HttpPlace&) const = default;
 };
+
+// How many redirects a question, or an order, follows.
+inline constexpr int kMostHops = 3;
+
+// The place that this text names in the form of HttpPlace::text(); nothing: it is none.
+std::optional<HttpPlace> place_of(std::string_view text);
+// The place of a URL to which an elastic-run has led: "http://10.0.0.2:29400/status".
+std::optional<HttpPlace> place_of_url(std::string_view url);
 
 }  // namespace elastic::run

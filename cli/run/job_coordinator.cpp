@@ -1,16 +1,21 @@
 #include "cli/run/job_coordinator.h"
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
 #include "rendezvous/transport/random_nonce.h"
+#include "src/base/address.h"
 #include "src/base/text.h"
+#include "src/net/local_host.h"
 
 namespace elastic::run {
 
 JobCoordinator::JobCoordinator(net::Loop& loop, const LaunchSettings& settings, protocol::AgentId own,
                                Handlers handlers)
-    : job_(settings.worker.run_id), by_claim_(settings.meeting.place != transport::MeetingSettings::Place::kEndpoint) {
+    : job_(settings.worker.run_id),
+      has_doors_(!settings.meeting.alone && settings.meeting.has_door),
+      by_claim_(settings.meeting.place != transport::MeetingSettings::Place::kEndpoint) {
   const auto on_event = std::move(handlers.on_event);
   if (settings.meeting.alone) {
     host_ = std::make_unique<transport::CoordinatorHost>(
@@ -36,6 +41,7 @@ JobCoordinator::JobCoordinator(net::Loop& loop, const LaunchSettings& settings, 
                 on_event(agent::LinkReceived{{bytes.begin(), bytes.end()}});
               },
           .on_hosting = std::move(handlers.on_hosting),
+          .on_door = std::move(handlers.on_door),
           .on_hopeless = [on_event](std::string why) { on_event(agent::GivenUp{std::move(why)}); }},
       settings.meeting.store_at_endpoint ? std::move(handlers.to_store) : nullptr);
 }
@@ -52,6 +58,7 @@ void JobCoordinator::perform(const agent::Link::Connect& effect, const agent::Li
 
 void JobCoordinator::renew_door(const agent::Link& link, std::int64_t now_ms) {
   if (!connection_) return;
+  if (link.attached()) remember(address_elsewhere());
   coordinator::DoorIs door{.job = job_, .opens_ms = link.may_elect_from_ms(now_ms)};
   if (const auto there = link.attached() ? address_elsewhere() : std::nullopt) {
     door.addresses = there->address;
@@ -63,6 +70,33 @@ void JobCoordinator::renew_door(const agent::Link& link, std::int64_t now_ms) {
 std::optional<JobCoordinator::Address> JobCoordinator::address_elsewhere() const {
   if (host_ || connection_->is_at_home()) return {};
   return Address{connection_->reached_at(), connection_->reached_port()};
+}
+
+void JobCoordinator::remember(std::optional<Address> elsewhere) {
+  if (elsewhere == elsewhere_) return;
+  elsewhere_ = std::move(elsewhere);
+  is_elsewhere_on_this_host_ = elsewhere_ && (is_loopback(elsewhere_->address) ||
+                                              std::ranges::any_of(net::own_addresses(), [&](const auto& own) {
+                                                return same_address(own, elsewhere_->address);
+                                              }));
+}
+
+status::Whereabouts JobCoordinator::whereabouts(const agent::Link& link, bool is_over) const {
+  using Kind = status::Whereabouts::Kind;
+  status::Whereabouts out{.job = job_};
+  if (!has_doors_ || (connection_->hosts() && server()->leads(job_))) return out;
+  // A node that has left knows where the job went on.
+  if (elsewhere_ && (link.attached() || is_over)) {
+    out.kind = Kind::kElsewhere;
+    out.address = elsewhere_->address;
+    out.port = elsewhere_->port;
+    out.is_on_this_host = is_elsewhere_on_this_host_;
+    return out;
+  }
+  // The coordinator that is to begin the job, or has ended it.
+  const bool is_lost = !is_over && (link.own_incarnation() != 0 || !connection_->hosts());
+  if (is_lost) out.kind = Kind::kUnknown;
+  return out;
 }
 
 std::vector<JobCoordinator::Address> JobCoordinator::listeners(const agent::Link& link) const {

@@ -12,6 +12,7 @@
 #include "rendezvous/transport/coordinator_connection.h"
 #include "rendezvous/transport/coordinator_host.h"
 #include "src/net/loop.h"
+#include "src/status/lead.h"
 
 namespace elastic::run {
 
@@ -24,6 +25,8 @@ class JobCoordinator {
     std::function<void(agent::AgentEvent)> on_event;
     // The coordinator is in this process from now on; called by the constructor for that of a job of one node.
     std::function<void(transport::HostedCoordinator&)> on_hosting;
+    // This node's door is open, through which it may come to host the coordinator.
+    std::function<void(transport::HostedCoordinator&)> on_door;
     // Gets connections to the worker store where the store has the coordinator's port.
     transport::CoordinatorConnection::ToStore to_store;
   };
@@ -51,6 +54,8 @@ class JobCoordinator {
     bool operator==(const Address&) const = default;
   };
   std::optional<Address> address_elsewhere() const;
+  // Where clients find the coordinator that ask for it here. `is_over`: the agent has its verdict.
+  status::Whereabouts whereabouts(const agent::Link& link, bool is_over) const;
   // Who is to be told when this process has ended: the coordinator, or those who may succeed it if it ends, too.
   std::vector<Address> listeners(const agent::Link& link) const;
   // The coordinator is in this process.
@@ -63,7 +68,12 @@ class JobCoordinator {
   bool meeting_hangs() const { return connection_ && connection_->hangs(); }
 
  private:
+  void remember(std::optional<Address> elsewhere);
+
   std::string job_;
+  bool has_doors_;
+  std::optional<Address> elsewhere_;  // address_elsewhere() when the agent was attached last
+  bool is_elsewhere_on_this_host_ = false;
   bool by_claim_;  // a claim in a file or a store says where the coordinator is
   // One of the two is there.
   std::unique_ptr<transport::CoordinatorHost> host_;

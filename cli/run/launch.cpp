@@ -196,13 +196,13 @@ void let_commands_finish(net::Loop& loop, AgentRunner& agent, OnEvent& on_event)
   on_event.end();
 }
 
-// Connects a coordinator that is in this process from now on with status, recording and the reports of its checks.
+// Connects a coordinator that is in this process, or may come to be here through this node's door, with HTTP, recording
+// and the reports of its checks.
 void attend_to(transport::HostedCoordinator& coordinator, const std::string& job, RecordingFile* recording,
                CheckReporter& reporter, StatusHost& status) {
   coordinator.on_judged([&, job](const std::string& of_job, const coordinator::CheckJudged& check) {
     if (of_job == job) status.checked(job, reporter.judged(job, check));
   });
-  status.set_coordinator(&coordinator);
   coordinator.on_http([&status](std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes) {
     status.adopt(std::move(stream), bytes);
   });
@@ -213,6 +213,7 @@ void attend_to(transport::HostedCoordinator& coordinator, const std::string& job
 // Runs this node's part of the job until the agent has finished, and serves other nodes after it if they need that.
 void run_agent(net::Loop& loop, const LaunchSettings& settings, AgentRunner& agent, StatusHost& status) {
   status.set_node([&agent] { return agent.status(); });
+  status.set_whereabouts([&agent] { return agent.whereabouts(); });
   agent.begin();
   loop.run();
   // The coordinator of a job of one node has no status after the job; one that serves many jobs forgets the job by
@@ -274,10 +275,20 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
   on_event.begin(loop);
   protocol::Verdict verdict;
   std::string details;  // see AgentRunner::Handlers::finished
+  transport::HostedCoordinator* door = nullptr;
   AgentRunner agent(loop, settings, files, logs, context, std::move(guardian),
                     {.on_hosting =
                          [&](transport::HostedCoordinator& coordinator) {
-                           attend_to(coordinator, settings.worker.run_id, recording, reporter, status_host);
+                           if (&coordinator != door) {
+                             attend_to(coordinator, settings.worker.run_id, recording, reporter, status_host);
+                           }
+                           status_host.set_coordinator(&coordinator);
+                         },
+                     .on_door =
+                         [&](transport::HostedCoordinator& opened) {
+                           // Its first event as a coordinator may come before this node's own agent knows of it.
+                           door = &opened;
+                           attend_to(opened, settings.worker.run_id, recording, reporter, status_host);
                          },
                      .finished =
                          [&](protocol::Verdict how, std::string what) {

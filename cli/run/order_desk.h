@@ -1,12 +1,14 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "rendezvous/coordinator/coordinator_events.h"
 #include "src/net/http/reader.h"
 #include "src/net/http/response.h"
+#include "src/status/lead.h"
 
 namespace elastic::run {
 
@@ -33,11 +35,22 @@ class OrderDesk {
   void set_coordinator(CarryOut carry_out) { carry_out_ = std::move(carry_out); }
   void set_elsewhere(std::function<std::string()> elsewhere) { elsewhere_ = std::move(elsewhere); }
 
+  // What the node knows of the coordinator of its job.
+  struct Job {
+    status::Whereabouts is;
+    bool has_others = false;  // coordinators of other jobs are in this process
+  };
+
   static bool serves(std::string_view path);
-  // `peer_address` is the client's; empty: not known.
-  net::http::Response answer(const net::http::Request& request, const std::string& peer_address);
+  // `leads`: who asks at this port for a coordinator that is elsewhere is led there.
+  net::http::Response answer(const net::http::Request& request, const status::Caller& caller, const Job& job,
+                             bool leads);
 
  private:
+  // The answer to an order that is not for a coordinator in this process; nothing: it is.
+  std::optional<net::http::Response> lead(const net::http::Request& request, const std::string& wanted,
+                                          const status::Caller& caller, const Job& job, bool leads) const;
+
   std::string secret_;
   std::function<std::string()> new_challenge_;
   std::string challenge_;

@@ -25,12 +25,14 @@ constexpr const char* kElsewhere = "10.0.0.9";
 struct Desk {
   explicit Desk(std::string secret = "")
       : desk(std::move(secret), [this] { return format("challenge{}", ++challenges); }) {
-    desk.set_coordinator([this](const std::string& job, OperatorOrder order) {
-      ordered.emplace(job, std::move(order));
+    desk.set_coordinator([this](const std::string& wanted, OperatorOrder order) {
+      ordered.emplace(wanted, std::move(order));
       return coordinator::OrderAnswered{kind, "it is done"};
     });
   }
-  net::http::Response ask(Request request, const char* from = kHere) { return desk.answer(request, from); }
+  net::http::Response ask(Request request, const char* from = kHere) {
+    return desk.answer(request, {.from = from}, job, leads);
+  }
   // Sends an order as --drain and --stop do; returns its status.
   int order(const std::string& proof, const char* from = kHere, const std::string& query = "node=3") {
     ordered.reset();
@@ -42,6 +44,8 @@ struct Desk {
   std::string challenge() { return std::string(trim(*ask({.path = "/challenge"}, kElsewhere).body)); }
 
   int challenges = 0;
+  OrderDesk::Job job;
+  bool leads = true;
   Kind kind = Kind::kAccepted;
   std::optional<std::pair<std::string, OperatorOrder>> ordered;
   OrderDesk desk;
@@ -142,4 +146,60 @@ TEST_CASE("the status of an answer says what became of the order") {
     desk.kind = kind;
     CHECK(desk.order("1") == status);
   }
+}
+
+namespace {
+
+OrderDesk::Job moved_to(const char* address) {
+  return {.is = {.kind = status::Whereabouts::Kind::kElsewhere, .job = "night", .address = address, .port = 40123}};
+}
+
+}  // namespace
+
+TEST_CASE("with a token an order is led to the coordinator that is elsewhere once it has proven the token") {
+  Desk desk("secret");
+  desk.job = moved_to("10.0.0.2");
+  const std::string target = "/drain?node=3";
+  CHECK(desk.ask(Desk::post("/drain", "node=3", "1"), kElsewhere).status == 401);
+  const auto led =
+      desk.ask(Desk::post("/drain", "node=3", protocol::order_proof("secret", desk.challenge(), target)), kElsewhere);
+  CHECK(led.status == 307);
+  CHECK(led.location == "http://10.0.0.2:40123/drain?node=3");
+  CHECK(!desk.ordered);
+}
+
+TEST_CASE("without a token an order is led to a coordinator on this host, and is told where one on another host is") {
+  Desk desk;
+  desk.job = moved_to("10.0.0.2");
+  const auto refused = desk.ask(Desk::post("/stop", "", "1"));
+  CHECK(refused.status == 409);
+  CHECK(refused.body->contains("the job's coordinator is at 10.0.0.2:40123 now"));
+  CHECK(refused.body->contains("run the command there with --status=127.0.0.1:40123, or give the job a token"));
+  desk.job.is.is_on_this_host = true;
+  CHECK(desk.ask(Desk::post("/stop", "", "1")).location == "http://127.0.0.1:40123/stop?");
+  CHECK(desk.order("1", kElsewhere) == 403);
+  CHECK(!desk.ordered);
+}
+
+TEST_CASE("a port of the node alone leads no order, and says where the coordinator is") {
+  Desk desk;
+  desk.job = moved_to("10.0.0.2");
+  desk.leads = false;
+  const auto refused = desk.ask(Desk::post("/stop", "", "1"));
+  CHECK(refused.status == 409);
+  CHECK(refused.body->contains("--status (this node looks for it at 10.0.0.2:40123)"));
+}
+
+TEST_CASE("no order is taken for another job than the one that is meant while its coordinator is elsewhere") {
+  Desk desk;
+  desk.job = moved_to("10.0.0.2");
+  desk.job.has_others = true;
+  CHECK(desk.order("1") == 404);
+  CHECK(!desk.ordered);
+  CHECK(desk.order("1", kHere, "job=day&node=3") == 200);
+  CHECK(desk.ordered);
+  CHECK(desk.order("1", kHere, "job=night&node=3") == 409);
+  desk.job.is.kind = status::Whereabouts::Kind::kUnknown;
+  CHECK(desk.order("1", kHere, "job=night&node=3") == 503);
+  CHECK(!desk.ordered);
 }

@@ -3,8 +3,12 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "cli/run/http_exchange.h"
 #include "cli/run/order_desk.h"
@@ -32,36 +36,40 @@ class Errand {
                                           exit_status_ = 128 + signal.number;
                                           loop_.stop();
                                         });
-    if (request_.secret.empty()) {
-      send(kNoProof);
-    } else {
-      ask_for_challenge();
-    }
+    order_at(request_.place);
     loop_.run();
+    exchanges_.clear();
     return exit_status_;
   }
 
  private:
-  void ask_for_challenge() {
-    challenge_ = std::make_unique<HttpExchange>(
-        loop_, request_.place, net::http::get_request(request_.place.text(), kChallengePath, ""),
-        [this](const Result<HttpAnswer>& answer) {
-          if (!answer) return refuse(answer.error());
-          if (answer->status != 200) return refuse(*answer);
-          const std::string target = order_target(request_.order, request_.run_id);
-          send(protocol::order_proof(request_.secret, trim(answer->body), target));
-        });
+  // Each place has a challenge of its own.
+  void order_at(const HttpPlace& place) {
+    if (request_.secret.empty()) return send(place, kNoProof);
+    ask(place, net::http::get_request(place.text(), kChallengePath, ""), [this, place](const HttpAnswer& answer) {
+      if (answer.status != 200) return refuse(answer);
+      const std::string target = order_target(request_.order, request_.run_id);
+      send(place, protocol::order_proof(request_.secret, trim(answer.body), target));
+    });
   }
 
-  void send(const std::string& proof) {
+  void send(const HttpPlace& place, const std::string& proof) {
     const std::string target = order_target(request_.order, request_.run_id);
-    order_ = std::make_unique<HttpExchange>(loop_, request_.place,
-                                            net::http::post_request(request_.place.text(), target, proof),
-                                            [this](const Result<HttpAnswer>& answer) {
-                                              if (!answer) return refuse(answer.error());
-                                              if (answer->status != 200) return refuse(*answer);
-                                              accepted(*answer);
-                                            });
+    ask(place, net::http::post_request(place.text(), target, proof), [this](const HttpAnswer& answer) {
+      const auto led_to = answer.status == 307 ? place_of_url(answer.location) : std::nullopt;
+      if (led_to && hops_++ < kMostHops) return order_at(*led_to);
+      if (answer.status != 200) return refuse(answer);
+      accepted(answer);
+    });
+  }
+
+  void ask(const HttpPlace& place, std::string request, std::function<void(const HttpAnswer&)> answered) {
+    // An exchange must not be destroyed by its own answer.
+    exchanges_.push_back(std::make_unique<HttpExchange>(
+        loop_, place, std::move(request), [this, answered = std::move(answered)](const Result<HttpAnswer>& answer) {
+          if (!answer) return refuse(answer.error());
+          answered(*answer);
+        }));
   }
 
   void accepted(const HttpAnswer& answer) {
@@ -84,8 +92,8 @@ class Errand {
 
   const OrderRequest& request_;
   net::Loop loop_;
-  std::unique_ptr<HttpExchange> challenge_;
-  std::unique_ptr<HttpExchange> order_;
+  std::vector<std::unique_ptr<HttpExchange>> exchanges_;
+  int hops_ = 0;
   int exit_status_ = 1;
 };
 

@@ -7,6 +7,7 @@
 #include "rendezvous/protocol/proof.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"
+#include "src/net/http/query.h"
 #include "src/process/clock.h"
 #include "src/process/port_holder.h"
 #include "src/process/random.h"
@@ -33,8 +34,9 @@ StatusHost::StatusHost(net::Loop& loop, const std::string& secret, bool is_open)
       access_{protocol::status_key(secret), is_open},
       began_ms_(loop.now_ms()),
       desk_(secret, [] { return format("{:016x}{:016x}", process::random_number(), process::random_number()); }),
-      server_(loop,
-              [this](const net::http::Request& request, const std::string& peer) { return answer(request, peer); }) {
+      server_(loop, [this](const net::http::Request& request, const std::string& peer) {
+        return answer(request, {.from = peer}, false);
+      }) {
   desk_.set_elsewhere([this] { return node_ ? node_().endpoint : ""; });
 }
 
@@ -62,8 +64,8 @@ void StatusHost::checked(const std::string& job, const health::HealthReport& rep
 }
 
 Result<std::uint16_t> StatusHost::listen(std::uint16_t port) {
-  auto listener = net::Listener::open(loop_, "", port,
-                                      [this](std::unique_ptr<net::Stream> stream) { adopt(std::move(stream), {}); });
+  auto listener = net::Listener::open(
+      loop_, "", port, [this](std::unique_ptr<net::Stream> stream) { server_.adopt(std::move(stream), {}); });
   if (!listener) {
     Error error = std::move(listener.error());
     if (const auto holder = process::port_holder(port)) error.reason += " by " + *holder;
@@ -75,18 +77,47 @@ Result<std::uint16_t> StatusHost::listen(std::uint16_t port) {
 }
 
 void StatusHost::adopt(std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes) {
-  server_.adopt(std::move(stream), bytes);
+  const std::string at = stream->local_address();
+  server_.adopt(std::move(stream), bytes, [this, at](const net::http::Request& request, const std::string& peer) {
+    return answer(request, {.from = peer, .at = at}, true);
+  });
 }
 
-Response StatusHost::answer(const net::http::Request& request, const std::string& peer_address) {
-  if (OrderDesk::serves(request.path)) return desk_.answer(request, peer_address);
+OrderDesk::Job StatusHost::job() const {
+  OrderDesk::Job out;
+  if (whereabouts_) out.is = whereabouts_();
+  out.has_others = coordinator_ != nullptr && coordinator_->has_other_jobs(out.is.job);
+  return out;
+}
+
+std::optional<Response> StatusHost::lead(const net::http::Request& request, const status::Caller& caller) const {
+  const OrderDesk::Job known = job();
+  const std::string wanted = net::http::query_value(request.query, "job").value_or("");
+  switch (status::lead_of(known.is, wanted, known.has_others)) {
+    case status::Lead::kServe: return {};
+    case status::Lead::kNotYet: return net::http::plain(503, status::not_yet(known.is));
+    case status::Lead::kRedirect: {
+      const std::string place = status::place_for(known.is, caller);
+      return net::http::redirect(status::url_of(place, request.target),
+                                 format("the coordinator of job {} is at {}", printable(known.is.job), place));
+    }
+  }
+  return {};
+}
+
+Response StatusHost::answer(const net::http::Request& request, const status::Caller& caller, bool leads) {
+  if (OrderDesk::serves(request.path)) return desk_.answer(request, caller, job(), leads);
   const auto page_of_path = status::page_at(request.path);
   if (!page_of_path) return net::http::plain(404, status::kNoSuchPage);
   if (request.method == net::http::Method::kPost) {
     return net::http::plain(405, "POST is not supported here; use GET or HEAD");
   }
-  const status::View view = status::view_of(access_, request.authorization, peer_address);
+  const status::View view = status::view_of(access_, request.authorization, caller.from);
   if (view == status::View::kRefused) return net::http::plain(401, status::kTokenWrong);
+  const bool is_of_coordinator = *page_of_path == status::Page::kStatus || *page_of_path == status::Page::kMetrics;
+  if (leads && is_of_coordinator && status::may_be_led(access_, view)) {
+    if (auto led = lead(request, caller)) return *std::move(led);
+  }
   Made& made = made_[{*page_of_path, view}];
   if (made.response.body != nullptr && loop_.now_ms() < made.until_ms) return made.response;
   const std::int64_t before_ms = process::monotonic_ms();

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "src/net/http_server.h"
 #include "src/net/loop.h"
 #include "src/net/tcp.h"
+#include "src/status/lead.h"
 #include "src/status/paths.h"
 #include "src/status/snapshot.h"
 #include "src/status/viewer.h"
@@ -34,6 +36,8 @@ class StatusHost {
   // Sets the function that describes this node, before the first request is answered. What it uses must live until it
   // is replaced.
   void set_node(std::function<status::Node()> node) { node_ = std::move(node); }
+  // Sets the function that says where the coordinator of this node's job is, in the same way.
+  void set_whereabouts(std::function<status::Whereabouts()> whereabouts) { whereabouts_ = std::move(whereabouts); }
   // The coordinator in this process, which must live until it is replaced; null: it is in another process.
   void set_coordinator(transport::HostedCoordinator* coordinator);
   // The check of a job is over, with this result.
@@ -42,7 +46,8 @@ class StatusHost {
   // Serves also a port of all addresses; 0: a free one. Returns the port. Fails where it cannot be opened, and names
   // the process that has it, if that is known.
   Result<std::uint16_t> listen(std::uint16_t port);
-  // Serves a connection that the coordinator's port has accepted, and of which these bytes have been read.
+  // Serves a connection that the coordinator's port, or this node's door, has accepted, and of which these bytes have
+  // been read. Whoever asks there for a coordinator that is elsewhere is led to it.
   void adopt(std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes);
 
  private:
@@ -54,7 +59,10 @@ class StatusHost {
     std::int64_t count = 0;
     status::Check last;
   };
-  net::http::Response answer(const net::http::Request& request, const std::string& peer_address);
+  net::http::Response answer(const net::http::Request& request, const status::Caller& caller, bool leads);
+  // The answer to a request for a page of a coordinator that is elsewhere; nothing: the page is here.
+  std::optional<net::http::Response> lead(const net::http::Request& request, const status::Caller& caller) const;
+  OrderDesk::Job job() const;
   net::http::Response page(status::Page page, status::View view) const;
   status::Snapshot snapshot(status::View view) const;
   status::Snapshot full_snapshot() const;
@@ -63,6 +71,7 @@ class StatusHost {
   status::AccessRules access_;
   std::int64_t began_ms_;
   std::function<status::Node()> node_;
+  std::function<status::Whereabouts()> whereabouts_;
   transport::HostedCoordinator* coordinator_ = nullptr;
   OrderDesk desk_;
   std::map<std::string, Checks> checks_;  // by job

@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <deque>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,6 +18,7 @@
 #include "src/base/result.h"
 #include "src/base/screen_text.h"
 #include "src/base/text.h"
+#include "src/net/http/query.h"
 #include "src/net/http/response.h"
 #include "src/net/loop.h"
 #include "src/output/write_all.h"
@@ -26,6 +30,7 @@ namespace elastic::run {
 namespace {
 
 constexpr std::int64_t kEveryMs = 2'000;
+constexpr std::size_t kMostDoors = 8;
 
 // The document in an answer to a request for /status.
 Result<Json> document_of(const HttpAnswer& answer, const HttpPlace& place) {
@@ -86,27 +91,72 @@ class Watcher {
                                         });
     ask();
     loop_.run();
-    question_.reset();
+    questions_.clear();
     if (has_drawn_) output::write_all(STDOUT_FILENO, "\n");
     return exit_status_;
   }
 
  private:
+  // Asks one place after another until one answers: where the job was last, where the user says it is, and at its
+  // nodes' doors.
   void ask() {
-    const std::string request = net::http::get_request(request_.place.text(), "/status", request_.key);
-    question_ = std::make_unique<HttpExchange>(loop_, request_.place, request, [this](Result<HttpAnswer> answer) {
-      answered(answer ? document_of(*answer, request_.place) : std::unexpected(std::move(answer.error())));
-    });
+    questions_.clear();
+    problem_.reset();
+    places_.clear();
+    if (last_) add(*last_);
+    add(request_.place);
+    for (const HttpPlace& door : doors_) add(door);
+    ask_next();
   }
 
-  void answered(Result<Json> answer) {
+  void add(const HttpPlace& place) {
+    if (std::ranges::find(places_, place) == places_.end()) places_.push_back(place);
+  }
+
+  void ask_next() {
+    if (places_.empty()) return end_round(show_problem(*problem_));
+    const HttpPlace place = std::move(places_.front());
+    places_.pop_front();
+    hops_ = 0;
+    ask_at(place);
+  }
+
+  void ask_at(const HttpPlace& place) {
+    const std::string job = request_.run_id.empty() ? "" : "?job=" + net::http::percent_encoded(request_.run_id);
+    // An exchange must not be destroyed by its own answer.
+    questions_.push_back(std::make_unique<HttpExchange>(
+        loop_, place, net::http::get_request(place.text(), "/status" + job, request_.key),
+        [this, place](Result<HttpAnswer> answer) {
+          const auto led_to = answer && answer->status == 307 ? place_of_url(answer->location) : std::nullopt;
+          if (led_to && hops_++ < kMostHops) return ask_at(*led_to);
+          answered(answer ? document_of(*answer, place) : std::unexpected(std::move(answer.error())), place);
+        }));
+  }
+
+  void answered(Result<Json> answer, const HttpPlace& place) {
     if (answer && !status::has_job(*answer, request_.run_id)) {
-      answer =
-          fail(format("--rdzv-id={}", printable(request_.run_id)),
-               format("there is no job of that name at {}", request_.place.text()), "leave it out to see all jobs");
+      answer = fail(format("--rdzv-id={}", printable(request_.run_id)),
+                    format("there is no job of that name at {}", place.text()), "leave it out to see all jobs");
     }
-    const bool shown = answer ? show(*answer) : show_problem(answer.error());
-    // This is called by the exchange, which must not be destroyed here.
+    if (!answer) {
+      if (!problem_) problem_ = std::move(answer.error());
+      return ask_next();
+    }
+    last_ = place;
+    find_doors(*answer);
+    end_round(show(*answer));
+  }
+
+  void find_doors(const Json& document) {
+    std::vector<HttpPlace> found;
+    for (const std::string& door : status::doors(document, request_.run_id)) {
+      const auto place = place_of(door);
+      if (place && found.size() < kMostDoors) found.push_back(*place);
+    }
+    if (!found.empty()) doors_ = std::move(found);
+  }
+
+  void end_round(bool shown) {
     if (!shown || !request_.watch) return loop_.stop();
     timer_.start(kEveryMs, [this] { ask(); });
   }
@@ -152,7 +202,12 @@ class Watcher {
   const StatusRequest& request_;
   net::Loop loop_;
   net::Timer timer_;
-  std::unique_ptr<HttpExchange> question_;
+  std::vector<std::unique_ptr<HttpExchange>> questions_;  // since the timer fired
+  std::deque<HttpPlace> places_;                          // that are still to be asked
+  std::optional<HttpPlace> last_;                         // where the status was got last
+  std::vector<HttpPlace> doors_;                          // of the nodes, as the status said last
+  std::optional<Error> problem_;                          // the first one since the timer fired
+  int hops_ = 0;
   bool was_there_ = false;  // a status was shown at least once
   bool has_drawn_ = false;
   int exit_status_ = 0;

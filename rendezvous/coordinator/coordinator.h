@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -67,7 +68,8 @@ class Coordinator {
   // The job is in kPreparing, and nodes are being checked.
   bool is_checking() const { return state_ == State::kPreparing && check_.is_running(); }
   // The job's status without its name and the figures of the check. At most `most_members` nodes are listed by name.
-  status::Job status(std::int64_t now_ms, std::size_t most_members) const;
+  status::Job status(std::int64_t now_ms, std::size_t most_members,
+                     const std::function<std::string(protocol::NodeId session)>& address_of = {}) const;
   // Nodes may keep their workers running: the round that runs was not taken over by another coordinator, too.
   bool grants_leases() const { return rebuilding_.grants_leases(); }
   const Mandate& mandate() const { return mandate_; }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "rendezvous/coordinator/coordinator.h"
+#include "src/base/address.h"
 
 namespace elastic::coordinator {
 
@@ -28,7 +29,8 @@ Place place_of(const Node& node, State state, bool is_checking) {
 
 }  // namespace
 
-status::Job Coordinator::status(std::int64_t now_ms, std::size_t most_members) const {
+status::Job Coordinator::status(std::int64_t now_ms, std::size_t most_members,
+                                const std::function<std::string(protocol::NodeId session)>& address_of) const {
   now_ms = std::max(now_ms, now_ms_);
   status::Job job{.min_nodes = settings_.terms.min_nodes,
                   .max_nodes = settings_.terms.max_nodes,
@@ -52,6 +54,9 @@ status::Job Coordinator::status(std::int64_t now_ms, std::size_t most_members) c
                            .workers = node.shape.local_world_size,
                            .hosts_coordinator = node.hosts_coordinator,
                            .silent_ms = std::max<std::int64_t>(now_ms - node.last_heard_ms, 0)});
+    if (node.door != 0 && node.session && address_of) {
+      job.members.back().door = with_port(address_of(*node.session), node.door);
+    }
     if (is_in_round) job.members.back().node_rank = node.place.node_rank;
   }
   job.nodes[static_cast<std::size_t>(Place::kKeptOut)] = static_cast<std::int64_t>(budgets_.losses.kept_out(now_ms));

@@ -68,7 +68,10 @@ status::Coordinator Service::status(std::int64_t now_ms) const {
   status::Coordinator out{.connections = static_cast<std::int64_t>(connections_.size()), .ended = ended_by_outcome_};
   std::size_t members = 0;
   for (const auto& [name, coordinator] : jobs_) {
-    out.jobs.push_back(coordinator->status(now_ms, limits::kStatusNodes - members));
+    out.jobs.push_back(coordinator->status(now_ms, limits::kStatusNodes - members, [this](NodeId session) {
+      const auto found = connections_.find(session);
+      return found == connections_.end() ? std::string() : address_of(found->second);
+    }));
     out.jobs.back().id = name;
     members += out.jobs.back().members.size();
   }

@@ -1,6 +1,10 @@
 // Keep-alives and promises on the connections of a service.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "rendezvous/coordinator/service_test_support.h"
 
 using namespace elastic;
@@ -225,4 +229,24 @@ TEST_CASE("a door whose node has lost the coordinator is open to those who have 
   CHECK(door.service.jobs() == 1);
   door.is({.addresses = "10.0.0.9", .port = 29400});  // its own agent has found another one
   CHECK_FALSE(door.knocks(7));
+}
+
+TEST_CASE("the status names each node's door at the address by which other nodes reach it") {
+  Served served;
+  served.from = "10.0.0.2";
+  const ConnectionId id = served.greet({"j", 1});
+  NodeJoins joins = served.joiner(1, job_terms(2, 2));
+  joins.door = 4'000;
+  served.say(id, joins);
+  served.from = "fd00::3";
+  joins.agent = 2;
+  served.say(served.greet({"j", 2}), joins);
+  joins.agent = 3;
+  joins.door = 0;
+  served.say(served.greet({"j", 3}), joins);
+  const status::Coordinator status = served.service.status(served.now_ms);
+  std::vector<std::string> doors;
+  for (const status::Member& member : status.jobs.at(0).members) doors.push_back(member.door);
+  std::ranges::sort(doors);
+  CHECK(doors == std::vector<std::string>{"", "10.0.0.2:4000", "[fd00::3]:4000"});
 }

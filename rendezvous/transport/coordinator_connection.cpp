@@ -97,6 +97,7 @@ void CoordinatorConnection::open_door() {
                                                 .is_door = true});
     if (door) {
       door_ = std::move(*door);
+      if (handlers_.on_door) handlers_.on_door(*door_);
       return;
     }
     log::debug("hosting", door.error().text());

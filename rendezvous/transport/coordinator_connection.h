@@ -35,6 +35,8 @@ class CoordinatorConnection {
     std::function<void(std::span<const std::uint8_t>)> on_received;
     // The coordinator listens in this process from now on.
     std::function<void(CoordinatorServer&)> on_hosting = {};
+    // This node's door is open, through which it may come to host the coordinator.
+    std::function<void(CoordinatorServer&)> on_door = {};
     // Called instead of on_broken, before the first connection, if no further attempt can succeed. `why` is a clause.
     std::function<void(std::string why)> on_hopeless = {};
   };

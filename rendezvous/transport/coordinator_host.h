@@ -46,6 +46,7 @@ class CoordinatorHost final : public HostedCoordinator {
   }
   void on_http(std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)>) override {}
 
+  bool has_other_jobs(const std::string&) const override { return false; }
   status::Coordinator status() const override {
     status::Coordinator out;
     out.jobs.push_back(coordinator_.status(loop_.now_ms() - began_ms_, limits::kStatusNodes));

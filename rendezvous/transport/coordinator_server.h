@@ -61,6 +61,7 @@ class CoordinatorServer final : public HostedCoordinator {
   void on_http(std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)> take) override {
     to_http_ = std::move(take);
   }
+  bool has_other_jobs(const std::string& job) const override { return service_.jobs() > (serves(job) ? 1U : 0U); }
   status::Coordinator status() const override;
   coordinator::OrderAnswered order(const std::string& job, coordinator::OperatorOrder order) override;
 
@@ -70,6 +71,11 @@ class CoordinatorServer final : public HostedCoordinator {
   bool serves(const std::string& job) const { return service_.find(job) != nullptr; }
   // What it has to announce of this job where the nodes meet, as HELLO; nothing if there is nothing.
   std::optional<protocol::Introduction> announcement(const std::string& job) const;
+  // The same, and it is no candidate any more.
+  bool leads(const std::string& job) const {
+    const coordinator::Coordinator* coordinator = service_.find(job);
+    return coordinator != nullptr && !coordinator->mandate().stands();
+  }
   // An agent has connected.
   bool has_visitors() const { return service_.jobs() > 0; }
   // There is no connection, and everything was sent.

@@ -28,6 +28,8 @@ class HostedCoordinator {
   // `take` gets the connections that begin with an HTTP request, with what they have sent so far. Until it is called
   // they are refused as strangers; a coordinator without a port has none.
   virtual void on_http(std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)> take) = 0;
+  // It serves jobs with other names.
+  virtual bool has_other_jobs(const std::string& job) const = 0;
   // The status of its jobs.
   virtual status::Coordinator status() const = 0;
   // Carries out an operator's order in a job; an empty name is that of the only job.

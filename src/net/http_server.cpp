@@ -29,7 +29,7 @@ HttpServer::HttpServer(Loop& loop, Answer answer)
       deadlines_(loop),
       lingering_(loop, limits::kHttpTakesMs) {}
 
-void HttpServer::adopt(std::unique_ptr<Stream> stream, std::span<const std::uint8_t> bytes) {
+void HttpServer::adopt(std::unique_ptr<Stream> stream, std::span<const std::uint8_t> bytes, Answer answer) {
   if (connections_.size() >= limits::kHttpConnections) {
     ++answered_[503];
     if (lingering_.size() >= limits::kHttpConnections) return;  // a flood of connections gets no answer
@@ -42,6 +42,7 @@ void HttpServer::adopt(std::unique_ptr<Stream> stream, std::span<const std::uint
   const Id id = ++last_;
   Connection& connection = connections_[id];
   connection.stream = std::move(stream);
+  connection.answer = std::move(answer);
   connection.peer_address = connection.stream->peer_address();
   wait_for_more(connection);
   if (connections_.size() == 1) deadlines_.start(kLookMs, [this] { close_late(); });
@@ -79,7 +80,7 @@ bool HttpServer::serve(Id id, Connection& connection, http::Bytes& bytes) {
       response.keep_alive = false;
     } else {
       const http::Request& request = connection.reader.request();
-      response = answer_(request, connection.peer_address);
+      response = (connection.answer ? connection.answer : answer_)(request, connection.peer_address);
       response.keep_alive = response.keep_alive && request.keep_alive;
       is_head = request.method == http::Method::kHead;
     }

@@ -30,8 +30,8 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
 
   // Serves a connection of which these bytes have been read. If limits::kHttpConnections are open, it is answered
-  // 503 and closed.
-  void adopt(std::unique_ptr<Stream> stream, std::span<const std::uint8_t> bytes);
+  // 503 and closed. Its requests are answered by `answer`; empty: as those of all others.
+  void adopt(std::unique_ptr<Stream> stream, std::span<const std::uint8_t> bytes, Answer answer = {});
 
   std::size_t connections() const { return connections_.size(); }
   // The number of answers with each status so far.
@@ -40,6 +40,7 @@ class HttpServer {
  private:
   struct Connection {
     std::unique_ptr<Stream> stream;
+    Answer answer;             // empty: that of the server
     std::string peer_address;  // read at the beginning, for it cannot be read once the peer is gone
     http::RequestReader reader;
     std::string ahead;          // bytes that wait because this turn's requests have been answered

@@ -77,6 +77,24 @@ TEST_CASE("a connection serves one request after another, until one says that it
   CHECK(client.ended());
 }
 
+TEST_CASE("a connection may have answers of its own") {
+  Host host(echo);
+  host.loop.on_loop([&] {
+    auto opened = Listener::open(host.loop.loop(), "127.0.0.1", 0, [&](std::unique_ptr<Stream> stream) {
+      host.server->adopt(std::move(stream), {},
+                         [](const http::Request&, const std::string& peer) { return http::plain(404, peer); });
+    });
+    REQUIRE(opened.has_value());
+    host.listener = std::move(*opened);
+    host.port = host.listener->port();
+  });
+  Client client(host.port);
+  REQUIRE(client.send("GET /a HTTP/1.1\r\n\r\n"));
+  const std::string answer = answer_of(client);
+  CHECK(answer.starts_with("HTTP/1.1 404"));
+  CHECK(answer.ends_with("\r\n\r\n127.0.0.1\n"));
+}
+
 TEST_CASE("what is no request is answered with its reason, and closed") {
   Host host(echo);
   Client client(host.port);

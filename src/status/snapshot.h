@@ -59,6 +59,8 @@ struct Member {
   int workers = 0;
   bool hosts_coordinator = false;
   std::int64_t silent_ms = 0;  // since its last message
+  // Where it can be asked for the coordinator, and can host it when that is lost: "10.0.0.2:40123"; empty: nowhere.
+  std::string door = {};
 };
 
 struct Job {
@@ -144,7 +146,9 @@ struct Node {
   std::int64_t workers_failed = 0;   // over all rounds; those that were told to stop do not count
   bool hosts_coordinator = false;
   std::string endpoint = {};  // where the coordinator is looked for; empty: the job has this node only
-  bool connected = true;      // with the coordinator
+  std::string coordinator_at =
+      {};                 // where the coordinator has moved: "10.0.0.2:40123"; empty: it is here, or not known
+  bool connected = true;  // with the coordinator
   Store store = {};
 
   // Whether its workers run in a round.

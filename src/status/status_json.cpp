@@ -53,7 +53,8 @@ Json json_of(const Member& member) {
       .set("node_rank", or_null(member.node_rank))
       .set("workers", member.workers)
       .set("hosts_coordinator", member.hosts_coordinator)
-      .set("silent_seconds", seconds(member.silent_ms));
+      .set("silent_seconds", seconds(member.silent_ms))
+      .set("door", member.door);
 }
 
 Json json_of(const Job& job);
@@ -140,6 +141,7 @@ Json json_of(const Node& node) {
       .set("workers_failed", node.workers_failed)
       .set("hosts_coordinator", node.hosts_coordinator)
       .set("endpoint", node.endpoint)
+      .set("coordinator_at", node.coordinator_at)
       .set("connected", node.connected)
       .set("store", json_of(node.store));
 }

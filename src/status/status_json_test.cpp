@@ -45,6 +45,9 @@ TEST_CASE("the document says its format, and every value of the snapshot") {
   CHECK(*at(failure, {"cause"}).as_string() == "worker_failure");
   CHECK(at(failure, {"age_seconds"}).as_number() == 60.0);
   CHECK(at((*at(job, {"members"}).as_array())[3], {"node_rank"}).is_null());
+  CHECK(*at((*at(job, {"members"}).as_array())[1], {"door"}).as_string() == "10.0.0.1:40123");
+  CHECK(*at((*at(job, {"members"}).as_array())[3], {"door"}).as_string() == "");
+  CHECK(*at(json, {"node", "coordinator_at"}).as_string() == "");
   CHECK(at(json, {"node", "ready"}).as_bool() == true);
   CHECK(at(json, {"node", "store", "operations", "get"}).as_integer() == 12);
   CHECK(at((*at(json, {"node", "workers"}).as_array())[1], {"pid"}).as_integer() == 4712);

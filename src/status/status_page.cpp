@@ -154,6 +154,9 @@ void put_members(Page& page, const Json& job) {
     if (member(each, "hosts_coordinator").as_bool().value_or(false)) {
       out += text(each, "name").empty() ? "hosts the coordinator" : ", hosts the coordinator";
     }
+    if (const std::string door = text(each, "door"); !door.empty()) {
+      out += format("{}door {}", text(each, "name").empty() ? "" : ", ", door);
+    }
     page.line(out.substr(0, out.find_last_not_of(' ') + 1));
   }
   const std::size_t left = members.size() - std::min(members.size(), kMostMembers) +
@@ -247,8 +250,10 @@ void put_node(Page& page, const Json& node) {
   page.row("workers", running.empty() ? "none running" : some_of(running));
   const std::string endpoint = text(node, "endpoint");
   if (endpoint.empty()) return;
-  page.row("endpoint", format("{}, {}", endpoint,
-                              member(node, "connected").as_bool().value_or(false) ? "connected" : "NOT connected"));
+  const std::string at = text(node, "coordinator_at");
+  const std::string connected = member(node, "connected").as_bool().value_or(false) ? "connected" : "NOT connected";
+  page.row("endpoint", format("{}, {}{}", endpoint, connected,
+                              at.empty() || endpoint.ends_with(at) ? "" : format("; the coordinator is at {}", at)));
 }
 
 void put_document(Page& page, const Json& document, std::string_view run_id) {
@@ -282,6 +287,17 @@ bool has_job(const Json& document, std::string_view run_id) {
   const Json::Array& jobs = list(member(document, "coordinator"), "jobs");
   return std::ranges::any_of(jobs, [&](const Json& job) { return is_wanted(job, run_id); }) ||
          is_wanted(member(document, "node"), run_id);
+}
+
+std::vector<std::string> doors(const Json& document, std::string_view run_id) {
+  std::vector<std::string> out;
+  for (const Json& job : list(member(document, "coordinator"), "jobs")) {
+    if (!is_wanted(job, run_id)) continue;
+    for (const Json& each : list(job, "members")) {
+      if (std::string door = text(each, "door"); !door.empty()) out.push_back(std::move(door));
+    }
+  }
+  return out;
 }
 
 std::string status_page(const Json& document, std::string_view run_id, std::size_t columns) {

@@ -31,7 +31,8 @@ TEST_CASE("the page says who is in the job, its rounds, restarts, standby and fa
         "restarts  3 (2 worker failures, 1 node lost); 2 of 3 charged\n",
         "time      90.5 % in a round (imports and hangs count): waiting 5.0 s, ", "lost work at most 42 s\n",
         "check     3 fit, 1 slow, 0 faulty, 0 undetermined, in 1.2 s; slowest busbw 1.50 GB/s\n",
-        "       0  in round     2 workers  node0, hosts the coordinator\n", "       -  standby      2 workers  node4\n",
+        "       0  in round     2 workers  node0, hosts the coordinator\n",
+        "       1  in round     2 workers  node1, door 10.0.0.1:40123\n", "       -  standby      2 workers  node4\n",
         "    round 1, 1 m 0 s ago: rank 5 exited with code 1\n", "node node0: running\n",
         "rank 0 (pid 4711); rank 1 (pid 4712)", "job before ended: failed: rank 0 exited with code 1\n"}) {
     CAPTURE(part);
@@ -97,7 +98,7 @@ TEST_CASE("what is one is told as one") {
   job.members_left_out = 1;
   const std::string page = status_page(document(snapshot), "", 0);
   for (const char* part : {"       0  in round     1 worker   node0, hosts",
-                           "       1  in round     2 workers  node1\n", "  and 1 more node\n",
+                           "       1  in round     2 workers  node1, door 10.0.0.1:40123\n", "  and 1 more node\n",
                            "restarts  7 (1 worker failure, 2 nodes lost, 1 membership change, "
                            "3 losses of the coordinator); "}) {
     CAPTURE(part);
@@ -123,4 +124,16 @@ TEST_CASE("a page of counts alone leaves no holes where names were, and says how
   }
   CHECK_FALSE(page.contains(" \n"));
   CHECK_FALSE(status_page(document(), "", 0).contains("left out"));
+}
+
+TEST_CASE("the doors of the nodes are found by job, and a coordinator that has moved is named") {
+  Snapshot snapshot = testing::full_snapshot();
+  snapshot.coordinator->jobs.push_back({.id = "other", .members = {{.name = "node9", .door = "[fd00::9]:1"}}});
+  CHECK(doors(document(snapshot), "job") == std::vector<std::string>{"10.0.0.1:40123"});
+  CHECK(doors(document(snapshot), "") == std::vector<std::string>{"10.0.0.1:40123", "[fd00::9]:1"});
+  CHECK(doors(document({}), "").empty());
+  CHECK(status_page(document(snapshot), "", 0).contains("endpoint  node0:29400, connected\n"));
+  snapshot.node->coordinator_at = "10.0.0.2:40124";
+  CHECK(status_page(document(snapshot), "", 0)
+            .contains("endpoint  node0:29400, connected; the coordinator is at 10.0.0.2:40124\n"));
 }

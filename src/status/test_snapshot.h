@@ -38,7 +38,12 @@ inline Snapshot full_snapshot() {
   job.checks = 1;
   job.check = Check{.round = 0, .fit = 3, .slow = 1, .seconds = 1.25, .slowest_busbw_bytes = 1.5e9};
   job.members = {{.name = "node0", .place = Place::kInRound, .node_rank = 0, .workers = 2, .hosts_coordinator = true},
-                 {.name = "node1", .place = Place::kInRound, .node_rank = 1, .workers = 2, .silent_ms = 800},
+                 {.name = "node1",
+                  .place = Place::kInRound,
+                  .node_rank = 1,
+                  .workers = 2,
+                  .silent_ms = 800,
+                  .door = "10.0.0.1:40123"},
                  {.name = "node3", .place = Place::kInRound, .node_rank = 2, .workers = 2},
                  {.name = "node4", .place = Place::kStandby, .workers = 2}};
   Node node{.job = "job",

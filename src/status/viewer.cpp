@@ -115,6 +115,10 @@ View view_of(const AccessRules& access, std::string_view authorization, std::str
   return has_token(authorization, access.key) ? View::kAll : View::kRefused;
 }
 
+bool may_be_led(const AccessRules& access, View view) {
+  return view == View::kAll || (view == View::kCounts && access.key.empty());
+}
+
 Snapshot counts_only(const Snapshot& snapshot) {
   return {.version = snapshot.version,
           .uptime_ms = snapshot.uptime_ms,

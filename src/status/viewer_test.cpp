@@ -31,11 +31,11 @@ void find_texts(const Json& json, const std::string& path, std::set<std::string>
 // A snapshot in which every text that elastic-run does not choose itself is marked, but for the job's id.
 Snapshot with_marked_texts() {
   Snapshot snapshot = testing::full_snapshot();
-  snapshot.node->name = snapshot.node->endpoint = snapshot.node->waits_for = "MARK";
+  snapshot.node->name = snapshot.node->endpoint = snapshot.node->waits_for = snapshot.node->coordinator_at = "MARK";
   Job& job = snapshot.coordinator->jobs[0];
   job.again_because = "MARK";
   for (Failure& failure : job.failures) failure.node = failure.text = "MARK";
-  for (Member& member : job.members) member.name = "MARK";
+  for (Member& member : job.members) member.name = member.door = "MARK";
   for (EndedJob& ended : snapshot.coordinator->last_ended) ended.reason = "MARK";
   return snapshot;
 }
@@ -103,4 +103,13 @@ TEST_CASE("of a job with a secret all is seen by its key, counts without one, an
 TEST_CASE("open doors show all to everybody") {
   CHECK(view_of({.are_open = true}, "", "10.0.0.7") == View::kAll);
   CHECK(view_of({.key = "k3y", .are_open = true}, "", "10.0.0.7") == View::kAll);
+}
+
+TEST_CASE("where the coordinator is learns whoever may see all, and without a secret everybody") {
+  const AccessRules secret{.key = "k3y"};
+  CHECK(may_be_led(secret, View::kAll));
+  CHECK_FALSE(may_be_led(secret, View::kCounts));
+  CHECK_FALSE(may_be_led(secret, View::kRefused));
+  CHECK(may_be_led({}, View::kAll));
+  CHECK(may_be_led({}, View::kCounts));
 }

@@ -11,8 +11,8 @@ from test_many_nodes import environments, job  # noqa: F401 (a fixture)
 CONF = "failover=majority,loss_timeout=2,rejoin_timeout=20,join_timeout=60"
 
 
-def start(job, host, nnodes="2:3", conf=CONF):
-    return job.node(nnodes=nnodes, conf=conf, preexec_fn=host.enter)
+def start(job, host, nnodes="2:3", conf=CONF, arguments=lambda host: [], **options):
+    return job.node(*arguments(host), nnodes=nnodes, conf=conf, preexec_fn=host.enter, **options)
 
 
 def begin(job, hosts, **options):

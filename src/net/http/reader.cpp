@@ -193,11 +193,13 @@ struct ResponseReader::State {
   int url(std::string_view) { return 0; }
   int name(std::string_view part) {
     server.name(part);
+    location.name(part);
     return 0;
   }
   int value(std::string_view part) {
     server.value(part);
-    return server.text().size() > limits::kHttpHeadBytes ? 1 : 0;
+    location.value(part);
+    return server.text().size() + location.text().size() > limits::kHttpHeadBytes ? 1 : 0;
   }
   int head_ends() { return 0; }
   int body_part(std::string_view part) {
@@ -212,6 +214,7 @@ struct ResponseReader::State {
 
   http_parser parser{};
   OneHeader server{"server"};
+  OneHeader location{"location"};
   std::string body;
   bool complete = false;
   std::string problem;
@@ -243,6 +246,7 @@ ResponseReader::Step ResponseReader::end() {
 
 int ResponseReader::status() const { return state_->parser.status_code; }
 const std::string& ResponseReader::server() const { return state_->server.text(); }
+const std::string& ResponseReader::location() const { return state_->location.text(); }
 const std::string& ResponseReader::body() const { return state_->body; }
 const std::string& ResponseReader::problem() const { return state_->problem; }
 

@@ -76,6 +76,8 @@ class ResponseReader {
   int status() const;
   // The value of the header Server; empty without one.
   const std::string& server() const;
+  // The same of the header Location.
+  const std::string& location() const;
   const std::string& body() const;
   // Why it was refused, as a clause.
   const std::string& problem() const;

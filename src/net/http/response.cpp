@@ -1,5 +1,7 @@
 #include "src/net/http/response.h"
 
+#include <utility>
+
 #include "src/base/text.h"
 
 namespace elastic::net::http {
@@ -8,6 +10,7 @@ namespace {
 // Headers that belong to the answer's status.
 std::string headers_of(const Response& response) {
   switch (response.status) {
+    case 307: return format("Location: {}\r\n", response.location);
     case 401: return "WWW-Authenticate: Bearer realm=\"elastic-run\"\r\n";
     case 405: return format("Allow: {}\r\n", response.allow);
     case 503: return "Retry-After: 1\r\n";
@@ -20,6 +23,7 @@ std::string headers_of(const Response& response) {
 std::string_view reason_of(int status) {
   switch (status) {
     case 200: return "OK";
+    case 307: return "Temporary Redirect";
     case 400: return "Bad Request";
     case 401: return "Unauthorized";
     case 403: return "Forbidden";
@@ -35,6 +39,12 @@ std::string_view reason_of(int status) {
 
 Response plain(int status, std::string_view line) {
   return {.status = status, .body = std::make_shared<const std::string>(std::string(line) + "\n")};
+}
+
+Response redirect(std::string location, std::string_view line) {
+  Response response = plain(307, line);
+  response.location = std::move(location);
+  return response;
 }
 
 std::string bytes_of(const Response& response, bool is_head) {

@@ -16,11 +16,15 @@ struct Response {
   std::string_view content_type = kPlainText;
   std::shared_ptr<const std::string> body = {};  // never null
   std::string_view allow = "GET, HEAD";          // of a 405: the methods that the path takes
+  std::string location = {};                     // of a 307: the URL where the same is to be asked
   bool keep_alive = true;
 };
 
 // An answer of one line of plain text. Where the status is not 200 it says what is wrong and what to do.
 Response plain(int status, std::string_view line);
+
+// An answer that leads the client to this URL, where it is to repeat its request.
+Response redirect(std::string location, std::string_view line);
 
 // The answer's bytes; the answer to a HEAD has no body, and says how long that would be.
 std::string bytes_of(const Response& response, bool is_head);

@@ -32,6 +32,16 @@ TEST_CASE("an answer says what belongs to its status") {
   CHECK(bytes_of(last, false).contains("Connection: close\r\n"));
 }
 
+TEST_CASE("a redirect says where the same is to be asked, and is read as it was written") {
+  const std::string answer = bytes_of(redirect("http://[fd00::2]:40123/status?job=a", "it is there"), false);
+  CHECK(answer.starts_with("HTTP/1.1 307 Temporary Redirect\r\n"));
+  ResponseReader reader;
+  REQUIRE(reader.take(bytes(answer)) == ResponseReader::Step::kComplete);
+  CHECK(reader.status() == 307);
+  CHECK(reader.location() == "http://[fd00::2]:40123/status?job=a");
+  CHECK(reader.body() == "it is there\n");
+}
+
 TEST_CASE("our own requests and answers are read as they were written") {
   const std::string asked = get_request("host0:29400", "/status", "s3cret");
   RequestReader requests;
