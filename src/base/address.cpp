@@ -28,10 +28,6 @@ bool is_unspecified(std::string_view address) {
 
 std::string plain_address(std::string_view address) { return lower(without_scope(without_mapping(address))); }
 
-std::string with_port(std::string_view address, std::uint16_t port) {
-  return address.contains(':') ? format("[{}]:{}", address, port) : format("{}:{}", address, port);
-}
-
 bool same_address(std::string_view left, std::string_view right) { return plain_address(left) == plain_address(right); }
 
 std::string with_port(std::string_view host, std::uint16_t port) {

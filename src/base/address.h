@@ -22,9 +22,6 @@ bool is_unspecified(std::string_view address);
 // The one form of an address: no mapping, no scope ("fe80::1%eth0"), small letters.
 std::string plain_address(std::string_view address);
 
-// "10.0.0.2:29400", "[fd00::2]:29400".
-std::string with_port(std::string_view address, std::uint16_t port);
-
 // Whether both are one address: mapping and scope ("fe80::1%eth0") aside.
 bool same_address(std::string_view left, std::string_view right);
 
