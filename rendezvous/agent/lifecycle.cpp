@@ -90,6 +90,7 @@ void Lifecycle::on(const PrepareRound& message, std::int64_t, Effects& out) {
     return;
   }
   state_ = State::kPreparing;
+  departure_ = Departure::kNot;
   round_.begin(message, settings_.local_world_size, out);
   waits_.forget_news();
   sweep_.forget_left_behind();
@@ -190,6 +191,7 @@ void Lifecycle::on(const Attached&, std::int64_t, Effects& out) {
   votes_for_ms_.reset();
   // The coordinator may not have got the message before.
   if (leaving_.told() && !verdict_) out.push_back(ToCoordinator{leaving_.message()});
+  if (state_ == State::kSucceeded && waits_to_leave()) ask_to_leave(out);
 }
 
 void Lifecycle::on(const LeaseOver&, std::int64_t, Effects& out) {
@@ -209,6 +211,7 @@ void Lifecycle::on(const Rejected& message, std::int64_t, Effects& out) {
     if (!nothing_left_ && !awaiting_background_) kill_round(out);
     return finish_if_done(out);
   }
+  if (waits_to_leave()) return depart(out);
   if (message.why == Rejected::Why::kRoundWentOn) {
     if (state_ == State::kIdle) return;
     out.push_back(Warn{format("the job continued without this node; killing its workers of round {}", round_.number()),

@@ -125,6 +125,13 @@ class Lifecycle {
   // is to vote first.
   void leave_unasked(Effects& out);
   bool waits_in_barrier() const;
+  // The exit barrier is over.
+  void barrier_is_over(Effects& out);
+  // Says so where the coordinator may move: a successor has to know of this node, or it takes it for lost.
+  void ask_to_leave(Effects& out);
+  bool waits_to_leave() const { return departure_ != Departure::kNot && !verdict_; }
+  // Leaves with its own success, whatever becomes of the job.
+  void depart(Effects& out);
   protocol::Verdict stopped_by_order() const;
   void hurry(std::int64_t now_ms, Effects& out);
 
@@ -152,6 +159,9 @@ class Lifecycle {
   std::optional<protocol::Verdict> verdict_;
   bool nothing_left_ = false;  // the job is over, and no process of its last round is left
   FailureDetails details_;
+  // Its workers have succeeded, and it has waited long enough: it wants to leave, and has logged that it does.
+  enum class Departure { kNot, kWanted, kLogged };
+  Departure departure_ = Departure::kNot;
   bool ends_with_guardian_ = false;  // the guardian was lost, and the job ends with it, for its coordinator is here
   bool dismissed_ = false;           // see is_dismissed()
   bool detached_ = false;            // there is no session with the coordinator

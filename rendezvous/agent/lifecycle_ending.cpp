@@ -82,11 +82,43 @@ void Lifecycle::on(const BackgroundFound& event, std::int64_t, Effects& out) {
 }
 
 bool Lifecycle::waits_in_barrier() const {
-  // Workers of other nodes need the coordinator and the store of the round until the last of them is done.
-  return round_.place().node_count > 1 && round_.place().node_rank != 0 && !settings_.hosts_coordinator;
+  // Workers of other nodes need the store of the round until the last of them is done, and a coordinator.
+  const bool is_needed =
+      round_.place().node_rank == 0 || (settings_.hosts_coordinator && !settings_.coordinator_may_move);
+  return round_.place().node_count > 1 && !is_needed;
+}
+
+void Lifecycle::barrier_is_over(Effects& out) {
+  if (departure_ == Departure::kNot) departure_ = Departure::kWanted;
+  ask_to_leave(out);
+  if (!settings_.coordinator_may_move) depart(out);
+}
+
+void Lifecycle::ask_to_leave(Effects& out) {
+  // A coordinator in this process hands over, if it can, or lets the node wait.
+  constexpr std::int64_t kAskAgainMs = 5000;
+  if (settings_.hosts_coordinator) {
+    out.push_back(StartTimer{kAskAgainMs});
+  } else if (std::exchange(departure_, Departure::kLogged) != Departure::kLogged) {
+    out.push_back(Warn{format("the other nodes did not finish within {} s after this node's workers "
+                              "succeeded; leaving the job",
+                              settings_.exit_barrier_ms / 1000),
+                       "exit_barrier"});
+  }
+  out.push_back(ToCoordinator{NodeLeaves{}});
+}
+
+void Lifecycle::depart(Effects& out) {
+  Verdict own{
+      .outcome = Verdict::Outcome::kSucceeded, .round = round_.number(), .restarts_used = round_.order().restart_count};
+  if (state_ != State::kSucceeded) return end(std::move(own), out);
+  verdict_ = std::move(own);
+  dismissed_ = true;
+  end_well(out);
 }
 
 void Lifecycle::on(const GivenUp& event, std::int64_t, Effects& out) {
+  if (waits_to_leave()) return depart(out);
   if (state_ != State::kIdle && state_ != State::kEnding) kill_round(out);
   end(leaving_.told() ? stopped_by_order()
                       : Verdict{.outcome = Verdict::Outcome::kFailed,
@@ -117,6 +149,7 @@ void Lifecycle::on(const GuardianLost& event, std::int64_t, Effects& out) {
 void Lifecycle::on(const DetailsGathered& event, std::int64_t, Effects& out) { details_.gathered(event.text, out); }
 
 void Lifecycle::on(const Dismiss& message, std::int64_t, Effects& out) {
+  if (waits_to_leave()) return depart(out);
   dismissed_ = true;
   details_.told(message.details);
   finish_if_done(out);

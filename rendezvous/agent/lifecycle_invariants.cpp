@@ -28,6 +28,9 @@ void Lifecycle::check_invariants(const Effects& out) const {
   ELASTIC_CHECK(!leaving_.told() || (state_ != State::kPreparing && !has_workers));
   ELASTIC_CHECK(!leaving_.told() || !detached_ || state_ != State::kIdle || votes_for_ms_);
 
+  // Who waits to leave asks each coordinator that it finds, and its own again and again.
+  ELASTIC_CHECK(state_ != State::kSucceeded || departure_ != Departure::kWanted || timer_.is_set());
+
   // Processes that do not end, and answers that do not come, are waited for until the timer fires.
   ELASTIC_CHECK(lingers_ == Lingers::kNot || ends_processes());
   ELASTIC_CHECK(!awaiting_background_ || is_ending);

@@ -270,6 +270,74 @@ TEST_CASE("the node that serves the store and the coordinator's wait without lim
   }
 }
 
+TEST_CASE("where the coordinator may move a node that has waited long enough leaves when a coordinator lets it go") {
+  Node node({.coordinator_may_move = true, .exit_barrier_ms = 300'000});
+  node.run();
+  node.succeed();
+  node.on(Detached{});
+  CHECK(told<NodeLeaves>(node.on(TimerFired{})).size() == 1);  // nobody hears it
+  CHECK(!node.life.has_verdict());
+  CHECK(node.facts().activity == Activity::kSucceeded);  // so that a successor knows of it
+  const Effects again = node.on(Attached{});
+  CHECK(told<NodeLeaves>(again).size() == 1);
+  CHECK(all<Warn>(again).empty());
+  node.from(Dismiss{});
+  CHECK(node.life.is_dismissed());
+  CHECK(the<Finish>(node.on(AllGone{})).verdict.outcome == Verdict::Outcome::kSucceeded);
+}
+
+TEST_CASE("a node that hosts the coordinator asks again until another one has it, and logs that it leaves then") {
+  Node node({.coordinator_may_move = true, .exit_barrier_ms = 30'000});
+  node.life.set_hosts_coordinator(true);
+  node.run();
+  CHECK(the<StartTimer>(node.succeed()).delay_ms == 30'000);
+  for (int i = 0; i < 2; ++i) {
+    const Effects asked = node.on(TimerFired{});
+    CHECK(told<NodeLeaves>(asked).size() == 1);
+    CHECK(the<StartTimer>(asked).delay_ms == 5'000);
+    CHECK(all<Warn>(asked).empty());
+  }
+  node.on(Detached{.votes_for_ms = 10'000});
+  node.life.set_hosts_coordinator(false);
+  const Effects led = node.on(Attached{});
+  CHECK(told<NodeLeaves>(led).size() == 1);
+  CHECK(the<Warn>(led).event == "exit_barrier");
+  node.from(Dismiss{});
+  CHECK(the<Finish>(node.on(AllGone{})).verdict.outcome == Verdict::Outcome::kSucceeded);
+}
+
+TEST_CASE("a node that waits to leave does so with its success, whatever keeps a coordinator from letting it go") {
+  enum class How { kGivesUp, kIsRejected, kIsStopped, kIsIdle };
+  for (const How how : {How::kGivesUp, How::kIsRejected, How::kIsStopped, How::kIsIdle}) {
+    Node node({.coordinator_may_move = true});
+    node.run();
+    node.succeed();
+    node.on(TimerFired{});
+    if (how == How::kGivesUp) node.on(GivenUp{"lost the coordinator"});
+    if (how == How::kIsRejected) node.from(Rejected{Rejected::Why::kRoundWentOn, "it went on", 0});
+    if (how == How::kIsStopped || how == How::kIsIdle) node.from(StopWorkers{4, RestartScope::kJob});
+    if (how == How::kIsIdle) node.on(AllGone{});
+    const Effects let_go = how == How::kIsStopped || how == How::kIsIdle ? node.from(Dismiss{}) : Effects{};
+    const Effects end = how == How::kIsIdle ? let_go : node.on(AllGone{});
+    CHECK(the<Finish>(end).verdict.outcome == Verdict::Outcome::kSucceeded);
+  }
+}
+
+TEST_CASE("a node that waits to leave and is taken into another round waits anew when it is done with that") {
+  Node node({.coordinator_may_move = true});
+  node.run();
+  node.succeed();
+  node.on(TimerFired{});
+  node.from(StopWorkers{4, RestartScope::kJob});
+  node.on(AllGone{});
+  node.prepare(5);
+  node.from(RunWorkers{5, {"h", 1}});
+  CHECK(the<StartTimer>(node.succeed()).delay_ms == 300'000);
+  CHECK(told<NodeLeaves>(node.on(Attached{})).empty());
+  node.from(Dismiss{});
+  CHECK(!node.life.has_verdict());
+}
+
 TEST_CASE("a node in the barrier that is needed for a new round stops what is left and is in it") {
   Node node;
   node.run();

@@ -49,16 +49,7 @@ void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
   if (state_ == State::kRunning) out.push_back(PrepareLogs{});
   if (state_ == State::kSucceeded) {
     if (!waits_in_barrier()) return;  // the timer was that of the logs
-    out.push_back(Warn{format("the other nodes did not finish within {} s after this node's workers "
-                              "succeeded; leaving the job",
-                              settings_.exit_barrier_ms / 1000),
-                       "exit_barrier"});
-    out.push_back(ToCoordinator{NodeLeaves{}});
-    verdict_ = Verdict{.outcome = Verdict::Outcome::kSucceeded,
-                       .round = round_.number(),
-                       .restarts_used = round_.order().restart_count};
-    dismissed_ = true;
-    return end_well(out);
+    return barrier_is_over(out);
   }
   if (state_ == State::kPreparing && preparation_.awaits_logs()) {
     preparation_.give_up_logs();

@@ -243,18 +243,19 @@ void Coordinator::on(Node& node, const NodeStopped& message, Effects& out) {
 
 void Coordinator::on(Node& node, const NodeLeaves& message, Effects& out) {
   if (state_ == State::kEnding) return;
-  if (message.signal == 0) {  // its workers have succeeded, and its exit barrier has timed out
-    if (node.standing() != Standing::kDone && node.standing() != Standing::kStopping) return;
-    out.push_back(Note{format("{} leaves: its workers have succeeded", node.name())});
-    out.push_back(Send{*node.session, Dismiss{}});
-    mandate_.died(node.agent, now_ms_);  // as good as dead: it looks for no other coordinator
-    return forget(node);
-  }
   // It leaves the coordinator that is elected. The coordinator's own node leaves when another one can be elected again.
   const bool is_host_taking_over = node.hosts_coordinator && mandate_.is_counting() && state_ == State::kRebuilding;
   if (mandate_.stands() || (is_host_taking_over && message.signal == SIGTERM)) {
     node.leaves_later = message;
     return;
+  }
+  if (message.signal == 0) {  // its workers have succeeded, and its exit barrier has timed out
+    if (node.standing() != Standing::kDone && node.standing() != Standing::kStopping) return;
+    if (node.hosts_coordinator || waits_for_host()) {
+      node.leaves_later = message;
+      return;
+    }
+    return let_go_done(node, out);
   }
   const std::string text = message.ordered
                                ? format("{} was drained by an operator", node.name())
@@ -309,6 +310,8 @@ void Coordinator::decide(Effects& out) {
     case State::kEnded: return;
     case State::kRunning:
       if (roster_.count(Standing::kMember) == 0) return end({.outcome = Outcome::kSucceeded}, out);
+      let_done_nodes_leave(out);
+      if (state_ != State::kRunning) return;
       scale_up_if_due(out);
       if (state_ == State::kRunning) tell_who_stands_by(out);
       return;
@@ -325,7 +328,7 @@ void Coordinator::decide(Effects& out) {
 void Coordinator::take_leaves(Effects& out) {
   std::vector<AgentId> leavers;
   for (const auto& [agent, node] : roster_.nodes()) {
-    if (node.leaves_later && node.session) leavers.push_back(agent);
+    if (node.leaves_later && node.leaves_later->signal != 0 && node.session) leavers.push_back(agent);
   }
   for (const AgentId agent : leavers) {
     Node* node = roster_.find(agent);
@@ -343,7 +346,9 @@ bool Coordinator::is_in_round() const {
 // The round can be completed without the node.
 bool Coordinator::can_do_without(const Node& node) const {
   // A node whose workers have succeeded is not needed any more, unless it serves the round's store.
-  return node.standing() == Standing::kDone && state_ == State::kRunning && node.place.node_rank != 0;
+  const bool has_left = node.leaves_later && node.leaves_later->signal == 0;
+  const bool is_needed = node.place.node_rank == 0 || state_ != State::kRunning;
+  return node.standing() == Standing::kDone && (has_left || !is_needed);
 }
 
 // The node is in the last round, and that has this number.

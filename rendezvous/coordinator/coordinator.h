@@ -148,6 +148,10 @@ class Coordinator {
   void forget(const Node& node);
   void end(protocol::Verdict verdict, Effects& out);
   bool may_hand_over() const;
+  bool may_go_on_without_host() const;
+  bool waits_for_host() const;
+  void let_done_nodes_leave(Effects& out);
+  void let_go_done(const membership::Node& node, Effects& out);
   void resign(const std::string& why, Effects& out, bool hands_over = false);
   void dismiss_if_all_heard(Effects& out);
   bool is_in_round() const;

@@ -11,7 +11,14 @@
 namespace elastic::coordinator {
 
 using namespace protocol;
+using membership::Node;
 using membership::Standing;
+
+namespace {
+
+std::string done_and_leaves(const Node& node) { return format("{} leaves: its workers have succeeded", node.name()); }
+
+}  // namespace
 
 void Coordinator::lose(Node& node, const std::string& how, Effects& out, bool by_us) {
   roster_.set_session(node, {});
@@ -87,6 +94,55 @@ bool Coordinator::may_hand_over() const {
   if (!mandate_.may_hand_over(roster_, now_ms_)) return false;
   const int others = orders_.others(*config_.own_agent, roster_);
   return settings_.rules.on_leave == OnLeave::kWait || membership::round_size(others, settings_.next_round()) > 0;
+}
+
+// The round can be finished under a coordinator in another process, of a node that still trains. That coordinator takes
+// a node of the round for lost which does not come to it: all must still be here.
+bool Coordinator::may_go_on_without_host() const {
+  if (!mandate_.may_hand_over(roster_, now_ms_)) return false;
+  const auto& nodes = roster_.nodes();
+  const bool are_all_here = std::ranges::all_of(seats_, [&](const Seat& seat) {
+    const auto found = nodes.find(seat.agent);
+    return found != nodes.end() && found->second.session.has_value();
+  });
+  return are_all_here && std::ranges::any_of(nodes, [](const auto& entry) {
+           return entry.second.standing() == Standing::kMember && entry.second.door != 0;
+         });
+}
+
+// The node in this process is done and will hand over when it has waited long enough. Others that are done go with it
+// to the next coordinator.
+bool Coordinator::waits_for_host() const {
+  if (!config_.own_agent || state_ == State::kStopping) return false;
+  const auto own = roster_.nodes().find(*config_.own_agent);
+  if (own == roster_.nodes().end() || own->second.standing() != Standing::kDone) return false;
+  return own->second.place.node_rank != 0 && may_go_on_without_host();
+}
+
+// Nodes that are done, and have waited for long enough.
+void Coordinator::let_done_nodes_leave(Effects& out) {
+  std::vector<AgentId> leavers;
+  for (const auto& [agent, node] : roster_.nodes()) {
+    if (node.leaves_later && node.leaves_later->signal == 0 && node.session) leavers.push_back(agent);
+  }
+  if (leavers.empty()) return;
+  const auto host = std::ranges::find_if(leavers, [&](AgentId agent) { return roster_.at(agent).hosts_coordinator; });
+  if (host != leavers.end()) {
+    Node& node = roster_.at(*host);
+    if (may_go_on_without_host()) return resign(done_and_leaves(node), out, true);
+    node.leaves_later.reset();  // it stays, and asks again
+    leavers.erase(host);
+  } else if (waits_for_host()) {
+    return;
+  }
+  for (const AgentId agent : leavers) let_go_done(roster_.at(agent), out);
+}
+
+void Coordinator::let_go_done(const Node& node, Effects& out) {
+  out.push_back(Note{done_and_leaves(node)});
+  out.push_back(Send{*node.session, Dismiss{}});
+  mandate_.died(node.agent, now_ms_);  // as good as dead: it looks for no other coordinator
+  forget(node);
 }
 
 // This coordinator never acts again. Whoever takes the job over, perhaps in the same process, is another one.

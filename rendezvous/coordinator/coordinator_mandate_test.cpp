@@ -423,6 +423,75 @@ TEST_CASE("a node with another rule of failover than the job's first node is nam
            note->text.contains("failover=majority, not off; on_leave=handover, not wait");
   };
   CHECK(std::ranges::count_if(answer.effects, names) == 1);
+TEST_CASE("the coordinator's node that is done hands over while all nodes of the round are here, and else it stays") {
+  const CoordinatorConfig config{.incarnation = 7, .now_ms = -10'000, .own_agent = 2};
+  JobRules rules = kMajority;
+  rules.on_leave = JobRules::OnLeave::kEnd;  // is about signals
+  Three job(config, rules, 3);
+  CHECK(job.say(2, NodeLeaves{}).all<Resigned>().empty());  // its workers run
+  job.say(2, WorkersSucceeded{0});
+  const Answer answer = job.say(2, NodeLeaves{});
+  CHECK(answer.all<Resigned>().size() == 3);
+  CHECK(answer.to<Resigned>(1).hands_over);
+  CHECK(answer.all<StopWorkers>().empty());
+  CHECK(job.coordinator.ended());
+
+  // A successor would take a node for lost that has left before.
+  Three without(config, rules, 3);
+  without.say(3, WorkersSucceeded{0});
+  CHECK(without.say(3, NodeLeaves{}).all<Dismiss>().size() == 1);
+  without.say(2, WorkersSucceeded{0});
+  CHECK(without.say(2, NodeLeaves{}).effects.empty());
+  CHECK(!without.coordinator.ended());
+
+  // So one that has waited long enough a little earlier goes to the successor, too.
+  Three together(config, rules, 3);
+  for (const NodeId node : {2u, 3u}) together.say(node, WorkersSucceeded{0});
+  CHECK(together.say(3, NodeLeaves{}).effects.empty());
+  CHECK(together.say(2, NodeLeaves{}).all<Resigned>().size() == 3);
+
+  // Nobody is left who trains and could be the successor.
+  Three alone(config, rules, 3);
+  for (const NodeId node : {2u, 3u}) alone.say(node, WorkersSucceeded{0});
+  alone.say(3, NodeLeaves{});
+  alone.fail(1, failure(0, 5));
+  CHECK(alone.say(2, NodeLeaves{}).all<Resigned>().empty());
+
+  Three closed(config, rules, 3, 0);
+  closed.say(2, WorkersSucceeded{0});
+  CHECK(closed.say(2, NodeLeaves{}).effects.empty());
+  CHECK(!closed.coordinator.ended());
+
+  Job off(job_terms(2, 2), {}, config);
+  off.run({1, 2});
+  off.say(2, WorkersSucceeded{0});
+  off.say(2, NodeLeaves{});
+  CHECK(!off.coordinator.ended());
+}
+
+TEST_CASE("a node that is done, and leaves a candidate, votes first, and the round goes on without it") {
+  for (const bool is_gone : {false, true}) {
+    const Three before;
+    Later job(before);
+    NodeJoins done = job.joiner(1);
+    done.facts = facts_of(before.prepared.at(0).second, 7, AgentFacts::Activity::kSucceeded);
+    job.say(1, done);
+    job.votes(1);
+    CHECK(job.say(1, NodeLeaves{}).all<Dismiss>().empty());
+    for (const NodeId node : {2u, 3u}) {
+      job.comes(node);
+      job.votes(node);
+    }
+    if (is_gone) job.on(SessionEnded{1, "it has ended"});
+    promise(job, 2);
+    const Answer elected = promise(job, 3);
+    CHECK(!job.coordinator.mandate().stands());
+    if (!is_gone) promise(job, 1);
+    CHECK(job.coordinator.state() == Coordinator::State::kRunning);
+    CHECK(elected.all<StopWorkers>().empty());
+    CHECK(elected.all<Dismiss>().size() == (is_gone ? 0U : 1U));
+    CHECK(!job.coordinator.roster().nodes().contains(done.agent));
+  }
 }
 
 TEST_CASE("a node that leaves a candidate supports it until it is elected") {

@@ -124,6 +124,7 @@ void Coordinator::form(int size, Effects& out) {
     Node& node = roster_.at(member.agent);
     node.place = member.place;
     node.succeeded = false;
+    node.leaves_later.reset();
     node.belongs = true;
     roster_.move(node, Standing::kMember);
     out.push_back(Send{*node.session, PrepareRound{.round = *round_,

@@ -174,7 +174,8 @@ void Replay::perform(Step& step, const Effect& effect) {
   }
   if (std::holds_alternative<CheckJudged>(effect)) return;    // the answers of the check have lines of their own
   if (std::holds_alternative<OrderAnswered>(effect)) return;  // a note says the same
-  if (std::holds_alternative<Ask>(effect)) return;            // not in the recording: an empty answer to a keep-alive
+  // Not in the recording: an empty answer to a keep-alive, and what DoorTried answers.
+  if (std::holds_alternative<Ask>(effect) || std::holds_alternative<TryDoor>(effect)) return;
   const auto* send = std::get_if<Send>(&effect);
   const auto* drop = std::get_if<Drop>(&effect);
   const NodeId session = send != nullptr ? send->to : drop->session;

@@ -42,7 +42,8 @@ struct Node {
   std::optional<int> seat;         // in the last round, if it was in that
   protocol::NodePlace place;       // in the round that it is in
   protocol::NodeLeaves leaves;     // what it has said when it was told to leave
-  // The same, said to a candidate, whom it supports until that is elected.
+  // The same, said to a candidate, whom it supports until that is elected; or, with signal 0, while the coordinator's
+  // node is about to leave, too.
   std::optional<protocol::NodeLeaves> leaves_later;
   bool passed_check = false;
   bool succeeded = false;  // its workers of the last round succeeded, though it may have been told to stop

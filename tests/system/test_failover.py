@@ -152,3 +152,33 @@ def test_the_others_do_not_wait_for_the_lease_of_a_coordinators_node_that_says_i
     assert {each["WORLD_SIZE"] for each in found} == {str(count - 1)}
     nodes[0].wait()
     end(nodes[1:])
+
+
+# Rank 0 trains until it may end; the others are done at once.
+DONE_EARLY = """
+import json, os, time
+names = ["RANK", "WORLD_SIZE", "TORCHELASTIC_RESTART_COUNT"]
+os.write(1, f"env {json.dumps({name: os.environ[name] for name in names})}\\n".encode())
+while os.environ["RANK"] == "0" and not os.path.exists("may_end"):
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_the_coordinators_node_that_is_done_hands_over_and_ends_well_while_others_train(network, job, script, count):
+    hosts = network(count)
+    # The endpoint's host is not the node of rank 0, which would wait for the others without limit.
+    ranks = {host.name: (index + 1) % count for index, host in enumerate(hosts)}
+    nodes = begin(job, hosts, nnodes=str(count), conf=CONF + ",exit_barrier=2", script=script("done.py", DONE_EARLY),
+                  arguments=lambda host: [f"--node-rank={ranks[host.name]}"])
+    first = nodes[0].wait()
+    assert first.returncode == 0, first
+    assert "hands over to another node" in first.stderr
+    assert "the other nodes did not finish within 2 s after this node's workers succeeded" in first.stderr
+    trains = nodes[-1]
+    trains.wait_for_line("enough nodes of the last round support this coordinator|all .* have reconnected")
+    (job.elastic_run.directory / "may_end").touch()
+    for node in nodes[1:]:
+        result = node.wait()
+        assert result.returncode == 0, result
+        assert result.stdout.count("env ") == 1 and "killing" not in result.stderr, result
