@@ -423,6 +423,8 @@ TEST_CASE("a node with another rule of failover than the job's first node is nam
            note->text.contains("failover=majority, not off; on_leave=handover, not wait");
   };
   CHECK(std::ranges::count_if(answer.effects, names) == 1);
+}
+
 TEST_CASE("the coordinator's node that is done hands over while all nodes of the round are here, and else it stays") {
   const CoordinatorConfig config{.incarnation = 7, .now_ms = -10'000, .own_agent = 2};
   JobRules rules = kMajority;
