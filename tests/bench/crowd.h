@@ -20,7 +20,7 @@ struct crowd_entry {
   int32_t pid;
   uint32_t rank;
   uint32_t world;
-  uint32_t port;  // of the worker store: another one each round
+  uint32_t round;  // another number for each
   uint32_t restart;
   int32_t conflict;  // the process that had this rank, or was of another round, when this one began
 };

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import time
+import types
 
 import common
 from common import BenchError
@@ -34,7 +35,7 @@ class Entry:
     pid: int
     rank: int
     world: int
-    port: int
+    round: int
     restart: int
     conflict: int
 
@@ -75,7 +76,7 @@ class Marks:
         """The workers by round, in the order in which the rounds' first workers came."""
         found = collections.OrderedDict()
         for one in sorted(self.entries(), key=lambda entry: entry.came_ns):
-            found.setdefault(one.port, []).append(one)
+            found.setdefault(one.round, []).append(one)
         return list(found.values())
 
     def wait_for_round(self, world, after_ns=0, timeout_s=60, still=lambda: True):
@@ -158,6 +159,23 @@ def silent_for_ms(launcher, port):
 def command(binary, nodes, port, worker, *arguments, host="127.0.0.1", conf="", job="bench"):
     return [binary, f"--nnodes={nodes}", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint={host}:{port}",
             f"--rdzv-id={job}", *([f"--rdzv-conf={conf}"] if conf else []), "--no-python", *arguments, *worker]
+
+
+def network_namespaces():
+    """tests/system/networks.py; None where no network namespace can be made. Its fixture is not needed here, nor therefore
+    pytest."""
+    if os.geteuid() != 0:
+        return None
+    sys.modules.setdefault("pytest", types.SimpleNamespace(fixture=lambda function: function, skip=None))
+    system = str(common.HERE.parent / "system")
+    if system not in sys.path:
+        sys.path.append(system)
+    import networks  # pylint: disable=import-outside-toplevel,import-error
+    try:
+        networks.Network().remove()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return networks
 
 
 class Node:

@@ -5,11 +5,9 @@ import dataclasses
 import os
 import pathlib
 import signal
-import subprocess
 import sys
 import tempfile
 import time
-import types
 
 import common
 import crowd
@@ -24,7 +22,9 @@ Launcher dies: SIGKILL to it; its guardian lives. Node dies: SIGKILL to all its 
 (without one, one after the other). Both until the last survivor's worker of the next round is in main; of the
 second, what was left of the node's lease (3130 ms after it last sent something, by ss) is taken off. Node falls
 silent: the port of its host's cable goes down, in network namespaces; less the loss timeout of 5 s after it last sent
-something. The coordinator's: that of four nodes with failover=majority, in network namespaces, as soon as they run.
+something. The coordinator's: that of four nodes with failover=majority, in network namespaces, as soon as they run. Alone: SIGKILL
+to a coordinator that runs on a host of its own and is not started again, until one of the four nodes acts as the
+coordinator; training is untouched if that is before the leases are over, in 3 s, and this is checked.
 Late: from the start of an elastic-run to the last worker of the round with it, less the second of scale_up=after=1.
 Goals are for the median. torchrun stands beside the first, once; the others are not measured with it."""
 
@@ -231,7 +231,7 @@ def node_dies(setting):
 
 
 def node_is_silent(setting):
-    networks = network_namespaces()
+    networks = crowd.network_namespaces()
     if networks is None:
         print("falls silent: not measured, network namespaces are for root only", file=sys.stderr)
         return None
@@ -256,7 +256,7 @@ def node_is_silent(setting):
 
 def coordinators_node(setting, what, goal_ms, lose):
     """Four nodes with failover=majority, each on a host of its own: until the other three run again."""
-    networks = network_namespaces()
+    networks = crowd.network_namespaces()
     if networks is None:
         print("the coordinator's node: not measured, network namespaces are for root only", file=sys.stderr)
         return None
@@ -298,20 +298,38 @@ def coordinator_is_handed_over(setting):
                              lambda host, node: os.kill(node.pid, signal.SIGTERM))
 
 
-def network_namespaces():
-    """tests/system/networks.py. Its fixture is not needed here, nor therefore pytest."""
-    if os.geteuid() != 0:
+def lone_coordinator_dies(setting):
+    networks = crowd.network_namespaces()
+    if networks is None:
+        print("a coordinator alone: not measured, network namespaces are for root only", file=sys.stderr)
         return None
-    sys.modules.setdefault("pytest", types.SimpleNamespace(fixture=lambda function: function, skip=None))
-    system = str(common.HERE.parent / "system")
-    if system not in sys.path:
-        sys.path.append(system)
-    import networks  # pylint: disable=import-outside-toplevel,import-error
+    network = networks.Network()
     try:
-        networks.Network().remove()
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return networks
+        own, *hosts = [network.add() for _ in range(5)]
+        setting.port = 29400
+        coordinator = crowd.Node([setting.binary, "--coordinator-only", f"--rdzv-endpoint={own.address}:29400"],
+                                 setting.temporary, enter=own.enter)
+        setting.nodes.append(coordinator)
+        nodes = [setting.node("2:4", "--log-level=info", conf="last_call_timeout=1,failover=majority",
+                              host=own.address, enter=host.enter) for host in hosts]
+        workers = setting.marks.wait_for_round(4)
+        time.sleep(0.3)  # all of them have promised their support
+        since_ns = time.monotonic_ns()
+        coordinator.process.kill()
+        while not any("it acts from now on" in node.output.read_text(errors="replace") for node in nodes):
+            if time.monotonic_ns() > since_ns + 30 * 10**9:
+                raise BenchError("no node has become the coordinator within 30 s")
+            time.sleep(0.002)
+        took_ms = (time.monotonic_ns() - since_ns) / 1e6
+        leases_over_ms = crowd.lease_over_ms(LOSS_MS)
+        time.sleep(max(0, (leases_over_ms - took_ms) / 1000))
+        now = setting.marks.entries()
+        if took_ms < leases_over_ms and (len(now) > len(workers) or any(one.stopped_ns for one in now)):
+            raise BenchError("a worker was stopped, though another coordinator acted before the leases were over")
+        return Figure("a coordinator alone is killed: until another one acts, and training is untouched", 3000, [took_ms])
+    finally:
+        setting.end()
+        network.remove()
 
 
 def node_is_late(setting):
@@ -336,7 +354,7 @@ def new_round(setting):
 MEASURES = {"worker": worker_fails, "launcher": launcher_dies, "node": node_dies, "silent": node_is_silent,
             "late": node_is_late, "round": new_round, "host_launcher": coordinators_launcher_dies,
             "host_guardian": coordinators_guardian_dies, "host": coordinators_node_dies,
-            "host_silent": coordinators_host_is_silent, "handover": coordinator_is_handed_over}
+            "host_silent": coordinators_host_is_silent, "handover": coordinator_is_handed_over, "alone": lone_coordinator_dies}
 
 
 # --- torchrun ------------------------------------------------------------------------------------

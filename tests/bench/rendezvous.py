@@ -29,11 +29,23 @@ is told to anybody.
 CPU: by the scheduler's count, of outer process and launcher up to the round; the coordinator's is that of the launcher
 which has it, less a plain one's. Bytes and messages: of the agent's connection, both ways, until the round stands;
 messages are TCP segments with data; the renewals of each second that it took are among them.
-Memory: RSS and PSS with the round standing, in KiB."""
+Memory: RSS and PSS with the round standing, in KiB.
+Failover: the same jobs with failover=majority and with failover=off, in turns, in pairs. A renewal is that of each lease
+once a second: the CPU time of a node's two processes and of the coordinator, by the scheduler's count, in the
+seconds of --steady after the round has stood for one, by the renewals in that time."""
 
 PROGRAMS = "noop", "spawn_wait", "respawn", "restart_worker", "crowd", "crowd_worker"
 BARE_RESTARTS = 3
 LAUNCHER_MB = 500  # what torchrun takes for each node, which is why there are no more of it
+
+
+@dataclasses.dataclass
+class Steady:
+    """A job that has formed, and goes on."""
+
+    formed_ms: float
+    agent_us: float        # of CPU time, for a renewal
+    coordinator_us: float  # for a renewal of one agent
 
 
 @dataclasses.dataclass
@@ -58,20 +70,27 @@ class Run:
 def main():
     args = parse_arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # A shell that runs this in the background has SIGINT ignored, and so would the nodes, which it is to end.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     machine = common.machine()
     with tempfile.TemporaryDirectory(prefix="elastic-run-bench.") as temporary:
         binary = common.elastic_run_binary()
         programs = {name: common.compile_c(name, temporary) for name in PROGRAMS}
         runs = {nodes: [measure(binary, programs, nodes, temporary) for _ in range(args.runs)] for nodes in args.nodes}
+        pairs = {nodes: [failover_pair(binary, programs, nodes, temporary, number, args.steady)
+                         for number in range(args.failover_pairs)]
+                 for nodes in args.nodes} if args.failover_pairs else {}
         torchrun = torchrun_rounds(programs, args.torchrun_nodes, temporary) if args.torchrun_nodes else {}
         version = common.elastic_run_version(binary)
     say("")
-    goals = judge(runs)
-    report(machine, version, runs, torchrun, goals)
+    goals = judge(runs) + judge_failover(pairs)
+    report(machine, version, runs, pairs, torchrun, goals)
     if args.json:
         common.write_json(args.json, {
             "benchmark": "rendezvous", "machine": machine, "version": version,
             "runs": {nodes: [dataclasses.asdict(run) for run in of_nodes] for nodes, of_nodes in runs.items()},
+            "failover": {nodes: [{name: dataclasses.asdict(one) for name, one in pair.items()} for pair in of_nodes]
+                         for nodes, of_nodes in pairs.items()},
             "torchrun_formed_ms": torchrun, "goals": [goal.as_json() for goal in goals]})
 
 
@@ -79,6 +98,9 @@ def parse_arguments():
     parser = argparse.ArgumentParser(prog="scripts/bench rendezvous", description=__doc__)
     parser.add_argument("--nodes", type=common.counts, default=[64, 256, 1024], metavar="N,...", help="3 at least")
     parser.add_argument("--runs", type=positive, default=3, metavar="N", help="at each number of nodes (%(default)s)")
+    parser.add_argument("--failover-pairs", type=lambda text: 0 if text == "0" else positive(text), default=3, metavar="N",
+                        help="at each number of nodes; 0: none (%(default)s)")
+    parser.add_argument("--steady", type=positive, default=10, metavar="SECONDS", help="of each of them (%(default)s)")
     parser.add_argument("--torchrun-nodes", type=common.counts, default=[2, 4], metavar="N,...",
                         help="its launcher takes %s MB each; 0: none (2,4)" % LAUNCHER_MB)
     parser.add_argument("--json", metavar="FILE", help="every single measurement as JSON")
@@ -172,10 +194,10 @@ def costs(launchers, host, port, nodes):
 
 
 def end(marks, launchers, host, launch):
-    """The node with the coordinator ends the job; what does not end by that is killed."""
+    """The node with the coordinator ends the job, which it does on SIGINT in any case; what does not end is killed."""
     outer = next((outer for outer, launcher in launchers.items() if launcher == host), None)
     if outer is not None:
-        crowd.kill(outer, signal.SIGTERM)
+        crowd.kill(outer, signal.SIGINT)
     deadline = time.monotonic() + (60 if outer is not None else 0)
     while running(launch.pid):
         if time.monotonic() > deadline:
@@ -184,6 +206,71 @@ def end(marks, launchers, host, launch):
                     crowd.kill(pid, signal.SIGKILL)
         time.sleep(0.02)
     launch.stop()
+
+
+# --- failover ------------------------------------------------------------------------------------
+
+
+def failover_pair(binary, programs, nodes, temporary, number, steady_s):
+    """{"off": Steady, "majority": Steady}; each of them is the first of every other pair."""
+    order = ["off", "majority"] if number % 2 == 0 else ["majority", "off"]
+    return {failover: steady(binary, programs, nodes, temporary, failover, steady_s) for failover in order}
+
+
+def steady(binary, programs, nodes, temporary, failover, steady_s):
+    say(f"{nodes} nodes, failover={failover}")
+    marks = crowd.Marks(f"{temporary}/marks", nodes, 4 * nodes + 64)
+    port = crowd.free_port()
+    program = crowd.command(binary, f"1:{nodes}", port, [programs["crowd_worker"], marks.path],
+                            conf=f"join_timeout=60,failover={failover}")
+    launch = common.Launch([programs["crowd"], marks.path, str(nodes), *program], temporary)
+    launchers = {}
+    try:
+        workers = marks.wait_for_round(nodes, timeout_s=30 + nodes / 10, still=lambda: running(launch.pid))
+        formed_ms = (workers_came(workers) - marks.head()[1]) / 1e6
+        launchers = {outer: crowd.launcher_of(outer) for outer in marks.launchers()}
+        host = crowd.listener_of(port)
+        time.sleep(1)
+        before = {outer: (crowd.cpu_ms(outer), crowd.cpu_ms(launcher)) for outer, launcher in launchers.items()}
+        time.sleep(steady_s)
+        # One renewal a second: a fifth of the loss timeout.
+        took_us = {outer: tuple(1000 * (crowd.cpu_ms(pid) - was) / steady_s
+                                for pid, was in zip((outer, launchers[outer]), before[outer])) for outer in launchers}
+        if len(marks.rounds()) > 1:
+            raise BenchError(f"failover={failover}: the round of {nodes} nodes did not go on")
+        plain_us = statistics.median(own for outer, (_, own) in took_us.items() if launchers[outer] != host)
+        hosts_us = next(own for outer, (_, own) in took_us.items() if launchers[outer] == host)
+        return Steady(formed_ms, plain_us + statistics.median(outer for outer, _ in took_us.values()),
+                      max(0, hosts_us - plain_us) / nodes)
+    finally:
+        end(marks, launchers, crowd.listener_of(port), launch)
+        marks.close()
+
+
+def ratios_of(pairs, name):
+    return [getattr(pair["majority"], name) / max(getattr(pair["off"], name), 1e-9) for pair in pairs]
+
+
+def judge_failover(pairs):
+    if not pairs:
+        return []
+    most = max(pairs)
+    return [Goal(f"formed, {most} nodes: failover=majority, times off", 1.25, False,
+                 Spread.of(ratios_of(pairs[most], "formed_ms")))]
+
+
+def report_failover(pairs):
+    print("\nFAILOVER: off / majority, medians, and the median of the pairs' ratios")
+    rows = []
+    for nodes, of_nodes in pairs.items():
+        cells = [f"{nodes}"]
+        for name, digits in (("formed_ms", 0), ("agent_us", 1), ("coordinator_us", 2)):
+            off, majority = (statistics.median(getattr(pair[which], name) for pair in of_nodes)
+                             for which in ("off", "majority"))
+            cells += [f"{off:.{digits}f} / {majority:.{digits}f}", f"{statistics.median(ratios_of(of_nodes, name)):.2f}"]
+        rows.append(cells)
+    common.print_table(["nodes", "formed, ms", "ratio", "a renewal: agent, us of CPU", "ratio",
+                        "coordinator, us for an agent", "ratio"], rows)
 
 
 # --- torchrun ------------------------------------------------------------------------------------
@@ -229,7 +316,7 @@ def judge(runs):
     return goals
 
 
-def report(machine, version, runs, torchrun, goals):
+def report(machine, version, runs, pairs, torchrun, goals):
     print(f"{version}; {common.describe(machine)}")
     print("\nMANY NODES ON ONE MACHINE, medians; times in ms")
     rows = []
@@ -251,6 +338,8 @@ def report(machine, version, runs, torchrun, goals):
                      "{} / {}".format(*run.coordinator_kib), "{} / {}".format(*run.agent_kib)])
     common.print_table(["nodes", "agent: CPU ms", "coordinator: CPU ms", "bytes", "messages", "coordinator RSS / PSS",
                         "agent RSS / PSS"], rows)
+    if pairs:
+        report_failover(pairs)
     if torchrun:
         print(f"\ntorchrun ({LAUNCHER_MB} MB for each launcher), formed, ms: " +
               ", ".join(f"{nodes} nodes {took:.0f}" for nodes, took in torchrun.items()))

@@ -230,8 +230,9 @@ def test_tee_compares_speed_and_delay_and_judges_each_goal(elastic_run, tmp_path
 
 
 def test_rendezvous_counts_what_each_node_costs_and_judges_each_goal(elastic_run, tmp_path):
-    result = elastic_run.start("rendezvous", "--nodes=3,6", "--runs=1", "--torchrun-nodes=0", "--json",
-                               tmp_path / "figures.json", program=[ROOT / "scripts/bench"],
+    result = elastic_run.start("rendezvous", "--nodes=3,6", "--runs=1", "--torchrun-nodes=0",
+                               "--failover-pairs=1", "--steady=1", "--json", tmp_path / "figures.json",
+                               program=[ROOT / "scripts/bench"],
                                env={"ELASTIC_RUN_BINARY": str(elastic_run.binary)}).wait(timeout=110)
     assert result.returncode == 0, result
     found = json.loads((tmp_path / "figures.json").read_text())
@@ -243,7 +244,11 @@ def test_rendezvous_counts_what_each_node_costs_and_judges_each_goal(elastic_run
         assert run["agent_cpu_ms"] > 0 and 100 < run["bytes_per_agent"] < 10_000
         assert 4 <= run["messages_per_agent"] < 100
         assert all(kib > 0 for kib in (*run["coordinator_kib"], *run["agent_kib"]))
-    formed, again, *flat = found["goals"]
+    for (pair,) in found["failover"].values():
+        assert all(pair[which][name] > 0 for which in ("off", "majority") for name in ("formed_ms", "agent_us"))
+    formed, again, *flat, failover = found["goals"]
+    pair = found["failover"]["6"][0]
+    assert failover["median"] == pytest.approx(pair["majority"]["formed_ms"] / pair["off"]["formed_ms"])
     few, many = (found["runs"][nodes][0] for nodes in ("3", "6"))
     assert formed["median"] == pytest.approx(many["formed_ms"] / many["spawns_ms"]) and formed["bound"] == 3
     assert again["max"] == pytest.approx(max(many["again_guardian_ms"], many["again_killed_ms"]) / 1000)
