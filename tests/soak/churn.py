@@ -19,6 +19,7 @@ LEASE_MS = crowd.lease_over_ms()
 GRACE_MS = 1000     # beyond the lease, until all the living train again
 QUIET_S = 10        # after every tenth kill: all are back within it
 KEEP_OUT_S = 8      # of the second run
+HOSTS_AGAIN_MS = 15_000  # of the third run: promises, a candidate that stood in vain, a lease, and the grace
 KILLS = {"both processes": ("launcher", "outer"), "the launcher": ("launcher",), "the outer process": ("outer",)}
 
 NOTES = f"""\
@@ -28,7 +29,10 @@ nothing is killed for {QUIET_S} s. The living train on: from the last loss until
 main, no longer than the lease that the lost node may have ({LEASE_MS:.0f} ms) and {GRACE_MS} ms. No rank twice: a worker
 holds a lock for its round and one for its rank, which the kernel takes from it when it dies, and looks for others'
 when it begins. Second run: the default budgets, but keep_out={KEEP_OUT_S}: one node is lost three times, is kept out
-while the others train, and let in again."""
+while the others train, and let in again. Third run, for as long as the first: each node is on a host of its own, in a
+network namespace, and one of them has the coordinator (failover=majority). It is hit as often as any other; a node may
+also vanish with its host, of which nobody hears. So many are lost before the next round that more than half of the last one
+are left; then all train again within {HOSTS_AGAIN_MS} ms. A node that is started again knows all hosts."""
 
 
 class Wrong(Exception):
@@ -38,6 +42,7 @@ class Wrong(Exception):
 @dataclasses.dataclass
 class Counted:
     kills: int = 0
+    coordinators: int = 0  # of them, nodes that had the coordinator
     starts: int = 0
     quiet: int = 0
     rounds: int = 0
@@ -48,22 +53,41 @@ class Counted:
 
 
 class Job:
+    kills = list(KILLS)
+    again_ms = LEASE_MS + GRACE_MS
+    quiet_s = QUIET_S
+
     def __init__(self, binary, worker, directory, conf, capacity):
         self._binary, self._worker, self._directory, self._conf = binary, worker, directory, conf
+        self.coordinator = None
         self.marks = crowd.Marks(f"{directory}/marks", 0, capacity)
         self._locks = f"{directory}/locks"
         pathlib.Path(self._locks).touch()
         self._port = crowd.free_port()
-        self.coordinator = crowd.Node(
-            [binary, "--coordinator-only", f"--rdzv-endpoint=127.0.0.1:{self._port}"], directory)
         self.nodes = [None] * NODES
         self.ended = []
 
+    def begin(self):
+        self.coordinator = crowd.Node(
+            [self._binary, "--coordinator-only", f"--rdzv-endpoint=127.0.0.1:{self._port}"], self._directory)
+        for index in range(NODES):
+            self.start(index)
+
     def start(self, index):
+        self._start(index, f"--local-addr=127.0.0.{index + 1}")
+
+    def _start(self, index, *arguments, host="127.0.0.1", enter=None):
         program = crowd.command(self._binary, f"{LEAST}:{NODES}", self._port,
-                                [self._worker, self.marks.path, self._locks],
-                                f"--local-addr=127.0.0.{index + 1}", conf=f"last_call_timeout=2,{self._conf}")
-        self.nodes[index] = crowd.Node(program, self._directory)
+                                [self._worker, self.marks.path, self._locks], *arguments, host=host,
+                                conf=f"last_call_timeout=2,{self._conf}")
+        self.nodes[index] = crowd.Node(program, self._directory, enter=enter)
+
+    def may_kill(self, _killed):
+        """So many nodes were killed since the last round was complete: another one may be."""
+        return True
+
+    def has_coordinator(self, _index):
+        return False
 
     def living(self):
         return [index for index, node in enumerate(self.nodes) if node is not None]
@@ -87,7 +111,7 @@ class Job:
         """Raises if a rank was there twice, or a node has ended by itself."""
         for one in self.marks.entries():
             if one.conflict:
-                raise Wrong(f"rank {one.rank} of the round at port {one.port} (process {one.pid}) began while process "
+                raise Wrong(f"rank {one.rank} of round {one.round:08x} (process {one.pid}) began while process "
                             f"{one.conflict} of its rank or of another round was there")
         for index in self.living():
             if not self.nodes[index].runs():
@@ -118,7 +142,8 @@ class Job:
     def end(self):
         """Ends all; raises if anything is left."""
         crowd.stop_all([self.nodes[index] for index in self.living()])
-        crowd.stop_all([self.coordinator])
+        if self.coordinator is not None:
+            crowd.stop_all([self.coordinator])
         deadline = time.monotonic() + 10
         while left := [pid for pid in processes_with(self.marks.path)]:
             if time.monotonic() > deadline:
@@ -126,6 +151,48 @@ class Job:
                     crowd.kill(pid, signal.SIGKILL)
                 raise Wrong(f"processes {left} were left")
             time.sleep(0.05)
+
+
+class JobOfHosts(Job):
+    """The nodes are on hosts of their own, and one of them has the coordinator."""
+
+    kills = [*KILLS, "the host"]
+    again_ms = HOSTS_AGAIN_MS
+    quiet_s = 2 * QUIET_S
+
+    def __init__(self, network, *arguments):
+        super().__init__(*arguments)
+        self._hosts = [network.add() for _ in range(NODES)]
+        self._silent = set()
+
+    def begin(self):
+        for index in range(NODES):
+            self.start(index)
+
+    def start(self, index):
+        if index in self._silent:
+            self._silent.remove(index)
+            self._hosts[index].restore()
+        self._start(index, "--log-level=info", host=",".join(host.address for host in self._hosts),
+                    enter=self._hosts[index].enter)
+
+    def kill(self, index, how):
+        if how != "the host":
+            return super().kill(index, how)
+        self._silent.add(index)
+        self._hosts[index].silence()
+        return super().kill(index, "both processes")
+
+    def may_kill(self, killed):
+        last = self.marks.rounds()[-1]
+        return len(last) == last[0].world and 2 * (last[0].world - killed - 1) > last[0].world
+
+    def has_coordinator(self, index):
+        """As far as the node has told."""
+        told = self.nodes[index].output.read_text(errors="replace")
+        began = max(told.rfind(f"this node hosts the coordinator at port {self._port}"), told.rfind("it acts from now on"))
+        ended = max(map(told.rfind, (" resigns: ", " hands over to another node: ", " has taken over from this one ")))
+        return began > ended
 
 
 def processes_with(text):
@@ -144,15 +211,26 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     machine = common.machine()
     wrong = None
-    counted = {"no budgets": Counted(), "default budgets": Counted()}
+    counted = {"no budgets": Counted(), "default budgets": Counted(), "on the nodes": Counted()}
+    networks = crowd.network_namespaces()
+    if networks is None:
+        print("the coordinator on a node: not run, network namespaces are for root only", file=sys.stderr)
+        del counted["on the nodes"]
     with tempfile.TemporaryDirectory(prefix="elastic-run-soak.") as temporary:
         binary = common.elastic_run_binary()
         worker = common.compile_c("crowd_worker", temporary)
         print(f"{common.elastic_run_version(binary)}; {common.describe(machine)}; seed {args.seed}")
+        runs = {"no budgets": lambda found: run(Job, binary, worker, temporary, "node_losses=-1,job_losses=-1", found,
+                                                lambda job: churn(job, found, args)),
+                "default budgets": lambda found: run(Job, binary, worker, temporary, f"keep_out={KEEP_OUT_S}", found,
+                                                     lambda job: flap(job, found)),
+                "on the nodes": lambda found: on_hosts(networks, binary, worker, temporary, found,
+                                                       lambda job: churn(job, found, args))}
+        if args.only:
+            counted = {name: found for name, found in counted.items() if name == args.only}
         try:
-            run(binary, worker, temporary, "one", "node_losses=-1,job_losses=-1", counted["no budgets"],
-                lambda job, found: churn(job, found, args))
-            run(binary, worker, temporary, "two", f"keep_out={KEEP_OUT_S}", counted["default budgets"], flap)
+            for name, found in counted.items():
+                runs[name](found)
         except (Wrong, BenchError) as error:
             wrong = str(error)
     say("")
@@ -165,47 +243,63 @@ def main():
 
 def parse_arguments():
     parser = argparse.ArgumentParser(prog="scripts/soak churn", description=__doc__)
-    parser.add_argument("--seconds", type=positive, default=600, metavar="N", help="of the first run (%(default)s)")
+    parser.add_argument("--seconds", type=positive, default=600, metavar="N",
+                        help="of the first run, and of the third (%(default)s)")
+    parser.add_argument("--only", choices=["no budgets", "default budgets", "on the nodes"], metavar="RUN",
+                        help="one of: %(choices)s")
     parser.add_argument("--every", type=positive, default=2000, metavar="MS", help="a kill or a start (%(default)s)")
     parser.add_argument("--seed", type=positive, default=1, metavar="N")
     parser.add_argument("--json", metavar="FILE", help="what was counted, as JSON")
     return parser.parse_args()
 
 
-def run(binary, worker, temporary, name, conf, counted, what):
-    directory = pathlib.Path(temporary) / name
-    directory.mkdir()
-    job = Job(binary, worker, str(directory), conf, capacity=100_000)
+def run(make, binary, worker, temporary, conf, counted, what):
+    with tempfile.TemporaryDirectory(dir=temporary) as directory:
+        job = make(binary, worker, directory, conf, 100_000)
+        try:
+            began_ns = time.monotonic_ns()
+            job.begin()
+            counted.back_ms.append(job.wait(began_ns, 30_000, "at the start", NODES))
+            what(job)
+            job.look()
+        finally:
+            rounds = job.marks.rounds()
+            counted.rounds, counted.workers = len(rounds), sum(map(len, rounds))
+            job.end()
+            job.marks.close()
+
+
+def on_hosts(networks, binary, worker, temporary, counted, what):
+    network = networks.Network()
     try:
-        began_ns = time.monotonic_ns()
-        for index in range(NODES):
-            job.start(index)
-        counted.back_ms.append(job.wait(began_ns, 30_000, "at the start", NODES))
-        what(job, counted)
-        job.look()
+        run(lambda *arguments: JobOfHosts(network, *arguments), binary, worker, temporary,
+            "failover=majority,node_losses=-1,job_losses=-1", counted, what)
     finally:
-        rounds = job.marks.rounds()
-        counted.rounds, counted.workers = len(rounds), sum(map(len, rounds))
-        job.end()
-        job.marks.close()
+        network.remove()
 
 
 def churn(job, counted, args):
     chance = random.Random(args.seed)
     end_s = time.monotonic() + args.seconds
     pending_ns = None  # the last loss after which not all the living train yet
+    killed = 0         # since they last did
     while time.monotonic() < end_s:
         say(f"{counted.kills} kills, {counted.starts} starts, {max(0, end_s - time.monotonic()):.0f} s to go")
         down = [index for index in range(NODES) if job.nodes[index] is None]
         if down and (len(down) == 2 or chance.random() < 0.5):
             job.start(chance.choice(down))
             counted.starts += 1
-        else:
-            pending_ns = job.kill(chance.choice(job.living()), chance.choice(list(KILLS)))
+        elif job.may_kill(killed):
+            # A short run hits the coordinator once at least.
+            hosts = [index for index in job.living() if job.has_coordinator(index)] if counted.kills == 0 else []
+            victim = chance.choice(hosts or job.living())
+            counted.coordinators += job.has_coordinator(victim)
+            pending_ns = job.kill(victim, chance.choice(job.kills))
             counted.kills += 1
+            killed += 1
         if counted.kills >= 10 * (counted.quiet + 1):
             rest(job, counted)
-            pending_ns = None
+            pending_ns, killed = None, 0
             continue
         until_s = time.monotonic() + args.every / 1000
         while time.monotonic() < until_s:
@@ -213,11 +307,11 @@ def churn(job, counted, args):
             if pending_ns is not None:
                 done_ns = job.complete(pending_ns)
                 took_ms = ((done_ns or time.monotonic_ns()) - pending_ns) / 1e6
-                if took_ms > LEASE_MS + GRACE_MS:
-                    job.wait(pending_ns, LEASE_MS + GRACE_MS, "after a loss")  # it raises
+                if took_ms > job.again_ms:
+                    job.wait(pending_ns, job.again_ms, "after a loss")  # it raises
                 if done_ns is not None:
                     counted.again_ms.append(took_ms)
-                    pending_ns = None
+                    pending_ns, killed = None, 0
             time.sleep(0.02)
 
 
@@ -228,8 +322,8 @@ def rest(job, counted):
         if job.nodes[index] is None:
             job.start(index)
             counted.starts += 1
-    counted.back_ms.append(job.wait(began_ns, QUIET_S * 1000, "in the quiet time, with all nodes", NODES))
-    while time.monotonic_ns() < began_ns + QUIET_S * 10**9:
+    counted.back_ms.append(job.wait(began_ns, job.quiet_s * 1000, "in the quiet time, with all nodes", NODES))
+    while time.monotonic_ns() < began_ns + job.quiet_s * 10**9:
         job.look()
         time.sleep(0.1)
 
@@ -260,11 +354,11 @@ def report(counted, wrong):
     for name, one in counted.items():
         again = Spread.of(one.again_ms) if one.again_ms else None
         back = Spread.of(one.back_ms) if one.back_ms else None
-        rows.append([name, f"{one.kills}", f"{one.starts}", f"{one.rounds}", f"{one.workers}",
+        rows.append([name, f"{one.kills}", f"{one.coordinators}", f"{one.starts}", f"{one.rounds}", f"{one.workers}",
                      f"{again.median:.0f} (at most {again.max:.0f})" if again else "",
                      f"{back.median:.0f} (at most {back.max:.0f})" if back else "",
                      f"{one.kept_out_ms:.0f}" if one.kept_out_ms else ""])
-    common.print_table(["<run", "kills", "starts", "rounds", "workers", "the living train again, ms",
+    common.print_table(["<run", "kills", "of the coordinator", "starts", "rounds", "workers", "the living train again, ms",
                         "all are back, ms", "kept out, ms"], rows)
     print(f"\n{NOTES}\n\nverdict: " + (f"WRONG\n{wrong}" if wrong else "the living went on, no rank was there twice"))
 

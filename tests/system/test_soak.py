@@ -3,9 +3,12 @@
 # ctest: release-only
 
 import json
+import os
 import pathlib
 import re
 import sys
+
+import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -40,15 +43,28 @@ def test_memory_and_descriptors_stay_flat_over_restarts(elastic_run, tmp_path):
             assert all(sample["private"] > 0 and sample["descriptors"] > 0 for sample in samples)
 
 
-def test_nodes_come_and_go_for_a_minute_and_the_living_go_on(elastic_run, tmp_path):
-    result = elastic_run.start("churn", "--seconds=35", "--json", tmp_path / "found", program=[ROOT / "scripts/soak"],
+def soak_churn(elastic_run, tmp_path, run, seconds):
+    """What this run of it has counted."""
+    result = elastic_run.start("churn", f"--only={run}", f"--seconds={seconds}", "--json", tmp_path / "found",
+                               program=[ROOT / "scripts/soak"],
                                env={"ELASTIC_RUN_BINARY": str(elastic_run.binary)}).wait(timeout=110)
     assert result.returncode == 0, result
     assert result.stdout.endswith("verdict: the living went on, no rank was there twice\n")
-    runs = json.loads((tmp_path / "found").read_text())["runs"]
-    churn, flap = runs["no budgets"], runs["default budgets"]
+    return json.loads((tmp_path / "found").read_text())["runs"][run]
+
+
+def test_nodes_come_and_go_for_a_minute_and_the_living_go_on(elastic_run, tmp_path):
+    churn = soak_churn(elastic_run, tmp_path, "no budgets", 35)
+    flap = soak_churn(elastic_run, tmp_path, "default budgets", 35)
     assert churn["kills"] >= 5 and churn["again_ms"] and churn["workers"] >= 3 * churn["rounds"] > 0
     assert flap["kills"] == 3 and len(flap["again_ms"]) == 3 and flap["kept_out_ms"] > 8000
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes network namespaces")
+def test_nodes_come_and_go_for_a_minute_and_the_coordinators_is_hit_as_often_as_any(elastic_run, tmp_path):
+    found = soak_churn(elastic_run, tmp_path, "on the nodes", 40)
+    assert found["kills"] >= 5 and found["coordinators"] >= 1 and found["again_ms"]
+    assert found["workers"] >= 3 * found["rounds"] > 0
 
 
 def test_a_busy_machine_is_no_lost_node(elastic_run, tmp_path):
