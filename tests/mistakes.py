@@ -143,6 +143,42 @@ MISTAKES = {
         Mistake("v", "somebody is elected on a first round that never ran", SUCCESSION + "candidacy.cpp",
                 "  if (last.size() == 1 && !has_run(last.front())) return {};",
                 "  if (last.size() == 1 && !has_run(last.front()) && !mutant::is('v')) return {};"),
+        Mistake("b", "a node whose workers have ended with its lease has a certificate", "tests/succession/agents.cpp",
+                "  at.runs_workers = node.runs && node.known.rounds().back().round == *node.runs;\n",
+                "  at.runs_workers = node.runs && node.known.rounds().back().round == *node.runs;\n"
+                "  if (mutant::is('b') && lasts_.contains(i) && !node.known.rounds().empty()) {\n"
+                "    at.holds_lease = true;\n"
+                "    at.runs_workers = node.known.rounds().back().round.membership == lasts_[i];\n"
+                "  }\n"),
+        Mistake("r", "a candidate needs no vote of a member that it knows to be dead", "tests/succession/faults.cpp",
+                "          if (c.is_dead || c.is_closed || !c.support) return;\n",
+                "          if (mutant::is('r') && c.candidacy && c.node && !c.is_dead && !c.is_closed) {\n"
+                "            Testimony known = {.rounds = testimony_of(i).rounds};\n"
+                "            const auto& own = nodes_[*c.node].known.rounds();\n"
+                "            std::erase_if(known.rounds, [&](const KnownRound& each) {\n"
+                "              return std::ranges::find(own, each.round, &KnownRound::round) == own.end();\n"
+                "            });\n"
+                "            c.candidacy->votes(agent(i), known, ms(c.machine), ms(c.machine));\n"
+                "            c.candidacy->acknowledges(agent(i), ms(c.machine));\n"
+                "          }\n"
+                "          if (c.is_dead || c.is_closed || !c.support) return;\n"),
+        Mistake("s", "a promise lasts from the sending of the keep-alive, not from the receipt of KEPT",
+                "tests/succession/agents.cpp",
+                "  if (!node.allegiance.kept(coordinators_[index]->id, ms(i))) return;\n",
+                "  const bool counts_from_sending = mutant::is('s') && lent_ms > 0;\n"
+                "  if (!node.allegiance.kept(coordinators_[index]->id, counts_from_sending ? sent_ms : ms(i))) return;\n"),
+        Mistake("t", "a coordinator that returns empty begins the job instead of standing for election",
+                "tests/succession/faults.cpp",
+                "    open(nodes_.size(), next_term(static_cast<protocol::Term>(random_.number(0, 40))));\n",
+                "    Coordinator& c = open(nodes_.size(), next_term(static_cast<protocol::Term>(random_.number(0, 40))));\n"
+                "    if (mutant::is('t')) {\n"
+                "      c.support.emplace(kTimes, own(c));\n"
+                "      c.candidacy.reset();\n"
+                "    }\n"),
+        Mistake("w", "an agent votes for two candidates of one term", SUCCESSION + "allegiance.cpp",
+                "  const bool is_same_start = coordinator.incarnation == acknowledged_.incarnation;\n",
+                "  if (mutant::is('w') && coordinator.term == promised_to_.term) return true;\n"
+                "  const bool is_same_start = coordinator.incarnation == acknowledged_.incarnation;\n"),
         Mistake("o", "a coordinator that has handed over goes on", "tests/succession/coordinators.cpp",
                 "  c.is_closed = true;\n"
                 "  if (c.support) c.support->resign();\n",

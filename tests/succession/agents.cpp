@@ -29,7 +29,7 @@ void World::tick_node(std::size_t i) {
   const std::int64_t now_ms = ms(i);
   if (node.coordinator) {
     const std::size_t c = *node.coordinator;
-    if (now_ms - node.heard_ms >= kTimes.loss_timeout_ms && coordinators_[c]->node != i) {
+    if (now_ms - node.heard_ms >= patience_ms_ && coordinators_[c]->node != i) {
       node.coordinator.reset();
     } else if (now_ms >= node.keep_alive_at_ms) {
       node.keep_alive_at_ms = now_ms + kTimes.renewal_ms();
@@ -39,7 +39,7 @@ void World::tick_node(std::size_t i) {
     }
     return;
   }
-  if (now_ms < node.dial_at_ms) return;
+  if (now_ms < node.dial_at_ms || now_ms < node.gone_ms) return;
   node.dial_at_ms = now_ms + (is_eager_ ? random_.range(2, 40) : random_.range(50, 400));
   if (node.runs && random_.chance(50)) return;
   // Mostly the latest one that is open; at times another one, or the node stands itself.
@@ -60,7 +60,7 @@ void World::tick_node(std::size_t i) {
 }
 
 protocol::Term World::next_term(protocol::Term known) {
-  return ((known >> 3) + 1) << 3 | static_cast<protocol::Term>(random_.number(0, 7));
+  return ((known >> 3) + 1) << 3 | static_cast<protocol::Term>(random_.number(0, 7) & other_terms_);
 }
 
 void World::dial(std::size_t i, std::size_t index) {
@@ -83,12 +83,17 @@ void World::challenged(std::size_t i, std::size_t index, int dials, std::int64_t
   const Coordinator& c = *coordinators_[index];
   judge_lease(i);
   if (!node.is_alive || node.coordinator || dials != node.dials || !node.allegiance.may_vote(c.id, ms(i))) return;
+  if (ms(i) < node.gone_ms) return;
   const Testimony testimony = testimony_of(i);
   node.allegiance.vote(c.id, ms(i));
   note("node {} votes for term {}", i, c.id.term);
   attach(i, index);
   send(i, c.machine, [this, index, i, session = node.session, testimony, challenge_ms, runs = node.runs] {
     join(index, i, session, testimony, challenge_ms, runs);
+  });
+  if (c.node == i || resets_ == 0 || !kind_.chance(resets_)) return;
+  after(kind_.range(0, 20 * kMs), i, [this, i, session = node.session] {
+    if (nodes_[i].session == session) nodes_[i].coordinator.reset();
   });
 }
 

@@ -104,7 +104,7 @@ void World::stand(std::size_t index) {
   }
   std::optional<Candidacy::Office> office = c.candidacy->elected(now_ms);
   if (!office) {
-    if (now_ms - c.born_ms > 7'000) close(index);
+    if (now_ms - c.born_ms > stands_for_ms_) close(index);
     return;
   }
   c.support.emplace(std::move(office->support));
@@ -192,7 +192,7 @@ void World::prepare(std::size_t index) {
   Coordinator& c = *coordinators_[index];
   c.members.clear();
   for (const auto& [i, attached] : c.attached) {
-    if (random_.chance(93)) c.members.push_back(i);
+    if (random_.chance(taken_)) c.members.push_back(i);
   }
   if (c.members.empty()) return;
   c.prepared = {.term = c.id.term,

@@ -10,7 +10,7 @@ void World::fault() {
   const int kind = random_.number(1, 100);
   if (kind <= 12) {
     // A connection is reset, though both ends live.
-    const std::size_t i = random_.next() % nodes_.size();
+    const std::size_t i = random_.next() % started_;
     if (nodes_[i].coordinator && coordinators_[*nodes_[i].coordinator]->node != i) nodes_[i].coordinator.reset();
   } else if (kind <= 35) {
     // Halves, or three parts, or one way.
@@ -29,7 +29,7 @@ void World::fault() {
     paused_until_[machine] = now_ + random_.range(0, 7 * kSecond);
     note("machine {} pauses until {} ms", machine, paused_until_[machine] / kMs);
   } else if (kind <= 90) {
-    die(random_.next() % nodes_.size(), random_.chance(60));
+    die(random_.next() % started_, random_.chance(60));
   } else if (kind <= 96) {
     // Whoever coordinates, as often as anyone.
     for (const auto& c : coordinators_) {
@@ -44,8 +44,14 @@ void World::fault() {
 
 void World::die(std::size_t i, bool is_proven) {
   Node& node = nodes_[i];
-  if (!node.is_alive || std::ranges::count(nodes_, true, &Node::is_alive) == 1) return;
+  const auto alive =
+      std::ranges::count(nodes_.begin(), nodes_.begin() + static_cast<std::ptrdiff_t>(started_), true, &Node::is_alive);
+  if (!node.is_alive || alive == 1) return;
   node.is_alive = false;
+  if (started_ < nodes_.size() && random_.chance(80)) {
+    after(random_.range(0, 20 * kSecond), started_, [this, next = started_] { tick_node(next); });
+    ++started_;
+  }
   note("node {} dies, {}", i, is_proven ? "proven" : "silently");
   if (node.runs) node.gone_ms = std::min(ms(i), node.lease_until_ms) + kKillMs;
   node.runs.reset();

@@ -4,9 +4,10 @@
 
 namespace elastic::succession {
 
-World::World(std::uint64_t seed, Trace trace) : random_(seed), trace_(trace) {
+World::World(std::uint64_t seed, Trace trace) : random_(seed), kind_(seed, 1), trace_(trace) {
   const std::size_t first = static_cast<std::size_t>(random_.number(2, 5));
-  nodes_.resize(first + static_cast<std::size_t>(random_.number(0, 2)));
+  started_ = first + static_cast<std::size_t>(random_.number(0, 2));
+  nodes_.resize(started_ + kReplacements);
   clocks_.resize(nodes_.size() + 1);  // the last machine is none of the nodes'
   for (Clock& clock : clocks_) {
     const std::int64_t drift = random_.chance(50) ? random_.range(-4'950, 4'950) : random_.chance(50) ? -4'950 : 4'950;
@@ -18,17 +19,26 @@ World::World(std::uint64_t seed, Trace trace) : random_(seed), trace_(trace) {
   faults_ = random_.number(1, 8);
   is_eager_ = random_.chance(30);
   hand_overs_ = random_.chance(30) ? 30 : random_.number(0, 3);
+  if (kind_.chance(50)) patience_ms_ = kind_.range(kTimes.lease_ms(), kTimes.loss_timeout_ms);
+  if (kind_.chance(30)) other_terms_ = kind_.number(0, 1);
+  if (kind_.chance(30)) resets_ = kind_.number(1, 60);
+  if (kind_.chance(30)) stands_for_ms_ = kind_.range(5'000, 25'000);
+  if (kind_.chance(30)) taken_ = kind_.number(40, 80);
+  note(
+      "{} of {} nodes begin; a fault each {} s at most; eager: {}; hand-overs: {}; patience {} ms; terms: {}; resets: "
+      "{}",
+      first_size_, started_, faults_, is_eager_, hand_overs_, patience_ms_, other_terms_ + 1, resets_);
   Coordinator& begins = open(random_.chance(80) ? 0 : nodes_.size(), 1);
   begins.support.emplace(kTimes, own(begins));
   begins.candidacy.reset();
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+  for (std::size_t i = 0; i < started_; ++i) {
     after(i < first ? 0 : random_.range(0, 60 * kSecond), i, [this, i] { tick_node(i); });
   }
   later(random_.range(0, 8 * kSecond), [this] { fault(); });
 }
 
 Seen World::run() {
-  while (!events_.empty() && seen_.broken.empty() && now_ < kRunFor) {
+  while (!events_.empty() && seen_.broken.empty() && now_ < std::min(kRunFor, acted_ + kGiveUpAfter)) {
     Event event = events_.top();
     events_.pop();
     now_ = event.at;
@@ -69,6 +79,9 @@ Coordinator& World::open(std::size_t machine, protocol::Term term) {
   Coordinator& c = *coordinators_.emplace_back(std::make_unique<Coordinator>());
   c.machine = machine;
   if (machine < nodes_.size()) c.node = machine;
+  // One that is on none of the nodes has no other name than its term.
+  const auto is_taken = [&](const auto& other) { return !c.node && other->id == CoordinatorId{term, 0}; };
+  while (std::ranges::any_of(coordinators_, is_taken)) term += 8;
   c.id = {term, c.node ? agent(machine) : 0};
   c.born_ms = c.acted_ms = ms(machine);
   c.candidacy.emplace(kTimes, own(c));
@@ -98,6 +111,7 @@ void World::check() {
     acting = c.get();
   }
   if (acting) seen_.acting_ms += (now_ - checked_) / kMs;
+  if (acting) acted_ = now_;
   checked_ = now_ / kMs * kMs;
   std::set<std::uint64_t> alive;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
@@ -116,7 +130,8 @@ void World::check_lease(std::size_t i) {
   if (c.is_proven || c.is_closed || !c.support) return;
   Support held = *c.support;
   held.abandon();  // the prepared round stops the coordinator from acting, and nobody else can act for that
-  if (!held.authority().holds(ms(c.machine))) {
+  // Both count whole milliseconds.
+  if (!held.authority().holds(ms(c.machine) - 1)) {
     seen_.broken = format("node {} has a lease of term {}, which has no authority", i, c.id.term);
   }
 }

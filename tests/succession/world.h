@@ -28,8 +28,10 @@ using simulation::Random;
 constexpr protocol::LeaseTimes kTimes;
 constexpr std::int64_t kMs = 1000;  // the model's time is in microseconds
 constexpr std::int64_t kSecond = 1000 * kMs;
-constexpr std::int64_t kRunFor = 90 * kSecond;
-constexpr std::int64_t kKillMs = 90;  // how long workers live on after the end of their lease
+constexpr std::int64_t kRunFor = 240 * kSecond;
+constexpr std::int64_t kGiveUpAfter = 45 * kSecond;  // without a coordinator
+constexpr std::size_t kReplacements = 6;             // so many of those that die are replaced
+constexpr std::int64_t kKillMs = 90;                 // how long workers live on after the end of their lease
 
 // A clock of its own, which may run up to 0.495 % too fast or too slow.
 struct Clock {
@@ -177,15 +179,26 @@ class World {
   }
 
   Random random_;
+  Random kind_;  // of the seed
   Trace trace_;
   std::int64_t now_ = 0;
   std::uint64_t count_ = 0;
   std::uint64_t digest_ = 0;
   std::int64_t checked_ = 0;
-  int faults_ = 1;         // seconds between two of them, at most
-  int hand_overs_ = 0;     // how often coordinators resign
-  bool is_eager_ = false;  // nodes look for a coordinator as often as they can, and messages are fast
+  std::int64_t acted_ = 0;  // when some coordinator had authority last
+  int faults_ = 1;          // seconds between two of them, at most
+  int hand_overs_ = 0;      // how often coordinators resign
+  bool is_eager_ = false;   // nodes look for a coordinator as often as they can, and messages are fast
+  // How long a node waits for a silent coordinator: no longer than the loss timeout, and mostly not much longer than
+  // the lease, with which an agent gives its connection up.
+  std::int64_t patience_ms_ = kTimes.loss_timeout_ms;
+  int other_terms_ =
+      7;  // how many other terms a candidate might have taken: with few, two take the same one more often
+  std::int64_t stands_for_ms_ = 7'000;  // how long a candidate waits to be elected
+  int taken_ = 93;                      // how many of those that are present a round takes, in percent
+  int resets_ = 0;                      // how often a connection of a node that has just voted is reset, in percent
   std::size_t first_size_ = 0;
+  std::size_t started_ = 0;  // so many of the nodes; the others may replace those that die
   std::priority_queue<Event> events_;
   std::vector<Node> nodes_;
   std::vector<Clock> clocks_;
