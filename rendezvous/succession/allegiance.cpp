@@ -32,7 +32,6 @@ void Allegiance::vote_for_own(const CoordinatorId& coordinator, std::int64_t now
 void Allegiance::promise(const CoordinatorId& coordinator, std::int64_t until_ms, std::int64_t now_ms) {
   ELASTIC_CHECK(may_vote(coordinator, now_ms));
   certificate_.reset();
-  released_early_ms_.reset();
   promised_to_ = coordinator;
   until_ms_ = std::max(until_ms_, until_ms);
 }

@@ -83,7 +83,8 @@ class Allegiance {
   CoordinatorId promised_to_;
   CoordinatorId acknowledged_;
   std::int64_t until_ms_ = kOver;
-  std::optional<std::int64_t> released_early_ms_;  // when the last promise ended otherwise than by time
+  // When a promise last ended otherwise than by time. A vote does not change it: the agent may have to vote once more.
+  std::optional<std::int64_t> released_early_ms_;
   std::optional<Certificate> certificate_;
 };
 

@@ -146,3 +146,12 @@ TEST_CASE("after an end by time no lease of the other coordinator runs, and afte
   agent.vote(kNew, 9'000);
   CHECK(agent.others_may_run_for_ms(9'000) == 100);
 }
+
+TEST_CASE("an agent that votes once more, since its session broke, still tells how long other workers may run") {
+  Allegiance bereaved = attached();
+  bereaved.died(kOld, kTraining, 2'000);
+  bereaved.vote(kNew, 2'100);
+  CHECK(bereaved.others_may_run_for_ms(2'500) == kTimes.over_ms() - 500);
+  bereaved.vote(kNew, 2'500);
+  CHECK(bereaved.others_may_run_for_ms(2'600) == kTimes.over_ms() - 600);
+}
