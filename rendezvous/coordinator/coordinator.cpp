@@ -35,7 +35,11 @@ Phase phase_of(Coordinator::State state, bool is_checking) {
 
 Coordinator::Coordinator(CoordinatorConfig config, std::unique_ptr<CheckPlan> check)
     : config_(config),
-      identity_(config.term, config.incarnation, config.random, config.birth_ms),
+      identity_({.term = config.term,
+                 .incarnation = config.incarnation,
+                 .random = config.random,
+                 .birth_ms = config.birth_ms,
+                 .begins_job = config.begins_job()}),
       mandate_(config),
       check_(std::move(check)),
       now_ms_(config.now_ms),

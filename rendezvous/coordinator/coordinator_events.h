@@ -17,7 +17,9 @@ namespace elastic::coordinator {
 
 // What a coordinator is started with.
 struct CoordinatorConfig {
-  protocol::Term term = 1;                // every coordinator starts with it, and raises it above what agents report
+  // It starts with this term, and raises it above what agents report. By a claim it is above that of the claim before,
+  // and 1 if there was none: then the job of the name is over that was there before.
+  protocol::Term term = 1;
   protocol::Incarnation incarnation = 1;  // a random number that names the job if it is a new one
   protocol::LeaseTimes lease = {};
   std::int64_t now_ms = 0;   // when its process began; all further times are of the same clock
@@ -26,6 +28,8 @@ struct CoordinatorConfig {
   std::int64_t made_ms = 0;  // when it was made itself, by the clock of now_ms
   // The same as Unix time in milliseconds: the birth of the incarnation that it begins.
   std::int64_t birth_ms = 0;
+  // The job begins with this coordinator, whatever nodes report that missed the end of the one before.
+  bool begins_job() const { return is_claimed && term == 1; }
   // Unix time when that clock showed `at_ms`.
   std::int64_t unix_ms(std::int64_t at_ms) const { return birth_ms + (at_ms - made_ms); }
   std::optional<protocol::AgentId> own_agent = {};  // in the coordinator's process; nothing: it is on none of the nodes

@@ -425,6 +425,20 @@ NodeJoins empty_host(const Job& job, AgentId agent) {
 
 }  // namespace
 
+TEST_CASE(
+    "where no claim stood the job begins anew, whatever a node reports that has missed the end of the one before") {
+  for (const Term term : {1U, 2U}) {
+    CAPTURE(term);
+    Job job(job_terms(1, 2), {}, {.term = term, .incarnation = 1, .is_claimed = true});
+    NodeJoins late = After(job_terms(1, 2), 2).report(1, Activity::kIdle);
+    job.on(Introduced{late.facts.incarnation, late.facts.term});
+    job.say(1, late);
+    CHECK(job.coordinator.incarnation() == (term == 1 ? 1 : kJob));
+    CHECK(job.coordinator.state() == (term == 1 ? State::kForming : State::kRebuilding));
+    CHECK(job.coordinator.round().has_value() == (term != 1));
+  }
+}
+
 TEST_CASE("fewer than half of a round never go on: they are stopped, wait to the join timeout, and are told what for") {
   After job(job_terms(1, 3, 3), 3);
   job.rules.join_timeout_ms = 60'000;

@@ -12,9 +12,19 @@ namespace elastic::coordinator {
 // incarnation that they have met, with a term above theirs.
 class Identity {
  public:
-  // `random` goes into the terms that it takes. `birth_ms`: when the incarnation begins, as Unix time in milliseconds.
-  Identity(protocol::Term term, protocol::Incarnation incarnation, std::uint32_t random, std::int64_t birth_ms)
-      : term_(term), incarnation_(incarnation), random_(random), birth_ms_(birth_ms) {}
+  struct Begins {
+    protocol::Term term = 1;
+    protocol::Incarnation incarnation = 1;
+    std::uint32_t random = 0;   // goes into the terms that it takes
+    std::int64_t birth_ms = 0;  // when the incarnation begins, as Unix time in milliseconds
+    bool begins_job = false;    // it takes no other incarnation over: see CoordinatorConfig
+  };
+  explicit Identity(const Begins& begins)
+      : term_(begins.term),
+        incarnation_(begins.incarnation),
+        random_(begins.random),
+        birth_ms_(begins.birth_ms),
+        begins_job_(begins.begins_job) {}
 
   enum class Met : std::uint8_t {
     kNothingNew,
@@ -41,6 +51,7 @@ class Identity {
   protocol::Incarnation incarnation_;
   std::uint32_t random_;
   std::int64_t birth_ms_;
+  bool begins_job_;
   bool met_others_ = false;
 };
 

@@ -19,7 +19,7 @@ constexpr std::uint32_t kRandom = 0x1234;
 
 constexpr std::int64_t kBirthMs = 1000;
 
-Identity fresh() { return {1, 77, kRandom, kBirthMs}; }
+Identity fresh() { return Identity({1, 77, kRandom, kBirthMs}); }
 
 protocol::AgentFacts born(protocol::Incarnation incarnation, std::int64_t birth_ms) {
   return {.incarnation = incarnation, .birth_ms = birth_ms};
@@ -36,10 +36,20 @@ TEST_CASE("a coordinator without a round takes over the agent's job, with a high
 }
 
 TEST_CASE("a coordinator keeps its term where that is higher already") {
-  Identity identity(term_after(term_after(3, 1), 1), 77, kRandom, kBirthMs);
+  Identity identity({term_after(term_after(3, 1), 1), 77, kRandom, kBirthMs});
   const protocol::Term before = identity.term();
   CHECK(identity.meet({.incarnation = 5, .term = 3}, false, false) == Met::kJob);
   CHECK(identity.term() == before);
+}
+
+TEST_CASE("a coordinator that begins the job takes no other over, and is born after it, with a term above it") {
+  Identity identity({1, 77, kRandom, kBirthMs, true});
+  CHECK(identity.meet({.incarnation = 5, .term = 3}, false, false) == Met::kNothingNew);
+  CHECK(identity.incarnation() == 77);
+  CHECK(identity.term() == term_after(3, kRandom));
+  CHECK(identity.met_others());
+  identity.hear_of_birth(born(5, kBirthMs + 10), false);
+  CHECK(identity.fence().birth_ms == kBirthMs + 11);
 }
 
 TEST_CASE("an agent that was in no round, but with another coordinator, raises the term and is remembered") {

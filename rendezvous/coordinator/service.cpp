@@ -288,7 +288,8 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
     }
     // A job that is started again here is born later, also if the clock was set back meanwhile.
     last_birth_ms_ = std::max(settings_.wall_ms(), last_birth_ms_ + 1);
-    const CoordinatorConfig config{.incarnation = random_id(settings_.random()),
+    const CoordinatorConfig config{.term = settings_.first_term,
+                                   .incarnation = random_id(settings_.random()),
                                    .lease = settings_.lease,
                                    .now_ms = born_ms_,
                                    .random = static_cast<std::uint32_t>(settings_.random()),
@@ -299,8 +300,9 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
                                    .own_process = settings_.own_process};
     jobs_.emplace(job, std::make_unique<Coordinator>(config, settings_.make_check(job)));
   }
-  // All coordinators start with the same term: the agent may have met another coordinator of this term.
-  const bool has_met_others = introduction.incarnation != 0 || introduction.term >= jobs_.at(job)->term();
+  // Most coordinators start with the same term: the agent may have met another coordinator of this term, or of a lower
+  // one.
+  const bool has_met_others = introduction.incarnation != 0 || introduction.term > 0;
   if (has_met_others) {
     on(job, Introduced{introduction.incarnation, introduction.term}, out);
   } else if (jobs_.at(job)->mandate().is_counting()) {

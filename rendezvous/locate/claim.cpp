@@ -11,7 +11,7 @@
 namespace elastic::locate {
 namespace {
 
-constexpr std::int64_t kVersion = 2;
+constexpr std::int64_t kVersion = 3;
 constexpr std::size_t kLevels = 4;
 
 // The job's name as a JSON member's, which cannot have all bytes; it is not shortened.

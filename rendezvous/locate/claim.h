@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "rendezvous/protocol/message_parts.h"
 #include "src/base/fields.h"
 #include "src/base/limits.h"
 #include "src/base/result.h"
@@ -22,6 +24,8 @@ struct Claim {
   std::string agent;                 // a random name of the elastic-run that wrote it
   std::int64_t renewals = 0;         // how often its holder has renewed it, so that no text is written twice
   std::int64_t loss_timeout_ms = 0;  // its holder's, from which its validity follows
+  // With which its coordinator begins: above that of every claim that was taken over before it. 1: there was no claim.
+  protocol::Term term = 1;
 
   friend bool operator==(const Claim&, const Claim&) = default;
   static void fields(auto& io, auto& v) {
@@ -30,6 +34,7 @@ struct Claim {
     io.must("agent", v.agent);
     io.must("renewals", v.renewals, Bounds{0, INT64_MAX});
     io.must("loss_timeout_ms", v.loss_timeout_ms, Bounds{1, limits::kMaxTimeoutSeconds * 1000});
+    io.must("term", v.term, Bounds{1, std::numeric_limits<protocol::Term>::max()});
   }
 };
 
@@ -39,13 +44,13 @@ bool same_holder(const Claim& one, const Claim& other);
 // "10.0.0.5:4711", "[fd00::5]:4711".
 std::string claim_endpoint(const Claim& claim);
 
-// One line of JSON: {"version":2,"address":"10.0.0.5","port":4711,"agent":"5f3a...","renewals":17,
-// "loss_timeout_ms":5000}. Equal claims have equal texts.
+// One line of JSON: {"version":3,"address":"10.0.0.5","port":4711,"agent":"5f3a...","renewals":17,
+// "loss_timeout_ms":5000,"term":1}. Equal claims have equal texts.
 std::string claim_text(const Claim& claim);
 // Parses a claim. Fails with a reason alone, as a clause, if claim_text() has not made the text.
 Result<Claim> read_claim(std::string_view text);
 
-// A file has the claims of several jobs: {"version":2,"jobs":{"job":{"address":...},...}}.
+// A file has the claims of several jobs: {"version":3,"jobs":{"job":{"address":...},...}}.
 // The text of a job's claim; empty if it has none. Fails as read_claim() does, but not on an empty file.
 Result<std::string> claim_in_file(std::string_view file, const std::string& job);
 // The file's text with a job's claim set, or removed if `claim` is empty; empty if no claim is left. Fails as

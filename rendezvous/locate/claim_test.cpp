@@ -109,23 +109,26 @@ TEST_CASE("what an attempt has shown holds until the claim is renewed") {
 
 TEST_CASE("a claim is read as it was written") {
   CHECK(claim_text(kThere) ==
-        R"({"version":2,"address":"10.0.0.5","port":4711,"agent":"a1","renewals":7,"loss_timeout_ms":5000})");
+        R"({"version":3,"address":"10.0.0.5","port":4711,"agent":"a1","renewals":7,"loss_timeout_ms":5000,"term":1})");
   CHECK(read_claim(claim_text(kThere)).value() == kThere);
   CHECK(same_holder(kThere, {"10.0.0.5", 4711, "a1", 8, 5'000}));
   CHECK_FALSE(same_holder(kThere, {"10.0.0.5", 4711, "a2", 7}));
   CHECK(claim_endpoint({"fd00::5", 1, "a"}) == "[fd00::5]:1");
   for (const char* text :
-       {"", "x", "[]", "{}", "7", "{\"version\":2}",
-        R"({"version":2,"address":"a","port":5,"agent":"b","renewals":-1,"loss_timeout_ms":5000})",
-        R"({"version":2,"address":"a","port":5,"agent":"b","renewals":1})",
-        R"({"version":2,"address":"a","port":5,"agent":"b","renewals":1,"loss_timeout_ms":0})",
-        R"({"version":2,"address":"a","port":0,"agent":"b","renewals":1,"loss_timeout_ms":5000})",
-        R"({"version":2,"address":"a","port":65536,"agent":"b","renewals":1,"loss_timeout_ms":5})",
-        R"({"version":2,"address":"","port":5,"agent":"b","renewals":1,"loss_timeout_ms":5000})", "import os\n"}) {
+       {"", "x", "[]", "{}", "7", "{\"version\":3}",
+        R"({"version":3,"address":"a","port":5,"agent":"b","renewals":-1,"loss_timeout_ms":5000,"term":1})",
+        R"({"version":3,"address":"a","port":5,"agent":"b","renewals":1,"term":1})",
+        R"({"version":3,"address":"a","port":5,"agent":"b","renewals":1,"loss_timeout_ms":0,"term":1})",
+        R"({"version":3,"address":"a","port":0,"agent":"b","renewals":1,"loss_timeout_ms":5000,"term":1})",
+        R"({"version":3,"address":"a","port":65536,"agent":"b","renewals":1,"loss_timeout_ms":5,"term":1})",
+        R"({"version":3,"address":"a","port":5,"agent":"b","renewals":1,"loss_timeout_ms":5000})",
+        R"({"version":3,"address":"a","port":5,"agent":"b","renewals":1,"loss_timeout_ms":5000,"term":0})",
+        R"({"version":3,"address":"","port":5,"agent":"b","renewals":1,"loss_timeout_ms":5000,"term":1})",
+        "import os\n"}) {
     CAPTURE(text);
     CHECK(!read_claim(text));
   }
-  for (const char* version : {"1", "3"}) {
+  for (const char* version : {"2", "4"}) {
     const auto other = read_claim(format(R"({{"version":{},"address":"a","port":5,"agent":"b"}})", version));
     CHECK(other.error().reason == "it was written by another version of elastic-run");
   }
@@ -136,8 +139,8 @@ TEST_CASE("a file has the claims of several jobs") {
   const std::string other = claim_text({"::1", 5, "a2", 0, 5'000});
   const std::string one = file_with_claim("", "job", claim_text(kThere)).value();
   CHECK(one ==
-        "{\"version\":2,\"jobs\":{\"job\":{\"address\":\"10.0.0.5\",\"port\":4711,\"agent\":\"a1\",\"renewals\":7,"
-        "\"loss_timeout_ms\":5000}}}\n");
+        "{\"version\":3,\"jobs\":{\"job\":{\"address\":\"10.0.0.5\",\"port\":4711,\"agent\":\"a1\",\"renewals\":7,"
+        "\"loss_timeout_ms\":5000,\"term\":1}}}\n");
   const std::string two = file_with_claim(one, odd, other).value();
   CHECK(claim_in_file(two, "job").value() == claim_text(kThere));
   CHECK(claim_in_file(two, odd).value() == other);

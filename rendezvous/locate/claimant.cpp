@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rendezvous/protocol/term.h"
 #include "src/base/text.h"
 
 namespace elastic::locate {
@@ -79,15 +80,22 @@ Claimant::Effects Claimant::read(const RegisterAnswer& answer, std::int64_t now_
       }
       expected_ = *answer;
       reason_ = std::move(decision.reason);
-      out.emplace_back(Open{});
+      // A coordinator that is open since an earlier attempt has begun with another term.
+      if (own_ && term_ != term_after(view.there)) close_if_unclaimed(out);
+      term_ = term_after(view.there);
+      out.emplace_back(Open{term_});
       break;
     case ClaimStep::kWait: out.emplace_back(NotFound{{std::move(decision.reason)}}); break;
   }
   return out;
 }
 
+protocol::Term Claimant::term_after(const std::optional<Claim>& there) const {
+  return there ? protocol::term_after(there->term, settings_.random) : 1;
+}
+
 Claimant::Effects Claimant::opened(const std::string& address, std::uint16_t port, std::int64_t now_ms) {
-  own_ = Claim{address, port, settings_.agent, written_++, settings_.loss_timeout_ms};
+  own_ = Claim{address, port, settings_.agent, written_++, settings_.loss_timeout_ms, term_};
   write_began_ms_ = now_ms;
   return {Tell{Level::kDebug, "claiming",
                format("claiming {} for {}: {}", settings_.place, claim_endpoint(*own_), reason_), port},

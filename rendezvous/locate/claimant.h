@@ -33,8 +33,9 @@ using RegisterAnswer = std::expected<std::string, RegisterFailure>;
 class Claimant {
  public:
   struct Settings {
-    std::string place = {};  // for messages: "file /shared/meeting"
-    std::string agent = {};  // a random name, which this node's claims contain
+    std::string place = {};    // for messages: "file /shared/meeting"
+    std::string agent = {};    // a random name, which this node's claims contain
+    std::uint32_t random = 0;  // goes into the terms of its claims
     std::int64_t loss_timeout_ms = 5000;
     bool may_host = true;  // false: is_host=0
   };
@@ -57,8 +58,11 @@ class Claimant {
     std::int64_t at_ms = 0;  // when renewal_is_due() is to be called
   };
   struct StopRenewing {};  // renewal_is_due() and renewed() are not to be called any more
-  // A coordinator is to listen in this process, unless it does already. Answered at once by opened() or not_opened().
-  struct Open {};
+  // A coordinator is to listen in this process, unless it does already, and begins with this term. Answered at once by
+  // opened() or not_opened().
+  struct Open {
+    protocol::Term term = 1;
+  };
   // The coordinator in this process may act until then.
   struct ActUntil {
     Authority authority;
@@ -124,6 +128,8 @@ class Claimant {
   void tell_not_renewed(const std::string& reason, std::int64_t now_ms, Effects& out);
   // This node does not hold the claim any more. `why` is a clause.
   void lose(const std::string& why, Effects& out);
+  // The term of a claim that takes this one's place.
+  protocol::Term term_after(const std::optional<Claim>& there) const;
   // Closes a coordinator that was opened for a claim which was not written.
   void close_if_unclaimed(Effects& out);
   bool is_own(const Claim& claim) const { return own_ && same_holder(*own_, claim); }
@@ -138,8 +144,9 @@ class Claimant {
   std::optional<Claim> reached_;  // the last claim whose coordinator answered
   ClaimTrials trials_;
   ClaimSight sight_;
-  std::string expected_;  // of the Write that is under way, or waits for the coordinator to be opened
-  std::string reason_;    // why the claim is written, as a clause
+  std::string expected_;     // of the Write that is under way, or waits for the coordinator to be opened
+  std::string reason_;       // why the claim is written, as a clause
+  protocol::Term term_ = 1;  // of the coordinator that is open, or is to be opened
   std::int64_t write_began_ms_ = 0;
   std::int64_t renewal_began_ms_ = 0;
   bool told_not_renewed_ = false;

@@ -6,22 +6,28 @@
 #include <utility>
 #include <vector>
 
+#include "rendezvous/protocol/term.h"
+
 using namespace elastic::locate;
+using elastic::protocol::term_after;
 
 namespace {
 
+constexpr std::uint32_t kRandom = 0x1234;
 const Claim kOthers{"10.0.0.6", 4711, "a2", 3, 5'000};
 
 // Node 10.0.0.5, whose coordinator listens at port 4000 whenever it is to.
 struct Node {
   explicit Node(bool may_host = true)
-      : claimant({.place = "file /f", .agent = "a1", .loss_timeout_ms = 5'000, .may_host = may_host}) {}
+      : claimant(
+            {.place = "file /f", .agent = "a1", .random = kRandom, .loss_timeout_ms = 5'000, .may_host = may_host}) {}
 
   // The effects in words: those that matter.
   std::vector<std::string> told(Claimant::Effects effects) {
     std::vector<std::string> words;
     for (const Claimant::Effect& effect : effects) {
-      if (std::holds_alternative<Claimant::Open>(effect)) {
+      if (const auto* open = std::get_if<Claimant::Open>(&effect)) {
+        opened_with = open->term;
         for (std::string& word : told(claimant.opened("10.0.0.5", 4000, now_ms))) words.push_back(std::move(word));
       }
       if (const auto* write = std::get_if<Claimant::Write>(&effect)) wanted = write->desired, words.push_back("write");
@@ -57,6 +63,7 @@ struct Node {
   Claimant claimant;
   std::int64_t now_ms = 0;
   std::string wanted;  // the text of the last write
+  elastic::protocol::Term opened_with = 0;
   Authority authority = Authority::none();
   std::int64_t renew_at_ms = 0;
 };
@@ -97,6 +104,36 @@ TEST_CASE("a claim is taken over when it was not renewed for as long as it is go
   }
   CHECK(node.find(claim_text(kOthers)) == Words{"write"});
   CHECK(guest.find(claim_text(kOthers)).front().starts_with("none: 10.0.0.6:4711 holds the claim"));
+}
+
+TEST_CASE("a claim that takes another's place has a term above that of the other one, and keeps it") {
+  Claim dead = kOthers;
+  dead.term = term_after(1, 5);
+  Node node;
+  node.find(claim_text(dead));
+  node.now_ms = 3'130;
+  CHECK(node.find(claim_text(dead)) == Words{"write"});
+  CHECK(node.opened_with == term_after(dead.term, kRandom));
+  CHECK(read_claim(node.wanted).value().term == node.opened_with);
+  CHECK(node.told(node.claimant.written(node.wanted, 3'140)) == Words{"hosts", "found own"});
+  CHECK(node.told(node.claimant.renewal_is_due(4'130)) == Words{"renew"});
+  CHECK(read_claim(node.wanted).value().term == node.opened_with);
+}
+
+TEST_CASE("who finds no claim begins with term 1; a coordinator that is open with another term is closed before") {
+  Node node;
+  node.host();
+  CHECK(node.opened_with == 1);
+  Node late;
+  late.find(claim_text(kOthers));
+  late.now_ms = 3'130;
+  CHECK(late.find(claim_text(kOthers)) == Words{"write"});
+  CHECK(late.told(late.claimant.written(kSilence, 3'200)) == Words{"none: it does not answer"});
+  // The same claim is still there: the coordinator that is open will do.
+  CHECK(late.find(claim_text(kOthers)) == Words{"write"});
+  CHECK(late.told(late.claimant.written(kSilence, 3'200)) == Words{"none: it does not answer"});
+  CHECK(late.find("") == Words{"close", "write"});
+  CHECK(late.opened_with == 1);
 }
 
 TEST_CASE("who finds another node's claim in the place of its own hosts the coordinator no more") {

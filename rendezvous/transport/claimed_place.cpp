@@ -24,6 +24,7 @@ ClaimedPlace::ClaimedPlace(net::Loop& loop, const MeetingSettings& settings, std
       renewal_(loop),
       claimant_({.place = claims_->name(),
                  .agent = format("{:016x}", process::random_number()),
+                 .random = static_cast<std::uint32_t>(process::random_number()),
                  .loss_timeout_ms = settings.loss_timeout_ms,
                  .may_host = settings.is_host != false}) {}
 
@@ -80,9 +81,9 @@ void ClaimedPlace::perform(const Claimant::StopRenewing&) {
   renewals_->forget();
 }
 
-void ClaimedPlace::perform(const Claimant::Open&) {
+void ClaimedPlace::perform(const Claimant::Open& effect) {
   if (server() == nullptr) {
-    if (const Status opened = open_server(settings_.coordinator_port); !opened) {
+    if (const Status opened = open_server(settings_.coordinator_port, effect.term); !opened) {
       return perform(claimant_.not_opened(opened.error().text()));
     }
   }

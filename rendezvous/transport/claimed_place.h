@@ -31,7 +31,7 @@ class ClaimedPlace : public MeetingPlace {
   void perform(const Claimant::TakeBack& effect);
   void perform(const Claimant::RenewAt& effect);
   void perform(const Claimant::StopRenewing&);
-  void perform(const Claimant::Open&);
+  void perform(const Claimant::Open& effect);
   void perform(const Claimant::ActUntil& effect) { server()->set_authority(effect.authority); }
   void perform(const Claimant::Hosts& effect) { tell_hosting("hosts", effect.where, effect.reason); }
   void perform(const Claimant::Close&) { close_server(); }

@@ -36,6 +36,7 @@ coordinator::ServiceSettings CoordinatorServer::service_settings() {
   return {.lease = settings_.lease,
           .secret = settings_.secret,
           .only_job = settings_.only_job,
+          .first_term = settings_.first_term,
           .is_claimed = settings_.is_claimed,
           .own_agent = settings_.own_agent,
           .is_door = settings_.is_door,

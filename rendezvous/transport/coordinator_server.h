@@ -32,6 +32,7 @@ class CoordinatorServer final : public HostedCoordinator {
     protocol::LeaseTimes lease;
     locate::Authority authority = locate::Authority::always();  // until set_authority()
     std::string only_job = {};                                  // see coordinator::ServiceSettings
+    protocol::Term first_term = 1;                              // the same
     bool is_claimed = false;                                    // see coordinator::CoordinatorConfig
     std::optional<protocol::AgentId> own_agent = {};            // the same; if it is not set, own_process is
     bool is_door = false;                                       // see coordinator::ServiceSettings

@@ -14,7 +14,7 @@ namespace elastic::transport {
 MeetingPlace::MeetingPlace(net::Loop& loop, const MeetingSettings& settings, ToStore to_store, OnHosting on_hosting)
     : loop_(loop), settings_(settings), to_store_(std::move(to_store)), on_hosting_(std::move(on_hosting)) {}
 
-Status MeetingPlace::open_server(std::uint16_t port) {
+Status MeetingPlace::open_server(std::uint16_t port, protocol::Term first_term) {
   // A claim belongs to one job, and its coordinator acts only while it holds the claim.
   const bool is_claimed = settings_.place != MeetingSettings::Place::kEndpoint;
   ToStore to_munge;
@@ -30,6 +30,7 @@ Status MeetingPlace::open_server(std::uint16_t port) {
                                       .lease = {settings_.loss_timeout_ms},
                                       .authority = is_claimed ? locate::Authority::none() : locate::Authority::always(),
                                       .only_job = is_claimed || settings_.serves_own_job_only ? settings_.job : "",
+                                      .first_term = first_term,
                                       .is_claimed = is_claimed,
                                       .own_agent = own_agent_,
                                       .to_store = to_store_,

@@ -68,7 +68,7 @@ class MeetingPlace {
   // `settings` must outlive it.
   MeetingPlace(net::Loop& loop, const MeetingSettings& settings, ToStore to_store, OnHosting on_hosting);
   // Opens the coordinator at a port of all addresses; 0 takes a free port. Fails as CoordinatorServer::open does.
-  Status open_server(std::uint16_t port);
+  Status open_server(std::uint16_t port, protocol::Term first_term = 1);
   // Closes a coordinator that no node knows of.
   void close_server() { server_.reset(); }
   // Another process hosts the coordinator now; `why` is a clause. The server is kept until the next one is retired,

@@ -20,6 +20,7 @@ ClaimedPlace::ClaimedPlace(Simulation& simulation, Node& node, Server& server, C
       launch_(node.launch()),
       claimant_({.place = "the register",
                  .agent = format("{:016x}", random),
+                 .random = static_cast<std::uint32_t>(random),
                  .loss_timeout_ms = simulation.setup().loss_timeout_ms}) {}
 
 void ClaimedPlace::find(bool belongs) {
@@ -73,8 +74,8 @@ void ClaimedPlace::perform(const Claimant::RenewAt& effect) {
   });
 }
 
-void ClaimedPlace::perform(const Claimant::Open&) {
-  const ListenerId port = server_.is_up() ? server_.listener() : server_.open(node_.setup().job);
+void ClaimedPlace::perform(const Claimant::Open& effect) {
+  const ListenerId port = server_.is_up() ? server_.listener() : server_.open(node_.setup().job, effect.term);
   perform(claimant_.opened(node_.setup().address, static_cast<std::uint16_t>(port), node_.local_ms()));
 }
 

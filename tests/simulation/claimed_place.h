@@ -42,7 +42,7 @@ class ClaimedPlace {
   void perform(const Claimant::TakeBack& effect);
   void perform(const Claimant::RenewAt& effect);
   void perform(const Claimant::StopRenewing&) { ++renewal_; }
-  void perform(const Claimant::Open&);
+  void perform(const Claimant::Open& effect);
   void perform(const Claimant::ActUntil& effect);
   void perform(const Claimant::Hosts&) {}
   void perform(const Claimant::Close&);

@@ -83,12 +83,13 @@ void Server::open_door(const std::string& job, protocol::AgentId own) {
          .make_check = [this](const std::string&) { return make_recorded_check(); }});
 }
 
-ListenerId Server::open(const std::string& job) {
+ListenerId Server::open(const std::string& job, protocol::Term term) {
   authority_ = locate::Authority::none();
   listener_ = simulation_.network().add_listener(node_->host(), *this);
   serve({.lease = {simulation_.setup().loss_timeout_ms},
          .secret = kSecret,
          .only_job = job,
+         .first_term = term,
          .is_claimed = true,
          .authority = authority_,
          .random = [this] { return random_.next(); },

@@ -38,8 +38,8 @@ class Server : public ConnectionOwner {
   void open_door(const std::string& job, protocol::AgentId own);
   void set_door(const coordinator::DoorIs& door) { on(door); }
   void agent_has_ended() { on(coordinator::AgentEnded{}); }
-  // By a claim: listens at a new port, for this job, and may not act yet.
-  ListenerId open(const std::string& job);
+  // By a claim: listens at a new port, for this job, with this term, and may not act yet.
+  ListenerId open(const std::string& job, protocol::Term term);
   void set_authority(locate::Authority authority);
   // Another process hosts the coordinator now; `why` is a clause.
   void depose(const std::string& why);

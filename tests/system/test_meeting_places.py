@@ -18,7 +18,7 @@ from test_many_nodes import WORKER, environments
 from workers import free_port
 
 # What else a claim says that its holder renews; and how long it is good from when it was seen to be renewed, in ms.
-RENEWED = {"renewals": 7, "loss_timeout_ms": 1000}
+RENEWED = {"renewals": 7, "loss_timeout_ms": 1000, "term": 1}
 GOOD_FOR = 706
 HOSTS = r"this node hosts the coordinator at (\S+):(\d+), in"
 
@@ -41,7 +41,7 @@ class FileMeeting:
 
     def put(self, port, agent="gone", job="job"):
         claim = {"address": "127.0.0.1", "port": port, "agent": agent} | RENEWED
-        self.path.write_text(json.dumps({"version": 2, "jobs": {job: claim}}))
+        self.path.write_text(json.dumps({"version": 3, "jobs": {job: claim}}))
 
     def is_clean(self):
         return os.listdir(self.path.parent) == []
@@ -68,7 +68,7 @@ class StoreMeeting:
 
     def put(self, port, agent="gone", job="job"):
         self.store.set(f"elastic-run/{job}/coordinator",
-                       json.dumps({"version": 2, "address": "127.0.0.1", "port": port, "agent": agent} | RENEWED))
+                       json.dumps({"version": 3, "address": "127.0.0.1", "port": port, "agent": agent} | RENEWED))
 
     def is_clean(self):
         return self.claim() is None
@@ -161,7 +161,7 @@ def test_the_claim_of_a_dead_job_is_taken_over_when_it_is_not_good_any_more(node
     assert ", and no process listens there" in told_takeover(nodes)
 
 
-@pytest.mark.parametrize("version", [1, 3])
+@pytest.mark.parametrize("version", [2, 4])
 def test_a_file_that_another_version_has_written_is_left_alone(node, by_file, version):
     text = json.dumps({"version": version, "jobs": {}})
     by_file.path.write_text(text)
