@@ -111,7 +111,7 @@ struct ServiceSettings {
   protocol::LeaseTimes lease = {};
   std::string secret = {};
   std::string only_job = {};                            // agents of other jobs are rejected; empty: all jobs are served
-  protocol::Term first_term = 1;                    // of its coordinators
+  protocol::Term first_term = 1;                        // of its coordinators
   bool is_claimed = false;                              // see CoordinatorConfig
   std::optional<protocol::AgentId> own_agent = {};      // the same
   std::optional<protocol::Successor> own_process = {};  // the same
