@@ -86,7 +86,11 @@ void Link::on(const AgentSession::Event& event, const Owner& owner, std::int64_t
   std::visit(Overloaded{
                  [&](const AgentSession::Welcomed& e) {
                    if (refusal_is_proof_ && search_.is_replaced_by(e.welcome.host)) {
+                     // The successors are asked first, in their order, so that all nodes vote for one and the same.
                      judge_death(owner, "another process listens at its port", now_ms, out);
+                     disconnect(out);
+                     last_problem_ = "another process listens at its port";
+                     return try_again(true, false, now_ms);
                    }
                    state_ = State::kAttached;
                    was_attached_ = true;

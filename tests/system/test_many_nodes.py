@@ -78,7 +78,7 @@ def test_a_worker_that_fails_stops_the_other_node_and_fails_the_job_everywhere(j
 
 
 def test_a_host_of_the_coordinator_whose_outer_process_is_killed_goes_and_the_other_node_hears_why(job):
-    host, other = job.nodes(2, nnodes="2:3")
+    host, other = job.nodes(2, nnodes="2:3", conf="failover=off")
     for node in (host, other):
         environments(node, 1)
     launcher = host.launcher()
@@ -91,7 +91,7 @@ def test_a_host_of_the_coordinator_whose_outer_process_is_killed_goes_and_the_ot
 
 
 def test_a_host_of_the_coordinator_whose_outer_process_is_killed_while_it_waits_for_nodes_goes(job):
-    host, other = job.nodes(2, nnodes="3:4")
+    host, other = job.nodes(2, nnodes="3:4", conf="failover=off")
     other.wait_for_line("2 nodes present, 3 needed", timeout=60)
     launcher = host.launcher()
     os.kill(host.pid, signal.SIGKILL)
