@@ -83,6 +83,22 @@ MISTAKES = {
         Mistake("m", "a node that is not in the next round is not told of it", COORDINATOR + "mandate.cpp",
                 "  if (!support_->before().empty()) next_round_ =",
                 "  if (!support_->before().empty() && !mutant::is('m')) next_round_ ="),
+        Mistake("n", "a coordinator that has handed over goes on deciding", COORDINATOR + "coordinator_ending.cpp",
+                "    out.push_back(Drop{*node.session, why});\n  }\n  state_ = State::kEnded;\n",
+                "    if (mutant::is('n') && hands_over && node.agent == config_.own_agent) continue;\n"
+                "    out.push_back(Drop{*node.session, why});\n  }\n"
+                "  if (!mutant::is('n') || !hands_over) state_ = State::kEnded;\n"),
+        Mistake("o", "a coordinator that returns without its memory forms a round at once",
+                COORDINATOR + "coordinator_round.cpp",
+                "const bool is_first = settings_.is_most(decision.size) && !identity_.met_others();",
+                "const bool is_first = (settings_.is_most(decision.size) && !identity_.met_others()) || mutant::is('o');"),
+        Mistake("p", "a successor does not know the size of the first round", COORDINATOR + "carried_state.cpp",
+                "  if (state->first_size != 0) {\n",
+                "  if (state->first_size != 0 && !mutant::is('p')) {\n"),
+        Mistake("q", "a successor does not know which hosts are kept out of the rounds", COORDINATOR + "carried_state.cpp",
+                "  for (const CarriedState::Excluded& host : state->excluded) parts.check",
+                "  for (const CarriedState::Excluded& host : state->excluded)\n"
+                "    if (!mutant::is('q')) parts.check"),
     ],
     "succession_mutants": [
         Mistake("a", "a coordinator counts a promise from the acknowledgement", "tests/succession/coordinators.cpp",

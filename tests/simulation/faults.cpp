@@ -168,14 +168,15 @@ void Faults::later(Ms after_ms, std::function<void()> undoing) {
   });
 }
 
-// Cuts the network in two.
+// Cuts the network in two, or in three.
 bool Faults::split(const Fault& fault) {
   Network& network = simulation_.network();
   std::vector<int> hosts;
   for (const auto& node : simulation_.nodes()) hosts.push_back(node->host());
   hosts.push_back(network.host_of(simulation_.first_server().listener()));
+  const unsigned parts = fault.extra % 5 == 4 ? 3 : 2;
   const auto side = [&](std::size_t i) {
-    return (static_cast<unsigned>(fault.extra) * 2654435761U >> (4 + i % 24)) & 1U;
+    return (static_cast<unsigned>(fault.extra) * 2654435761U >> (4 + i % 24)) % parts;
   };
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     for (std::size_t k = 0; k < hosts.size(); ++k) {

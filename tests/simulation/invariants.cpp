@@ -272,6 +272,7 @@ void Invariants::workers_start(const Node& node, const agent::StartWorkers& orde
              format("round {} is restart {}, round {} was {}", order.round.round, order.round.restart_count, round,
                     count));
   }
+  check_beginning(node, order.round, incarnation);
   check_fence(node, order.round, incarnation);
   const auto lives = [&](WorkerId id) {
     return simulation_.workers().at(id).alive && counts(simulation_.workers().at(id));
@@ -282,6 +283,26 @@ void Invariants::workers_start(const Node& node, const agent::StartWorkers& orde
     if (is_another && std::ranges::any_of(other.workers, lives)) {
       broken("all nodes of a round agree on it", format("two memberships of round {} run at once", other.round));
     }
+  }
+}
+
+// A coordinator that begins the job with fewer nodes than the most that it may have waits until no worker of an earlier
+// start can live. Where nodes elect another coordinator, the earlier start may go on without it.
+void Invariants::check_beginning(const Node& node, const PrepareRound& round, Incarnation incarnation) const {
+  const JobTerms& terms = node.setup().terms;
+  const bool is_most = round.place.node_count == terms.max_nodes / terms.node_unit * terms.node_unit;
+  // A later round may be the first whose workers start, since the check has excluded nodes of the first one.
+  if (is_most || round.round != 0 || simulation_.setup().failover != Setup::Failover::kOff) return;
+  const auto& begun = begun_.at(node.setup().job);
+  const auto known = std::ranges::find(begun, incarnation, &Begun::incarnation);
+  if (known == begun.end() || !known->fence.empty()) return;
+  for (const WorkerId id : simulation_.workers().alive()) {
+    const Worker& worker = simulation_.workers().at(id);
+    const World& world = simulation_.workers().world_of(worker);
+    if (world.job != node.setup().job || world.incarnation == incarnation || !counts(worker)) continue;
+    broken("a job begins when no earlier start of it can live",
+           format("node {} starts workers with {} nodes, while rank {} of an earlier start lives on node {}",
+                  node.index(), round.place.node_count, worker.rank, worker.node));
   }
 }
 
@@ -316,13 +337,15 @@ void Invariants::check_alone(WorkerId id) const {
   const Worker& mine = workers.at(id);
   const World& world = workers.world_of(mine);
   if (!mine.alive || !counts(mine)) return;
-  for (const WorkerId other : workers.alive_with(mine.rank)) {
+  for (const WorkerId other : workers.alive()) {
     const Worker& its = workers.at(other);
     if (other == id) continue;
     const World& of = workers.world_of(its);
+    if (of.round == world.round && of.membership == world.membership && its.rank != mine.rank) continue;
     if (of.job != world.job || of.incarnation != world.incarnation || !counts(its)) continue;
-    broken("no rank lives twice", format("rank {} of round {} on node {} and of round {} on node {}", mine.rank,
-                                         world.round, mine.node, of.round, its.node));
+    broken(its.rank == mine.rank ? "no rank lives twice" : "no two rounds live at once",
+           format("rank {} of round {} on node {} and of round {} on node {}", mine.rank, world.round, mine.node,
+                  of.round, its.node));
   }
 }
 

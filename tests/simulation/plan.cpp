@@ -117,6 +117,98 @@ void add_losses(FaultPlan& plan, const Setup& setup) {
   plan.calm_ms += random.range(0, 3 * setup.loss_timeout_ms);
 }
 
+// The coordinator's node is told to leave, and hands over while something else happens to it, to its successor or to
+// the network. A random stream of its own.
+void add_crossings(FaultPlan& plan, const Setup& setup) {
+  Random random(setup.seed, 9);
+  if (setup.failover != Setup::Failover::kFromNode0 || !random.chance(20)) return;
+  Fault fault;
+  fault.trigger = {.type = Trigger::Type::kJobState,
+                   .at_ms = 0,
+                   .frame = {},
+                   .act = 0,
+                   .state = JobState::kRunning,
+                   .nth = random.number(1, 3)};
+  fault.kind = FaultKind::kSignal;
+  fault.extra = 1;  // SIGTERM
+  fault.delay_ms = random.range(0, 50);
+  plan.faults.push_back(fault);
+  const FaultKind kinds[] = {FaultKind::kSignal,    FaultKind::kCrashAgent,       FaultKind::kCrashHost,
+                             FaultKind::kPartition, FaultKind::kCrashCoordinator, FaultKind::kPauseCoordinator};
+  for (int i = random.number(1, 2); i > 0; --i) {
+    fault.trigger = {.type = Trigger::Type::kMessage,
+                     .at_ms = 0,
+                     .frame = FrameType::kResigned,
+                     .act = 0,
+                     .state = {},
+                     .nth = random.number(1, static_cast<int>(setup.nodes.size()))};
+    fault.kind = kinds[random.range(0, static_cast<std::int64_t>(std::size(kinds)) - 1)];
+    fault.subject = random.number(0, static_cast<int>(setup.nodes.size()) - 1);
+    fault.delay_ms = random.chance(40) ? 0 : random.range(0, 30);
+    fault.lasts_ms = random.range(5, 2 * setup.loss_timeout_ms);
+    fault.comes_back = random.chance(60);
+    fault.extra = random.number(0, 1000);
+    plan.faults.push_back(fault);
+  }
+}
+
+// The coordinator's process dies, and those that it reaches know that, just after the network has fallen apart; perhaps
+// the next one dies, too. A random stream of its own.
+void add_double_losses(FaultPlan& plan, const Setup& setup) {
+  Random random(setup.seed, 10);
+  if (setup.failover == Setup::Failover::kOff || !random.chance(25)) return;
+  Fault fault;
+  fault.trigger = {.type = Trigger::Type::kJobState,
+                   .at_ms = 0,
+                   .frame = {},
+                   .act = 0,
+                   .state = JobState::kRunning,
+                   .nth = random.number(1, 3)};
+  fault.kind = FaultKind::kPartition;
+  fault.delay_ms = random.range(0, 100);
+  fault.lasts_ms = random.range(setup.loss_timeout_ms / 2, 3 * setup.loss_timeout_ms);
+  fault.extra = 4 * random.number(0, 200) + 1;
+  plan.faults.push_back(fault);
+  fault.kind = FaultKind::kCrashCoordinator;
+  fault.delay_ms += random.range(0, 100);
+  fault.comes_back = random.chance(40);
+  fault.extra = 1;
+  plan.faults.push_back(fault);
+  fault.trigger.state = JobState::kRebuilding;
+  fault.trigger.nth = 1;
+  fault.delay_ms = random.range(0, setup.loss_timeout_ms / 2);
+  if (random.chance(40)) plan.faults.push_back(fault);
+}
+
+// The coordinator's host comes back empty while the nodes that it had are cut off from it, and fresh nodes find it
+// first. A random stream of its own.
+void add_return(FaultPlan& plan, const Setup& setup) {
+  Random random(setup.seed, 8);
+  if (setup.claimed || !random.chance(6)) return;
+  Fault fault;
+  fault.trigger = {.type = Trigger::Type::kJobState,
+                   .at_ms = 0,
+                   .frame = {},
+                   .act = 0,
+                   .state = JobState::kRunning,
+                   .nth = random.number(1, 2)};
+  fault.extra = 1;
+  fault.lasts_ms = random.range(setup.loss_timeout_ms / 2, 2 * setup.loss_timeout_ms);
+  fault.kind = FaultKind::kPartition;
+  for (std::size_t i = 0; i < setup.nodes.size(); ++i) {
+    fault.subject = static_cast<int>(i);
+    plan.faults.push_back(fault);
+  }
+  fault.kind = FaultKind::kCrashCoordinator;
+  fault.delay_ms = 1;
+  fault.lasts_ms = random.range(5, 300);
+  plan.faults.push_back(fault);
+  fault.kind = FaultKind::kFlood;
+  fault.delay_ms = random.range(1, 500);
+  fault.extra = random.number(0, std::max(0, setup.nodes.front().terms.max_nodes - 1));
+  if (random.chance(85)) plan.faults.push_back(fault);
+}
+
 }  // namespace
 
 FaultPlan plan_of(const Setup& setup) {
@@ -160,6 +252,9 @@ FaultPlan plan_of(const Setup& setup) {
   plan.calm_ms = random.range(4, 12) * 1000;
   add_orders(plan, setup);
   add_losses(plan, setup);
+  add_return(plan, setup);
+  add_crossings(plan, setup);
+  add_double_losses(plan, setup);
   return plan;
 }
 

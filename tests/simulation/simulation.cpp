@@ -36,6 +36,7 @@ Simulation::Simulation(Setup setup, FaultPlan plan, Coverage& coverage, std::ost
       workers_(timeline_, trace_, network_, Random(setup_.seed, kOfWorkers),
                {setup_.training_ms, setup_.stubborn_percent, setup_.saving_percent}),
       invariants_(*this),
+      succession_(*this),
       faults_(*this, std::move(plan), coverage, Random(setup_.seed, kOfFaults)),
       shadow_(*this, setup_, Random(setup_.seed, kOfShadow)) {
   servers_.emplace_back(*this, 0, nullptr, Random(setup_.seed, kOfServer));
@@ -198,13 +199,16 @@ void Simulation::frame_sent(ConnectionId id, Tap& tap, End from, const protocol:
   const Node& node = *tap.node;
   if (protocol::is_agent_message(frame.type) && from == End::kClient) {
     const bool matters = trace_.is_read() || frame.type == FrameType::kNodeJoins ||
-                         frame.type == FrameType::kNodeStopped || frame.type == FrameType::kWorkersSucceeded;
+                         frame.type == FrameType::kNodeStopped || frame.type == FrameType::kWorkersSucceeded ||
+                         frame.type == FrameType::kRoundHeard;
     if (const auto message = matters ? protocol::read_agent_message(frame) : std::unexpected(std::string())) {
       if (trace_.is_read()) line(format("node {} says {}", node.index(), text(*message)));
       if (const auto* stopped = std::get_if<protocol::NodeStopped>(&*message)) {
         invariants_.answered(node, tap.agent, frame.stamp.incarnation, stopped->round);
       } else if (const auto* succeeded = std::get_if<protocol::WorkersSucceeded>(&*message)) {
         invariants_.answered(node, tap.agent, frame.stamp.incarnation, succeeded->round);
+      } else if (const auto* heard = std::get_if<protocol::RoundHeard>(&*message)) {
+        succession_.heard(node, tap.agent, frame.stamp, heard->round);
       } else if (const auto* joins = std::get_if<protocol::NodeJoins>(&*message)) {
         using Activity = protocol::AgentFacts::Activity;
         const bool answers = joins->facts.activity == Activity::kIdle || joins->facts.activity == Activity::kSucceeded;
@@ -218,14 +222,22 @@ void Simulation::frame_sent(ConnectionId id, Tap& tap, End from, const protocol:
     if (trace_.is_read()) line(format("node {} is told {}", node.index(), text(*message)));
     if (tap.server == nullptr) return;
     if (recorder_) recorder_->sends({tap.server->number(), node.setup().job}, id, *message);
-    if (const auto* prepare = std::get_if<protocol::PrepareRound>(&*message))
+    if (const auto* prepare = std::get_if<protocol::PrepareRound>(&*message)) {
       invariants_.sent(node, tap.agent, frame.stamp, *prepare);
-    if (const auto* run = std::get_if<protocol::RunWorkers>(&*message))
+      succession_.sent(node, tap.agent, frame.stamp, *prepare, *tap.server);
+    }
+    if (const auto* run = std::get_if<protocol::RunWorkers>(&*message)) {
       invariants_.sent(node, tap.agent, frame.stamp, *run);
-    if (const auto* end = std::get_if<protocol::EndJob>(&*message))
+      succession_.sent(node, frame.stamp, *run, *tap.server);
+    }
+    if (const auto* end = std::get_if<protocol::EndJob>(&*message)) {
       invariants_.sent(node, tap.agent, frame.stamp, *end, *tap.server);
-    if (const auto* dismiss = std::get_if<protocol::Dismiss>(&*message))
+      succession_.sent(node, frame.stamp, *end, *tap.server);
+    }
+    if (const auto* dismiss = std::get_if<protocol::Dismiss>(&*message)) {
       invariants_.sent(node, tap.agent, frame.stamp, *dismiss, *tap.server);
+      succession_.dismissed(tap.agent);
+    }
     if (const auto* rejected = std::get_if<protocol::Rejected>(&*message); rejected != nullptr && !rejected->retry_ms)
       invariants_.turned_away(tap.agent);
   }

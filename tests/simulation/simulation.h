@@ -21,6 +21,7 @@
 #include "tests/simulation/server.h"
 #include "tests/simulation/setup.h"
 #include "tests/simulation/shadow.h"
+#include "tests/simulation/succession_rules.h"
 #include "tests/simulation/timeline.h"
 #include "tests/simulation/trace.h"
 #include "tests/simulation/workers.h"
@@ -144,6 +145,7 @@ class Simulation {
   std::map<std::string, ClaimRegister> claims_;  // by job
   std::vector<std::unique_ptr<Node>> nodes_;
   Invariants invariants_;
+  SuccessionRules succession_;
   Faults faults_;
   Shadow shadow_;
   std::optional<Recorder> recorder_;
