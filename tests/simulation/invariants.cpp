@@ -308,17 +308,23 @@ void Invariants::check_beginning(const Node& node, const PrepareRound& round, In
 
 // Fences grow within an incarnation, and those of an incarnation are above all of one that formed its first round
 // earlier. A coordinator without a memory may take up an earlier incarnation again: a storage refuses its workers.
+// Where two incarnations live side by side, and the earlier one gets a node of the later one, it goes above that: then
+// it is the later one's workers that a storage refuses.
 void Invariants::check_fence(const Node& node, const PrepareRound& round, Incarnation incarnation) {
   const std::string fence = text_of_fence(round.fence, round.round);
-  for (Begun& other : begun_[node.setup().job]) {
-    const bool grows = other.incarnation == incarnation ? fence >= other.fence : fence > other.fence;
+  auto& begun = begun_[node.setup().job];
+  const auto own = std::ranges::find(begun, incarnation, &Begun::incarnation);
+  for (auto other = begun.begin(); other != begun.end(); ++other) {
+    const bool grows = other == own ? fence >= other->fence : fence > other->fence;
     if (!grows)
       broken("fences of started workers only grow",
-             format("node {} starts workers with fence {}, after others with {}", node.index(), fence, other.fence));
-    if (other.incarnation != incarnation) continue;
-    other.fence = fence;
-    return;
+             format("node {} starts workers with fence {}, after others with {}", node.index(), fence, other->fence));
+    if (other == own) break;
   }
+  if (own == begun.end()) return;
+  own->fence = fence;
+  const auto is_above = [&](const Begun& other) { return fence > other.fence && !other.fence.empty(); };
+  std::rotate(own, own + 1, std::find_if_not(own + 1, begun.end(), is_above));
 }
 
 void Invariants::worker_started(WorkerId id) { check_alone(id); }

@@ -200,7 +200,7 @@ void Simulation::frame_sent(ConnectionId id, Tap& tap, End from, const protocol:
   if (protocol::is_agent_message(frame.type) && from == End::kClient) {
     const bool matters = trace_.is_read() || frame.type == FrameType::kNodeJoins ||
                          frame.type == FrameType::kNodeStopped || frame.type == FrameType::kWorkersSucceeded ||
-                         frame.type == FrameType::kRoundHeard;
+                         frame.type == FrameType::kRoundHeard || frame.type == FrameType::kNodeLeaves;
     if (const auto message = matters ? protocol::read_agent_message(frame) : std::unexpected(std::string())) {
       if (trace_.is_read()) line(format("node {} says {}", node.index(), text(*message)));
       if (const auto* stopped = std::get_if<protocol::NodeStopped>(&*message)) {
@@ -209,6 +209,8 @@ void Simulation::frame_sent(ConnectionId id, Tap& tap, End from, const protocol:
         invariants_.answered(node, tap.agent, frame.stamp.incarnation, succeeded->round);
       } else if (const auto* heard = std::get_if<protocol::RoundHeard>(&*message)) {
         succession_.heard(node, tap.agent, frame.stamp, heard->round);
+      } else if (std::holds_alternative<protocol::NodeLeaves>(*message)) {
+        succession_.leaves(tap.agent);
       } else if (const auto* joins = std::get_if<protocol::NodeJoins>(&*message)) {
         using Activity = protocol::AgentFacts::Activity;
         const bool answers = joins->facts.activity == Activity::kIdle || joins->facts.activity == Activity::kSucceeded;
@@ -236,7 +238,7 @@ void Simulation::frame_sent(ConnectionId id, Tap& tap, End from, const protocol:
     }
     if (const auto* dismiss = std::get_if<protocol::Dismiss>(&*message)) {
       invariants_.sent(node, tap.agent, frame.stamp, *dismiss, *tap.server);
-      succession_.dismissed(tap.agent);
+      succession_.leaves(tap.agent);
     }
     if (const auto* rejected = std::get_if<protocol::Rejected>(&*message); rejected != nullptr && !rejected->retry_ms)
       invariants_.turned_away(tap.agent);

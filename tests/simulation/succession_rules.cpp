@@ -23,7 +23,7 @@ void SuccessionRules::sent(const Node& node, AgentId agent, const Stamp& stamp, 
   round.carried = coordinator::decode(message.carried.state);
   const auto before = last_.find(job);
   if (before == last_.end() || before->second.term == stamp.term || !round.carried) return;
-  check_carried(job, *round.carried, before->second);
+  check_carried(job, round, before->second);
 }
 
 void SuccessionRules::sent(const Node& node, const Stamp& stamp, const RunWorkers& message, const Server& server) {
@@ -67,7 +67,7 @@ void SuccessionRules::check_may_act(const Node& node, const Server& server, cons
 }
 
 bool SuccessionRules::is_gone(AgentId agent) const {
-  if (dismissed_.contains(agent)) return true;
+  if (leaving_.contains(agent)) return true;
   return std::ranges::none_of(simulation_.nodes(),
                               [agent](const auto& node) { return node->is_running() && node->agent_id() == agent; });
 }
@@ -92,16 +92,17 @@ void SuccessionRules::check_heard(const Prepared& round, const Key& key) const {
   }
 }
 
-void SuccessionRules::check_carried(const Job& job, const CarriedState& now, const Last& before) const {
+void SuccessionRules::check_carried(const Job& job, const Prepared& round, const Last& before) const {
   const auto lost = [&](const std::string& what) {
     simulation_.invariants().broken("a successor knows what the coordinator before knew",
                                     format("{}: {} since term {}", job.first, what, text_of_term(before.term)));
   };
   const CarriedState& then = before.carried;
+  const CarriedState& now = *round.carried;
   if (now.rules != then.rules || now.check != then.check) lost("the rules have changed");
   if (now.first_size != then.first_size)
     lost(format("the first round had {} nodes, and now {}", then.first_size, now.first_size));
-  if (simulation_.setup().failover == Setup::Failover::kOff) return;
+  if (round.before.empty()) return;  // its coordinator has asked nobody
   if (now.restarts_used < then.restarts_used)
     lost(format("{} restarts became {}", then.restarts_used, now.restarts_used));
   if (now.losses < then.losses) lost(format("{} losses became {}", then.losses, now.losses));

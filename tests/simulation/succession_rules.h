@@ -36,8 +36,8 @@ class SuccessionRules {
             const protocol::PrepareRound& message, const Server& server);
   void sent(const Node& node, const protocol::Stamp& stamp, const protocol::RunWorkers& message, const Server& server);
   void sent(const Node& node, const protocol::Stamp& stamp, const protocol::EndJob& message, const Server& server);
-  // The agent's elastic-run ends, and it has no part in its job any more.
-  void dismissed(protocol::AgentId agent) { dismissed_.insert(agent); }
+  // The agent's elastic-run ends, or is to end: it looks for no other coordinator any more.
+  void leaves(protocol::AgentId agent) { leaving_.insert(agent); }
   void heard(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp, protocol::RoundNumber round);
 
  private:
@@ -58,14 +58,14 @@ class SuccessionRules {
   static bool may_act(const std::string& job, const Server& server);
   void check_may_act(const Node& node, const Server& server, const char* what) const;
   void check_heard(const Prepared& round, const Key& key) const;
-  void check_carried(const Job& job, const coordinator::CarriedState& now, const Last& before) const;
+  void check_carried(const Job& job, const Prepared& round, const Last& before) const;
   bool is_gone(protocol::AgentId agent) const;
 
   Simulation& simulation_;
   std::map<Key, Prepared> rounds_;
   std::map<Job, Last> last_;  // the last round that ran
   std::map<Job, std::vector<protocol::Verdict>> given_;
-  std::set<protocol::AgentId> dismissed_;
+  std::set<protocol::AgentId> leaving_;
 };
 
 }  // namespace elastic::simulation
