@@ -44,7 +44,7 @@ struct Setup {
   // its own, or in that of node 0; then `hosted` is not set.
   enum class Failover { kOff, kFromAlone, kFromNode0 };
   Failover failover = Failover::kOff;
-  bool lists_hosts = false;    // with failover: the endpoint names further nodes, at which newcomers ask, too
+  bool lists_hosts = false;     // with failover: the endpoint names further nodes, at which newcomers ask, too
   bool doors_are_shut = false;  // the same: no firewall lets anybody in but at the endpoint's host
   // Any node may be the host of its job's coordinator.
   bool moves() const { return claimed || failover != Failover::kOff; }
