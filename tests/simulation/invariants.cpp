@@ -299,7 +299,9 @@ void Invariants::check_beginning(const Node& node, const PrepareRound& round, In
   for (const WorkerId id : simulation_.workers().alive()) {
     const Worker& worker = simulation_.workers().at(id);
     const World& world = simulation_.workers().world_of(worker);
-    if (world.job != node.setup().job || world.incarnation == incarnation || !counts(worker)) continue;
+    // The other one may have begun since: with the most nodes that it may have.
+    const bool is_earlier = std::ranges::find(begun.begin(), known, world.incarnation, &Begun::incarnation) != known;
+    if (world.job != node.setup().job || !is_earlier || !counts(worker)) continue;
     broken("a job begins when no earlier start of it can live",
            format("node {} starts workers with {} nodes, while rank {} of an earlier start lives on node {}",
                   node.index(), round.place.node_count, worker.rank, worker.node));
