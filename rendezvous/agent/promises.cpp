@@ -16,6 +16,9 @@ std::optional<Promises::Answer> Promises::kept(const protocol::Welcome& welcome,
   const CoordinatorId id = id_of(welcome);
   const bool is_another = id != allegiance_.coordinator();
   if (is_another && !allegiance_.may_vote(id, now_ms)) return {};
+  // Where the promise is not over it is a later coordinator of the same process: the earlier one has resigned, though
+  // the node has not heard it, and others may run under its leases.
+  if (is_another && !allegiance_.is_released(now_ms)) allegiance_.resigned(allegiance_.coordinator(), now_ms);
   if (testimony_is_for_ != id) testify(id, now_ms);
   if (is_another) {
     vote(id, now_ms);

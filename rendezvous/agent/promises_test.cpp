@@ -58,6 +58,16 @@ TEST_CASE("or until that coordinator has resigned, also by being of a later term
   CHECK(promises.kept(of(3, 3), 2));
 }
 
+TEST_CASE("a vote for a later coordinator of the same process says how long others may run under the earlier one") {
+  Promises promises(kOwn);
+  promises.welcomed(of(1), 0);
+  CHECK(promises.kept(of(1), 0));
+  promises.welcomed(of(2), 500);
+  const auto vote = promises.kept(of(2), 500);
+  REQUIRE(vote);
+  CHECK(vote->testimony->others_may_run_for_ms == LeaseTimes{}.over_ms());
+}
+
 TEST_CASE("what a node has heard of between two rounds goes with its testimony") {
   Promises promises(kOwn);
   promises.welcomed(of(1), 0);
