@@ -48,6 +48,7 @@ agent::NodeSettings node_settings(const LaunchSettings& settings, bool logs) {
   if (node.address.empty()) node.address = net::full_host_name();
   node.hosts_coordinator = false;  // until the connection says so
   node.coordinator_may_move = settings.meeting.coordinator_may_move();
+  node.moves_by_claim = settings.meeting.place != transport::MeetingSettings::Place::kEndpoint;
   return node;
 }
 

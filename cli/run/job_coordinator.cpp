@@ -29,12 +29,16 @@ JobCoordinator::JobCoordinator(net::Loop& loop, const LaunchSettings& settings, 
       transport::CoordinatorConnection::Handlers{
           .on_connected =
               [this, on_event](bool local) {
-                on_event(agent::LinkConnected{transport::random_nonce(), local, connection_->secret(),
-                                              connection_->door_port()});
+                on_event(agent::LinkConnected{.nonce = transport::random_nonce(),
+                                              .local = local,
+                                              .secret = connection_->secret(),
+                                              .door = connection_->door_port(),
+                                              .is_same_place = connection_->is_at_session_place(),
+                                              .may_begin = connection_->may_begin()});
               },
           .on_broken =
-              [on_event](std::string why, bool has_refused) {
-                on_event(agent::LinkBroken{std::move(why), has_refused});
+              [this, on_event](std::string why, bool has_refused) {
+                on_event(agent::LinkBroken{std::move(why), has_refused, !connection_->may_begin()});
               },
           .on_received =
               [on_event](std::span<const std::uint8_t> bytes) {
@@ -58,7 +62,10 @@ void JobCoordinator::perform(const agent::Link::Connect& effect, const agent::Li
 
 void JobCoordinator::renew_door(const agent::Link& link, std::int64_t now_ms) {
   if (!connection_) return;
-  if (link.attached()) remember(address_elsewhere());
+  if (link.attached()) {
+    connection_->note_session();
+    remember(address_elsewhere());
+  }
   coordinator::DoorIs door{.job = job_, .opens_ms = link.may_elect_from_ms(now_ms)};
   if (const auto there = link.attached() ? address_elsewhere() : std::nullopt) {
     door.addresses = there->address;

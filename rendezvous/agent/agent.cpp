@@ -16,30 +16,31 @@ AgentEffects Agent::on_event(const AgentEvent& event, std::int64_t now_ms) {
   const auto* life = std::get_if<Event>(&event);
   const bool begins = life != nullptr && std::holds_alternative<Begin>(*life);
   if (!begins) perform(link_.look(owner(), now_ms), now_ms, out);
-  std::visit(
-      Overloaded{
-          [&](const Event& e) {
-            if (begins) {
-              to_lifecycle(Detached{}, now_ms, out);
-              return perform(link_.begin(now_ms), now_ms, out);
-            }
-            to_lifecycle(e, now_ms, out);
-          },
-          [&](const LinkConnected& e) {
-            if (e.secret) link_.set_secret(*e.secret);
-            door_ = e.door;
-            if (e.local) {
-              link_.set_local(*e.local);
-              lifecycle_.set_hosts_coordinator(*e.local);
-            }
-            perform(link_.connected(e.nonce, now_ms), now_ms, out);
-          },
-          [&](const LinkBroken& e) { perform(link_.broken(e.why, e.has_refused, owner(), now_ms), now_ms, out); },
-          [&](const LinkReceived& e) { perform(link_.received(e.bytes, owner(), now_ms), now_ms, out); },
-          [&](const LinkTimerFired&) { timer_at_ms_.reset(); },
-          [&](const OwnCoordinatorOver&) { link_.own_is_over(now_ms); },
-      },
-      event);
+  std::visit(Overloaded{
+                 [&](const Event& e) {
+                   if (begins) {
+                     to_lifecycle(Detached{}, now_ms, out);
+                     return perform(link_.begin(now_ms), now_ms, out);
+                   }
+                   to_lifecycle(e, now_ms, out);
+                 },
+                 [&](const LinkConnected& e) {
+                   if (e.secret) link_.set_secret(*e.secret);
+                   door_ = e.door;
+                   if (e.local) {
+                     link_.set_local(*e.local);
+                     lifecycle_.set_hosts_coordinator(*e.local);
+                   }
+                   perform(link_.connected({e.nonce, e.is_same_place, e.may_begin}, now_ms), now_ms, out);
+                 },
+                 [&](const LinkBroken& e) {
+                   perform(link_.broken(e.why, e.has_refused, owner(), now_ms, e.is_further), now_ms, out);
+                 },
+                 [&](const LinkReceived& e) { perform(link_.received(e.bytes, owner(), now_ms), now_ms, out); },
+                 [&](const LinkTimerFired&) { timer_at_ms_.reset(); },
+                 [&](const OwnCoordinatorOver&) { link_.own_is_over(now_ms); },
+             },
+             event);
   if (ended_) return out;
   perform(link_.look(owner(), now_ms), now_ms, out);
   link_.check_invariants();

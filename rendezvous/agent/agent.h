@@ -20,11 +20,14 @@ struct LinkConnected {
   std::optional<bool> local = {};          // whether the coordinator is in this process; none: as LinkSettings say
   std::optional<std::string> secret = {};  // the job's; none: the one of LinkSettings
   std::uint16_t door = 0;                  // NodeJoins::door
+  bool is_same_place = true;               // the coordinator of the last session was reached there
+  bool may_begin = true;                   // protocol::Introduction
 };
 // The connection could not be made, or has ended.
 struct LinkBroken {
   std::string why;           // a clause: "connection refused", "it was reset"
-  bool has_refused = false;  // all addresses: nothing listens there
+  bool has_refused = false;  // where the last session was: nothing listens there any more
+  bool is_further = false;   // a further host of the endpoint was asked, which need not be there
 };
 struct LinkReceived {
   protocol::ByteString bytes;

@@ -118,8 +118,8 @@ TEST_CASE("what a node does is reported truly in every state, and so is whether 
 }
 
 TEST_CASE(
-    "a node that is alone beside its coordinator needs no lease; alone and elsewhere it does, and where the "
-    "coordinator may move") {
+    "a node that is alone beside its coordinator needs no lease; alone and elsewhere it does, and where a claim "
+    "decides") {
   for (const bool hosts : {true, false}) {
     Node node;
     if (hosts) node.life = Lifecycle{{.local_world_size = 2}};
@@ -127,7 +127,7 @@ TEST_CASE(
     CHECK(node.life.needs_lease() == !hosts);
   }
   Node node;
-  node.life = Lifecycle{{.local_world_size = 2, .coordinator_may_move = true}};
+  node.life = Lifecycle{{.local_world_size = 2, .coordinator_may_move = true, .moves_by_claim = true}};
   node.from(PrepareRound{.place = {0, 1, 0, 2, 0, 2}, .membership = 9});
   CHECK(node.life.needs_lease());
 }

@@ -39,24 +39,28 @@ Link::Effects Link::begin(std::int64_t now_ms) {
   return look({}, now_ms);
 }
 
-Link::Effects Link::connected(const Nonce& nonce, std::int64_t now_ms) {
+Link::Effects Link::connected(const Connected& connection, std::int64_t now_ms) {
   Effects out;
   if (state_ != State::kConnecting) return out;
   state_ = State::kGreeting;
-  session_.emplace(Introduction{settings_.job, settings_.agent, own_incarnation_, term_}, settings_.secret, nonce);
+  is_same_place_ = connection.is_same_place;
+  Introduction introduction{settings_.job, settings_.agent, own_incarnation_, term_};
+  introduction.may_begin = connection.may_begin;
+  session_.emplace(std::move(introduction), settings_.secret, connection.nonce);
   joined_ms_ = now_ms;
   out.push_back(Write{session_->begin()});
   out.push_back(Joining{});
   return out;
 }
 
-Link::Effects Link::broken(const std::string& why, bool has_refused, const Owner& owner, std::int64_t now_ms) {
+Link::Effects Link::broken(const std::string& why, bool has_refused, const Owner& owner, std::int64_t now_ms,
+                           bool is_further) {
   Effects out;
   if (state_ == State::kOver || state_ == State::kResting) return out;
   has_connection_ = false;
   const bool was_attached = state_ == State::kAttached;
   if (was_attached) detach(why, out);
-  last_problem_ = why;
+  if (!is_further || last_problem_.empty()) last_problem_ = why;
   if (has_refused && refusal_is_proof_ && search_.has_asked_the_lost()) {
     judge_death(owner, "its host refuses connections to its port", now_ms, out);
   }
@@ -85,7 +89,7 @@ Link::Effects Link::received(Bytes bytes, const Owner& owner, std::int64_t now_m
 void Link::on(const AgentSession::Event& event, const Owner& owner, std::int64_t now_ms, Effects& out) {
   std::visit(Overloaded{
                  [&](const AgentSession::Welcomed& e) {
-                   if (refusal_is_proof_ && search_.is_replaced_by(e.welcome.host)) {
+                   if (refusal_is_proof_ && is_same_place_ && search_.is_replaced_by(e.welcome.host)) {
                      // The successors are asked first, in their order, so that all nodes vote for one and the same.
                      judge_death(owner, "another process listens at its port", now_ms, out);
                      disconnect(out);

@@ -95,11 +95,18 @@ class Link {
   explicit Link(LinkSettings settings) : settings_(std::move(settings)), promises_(settings_.agent) {}
 
   Effects begin(std::int64_t now_ms);
-  // The connection is there. `nonce` is random, another for each connection.
-  Effects connected(const protocol::Nonce& nonce, std::int64_t now_ms);
-  // The connection could not be made, or has ended. `has_refused`: the kernel of the host that was asked says that
-  // nothing listens there.
-  Effects broken(const std::string& why, bool has_refused, const Owner& owner, std::int64_t now_ms);
+  struct Connected {
+    protocol::Nonce nonce{};    // random, another for each connection
+    bool is_same_place = true;  // the coordinator of the last session was reached there
+    bool may_begin = true;      // protocol::Introduction
+  };
+  // The connection is there.
+  Effects connected(const Connected& connection, std::int64_t now_ms);
+  // The connection could not be made, or has ended. `has_refused`: where the last session was the kernel says that
+  // nothing listens there any more.
+  // `is_further`: of several hosts of the endpoint a further one was asked. What went wrong at the first tells more.
+  Effects broken(const std::string& why, bool has_refused, const Owner& owner, std::int64_t now_ms,
+                 bool is_further = false);
   Effects received(protocol::Bytes bytes, const Owner& owner, std::int64_t now_ms);
   // To be called when the time of next_deadline_ms() has come, when the owner has changed, and before the owner does
   // anything that it may do under a lease only.
@@ -168,6 +175,7 @@ class Link {
   LinkSettings settings_;
   State state_ = State::kResting;
   std::optional<protocol::AgentSession> session_;
+  bool is_same_place_ = false;   // Connected::is_same_place of the present connection
   bool has_connection_ = false;  // Connect was asked for, and neither Disconnect nor broken() came since
   protocol::LeaseTimes lease_;
   Promises promises_;

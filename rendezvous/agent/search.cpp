@@ -21,6 +21,9 @@ DoorTarget door_of(const Successor& successor) { return {successor.addresses, su
 }  // namespace
 
 void Search::begin(const protocol::LeaseTimes& times, std::int64_t now_ms) {
+  // A successor that has stood in vain, perhaps on the agent's own node, has its turn again when the others, and the
+  // place where the nodes meet, had theirs: a coordinator may be there.
+  begins_with_ = is_on_ && asked_ == Asked::kSuccessor ? successor_ + 1 : 0;
   is_on_ = !successors_.empty();
   times_ = times;
   began_ms_ = now_ms;
@@ -54,7 +57,10 @@ std::optional<DoorTarget> Search::next(bool is_free, std::int64_t now_ms) {
     return door_of(*lost);
   }
   // The meeting place is one more in the turn, the last.
-  if (!dialing_) dialing_.emplace(successors_.size() + 1, times_, now_ms);
+  if (!dialing_) {
+    dialing_.emplace(successors_.size() + 1, times_, now_ms);
+    for (std::size_t skipped = 0; skipped < begins_with_; ++skipped) (void)dialing_->dial();
+  }
   successor_ = dialing_->dial();
   asked_ = successor_ < successors_.size() ? Asked::kSuccessor : Asked::kMeetingPlace;
   if (asked_ == Asked::kMeetingPlace) return {};

@@ -65,6 +65,7 @@ class Search {
   std::int64_t asked_ms_ = 0;
   Asked asked_ = Asked::kNobody;
   std::size_t successor_ = 0;                            // kSuccessor: which was asked
+  std::size_t begins_with_ = 0;                          // the first one that is asked in this search
   std::optional<succession::SuccessorDialing> dialing_;  // since the agent is free
   std::optional<DoorTarget> sent_to_;                    // is asked next
   std::optional<std::int64_t> retry_ms_;                 // the last one asked is asked again after so long

@@ -52,6 +52,21 @@ TEST_CASE("another process that answers at the lost coordinator's own port shows
   CHECK_FALSE(lost.search.is_replaced_by(7));
 }
 
+TEST_CASE(
+    "after a successor that has stood in vain the others are asked, and where the nodes meet, before it is again") {
+  Lost lost;
+  CHECK(lost.asks(true) == 2);
+  lost.search.begin({}, 5'000);  // it was not elected
+  lost.now_ms = 5'000;
+  CHECK(lost.asks(true) == 3);
+  CHECK(lost.asks(true) == 1);
+  CHECK(lost.asks(true) == 0);
+  CHECK(lost.asks(true) == 2);
+  lost.search.end();
+  lost.search.begin({}, 9'000);  // a coordinator that acted is lost
+  CHECK(lost.asks(true) == 2);
+}
+
 TEST_CASE("a coordinator on none of the nodes has no node rank that could be left out of its round") {
   Search search;
   search.meets(9);

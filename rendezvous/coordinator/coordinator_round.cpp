@@ -154,7 +154,7 @@ void Coordinator::form(int size, Effects& out) {
 // Where nodes can connect to nobody but this coordinator, nobody can be elected after it. Then nothing is gained if it
 // needs the others' promises. No round has run yet, so that none of them has another rule.
 void Coordinator::do_without_successors(const std::vector<AgentId>& members, Effects& out) {
-  if (!mandate_.has_no_successor(members, roster_)) return;
+  if (!mandate_.has_no_successor(members)) return;
   std::vector<std::string> tried;
   for (const AgentId agent : members) {
     const Node& node = roster_.at(agent);

@@ -28,6 +28,7 @@ class Doors {
   // Until when the next round waits for answers; nothing: none is awaited. Doors that have not answered by now are
   // shut.
   std::optional<std::int64_t> awaited_until_ms(std::int64_t now_ms);
+  bool is_known_open(protocol::AgentId agent) const { return open_.contains(agent); }
   // It was not found to be shut.
   bool may_be_open(protocol::AgentId agent) const { return !shut_.contains(agent); }
 

@@ -21,6 +21,8 @@ TEST_CASE("a round waits until each door that was tried has answered, or a secon
   CHECK_FALSE(doors.may_be_open(1));
   CHECK(doors.may_be_open(2));
   CHECK(doors.may_be_open(3));  // nobody has tried it
+  CHECK_FALSE(doors.is_known_open(3));
+  CHECK(doors.is_known_open(2));
 }
 
 TEST_CASE("a door that answers late is open after all") {

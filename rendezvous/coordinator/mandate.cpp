@@ -157,9 +157,9 @@ bool Mandate::can_be_reached(const membership::Node& node) const {
   return node.door != 0 && !node.addresses.empty() && doors_.may_be_open(node.agent);
 }
 
-bool Mandate::has_no_successor(const std::vector<AgentId>& members, const membership::Roster& roster) const {
+bool Mandate::has_no_successor(const std::vector<AgentId>& members) const {
   const auto is_other = [&](AgentId agent) { return agent != own_; };
-  const auto can_succeed = [&](AgentId agent) { return is_other(agent) && can_be_reached(roster.at(agent)); };
+  const auto can_succeed = [&](AgentId agent) { return is_other(agent) && doors_.is_known_open(agent); };
   return is_counting() && std::ranges::any_of(members, is_other) && std::ranges::none_of(members, can_succeed);
 }
 

@@ -94,7 +94,7 @@ class Mandate {
 
   // Promises count, but none of these members but the coordinator's own node can be reached where it would host the
   // coordinator.
-  bool has_no_successor(const std::vector<protocol::AgentId>& members, const membership::Roster& roster) const;
+  bool has_no_successor(const std::vector<protocol::AgentId>& members) const;
 
  private:
   bool is_to_ask(std::int64_t now_ms);

@@ -283,6 +283,9 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
     if (auto elsewhere = directs(introduction)) {
       return refuse(id, "the coordinator is not here", out, std::move(*elsewhere));
     }
+    if (!introduction.may_begin) {
+      return refuse(id, "this is not the host where the job begins", out, {.retry_ms = kStrangerRetryMs});
+    }
     if (jobs_.size() >= limits::kJobsServed) {
       return refuse(id, format("this coordinator serves {} jobs already, the most that it may", jobs_.size()), out);
     }

@@ -106,6 +106,16 @@ TEST_CASE(
   CHECK(served.at(served.greet({"j", 9, 77, 1})).welcome);
 }
 
+TEST_CASE("who asks at a further host of its endpoint begins no job there, but is let into one that is there") {
+  Served served;
+  Introduction further{"j", 1};
+  further.may_begin = false;
+  CHECK(served.at(served.greet(further)).elsewhere == Elsewhere{{}, 0, 500});
+  CHECK(served.service.find("j") == nullptr);
+  CHECK(served.at(served.greet({"j", 2})).welcome);
+  CHECK(served.at(served.greet(further)).welcome);
+}
+
 TEST_CASE("an announcement is forgotten after a loss timeout, and one with another secret is not heard") {
   for (const bool has_secret : {true, false}) {
     Served served({.secret = "s"});

@@ -65,10 +65,11 @@ struct Hello {
   AgentId agent = 0;
   Nonce nonce{};
   std::optional<Announcement> announces = {};
+  bool may_begin = true;
   static void fields(auto& io, auto& v) {
     Version::fields(io, v.version);
     io("job", v.job, bounds::kName);
-    each(io, "agent", v.agent, "nonce", v.nonce, "announces", v.announces);
+    each(io, "agent", v.agent, "nonce", v.nonce, "announces", v.announces, "may_begin", v.may_begin);
   }
 };
 struct Challenge {

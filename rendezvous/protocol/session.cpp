@@ -100,7 +100,8 @@ Stamp AgentSession::stamp() const { return {welcome_.incarnation, welcome_.term,
 
 ByteString AgentSession::begin() {
   append_frame(hello_, stamp(),
-               Hello{version_, introduction_.job, introduction_.agent, nonce_, introduction_.announces});
+               Hello{version_, introduction_.job, introduction_.agent, nonce_, introduction_.announces,
+                     introduction_.may_begin});
   ByteString out(kMark.begin(), kMark.end());
   append(out, hello_);
   return out;
@@ -341,8 +342,8 @@ void CoordinatorSession::take_hello(const Frame& frame, Events& events, ByteStri
     const Fault found = cannot_read(frame.type, hello.error());
     return end(found.error, found.told, events, out);
   }
-  introduction_ = {std::move(hello->job), hello->agent, frame.stamp.incarnation, frame.stamp.term,
-                   std::move(hello->announces)};
+  introduction_ = {std::move(hello->job),       hello->agent,    frame.stamp.incarnation, frame.stamp.term,
+                   std::move(hello->announces), hello->may_begin};
   Challenge challenge{version_, nonce_, {}};
   challenge.proof = coordinator_proof(key_, frame.whole, challenge);
   put_mark(out);

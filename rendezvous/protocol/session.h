@@ -42,6 +42,8 @@ struct Introduction {
   // It is no agent that wants to join, but the coordinator's process of this incarnation and term. It sends nothing
   // else, and is answered by REFUSED.
   std::optional<Announcement> announces = {};
+  // Where no coordinator of the job is yet, one may begin it. False at the further hosts of an endpoint.
+  bool may_begin = true;
   bool operator==(const Introduction&) const = default;
 };
 

@@ -20,13 +20,16 @@ std::vector<Successor> choose_successors(const std::vector<SuccessorCandidate>& 
   std::ranges::stable_partition(
       groups, [&](const auto& group) { return group.front()->group.empty() || group.front()->group != home; });
   std::vector<Successor> chosen;
-  for (std::size_t turn = 0, before = 0; chosen.size() < kMostSuccessors; ++turn, before = chosen.size()) {
+  // By the coordinator's own node the others see whether it is dead: it is always there.
+  const bool has_host = host != nodes.end() && host->can_be_reached;
+  const std::size_t most = kMostSuccessors - (has_host ? 1 : 0);
+  for (std::size_t turn = 0, before = 0; chosen.size() < most; ++turn, before = chosen.size()) {
     for (const auto& group : groups) {
-      if (turn < group.size() && chosen.size() < kMostSuccessors) chosen.push_back(group[turn]->node);
+      if (turn < group.size() && chosen.size() < most) chosen.push_back(group[turn]->node);
     }
     if (chosen.size() == before) break;
   }
-  if (host != nodes.end() && host->can_be_reached && chosen.size() < kMostSuccessors) chosen.push_back(host->node);
+  if (has_host) chosen.push_back(host->node);
   return chosen;
 }
 

@@ -41,7 +41,10 @@ Announcer::Announcer(net::Loop& loop, const MeetingSettings& settings, std::func
 void Announcer::look() {
   const protocol::LeaseTimes lease{settings_.loss_timeout_ms};
   timer_.start(std::max(lease.renewal_ms(), kShortestPauseMs), [this] { look(); });
-  std::erase_if(visits_, [](const auto& entry) { return entry.second->is_over; });
+  // A host that hangs takes the connection and never answers.
+  std::erase_if(visits_, [&](const auto& entry) {
+    return entry.second->is_over || loop_.now_ms() - entry.second->began_ms >= kVisitMs;
+  });
   if (!announcement()) {
     visits_.clear();
     return;
@@ -68,6 +71,7 @@ void Announcer::go_to(const std::vector<std::string>& addresses, std::uint16_t o
     leads_elsewhere = true;
     if (visits_.contains(address)) continue;
     const auto visit = visits_.emplace(address, std::make_unique<Visit>()).first->second.get();
+    visit->began_ms = loop_.now_ms();
     visit->connector = std::make_unique<net::Connector>(loop_, address, settings_.port, kVisitMs,
                                                         [this, visit](Result<std::unique_ptr<net::Stream>> stream) {
                                                           const auto done = std::move(visit->connector);

@@ -31,6 +31,7 @@ class Announcer {
     std::unique_ptr<net::Connector> connector;
     std::unique_ptr<net::Stream> stream;
     std::unique_ptr<protocol::AgentSession> session;
+    std::int64_t began_ms = 0;
     bool is_over = false;
   };
 

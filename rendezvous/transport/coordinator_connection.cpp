@@ -137,14 +137,14 @@ void CoordinatorConnection::try_all(const MeetingPlace::Way& way) {
   }
   std::ranges::reverse(targets_);
   all_refused_ = !targets_.empty();
-  refused_.reset();
+  session_place_refused_ = false;
   try_next();
 }
 
 void CoordinatorConnection::try_next() {
   if (targets_.empty()) {
     ended(all_refused_ || way_.addresses.empty() ? Tried::kRefused : Tried::kSilent);
-    return broken(way_.problem, refused_.value_or(false));
+    return broken(way_.problem, session_place_refused_);
   }
   const Target target = std::move(targets_.back());
   targets_.pop_back();
@@ -153,18 +153,24 @@ void CoordinatorConnection::try_next() {
                                                   const std::unique_ptr<net::Connector> done = std::move(connector_);
                                                   if (stream) return connected(target, std::move(*stream));
                                                   way_.problem = stream.error().reason;
-                                                  judge(way_.problem);
+                                                  judge(target, way_.problem);
                                                   try_next();
                                                 });
 }
 
-void CoordinatorConnection::judge(const std::string& problem) {
+void CoordinatorConnection::judge(const Target& target, const std::string& problem) {
   const bool has_refused = problem == errno_text(ECONNREFUSED);
   if (!has_refused) all_refused_ = false;
-  // An address that this host has no way to says nothing of the process there.
-  const auto is_it = [&](int error) { return problem == errno_text(error); };
-  if (is_it(EINVAL) || is_it(ENETUNREACH) || is_it(EAFNOSUPPORT) || is_it(EADDRNOTAVAIL)) return;
-  refused_ = has_refused && refused_.value_or(true);
+  if (has_refused && is_session_place(target)) session_place_refused_ = true;
+}
+
+bool CoordinatorConnection::is_session_place(const Target& target) const {
+  const auto is_own = [](const std::string& address) {
+    return is_loopback(address) || !net::interfaces_with(address, net::interfaces()).empty();
+  };
+  if (target.port != session_at_.port || session_at_.address.empty()) return false;
+  // A process of this host is reached by any of its addresses.
+  return same_address(target.address, session_at_.address) || (is_own(target.address) && is_own(session_at_.address));
 }
 
 void CoordinatorConnection::connected(const Target& target, std::unique_ptr<net::Stream> stream) {

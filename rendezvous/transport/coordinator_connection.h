@@ -29,8 +29,9 @@ namespace elastic::transport {
 class CoordinatorConnection {
  public:
   struct Handlers {
-    std::function<void(bool local)> on_connected;  // `local` says that the coordinator is in this process
-    // `has_refused`: all addresses that this host has a way to have refused the connection.
+    // `local` says that the coordinator is in this process.
+    std::function<void(bool local)> on_connected;
+    // `has_refused`: the place of the last session with a coordinator has refused the connection (note_session()).
     std::function<void(std::string why, bool has_refused)> on_broken;
     std::function<void(std::span<const std::uint8_t>)> on_received;
     // The coordinator listens in this process from now on.
@@ -56,6 +57,13 @@ class CoordinatorConnection {
     bool is_own_door = false;
   };
   void connect_to(At at);
+  // The present connection is a session with the job's coordinator. A refusal proves the death of that only where it
+  // was reached: another address of it may lead to another host from here.
+  void note_session() { session_at_ = reached_; }
+  // The present connection leads to where that was.
+  bool is_at_session_place() const { return is_session_place(reached_); }
+  // Whoever has no job yet where the present connection leads may begin it there.
+  bool may_begin() const { return way_.may_begin; }
   // The port of this node's door; 0: it has none. It is open from the first connection on.
   std::uint16_t door_port() const;
   // What this node's agent knows of the coordinator.
@@ -89,7 +97,8 @@ class CoordinatorConnection {
   void try_next();
   void try_all(const MeetingPlace::Way& way);
   void open_door();
-  void judge(const std::string& problem);
+  void judge(const Target& target, const std::string& problem);
+  bool is_session_place(const Target& target) const;
   void ask_by_munge(const Target& target, std::unique_ptr<net::Stream> stream);
   void connected(const Target& target, std::unique_ptr<net::Stream> stream);
   void received(std::span<const std::uint8_t> bytes);
@@ -115,6 +124,7 @@ class CoordinatorConnection {
   MeetingPlace::Way way_;
   std::vector<Target> targets_;  // those that have not been tried; the next one is the last
   Target reached_;
+  Target session_at_;
   bool at_home_ = false;
   bool was_connected_ = false;
   std::unique_ptr<net::Connector> connector_;
@@ -127,9 +137,9 @@ class CoordinatorConnection {
   std::unique_ptr<MungeExchange> exchange_;
   std::uint64_t attempt_ = 0;
   net::LingeringConnections lingering_;
-  bool trying_ = false;          // the meeting place is still to be told how the present attempt ends
-  bool all_refused_ = true;      // every target so far has refused the connection
-  std::optional<bool> refused_;  // every target that this host has a way to has; nothing: there was none so far
+  bool trying_ = false;                 // the meeting place is still to be told how the present attempt ends
+  bool all_refused_ = true;             // every target so far has refused the connection
+  bool session_place_refused_ = false;  // the present attempt was refused there
 };
 
 }  // namespace elastic::transport

@@ -13,6 +13,8 @@
 namespace elastic::transport {
 namespace {
 
+constexpr std::int64_t kPatienceMs = 500;
+
 bool has_one_of(const std::vector<std::string>& addresses) {
   const std::vector<net::Interface> own = net::interfaces();
   return std::ranges::any_of(addresses, [&](const std::string& address) {
@@ -29,12 +31,18 @@ void EndpointList::find_own(std::function<void()> done) {
   looks_ = settings_.more_hosts.size();
   if (looks_ == 0) return done();
   done_ = std::move(done);
+  patience_.start(kPatienceMs, [this] { tell(); });
   for (const MeetingSettings::Host& host : settings_.more_hosts) {
     resolver_.resolve(host.name, kResolveMs, [this, port = host.port](Result<std::vector<std::string>> found) {
       if (found && !own_port_ && has_one_of(*found)) own_port_ = port;
-      if (--looks_ == 0) std::exchange(done_, {})();
+      if (--looks_ == 0 || own_port_) tell();
     });
   }
+}
+
+void EndpointList::tell() {
+  patience_.stop();
+  if (done_) std::exchange(done_, {})();
 }
 
 std::optional<MeetingSettings::Host> EndpointList::next() {

@@ -17,9 +17,11 @@ namespace elastic::transport {
 class EndpointList {
  public:
   // `settings` must outlive it.
-  EndpointList(net::Loop& loop, const MeetingSettings& settings) : settings_(settings), resolver_(loop) {}
+  EndpointList(net::Loop& loop, const MeetingSettings& settings)
+      : settings_(settings), patience_(loop), resolver_(loop) {}
 
-  // Calls `done` when it is known which of the further hosts this one is: at once, or after their names were looked up.
+  // Calls `done` when it is known which of the further hosts this one is: at once, or after their names were looked up,
+  // which is not waited for longer than half a second.
   void find_own(std::function<void()> done);
   // The port that the list gives this host, if it is one of the further ones.
   std::optional<std::uint16_t> own_port() const { return own_port_; }
@@ -28,12 +30,15 @@ class EndpointList {
   std::optional<MeetingSettings::Host> next();
 
  private:
+  void tell();
+
   const MeetingSettings& settings_;
   std::size_t attempts_ = 0;
   bool has_looked_ = false;
   std::size_t looks_ = 0;  // names that are being looked up
   std::optional<std::uint16_t> own_port_;
   std::function<void()> done_;
+  net::Timer patience_;
   net::Resolver resolver_;
 };
 

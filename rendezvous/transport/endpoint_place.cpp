@@ -19,6 +19,8 @@ EndpointPlace::EndpointPlace(net::Loop& loop, const MeetingSettings& settings, T
 
 void EndpointPlace::find(bool belongs, OnFound on_found) {
   const std::uint64_t attempt = ++attempt_;
+  // A node of a round has a door, by which it may be elected. A second coordinator beside that would split the votes.
+  may_begin_ = !(belongs && settings_.has_door);
   if (belongs && reached_) first_port_ = *reached_;
   if (!belongs && reached_) first_port_ = port_after(*reached_);
   reached_.reset();
@@ -28,7 +30,7 @@ void EndpointPlace::find(bool belongs, OnFound on_found) {
 }
 
 void EndpointPlace::look(OnFound on_found) {
-  const auto other = list_.next();
+  const auto other = lacks_secret() ? std::nullopt : list_.next();
   // This node's own coordinator is reached by loopback, whatever the name resolves to; unless the name may lead to
   // other nodes, too, which have perhaps begun the job.
   const bool is_at_home = server() != nullptr && is_sure_ && !settings_.has_door;
@@ -44,7 +46,7 @@ void EndpointPlace::look(OnFound on_found) {
 
 MeetingPlace::Way EndpointPlace::way_to(const MeetingSettings::Host& host,
                                         Result<std::vector<std::string>> resolved) const {
-  Way out{.ports = host.port == settings_.port ? ports_from(first_port_) : std::vector{host.port}};
+  Way out{.ports = host.port == settings_.port ? ports_from(first_port_) : std::vector{host.port}, .may_begin = false};
   if (resolved) out.addresses = std::move(*resolved);
   if (out.addresses.empty()) out.problem = resolved ? "it has no address" : resolved.error().reason;
   return out;
@@ -78,7 +80,7 @@ MeetingPlace::Way EndpointPlace::way(Result<std::vector<std::string>> resolved) 
   Way out{.ports = ports_from(first_port_)};
   if (!resolved) out.problem = resolved.error().reason;
   if (resolved) out.addresses = std::move(*resolved);
-  if (server() == nullptr) host_if_ours(out);
+  if (server() == nullptr && may_begin_) host_if_ours(out);
   out.home = server() != nullptr;
   if (server() != nullptr) out.ports = {server()->port()};
   if (server() != nullptr && is_sure_) out.addresses = ways_home(std::move(out.addresses));

@@ -35,7 +35,8 @@ class EndpointPlace : public MeetingPlace {
   net::Resolver resolver_;
   EndpointList list_;
   std::uint64_t attempt_ = 0;
-  bool is_sure_ = false;  // the endpoint leads to server()
+  bool is_sure_ = false;   // the endpoint leads to server()
+  bool may_begin_ = true;  // the present attempt may open a coordinator
   bool told_why_not_ = false;
   bool told_no_port_ = false;
   // The coordinator at one of several ports may be another job's. The next attempt begins at the next port, unless this

@@ -27,6 +27,7 @@ class MeetingPlace {
     std::vector<std::string> addresses = {};  // numeric, in the order in which they are to be tried
     std::vector<std::uint16_t> ports = {};    // to be tried with each address
     bool home = false;                        // 127.0.0.1 among them leads to the coordinator in this process
+    bool may_begin = true;                    // the job, if none is there: protocol::Introduction
     std::string problem = {};                 // why there is no address, as a clause
     bool hopeless = false;                    // another attempt will fail, too
   };
@@ -77,6 +78,9 @@ class MeetingPlace {
   // Logs that the coordinator is in this process, and calls on_hosting: "this node hosts the coordinator at port 29400:
   // node0 is 10.0.0.5".
   void tell_hosting(const std::string& does, const std::string& where, const std::string& reason);
+
+  // The job's secret is still to be got, by munge, which only the coordinator's own place gives.
+  bool lacks_secret() const { return munge_ != nullptr && munge_->answers() && !munge_->secret(); }
 
   net::Loop& loop_;
   const MeetingSettings& settings_;

@@ -71,6 +71,7 @@ void Node::start() {
                                .node_rank = setup_.claimed_rank,
                                .hosts_coordinator = false,  // until the connection says so
                                .coordinator_may_move = server_ != nullptr,
+                               .moves_by_claim = claims_ != nullptr,
                                .terms = setup_.terms,
                                .rules = setup_.rules,
                                .check = setup_.check,

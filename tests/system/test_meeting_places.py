@@ -338,7 +338,7 @@ def test_a_file_that_cannot_be_is_refused_at_once(node, by_file, tmp_path, endpo
     (["--rdzv-endpoint=/x", "--rdzv-conf=store_type=file,coordinator_port=70000"], "coordinator_port=70000 is not a port"),
     (["--coordinator-only", "--rdzv-endpoint=/x", "--rdzv-conf=store_type=file"],
      "--coordinator-only listens at an endpoint of its own, for any job"),
-    (["--rdzv-endpoint=a:1", "--rdzv-conf=coordinator_port=7"],
+    (["--rdzv-endpoint=a:1", "--rdzv-conf=coordinator_port=7,failover=off"],
      "the coordinator listens at the port of --rdzv-endpoint"),
 ])
 def test_what_makes_no_sense_is_refused(elastic_run, script, arguments, message):

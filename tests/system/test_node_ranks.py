@@ -121,7 +121,7 @@ def test_of_several_agents_on_one_host_who_binds_first_hosts_and_all_meet(job):
 
 
 def test_all_of_a_job_end_when_the_coordinators_node_is_told_to(job):
-    nodes = job.nodes(3, nnodes="2:3")
+    nodes = job.nodes(3, nnodes="2:3", conf="failover=off")
     ranks(nodes)
     nodes[0].send_signal(signal.SIGTERM)
     results = [node.wait() for node in nodes]

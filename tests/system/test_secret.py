@@ -158,11 +158,11 @@ def test_scans_garbage_and_floods_do_nothing_to_a_running_job(job, secret):
     """And whoever says nothing is shown the door, while a node that has the secret still comes in."""
     env = {"ELASTIC_RUN_TOKEN": secret}
     options = {"nnodes": "2:3", "env": env}
-    first = job.node(**options, conf="scale_up=never")  # nothing is to begin anew for the third
+    first = job.node(**options, conf="scale_up=never,failover=off")  # nothing is to begin anew for the third
     first.wait_for_line("this node hosts the coordinator")
     relay = Relay(job.port)  # of which the true beginning of a conversation is taken
     direct, job.port = job.port, relay.port
-    second = job.node(**options, conf="is_host=0,scale_up=never")
+    second = job.node(**options, conf="is_host=0,scale_up=never,failover=off")
     pids = [environments(node, 1)[0]["PID"] for node in (first, second)]
     beginning = max(relay.conversations, key=len)[:64]
 
@@ -172,7 +172,7 @@ def test_scans_garbage_and_floods_do_nothing_to_a_running_job(job, secret):
     crowd.half_words(100, beginning)
     crowd.say_nothing(500)
     job.port = direct
-    third = job.node(**options, conf="is_host=0,scale_up=never")
+    third = job.node(**options, conf="is_host=0,scale_up=never,failover=off")
     crowd.wait_until_all_are_closed(GREETING + 15)
     third.wait_for_line("waiting for .*round|standing by")
 
