@@ -223,7 +223,7 @@ def test_a_coordinator_that_is_back_within_the_lease_does_not_touch_training(job
 
     first = coordinator()
     first.wait_for_line("the coordinator listens")
-    nodes = [job.node(nnodes="2", conf="is_host=0") for _ in range(2)]
+    nodes = [job.node(nnodes="2", conf="is_host=0,failover=off") for _ in range(2)]
     pids = [environments(node, 1)[0]["PID"] for node in nodes]
     first.popen.kill()
     first.wait()
@@ -246,10 +246,10 @@ def test_the_rules_of_the_first_node_hold_after_it_has_left_and_the_coordinator_
         return started
 
     def node(*arguments):
-        return job.node("--max-restarts=1", *arguments, nnodes="2:4", conf="is_host=0")
+        return job.node("--max-restarts=1", *arguments, nnodes="2:4", conf="is_host=0,failover=off")
 
     alone = coordinator()
-    first = node("--rdzv-conf=is_host=0,scale_up=never,last_call_timeout=5")
+    first = node("--rdzv-conf=is_host=0,failover=off,scale_up=never,last_call_timeout=5")
     first.wait_for_line("1 node present, 2 needed", timeout=60)
     others = [node() for _ in range(2)]
     for each in (first, *others):
