@@ -53,7 +53,7 @@ struct Tied {
           continue;
         }
         other.accept();
-        carry(link.connected({}, now_ms));
+        carry(link.connected({.is_same_place = is_same_place}, now_ms));
       }
       if (std::holds_alternative<Link::Joining>(effect)) carry(link.send(NodeJoins{.local_world_size = 1}));
       if (auto* write = std::get_if<Link::Write>(&effect)) {
@@ -106,9 +106,10 @@ struct Tied {
   Other other;
   Link::Owner owner;
   std::int64_t now_ms = 1'000'000;
-  bool reachable = true;  // connections are made
-  bool answers = true;    // a connection that cannot be made is refused at once
-  bool hears = true;      // what the link writes arrives
+  bool is_same_place = true;  // of the next connections
+  bool reachable = true;      // connections are made
+  bool answers = true;        // a connection that cannot be made is refused at once
+  bool hears = true;          // what the link writes arrives
   std::vector<Link::Effect> log;
   std::vector<std::int64_t> connects_ms;
 };
@@ -183,37 +184,48 @@ TEST_CASE("a link promises its support to the coordinator that asks for it, and 
   CHECK(tied.link.promises().rounds().rounds().back().rank == std::nullopt);
 }
 
+namespace {
+
+// A node in a round whose coordinator, in the process of agent 8, has asked for its support.
+void begin_round(Tied& tied, bool refusal_is_proof) {
+  tied.other.asks = true;
+  tied.other.welcome.host = 8;
+  tied.begin();
+  tied.say(PrepareRound{.round = 3,
+                        .place = {.node_count = 2},
+                        .successors = {{.agent = 8, .port = 4}},
+                        .refusal_is_proof = refusal_is_proof});
+  tied.pass(1'000);
+}
+
+}  // namespace
+
 TEST_CASE("a refused connection proves the coordinator's death unless the job's rules say that it does not") {
   for (const bool is_proof : {true, false}) {
     Tied tied;
-    tied.other.asks = true;
-    tied.other.welcome.host = 8;
-    tied.begin();
-    tied.say(PrepareRound{
-        .round = 3, .place = {.node_count = 2}, .successors = {{.agent = 8, .port = 4}}, .refusal_is_proof = is_proof});
-    tied.pass(1'000);
+    begin_round(tied, is_proof);
     tied.reachable = false;
     tied.broken();
     CHECK(tied.link.promises().is_free(tied.now_ms) == is_proof);
   }
 }
 
-TEST_CASE("another process at the lost coordinator's port is a proof, too, and gets the node's support at once") {
-  for (const bool is_proof : {true, false}) {
+TEST_CASE("another process at the lost coordinator's port is a proof, too, but only where that was reached") {
+  struct Case {
+    bool is_proof;
+    bool is_same_place;
+  };
+  for (const Case& each : {Case{true, true}, Case{false, true}, Case{true, false}}) {
     Tied tied;
-    tied.other.asks = true;
-    tied.other.welcome.host = 8;
-    tied.begin();
-    tied.say(PrepareRound{
-        .round = 3, .place = {.node_count = 2}, .successors = {{.agent = 8, .port = 4}}, .refusal_is_proof = is_proof});
-    tied.pass(1'000);
+    begin_round(tied, each.is_proof);
     const std::size_t before = tied.other.promises.size();
     tied.other.welcome.term = 2;
     tied.other.welcome.host = 9;
+    tied.is_same_place = each.is_same_place;
     tied.broken();
     tied.look();
     tied.pass(1'000);
-    CHECK((tied.other.promises.size() > before) == is_proof);
+    CHECK((tied.other.promises.size() > before) == (each.is_proof && each.is_same_place));
   }
 }
 
