@@ -126,6 +126,7 @@ def test_the_image_from_scratch_holds_elastic_run_alone_and_starts_it(start_scra
 def test_the_image_from_scratch_is_a_jobs_coordinator(start_scratch, elastic_run, script):
     port = free_port()
     coordinator = start_scratch("--coordinator-only", f"--rdzv-endpoint=127.0.0.1:{port}")
+    coordinator.wait_for_line("the coordinator listens")  # or one of the nodes, which are on its host, would be it
     worker = script("worker.sh", "#!/bin/sh\necho rank $RANK of $WORLD_SIZE\n")
     nodes = [elastic_run.start("--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", "--no-python",
                                f"--rdzv-endpoint=127.0.0.1:{port}", worker) for _ in range(2)]
