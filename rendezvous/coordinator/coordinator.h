@@ -59,6 +59,8 @@ class Coordinator {
   protocol::Term term() const { return identity_.term(); }
   protocol::Incarnation incarnation() const { return identity_.incarnation(); }
   bool ended() const { return state_ == State::kEnded; }
+  // It has resigned because its process leaves: no other coordinator of the job is to begin here.
+  bool has_handed_over() const { return has_handed_over_; }
   // Its verdict says how the job ended, once it has; nothing if another coordinator took the job over.
   const JobEnding& ending() const { return ending_; }
   enum class State : std::uint8_t { kForming, kRebuilding, kPreparing, kRunning, kStopping, kEnding, kEnded };
@@ -166,6 +168,7 @@ class Coordinator {
   RoundCheck check_;
   std::int64_t now_ms_ = 0;  // when the present event came
   State state_ = State::kForming;
+  bool has_handed_over_ = false;
   membership::Roster roster_;
 
   JobSettings settings_;

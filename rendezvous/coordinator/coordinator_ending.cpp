@@ -155,6 +155,7 @@ void Coordinator::resign(const std::string& why, Effects& out, bool hands_over) 
     out.push_back(Drop{*node.session, why});
   }
   state_ = State::kEnded;
+  has_handed_over_ = hands_over;
 }
 
 void Coordinator::dismiss_if_all_heard(Effects& out) {

@@ -55,7 +55,8 @@ std::optional<std::int64_t> Service::next_deadline_ms() const {
   if (!deadlines_.empty()) next = deadlines_.begin()->first;
   const auto at = [&](std::int64_t when_ms) { next = std::min(next.value_or(when_ms), when_ms); };
   if (!greetings_.empty()) at(greetings_.begin()->first);
-  if (const auto ends_ms = settings_.authority.ends_ms(); ends_ms && acts_) at(*ends_ms);
+  if (const auto ends_ms = settings_.authority.ends_ms(); ends_ms && acts_)
+    at(std::max<std::int64_t>(*ends_ms, 0) - settings_.lease.least_ms());
   return next;
 }
 
@@ -142,7 +143,7 @@ void Service::on(const ServiceTime&, ServiceEffects& out) {
 
 void Service::on(const AuthorityIs& event, ServiceEffects& out) {
   settings_.authority = event.authority;
-  if (!acts_ && deposed_.empty() && settings_.authority.holds(now_ms_)) {
+  if (!acts_ && deposed_.empty() && may_lend()) {
     acts_ = true;
     if (!jobs_.empty()) out.push_back(Log{{}, "this coordinator may act again", "authority"});
   }
@@ -195,10 +196,12 @@ std::string Service::why_not() const {
   return acts_ ? "" : "this coordinator may not act now: its claim was not renewed in time";
 }
 
+bool Service::may_lend() const { return settings_.authority.holds(now_ms_ + settings_.lease.least_ms()); }
+
 // When its authority ends, every lease that it has granted ends, too: no worker runs, and its nodes look for another
 // coordinator.
 void Service::judge_authority(ServiceEffects& out) {
-  if (!acts_ || settings_.authority.holds(now_ms_)) return;
+  if (!acts_ || may_lend()) return;
   acts_ = false;
   std::vector<std::pair<ConnectionId, std::string>> open;
   for (const auto& [id, connection] : connections_) {
@@ -366,6 +369,8 @@ std::optional<Elsewhere> Service::directs(const Introduction& introduction) cons
   if (introduction.incarnation == 0) {
     if (auto there = announced_.where(introduction.job, now_ms_)) return there;
   }
+  // Else the nodes would elect the one that leaves, again and again. They are to ask the next one.
+  if (handed_over_.contains(introduction.job)) return Elsewhere{};
   if (!settings_.is_door) return {};
   const bool opens = door_.opens_ms && introduction.incarnation != 0;
   if (opens && *door_.opens_ms <= now_ms_) return {};
@@ -469,6 +474,7 @@ void Service::on(std::string job, const Event& event, ServiceEffects& out) {
       // Another coordinator has taken over. A job that begins here after that must wait for its leases, and for ours.
       born_ms_ = now_ms_;
     }
+    if (coordinator.has_handed_over() && handed_over_.size() < limits::kJobsServed) handed_over_.insert(job);
     jobs_.erase(found);
     // Sessions that had not joined yet are closed: their agents connect again, and begin a new job of this name.
     return close_all(job, out);

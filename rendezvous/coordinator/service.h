@@ -131,8 +131,9 @@ struct ServiceSettings {
 // other.
 //
 // No lease that it grants lasts longer than its authority (locate/authority.h). When the authority is over no worker of
-// its jobs may live: it ends all sessions, and welcomes no agent until it may act again. Its coordinators keep their
-// state, and send nothing. When it is deposed it forgets its jobs and their verdicts, too.
+// its jobs may live: LeaseTimes::least_ms() before, since nobody can do much with a shorter lease, it ends all
+// sessions, and welcomes no agent until it may act again. Its coordinators keep their state, and send nothing. When it
+// is deposed it forgets its jobs and their verdicts, too.
 class Service {
  public:
   // `now_ms` is a monotonic clock's milliseconds.
@@ -191,6 +192,8 @@ class Service {
   void on(const AgentEnded& event, ServiceEffects& out);
   // Why no agent is welcome now; empty if agents are.
   std::string why_not() const;
+  // The authority holds for as long as the shortest lease.
+  bool may_lend() const;
   void judge_authority(ServiceEffects& out);
   void on(ConnectionId id, const protocol::CoordinatorSession::Event& event, ServiceEffects& out);
   void introduced(ConnectionId id, const protocol::Introduction& introduction, ServiceEffects& out);
@@ -233,6 +236,7 @@ class Service {
   DoorIs door_;
   Announcements announced_;
   std::deque<std::pair<std::string, NodeEmptied>> words_;  // of guardians, for jobs that this service may take over
+  std::set<std::string> handed_over_;                      // jobs that another node is to have from now on
   std::string deposed_;                                    // why it was deposed; empty: it was not
   CheckPace<1> pace_;
   std::set<std::string> left_;  // jobs of connections that the present event has ended

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -16,13 +17,14 @@ namespace {
 
 // A service whose two nodes have joined a job in which promises count, and have a round.
 struct Promised : Served {
-  explicit Promised(ServiceSettings settings = {}) : Served(std::move(settings)) {
+  explicit Promised(const ServiceSettings& settings = {}, int min_nodes = 2) : Served(settings) {
     for (const AgentId agent : {1u, 2u}) {
       const ConnectionId id = greet({"j", agent});
-      NodeJoins joins = joiner(agent, job_terms(2, 2));
+      NodeJoins joins = joiner(agent, job_terms(min_nodes, 2));
       joins.rules.failover = JobRules::Failover::kMajority;
       joins.addresses = "10.0.0.1";
       joins.door = 4'000;
+      joins.hosts_coordinator = settings.own_agent == agent;
       at(id).promises = true;
       say(id, joins);
     }
@@ -226,6 +228,25 @@ TEST_CASE("the endpoint begins no other job while its node has the coordinator e
   CHECK(endpoint.service.jobs() == 0);
   endpoint.is({.job = "j", .opens_ms = 3'500});
   CHECK_FALSE(endpoint.knocks(0));
+}
+
+TEST_CASE("who has handed over is elected no more, and leads to the next coordinator when its node has found it") {
+  Promised served({.own_agent = 1}, 1);
+  std::vector<ConnectionId> nodes;
+  for (const auto& [id, peer] : served.peers) nodes.push_back(id);
+  served.say(nodes[0], StoreIsOpen{0, {"10.0.0.1", 1}});
+  for (const ConnectionId id : nodes) served.keep_alive(id);
+  REQUIRE(served.at(nodes[1]).last<RunWorkers>() != nullptr);
+  served.say(nodes[0], NodeLeaves{SIGTERM});
+  REQUIRE(served.service.jobs() == 0);
+  for (const Introduction& who : {Introduction{"j", 2, 7, 1}, Introduction{"j", 3}}) {
+    const ConnectionId id = served.greet(who);
+    CHECK(served.at(id).closed);
+    CHECK(served.at(id).elsewhere == Elsewhere{});
+  }
+  CHECK(served.service.jobs() == 0);
+  served.carry(served.service.on_event(DoorIs{.job = "j", .addresses = "10.0.0.9", .port = 29400}, served.now_ms));
+  CHECK(served.at(served.greet({"j", 2, 7, 1})).elsewhere == Elsewhere{"10.0.0.9", 29400, {}});
 }
 
 TEST_CASE("a door whose node has lost the coordinator is open to those who have lost it, too, when the node is free") {
