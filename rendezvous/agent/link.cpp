@@ -45,7 +45,7 @@ Link::Effects Link::connected(const Connected& connection, std::int64_t now_ms) 
   state_ = State::kGreeting;
   is_same_place_ = connection.is_same_place;
   Introduction introduction{settings_.job, settings_.agent, own_incarnation_, term_};
-  introduction.may_begin = connection.may_begin;
+  introduction.may_begin = connection.may_begin && !search_.looks_round();
   session_.emplace(std::move(introduction), settings_.secret, connection.nonce);
   joined_ms_ = now_ms;
   out.push_back(Write{session_->begin()});
@@ -117,6 +117,7 @@ void Link::on(const AgentSession::Event& event, const Owner& owner, std::int64_t
                    lease_until_ms_ = std::max(lease_until_ms_.value_or(until_ms), until_ms);
                    lends_ = !e.asks || e.good_for_ms != 0;
                    if (lends_) search_.end();
+                   if (!e.asks) promises_.lent_unasked(session_->welcome());
                    const auto promise = e.asks ? promises_.kept(session_->welcome(), now_ms) : std::nullopt;
                    if (!promise) return;
                    ByteString bytes;
@@ -347,6 +348,8 @@ void Link::rest(std::int64_t delay_ms, std::int64_t now_ms) {
   const bool is_told_to_wait = delay_ms > LeaseTimes::kLongestPauseMs;
   // A candidate that was not elected is none that was found.
   const bool has_lost_one = state_ == State::kAttached && lends_;
+  // Of those that were not elected together one is to stand before the others look for it.
+  if (state_ == State::kAttached && search_.is_on()) delay_ms += random(lease_.renewal_ms() / 2);
   if (has_lost_one || is_told_to_wait) since_ms_ = now_ms + (is_told_to_wait ? delay_ms : 0);
   if (state_ == State::kAttached) search_.begin(lease_, now_ms);
   session_.reset();
@@ -377,10 +380,13 @@ std::int64_t Link::back_off() {
   std::int64_t delay_ms = kFirstDelayMs;
   for (int i = 0; i < attempts_ && delay_ms < settings_.longest_pause_ms; ++i) delay_ms *= 2;
   ++attempts_;
-  settings_.seed = settings_.seed * 6364136223846793005ULL + 1442695040888963407ULL;
   delay_ms = std::min(delay_ms, settings_.longest_pause_ms);
-  const auto spread = static_cast<std::int64_t>((settings_.seed >> 33) % static_cast<std::uint64_t>(delay_ms + 1));
-  return delay_ms / 2 + spread / 2;
+  return delay_ms / 2 + random(delay_ms) / 2;
+}
+
+std::int64_t Link::random(std::int64_t most) {
+  settings_.seed = settings_.seed * 6364136223846793005ULL + 1442695040888963407ULL;
+  return static_cast<std::int64_t>((settings_.seed >> 33) % static_cast<std::uint64_t>(most + 1));
 }
 
 // A session that is cut off as soon as it begins counts as a failed attempt, and makes the next pause longer.

@@ -162,6 +162,8 @@ class Link {
   void judge_death(const Owner& owner, const char* why, std::int64_t now_ms, Effects& out);
   // The pause in milliseconds after an attempt that failed.
   std::int64_t back_off();
+  // From 0 to `most`.
+  std::int64_t random(std::int64_t most);
   // Whether the session that ends now has lasted; counts those in a row that have not.
   bool has_lasted(std::int64_t now_ms);
   void disconnect(Effects& out);

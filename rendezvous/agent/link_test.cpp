@@ -296,6 +296,51 @@ TEST_CASE("a coordinator that resigns is left, and the next one may be supported
   CHECK(tied.other.promises[2].testimony);
 }
 
+TEST_CASE("a node whose coordinator has ceased to ask testifies that others may run under its leases") {
+  for (const bool asks : {true, false}) {
+    Tied tied;
+    begin_round(tied, false);
+    tied.other.asks = asks;
+    tied.pass(2'000);
+    tied.reachable = false;
+    tied.broken();
+    tied.pass(4'000);
+    REQUIRE(tied.link.promises().is_free(tied.now_ms));
+    const std::size_t before = tied.other.promises.size();
+    tied.reachable = tied.other.asks = true;
+    tied.other.welcome.term = 2;
+    tied.other.welcome.host = 9;
+    tied.pass(3'000);
+    REQUIRE(tied.other.promises.size() > before);
+    CHECK(tied.other.promises[before].testimony->others_may_run_for_ms == (asks ? 100 : LeaseTimes{5'000}.over_ms()));
+  }
+}
+
+TEST_CASE("after a candidate that was not elected the next door is asked a little later, and not to make one") {
+  std::vector<std::int64_t> pauses_ms;
+  for (const std::uint64_t seed : {1ULL, 2ULL, 3ULL}) {
+    Tied tied({.seed = seed});
+    begin_round(tied, true);
+    tied.other.welcome.term = 2;
+    tied.other.welcome.host = 9;
+    tied.other.good_for_ms = 0;  // a candidate
+    tied.broken();
+    tied.pass(2'000);
+    REQUIRE(tied.link.attached());
+    CHECK(tied.other.introductions.back().may_begin);
+    tied.other.welcomes = false;
+    const std::int64_t resigned_ms = tied.now_ms;
+    const std::size_t before = tied.other.introductions.size();
+    tied.say(Resigned{"it was not elected"});
+    tied.pass(1'000);
+    pauses_ms.push_back(*std::ranges::lower_bound(tied.connects_ms, resigned_ms) - resigned_ms);
+    CHECK(pauses_ms.back() <= 500);
+    REQUIRE(tied.other.introductions.size() > before);
+    CHECK_FALSE(tied.other.introductions[before].may_begin);
+  }
+  CHECK(std::ranges::max(pauses_ms) > std::ranges::min(pauses_ms));
+}
+
 TEST_CASE("a link that has promised its support to one coordinator does not answer another one that asks") {
   Tied tied;
   tied.other.asks = true;

@@ -24,7 +24,11 @@ void Search::begin(const protocol::LeaseTimes& times, std::int64_t now_ms) {
   // A successor that has stood in vain, perhaps on the agent's own node, has its turn again when the others, and the
   // place where the nodes meet, had theirs: a coordinator may be there.
   begins_with_ = is_on_ && asked_ == Asked::kSuccessor ? successor_ + 1 : 0;
+  is_in_vain_ = is_on_;
   is_on_ = !successors_.empty();
+  to_look_at_.clear();
+  looked_at_.reset();
+  silent_.clear();
   times_ = times;
   began_ms_ = now_ms;
   asked_ = Asked::kNobody;
@@ -35,14 +39,26 @@ void Search::begin(const protocol::LeaseTimes& times, std::int64_t now_ms) {
   hops_ = 0;
 }
 
+// Those that may take their time come first, so that what the others have answered is fresh when the agent goes on.
+void Search::look_round() {
+  to_look_at_.clear();
+  for (std::size_t index = successors_.size(); index-- > 0;) {
+    if (!silent_.contains(index) && successors_[index].agent != host_) to_look_at_.push_back(index);
+  }
+  to_look_at_.insert(to_look_at_.end(), silent_.begin(), silent_.end());
+}
+
 std::optional<DoorTarget> Search::next(bool is_free, std::int64_t now_ms) {
+  if (looked_at_ && now_ms >= asked_ms_ + SuccessorDialing::kStepMs) silent_.insert(*looked_at_);
   asked_ms_ = now_ms;
   if (sent_to_) {
     asked_ = Asked::kElsewhere;
     return std::exchange(sent_to_, std::nullopt);
   }
   hops_ = 0;
-  const bool comes_back = retry_ms_ && asked_ == Asked::kSuccessor;
+  // Nobody is bound by a promise for longer than that: the agent at that door does not look for a coordinator.
+  const bool is_in_time = now_ms < successor_since_ms_ + times_.loss_timeout_ms;
+  const bool comes_back = retry_ms_ && asked_ == Asked::kSuccessor && is_in_time;
   retry_ms_.reset();
   if (comes_back) return door_of(successors_[successor_]);
   if (!is_on_) {
@@ -56,12 +72,23 @@ std::optional<DoorTarget> Search::next(bool is_free, std::int64_t now_ms) {
     if (!turn_of_the_lost) return {};
     return door_of(*lost);
   }
+  const bool is_late = !dialing_ && now_ms >= began_ms_ + times_.renewal_ms();
+  if (!looked_at_ && (is_in_vain_ || is_late)) look_round();
+  looked_at_.reset();
+  if (!to_look_at_.empty()) {
+    looked_at_ = to_look_at_.back();
+    to_look_at_.pop_back();
+    silent_.erase(*looked_at_);
+    asked_ = Asked::kElsewhere;
+    return door_of(successors_[*looked_at_]);
+  }
   // The meeting place is one more in the turn, the last.
   if (!dialing_) {
     dialing_.emplace(successors_.size() + 1, times_, now_ms);
     for (std::size_t skipped = 0; skipped < begins_with_; ++skipped) (void)dialing_->dial();
   }
   successor_ = dialing_->dial();
+  successor_since_ms_ = now_ms;
   asked_ = successor_ < successors_.size() ? Asked::kSuccessor : Asked::kMeetingPlace;
   if (asked_ == Asked::kMeetingPlace) return {};
   return door_of(successors_[successor_]);
@@ -74,6 +101,7 @@ std::optional<int> Search::rank_of_the_lost() const {
 }
 
 void Search::sent(const protocol::Elsewhere& elsewhere) {
+  if (elsewhere.addresses.empty() && looks_round()) return;
   if (elsewhere.addresses.empty()) {
     retry_ms_ = elsewhere.retry_ms;
     // The node of that door may learn sooner that the coordinator is dead.
@@ -87,13 +115,14 @@ void Search::sent(const protocol::Elsewhere& elsewhere) {
 }
 
 std::optional<std::int64_t> Search::patience_ms(std::int64_t now_ms) const {
-  const bool hurries = is_on_ && now_ms < began_ms_ + times_.search_ms();
+  const bool hurries = is_on_ && (looks_round() || now_ms < began_ms_ + times_.search_ms());
   return hurries ? std::optional(SuccessorDialing::kStepMs) : std::nullopt;
 }
 
 std::optional<std::int64_t> Search::again_at_ms(bool has_refused, std::int64_t now_ms) const {
   if (sent_to_) return now_ms;
   if (!is_on_) return {};
+  if (looks_round()) return now_ms;
   if (retry_ms_) return now_ms + std::max<std::int64_t>(*retry_ms_, 1);
   if (dialing_) return dialing_->again_at_ms(asked_ms_, has_refused, now_ms);
   // Where the lost coordinator's own door has refused, the agent is free now.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,8 +23,11 @@ struct DoorTarget {
 
 // Where an agent looks for the coordinator that it has lost (docs/failover.md). First it asks at the coordinator's own
 // door: a process that is gone refuses there. When the agent is free of its promise it asks the successors in turn, and
-// where the nodes meet. Every door that it asks may send it elsewhere, or tell it to come back a little later. Times
-// are milliseconds of the agent's clock.
+// where the nodes meet. Every door that it asks may send it elsewhere, or tell it to come back a little later.
+//
+// A candidate that was not elected may have had too few of the votes, while others had the rest. So an agent that has
+// voted in vain, or was bound for long after others were free, first looks round whether a candidate stands at one of
+// the successors: the votes gather. Times are milliseconds of the agent's clock.
 class Search {
  public:
   // The coordinator in the process of this agent (0: it is on none of the nodes) has welcomed the agent.
@@ -31,7 +35,7 @@ class Search {
   // It has told who comes after it.
   void knows(std::vector<protocol::Successor> successors) { successors_ = std::move(successors); }
   const std::vector<protocol::Successor>& successors() const { return successors_; }
-  // The session with it has ended: the search begins, if there are successors.
+  // The session with it has ended: the search begins, if there are successors. If a search is on, it was a candidate's.
   void begin(const protocol::LeaseTimes& times, std::int64_t now_ms);
   // A coordinator was found that may act.
   void end() { is_on_ = false; }
@@ -39,6 +43,8 @@ class Search {
 
   // Whom to ask next; nothing: where the nodes meet. `is_free`: of its promise to the coordinator that is lost.
   std::optional<DoorTarget> next(bool is_free, std::int64_t now_ms);
+  // The one asked is to be joined only if it is a coordinator, or a candidate, already.
+  bool looks_round() const { return looked_at_.has_value(); }
   // The last one asked was the lost coordinator's own door.
   bool has_asked_the_lost() const { return asked_ == Asked::kLost; }
   // Another process, of this number, has answered there: no two listen at one port.
@@ -55,6 +61,7 @@ class Search {
   std::optional<std::int64_t> again_at_ms(bool has_refused, std::int64_t now_ms) const;
 
  private:
+  void look_round();
   enum class Asked : std::uint8_t { kNobody, kLost, kSuccessor, kMeetingPlace, kElsewhere };
 
   std::vector<protocol::Successor> successors_;
@@ -65,7 +72,12 @@ class Search {
   std::int64_t asked_ms_ = 0;
   Asked asked_ = Asked::kNobody;
   std::size_t successor_ = 0;                            // kSuccessor: which was asked
+  std::int64_t successor_since_ms_ = 0;                  // kSuccessor: when it was asked first
   std::size_t begins_with_ = 0;                          // the first one that is asked in this search
+  bool is_in_vain_ = false;                              // the one before ended with a candidate
+  std::vector<std::size_t> to_look_at_;                  // successors, the next one last
+  std::optional<std::size_t> looked_at_;                 // the last one was asked for that
+  std::set<std::size_t> silent_;                         // those that did not answer then
   std::optional<succession::SuccessorDialing> dialing_;  // since the agent is free
   std::optional<DoorTarget> sent_to_;                    // is asked next
   std::optional<std::int64_t> retry_ms_;                 // the last one asked is asked again after so long

@@ -26,6 +26,13 @@ struct Lost {
     return target ? target->agent : 0;
   }
 
+  // The same, after the agent has looked round.
+  AgentId asks_first(bool is_free) {
+    AgentId asked = asks(is_free);
+    while (search.looks_round()) asked = asks(is_free);
+    return asked;
+  }
+
   Search search;
   std::int64_t now_ms = 0;
 };
@@ -58,13 +65,73 @@ TEST_CASE(
   CHECK(lost.asks(true) == 2);
   lost.search.begin({}, 5'000);  // it was not elected
   lost.now_ms = 5'000;
-  CHECK(lost.asks(true) == 3);
-  CHECK(lost.asks(true) == 1);
-  CHECK(lost.asks(true) == 0);
-  CHECK(lost.asks(true) == 2);
+  CHECK(lost.asks_first(true) == 3);
+  CHECK(lost.asks_first(true) == 1);
+  CHECK(lost.asks_first(true) == 0);
+  CHECK(lost.asks_first(true) == 2);
   lost.search.end();
   lost.search.begin({}, 9'000);  // a coordinator that acted is lost
   CHECK(lost.asks(true) == 2);
+}
+
+TEST_CASE("who has voted in vain looks round for a candidate before each door that it would have opened") {
+  Lost lost;
+  CHECK(lost.asks(true) == 2);
+  CHECK_FALSE(lost.search.looks_round());
+  lost.search.begin({}, 1'000);
+  lost.now_ms = 1'000;
+  for (const AgentId next : {3u, 1u}) {
+    for (const AgentId looked_at : {2u, 3u}) {  // the lost coordinator's own process is no candidate
+      CHECK(lost.asks(true) == looked_at);
+      CHECK(lost.search.looks_round());
+      CHECK(lost.search.patience_ms(60'000) == kStep);
+      lost.search.sent({.retry_ms = 700});  // nobody stands there, which is all that the agent wants to know
+      CHECK(lost.search.again_at_ms(false, lost.now_ms) == lost.now_ms);
+    }
+    CHECK(lost.asks(true) == next);
+    CHECK_FALSE(lost.search.looks_round());
+  }
+  SUBCASE("one that leads to a candidate elsewhere is followed, and that is not made one either") {
+    CHECK(lost.asks(true) == 2);
+    lost.search.sent({"10.0.0.9", 9, {}});
+    CHECK(lost.search.next(true, lost.now_ms)->port == 9);
+    CHECK(lost.search.looks_round());
+  }
+  SUBCASE("one that does not answer is looked at first the next time, so that what the others say is fresh") {
+    CHECK(lost.asks(true) == 2);
+    lost.now_ms += 10;
+    CHECK(lost.asks(true) == 3);
+    lost.now_ms += kStep;
+    CHECK(lost.asks(true) == 0);
+    CHECK_FALSE(lost.search.looks_round());
+    CHECK(lost.asks(true) == 3);
+    CHECK(lost.asks(true) == 2);
+    CHECK(lost.search.looks_round());
+  }
+}
+
+TEST_CASE("who was bound for long after the loss looks round once, since others may have been free before") {
+  for (const std::int64_t free_ms : {999, 1'000}) {
+    Lost lost;
+    CHECK(lost.asks(false) == 1);
+    lost.now_ms = free_ms;
+    CHECK(lost.asks(true) == 2);
+    CHECK(lost.search.looks_round() == (free_ms == 1'000));
+    if (lost.search.looks_round()) CHECK(lost.asks_first(true) == 2);
+    CHECK(lost.asks(true) == 3);
+    CHECK_FALSE(lost.search.looks_round());
+  }
+}
+
+TEST_CASE("a door that is not open for longer than any promise lasts is left") {
+  Lost lost;
+  CHECK(lost.asks(true) == 2);
+  lost.search.sent({.retry_ms = 700});
+  lost.now_ms = 4'999;
+  CHECK(lost.asks(true) == 2);
+  lost.search.sent({.retry_ms = 700});
+  lost.now_ms = 5'000;
+  CHECK(lost.asks(true) == 3);
 }
 
 TEST_CASE("a coordinator on none of the nodes has no node rank that could be left out of its round") {

@@ -40,8 +40,10 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out, bool by
   out.push_back(std::move(lost));
   if (standing != Standing::kLeaving) {
     const bool is_first_of_host = stopping_.lose(node, how);
-    if (!by_us) budgets_.losses.lose_unknown();
-    if (!by_us && is_first_of_host) blame(node, out);
+    // A candidate needs every vote: it keeps nobody out.
+    const bool is_charged = !by_us && !mandate_.stands();
+    if (is_charged) budgets_.losses.lose_unknown();
+    if (is_charged && is_first_of_host) blame(node, out);
   }
   node.passed_check = false;
   roster_.move(node, Standing::kLost);

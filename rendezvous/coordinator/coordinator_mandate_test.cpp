@@ -59,10 +59,10 @@ struct Later : Job {
       : Job(earlier.terms, kMajority, config), before(earlier) {
     on(Introduced{7, 1});
   }
-  Answer comes(NodeId session) {
+  Answer comes(NodeId session, AgentFacts::Activity activity = AgentFacts::Activity::kRunning) {
     NodeJoins joins = joiner(session);
     const PrepareRound& round = before.prepared.at(session - 1).second;
-    joins.facts = facts_of(round, 7, AgentFacts::Activity::kRunning);
+    joins.facts = facts_of(round, 7, activity);
     joins.hosts_coordinator = coordinator.config().own_agent == joins.agent;
     joins.addresses = "10.0.0.1";
     joins.door = 4'000;
@@ -258,12 +258,53 @@ TEST_CASE("a node gets no verdict of a coordinator that was not elected in time"
   Later job(earlier);
   job.comes(1);
   job.votes(1);
-  CHECK(job.pass_with({1}, 4'900).all<Resigned>().empty());
+  CHECK(job.pass_with({1}, 1'900).all<Resigned>().empty());
   const Answer over = job.pass_with({1}, 200);
   CHECK(over.all<EndJob>().empty());
-  CHECK(over.to<Resigned>(1).why == "it was not elected within 5 s: too few nodes of the last round support it");
+  CHECK(over.to<Resigned>(1).why == "it was not elected: too few nodes of the last round support it");
   CHECK(job.coordinator.ended());
   CHECK_FALSE(job.coordinator.ending().verdict());
+}
+
+TEST_CASE("a candidate waits for more votes after each one, and for those who have voted enough to acknowledge that") {
+  Three earlier;
+  Later job(earlier);
+  job.comes(1);
+  job.comes(2);
+  job.pass_with({1, 2}, 1'500);
+  job.votes(1);
+  job.pass_with({1, 2}, 1'900);
+  CHECK_FALSE(job.coordinator.ended());
+  job.votes(2);
+  CHECK(job.pass_with({1, 2}, 1'900).all<Resigned>().empty());
+  CHECK(promise(job, 1).all<Resigned>().empty());
+  SUBCASE("which they do") {
+    promise(job, 2);
+    CHECK_FALSE(job.coordinator.mandate().stands());
+  }
+  SUBCASE("but not for ever") { CHECK(job.pass_with({1, 2}, 800).all<Resigned>().size() == 2); }
+}
+
+TEST_CASE("a candidate keeps out no node that it loses: it needs every vote") {
+  Three earlier;
+  Later job(earlier);
+  job.rules.node_losses = 1;
+  job.comes(1);
+  job.comes(2);
+  job.on(SessionEnded{2, "reset"});
+  CHECK(job.comes(2, AgentFacts::Activity::kIdle).all<Rejected>().empty());
+}
+
+TEST_CASE("a candidate stands for the loss timeout at most, and is not ended by the time to join") {
+  Three earlier;
+  earlier.rules.join_timeout_ms = 1'000;
+  Later job(earlier);
+  for (const NodeId node : {1u, 2u, 3u}) job.comes(node);
+  for (int votes = 0; votes < 3; ++votes) {
+    CHECK(job.pass_with({1, 2, 3}, 1'600).all<Resigned>().empty());
+    job.votes(1);
+  }
+  CHECK(job.pass_with({1, 2, 3}, 300).all<Resigned>().size() == 3);
 }
 
 TEST_CASE("a testimony that makes no sense counts as one of somebody who knows no round") {

@@ -56,6 +56,7 @@ void Mandate::needs_nobody() {
 void Mandate::stand(std::int64_t now_ms) {
   if (!is_counting()) return;
   if (!candidacy_) stands_until_ms_ = now_ms + times_.loss_timeout_ms;
+  voted_ms_ = now_ms;
   support_.reset();
   candidacy_.emplace(times_, own_);
   voters_.clear();
@@ -84,6 +85,7 @@ void Mandate::promises(AgentId agent, const std::optional<Testimony>& testimony,
   if (testimony) {
     candidacy_->votes(agent, makes_sense(*testimony, times_) ? *testimony : Testimony{}, since_ms, now_ms);
     voters_[agent] = false;
+    voted_ms_ = now_ms;
   } else if (const auto voter = voters_.find(agent); voter != voters_.end() && voter->second) {
     candidacy_->acknowledges(agent, since_ms);
   }
@@ -192,10 +194,16 @@ std::vector<protocol::Successor> Mandate::successors(const std::vector<AgentId>&
   return chosen;
 }
 
+// When enough nodes have voted they are still to acknowledge it. When no more votes come, others may have a candidate
+// of their own: the sooner one gives way the sooner the votes gather.
+std::int64_t Mandate::stands_until(std::int64_t now_ms) const {
+  if (candidacy_->has_quorum(now_ms)) return stands_until_ms_ + times_.renewal_ms();
+  return std::min(stands_until_ms_, voted_ms_ + times_.next_vote_ms());
+}
+
 std::string Mandate::why_over(std::int64_t now_ms) const {
-  if (candidacy_ && now_ms >= stands_until_ms_) {
-    return format("it was not elected within {} s: too few nodes of the last round support it",
-                  times_.loss_timeout_ms / 1000);
+  if (candidacy_ && now_ms >= stands_until(now_ms)) {
+    return "it was not elected: too few nodes of the last round support it";
   }
   if (support_ && !support_->authority().holds(now_ms + times_.least_ms()))
     return "too few nodes of the last round support it";
@@ -203,7 +211,7 @@ std::string Mandate::why_over(std::int64_t now_ms) const {
 }
 
 std::optional<std::int64_t> Mandate::look_again_ms(std::int64_t now_ms) const {
-  if (candidacy_) return std::max(stands_until_ms_, now_ms + 1);
+  if (candidacy_) return std::max(stands_until(now_ms), now_ms + 1);
   if (!support_) return {};
   const auto ends_ms = support_->authority().ends_ms();
   if (!ends_ms || *ends_ms <= now_ms) return {};

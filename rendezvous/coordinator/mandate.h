@@ -97,6 +97,7 @@ class Mandate {
   bool has_no_successor(const std::vector<protocol::AgentId>& members) const;
 
  private:
+  std::int64_t stands_until(std::int64_t now_ms) const;
   bool is_to_ask(std::int64_t now_ms);
   bool can_be_reached(const membership::Node& node) const;
   static void ask(const membership::Roster& roster, Effects& out);
@@ -114,6 +115,7 @@ class Mandate {
   Doors doors_;
   std::optional<protocol::NextRound> next_round_;
   std::int64_t stands_until_ms_ = 0;
+  std::int64_t voted_ms_ = 0;  // when the last vote came
   std::optional<std::int64_t> lent_ms_;
 };
 

@@ -32,6 +32,8 @@ struct LeaseTimes {
   std::int64_t support_ms() const { return promise_ms() - (promise_ms() + 99) / 100; }
   // A coordinator that could lend no longer than this resigns: those that it lets run would have to stop at once.
   std::int64_t least_ms() const { return loss_timeout_ms / 50; }
+  // A candidate that has had no more votes for so long resigns, if they are not enough.
+  std::int64_t next_vote_ms() const { return std::max<std::int64_t>(2 * renewal_ms(), 1'000); }
   // How long an agent that has lost its coordinator hurries from one successor to the next.
   std::int64_t search_ms() const { return 2 * loss_timeout_ms; }
 

@@ -1,6 +1,7 @@
 #include "rendezvous/succession/allegiance.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "src/base/check.h"
 
@@ -32,6 +33,7 @@ void Allegiance::vote_for_own(const CoordinatorId& coordinator, std::int64_t now
 void Allegiance::promise(const CoordinatorId& coordinator, std::int64_t until_ms, std::int64_t now_ms) {
   ELASTIC_CHECK(may_vote(coordinator, now_ms));
   certificate_.reset();
+  if (std::exchange(lends_unasked_, false)) released_early_ms_ = now_ms;
   promised_to_ = coordinator;
   until_ms_ = std::max(until_ms_, until_ms);
 }
@@ -39,9 +41,14 @@ void Allegiance::promise(const CoordinatorId& coordinator, std::int64_t until_ms
 bool Allegiance::kept(const CoordinatorId& coordinator, std::int64_t now_ms) {
   if (coordinator != promised_to_) return false;
   certificate_.reset();  // it lives
+  lends_unasked_ = false;
   acknowledged_ = coordinator;
   until_ms_ = std::max(until_ms_, now_ms + times_.promise_ms());
   return true;
+}
+
+void Allegiance::lends_unasked(const CoordinatorId& coordinator) {
+  if (coordinator == promised_to_) lends_unasked_ = true;
 }
 
 void Allegiance::resigned(const CoordinatorId& coordinator, std::int64_t now_ms) {
@@ -69,6 +76,7 @@ std::optional<std::int64_t> Allegiance::ends_ms(std::int64_t now_ms) const {
 
 std::int64_t Allegiance::others_may_run_for_ms(std::int64_t now_ms) const {
   constexpr std::int64_t kKillMs = protocol::LeaseTimes::kKillMs;
+  if (lends_unasked_) return times_.over_ms();
   if (!released_early_ms_) return kKillMs;
   return std::max(kKillMs, *released_early_ms_ + times_.over_ms() - now_ms);
 }

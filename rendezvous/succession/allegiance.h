@@ -44,6 +44,9 @@ class Allegiance {
   // A KEPT of this coordinator has come. False if the agent does not support it: then it acknowledges nothing.
   bool kept(const CoordinatorId& coordinator, std::int64_t now_ms);
 
+  // This coordinator has lent without asking for a promise: it lends, to others too, for as long as it lives.
+  void lends_unasked(const CoordinatorId& coordinator);
+
   // The coordinator never acts again, and has said so.
   void resigned(const CoordinatorId& coordinator, std::int64_t now_ms);
   // What the agent did when its coordinator's process was proven dead.
@@ -69,7 +72,8 @@ class Allegiance {
   const std::optional<Certificate>& certificate() const { return certificate_; }
   // For how long workers may still run, on nodes that do not come, under leases of the coordinator before, in
   // milliseconds. After an end by time only the killing takes a moment, since no coordinator lends for longer than it
-  // has authority. After a resignation or a death the leases end by themselves.
+  // has authority. After a resignation or a death the leases end by themselves, and so do those of a coordinator that
+  // asked nobody, from when the agent votes for another one.
   std::int64_t others_may_run_for_ms(std::int64_t now_ms) const;
 
  private:
@@ -85,6 +89,7 @@ class Allegiance {
   std::int64_t until_ms_ = kOver;
   // When a promise last ended otherwise than by time. A vote does not change it: the agent may have to vote once more.
   std::optional<std::int64_t> released_early_ms_;
+  bool lends_unasked_ = false;  // the coordinator that the agent has promised its support to
   std::optional<Certificate> certificate_;
 };
 

@@ -155,3 +155,21 @@ TEST_CASE("an agent that votes once more, since its session broke, still tells h
   bereaved.vote(kNew, 2'500);
   CHECK(bereaved.others_may_run_for_ms(2'600) == kTimes.over_ms() - 600);
 }
+
+TEST_CASE("a coordinator that lends unasked is bound by no promise: others may run under its leases until they end") {
+  Allegiance agent = attached();
+  agent.lends_unasked(kNew);  // not its own
+  CHECK(agent.others_may_run_for_ms(5'000) == 100);
+  agent.lends_unasked(kOld);
+  CHECK(agent.others_may_run_for_ms(5'000) == kTimes.over_ms());
+  SUBCASE("from when another one is voted for") {
+    agent.vote(kNew, 6'000);
+    CHECK(agent.others_may_run_for_ms(7'000) == kTimes.over_ms() - 1'000);
+    agent.vote({6, 8}, 20'000);
+    CHECK(agent.others_may_run_for_ms(20'000) == 100);
+  }
+  SUBCASE("unless it asks again") {
+    agent.kept(kOld, 6'000);
+    CHECK(agent.others_may_run_for_ms(20'000) == 100);
+  }
+}

@@ -82,6 +82,8 @@ class Invariants {
   void ended();
   // What the product keeps in memory is bounded by the number of nodes.
   void look_at_sizes();
+  // After each step of the timeline.
+  void time_goes_on();
   void rounds_or_verdicts_since_calm_begin() { news_.clear(); }
 
   [[noreturn]] void broken(const std::string& what, const std::string& text) const;
@@ -109,7 +111,9 @@ class Invariants {
   // An incarnation of a job, in the order in which they formed their first rounds.
   struct Begun {
     protocol::Incarnation incarnation = 0;
-    std::string fence;  // of the workers that were started last
+    std::string fence;   // of the workers that were started last
+    Ms formed_ms = 0;    // its first round was
+    Ms started_ms = -1;  // these workers were; before 0: none
   };
   Formed* find(const RoundKey& key, std::uint64_t membership, std::optional<protocol::Term> term = {});
   void check_sizes(const Node& node, const protocol::PrepareRound& message) const;
@@ -134,10 +138,13 @@ class Invariants {
   std::map<std::pair<std::string, protocol::Incarnation>, std::uint64_t> given_by_;  // verdicts: Server::start_number()
   // The details of the failure that the nodes of a failed job got, by Server::start_number().
   std::map<std::tuple<std::string, protocol::Incarnation, std::uint64_t>, std::string> details_;
+  std::set<protocol::AgentId> told_;  // the verdict
   std::set<protocol::AgentId> told_of_failure_;
   std::map<std::uint16_t, protocol::AgentId> stores_;  // by port: the agent that opened it
   std::set<protocol::AgentId> turned_away_;
   std::map<int, Ms> killable_since_;  // by node, see workers_can_be_killed()
+  Ms last_ms_ = 0;                    // the time of the last step
+  int steps_at_once_ = 0;             // at that time
   std::set<std::string> news_;        // jobs that have run a round or got a verdict
 };
 

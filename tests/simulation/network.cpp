@@ -178,7 +178,8 @@ void Network::break_end(ConnectionId id, End end, const std::string& why) {
 
 void Network::arm_timeout(ConnectionId id, End from) {
   Way& way = at(id).way[index(from)];
-  if (user_timeout_ms_ == 0 || way.timing_out) return;
+  const bool is_within_host = host_of(at(id), from) == host_of(at(id), other(from));
+  if (user_timeout_ms_ == 0 || way.timing_out || is_within_host) return;
   way.timing_out = true;
   timeline_.after(user_timeout_ms_, [this, id, from] {
     Connection& c = at(id);

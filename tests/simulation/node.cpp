@@ -417,8 +417,14 @@ void Node::watch_link() {
   reach_.is_free(workers_.empty() || agent_->lifecycle().is_idle() || agent_->lifecycle().has_verdict(), now_ms);
   if (link_is_over_ || link.next_deadline_ms({})) return;
   link_is_over_ = true;
-  if (has_door()) return;  // it may have found candidates only
   const bool belongs = link.own_incarnation() != 0;
+  if (has_door()) {  // it may have found candidates only
+    const Ms long_enough_ms =
+        2 * simulation_.setup().loss_timeout_ms + 4'000 + 100 * simulation_.network().longest_way_ms();
+    if (belongs && !simulation_.setup().doors_are_shut)
+      chance_ = simulation_.company().chance(*this, now_ms - long_enough_ms);
+    return;
+  }
   const Ms lease_ms = protocol::LeaseTimes{simulation_.setup().loss_timeout_ms}.lease_ms();
   const Ms patience_ms = (belongs ? setup_.rejoin_ms + lease_ms : setup_.join_timeout_ms) * 99 / 100;
   if (now_ms - reach_.since_ms() < patience_ms) {

@@ -37,6 +37,7 @@ Simulation::Simulation(Setup setup, FaultPlan plan, Coverage& coverage, std::ost
                {setup_.training_ms, setup_.stubborn_percent, setup_.saving_percent}),
       invariants_(*this),
       succession_(*this),
+      company_(*this),
       faults_(*this, std::move(plan), coverage, Random(setup_.seed, kOfFaults)),
       shadow_(*this, setup_, Random(setup_.seed, kOfShadow)) {
   servers_.emplace_back(*this, 0, nullptr, Random(setup_.seed, kOfServer));
@@ -121,6 +122,7 @@ SimulationOutcome Simulation::run() {
     while (!(is_over() && workers_.alive().empty())) {
       if (!timeline_.step()) break;
       trace_.add(static_cast<std::uint64_t>(now_ms()));
+      invariants_.time_goes_on();
       if (network_.changes() + process_changes_ != changes_seen_) look_at_ways();
       if (timeline_.steps() % kLookAtSizes == 0) invariants_.look_at_sizes();
       if (!calm_since_ms_) continue;
@@ -146,6 +148,7 @@ SimulationOutcome Simulation::run() {
 // Updates which nodes could reach the coordinator now.
 void Simulation::look_at_ways() {
   changes_seen_ = network_.changes() + process_changes_;
+  if (setup_.failover != Setup::Failover::kOff) company_.look();
   if (setup_.moves()) return;  // what a node may find depends on more than that
   const bool serves = server().is_up() && !server().is_paused();
   const int there = network_.host_of(server().listener());
@@ -240,8 +243,10 @@ void Simulation::frame_sent(ConnectionId id, Tap& tap, End from, const protocol:
       invariants_.sent(node, tap.agent, frame.stamp, *dismiss, *tap.server);
       succession_.leaves(tap.agent);
     }
-    if (const auto* rejected = std::get_if<protocol::Rejected>(&*message); rejected != nullptr && !rejected->retry_ms)
-      invariants_.turned_away(tap.agent);
+    if (const auto* rejected = std::get_if<protocol::Rejected>(&*message)) {
+      if (!rejected->retry_ms) invariants_.turned_away(tap.agent);
+      company_.is_told_to_wait(tap.agent, now_ms() + rejected->retry_ms.value_or(0));
+    }
   }
   faults_.message_is_sent(frame.type);
 }
@@ -326,7 +331,10 @@ void Simulation::coordinator_logs(const Server& server, const std::string& job, 
 }
 
 void Simulation::coordinator_has_acted(const Server& server) {
-  if (setup_.failover != Setup::Failover::kOff) invariants_.one_acts();
+  if (setup_.failover != Setup::Failover::kOff) {
+    invariants_.one_acts();
+    company_.has_acted(server);
+  }
   for (auto& [job, before] : jobs_) {
     if (recorder_) recorder_->has_acted({server.number(), job}, server.find(job));
     const JobState now = state_of(job);

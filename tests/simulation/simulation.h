@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/simulation/claim_register.h"
+#include "tests/simulation/company.h"
 #include "tests/simulation/coverage.h"
 #include "tests/simulation/faults.h"
 #include "tests/simulation/invariants.h"
@@ -84,6 +85,7 @@ class Simulation {
   ClaimRegister* claims_of(const std::string& job);
   std::vector<std::unique_ptr<Node>>& nodes() { return nodes_; }
   Invariants& invariants() { return invariants_; }
+  const Company& company() const { return company_; }
   void line(const std::string& text) { trace_.line(now_ms(), text); }
   void line_if(const std::string& who, const std::string& text) {
     if (!text.empty()) line(who + text);
@@ -146,6 +148,7 @@ class Simulation {
   std::vector<std::unique_ptr<Node>> nodes_;
   Invariants invariants_;
   SuccessionRules succession_;
+  Company company_;
   Faults faults_;
   Shadow shadow_;
   std::optional<Recorder> recorder_;

@@ -13,7 +13,7 @@ using coordinator::CarriedState;
 
 void SuccessionRules::sent(const Node& node, AgentId agent, const Stamp& stamp, const PrepareRound& message,
                            const Server& server) {
-  check_may_act(node, server, "PrepareRound");
+  check_may_act(node, stamp, server, "PrepareRound");
   const Job job{node.setup().job, stamp.incarnation};
   const auto [entry, is_first] = rounds_.try_emplace({job.first, job.second, stamp.term, message.round});
   Prepared& round = entry->second;
@@ -27,7 +27,7 @@ void SuccessionRules::sent(const Node& node, AgentId agent, const Stamp& stamp, 
 }
 
 void SuccessionRules::sent(const Node& node, const Stamp& stamp, const RunWorkers& message, const Server& server) {
-  check_may_act(node, server, "RunWorkers");
+  check_may_act(node, stamp, server, "RunWorkers");
   const Key key{node.setup().job, stamp.incarnation, stamp.term, message.round};
   Prepared& round = rounds_[key];
   if (round.has_run) return;
@@ -43,7 +43,7 @@ void SuccessionRules::sent(const Node& node, const Stamp& stamp, const EndJob& m
     return other.outcome == verdict.outcome && other.reason == verdict.reason;
   };
   if (std::ranges::any_of(given, is_same)) return;
-  check_may_act(node, server, "EndJob");
+  check_may_act(node, stamp, server, "EndJob");
   given.push_back(verdict);
 }
 
@@ -51,16 +51,18 @@ void SuccessionRules::heard(const Node& node, AgentId agent, const Stamp& stamp,
   rounds_[{node.setup().job, stamp.incarnation, stamp.term, round}].hearers.insert(agent);
 }
 
-bool SuccessionRules::may_act(const std::string& job, const Server& server) {
+bool SuccessionRules::may_act(const std::string& job, Incarnation incarnation, const Server& server) {
   const coordinator::Coordinator* const coordinator = server.find(job);
-  if (coordinator == nullptr) return true;  // it has ended with this message
+  // It has ended with this message, or before: its verdict is passed on.
+  if (coordinator == nullptr || coordinator->incarnation() != incarnation) return true;
   const coordinator::Mandate& mandate = coordinator->mandate();
   if (!server.may_act() || mandate.stands()) return false;
   return !mandate.is_counting() || mandate.before().empty() || mandate.leads(server.clock_ms());
 }
 
-void SuccessionRules::check_may_act(const Node& node, const Server& server, const char* what) const {
-  if (may_act(node.setup().job, server)) return;
+void SuccessionRules::check_may_act(const Node& node, const Stamp& stamp, const Server& server,
+                                    const char* what) const {
+  if (may_act(node.setup().job, stamp.incarnation, server)) return;
   simulation_.invariants().broken("who binds nodes may act",
                                   format("server {} sends {} to node {} of {} without authority", server.number(), what,
                                          node.index(), node.setup().job));
@@ -102,7 +104,8 @@ void SuccessionRules::check_carried(const Job& job, const Prepared& round, const
   if (now.rules != then.rules || now.check != then.check) lost("the rules have changed");
   if (now.first_size != then.first_size)
     lost(format("the first round had {} nodes, and now {}", then.first_size, now.first_size));
-  if (round.before.empty()) return;  // its coordinator has asked nobody
+  // Its coordinator has asked nobody, or the one before has not, since no other node could be reached.
+  if (round.before.empty() || simulation_.setup().doors_are_shut) return;
   if (now.restarts_used < then.restarts_used)
     lost(format("{} restarts became {}", then.restarts_used, now.restarts_used));
   if (now.losses < then.losses) lost(format("{} losses became {}", then.losses, now.losses));

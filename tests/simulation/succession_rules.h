@@ -55,8 +55,8 @@ class SuccessionRules {
     coordinator::CarriedState carried;
   };
 
-  static bool may_act(const std::string& job, const Server& server);
-  void check_may_act(const Node& node, const Server& server, const char* what) const;
+  static bool may_act(const std::string& job, protocol::Incarnation incarnation, const Server& server);
+  void check_may_act(const Node& node, const protocol::Stamp& stamp, const Server& server, const char* what) const;
   void check_heard(const Prepared& round, const Key& key) const;
   void check_carried(const Job& job, const Prepared& round, const Last& before) const;
   bool is_gone(protocol::AgentId agent) const;

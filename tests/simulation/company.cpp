@@ -1,0 +1,107 @@
+#include "tests/simulation/company.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/succession/electorate.h"
+#include "src/base/text.h"
+#include "tests/simulation/simulation.h"
+
+namespace elastic::simulation {
+
+namespace {
+
+const std::vector<protocol::KnownRound>& known_to(const Node& node) {
+  return node.agent()->link().promises().rounds().rounds();
+}
+
+// It belongs to the job still, and looks for a coordinator.
+bool looks(const Node& node) {
+  return node.is_running() && node.agent() != nullptr && !node.was_signalled() &&
+         !node.agent()->lifecycle().has_verdict();
+}
+
+}  // namespace
+
+std::optional<Ms>& Company::since(int a, int b) {
+  const auto low = static_cast<std::size_t>(std::min(a, b));
+  const auto high = static_cast<std::size_t>(std::max(a, b));
+  if (since_ms_.size() <= high) since_ms_.resize(high + 1);
+  if (since_ms_[high].size() <= low) since_ms_[high].resize(high + 1);
+  return since_ms_[high][low];
+}
+
+bool Company::are_together(const Node& a, const Node& b) const {
+  const auto awake = [](const Node& node) { return node.is_running() && !node.is_disturbed(); };
+  return awake(a) && awake(b) && a.setup().job == b.setup().job && simulation_.network().reaches(a.host(), b.host());
+}
+
+void Company::look() {
+  const auto& nodes = simulation_.nodes();
+  for (std::size_t b = 0; b < nodes.size(); ++b) {
+    for (std::size_t a = 0; a <= b; ++a) {
+      std::optional<Ms>& began_ms = since(static_cast<int>(a), static_cast<int>(b));
+      const bool together = are_together(*nodes[a], *nodes[b]);
+      if (together == began_ms.has_value()) continue;
+      began_ms = together ? std::optional(simulation_.now_ms()) : std::nullopt;
+    }
+  }
+}
+
+void Company::has_acted(const Server& server) {
+  for (const std::string& job : simulation_.job_names()) {
+    const coordinator::Coordinator* const coordinator = server.find(job);
+    if (coordinator != nullptr && coordinator->mandate().leads(server.clock_ms())) led_ms_[job] = simulation_.now_ms();
+  }
+}
+
+std::optional<std::string> Company::chance(const Node& node, Ms from_ms) const {
+  const auto led = led_ms_.find(node.setup().job);
+  if (led != led_ms_.end() && led->second > from_ms) return {};
+  const auto were_together = [&](int a, int b) {
+    const auto began_ms = const_cast<Company*>(this)->since(a, b);
+    return began_ms && *began_ms <= from_ms;
+  };
+  std::vector<const Node*> company;
+  for (const auto& other : simulation_.nodes()) {
+    if (!looks(*other) && other.get() != &node) continue;
+    const auto waits = waits_until_ms_.find(other->agent_id());
+    if (waits != waits_until_ms_.end() && waits->second > from_ms) continue;
+    if (other->agent()->link().own_incarnation() != node.agent()->link().own_incarnation()) continue;
+    if (!were_together(node.index(), other->index())) continue;
+    if (std::ranges::all_of(company, [&](const Node* each) { return were_together(each->index(), other->index()); }))
+      company.push_back(other.get());
+  }
+  const auto& successors = node.agent()->link().successors();
+  const auto is_successor = [&](const Node* each) {
+    return std::ranges::find(successors, each->agent_id(), &protocol::Successor::agent) != successors.end();
+  };
+  if (std::ranges::none_of(company, is_successor)) return {};
+  // The rounds that may be the last one, as the one knows them who has heard of the latest.
+  std::vector<protocol::KnownRound> rounds;
+  for (const Node* each : company) {
+    const auto& its = known_to(*each);
+    if (!its.empty() && (rounds.empty() || its.back().round > rounds.back().round)) rounds = its;
+  }
+  // Until the first round has run nobody can be elected.
+  bool has_run = rounds.size() > 1;
+  for (const protocol::KnownRound& known : rounds) {
+    std::vector<int> ranks;
+    for (const Node* each : company) {
+      const auto& its = known_to(*each);
+      const auto same = std::ranges::find(its, known.round, &protocol::KnownRound::round);
+      if (same == its.end()) continue;
+      has_run = has_run || same->has_run;
+      if (same->rank) ranks.push_back(*same->rank);
+    }
+    const succession::Electorate electorate(
+        known.round.node_count, known.round.tie_breaker ? succession::TieBreaker::node(*known.round.tie_breaker)
+                                                        : succession::TieBreaker::nobody());
+    if (!electorate.is_quorum(ranks)) return {};
+  }
+  if (!has_run) return {};
+  return format("{} nodes have reached each other since {} ms, a quorum of each round that may be the last",
+                company.size(), from_ms);
+}
+
+}  // namespace elastic::simulation
