@@ -253,6 +253,8 @@ Link::Effects Link::send(const AgentMessage& message) {
   Effects out;
   if (settings_.in_process) return {HandOver{message}};
   if (!session_) return out;
+  const auto* leaves = std::get_if<NodeLeaves>(&message);
+  if (leaves != nullptr && leaves->signal == 0 && state_ == State::kAttached) promises_.leaves(session_->welcome());
   ByteString bytes;
   session_->send(message, bytes);
   if (!bytes.empty()) out.push_back(Write{std::move(bytes)});
@@ -372,6 +374,7 @@ void Link::judge_death(const Owner& owner, const char* why, std::int64_t now_ms,
 
 std::optional<std::int64_t> Link::may_elect_from_ms(std::int64_t now_ms) const {
   if (state_ == State::kAttached || state_ == State::kOver || !search_.is_on() || has_handed_over_) return {};
+  if (promises_.has_left()) return {};
   return promises_.free_at_ms(now_ms);
 }
 

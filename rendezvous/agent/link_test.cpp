@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "rendezvous/agent/link_test_support.h"
 #include "src/base/check_test_support.h"
@@ -294,6 +295,18 @@ TEST_CASE("a coordinator that resigns is left, and the next one may be supported
   tied.look();
   REQUIRE(tied.other.promises.size() == 3);
   CHECK(tied.other.promises[2].testimony);
+}
+
+TEST_CASE("a node that is done, and has said that it leaves, stands for no election") {
+  for (const int signal : {0, SIGTERM}) {
+    Tied tied;
+    begin_round(tied, false);
+    tied.carry(tied.link.send(NodeLeaves{signal}));
+    tied.reachable = false;
+    tied.broken();
+    tied.pass(5'000);
+    CHECK(tied.link.may_elect_from_ms(tied.now_ms).has_value() == (signal != 0));
+  }
 }
 
 TEST_CASE("a node whose coordinator has ceased to ask testifies that others may run under its leases") {

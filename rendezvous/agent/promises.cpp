@@ -16,6 +16,7 @@ std::optional<Promises::Answer> Promises::kept(const protocol::Welcome& welcome,
   const CoordinatorId id = id_of(welcome);
   const bool is_another = id != allegiance_.coordinator();
   if (is_another && !allegiance_.may_vote(id, now_ms)) return {};
+  if (leaves_ && id != *leaves_ && (id.agent == 0 || id.agent != leaves_->agent)) return {};
   // Where the promise is not over it is a later coordinator of the same process: the earlier one has resigned, though
   // the node has not heard it, and others may run under its leases.
   if (is_another && !allegiance_.is_released(now_ms)) allegiance_.resigned(allegiance_.coordinator(), now_ms);
@@ -54,14 +55,18 @@ void Promises::vote(const CoordinatorId& id, std::int64_t now_ms) {
 
 void Promises::resigned(const protocol::Welcome& welcome, std::int64_t now_ms) {
   allegiance_.resigned(id_of(welcome), now_ms);
+  if (leaves_ == id_of(welcome)) leaves_.reset();
 }
 
 void Promises::own_is_over(std::int64_t now_ms) {
-  if (supports_own()) allegiance_.resigned(allegiance_.coordinator(), now_ms);
+  if (!supports_own()) return;
+  if (leaves_ == allegiance_.coordinator()) leaves_.reset();
+  allegiance_.resigned(allegiance_.coordinator(), now_ms);
 }
 
 bool Promises::died(std::optional<int> rank, bool holds_lease, bool runs_workers, std::int64_t now_ms) {
   if (!has_promised() || allegiance_.is_released(now_ms)) return false;
+  if (leaves_ == allegiance_.coordinator()) leaves_.reset();
   const auto& rounds = rounds_.rounds();
   const bool runs_last = runs_workers && !rounds.empty() && rounds.back().has_run;
   allegiance_.died(allegiance_.coordinator(),

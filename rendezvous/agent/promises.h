@@ -32,6 +32,11 @@ class Promises {
   // looks for the next one as the others do.
   void prepares(const protocol::Welcome& welcome, std::int64_t now_ms);
 
+  // The node, which is done, has said to the coordinator of that welcome that it leaves. That counts it as one whose
+  // death is proven, perhaps: so it supports no other process's coordinator until that one has resigned, or is dead.
+  void leaves(const protocol::Welcome& welcome) { leaves_ = id_of(welcome); }
+  bool has_left() const { return leaves_.has_value(); }
+
   // The coordinator has resigned.
   void resigned(const protocol::Welcome& welcome, std::int64_t now_ms);
 
@@ -72,6 +77,7 @@ class Promises {
   protocol::Testimony testimony_;                              // of the last vote
   std::optional<succession::CoordinatorId> testimony_is_for_;  // which was for this coordinator
   std::optional<succession::CoordinatorId> has_testified_to_;  // in this session
+  std::optional<succession::CoordinatorId> leaves_;
 };
 
 }  // namespace elastic::agent

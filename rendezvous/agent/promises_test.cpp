@@ -58,6 +58,27 @@ TEST_CASE("or until that coordinator has resigned, also by being of a later term
   CHECK(promises.kept(of(3, 3), 2));
 }
 
+TEST_CASE("a node that has said that it is done and leaves votes for no other one, unless that one is gone") {
+  Promises promises(kOwn);
+  promises.welcomed(of(1), 0);
+  CHECK(promises.kept(of(1), 0));
+  promises.leaves(of(1));
+  CHECK(promises.has_left());
+  CHECK(promises.kept(of(1), 1'000));
+  promises.welcomed(of(2, 3), 20'000);
+  SUBCASE("it was silent") { CHECK_FALSE(promises.kept(of(2, 3), 20'000)); }
+  SUBCASE("it goes on under a later term") { CHECK(promises.kept(of(2), 20'000)); }
+  SUBCASE("it has resigned") {
+    promises.resigned(of(1), 2'000);
+    CHECK_FALSE(promises.has_left());
+    CHECK(promises.kept(of(2, 3), 20'000));
+  }
+  SUBCASE("its process has ended") {
+    CHECK(promises.died(0, true, false, 2'000));
+    CHECK(promises.kept(of(2, 3), 20'000));
+  }
+}
+
 TEST_CASE("a vote for a later coordinator of the same process says how long others may run under the earlier one") {
   Promises promises(kOwn);
   promises.welcomed(of(1), 0);

@@ -1,6 +1,7 @@
 #include "tests/simulation/company.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "rendezvous/succession/electorate.h"
@@ -18,7 +19,39 @@ const std::vector<protocol::KnownRound>& known_to(const Node& node) {
 // It belongs to the job still, and looks for a coordinator.
 bool looks(const Node& node) {
   return node.is_running() && node.agent() != nullptr && !node.was_signalled() &&
-         !node.agent()->lifecycle().has_verdict();
+         !node.agent()->lifecycle().has_verdict() && !node.agent()->link().promises().has_left();
+}
+
+bool knows(const Node& node, const Node& candidate) {
+  const auto& successors = node.agent()->link().successors();
+  return std::ranges::find(successors, candidate.agent_id(), &protocol::Successor::agent) != successors.end();
+}
+
+// With the votes of these nodes one of them is elected.
+bool are_enough(const std::vector<const Node*>& voters) {
+  // The rounds that may be the last one, as the one knows them who has heard of the latest.
+  std::vector<protocol::KnownRound> rounds;
+  for (const Node* each : voters) {
+    const auto& its = known_to(*each);
+    if (!its.empty() && (rounds.empty() || its.back().round > rounds.back().round)) rounds = its;
+  }
+  // Until the first round has run nobody can be elected.
+  bool has_run = rounds.size() > 1;
+  for (const protocol::KnownRound& known : rounds) {
+    std::vector<int> ranks;
+    for (const Node* each : voters) {
+      const auto& its = known_to(*each);
+      const auto same = std::ranges::find(its, known.round, &protocol::KnownRound::round);
+      if (same == its.end()) continue;
+      has_run = has_run || same->has_run;
+      if (same->rank) ranks.push_back(*same->rank);
+    }
+    const succession::Electorate electorate(
+        known.round.node_count, known.round.tie_breaker ? succession::TieBreaker::node(*known.round.tie_breaker)
+                                                        : succession::TieBreaker::nobody());
+    if (!electorate.is_quorum(ranks)) return false;
+  }
+  return has_run;
 }
 
 }  // namespace
@@ -72,36 +105,16 @@ std::optional<std::string> Company::chance(const Node& node, Ms from_ms) const {
     if (std::ranges::all_of(company, [&](const Node* each) { return were_together(each->index(), other->index()); }))
       company.push_back(other.get());
   }
-  const auto& successors = node.agent()->link().successors();
-  const auto is_successor = [&](const Node* each) {
-    return std::ranges::find(successors, each->agent_id(), &protocol::Successor::agent) != successors.end();
-  };
-  if (std::ranges::none_of(company, is_successor)) return {};
-  // The rounds that may be the last one, as the one knows them who has heard of the latest.
-  std::vector<protocol::KnownRound> rounds;
-  for (const Node* each : company) {
-    const auto& its = known_to(*each);
-    if (!its.empty() && (rounds.empty() || its.back().round > rounds.back().round)) rounds = its;
+  // Those that know a candidate's door find it, whatever else they know.
+  for (const Node* candidate : company) {
+    std::vector<const Node*> voters;
+    std::ranges::copy_if(company, std::back_inserter(voters),
+                         [&](const Node* each) { return knows(*each, *candidate); });
+    if (std::ranges::find(voters, &node) == voters.end() || !are_enough(voters)) continue;
+    return format("{} nodes have reached each other since {} ms, a quorum of each round that may be the last",
+                  voters.size(), from_ms);
   }
-  // Until the first round has run nobody can be elected.
-  bool has_run = rounds.size() > 1;
-  for (const protocol::KnownRound& known : rounds) {
-    std::vector<int> ranks;
-    for (const Node* each : company) {
-      const auto& its = known_to(*each);
-      const auto same = std::ranges::find(its, known.round, &protocol::KnownRound::round);
-      if (same == its.end()) continue;
-      has_run = has_run || same->has_run;
-      if (same->rank) ranks.push_back(*same->rank);
-    }
-    const succession::Electorate electorate(
-        known.round.node_count, known.round.tie_breaker ? succession::TieBreaker::node(*known.round.tie_breaker)
-                                                        : succession::TieBreaker::nobody());
-    if (!electorate.is_quorum(ranks)) return {};
-  }
-  if (!has_run) return {};
-  return format("{} nodes have reached each other since {} ms, a quorum of each round that may be the last",
-                company.size(), from_ms);
+  return {};
 }
 
 }  // namespace elastic::simulation

@@ -30,7 +30,7 @@ class Company {
   void is_told_to_wait(protocol::AgentId agent, Ms until_ms) { waits_until_ms_[agent] = until_ms; }
 
   // Since `from_ms` the node, and nodes that form a quorum of the last round with it, were all awake and reached each
-  // other, one of them a successor that it knows, and none of them had a coordinator: in words; nothing if there was no
+  // other, all knew one of them as a successor, and none of them had a coordinator: in words; nothing if there was no
   // such company.
   std::optional<std::string> chance(const Node& node, Ms from_ms) const;
 
