@@ -85,6 +85,7 @@ std::optional<std::int64_t> Promises::free_at_ms(std::int64_t now_ms) const {
 
 void Promises::hears(const protocol::PrepareRound& message, protocol::Incarnation incarnation) {
   is_in(incarnation);
+  leaves_.reset();  // it was not let go
   const Round round{message.fence.term, message.round, message.membership, message.place.node_count, message.host_rank};
   rounds_.hears(round, message.place.node_rank, message.before);
 }

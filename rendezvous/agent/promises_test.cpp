@@ -68,6 +68,10 @@ TEST_CASE("a node that has said that it is done and leaves votes for no other on
   promises.welcomed(of(2, 3), 20'000);
   SUBCASE("it was silent") { CHECK_FALSE(promises.kept(of(2, 3), 20'000)); }
   SUBCASE("it goes on under a later term") { CHECK(promises.kept(of(2), 20'000)); }
+  SUBCASE("it has not let the node go") {
+    promises.hears(round(1, 0), 7);
+    CHECK(promises.kept(of(2, 3), 20'000));
+  }
   SUBCASE("it has resigned") {
     promises.resigned(of(1), 2'000);
     CHECK_FALSE(promises.has_left());

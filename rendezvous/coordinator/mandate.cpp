@@ -101,6 +101,7 @@ bool Mandate::is_to_ask(std::int64_t now_ms) {
   const auto is_not_asked = [](const auto& voter) { return !voter.second; };
   if (!candidacy_ || std::ranges::none_of(voters_, is_not_asked) || !candidacy_->has_quorum(now_ms)) return false;
   for (auto& [agent, is_asked] : voters_) is_asked = true;
+  stands_until_ms_ = std::max(stands_until_ms_, now_ms + times_.renewal_ms());  // they are to acknowledge it
   return true;
 }
 
@@ -194,15 +195,12 @@ std::vector<protocol::Successor> Mandate::successors(const std::vector<AgentId>&
   return chosen;
 }
 
-// When enough nodes have voted they are still to acknowledge it. When no more votes come, others may have a candidate
-// of their own: the sooner one gives way the sooner the votes gather.
-std::int64_t Mandate::stands_until(std::int64_t now_ms) const {
-  if (candidacy_->has_quorum(now_ms)) return stands_until_ms_ + times_.renewal_ms();
-  return std::min(stands_until_ms_, voted_ms_ + times_.next_vote_ms());
-}
+// When no more votes come, others may have a candidate of their own: the sooner one gives way the sooner the votes
+// gather.
+std::int64_t Mandate::stands_until() const { return std::min(stands_until_ms_, voted_ms_ + times_.next_vote_ms()); }
 
 std::string Mandate::why_over(std::int64_t now_ms) const {
-  if (candidacy_ && now_ms >= stands_until(now_ms)) {
+  if (candidacy_ && now_ms >= stands_until()) {
     return "it was not elected: too few nodes of the last round support it";
   }
   if (support_ && !support_->authority().holds(now_ms + times_.least_ms()))
@@ -211,7 +209,7 @@ std::string Mandate::why_over(std::int64_t now_ms) const {
 }
 
 std::optional<std::int64_t> Mandate::look_again_ms(std::int64_t now_ms) const {
-  if (candidacy_) return std::max(stands_until(now_ms), now_ms + 1);
+  if (candidacy_) return std::max(stands_until(), now_ms + 1);
   if (!support_) return {};
   const auto ends_ms = support_->authority().ends_ms();
   if (!ends_ms || *ends_ms <= now_ms) return {};

@@ -97,7 +97,7 @@ class Mandate {
   bool has_no_successor(const std::vector<protocol::AgentId>& members) const;
 
  private:
-  std::int64_t stands_until(std::int64_t now_ms) const;
+  std::int64_t stands_until() const;
   bool is_to_ask(std::int64_t now_ms);
   bool can_be_reached(const membership::Node& node) const;
   static void ask(const membership::Roster& roster, Effects& out);

@@ -9,7 +9,7 @@
 #include "rendezvous/transport/random_nonce.h"
 #include "src/base/address.h"
 #include "src/base/log.h"
-#include "src/net/interfaces.h"
+#include "src/net/local_host.h"
 
 namespace elastic::transport {
 namespace {
@@ -18,12 +18,6 @@ constexpr std::int64_t kShortestPauseMs = 100;
 constexpr std::int64_t kVisitMs = 1000;
 // Where the endpoint leads to this process alone, its name is looked up that much more seldom: it may change.
 constexpr int kRests = 10;
-
-bool is_ours(const std::string& address) {
-  return is_loopback(address) || is_unspecified(address) ||
-         std::ranges::any_of(net::interfaces(),
-                             [&](const net::Interface& own) { return same_address(own.address, address); });
-}
 
 }  // namespace
 
@@ -67,7 +61,7 @@ std::optional<protocol::Introduction> Announcer::announcement() const {
 void Announcer::go_to(const std::vector<std::string>& addresses, std::uint16_t own_port) {
   bool leads_elsewhere = false;
   for (const std::string& address : addresses) {
-    if (own_port == settings_.port && is_ours(address)) continue;
+    if (own_port == settings_.port && net::is_ours(address)) continue;
     leads_elsewhere = true;
     if (visits_.contains(address)) continue;
     const auto visit = visits_.emplace(address, std::make_unique<Visit>()).first->second.get();

@@ -62,7 +62,9 @@ void CoordinatorConnection::connect(bool belongs) {
 void CoordinatorConnection::connect_to(At at) {
   disconnect();
   at_door_ = true;
-  is_own_door_ = at.is_own_door;
+  // Another node's door may have led here, by address.
+  const bool leads_here = door_ && at.port == door_->port() && std::ranges::all_of(at.addresses, net::is_ours);
+  is_own_door_ = at.is_own_door || leads_here;
   at.addresses = is_own_door_ ? std::vector<std::string>{kLoopback} : net::addresses_elsewhere(at.addresses);
   // The caller does not expect an answer before it returns.
   dialling_.start(0, [this, at = std::move(at)] { try_all({.addresses = at.addresses, .ports = {at.port}}); });
@@ -164,6 +166,14 @@ void CoordinatorConnection::judge(const Target& target, const std::string& probl
   if (has_refused && is_session_place(target)) session_place_refused_ = true;
 }
 
+void CoordinatorConnection::note_session() {
+  session_at_ = reached_;
+  // The meeting place's own server is attended to since it was opened.
+  if (!is_own_door_ || !door_ || std::exchange(door_hosts_, true)) return;
+  log::info("hosting", format("this node hosts the coordinator at port {}: the one before was lost", reached_.port));
+  if (handlers_.on_hosting) handlers_.on_hosting(*door_);
+}
+
 bool CoordinatorConnection::is_session_place(const Target& target) const {
   const auto is_own = [](const std::string& address) {
     return is_loopback(address) || !net::interfaces_with(address, net::interfaces()).empty();
@@ -188,11 +198,6 @@ void CoordinatorConnection::connected(const Target& target, std::unique_ptr<net:
                       }});
   at_home_ = is_own_door_ || (way_.home && target.address == kLoopback);
   open_door();
-  // The meeting place's own server is attended to since it was opened.
-  if (is_own_door_ && door_ && !std::exchange(door_hosts_, true)) {
-    log::info("hosting", format("this node hosts the coordinator at port {}: the one before was lost", target.port));
-    if (handlers_.on_hosting) handlers_.on_hosting(*door_);
-  }
   // A coordinator that has the workers' store at its own port would take the probe for a worker.
   if (!at_home_ && !settings_.store_at_endpoint) probe_if_silent();
   handlers_.on_connected(at_home_);

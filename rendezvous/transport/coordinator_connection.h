@@ -59,7 +59,7 @@ class CoordinatorConnection {
   void connect_to(At at);
   // The present connection is a session with the job's coordinator. A refusal proves the death of that only where it
   // was reached: another address of it may lead to another host from here.
-  void note_session() { session_at_ = reached_; }
+  void note_session();
   // The present connection leads to where that was.
   bool is_at_session_place() const { return is_session_place(reached_); }
   // Whoever has no job yet where the present connection leads may begin it there.
@@ -118,7 +118,7 @@ class CoordinatorConnection {
   std::unique_ptr<Announcer> announcer_;     // with a door
   coordinator::DoorIs door_is_;
   const CoordinatorServer* told_ = nullptr;  // to whom door_is_ was said
-  bool door_hosts_ = false;                  // this node's agent has been connected to its own door
+  bool door_hosts_ = false;                  // this node's agent has had a session at its own door
   bool at_door_ = false;                     // the present attempt leads to a door
   bool is_own_door_ = false;                 // and to this node's
   MeetingPlace::Way way_;

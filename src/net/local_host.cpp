@@ -34,6 +34,11 @@ std::vector<std::string> own_addresses() {
   return out;
 }
 
+bool is_ours(const std::string& address) {
+  return is_loopback(address) || is_unspecified(address) ||
+         std::ranges::any_of(interfaces(), [&](const Interface& own) { return same_address(own.address, address); });
+}
+
 std::vector<std::string> addresses_elsewhere(const std::vector<std::string>& addresses) {
   const std::vector<net::Interface> own = net::interfaces();
   std::vector<std::string> out;

@@ -15,6 +15,8 @@ std::string host_name();
 std::string full_host_name();
 // The numeric addresses of all interfaces that are up, without loopback.
 std::vector<std::string> own_addresses();
+// Connections to this numeric address stay on this host.
+bool is_ours(const std::string& address);
 // Of another host's addresses those that this host has not, since each host may have a bridge of the same address; all
 // of them if this host has all, as for another process on it.
 std::vector<std::string> addresses_elsewhere(const std::vector<std::string>& addresses);

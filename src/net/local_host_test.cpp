@@ -17,3 +17,12 @@ TEST_CASE("the interfaces that a node uses are those that have the address by wh
   CHECK(interfaces_with("", interfaces).empty());
   CHECK(interfaces_with("host0", interfaces).empty());
 }
+
+TEST_CASE("connections to this host's own addresses stay here") {
+  CHECK(is_ours("127.0.0.1"));
+  CHECK(is_ours("127.8.9.1"));
+  CHECK(is_ours("::1"));
+  CHECK(is_ours("0.0.0.0"));
+  for (const std::string& own : own_addresses()) CHECK(is_ours(own));
+  CHECK_FALSE(is_ours("203.0.113.7"));  // of nobody's (RFC 5737)
+}

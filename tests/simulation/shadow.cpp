@@ -86,6 +86,9 @@ void Shadow::disturb(Pair& pair, const coordinator::MessageReceived& said, std::
       pair.old[static_cast<std::size_t>(random_.range(0, static_cast<std::int64_t>(pair.old.size()) - 1))];
   const auto round = round_of(old);
   if (!round || *round >= *pair.clean.round()) return;
+  // What is due already comes with any event.
+  const auto due_ms = pair.clean.next_deadline_ms();
+  if (due_ms && *due_ms <= now_ms + 1) return;
   const coordinator::Effects effects = pair.disturbed.on_event(coordinator::MessageReceived{said.from, old}, now_ms);
   if (!effects.empty()) {
     simulation_.invariants().broken("no older message changes anything",

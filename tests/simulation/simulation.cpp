@@ -334,6 +334,7 @@ void Simulation::coordinator_has_acted(const Server& server) {
   if (setup_.failover != Setup::Failover::kOff) {
     invariants_.one_acts();
     company_.has_acted(server);
+    for (const Job& job : jobs_) succession_.has_acted(job.name, server);
   }
   for (auto& [job, before] : jobs_) {
     if (recorder_) recorder_->has_acted({server.number(), job}, server.find(job));

@@ -37,14 +37,29 @@ void SuccessionRules::sent(const Node& node, const Stamp& stamp, const RunWorker
 }
 
 void SuccessionRules::sent(const Node& node, const Stamp& stamp, const EndJob& message, const Server& server) {
-  const Verdict& verdict = message.verdict;
-  std::vector<Verdict>& given = given_[{node.setup().job, stamp.incarnation}];
+  if (!is_new({node.setup().job, stamp.incarnation}, message.verdict)) return;
+  check_may_act(node, stamp, server, "EndJob");
+}
+
+// Whoever could not be told at once may hear it when the coordinator may not act any more.
+void SuccessionRules::has_acted(const std::string& job, const Server& server) {
+  const coordinator::Coordinator* const coordinator = server.find(job);
+  if (coordinator == nullptr || !coordinator->ending().verdict()) return;
+  if (!is_new({job, coordinator->incarnation()}, *coordinator->ending().verdict())) return;
+  if (may_act(job, coordinator->incarnation(), server)) return;
+  simulation_.invariants().broken("who binds nodes may act",
+                                  format("server {} ends {} without authority", server.number(), job));
+}
+
+// Whether no coordinator has given this verdict before; it has now.
+bool SuccessionRules::is_new(const Job& job, const Verdict& verdict) {
+  std::vector<Verdict>& given = given_[job];
   const auto is_same = [&](const Verdict& other) {
     return other.outcome == verdict.outcome && other.reason == verdict.reason;
   };
-  if (std::ranges::any_of(given, is_same)) return;
-  check_may_act(node, stamp, server, "EndJob");
+  if (std::ranges::any_of(given, is_same)) return false;
   given.push_back(verdict);
+  return true;
 }
 
 void SuccessionRules::heard(const Node& node, AgentId agent, const Stamp& stamp, RoundNumber round) {

@@ -36,6 +36,8 @@ class SuccessionRules {
             const protocol::PrepareRound& message, const Server& server);
   void sent(const Node& node, const protocol::Stamp& stamp, const protocol::RunWorkers& message, const Server& server);
   void sent(const Node& node, const protocol::Stamp& stamp, const protocol::EndJob& message, const Server& server);
+  // A coordinator has handled an event.
+  void has_acted(const std::string& job, const Server& server);
   // The agent's elastic-run ends, or is to end: it looks for no other coordinator any more.
   void leaves(protocol::AgentId agent) { leaving_.insert(agent); }
   void heard(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp, protocol::RoundNumber round);
@@ -57,6 +59,7 @@ class SuccessionRules {
 
   static bool may_act(const std::string& job, protocol::Incarnation incarnation, const Server& server);
   void check_may_act(const Node& node, const protocol::Stamp& stamp, const Server& server, const char* what) const;
+  bool is_new(const Job& job, const protocol::Verdict& verdict);
   void check_heard(const Prepared& round, const Key& key) const;
   void check_carried(const Job& job, const Prepared& round, const Last& before) const;
   bool is_gone(protocol::AgentId agent) const;
