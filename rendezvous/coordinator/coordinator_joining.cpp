@@ -358,7 +358,8 @@ void Coordinator::go_on_rebuilding(Effects& out) {
   }
   if (decision.kind == Kind::kFails || decision.kind == Kind::kWaitsForQuorum) {
     if (!rebuilding_.stops()) stop_round(out);
-    // A candidate gives no verdict, since the others may train with another coordinator. It resigns when its time is up.
+    // A candidate gives no verdict, since the others may train with another coordinator. It resigns when its time is
+    // up.
     if (decision.kind == Kind::kFails && mandate_.stands()) return;
     if (decision.kind == Kind::kFails) return end({.outcome = Outcome::kFailed, .reason = decision.why}, out);
     if (!decision.note.empty()) out.push_back(Note{decision.note});

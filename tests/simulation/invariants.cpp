@@ -136,6 +136,7 @@ void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const
   const Verdict& verdict = message.verdict;
   news_.insert(node.setup().job);
   told_.insert(agent);
+  first_given_.try_emplace({node.setup().job, stamp.incarnation, verdict.outcome, verdict.reason}, stamp.term);
   given_by_[{node.setup().job, stamp.incarnation}] = server.start_number();
   if (verdict.restarts_used > node.setup().terms.max_restarts)
     broken("restarts stay within the limit",
@@ -398,8 +399,11 @@ void Invariants::agent_finished(const Node& node, const agent::Finish& end) {
   if (verdict.outcome == Verdict::Outcome::kSucceeded && !told_.contains(node.agent_id())) return;
   const agent::Link& link = node.agent()->link();
   const Incarnation incarnation = link.own_incarnation() != 0 ? link.own_incarnation() : link.incarnation();
-  // A coordinator that is cut off from most nodes may end the job for the others, while those elect another one.
-  const Term elected = simulation_.setup().failover == Setup::Failover::kOff ? 0 : link.term();
+  // A coordinator that is cut off from most nodes may end the job for the others, while those have another one. Its
+  // verdict may be passed on by a later one.
+  const auto given = first_given_.find({node.setup().job, incarnation, verdict.outcome, verdict.reason});
+  const Term by = given != first_given_.end() ? given->second : link.term();
+  const Term elected = simulation_.setup().moves() ? by : 0;
   auto& outcomes = outcomes_[{node.setup().job, incarnation}][elected];
   const bool is_another = !outcomes.empty() && !outcomes.contains(verdict.outcome);
   // Only this agent has the verdict of a coordinator that died, and it was cut off until another one had ended the job.

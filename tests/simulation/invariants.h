@@ -139,6 +139,9 @@ class Invariants {
   // The details of the failure that the nodes of a failed job got, by Server::start_number().
   std::map<std::tuple<std::string, protocol::Incarnation, std::uint64_t>, std::string> details_;
   std::set<protocol::AgentId> told_;  // the verdict
+  // The term of the coordinator that gave a verdict first, by the verdict.
+  std::map<std::tuple<std::string, protocol::Incarnation, protocol::Verdict::Outcome, std::string>, protocol::Term>
+      first_given_;
   std::set<protocol::AgentId> told_of_failure_;
   std::map<std::uint16_t, protocol::AgentId> stores_;  // by port: the agent that opened it
   std::set<protocol::AgentId> turned_away_;
