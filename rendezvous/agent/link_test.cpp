@@ -297,6 +297,21 @@ TEST_CASE("a coordinator that resigns is left, and the next one may be supported
   CHECK(tied.other.promises[2].testimony);
 }
 
+TEST_CASE("a node votes for no candidate of another start of its job, and joins that start's coordinator") {
+  for (const bool is_candidate : {true, false}) {
+    Tied tied;
+    begin_round(tied, true);
+    tied.link.belongs();
+    tied.other.welcome.incarnation = 8;
+    tied.other.welcome.host = 9;
+    tied.other.welcome.term = 2;
+    if (is_candidate) tied.other.welcome.good_for_ms = 0;
+    tied.broken();
+    tied.pass(3'000);
+    CHECK(tied.link.attached() != is_candidate);
+  }
+}
+
 TEST_CASE("a node that is done, and has said that it leaves, stands for no election") {
   for (const int signal : {0, SIGTERM}) {
     Tied tied;

@@ -22,16 +22,21 @@ bool looks(const Node& node) {
          !node.agent()->lifecycle().has_verdict() && !node.agent()->link().promises().has_left();
 }
 
+protocol::Incarnation incarnation_of(const Node& node) {
+  const agent::Link& link = node.agent()->link();
+  return link.own_incarnation() != 0 ? link.own_incarnation() : link.incarnation();
+}
+
 bool knows(const Node& node, const Node& candidate) {
   const auto& successors = node.agent()->link().successors();
   return std::ranges::find(successors, candidate.agent_id(), &protocol::Successor::agent) != successors.end();
 }
 
-// With the votes of these nodes one of them is elected.
-bool are_enough(const std::vector<const Node*>& voters) {
+// With the votes of these nodes one of them is elected, whoever of `all` votes, too.
+bool are_enough(const std::vector<const Node*>& voters, const std::vector<const Node*>& all) {
   // The rounds that may be the last one, as the one knows them who has heard of the latest.
   std::vector<protocol::KnownRound> rounds;
-  for (const Node* each : voters) {
+  for (const Node* each : all) {
     const auto& its = known_to(*each);
     if (!its.empty() && (rounds.empty() || its.back().round > rounds.back().round)) rounds = its;
   }
@@ -96,7 +101,9 @@ std::optional<std::string> Company::chance(const Node& node, Ms from_ms) const {
     return began_ms && *began_ms <= from_ms;
   };
   std::vector<const Node*> company;
+  std::vector<const Node*> all;  // nodes that are in no round may have heard of the latest
   for (const auto& other : simulation_.nodes()) {
+    if (other->is_running() && incarnation_of(*other) == incarnation_of(node)) all.push_back(other.get());
     if (!looks(*other) && other.get() != &node) continue;
     const auto waits = waits_until_ms_.find(other->agent_id());
     if (waits != waits_until_ms_.end() && waits->second > from_ms) continue;
@@ -110,7 +117,7 @@ std::optional<std::string> Company::chance(const Node& node, Ms from_ms) const {
     std::vector<const Node*> voters;
     std::ranges::copy_if(company, std::back_inserter(voters),
                          [&](const Node* each) { return knows(*each, *candidate); });
-    if (std::ranges::find(voters, &node) == voters.end() || !are_enough(voters)) continue;
+    if (std::ranges::find(voters, &node) == voters.end() || !are_enough(voters, all)) continue;
     return format("{} nodes have reached each other since {} ms, a quorum of each round that may be the last",
                   voters.size(), from_ms);
   }
