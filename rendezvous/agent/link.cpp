@@ -123,7 +123,10 @@ void Link::on(const AgentSession::Event& event, const Owner& owner, std::int64_t
                    const std::int64_t until_ms = e.sent_ms + lent_ms(e.good_for_ms);
                    lease_until_ms_ = std::max(lease_until_ms_.value_or(until_ms), until_ms);
                    lends_ = !e.asks || e.good_for_ms != 0;
-                   if (lends_) search_.end();
+                   if (lends_) {
+                     search_.end();
+                     since_ms_ = now_ms;  // a coordinator was here, whatever becomes of it in this session
+                   }
                    if (!e.asks) promises_.lent_unasked(session_->welcome());
                    const auto promise = e.asks ? promises_.kept(session_->welcome(), now_ms) : std::nullopt;
                    if (!promise) return;

@@ -573,6 +573,22 @@ TEST_CASE("a node of the job looks for a lost coordinator for the lease and the 
   CHECK(tied.given_up() == "lost the coordinator and could not reconnect: connection refused");
 }
 
+TEST_CASE("a coordinator that has led for long, and has to be elected again when it is lost, is looked for as long") {
+  Tied tied({.rejoin_ms = 30'000});
+  tied.other.asks = true;
+  tied.begin();
+  tied.link.belongs();
+  tied.pass(100'000);
+  tied.other.good_for_ms = 0;
+  tied.pass(1'500);
+  tied.reachable = false;
+  tied.broken();
+  tied.pass(31'000);
+  CHECK(tied.given_up().empty());
+  tied.pass(2'000);
+  CHECK(tied.given_up() == "lost the coordinator and could not reconnect: connection refused");
+}
+
 TEST_CASE("who belongs to a job says so in its next introduction, with the highest term that it has met") {
   Tied tied;
   tied.begin();

@@ -169,6 +169,7 @@ class Coordinator {
   std::int64_t now_ms_ = 0;  // when the present event came
   State state_ = State::kForming;
   bool has_handed_over_ = false;
+  std::int64_t first_not_before_ms_ = 0;  // no first round begins before
   membership::Roster roster_;
 
   JobSettings settings_;

@@ -47,6 +47,8 @@ void Coordinator::on(const Introduced& event, Effects& out) {
   const bool leads = config_.own_agent && mandate_.leads(now_ms_);
   const Identity::Met met =
       identity_.meet(event, round_ || rebuilding_.has_begun(), leads || state_ == State::kRebuilding);
+  // The job is older than this coordinator: what the agent is about to report comes before a round is formed.
+  if (met == Identity::Met::kJob) first_not_before_ms_ = now_ms_ + config_.lease.all_back_ms();
   if (met == Identity::Met::kJob && state_ == State::kEnding) {
     // Answers that are under way carry the previous incarnation: the verdict is sent again with the new one.
     for (const auto& [agent, node] : roster_.nodes()) {

@@ -359,6 +359,16 @@ TEST_CASE("a coordinator that meets some new nodes only begins no round while le
   CHECK(later.pass(250).all<PrepareRound>().size() == 2);  // there was no event for long: there may be more to read
 }
 
+TEST_CASE("a coordinator that meets a node of a job that is older than itself begins no round before it has reported") {
+  After job(job_terms(1, 3), 1);
+  job.join(8);
+  job.now_ms = 500 + LeaseTimes{}.all_back_ms() - 100;
+  job.on(Introduced{kJob, 1});
+  CHECK(job.pass(200).all<PrepareRound>().empty());
+  const Answer back = job.say(1, job.report(0, Activity::kIdle));
+  CHECK(job.coordinator.round() >= 5U);
+}
+
 TEST_CASE("a verdict is told again, under its name, when an older job is met while it is being told") {
   After job(job_terms(1, 3, 3), 2);
   NodeJoins host = job.joiner(8);

@@ -43,7 +43,8 @@ void Coordinator::form_if_due(Effects& out) {
   // one.
   const bool is_first = settings_.is_most(decision.size) && !identity_.met_others();
   const std::int64_t not_before_ms =
-      is_first ? config_.now_ms : std::max(config_.now_ms + config_.lease.all_back_ms(), sleep_.caught_up_ms());
+      is_first ? config_.now_ms
+               : std::max({config_.now_ms + config_.lease.all_back_ms(), sleep_.caught_up_ms(), first_not_before_ms_});
   switch (decision.kind) {
     case FormingDecision::Kind::kWait:
       look_again(decision.look_again_ms);
