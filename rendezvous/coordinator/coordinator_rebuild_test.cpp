@@ -360,13 +360,17 @@ TEST_CASE("a coordinator that meets some new nodes only begins no round while le
 }
 
 TEST_CASE("a coordinator that meets a node of a job that is older than itself begins no round before it has reported") {
-  After job(job_terms(1, 3), 1);
-  job.join(8);
-  job.now_ms = 500 + LeaseTimes{}.all_back_ms() - 100;
-  job.on(Introduced{kJob, 1});
-  CHECK(job.pass(200).all<PrepareRound>().empty());
-  const Answer back = job.say(1, job.report(0, Activity::kIdle));
-  CHECK(job.coordinator.round() >= 5U);
+  for (const bool is_met : {true, false}) {
+    After job(job_terms(1, 3), 1);
+    job.rules.last_call_ms = 0;
+    job.now_ms = 500;
+    job.join(8);
+    CHECK(job.pass_with({8}, LeaseTimes{}.all_back_ms() - 100).all<PrepareRound>().empty());
+    if (is_met) job.on(Introduced{kJob, 1});
+    CHECK(job.pass_with({8}, 200).all<PrepareRound>().empty() == is_met);
+    if (is_met)
+      CHECK(job.pass_with({8}, LeaseTimes{}.all_back_ms()).all<PrepareRound>().size() == 1);  // it did not report
+  }
 }
 
 TEST_CASE("a verdict is told again, under its name, when an older job is met while it is being told") {
