@@ -287,9 +287,10 @@ TEST_CASE("a candidate waits for more votes after each one, and for those who ha
 }
 
 TEST_CASE("a candidate keeps out no node that it loses: it needs every vote") {
-  Three earlier;
+  JobRules rules = kMajority;
+  rules.node_losses = 1;
+  Three earlier({.incarnation = 7, .now_ms = -10'000}, rules);
   Later job(earlier);
-  job.rules.node_losses = 1;
   job.comes(1);
   job.comes(2);
   job.on(SessionEnded{2, "reset"});
