@@ -125,6 +125,12 @@ TEST_CASE(
     if (hosts) node.life = Lifecycle{{.local_world_size = 2}};
     node.from(PrepareRound{.place = {0, 1, 0, 2, 0, 2}, .membership = 9});
     CHECK(node.life.needs_lease() == !hosts);
+    // It may ask at its own door whether a coordinator is there.
+    node.on(Detached{});
+    node.life.set_hosts_coordinator(true);
+    CHECK(node.life.needs_lease());
+    node.on(Attached{});
+    CHECK_FALSE(node.life.needs_lease());
   }
   Node node;
   node.life = Lifecycle{{.local_world_size = 2, .coordinator_may_move = true, .moves_by_claim = true}};
