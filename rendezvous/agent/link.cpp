@@ -171,6 +171,14 @@ void Link::on(const CoordinatorMessage& message, std::int64_t now_ms, Effects& o
     out.push_back(Write{std::move(bytes)});
     return;
   }
+  const auto* end = std::get_if<EndJob>(&message);
+  if (end != nullptr && promises_.have_run_after(end->verdict.round, incarnation_)) {
+    // A coordinator that was cut off has ended the job, and the others have gone on with another one, as has this node.
+    disconnect(out);
+    detach(format("an old verdict, of round {}, was given there", end->verdict.round), out);
+    lends_ = false;
+    return try_again(false, false, now_ms);
+  }
   if (const auto* resigned = std::get_if<Resigned>(&message)) {
     promises_.resigned(session_->welcome(), now_ms);
     disconnect(out);

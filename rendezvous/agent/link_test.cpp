@@ -297,6 +297,26 @@ TEST_CASE("a coordinator that resigns is left, and the next one may be supported
   CHECK(tied.other.promises[2].testimony);
 }
 
+TEST_CASE(
+    "a verdict of an earlier round than one that the node's workers have run in is none, and the search goes on") {
+  for (const RoundNumber verdicts_round : {2u, 3u}) {
+    Tied tied({.rejoin_ms = 30'000});
+    begin_round(tied, true);
+    tied.link.belongs();
+    tied.say(RunWorkers{3, {"h", 1}});
+    tied.other.welcome.term = 2;
+    tied.other.welcome.host = 9;
+    tied.broken();
+    tied.pass(3'000);
+    REQUIRE(tied.link.attached());
+    const std::size_t delivered = tied.count<Link::Deliver>();
+    tied.say(EndJob{.verdict = {.round = verdicts_round}});
+    CHECK(tied.link.attached() == (verdicts_round == 3));
+    CHECK(tied.count<Link::Deliver>() == delivered + (verdicts_round == 3 ? 1 : 0));
+    CHECK(tied.given_up().empty());
+  }
+}
+
 TEST_CASE("a node votes for no candidate of another start of its job, and joins that start's coordinator") {
   for (const bool is_candidate : {true, false}) {
     Tied tied;

@@ -1,5 +1,6 @@
 #include "rendezvous/agent/promises.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace elastic::agent {
@@ -93,6 +94,11 @@ void Promises::hears(const protocol::PrepareRound& message, protocol::Incarnatio
 void Promises::hears(const protocol::NextRound& next, protocol::Incarnation incarnation) {
   is_in(incarnation);
   rounds_.hears(next.next, {}, next.before);
+}
+
+bool Promises::have_run_after(protocol::RoundNumber round, protocol::Incarnation incarnation) const {
+  const auto is_later = [&](const auto& known) { return known.has_run && known.round.number > round; };
+  return has_promised() && incarnation == incarnation_ && std::ranges::any_of(rounds_.rounds(), is_later);
 }
 
 void Promises::is_in(protocol::Incarnation incarnation) {

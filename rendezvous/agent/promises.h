@@ -58,6 +58,10 @@ class Promises {
   void hears(const protocol::NextRound& next, protocol::Incarnation incarnation);
   void runs(protocol::RoundNumber round);
 
+  // The node's workers have run in a later round than that one, of this start of the job. Where promises count, whoever
+  // was elected after that knows of it.
+  bool have_run_after(protocol::RoundNumber round, protocol::Incarnation incarnation) const;
+
   const succession::Allegiance& allegiance() const { return allegiance_; }
   const succession::KnownRounds& rounds() const { return rounds_; }
 
