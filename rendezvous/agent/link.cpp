@@ -127,7 +127,7 @@ void Link::on(const AgentSession::Event& event, const Owner& owner, std::int64_t
                      search_.end();
                      since_ms_ = now_ms;  // a coordinator was here, whatever becomes of it in this session
                    }
-                   if (!e.asks) promises_.lent_unasked(session_->welcome());
+                   if (!e.asks) promises_.lent_unasked();
                    const auto promise = e.asks ? promises_.kept(session_->welcome(), now_ms) : std::nullopt;
                    if (!promise) return;
                    ByteString bytes;
@@ -196,6 +196,8 @@ void Link::on(const CoordinatorMessage& message, std::int64_t now_ms, Effects& o
   if (const auto* prepare = std::get_if<PrepareRound>(&message)) {
     promises_.hears(*prepare, session_->welcome().incarnation);
     search_.knows(prepare->successors);
+    // Nobody could be elected after this coordinator: it asks for no promise, and lends without.
+    if (prepare->successors.empty()) promises_.lent_unasked();
     // Without successors promises may not count at all.
     if (!prepare->successors.empty()) promises_.prepares(session_->welcome(), now_ms);
     refusal_is_proof_ = prepare->refusal_is_proof;

@@ -47,10 +47,6 @@ bool Allegiance::kept(const CoordinatorId& coordinator, std::int64_t now_ms) {
   return true;
 }
 
-void Allegiance::lends_unasked(const CoordinatorId& coordinator) {
-  if (coordinator == promised_to_) lends_unasked_ = true;
-}
-
 void Allegiance::resigned(const CoordinatorId& coordinator, std::int64_t now_ms) {
   if (coordinator == promised_to_) release(now_ms);
 }

@@ -44,8 +44,8 @@ class Allegiance {
   // A KEPT of this coordinator has come. False if the agent does not support it: then it acknowledges nothing.
   bool kept(const CoordinatorId& coordinator, std::int64_t now_ms);
 
-  // This coordinator has lent without asking for a promise: it lends, to others too, for as long as it lives.
-  void lends_unasked(const CoordinatorId& coordinator);
+  // A coordinator has lent without asking for a promise: it lends, to others too, for as long as it lives.
+  void lends_unasked() { lends_unasked_ = true; }
 
   // The coordinator never acts again, and has said so.
   void resigned(const CoordinatorId& coordinator, std::int64_t now_ms);
@@ -89,7 +89,7 @@ class Allegiance {
   std::int64_t until_ms_ = kOver;
   // When a promise last ended otherwise than by time. A vote does not change it: the agent may have to vote once more.
   std::optional<std::int64_t> released_early_ms_;
-  bool lends_unasked_ = false;  // the coordinator that the agent has promised its support to
+  bool lends_unasked_ = false;  // the last coordinator
   std::optional<Certificate> certificate_;
 };
 

@@ -158,9 +158,8 @@ TEST_CASE("an agent that votes once more, since its session broke, still tells h
 
 TEST_CASE("a coordinator that lends unasked is bound by no promise: others may run under its leases until they end") {
   Allegiance agent = attached();
-  agent.lends_unasked(kNew);  // not its own
   CHECK(agent.others_may_run_for_ms(5'000) == 100);
-  agent.lends_unasked(kOld);
+  agent.lends_unasked();
   CHECK(agent.others_may_run_for_ms(5'000) == kTimes.over_ms());
   SUBCASE("from when another one is voted for") {
     agent.vote(kNew, 6'000);
