@@ -196,10 +196,11 @@ void Link::on(const CoordinatorMessage& message, std::int64_t now_ms, Effects& o
   if (const auto* prepare = std::get_if<PrepareRound>(&message)) {
     promises_.hears(*prepare, session_->welcome().incarnation);
     search_.knows(prepare->successors);
-    // Nobody could be elected after this coordinator: it asks for no promise, and lends without.
-    if (prepare->successors.empty()) promises_.lent_unasked();
-    // Without successors promises may not count at all.
-    if (!prepare->successors.empty()) promises_.prepares(session_->welcome(), now_ms);
+    if (prepare->successors.empty()) {
+      promises_.lent_unasked();  // nobody could be elected after it: promises do not count
+    } else {
+      promises_.prepares(session_->welcome(), now_ms);
+    }
     refusal_is_proof_ = prepare->refusal_is_proof;
     if (!prepare->before.empty()) {
       session_->send(RoundHeard{prepare->round}, bytes);

@@ -25,7 +25,7 @@ class Promises {
   };
   // Nothing: the node supports another coordinator, and must not answer.
   std::optional<Answer> kept(const protocol::Welcome& welcome, std::int64_t now_ms);
-  // The coordinator has lent, and has not asked for that, or will.
+  // The coordinator lends, or is about to, without asking for the node's support.
   void lent_unasked() { allegiance_.lends_unasked(); }
   // The coordinator of that welcome prepares a round with the node, perhaps before it has asked for the node's support.
   // A node that supports nobody supports it from then on: if the coordinator is lost before it has asked, the node

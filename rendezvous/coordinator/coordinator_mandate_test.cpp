@@ -1,79 +1,16 @@
-// A coordinator whose nodes promise their support: how long it may act, and how it is elected.
+// A coordinator whose nodes promise their support: how long it may act, whom it needs, and to whom it hands over.
 #include <doctest/doctest.h>
 
 #include <csignal>
 
-#include "rendezvous/coordinator/coordinator_test_support.h"
+#include "rendezvous/coordinator/mandate_test_support.h"
 #include "rendezvous/protocol/term.h"
 
 using namespace elastic;
 using namespace elastic::coordinator;
 using namespace elastic::coordinator::testing;
+using namespace elastic::coordinator::testing::majority;
 using namespace elastic::protocol;
-
-namespace {
-
-const JobRules kMajority = {.failover = JobRules::Failover::kMajority};
-constexpr std::int64_t kHeld = 3'960;  // how long a promise counts
-
-// A node acknowledges a KEPT that was sent now.
-Answer promise(Job& job, NodeId session, std::optional<Testimony> testimony = {}) {
-  return job.on(PromiseReceived{session, job.now_ms, std::move(testimony)});
-}
-
-// How many nodes are asked for their support at once.
-std::size_t asked(const Answer& answer) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(answer.effects, [](const Effect& effect) { return std::holds_alternative<Ask>(effect); }));
-}
-
-// Three nodes that promise, and whose first round runs.
-struct Three : Job {
-  explicit Three(CoordinatorConfig config = {.incarnation = 7, .now_ms = -10'000}, const JobRules& with = kMajority,
-                 int min_nodes = 1, std::uint16_t door = 4'000)
-      : Job(job_terms(min_nodes, 3), with, config) {
-    coordinator.on_event(TimePassed{}, -400);
-    now_ms = 0;
-    for (const NodeId node : {1u, 2u, 3u}) {
-      NodeJoins joins = joiner(node);
-      joins.addresses = "10.0.0.1";
-      joins.door = door;
-      joins.hosts_coordinator = config.own_agent == joins.agent;
-      prepared = say(node, joins).all<PrepareRound>();
-    }
-    for (const NodeId node : {1u, 2u, 3u}) promise(*this, node);
-    open_store();
-  }
-  std::vector<std::pair<NodeId, PrepareRound>> prepared;
-};
-
-// What this node testifies, whose workers run that round.
-Testimony runs(const PrepareRound& round) {
-  const Round its = {round.fence.term, round.round, round.membership, round.place.node_count, round.host_rank};
-  return {.rounds = {{its, round.place.node_rank, true}}};
-}
-
-// A later coordinator of the same job, to which these nodes come back, running.
-struct Later : Job {
-  explicit Later(const Three& earlier, CoordinatorConfig config = {.incarnation = 9, .now_ms = 0})
-      : Job(earlier.terms, kMajority, config), before(earlier) {
-    on(Introduced{7, 1});
-  }
-  Answer comes(NodeId session, AgentFacts::Activity activity = AgentFacts::Activity::kRunning) {
-    NodeJoins joins = joiner(session);
-    const PrepareRound& round = before.prepared.at(session - 1).second;
-    joins.facts = facts_of(round, 7, activity);
-    joins.hosts_coordinator = coordinator.config().own_agent == joins.agent;
-    joins.addresses = "10.0.0.1";
-    joins.door = 4'000;
-    return say(session, joins);
-  }
-  Answer votes(NodeId session) { return promise(*this, session, runs(before.prepared.at(session - 1).second)); }
-
-  const Three& before;
-};
-
-}  // namespace
 
 TEST_CASE("a round runs once a quorum of its nodes promises its support") {
   Job job(job_terms(3, 3), kMajority);
@@ -206,121 +143,6 @@ TEST_CASE("a node that is not in the next round is told of it, too, since its wo
   CHECK(job.say(1, RoundHeard{1}).all<RunWorkers>().empty());
   CHECK(job.say(3, RoundHeard{1}).all<RunWorkers>().size() == 2);
   CHECK(job.join(5).all<NextRound>().empty());  // it runs
-}
-
-TEST_CASE("whoever takes a job over acts when a quorum of its last round has voted and acknowledged that") {
-  Three earlier;
-  Later job(earlier);
-  job.comes(1);
-  job.comes(2);
-  CHECK(job.coordinator.mandate().stands());
-  job.on(KeepAliveReceived{1});
-  CHECK(job.coordinator.mandate().lent_ms() == 0);
-  CHECK(asked(job.votes(1)) == 0);
-  CHECK(asked(job.votes(2)) == 2);
-  CHECK_FALSE(job.coordinator.grants_leases());
-  promise(job, 1);
-  CHECK(job.coordinator.mandate().stands());
-  promise(job, 2);
-  CHECK_FALSE(job.coordinator.mandate().stands());
-  CHECK(job.coordinator.grants_leases());
-  job.on(KeepAliveReceived{1});
-  CHECK(job.coordinator.mandate().lent_ms() == 3'000);
-  const Answer later = job.pass_with({1, 2}, 700);
-  CHECK(later.all<StopWorkers>().size() == 2);  // node 3 has not come
-}
-
-TEST_CASE("a promise without a vote elects nobody, and neither does a vote that nobody was asked to confirm") {
-  Three earlier;
-  Later job(earlier);
-  job.comes(1);
-  job.comes(2);
-  job.votes(1);
-  promise(job, 1);
-  promise(job, 2);
-  CHECK(job.coordinator.mandate().stands());
-}
-
-TEST_CASE("votes for an earlier term count no more, and the nodes are asked again") {
-  Three earlier;
-  Later job(earlier);
-  job.comes(1);
-  job.comes(2);
-  job.votes(1);
-  const Answer raised = job.on(Introduced{7, 1'000'000'000});
-  CHECK(asked(raised) == 2);
-  CHECK(asked(job.votes(2)) == 0);
-  CHECK(asked(job.votes(1)) == 2);
-}
-
-TEST_CASE("a node gets no verdict of a coordinator that was not elected in time") {
-  Three earlier;
-  Later job(earlier);
-  job.comes(1);
-  job.votes(1);
-  CHECK(job.pass_with({1}, 1'900).all<Resigned>().empty());
-  const Answer over = job.pass_with({1}, 200);
-  CHECK(over.all<EndJob>().empty());
-  CHECK(over.to<Resigned>(1).why == "it was not elected: too few nodes of the last round support it");
-  CHECK(job.coordinator.ended());
-  CHECK_FALSE(job.coordinator.ending().verdict());
-}
-
-TEST_CASE("a candidate waits for more votes after each one, and for those who have voted enough to acknowledge that") {
-  Three earlier;
-  Later job(earlier);
-  job.comes(1);
-  job.comes(2);
-  job.pass_with({1, 2}, 1'500);
-  for (const std::int64_t pause_ms : {1'900, 1'500}) {
-    job.votes(1);
-    CHECK(job.pass_with({1, 2}, pause_ms).all<Resigned>().empty());
-  }
-  job.votes(2);
-  CHECK(job.pass_with({1, 2}, 900).all<Resigned>().empty());
-  CHECK(promise(job, 1).all<Resigned>().empty());
-  SUBCASE("which they do") {
-    promise(job, 2);
-    CHECK_FALSE(job.coordinator.mandate().stands());
-  }
-  SUBCASE("but not for ever") { CHECK(job.pass_with({1, 2}, 200).all<Resigned>().size() == 2); }
-}
-
-TEST_CASE("a candidate keeps out no node that it loses: it needs every vote") {
-  JobRules rules = kMajority;
-  rules.node_losses = 1;
-  Three earlier({.incarnation = 7, .now_ms = -10'000}, rules);
-  Later job(earlier);
-  job.comes(1);
-  job.comes(2);
-  job.on(SessionEnded{2, "reset"});
-  CHECK(job.comes(2, AgentFacts::Activity::kIdle).all<Rejected>().empty());
-}
-
-TEST_CASE("a candidate stands for the loss timeout at most, and is not ended by the time to join") {
-  Three earlier;
-  earlier.rules.join_timeout_ms = 1'000;
-  Later job(earlier);
-  for (const NodeId node : {1u, 2u, 3u}) job.comes(node);
-  for (int votes = 0; votes < 3; ++votes) {
-    CHECK(job.pass_with({1, 2, 3}, 1'600).all<Resigned>().empty());
-    job.votes(1);
-  }
-  CHECK(job.pass_with({1, 2, 3}, 300).all<Resigned>().size() == 3);
-}
-
-TEST_CASE("a testimony that makes no sense counts as one of somebody who knows no round") {
-  Three earlier;
-  Later job(earlier);
-  job.comes(1);
-  job.comes(2);
-  for (const NodeId node : {1u, 2u}) {
-    Testimony senseless = runs(earlier.prepared.at(node - 1).second);
-    senseless.rounds[0].rank = 3;
-    CHECK(asked(promise(job, node, senseless)) == 0);
-  }
-  CHECK(asked(job.votes(1)) == 0);
-  CHECK(asked(job.votes(2)) == 2);
 }
 
 TEST_CASE("the rule of the first node says to all whether a refused connection is a proof") {

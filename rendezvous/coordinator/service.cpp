@@ -16,10 +16,6 @@ using namespace protocol;
 
 namespace {
 
-// When an agent that has come to a door may ask again, where the node itself does not know the coordinator.
-constexpr std::int64_t kDoorRetryMs = 20;
-constexpr std::int64_t kStrangerRetryMs = 500;
-
 // The name of a connection that may not have introduced itself yet.
 std::string name_of(const auto& connection) {
   return connection.from.empty() ? "a connection" : format("a connection from {}", connection.from);
@@ -261,121 +257,6 @@ void Service::on(ConnectionId id, const CoordinatorSession::Event& event, Servic
                  },
              },
              event);
-}
-
-void Service::introduced(ConnectionId id, const Introduction& introduction, ServiceEffects& out) {
-  Connection& connection = connections_.at(id);
-  greetings_.erase({connection.greet_until_ms, id});
-  const std::string job = introduction.job;
-  if (const std::string why = why_not(); !why.empty()) return refuse(id, why, out);
-  if (!settings_.only_job.empty() && job != settings_.only_job) {
-    return refuse(id, format("this coordinator serves job {} and no other", printable(settings_.only_job)), out);
-  }
-  if (introduction.announces) return announced(id, introduction, out);
-  if (const Ended* over = ended(job, introduction.incarnation)) {
-    // The agent missed the end of its job: it gets the verdict, whatever it reports.
-    ByteString bytes;
-    connection.session.welcome(
-        {std::max<Term>(1, introduction.term), introduction.incarnation, settings_.lease.loss_timeout_ms, {}}, bytes);
-    connection.session.send(EndJob{over->verdict}, bytes);
-    connection.session.send(Dismiss{over->details}, bytes);
-    out.push_back(Write{id, std::move(bytes)});
-    return close(id, out);
-  }
-  if (!jobs_.contains(job)) {
-    if (auto elsewhere = directs(introduction)) {
-      return refuse(id, "the coordinator is not here", out, std::move(*elsewhere));
-    }
-    if (!introduction.may_begin) {
-      return refuse(id, "this is not the host where the job begins", out, {.retry_ms = kStrangerRetryMs});
-    }
-    if (jobs_.size() >= limits::kJobsServed) {
-      return refuse(id, format("this coordinator serves {} jobs already, the most that it may", jobs_.size()), out);
-    }
-    // A job that is started again here is born later, also if the clock was set back meanwhile.
-    last_birth_ms_ = std::max(settings_.wall_ms(), last_birth_ms_ + 1);
-    const CoordinatorConfig config{.term = settings_.first_term,
-                                   .incarnation = random_id(settings_.random()),
-                                   .lease = settings_.lease,
-                                   .now_ms = born_ms_,
-                                   .random = static_cast<std::uint32_t>(settings_.random()),
-                                   .is_claimed = settings_.is_claimed,
-                                   .made_ms = now_ms_,
-                                   .birth_ms = last_birth_ms_,
-                                   .own_agent = settings_.own_agent,
-                                   .own_process = settings_.own_process};
-    jobs_.emplace(job, std::make_unique<Coordinator>(config, settings_.make_check(job)));
-  }
-  // Most coordinators start with the same term: the agent may have met another coordinator of this term, or of a lower
-  // one.
-  const bool has_met_others = introduction.incarnation != 0 || introduction.term > 0;
-  if (has_met_others) {
-    on(job, Introduced{introduction.incarnation, introduction.term}, out);
-  } else if (jobs_.at(job)->mandate().is_counting()) {
-    on(job, Introduced{}, out);  // its welcome is a lease
-  }
-  const auto still = connections_.find(id);
-  const auto coordinator = jobs_.find(job);
-  if (still == connections_.end()) return;
-  if (coordinator == jobs_.end() || coordinator->second->term() < introduction.term) {
-    return refuse(id, "another coordinator has taken over from this one", out);
-  }
-  ByteString bytes;
-  still->second.job = job;
-  still->second.welcome = true;
-  still->second.session.welcome({coordinator->second->term(), coordinator->second->incarnation(),
-                                 settings_.lease.loss_timeout_ms, good_for_ms(*coordinator->second), process_number()},
-                                bytes);
-  out.push_back(Write{id, std::move(bytes)});
-}
-
-void Service::refuse(ConnectionId id, const std::string& reason, ServiceEffects& out, Elsewhere elsewhere) {
-  ByteString bytes;
-  connections_.at(id).session.refuse(reason, bytes, std::move(elsewhere));
-  out.push_back(Write{id, std::move(bytes)});
-  close(id, out);
-}
-
-// Another process has the coordinator of the job. A coordinator here that has formed no round gives way to it.
-void Service::announced(ConnectionId id, const Introduction& introduction, ServiceEffects& out) {
-  const std::string job = introduction.job;
-  const Announcement& what = *introduction.announces;
-  const Coordinator* coordinator = find(job);
-  const bool is_own = coordinator != nullptr && coordinator->incarnation() == introduction.incarnation &&
-                      coordinator->term() == introduction.term;
-  refuse(id, "the announcement was heard", out);
-  if (is_own || what.addresses.empty()) return;
-  announced_.hear(job, what, settings_.lease, now_ms_);
-  const std::string first = what.addresses.substr(0, what.addresses.find(' '));
-  on(job, CoordinatorAnnounced{introduction.incarnation, what.birth_ms, what.round, with_port(first, what.port)}, out);
-}
-
-std::vector<Introduction> Service::announcements() const {
-  std::vector<Introduction> out;
-  for (const auto& [job, coordinator] : jobs_) {
-    auto what = coordinator->announcement();
-    if (!what) continue;
-    out.push_back({job, process_number(), coordinator->incarnation(), coordinator->term(), std::move(what)});
-  }
-  return out;
-}
-
-// Where an agent is sent on to that finds no coordinator here. Nothing: it may begin a job here, or elect a
-// coordinator.
-std::optional<Elsewhere> Service::directs(const Introduction& introduction) const {
-  const bool is_of_door = settings_.is_door || introduction.job == door_.job;
-  if (is_of_door && !door_.addresses.empty()) return Elsewhere{door_.addresses, door_.port, {}};
-  // Nodes of a round find its next coordinator by themselves, and may elect one here.
-  if (introduction.incarnation == 0) {
-    if (auto there = announced_.where(introduction.job, now_ms_)) return there;
-  }
-  // Else the nodes would elect the one that leaves, again and again. They are to ask the next one.
-  if (handed_over_.contains(introduction.job)) return Elsewhere{};
-  if (!settings_.is_door) return {};
-  const bool opens = door_.opens_ms && introduction.incarnation != 0;
-  if (opens && *door_.opens_ms <= now_ms_) return {};
-  const std::int64_t retry_ms = introduction.incarnation != 0 ? kDoorRetryMs : kStrangerRetryMs;
-  return Elsewhere{{}, 0, opens ? *door_.opens_ms - now_ms_ : retry_ms};
 }
 
 // The answer to a keep-alive is a lease. A node that is not in the job, or not yet again, gets none. The lease counts

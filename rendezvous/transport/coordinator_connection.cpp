@@ -175,12 +175,10 @@ void CoordinatorConnection::note_session() {
 }
 
 bool CoordinatorConnection::is_session_place(const Target& target) const {
-  const auto is_own = [](const std::string& address) {
-    return is_loopback(address) || !net::interfaces_with(address, net::interfaces()).empty();
-  };
   if (target.port != session_at_.port || session_at_.address.empty()) return false;
   // A process of this host is reached by any of its addresses.
-  return same_address(target.address, session_at_.address) || (is_own(target.address) && is_own(session_at_.address));
+  return same_address(target.address, session_at_.address) ||
+         (net::is_ours(target.address) && net::is_ours(session_at_.address));
 }
 
 void CoordinatorConnection::connected(const Target& target, std::unique_ptr<net::Stream> stream) {

@@ -1,0 +1,273 @@
+// A link to a coordinator that asks for the node's support, and the search for the next one.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <vector>
+
+#include "rendezvous/agent/link_test_support.h"
+
+using namespace elastic;
+using namespace elastic::agent;
+using namespace elastic::agent::testing;
+using namespace elastic::protocol;
+
+TEST_CASE("a link promises its support to the coordinator that asks for it, and testifies with the first promise") {
+  TiedLink tied;
+  tied.begin();
+  CHECK(tied.other.promises.empty());
+  tied.say(PrepareRound{.round = 3, .place = {1, 2, 1, 2, 1, 2}, .membership = 9});
+  CHECK(tied.other.last<RoundHeard>() == nullptr);  // no round before it counts
+  tied.other.asks = true;
+  tied.pass(1'000);
+  REQUIRE(tied.other.promises.size() == 1);
+  REQUIRE(tied.other.promises[0].testimony);
+  CHECK(tied.other.promises[0].testimony->rounds.at(0).rank == 1);
+  tied.pass(1'000);
+  REQUIRE(tied.other.promises.size() == 2);
+  CHECK_FALSE(tied.other.promises[1].testimony);
+  CHECK(tied.other.promises[1].number == static_cast<std::uint64_t>(tied.other.keep_alives));
+  tied.say(PrepareRound{.round = 4, .place = {1, 2, 1, 2, 1, 2}, .membership = 10, .before = {{1, 3, 9, 2, 0}}});
+  REQUIRE(tied.other.last<RoundHeard>() != nullptr);
+  CHECK(tied.other.last<RoundHeard>()->round == 4);
+  tied.say(NextRound{{1, 5, 11, 2, 0}, {{1, 3, 9, 2, 0}}});  // it is not in this one
+  CHECK(tied.other.last<RoundHeard>()->round == 5);
+  CHECK(tied.link.promises().rounds().rounds().back().rank == std::nullopt);
+}
+
+namespace {
+
+// A node in a round whose coordinator, in the process of agent 8, has asked for its support.
+void begin_round(TiedLink& tied, bool refusal_is_proof) {
+  tied.other.asks = true;
+  tied.other.welcome.host = 8;
+  tied.begin();
+  tied.say(PrepareRound{.round = 3,
+                        .place = {.node_count = 2},
+                        .successors = {{.agent = 8, .port = 4}},
+                        .refusal_is_proof = refusal_is_proof});
+  tied.pass(1'000);
+}
+
+}  // namespace
+
+TEST_CASE("a refused connection proves the coordinator's death unless the job's rules say that it does not") {
+  for (const bool is_proof : {true, false}) {
+    TiedLink tied;
+    begin_round(tied, is_proof);
+    tied.reachable = false;
+    tied.broken();
+    CHECK(tied.link.promises().is_free(tied.now_ms) == is_proof);
+  }
+}
+
+TEST_CASE("another process at the lost coordinator's port is a proof, too, but only where that was reached") {
+  struct Case {
+    bool is_proof;
+    bool is_same_place;
+  };
+  for (const Case& each : {Case{true, true}, Case{false, true}, Case{true, false}}) {
+    TiedLink tied;
+    begin_round(tied, each.is_proof);
+    const std::size_t before = tied.other.promises.size();
+    tied.other.welcome.term = 2;
+    tied.other.welcome.host = 9;
+    tied.is_same_place = each.is_same_place;
+    tied.broken();
+    tied.look();
+    tied.pass(1'000);
+    CHECK((tied.other.promises.size() > before) == (each.is_proof && each.is_same_place));
+  }
+}
+
+TEST_CASE(
+    "a node whose coordinator is lost before it has asked for the node's support looks for the next one all the same") {
+  for (const bool is_refused : {true, false}) {
+    TiedLink tied;
+    tied.other.welcome.host = 8;
+    tied.begin();
+    tied.say(PrepareRound{.round = 3, .place = {.node_count = 2}, .successors = {{.agent = 8, .port = 4}}});
+    tied.pass(1'000);
+    CHECK(tied.other.promises.empty());
+    tied.reachable = false;
+    tied.answers = is_refused;
+    tied.broken();
+    CHECK(tied.link.promises().is_free(tied.now_ms) == is_refused);
+    tied.pass(4'000);
+    CHECK(tied.link.may_elect_from_ms(tied.now_ms) == 0);
+  }
+}
+
+TEST_CASE("a node whose own coordinator hands over votes, and does not stand itself") {
+  for (const bool local : {true, false}) {
+    TiedLink tied;
+    tied.other.asks = true;
+    tied.other.welcome.host = local ? 1 : 8;
+    tied.link.set_local(local);
+    tied.begin();
+    tied.say(PrepareRound{.round = 3, .place = {.node_count = 2}, .successors = {{.agent = 9, .port = 4}}});
+    tied.pass(1'000);
+    tied.reachable = false;
+    tied.say(Resigned{"its node leaves", true});
+    const auto left = std::ranges::find_if(
+        tied.log, [](const Link::Effect& effect) { return std::holds_alternative<Link::Detached>(effect); });
+    REQUIRE(left != tied.log.end());
+    CHECK(std::get<Link::Detached>(*left).votes_for_ms == 10'000);
+    CHECK(tied.link.may_elect_from_ms(tied.now_ms).has_value() != local);
+  }
+}
+
+TEST_CASE("a coordinator that hands over is left at once, however short the session was") {
+  TiedLink tied;
+  tied.other.asks = true;
+  tied.other.welcome.host = 8;
+  tied.begin();
+  tied.say(PrepareRound{.round = 3, .place = {.node_count = 2}, .successors = {{.agent = 9, .port = 4}}});
+  tied.pass(10);
+  tied.say(Resigned{"its node leaves", true});
+  tied.look();
+  CHECK(tied.connects_ms.back() == tied.now_ms);
+}
+
+TEST_CASE("a coordinator that resigns is left, and the next one may be supported at once") {
+  TiedLink tied;
+  tied.other.asks = true;
+  tied.other.welcome.host = 8;
+  tied.begin();
+  tied.pass(1'000);
+  REQUIRE(tied.other.promises.size() == 2);
+  tied.other.welcome.term = 2;
+  tied.other.welcome.host = 9;
+  tied.say(Resigned{"too few nodes support it"});
+  tied.look();
+  CHECK(tied.count<Link::Detached>() == 1);
+  CHECK(tied.link.attached());  // with the next session
+  tied.look();
+  REQUIRE(tied.other.promises.size() == 3);
+  CHECK(tied.other.promises[2].testimony);
+}
+
+TEST_CASE(
+    "a verdict of an earlier round than one that the node's workers have run in is none, and the search goes on") {
+  for (const RoundNumber verdicts_round : {2u, 3u}) {
+    TiedLink tied({.rejoin_ms = 30'000});
+    begin_round(tied, true);
+    tied.link.belongs();
+    tied.say(RunWorkers{3, {"h", 1}});
+    tied.other.welcome.term = 2;
+    tied.other.welcome.host = 9;
+    tied.broken();
+    tied.pass(3'000);
+    REQUIRE(tied.link.attached());
+    const std::size_t delivered = tied.count<Link::Deliver>();
+    tied.say(EndJob{.verdict = {.round = verdicts_round}});
+    CHECK(tied.link.attached() == (verdicts_round == 3));
+    CHECK(tied.count<Link::Deliver>() == delivered + (verdicts_round == 3 ? 1 : 0));
+    CHECK(tied.given_up().empty());
+  }
+}
+
+TEST_CASE("a node votes for no candidate of another start of its job, and joins that start's coordinator") {
+  for (const bool is_candidate : {true, false}) {
+    TiedLink tied;
+    begin_round(tied, true);
+    tied.link.belongs();
+    tied.other.welcome.incarnation = 8;
+    tied.other.welcome.host = 9;
+    tied.other.welcome.term = 2;
+    if (is_candidate) tied.other.welcome.good_for_ms = 0;
+    tied.broken();
+    tied.pass(3'000);
+    CHECK(tied.link.attached() != is_candidate);
+  }
+}
+
+TEST_CASE("a node that is done, and has said that it leaves, stands for no election") {
+  for (const int signal : {0, SIGTERM}) {
+    TiedLink tied;
+    begin_round(tied, false);
+    tied.carry(tied.link.send(NodeLeaves{signal}));
+    tied.reachable = false;
+    tied.broken();
+    tied.pass(5'000);
+    CHECK(tied.link.may_elect_from_ms(tied.now_ms).has_value() == (signal != 0));
+  }
+}
+
+TEST_CASE("a node whose coordinator has ceased to ask testifies that others may run under its leases") {
+  for (const bool asks : {true, false}) {
+    TiedLink tied;
+    begin_round(tied, false);
+    tied.other.asks = asks;
+    tied.pass(2'000);
+    tied.reachable = false;
+    tied.broken();
+    tied.pass(4'000);
+    REQUIRE(tied.link.promises().is_free(tied.now_ms));
+    const std::size_t before = tied.other.promises.size();
+    tied.reachable = tied.other.asks = true;
+    tied.other.welcome.term = 2;
+    tied.other.welcome.host = 9;
+    tied.pass(3'000);
+    REQUIRE(tied.other.promises.size() > before);
+    CHECK(tied.other.promises[before].testimony->others_may_run_for_ms == (asks ? 100 : LeaseTimes{5'000}.over_ms()));
+  }
+}
+
+TEST_CASE("after a candidate that was not elected the next door is asked a little later, and not to make one") {
+  std::vector<std::int64_t> pauses_ms;
+  for (const std::uint64_t seed : {1ULL, 2ULL, 3ULL}) {
+    TiedLink tied({.seed = seed});
+    begin_round(tied, true);
+    tied.other.welcome.term = 2;
+    tied.other.welcome.host = 9;
+    tied.other.good_for_ms = 0;  // a candidate
+    tied.broken();
+    tied.pass(2'000);
+    REQUIRE(tied.link.attached());
+    CHECK(tied.other.introductions.back().may_begin);
+    tied.other.welcomes = false;
+    const std::int64_t resigned_ms = tied.now_ms;
+    const std::size_t before = tied.other.introductions.size();
+    tied.say(Resigned{"it was not elected"});
+    tied.pass(1'000);
+    pauses_ms.push_back(*std::ranges::lower_bound(tied.connects_ms, resigned_ms) - resigned_ms);
+    CHECK(pauses_ms.back() <= 500);
+    REQUIRE(tied.other.introductions.size() > before);
+    CHECK_FALSE(tied.other.introductions[before].may_begin);
+  }
+  CHECK(std::ranges::max(pauses_ms) > std::ranges::min(pauses_ms));
+}
+
+TEST_CASE("a link that has promised its support to one coordinator does not answer another one that asks") {
+  TiedLink tied;
+  tied.other.asks = true;
+  tied.other.welcome.host = 8;
+  tied.begin();
+  tied.other.welcome.term = 2;
+  tied.other.welcome.host = 9;
+  tied.pass(1'000);
+  tied.broken();
+  REQUIRE(tied.link.attached());
+  CHECK(tied.other.promises.size() == 2);
+  tied.pass(5'000);
+  CHECK(tied.other.promises.size() > 2);
+  CHECK(tied.other.promises[2].testimony);
+}
+
+TEST_CASE("a coordinator that has led for long, and has to be elected again when it is lost, is looked for as long") {
+  TiedLink tied({.rejoin_ms = 30'000});
+  tied.other.asks = true;
+  tied.begin();
+  tied.link.belongs();
+  tied.pass(100'000);
+  tied.other.good_for_ms = 0;
+  tied.pass(1'500);
+  tied.reachable = false;
+  tied.broken();
+  tied.pass(31'000);
+  CHECK(tied.given_up().empty());
+  tied.pass(2'000);
+  CHECK(tied.given_up() == "lost the coordinator and could not reconnect: connection refused");
+}
