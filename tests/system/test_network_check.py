@@ -11,7 +11,9 @@ FAULTY = "This node failed the node-check procedure(mat-mul + comm) before train
 
 
 def codes(nodes, timeout=60):
-    return [node.wait(timeout).returncode for node in nodes]
+    results = [node.wait(timeout) for node in nodes]
+    print("\n".join(result.stderr for result in results))  # pytest shows it if the test fails
+    return [result.returncode for result in results]
 
 
 def test_nodes_that_are_fit_train_and_one_line_says_that_they_are(job):  # noqa: F811

@@ -1,5 +1,6 @@
 """--network-check between hosts: slow, lossy and broken ways, and what happens while a check runs."""
 # ctest: long
+# ctest: computes
 # ctest: timeout=600
 # ctest: release-only
 
@@ -165,7 +166,8 @@ def held_up(hosts, tmp_path):
     taken too long. `recording`: that of their coordinator."""
     made = hosts(4)
 
-    def start(test_s=4, **options):
+    # A test between two nodes that are well must not take that long, however busy the machine is: a pair has taken 4 s.
+    def start(test_s=8, **options):
         made[3].drop_large_packets()
         nodes = hosts.start_all(made, of_first=[f"--record={start.recording}"],
                                 env={"NETWORK_CHECK_TIMEOUT": str(test_s)}, **options)
@@ -193,8 +195,7 @@ def test_a_node_that_is_killed_in_the_check_is_lost_and_the_others_go_on(held_up
 
 
 def test_a_probe_that_hangs_is_killed_and_its_node_left_out(held_up):
-    # Longer than what the others' tests of their links may take on a busy machine.
-    nodes = held_up(test_s=8, **ALL_OR_ONE_LESS)
+    nodes = held_up(**ALL_OR_ONE_LESS)
     probe = probe_of(nodes[3])
     os.kill(probe.pid, signal.SIGSTOP)
     held_up.release()
