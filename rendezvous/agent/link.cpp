@@ -172,7 +172,7 @@ void Link::on(const CoordinatorMessage& message, std::int64_t now_ms, Effects& o
     return;
   }
   const auto* end = std::get_if<EndJob>(&message);
-  if (end != nullptr && promises_.have_run_after(end->verdict.round, incarnation_)) {
+  if (end != nullptr && promises_.have_run_after(end->verdict, incarnation_)) {
     // A coordinator that was cut off has ended the job, and the others have gone on with another one, as has this node.
     disconnect(out);
     detach(format("an old verdict, of round {}, was given there", end->verdict.round), out);
@@ -273,9 +273,11 @@ Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
 Link::Effects Link::send(const AgentMessage& message) {
   Effects out;
   if (settings_.in_process) return {HandOver{message}};
-  if (!session_) return out;
   const auto* leaves = std::get_if<NodeLeaves>(&message);
-  if (leaves != nullptr && leaves->signal == 0 && state_ == State::kAttached) promises_.leaves(session_->welcome());
+  const bool is_done = leaves != nullptr && leaves->signal == 0;
+  if (is_done) search_.does_without(settings_.agent);
+  if (!session_) return out;
+  if (is_done && state_ == State::kAttached) promises_.leaves(session_->welcome());
   ByteString bytes;
   session_->send(message, bytes);
   if (!bytes.empty()) out.push_back(Write{std::move(bytes)});

@@ -130,6 +130,29 @@ TEST_CASE("a coordinator that hands over is left at once, however short the sess
   CHECK(tied.connects_ms.back() == tied.now_ms);
 }
 
+TEST_CASE("a node that is done, and has said that it leaves, does not ask for the coordinator at its own door") {
+  for (const bool is_done : {false, true}) {
+    TiedLink tied({.agent = 9});
+    tied.other.asks = true;
+    tied.other.welcome.host = 8;
+    tied.begin();
+    tied.say(PrepareRound{
+        .round = 3, .place = {.node_count = 3}, .successors = {{.agent = 9, .port = 4}, {.agent = 5, .port = 5}}});
+    tied.pass(1'000);
+    if (is_done) tied.carry(tied.link.send(NodeLeaves{}));
+    const std::size_t before = tied.log.size();
+    tied.reachable = false;
+    tied.say(Resigned{"its node leaves", true});
+    tied.pass(1'000);
+    bool asks_itself = false;
+    for (std::size_t index = before; index < tied.log.size(); ++index) {
+      const auto* connect = std::get_if<Link::Connect>(&tied.log[index]);
+      if (connect != nullptr && connect->to) asks_itself |= connect->to->agent == 9;
+    }
+    CHECK(asks_itself != is_done);
+  }
+}
+
 TEST_CASE("a coordinator that resigns is left, and the next one may be supported at once") {
   TiedLink tied;
   tied.other.asks = true;
@@ -161,10 +184,33 @@ TEST_CASE(
     tied.pass(3'000);
     REQUIRE(tied.link.attached());
     const std::size_t delivered = tied.count<Link::Deliver>();
-    tied.say(EndJob{.verdict = {.round = verdicts_round}});
+    tied.say(EndJob{.verdict = {.round = verdicts_round, .term = 1}});
     CHECK(tied.link.attached() == (verdicts_round == 3));
     CHECK(tied.count<Link::Deliver>() == delivered + (verdicts_round == 3 ? 1 : 0));
     CHECK(tied.given_up().empty());
+  }
+}
+
+TEST_CASE("a verdict of a coordinator before the one whose round the node's workers have run is none, either") {
+  for (const Term verdicts_term : {1u, 2u}) {
+    TiedLink tied({.rejoin_ms = 30'000});
+    tied.other.welcome.term = 2;
+    tied.other.asks = true;
+    tied.other.welcome.host = 8;
+    tied.begin();
+    tied.say(PrepareRound{
+        .round = 3, .place = {.node_count = 2}, .fence = {.term = 2}, .successors = {{.agent = 8, .port = 4}}});
+    tied.pass(1'000);
+    tied.link.belongs();
+    tied.say(RunWorkers{3, {"h", 1}});
+    // The one that has ended the job takes a higher term when a node comes that has met one.
+    tied.other.welcome.term = 3;
+    tied.other.welcome.host = 9;
+    tied.broken();
+    tied.pass(3'000);
+    REQUIRE(tied.link.attached());
+    tied.say(EndJob{.verdict = {.round = 3, .term = verdicts_term}});
+    CHECK(tied.link.attached() == (verdicts_term == 2));
   }
 }
 

@@ -96,8 +96,10 @@ void Promises::hears(const protocol::NextRound& next, protocol::Incarnation inca
   rounds_.hears(next.next, {}, next.before);
 }
 
-bool Promises::have_run_after(protocol::RoundNumber round, protocol::Incarnation incarnation) const {
-  const auto is_later = [&](const auto& known) { return known.has_run && known.round.number > round; };
+bool Promises::have_run_after(const protocol::Verdict& verdict, protocol::Incarnation incarnation) const {
+  const auto is_later = [&](const auto& known) {
+    return known.has_run && (known.round.number > verdict.round || known.round.term > verdict.term);
+  };
   return has_promised() && incarnation == incarnation_ && std::ranges::any_of(rounds_.rounds(), is_later);
 }
 

@@ -58,9 +58,9 @@ class Promises {
   void hears(const protocol::NextRound& next, protocol::Incarnation incarnation);
   void runs(protocol::RoundNumber round);
 
-  // The node's workers have run in a later round than that one, of this start of the job. Where promises count, whoever
-  // was elected after that knows of it.
-  bool have_run_after(protocol::RoundNumber round, protocol::Incarnation incarnation) const;
+  // The node's workers have run in a later round than the verdict's, or under a later coordinator, of this start of the
+  // job. Where promises count, whoever was elected after that knows of it.
+  bool have_run_after(const protocol::Verdict& verdict, protocol::Incarnation incarnation) const;
 
   const succession::Allegiance& allegiance() const { return allegiance_; }
   const succession::KnownRounds& rounds() const { return rounds_; }

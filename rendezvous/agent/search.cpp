@@ -87,7 +87,9 @@ std::optional<DoorTarget> Search::next(bool is_free, std::int64_t now_ms) {
     dialing_.emplace(successors_.size() + 1, times_, now_ms);
     for (std::size_t skipped = 0; skipped < begins_with_; ++skipped) (void)dialing_->dial();
   }
-  successor_ = dialing_->dial();
+  do {
+    successor_ = dialing_->dial();
+  } while (shuns_ != 0 && successor_ < successors_.size() && successors_[successor_].agent == shuns_);
   successor_since_ms_ = now_ms;
   asked_ = successor_ < successors_.size() ? Asked::kSuccessor : Asked::kMeetingPlace;
   if (asked_ == Asked::kMeetingPlace) return {};

@@ -33,7 +33,13 @@ class Search {
   // The coordinator in the process of this agent (0: it is on none of the nodes) has welcomed the agent.
   void meets(protocol::AgentId host) { host_ = host; }
   // It has told who comes after it.
-  void knows(std::vector<protocol::Successor> successors) { successors_ = std::move(successors); }
+  void knows(std::vector<protocol::Successor> successors) {
+    successors_ = std::move(successors);
+    shuns_ = 0;
+  }
+  // The node of this agent, which is the searching one, is done and about to leave: until it is in a round again it
+  // does not make a coordinator of its own process, while the nodes that it leaves find another one.
+  void does_without(protocol::AgentId own) { shuns_ = own; }
   const std::vector<protocol::Successor>& successors() const { return successors_; }
   // The session with it has ended: the search begins, if there are successors. If a search is on, it was a candidate's.
   void begin(const protocol::LeaseTimes& times, std::int64_t now_ms);
@@ -66,6 +72,7 @@ class Search {
 
   std::vector<protocol::Successor> successors_;
   protocol::AgentId host_ = 0;
+  protocol::AgentId shuns_ = 0;
   bool is_on_ = false;
   protocol::LeaseTimes times_;
   std::int64_t began_ms_ = 0;

@@ -225,3 +225,17 @@ TEST_CASE("what a coordinator before has told leads to the present one, too, if 
   CHECK(lost.search.has_asked_the_lost());
   CHECK(lost.search.rank_of_the_lost() == 1);
 }
+
+TEST_CASE(
+    "who is done, and about to leave, does not make its own process the coordinator until it is in a round again") {
+  Lost lost;
+  lost.search.does_without(2);
+  CHECK(lost.asks(true) == 3);
+  CHECK(lost.asks(true) == 1);
+  CHECK(lost.asks(true) == 0);
+  CHECK(lost.asks(true) == 3);
+  Lost back;
+  back.search.does_without(2);
+  back.search.knows({Lost::door(2), Lost::door(3), Lost::door(1)});
+  CHECK(back.asks(true) == 2);
+}

@@ -320,6 +320,7 @@ void Coordinator::decide(Effects& out) {
       if (state_ == State::kRunning) tell_who_stands_by(out);
       return;
     case State::kStopping:
+      let_done_nodes_leave(out);
       news_.drop_change();
       if (roster_.count(Standing::kStopping) + roster_.count(Standing::kLeaving) == 0) conclude_round(out);
       if (state_ == State::kForming) form_if_due(out);

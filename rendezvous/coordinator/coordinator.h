@@ -118,6 +118,7 @@ class Coordinator {
   void settle_claims(Effects& out);
   void admit(protocol::NodeId session, const protocol::NodeJoins& message, Effects& out);
   void came_back(Node& node, const protocol::NodeJoins& message, Effects& out);
+  bool has_round_after(const protocol::Verdict& verdict) const;
   bool begins_rebuilding(const protocol::NodeJoins& message, Effects& out);
   void take_over_verdict(const protocol::Verdict& verdict, Effects& out);
   void take_over_round(const protocol::AgentFacts& facts, Effects& out);
@@ -175,6 +176,7 @@ class Coordinator {
   JobSettings settings_;
   JobBudgets budgets_;
   std::optional<protocol::RoundNumber> round_;  // the last that was formed
+  protocol::Term formed_in_ = 0;                // it was formed here, in this term; 0: by an earlier coordinator
   Seats seats_;                                 // of the last round
   Again again_;                                 // why the previous round ended
   JobStatistics statistics_;

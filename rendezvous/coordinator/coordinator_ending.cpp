@@ -74,6 +74,7 @@ void Coordinator::look_at_leases(Effects& out) {
 
 void Coordinator::end(Verdict verdict, Effects& out) {
   verdict.round = round_.value_or(0);
+  if (verdict.term == 0) verdict.term = identity_.term();  // else an earlier coordinator has given it
   verdict.restarts_used = budgets_.restarts.used();
   out.push_back(job_has_ended(verdict));
   state_ = State::kEnding;

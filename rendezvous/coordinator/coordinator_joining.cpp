@@ -246,11 +246,15 @@ void Coordinator::came_back(Node& node, const NodeJoins& message, Effects& out) 
 
 // --- A coordinator that takes over a job that runs. ---------------------------------------------------
 
+bool Coordinator::has_round_after(const Verdict& verdict) const {
+  return round_ && (*round_ > verdict.round || formed_in_ > verdict.term);
+}
+
 // Takes over the round or the verdict that the agent reports, and returns true, if this coordinator did not know it.
 bool Coordinator::begins_rebuilding(const NodeJoins& message, Effects& out) {
   const AgentFacts& facts = message.facts;
   // A verdict is final, however late it arrives, unless the job has begun another round since.
-  const bool is_over = facts.verdict && state_ != State::kEnding && (!round_ || *round_ <= facts.verdict->round);
+  const bool is_over = facts.verdict && state_ != State::kEnding && !has_round_after(*facts.verdict);
   const bool may = is_over || (state_ == State::kForming && !round_) || state_ == State::kRebuilding;
   if (!may || facts.incarnation == 0 || facts.incarnation != identity_.incarnation()) return false;
   if (!round_ && message.terms != settings_.terms) adopt_terms(message, out);
@@ -326,6 +330,7 @@ void Coordinator::take_over_round(const AgentFacts& facts, Effects& out) {
   }
   if (!round_) mandate_.stand(now_ms_);
   round_ = facts.round;
+  formed_in_ = 0;
   seats_.clear();
   stopping_ = {};
   rebuilding_.begin(facts, config_.lease, now_ms_);

@@ -361,6 +361,25 @@ TEST_CASE("a node that is done, and leaves a candidate, votes first, and the rou
   }
 }
 
+TEST_CASE(
+    "a node that is done, and leaves a candidate, leaves also if the round is stopped without a node that is lost") {
+  const Three before;
+  Later job(before);
+  NodeJoins done = job.joiner(1);
+  done.facts = facts_of(before.prepared.at(0).second, 7, AgentFacts::Activity::kSucceeded);
+  job.say(1, done);
+  job.votes(1);
+  job.say(1, NodeLeaves{});
+  job.comes(2);
+  job.votes(2);
+  promise(job, 1);
+  promise(job, 2);
+  const Answer stopped = job.pass_with({1, 2}, 5'000);
+  CHECK(stopped.to<StopWorkers>(2).round == 0);
+  CHECK(stopped.all<Dismiss>().size() == 1);
+  CHECK(!job.coordinator.roster().nodes().contains(done.agent));
+}
+
 TEST_CASE("a node that leaves a candidate supports it until it is elected") {
   const Three before;
   Later job(before);

@@ -92,6 +92,7 @@ void Coordinator::form(int size, Effects& out) {
   }
   const bool is_first = !round_;
   round_ = round_ ? *round_ + 1 : 0;
+  formed_in_ = identity_.term();
   if (settings_.first_size == 0) settings_.first_size = size;
   std::vector<AgentId> agents;
   seats_.clear();
@@ -226,6 +227,7 @@ void Coordinator::let_go(NodeId session, const NodeLeaves& leaves, Effects& out)
   Verdict verdict{.outcome = Outcome::kStopped,
                   .reason = why_it_left(leaves),
                   .round = round_.value_or(0),
+                  .term = identity_.term(),
                   .restarts_used = budgets_.restarts.used(),
                   .signal = leaves.signal};
   out.push_back(Send{session, EndJob{std::move(verdict)}});

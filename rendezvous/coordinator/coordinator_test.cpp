@@ -266,6 +266,17 @@ TEST_CASE("a verdict that one agent has heard reaches all through the coordinato
   CHECK(after.pass_with({1, 2}, 4000).all<Dismiss>().size() == 2);
 }
 
+TEST_CASE("a verdict of a coordinator before the one that has formed the round is not taken") {
+  for (const Term given : {1u, 7u}) {
+    Job job(nodes(2, 2), {}, {.term = 7, .incarnation = 5});
+    job.run({1, 2});
+    NodeJoins knows = job.joiner(3);
+    knows.facts = {.incarnation = 5, .term = 1, .round = 0, .verdict = Verdict{.round = 0, .term = given}};
+    job.say(3, knows);
+    CHECK((job.coordinator.state() == Coordinator::State::kEnding) == (given == 7));
+  }
+}
+
 TEST_CASE("nodes that were started with other terms are refused, naming both") {
   Job job(nodes(2, 2));
   job.join(1);

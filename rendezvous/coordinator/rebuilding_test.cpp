@@ -203,6 +203,20 @@ TEST_CASE("a report is of the round that is taken over if number, incarnation an
   CHECK(!Rebuilding().is_of_round(job.facts(1)));
 }
 
+TEST_CASE("an elected coordinator waits for a node that stands in vain, as long as workers may run there") {
+  const protocol::LeaseTimes lease{2'000};
+  for (const bool may_run : {false, true}) {
+    TakenOver round(3);
+    round.rebuilding.begin(round.facts(0), lease, 0);
+    round.back(0);
+    round.back(1);
+    round.rebuilding.elected(may_run ? 1'300 : 0, 0);
+    const std::int64_t until_ms = may_run ? lease.next_vote_ms() + protocol::LeaseTimes::kFindMs : 400;
+    CHECK(round.elected_at(until_ms - 1).kind == Kind::kWaits);
+    CHECK(round.elected_at(until_ms).kind == Kind::kStops);
+  }
+}
+
 TEST_CASE("a round is not waited for whose other nodes are known to be empty") {
   TakenOver round(3);
   round.membership = coordinator::membership_digest(5, 7, {10, 1, 12});

@@ -121,6 +121,7 @@ struct Verdict {
   Outcome outcome = Outcome::kSucceeded;
   std::string reason = {};  // a sentence; empty on success
   RoundNumber round = 0;
+  Term term = 0;  // of the coordinator that gave it; 0: none did
   int restarts_used = 0;
   int signal = 0;                            // kStopped: the signal that asked for it
   std::vector<WorkerFailure> failures = {};  // of the last round, the cause first
@@ -136,6 +137,7 @@ struct Verdict {
     io("outcome", v.outcome);
     io("reason", v.reason, bounds::kText);
     io("round", v.round);
+    io("term", v.term);
     io("restarts_used", v.restarts_used, bounds::kCount);
     io("signal", v.signal);
     io("failures", v.failures, bounds::kFailures);

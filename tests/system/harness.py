@@ -227,7 +227,7 @@ class Running:
         match = getattr(self, stream).wait_for_line(pattern, timeout)
         if match is None:
             raise HarnessError(f"no line like {pattern!r} on {stream} within {timeout} s " +
-                               f"({self._state()})\n{self._so_far()}")
+                               f"({self._state()})\n{self.so_far()}")
         return match
 
     def wait(self, timeout=60):
@@ -280,7 +280,8 @@ class Running:
         except subprocess.TimeoutExpired:
             return "still running"
 
-    def _so_far(self):
+    def so_far(self):
+        """Its command line, and what it has written."""
         parts = [f"{self.command}"]
         for name in ("stdout", "stderr"):
             if stream := getattr(self, name):
@@ -290,7 +291,8 @@ class Running:
     def _give_up(self):
         tree = "\n".join(map(str, self.processes()))
         self._owner.kill_all()
-        return f"{self._so_far()}\n--- processes\n{tree}"
+        others = "".join(f"\n--- beside it\n{each.so_far()}" for each in self._owner.started if each is not self)
+        return f"{self.so_far()}\n--- processes\n{tree}{others}"
 
 
 class Programs:
@@ -307,7 +309,7 @@ class Programs:
             made.mkdir()
         self._sanitizer_log = directory / "sanitizer"
         self._path_first = path_first
-        self._running = []
+        self.started = []
 
     def environment(self, changes=None):
         """The whole environment of a program: nothing of the tests' own gets in. A value None
@@ -345,7 +347,7 @@ class Programs:
             command, env=self.environment(env), cwd=cwd or self.directory, bufsize=0,
             stdin=subprocess.PIPE if given else subprocess.DEVNULL if stdin is None else stdin, **popen)
         running = Running(command, started, self)
-        self._running.append(running)
+        self.started.append(running)
         if given:
             threading.Thread(target=feed, args=(started.stdin, text), daemon=True).start()
         return running
@@ -356,7 +358,7 @@ class Programs:
     def kill_all(self):
         """Ends everything that this test started."""
         stuck = {process.pid for process in kill_marked(self.marker)}
-        for running in self._running:
+        for running in self.started:
             if running.pid not in stuck:
                 running.popen.kill()  # does nothing to what has been waited for
                 running.popen.wait(5)
@@ -375,7 +377,7 @@ class Programs:
     def _left(self):
         """What is alive of this test: by its marker, or because we started it without one."""
         left = {process.pid: process for process in self.processes()}
-        for running in self._running:
+        for running in self.started:
             if running.popen.poll() is None and (process := read_process(running.pid)):
                 left[running.pid] = process
         return list(left.values())
