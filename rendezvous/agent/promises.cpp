@@ -8,6 +8,14 @@ namespace elastic::agent {
 using succession::CoordinatorId;
 using succession::Round;
 
+namespace {
+
+bool are_of_one_process(const CoordinatorId& one, const CoordinatorId& other) {
+  return one == other || (one.agent != 0 && one.agent == other.agent);
+}
+
+}  // namespace
+
 void Promises::welcomed(const protocol::Welcome& welcome, std::int64_t now_ms) {
   allegiance_.learns({welcome.loss_timeout_ms}, now_ms);
   has_testified_to_.reset();
@@ -17,7 +25,7 @@ std::optional<Promises::Answer> Promises::kept(const protocol::Welcome& welcome,
   const CoordinatorId id = id_of(welcome);
   const bool is_another = id != allegiance_.coordinator();
   if (is_another && !allegiance_.may_vote(id, now_ms)) return {};
-  if (leaves_ && id != *leaves_ && (id.agent == 0 || id.agent != leaves_->agent)) return {};
+  if (has_left_another_than(id)) return {};
   // Where the promise is not over it is a later coordinator of the same process: the earlier one has resigned, though
   // the node has not heard it, and others may run under its leases.
   if (is_another && !allegiance_.is_released(now_ms)) allegiance_.resigned(allegiance_.coordinator(), now_ms);
@@ -30,6 +38,16 @@ std::optional<Promises::Answer> Promises::kept(const protocol::Welcome& welcome,
   if (has_testified_to_ == id) return Answer{};
   has_testified_to_ = id;
   return Answer{testimony_};
+}
+
+void Promises::leaves(const protocol::Welcome& welcome) {
+  const CoordinatorId id = id_of(welcome);
+  std::erase_if(leaves_, [&](const CoordinatorId& left) { return are_of_one_process(left, id); });
+  leaves_.push_back(id);
+}
+
+bool Promises::has_left_another_than(const CoordinatorId& id) const {
+  return !std::ranges::all_of(leaves_, [&](const CoordinatorId& left) { return are_of_one_process(left, id); });
 }
 
 void Promises::prepares(const protocol::Welcome& welcome, std::int64_t now_ms) {
@@ -56,18 +74,18 @@ void Promises::vote(const CoordinatorId& id, std::int64_t now_ms) {
 
 void Promises::resigned(const protocol::Welcome& welcome, std::int64_t now_ms) {
   allegiance_.resigned(id_of(welcome), now_ms);
-  if (leaves_ == id_of(welcome)) leaves_.reset();
+  std::erase(leaves_, id_of(welcome));
 }
 
 void Promises::own_is_over(std::int64_t now_ms) {
   if (!supports_own()) return;
-  if (leaves_ == allegiance_.coordinator()) leaves_.reset();
+  std::erase(leaves_, allegiance_.coordinator());
   allegiance_.resigned(allegiance_.coordinator(), now_ms);
 }
 
 bool Promises::died(std::optional<int> rank, bool holds_lease, bool runs_workers, std::int64_t now_ms) {
   if (!has_promised() || allegiance_.is_released(now_ms)) return false;
-  if (leaves_ == allegiance_.coordinator()) leaves_.reset();
+  std::erase(leaves_, allegiance_.coordinator());
   const auto& rounds = rounds_.rounds();
   const bool runs_last = runs_workers && !rounds.empty() && rounds.back().has_run;
   allegiance_.died(allegiance_.coordinator(),
@@ -86,7 +104,7 @@ std::optional<std::int64_t> Promises::free_at_ms(std::int64_t now_ms) const {
 
 void Promises::hears(const protocol::PrepareRound& message, protocol::Incarnation incarnation) {
   is_in(incarnation);
-  leaves_.reset();  // it was not let go
+  leaves_.clear();  // it was not let go
   const Round round{message.fence.term, message.round, message.membership, message.place.node_count, message.host_rank};
   rounds_.hears(round, message.place.node_rank, message.before);
 }

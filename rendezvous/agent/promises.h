@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "rendezvous/protocol/messages.h"
 #include "rendezvous/protocol/session.h"
@@ -34,8 +35,9 @@ class Promises {
 
   // The node, which is done, has said to the coordinator of that welcome that it leaves. That counts it as one whose
   // death is proven, perhaps: so it supports no other process's coordinator until that one has resigned, or is dead.
-  void leaves(const protocol::Welcome& welcome) { leaves_ = id_of(welcome); }
-  bool has_left() const { return leaves_.has_value(); }
+  // It may say so to several, and supports none then.
+  void leaves(const protocol::Welcome& welcome);
+  bool has_left() const { return !leaves_.empty(); }
 
   // The coordinator has resigned.
   void resigned(const protocol::Welcome& welcome, std::int64_t now_ms);
@@ -69,6 +71,7 @@ class Promises {
   void is_in(protocol::Incarnation incarnation);
   void testify(const succession::CoordinatorId& id, std::int64_t now_ms);
   void vote(const succession::CoordinatorId& id, std::int64_t now_ms);
+  bool has_left_another_than(const succession::CoordinatorId& id) const;
   bool has_promised() const { return allegiance_.coordinator().term != 0; }
   static succession::CoordinatorId id_of(const protocol::Welcome& welcome) {
     return {welcome.term, welcome.host, welcome.incarnation};
@@ -81,7 +84,7 @@ class Promises {
   protocol::Testimony testimony_;                              // of the last vote
   std::optional<succession::CoordinatorId> testimony_is_for_;  // which was for this coordinator
   std::optional<succession::CoordinatorId> has_testified_to_;  // in this session
-  std::optional<succession::CoordinatorId> leaves_;
+  std::vector<succession::CoordinatorId> leaves_;              // a process once
 };
 
 }  // namespace elastic::agent

@@ -67,6 +67,10 @@ TEST_CASE("a node that has said that it is done and leaves votes for no other on
   CHECK(promises.kept(of(1), 1'000));
   promises.welcomed(of(2, 3), 20'000);
   SUBCASE("it was silent") { CHECK_FALSE(promises.kept(of(2, 3), 20'000)); }
+  SUBCASE("it was silent, and the node has said the same to the next one") {
+    promises.leaves(of(2, 3));
+    CHECK_FALSE(promises.kept(of(2, 3), 20'000));
+  }
   SUBCASE("it goes on under a later term") { CHECK(promises.kept(of(2), 20'000)); }
   SUBCASE("it has not let the node go") {
     promises.hears(round(1, 0), 7);
