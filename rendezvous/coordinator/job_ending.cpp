@@ -18,7 +18,9 @@ void JobEnding::begin(protocol::Verdict verdict, std::int64_t now_ms) {
 void JobEnding::stay_until(std::int64_t until_ms) { not_before_ms_ = std::max(not_before_ms_, until_ms); }
 
 void JobEnding::has_heard(protocol::AgentId node, const std::string& details) {
-  if (details_.empty()) details_ = details;
+  // A node that has heard another verdict before may have details of that one's failure.
+  const bool has_failed = verdict_ && verdict_->outcome == Outcome::kFailed;
+  if (details_.empty() && has_failed) details_ = details;
   if (details_from_ == node) details_from_.reset();
   heard_.insert(node);
 }

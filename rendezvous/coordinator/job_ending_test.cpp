@@ -119,3 +119,14 @@ TEST_CASE("no details are awaited of other nodes, of nodes outside the round, an
   stopped.has_gone(first, kSeats, 5000);
   CHECK(stopped.decide(0, 0, 0).is_over);
 }
+
+TEST_CASE("details that a node has of the failure in another verdict are none of a job that was stopped") {
+  for (const Outcome outcome : {Outcome::kFailed, Outcome::kStopped}) {
+    JobEnding ending;
+    Verdict verdict = failed_on(2);
+    verdict.outcome = outcome;
+    ending.begin(verdict, 0);
+    ending.has_heard(2, "a traceback");
+    CHECK(ending.details().empty() == (outcome == Outcome::kStopped));
+  }
+}
