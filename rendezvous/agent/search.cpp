@@ -40,8 +40,12 @@ void Search::begin(const protocol::LeaseTimes& times, std::int64_t now_ms) {
 }
 
 // Those that may take their time come first, so that what the others have answered is fresh when the agent goes on.
+// Who has voted in vain looks also where the nodes meet: the process there may be of another start than the successor
+// on that host. After a loss that takes too long, since the coordinator's host is mostly the one.
 void Search::look_round() {
   to_look_at_.clear();
+  const std::size_t meeting_place = successors_.size();
+  if (is_in_vain_ && !silent_.contains(meeting_place)) to_look_at_.push_back(meeting_place);
   for (std::size_t index = successors_.size(); index-- > 0;) {
     if (!silent_.contains(index) && successors_[index].agent != host_) to_look_at_.push_back(index);
   }
@@ -80,6 +84,7 @@ std::optional<DoorTarget> Search::next(bool is_free, std::int64_t now_ms) {
     to_look_at_.pop_back();
     silent_.erase(*looked_at_);
     asked_ = Asked::kElsewhere;
+    if (*looked_at_ == successors_.size()) return {};
     return door_of(successors_[*looked_at_]);
   }
   // The meeting place is one more in the turn, the last.
