@@ -258,14 +258,18 @@ bool Coordinator::begins_rebuilding(const NodeJoins& message, Effects& out) {
   const bool may = is_over || (state_ == State::kForming && !round_) || state_ == State::kRebuilding;
   if (!may || facts.incarnation == 0 || facts.incarnation != identity_.incarnation()) return false;
   if (!round_ && message.terms != settings_.terms) adopt_terms(message, out);
-  const int used = facts.verdict ? facts.verdict->restarts_used : facts.restart_count;
-  budgets_.restarts.set_used(std::max(budgets_.restarts.used(), used));
+  const bool is_new = !facts.verdict && (!round_ || facts.round > *round_);
+  if (facts.verdict) {
+    budgets_.restarts.set_used(std::max(budgets_.restarts.used(), facts.verdict->restarts_used));
+  } else if (is_new) {
+    // A round that was prepared, and given up when another coordinator was elected, may have counted more.
+    budgets_.restarts.set_used(facts.restart_count);
+  }
   budgets_.losses.set_losses(std::max(budgets_.losses.losses(), facts.losses));
   if (facts.verdict) {
     take_over_verdict(*facts.verdict, out);
     return true;
   }
-  const bool is_new = !round_ || facts.round > *round_;
   if (is_new) take_over_round(facts, out);
   if (reports_round(state_, rebuilding_, facts)) inherit(facts.carried, out);
   return is_new || state_ == State::kRebuilding;

@@ -60,6 +60,23 @@ TEST_CASE("a coordinator takes the job's name from the first that reports it, an
   CHECK(job.coordinator.round() == 5U);
 }
 
+TEST_CASE("restarts count as in the latest round that is reported, not as in one that never ran") {
+  NodeJoins stale = After(job_terms(2, 2, 3), 2).report(0, Activity::kIdle);
+  stale.facts.round = 4;
+  stale.facts.membership = 4710;
+  stale.facts.restart_count = 3;
+  for (const bool comes_first : {true, false}) {
+    After taken(job_terms(2, 2, 3), 2);
+    if (comes_first) taken.back(3, stale);
+    taken.back(0, Activity::kIdle);
+    if (!comes_first) taken.back(3, stale);
+    taken.back(1, Activity::kIdle);
+    const auto rounds = taken.pass_with({1, 2}, 5'000).all<PrepareRound>();
+    REQUIRE(!rounds.empty());
+    CHECK(rounds.front().second.restart_count == 2);
+  }
+}
+
 TEST_CASE("whatever the nodes of a round were doing, it goes on untouched if that is all of it, or is made anew") {
   for (const Activity first : kActivities) {
     for (const Activity second : kActivities) {
