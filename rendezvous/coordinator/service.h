@@ -199,6 +199,8 @@ class Service {
   void introduced(ConnectionId id, const protocol::Introduction& introduction, ServiceEffects& out);
   std::optional<protocol::Elsewhere> directs(const protocol::Introduction& introduction) const;
   void refuse(ConnectionId id, const std::string& reason, ServiceEffects& out, protocol::Elsewhere elsewhere = {});
+  void tell_verdict(ConnectionId id, const protocol::Introduction& introduction, const Ended& over,
+                    ServiceEffects& out);
   void announced(ConnectionId id, const protocol::Introduction& introduction, ServiceEffects& out);
   // As agents know this process: Welcome::host.
   protocol::AgentId process_number() const {

@@ -22,8 +22,7 @@ constexpr std::int64_t kStrangerRetryMs = 500;
 }  // namespace
 
 void Service::introduced(ConnectionId id, const Introduction& introduction, ServiceEffects& out) {
-  Connection& connection = connections_.at(id);
-  greetings_.erase({connection.greet_until_ms, id});
+  greetings_.erase({connections_.at(id).greet_until_ms, id});
   const std::string job = introduction.job;
   if (const std::string why = why_not(); !why.empty()) return refuse(id, why, out);
   if (!settings_.only_job.empty() && job != settings_.only_job) {
@@ -31,14 +30,7 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   }
   if (introduction.announces) return announced(id, introduction, out);
   if (const Ended* over = ended(job, introduction.incarnation)) {
-    // The agent missed the end of its job: it gets the verdict, whatever it reports.
-    ByteString bytes;
-    connection.session.welcome(
-        {std::max<Term>(1, introduction.term), introduction.incarnation, settings_.lease.loss_timeout_ms, {}}, bytes);
-    connection.session.send(EndJob{over->verdict}, bytes);
-    connection.session.send(Dismiss{over->details}, bytes);
-    out.push_back(Write{id, std::move(bytes)});
-    return close(id, out);
+    return tell_verdict(id, introduction, *over, out);
   }
   if (!jobs_.contains(job)) {
     if (auto elsewhere = directs(introduction)) {
@@ -75,6 +67,9 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   const auto still = connections_.find(id);
   const auto coordinator = jobs_.find(job);
   if (still == connections_.end()) return;
+  // The coordinator has given way, since the agent has met a later one, and knew how the job had ended.
+  const Ended* over = coordinator == jobs_.end() ? ended(job, introduction.incarnation) : nullptr;
+  if (over != nullptr) return tell_verdict(id, introduction, *over, out);
   if (coordinator == jobs_.end() || coordinator->second->term() < introduction.term) {
     return refuse(id, "another coordinator has taken over from this one", out);
   }
@@ -85,6 +80,18 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
                                  settings_.lease.loss_timeout_ms, good_for_ms(*coordinator->second), process_number()},
                                 bytes);
   out.push_back(Write{id, std::move(bytes)});
+}
+
+// The agent missed the end of its job: it gets the verdict, whatever it reports.
+void Service::tell_verdict(ConnectionId id, const Introduction& introduction, const Ended& over, ServiceEffects& out) {
+  CoordinatorSession& session = connections_.at(id).session;
+  ByteString bytes;
+  session.welcome({std::max<Term>(1, introduction.term), introduction.incarnation, settings_.lease.loss_timeout_ms, {}},
+                  bytes);
+  session.send(EndJob{over.verdict}, bytes);
+  session.send(Dismiss{over.details}, bytes);
+  out.push_back(Write{id, std::move(bytes)});
+  close(id, out);
 }
 
 void Service::refuse(ConnectionId id, const std::string& reason, ServiceEffects& out, Elsewhere elsewhere) {

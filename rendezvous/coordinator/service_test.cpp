@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "rendezvous/coordinator/service_test_support.h"
+#include "rendezvous/protocol/term.h"
 #include "src/base/limits.h"
 
 using namespace elastic;
@@ -161,6 +162,20 @@ TEST_CASE("an agent that missed the end hears the verdict, and a fresh one of th
   const ConnectionId fresh = served.join("a", 1, job_terms(1, 1));
   CHECK(served.at(fresh).last<PrepareRound>() != nullptr);
   CHECK(served.service.find("a")->incarnation() != 1);
+}
+
+TEST_CASE("an agent that has met a later coordinator hears the verdict of the one that gives way to it at the end") {
+  Served served;
+  NodeJoins knows = served.joiner(1, job_terms(1, 2));
+  knows.facts = {.incarnation = 7, .term = 1, .round = 3, .verdict = Verdict{.round = 3}};
+  const ConnectionId first = served.greet({"a", 1, 7, 1});
+  served.say(first, knows);
+  REQUIRE(served.at(first).last<EndJob>() != nullptr);
+  REQUIRE(served.service.jobs() == 1);  // it waits for others
+  const ConnectionId late = served.greet({"a", 2, 7, term_after(5, 5)});
+  CHECK(served.at(late).last<EndJob>() != nullptr);
+  CHECK(served.at(late).last<Dismiss>() != nullptr);
+  CHECK(served.at(late).closed);
 }
 
 TEST_CASE("a job that is started again is born later, also if the clock was set back meanwhile") {

@@ -398,7 +398,8 @@ void Invariants::agent_finished(const Node& node, const agent::Finish& end) {
   // Its workers have succeeded, and it has waited for the others long enough. They may fail after that.
   if (verdict.outcome == Verdict::Outcome::kSucceeded && !told_.contains(node.agent_id())) return;
   const agent::Link& link = node.agent()->link();
-  // The job was started again and stopped by an operator before it met a node of the earlier start, which has a verdict.
+  // The job was started again and stopped by an operator before it met a node of the earlier start, which has a
+  // verdict.
   const bool was_in_no_round = node.agent()->lifecycle().joins().facts.membership == 0;
   if (was_in_no_round && verdict.outcome == Verdict::Outcome::kStopped) return;
   const Incarnation incarnation = link.own_incarnation() != 0 ? link.own_incarnation() : link.incarnation();
