@@ -24,7 +24,7 @@ std::size_t Workers::find_world(const std::string& job, protocol::Incarnation in
   for (std::size_t i = worlds_.size(); i-- > 0;) {
     const World& known = worlds_[i];
     if (known.job == job && known.incarnation == incarnation && known.round == order.round.round &&
-        known.membership == order.round.membership) {
+        known.membership == order.round.membership && known.term == order.round.fence.term) {
       return i;
     }
   }
@@ -32,6 +32,7 @@ std::size_t Workers::find_world(const std::string& job, protocol::Incarnation in
                      .incarnation = incarnation,
                      .round = order.round.round,
                      .membership = order.round.membership,
+                     .term = order.round.fence.term,
                      .world_size = order.round.place.world_size,
                      .store = order.store,
                      .takes_ms = settings_.training_ms + random_.range(0, settings_.training_ms)});

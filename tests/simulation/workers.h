@@ -42,6 +42,7 @@ struct World {
   protocol::Incarnation incarnation = 0;
   protocol::RoundNumber round = 0;
   std::uint64_t membership = 0;
+  protocol::Term term = 0;  // two coordinators may form a round of one number and the same nodes, one after the other
   int world_size = 0;
   protocol::StoreEndpoint store;
   Ms takes_ms = 0;
