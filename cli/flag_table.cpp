@@ -249,6 +249,38 @@ constexpr std::array<Flag, kFlagCount> kTable{{
              "(restarts so far), %j (job id) and %%. If the option is given several times, the first one that names a "
              "rank applies to it. The worker is then COMMAND and all that it starts, and its exit status is that of "
              "COMMAND. PET_WRAP holds one rule per line."},
+    {.id = FlagId::kWarmWorkers,
+     .name = "warm-workers",
+     .family = kOurs,
+     .group = kWorkers,
+     .kind = kChoice,
+     .by_default = "off",
+     .metavar = "WHEN",
+     .words = "off|auto|on",
+     .help = "after a restart, start workers that have imported their modules already",
+     .more =
+         "One process per node imports what the script imports, with the workers' own Python, and forks workers that "
+         "wait for their ranks. A restart then takes a second less for each second of imports. Workers are what "
+         "`python SCRIPT` is; docs/warm-workers.md lists what may differ. Where they could not be, fresh "
+         "interpreters are started: silently with auto, with a warning with on."},
+    {.id = FlagId::kWarmImport,
+     .name = "warm-import",
+     .family = kOurs,
+     .group = kWorkers,
+     .by_default = "",
+     .metavar = "MODULES",
+     .help = "modules, with commas between, that warm workers have imported besides",
+     .more = "They may be the user's own, which are imported once for all restarts: changes to their files are not "
+             "seen."},
+    {.id = FlagId::kWarmAfter,
+     .name = "warm-after",
+     .family = kOurs,
+     .group = kWorkers,
+     .kind = kNumber,
+     .by_default = "30",
+     .metavar = "SECONDS",
+     .help = "how long the first round has run before modules are imported for the next",
+     .more = "A round of warm workers that fails sooner makes the job start fresh interpreters from then on."},
     {.id = FlagId::kVirtualLocalRank,
      .name = "virtual-local-rank",
      .family = kTorchrun,

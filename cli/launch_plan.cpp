@@ -7,6 +7,7 @@
 #include "cli/meeting_plan.h"
 #include "cli/output_plan.h"
 #include "cli/program.h"
+#include "cli/warm_plan.h"
 #include "cli/wrap_rules.h"
 #include "src/base/environment.h"
 #include "src/base/limits.h"
@@ -272,6 +273,7 @@ Status Planner::plan_program() {
   const auto slash = program->path.rfind('/');
   plan_.settings.entry_point = checked_.run_path ? "run_script_path" : program->path.substr(slash + 1);
   plan_.settings.workers_end_together = checked_.run_path;
+  plan_warm(flags_, checked_, *program, plan_);
   plan_.settings.program = std::move(program->path);
   plan_.settings.worker.arguments = std::move(program->arguments);
   plan_.settings.title = std::move(program->title);

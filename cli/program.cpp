@@ -96,10 +96,12 @@ Result<WorkerProgram> find_worker_program(const ParsedFlags& flags, const Checke
     if (!python) return std::unexpected(python.error());
     program = {python->command.front(), python->origin, python->command,
                python->title.empty() ? flags.script : python->title, std::move(python->warnings)};
+    program.is_wrapper = python->is_wrapper;
     program.arguments.emplace_back("-u");
     if (checked.run_path) program.title = "run_script_path";
     if (checked.run_path) program.arguments.insert(program.arguments.end(), {"-c", kRunPathStub});
     if (checked.module) program.arguments.emplace_back("-m");
+    program.script = program.arguments.size();
     program.arguments.push_back(flags.script);
   }
   program.arguments.insert(program.arguments.end(), flags.script_arguments.begin(), flags.script_arguments.end());

@@ -18,6 +18,8 @@ struct WorkerProgram {
   std::vector<std::string> arguments;  // argv, macros not yet replaced
   std::string title;                   // as torchrun's failure summary names it
   std::vector<std::string> warnings;
+  std::size_t script = 0;   // which of the arguments is SCRIPT
+  bool is_wrapper = false;  // PYTHON_EXEC is one
 };
 
 // Finds the program: the Python that cli/python_choice.h chooses, with `-u` before the script, or with --no-python the

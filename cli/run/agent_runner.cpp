@@ -153,7 +153,9 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                       gpus_timer_.stop();
                       if (const auto order = std::exchange(awaits_gpus_, {})) begin_round(*order);
                     },
+                .on_aside_exit = [this](ExitStatus status) { warm_.server_has_ended(status); },
                 .on_all_gone = [this] { on(agent::AllGone{}); }}),
+      warm_(loop, settings, workers_, context.cgroup_procs),
       coordinator_(
           loop, settings, agent_.link().agent(),
           {.on_event = [this](agent::AgentEvent event) { on(std::move(event)); },
@@ -310,12 +312,14 @@ void AgentRunner::perform(const agent::Effect& effect) {
                  [&](const agent::CheckNode& e) { check_.perform(e); },
                  [&](const agent::OpenStore& e) { open_store(e.admits); },
                  [&](const agent::CloseStore&) {
-                   awaits_gpus_.reset();
+                   give_up_starting();
                    check_.stop();
                    guardian_.send({process::GuardianMessage::Kind::kRoundOver, 0});
                    if (farewell_) guardian_.set_farewell({}, {});
                    if (!guardian_is_lost_) farewell_.reset();
                    reporter_.round_ended(agent_.lifecycle().failures());
+                   warm_.round_ended(std::ranges::any_of(agent_.lifecycle().failures(),
+                                                         [](const auto& failure) { return !failure.stopped_by_us; }));
                    store_.close();
                    output_.end_round();
                  },
@@ -324,11 +328,11 @@ void AgentRunner::perform(const agent::Effect& effect) {
                  [&](const agent::PrepareLogs&) { output_.prepare_round(); },
                  [&](const agent::GiveUpLogs&) { output_.give_up_logs(); },
                  [&](const agent::SignalWorkers& e) {
-                   awaits_gpus_.reset();
+                   give_up_starting();
                    signal_workers(e);
                  },
                  [&](const agent::AwaitAllGone&) {
-                   awaits_gpus_.reset();
+                   give_up_starting();
                    workers_.expect_all_gone();
                  },
                  [&](const agent::NameSurvivors&) { name_survivors(); },
@@ -358,6 +362,7 @@ void AgentRunner::perform(const agent::Effect& effect) {
                                         });
                  },
                  [&](const agent::Finish& e) {
+                   warm_.end();
                    if (guardian_is_lost_ && e.verdict.left_behind.empty()) say_farewell();
                    handlers_.finished(e.verdict, e.details);
                  },
@@ -473,14 +478,41 @@ void AgentRunner::start_workers(const agent::StartWorkers& order) {
     const Status made = workers_.let_wait_for_each_other(settings_.node.local_world_size);
     if (!made) return on(agent::WorkerNotStarted{0, made.error().text()});
   }
+  std::vector<process::Command> commands;
   for (int local_rank = 0; local_rank < settings_.node.local_world_size; ++local_rank) {
-    const auto pid = start_worker(order, local_rank);
+    auto command = worker_command(order, local_rank);
+    if (!command) return on(agent::WorkerNotStarted{local_rank, command.error().text()});
+    commands.push_back(std::move(*command));
+  }
+  commands_ = std::move(commands);
+  restarts_left_ = order.round.max_restarts - order.round.restart_count;
+  if (!warm_.take(commands_, [this](const std::vector<pid_t>& pids) { run_commands(pids); })) run_commands({});
+}
+
+// `warm`: the pids of workers that are there already; without them fresh ones are started.
+void AgentRunner::run_commands(const std::vector<pid_t>& warm) {
+  const std::vector<process::Command> commands = std::exchange(commands_, {});
+  for (int local_rank = 0; local_rank < settings_.node.local_world_size; ++local_rank) {
+    const auto index = static_cast<std::size_t>(local_rank);
+    if (!warm.empty()) workers_.adopt(local_rank, warm[index]);
+    const auto pid = warm.empty() ? workers_.start(local_rank, commands[index]) : Result<pid_t>(warm[index]);
+    output_.started(local_rank);
     if (!pid) return on(agent::WorkerNotStarted{local_rank, pid.error().text()});
     on(agent::WorkerStarted{local_rank, *pid});
   }
+  warm_.round_began(!warm.empty(), restarts_left_, commands.front());
 }
 
-Result<pid_t> AgentRunner::start_worker(const agent::StartWorkers& order, int local_rank) {
+// The round is stopped before its workers are there.
+void AgentRunner::give_up_starting() {
+  awaits_gpus_.reset();
+  warm_.give_up_taking();
+  const std::size_t count = std::exchange(commands_, {}).size();
+  for (std::size_t local_rank = 0; local_rank < count; ++local_rank) output_.started(static_cast<int>(local_rank));
+}
+
+// Where it is to run, its stdout and stderr are open until output_.started().
+Result<process::Command> AgentRunner::worker_command(const agent::StartWorkers& order, int local_rank) {
   const WorkerPlace place{
       .local_rank = local_rank,
       .restart_count = order.round.restart_count,
@@ -506,14 +538,12 @@ Result<pid_t> AgentRunner::start_worker(const agent::StartWorkers& order, int lo
                                    .restart_count = order.round.restart_count,
                                    .job = settings_.worker.run_id},
                                   {settings_.program, worker_arguments(settings_.worker, local_rank)});
-  const auto pid = workers_.start(local_rank, {.path = command.program,
-                                               .arguments = std::move(command.arguments),
-                                               .environment = *inherited_environment_,
-                                               .variables = as_environment(*variables),
-                                               .standard_output = ends->out,
-                                               .standard_error = ends->err});
-  output_.started(local_rank);
-  return pid;
+  return process::Command{.path = command.program,
+                          .arguments = std::move(command.arguments),
+                          .environment = *inherited_environment_,
+                          .variables = as_environment(*variables),
+                          .standard_output = ends->out,
+                          .standard_error = ends->err};
 }
 
 }  // namespace elastic::run

@@ -13,6 +13,7 @@
 #include "cli/run/job_report.h"
 #include "cli/run/launch_settings.h"
 #include "cli/run/output_host.h"
+#include "cli/run/warm_workers.h"
 #include "rendezvous/agent/agent.h"
 #include "rendezvous/agent/lifecycle.h"
 #include "rendezvous/agent/narrator.h"
@@ -98,7 +99,9 @@ class AgentRunner {
   void begin_round(const agent::StartWorkers& order);
   void warn_of_ranks_that_are_not_there(const agent::StartWorkers& order);
   void start_workers(const agent::StartWorkers& order);
-  Result<pid_t> start_worker(const agent::StartWorkers& order, int local_rank);
+  void run_commands(const std::vector<pid_t>& warm);
+  void give_up_starting();
+  Result<process::Command> worker_command(const agent::StartWorkers& order, int local_rank);
 
   net::Loop& loop_;
   const LaunchSettings& settings_;
@@ -140,6 +143,9 @@ class AgentRunner {
   std::unique_ptr<process::SignalSource> own_signals_;  // signals to the launcher itself
   process::GuardianLink guardian_;
   process::WorkerTree workers_;
+  WarmWorkers warm_;
+  std::vector<process::Command> commands_;  // of workers that warm_ is asked for
+  int restarts_left_ = 0;                   // after their round
   JobCoordinator coordinator_;
 };
 

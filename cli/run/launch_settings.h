@@ -13,6 +13,7 @@
 #include "rendezvous/agent/node_settings.h"
 #include "rendezvous/store/store_settings.h"
 #include "rendezvous/transport/meeting_settings.h"
+#include "src/warm/rules/warm_rules.h"
 
 namespace elastic::run {
 
@@ -29,10 +30,19 @@ struct LocalTasksSettings {
   int members = 1;
 };
 
+// Warm workers (docs/warm-workers.md).
+struct WarmLaunch {
+  warm::WarmSettings rules;
+  std::vector<std::string> options = {};  // the workers' command line up to the script: the Python and its options
+  bool is_module = false;                 // python -m
+  std::string target = {};                // script or module
+};
+
 // All values that a launch needs. Each part of the launcher gets settings of its own, made of these (part_settings.h).
 struct LaunchSettings {
   agent::NodeSettings node;
   WorkerTemplate worker;
+  WarmLaunch warm;
   std::vector<WrapRule> wrap;         // the commands of --wrap
   std::string program;                // the file that every worker executes, as found on PATH
   bool workers_end_together = false;  // workers that are done wait for the others of the node (process::EndGate)

@@ -56,7 +56,7 @@ struct Prepared {
   pid_t launcher;
   int standard_output;
   int standard_error;
-  int end_gate;
+  int channel;
   int handed_over = -1;  // the socket from which the child takes those from kFirstHandedOver on
   bool born_in_cgroup = false;
   // The descriptors are still the launcher's own; those from `first_unneeded` on are not to be copied.
@@ -83,10 +83,10 @@ int place(const Prepared& prepared, int given, int target) {
   return dup2(given, target) < 0 ? errno : 0;
 }
 
-// Runs in the child, when no other descriptor with the number kEndGate is needed any more. Returns an errno, or 0.
-int place_end_gate(int given) {
+// Runs in the child, when no other descriptor with the number kChannel is needed any more. Returns an errno, or 0.
+int place_channel(int given) {
   if (given < 0) return 0;
-  const int result = given == kEndGate ? fcntl(given, F_SETFD, 0) : dup2(given, kEndGate);
+  const int result = given == kChannel ? fcntl(given, F_SETFD, 0) : dup2(given, kChannel);
   return result < 0 ? errno : 0;
 }
 
@@ -106,13 +106,13 @@ int become(const Prepared& prepared) {
   }
   if (const int error = place(prepared, prepared.standard_output, STDOUT_FILENO); error != 0) return error;
   if (const int error = place(prepared, prepared.standard_error, STDERR_FILENO); error != 0) return error;
-  if (const int error = place_end_gate(prepared.end_gate); error != 0) return error;
+  if (const int error = place_channel(prepared.channel); error != 0) return error;
   struct sigaction default_action {};
   default_action.sa_handler = SIG_DFL;
   if (sigaction(SIGPIPE, &default_action, nullptr) != 0) return errno;
   if (sigaction(SIGCHLD, &context.inherited.child_action, nullptr) != 0) return errno;
   if (setrlimit(RLIMIT_NOFILE, &context.inherited.open_files) != 0) return errno;
-  close_descriptors_from(prepared.end_gate < 0 ? kFirstOther : kEndGate + 1, context.inherited.open_files.rlim_cur);
+  close_descriptors_from(prepared.channel < 0 ? kFirstOther : kChannel + 1, context.inherited.open_files.rlim_cur);
   if (sigprocmask(SIG_SETMASK, &context.inherited.signal_mask, nullptr) != 0) return errno;
   execve(prepared.path, prepared.argv, prepared.envp);
   return errno;
@@ -121,7 +121,7 @@ int become(const Prepared& prepared) {
 #ifndef ELASTIC_RUN_NO_VFORK_CLONE3
 // The lowest number above the descriptors that the child copies.
 int first_unneeded(const Prepared& prepared) {
-  int last = std::max({STDERR_FILENO, prepared.handed_over, prepared.end_gate});
+  int last = std::max({STDERR_FILENO, prepared.handed_over, prepared.channel});
   for (const int descriptor : {prepared.standard_output, prepared.standard_error}) {
     if (descriptor < kFirstHandedOver) last = std::max(last, descriptor);
   }
@@ -181,8 +181,8 @@ InheritedState InheritedState::capture() {
 Result<pid_t> spawn(const Command& command, const SpawnContext& context) {
   const std::vector<char*> argv = pointers(command.arguments);
   const std::vector<char*> envp = pointers(command.environment, command.variables);
-  Prepared prepared{command.path.c_str(),   argv.data(),     envp.data(), &context, getpid(), command.standard_output,
-                    command.standard_error, command.end_gate};
+  Prepared prepared{command.path.c_str(),   argv.data(),    envp.data(), &context, getpid(), command.standard_output,
+                    command.standard_error, command.channel};
   const auto way = hand_over(command);
   if (!way) return std::unexpected(way.error());
   if (*way) prepared.handed_over = (*way)->out();

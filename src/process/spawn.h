@@ -22,8 +22,9 @@ struct InheritedState {
   static InheritedState capture();
 };
 
-// The descriptor at which a worker finds the gate where it waits for the others (end_gate.h).
-inline constexpr int kEndGate = 3;
+// The descriptor at which a child finds what it may be given besides stdin, stdout and stderr: a worker the gate where
+// it waits for the others (end_gate.h), the import server its socket (src/warm).
+inline constexpr int kChannel = 3;
 
 // One program to start.
 struct Command {
@@ -36,8 +37,8 @@ struct Command {
   // Its stdout and stderr, which must be open until spawn() returns; -1: ours.
   int standard_output = -1;
   int standard_error = -1;
-  // Its descriptor kEndGate, which must be open until spawn() returns; -1: none.
-  int end_gate = -1;
+  // Its descriptor kChannel, which must be open until spawn() returns; -1: none.
+  int channel = -1;
 };
 
 // Settings that all children of the launcher share.

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "src/base/check.h"
+#include "src/process/guardian.h"
 
 namespace elastic::process {
 namespace {
@@ -35,12 +36,6 @@ bool group_outlived(pid_t worker) {
   if (!processes_can_be_seen()) return true;
   const std::vector<ProcessFacts> all = descendants_of(getpid());
   return std::any_of(all.begin(), all.end(), [worker](const ProcessFacts& facts) { return facts.group == worker; });
-}
-
-// Whether this process has children, zombies included.
-bool has_children() {
-  siginfo_t info{};
-  return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
 ExitStatus exit_status(const siginfo_t& info) {
@@ -71,10 +66,32 @@ Status WorkerTree::let_wait_for_each_other(int count) {
 
 Result<pid_t> WorkerTree::start(int local_rank, Command command) {
   ELASTIC_CHECK(!workers_.contains(local_rank));
-  if (end_gate_ && local_rank != kHelper) command.end_gate = end_gate_->workers_end();
+  if (end_gate_ && local_rank != kHelper) command.channel = end_gate_->workers_end();
   const auto pid = spawn(command, context_);
   if (pid) workers_.emplace(local_rank, Worker{.pid = *pid});
   return pid;
+}
+
+void WorkerTree::adopt(int local_rank, pid_t pid) {
+  ELASTIC_CHECK(!workers_.contains(local_rank));
+  workers_.emplace(local_rank, Worker{.pid = pid});
+  if (context_.guardian >= 0) introduce_to_guardian(context_.guardian, pid);
+}
+
+Result<pid_t> WorkerTree::start_aside(const Command& command) {
+  ELASTIC_CHECK(aside_ == 0);
+  SpawnContext context = context_;
+  context.cgroup = context.cgroup_procs = -1;
+  const auto pid = spawn(command, context);
+  if (pid) aside_ = *pid;
+  return pid;
+}
+
+// What it has forked is in its group as long as it is in its session: whoever makes a session of his own is a worker.
+void WorkerTree::end_aside() {
+  if (aside_ == 0) return;
+  kill(-aside_, SIGKILL);
+  ended_asides_.insert(std::exchange(aside_, 0));
 }
 
 Result<pid_t> WorkerTree::start_helper(const Command& command) { return start(kHelper, command); }
@@ -126,6 +143,13 @@ void WorkerTree::look_again() {
   look_at_groups();
 }
 
+// Whether this process has children that workers have left or are, zombies included.
+bool WorkerTree::has_children() const {
+  siginfo_t info{};
+  if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return false;
+  return (aside_ == 0 && ended_asides_.empty()) || !survivors().empty();
+}
+
 // Reaps what has ended: workers, and orphans that became our children because we are their subreaper.
 void WorkerTree::reap() {
   for (;;) {
@@ -162,6 +186,12 @@ std::vector<WorkerTree::Background> WorkerTree::background() const {
 
 void WorkerTree::reaped(pid_t pid, ExitStatus status) {
   std::erase_if(abandoned_, [pid](const auto& known) { return known.first == pid; });
+  if (ended_asides_.erase(pid) > 0) return;
+  if (pid == aside_) {
+    aside_ = 0;
+    if (handlers_.on_aside_exit) handlers_.on_aside_exit(status);
+    return;
+  }
   for (auto& [local_rank, worker] : workers_) {
     if (worker.pid != pid || worker.exited) continue;
     if (local_rank == kHelper) {
@@ -221,7 +251,10 @@ bool WorkerTree::strays_left() {
 
 std::vector<ProcessFacts> WorkerTree::survivors() const {
   std::vector<ProcessFacts> left = descendants_of(getpid());
-  std::erase_if(left, [this](const ProcessFacts& facts) { return abandoned_.contains({facts.pid, facts.started}); });
+  std::erase_if(left, [this](const ProcessFacts& facts) {
+    const bool is_aside = (aside_ != 0 && facts.session == aside_) || ended_asides_.contains(facts.session);
+    return is_aside || abandoned_.contains({facts.pid, facts.started});
+  });
   return left;
 }
 

@@ -30,6 +30,8 @@ class WorkerTree {
     std::function<void(int local_rank, ExitStatus status)> on_exit;
     // The helper has ended and been reaped. May be empty.
     std::function<void(ExitStatus status)> on_helper_exit = {};
+    // The process beside the workers has ended by itself and been reaped. May be empty.
+    std::function<void(ExitStatus status)> on_aside_exit = {};
     // Neither a worker nor anything it forked is left. Called once per expect_all_gone().
     std::function<void()> on_all_gone;
   };
@@ -45,6 +47,16 @@ class WorkerTree {
 
   // Starts one worker; `local_rank` must not be in use. Returns its pid. Fails as spawn() does.
   Result<pid_t> start(int local_rank, Command command);
+
+  // A process that is this one's child already becomes a worker; `local_rank` must not be in use. It must lead a
+  // session and a process group.
+  void adopt(int local_rank, pid_t pid);
+
+  // Starts a process beside the workers, one at a time: neither it nor what stays in its session is signalled, killed
+  // or waited for with them, and it is in no cgroup of theirs. It lives until end_aside(), or until this process ends.
+  Result<pid_t> start_aside(const Command& command);
+  // Kills all of that session. Another one may be started at once.
+  void end_aside();
 
   // Starts a process that is no worker, one at a time. It is signalled, and waited for by on_all_gone, as workers are.
   // If no worker was started before it has ended, the processes that it has left behind are killed then.
@@ -92,6 +104,7 @@ class WorkerTree {
 
   static constexpr int kHelper = -1;  // the helper's, in place of a local rank
 
+  bool has_children() const;
   void reap();
   void reaped(pid_t pid, ExitStatus status);
   void kill_what_helper_left();
@@ -107,6 +120,8 @@ class WorkerTree {
   std::unique_ptr<EndGate> end_gate_;                    // null where they do not wait
   std::map<int, Worker> workers_;                        // by local rank; emptied when all are gone
   std::set<std::pair<pid_t, std::uint64_t>> abandoned_;  // pid and start
+  pid_t aside_ = 0;                                      // the process beside the workers; 0: there is none
+  std::set<pid_t> ended_asides_;                         // earlier ones that were killed, and are not reaped
   bool expecting_all_gone_ = false;
   bool killing_ = false;  // SIGKILL was sent, and not all are gone
   SignalSource child_signals_;

@@ -17,6 +17,7 @@ ROOMS = {
     "src/net": ["src/base"],
     "src/process": ["src/base", "src/net"],
     "src/output": ["src/base", "src/net"],
+    "src/warm": ["src/base", "src/net", "src/process"],
     "src/status": ["src/base"],
     "src/report": ["src/base"],
     "health/messages": [],
@@ -44,14 +45,14 @@ PURE = [
     "rendezvous/store/codec", "rendezvous/store/keyspace", "rendezvous/store/requests",
     "cli/flag_table", "cli/argv_normalizer", "cli/parse", "cli/flag_checks", "cli/rdzv_conf",
     "cli/launch_plan", "cli/path_search", "cli/program", "cli/python_choice", "cli/detect",
-    "cli/run/worker_environment", "cli/run/wrap", "cli/wrap_rules", "cli/command_words",
+    "cli/run/worker_environment", "cli/run/wrap", "cli/wrap_rules", "cli/warm_plan", "cli/command_words",
     "health/judge",
     "health/messages",
     "health/host/facts", "health/host/thresholds", "health/host/judge_host", "health/host/hook",
     "health/gpu/gpu_thresholds", "health/gpu/gpu_versions", "health/gpu/judge_gpu", "health/gpu/libraries", "health/gpu/messages",
     "health/gpu/distance", "health/gpu/used_gpus", "health/gpu/xid_aftermath",
     "health/report",
-    "src/output/lines",
+    "src/output/lines", "src/warm/rules",
 ]
 
 # All that pure code may include, itself or through headers of ours. Nothing in here can ask the

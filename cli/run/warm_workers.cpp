@@ -1,0 +1,205 @@
+#include "cli/run/warm_workers.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "src/base/log.h"
+#include "src/base/text.h"
+#include "src/base/unique_fd.h"
+#include "src/process/clock.h"
+
+namespace elastic::run {
+namespace {
+
+// They differ between ranks or rounds. The import server is started without them (OF_RANKS in src/warm/server.py).
+constexpr std::array<std::string_view, 20> kOfRanks = {"LOCAL_RANK",
+                                                       "RANK",
+                                                       "GROUP_RANK",
+                                                       "ROLE_RANK",
+                                                       "ROLE_NAME",
+                                                       "LOCAL_WORLD_SIZE",
+                                                       "WORLD_SIZE",
+                                                       "GROUP_WORLD_SIZE",
+                                                       "ROLE_WORLD_SIZE",
+                                                       "MASTER_ADDR",
+                                                       "MASTER_PORT",
+                                                       "TORCHELASTIC_RESTART_COUNT",
+                                                       "TORCHELASTIC_MAX_RESTARTS",
+                                                       "TORCHELASTIC_RUN_ID",
+                                                       "TORCHELASTIC_USE_AGENT_STORE",
+                                                       "TORCHELASTIC_ERROR_FILE",
+                                                       "TORCHELASTIC_SIGNALS_TO_HANDLE",
+                                                       "ELASTIC_RUN_FENCE",
+                                                       "CUDA_VISIBLE_DEVICES",
+                                                       "HIP_VISIBLE_DEVICES"};
+
+bool is_of_ranks(std::string_view variable) {
+  return std::ranges::find(kOfRanks, variable.substr(0, variable.find('='))) != kOfRanks.end();
+}
+
+std::vector<std::string> of_all_ranks(const std::vector<std::string>& variables) {
+  std::vector<std::string> out;
+  std::ranges::copy_if(variables, std::back_inserter(out), [](const std::string& each) { return !is_of_ranks(each); });
+  return out;
+}
+
+}  // namespace
+
+WarmWorkers::WarmWorkers(net::Loop& loop, const LaunchSettings& settings, process::WorkerTree& tree, int cgroup_procs)
+    : settings_(settings),
+      tree_(tree),
+      cgroup_procs_(cgroup_procs),
+      rules_(settings.warm.rules),
+      server_(loop, tree,
+              {.on_ready =
+                   [this](const warm::Ready& ready) {
+                     rules_.server_is_ready();
+                     log::info("warm_server",
+                               format("warm workers: {} modules are imported, with {} ms of processor time and {} MiB",
+                                      ready.modules, ready.cpu_ms, ready.memory_kib / 1024));
+                     look();
+                   },
+               .on_struck =
+                   [](const warm::Struck& struck) {
+                     log::info("warm_server", format("warm workers do without {}: it {}", printable(struck.package),
+                                                     printable(struck.why)));
+                   },
+               .on_parked =
+                   [this] {
+                     const int wanted = settings_.node.local_world_size;
+                     if (server_.parked() < wanted) return;
+                     log::info("warm_workers", format("{} {} for the next round", wanted,
+                                                      wanted == 1 ? "warm worker waits" : "warm workers wait"));
+                   },
+               .on_taken = [this](Result<std::vector<pid_t>> pids) { taken(std::move(pids)); },
+               .on_gone =
+                   [this](const std::string& why, bool has_refused) {
+                     rules_.server_has_gone(printable(why), has_refused);
+                     tell(printable(why));
+                     plan_look();
+                   }}),
+      timer_(loop) {}
+
+std::string WarmWorkers::why_cold(const std::vector<process::Command>& commands) {
+  std::string why = rules_.why_cold(server_.parked(), static_cast<int>(commands.size()));
+  if (!why.empty()) return why;
+  const bool is_environment_the_same = std::ranges::all_of(
+      commands, [&](const process::Command& command) { return of_all_ranks(command.variables) == found_; });
+  if (!is_environment_the_same) {
+    why = "the environment is another one than the import server's";
+  } else if (!server_.are_modules_the_same()) {
+    why = "packages have been installed or removed";
+  } else {
+    return {};
+  }
+  server_.end();
+  rules_.must_begin_again();
+  return why;
+}
+
+bool WarmWorkers::take(const std::vector<process::Command>& commands, std::function<void(std::vector<pid_t>)> done) {
+  if (rules_.settings().mode == warm::Mode::kOff) return false;
+  const std::string why = why_cold(commands);
+  if (!why.empty()) {
+    tell(why);
+    return false;
+  }
+  std::vector<warm::ImportServer::Order> orders;
+  for (const process::Command& command : commands) {
+    // Without a pipe of its own a worker writes where we do.
+    orders.push_back({command.variables, command.arguments,
+                      command.standard_output < 0 ? STDOUT_FILENO : command.standard_output,
+                      command.standard_error < 0 ? STDERR_FILENO : command.standard_error});
+  }
+  taking_since_ms_ = process::boottime_ms();
+  const Status given = server_.give(orders, cgroup_procs_);
+  rules_.workers_have_gone();
+  if (!given) {
+    tell(given.error().text());
+    return false;
+  }
+  done_ = std::move(done);
+  return true;
+}
+
+void WarmWorkers::taken(Result<std::vector<pid_t>> pids) {
+  const auto done = std::exchange(done_, nullptr);
+  if (!pids) {
+    tell(pids.error().text());
+    return done({});
+  }
+  log::info("warm_workers", format("{} of the workers' ranks {} taken by warm workers, in {} ms", pids->size(),
+                                   pids->size() == 1 ? "is" : "are", process::boottime_ms() - taking_since_ms_));
+  done(std::move(*pids));
+}
+
+void WarmWorkers::give_up_taking() {
+  if (std::exchange(done_, nullptr)) server_.withdraw();
+}
+
+void WarmWorkers::round_began(bool are_warm, int restarts_left, const process::Command& one) {
+  if (!rules_.may_be_warm()) return;
+  environment_.assign(one.environment.begin(), one.environment.end());
+  variables_ = of_all_ranks(one.variables);
+  rules_.round_began(are_warm, restarts_left, process::boottime_ms());
+  plan_look();
+}
+
+void WarmWorkers::round_ended(bool has_failed) {
+  rules_.round_ended(has_failed, process::boottime_ms());
+  timer_.stop();
+}
+
+void WarmWorkers::end() {
+  timer_.stop();
+  server_.end();
+}
+
+void WarmWorkers::plan_look() {
+  const auto due_ms = rules_.next_ms();
+  if (!due_ms) return timer_.stop();
+  timer_.start(std::max<std::int64_t>(*due_ms - process::boottime_ms(), 0), [this] { look(); });
+}
+
+void WarmWorkers::look() {
+  using Step = warm::WarmRules::Step;
+  const Step step = rules_.look(process::boottime_ms());
+  if (step == Step::kStartServer) start_server();
+  if (step == Step::kPark) server_.park(settings_.node.local_world_size);
+  plan_look();
+}
+
+void WarmWorkers::start_server() {
+  const WarmLaunch& warm = settings_.warm;
+  found_ = variables_;
+  Environment environment;
+  std::ranges::copy_if(environment_, std::back_inserter(environment),
+                       [](const std::string& each) { return !is_of_ranks(each) || each.starts_with("CUDA_"); });
+  const UniqueFd nowhere(open("/dev/null", O_WRONLY | O_CLOEXEC));
+  const Status started = server_.start({.python = settings_.program,
+                                        .options = warm.options,
+                                        .is_module = warm.is_module,
+                                        .target = warm.target,
+                                        .wanted = warm.rules.wanted,
+                                        .environment = environment,
+                                        .variables = variables_,
+                                        .output = nowhere.get()});
+  if (started) return;
+  rules_.server_has_gone(started.error().text(), true);
+  tell(started.error().text());
+}
+
+void WarmWorkers::tell(const std::string& why) {
+  if (rules_.is_to_tell(why)) {
+    log::warning("warm_workers", format("workers start as fresh interpreters: {}", why));
+  } else {
+    log::debug("warm_workers", format("workers start as fresh interpreters: {}", why));
+  }
+}
+
+}  // namespace elastic::run

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/run/launch_settings.h"
+#include "src/base/environment.h"
+#include "src/net/loop.h"
+#include "src/process/spawn.h"
+#include "src/process/tree.h"
+#include "src/warm/import_server.h"
+#include "src/warm/rules/warm_rules.h"
+
+namespace elastic::run {
+
+// Starts the node's workers warm where that can be (docs/warm-workers.md): keeps its import server, and says why where
+// they start cold.
+class WarmWorkers {
+ public:
+  // `settings` and `tree` outlive it. `cgroup_procs`: of the workers' cgroup; -1: there is none.
+  WarmWorkers(net::Loop& loop, const LaunchSettings& settings, process::WorkerTree& tree, int cgroup_procs);
+
+  // Makes workers of those that wait. False: they are to be started fresh. Else `done` is called within about a second,
+  // with their pids, or without any: then they are to be started fresh, and none of them runs. `commands`: what fresh
+  // ones would be given, by local rank, with one and the same environment.
+  bool take(const std::vector<process::Command>& commands, std::function<void(std::vector<pid_t>)> done);
+  // The round is stopped before that.
+  void give_up_taking();
+
+  // Workers of a round have been started; `are_warm`: by take().
+  void round_began(bool are_warm, int restarts_left, const process::Command& one);
+  // None of them is left. `has_failed`: one of them has failed by itself.
+  void round_ended(bool has_failed);
+  // For WorkerTree.
+  void server_has_ended(ExitStatus status) { server_.has_ended(status); }
+  // The agent is done.
+  void end();
+
+ private:
+  std::string why_cold(const std::vector<process::Command>& commands);
+  void look();
+  void plan_look();
+  void start_server();
+  void tell(const std::string& why);
+
+  void taken(Result<std::vector<pid_t>> pids);
+
+  const LaunchSettings& settings_;
+  process::WorkerTree& tree_;
+  int cgroup_procs_;
+  warm::WarmRules rules_;
+  warm::ImportServer server_;
+  net::Timer timer_;
+  std::function<void(std::vector<pid_t>)> done_;  // the call that take() was given
+  std::int64_t taking_since_ms_ = 0;
+  Environment environment_;             // of all workers of the present round
+  std::vector<std::string> variables_;  // and those of the others that are the same for all ranks and rounds
+  std::vector<std::string> found_;      // the variables that the server was started with
+};
+
+}  // namespace elastic::run

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/base/result.h"
+#include "src/base/unique_fd.h"
+#include "src/net/loop.h"
+#include "src/process/tree.h"
+#include "src/warm/rules/packets.h"
+
+namespace elastic::warm {
+
+// The node's import server, a process beside its workers, and the workers that it has forked and that wait for a rank.
+class ImportServer {
+ public:
+  struct Handlers {
+    std::function<void(const Ready&)> on_ready;
+    std::function<void(const Struck&)> on_struck;
+    std::function<void()> on_parked;  // another one waits
+    // All orders of give() have been taken by these processes; or none is, for the reason.
+    std::function<void(Result<std::vector<pid_t>>)> on_taken;
+    // It has refused to serve, with the reason, or has ended. Called once per start, not by end().
+    std::function<void(const std::string& why, bool has_refused)> on_gone;
+  };
+  ImportServer(net::Loop& loop, process::WorkerTree& tree, Handlers handlers);
+
+  struct Start {
+    std::string python;                        // the file
+    std::vector<std::string> options;          // argv up to the script: "python", "-u"
+    bool is_module = false;                    // python -m
+    std::string target;                        // script or module
+    std::string wanted;                        // modules to preload besides, with commas between
+    std::span<const std::string> environment;  // that workers have, without what differs among them
+    std::vector<std::string> variables;
+    int output = -1;  // its stdout and stderr; -1: ours
+  };
+  // One at a time.
+  Status start(const Start& how);
+  // The process of the tree beside the workers has ended.
+  void has_ended(ExitStatus status);
+  // Ends it and all that wait.
+  void end();
+
+  void park(int count);
+  int parked() const { return static_cast<int>(waiting_.size()); }
+  // The directories that hold modules are as they were when the server was ready.
+  bool are_modules_the_same() const;
+
+  struct Order {
+    std::vector<std::string> variables;
+    std::vector<std::string> arguments;  // argv
+    int standard_output = -1;
+    int standard_error = -1;
+  };
+  // Makes a worker of one that waits for each of these orders. It fails, or calls on_taken within kOrderMs. Where it
+  // fails none of them has run a line of the script, and all that wait are killed. `cgroup_procs`: of the workers'
+  // cgroup; -1: there is none.
+  Status give(std::span<const Order> orders, int cgroup_procs);
+  // The orders are withdrawn: those that have them are killed, and on_taken is not called.
+  void withdraw();
+
+  // A busy machine may take that long to run so many processes; it takes longer yet to start fresh ones.
+  static constexpr std::int64_t kOrderMs = 1'000;
+
+ private:
+  struct Waiting {
+    pid_t pid;
+    UniqueFd process;  // its pidfd, where the kernel has them (Linux 5.3); none if it has ended already
+    UniqueFd socket;
+  };
+
+  struct Giving {
+    Waiting worker;
+    std::unique_ptr<net::ReadWatch> watch;
+    bool has_taken = false;
+  };
+
+  void receive();
+  void on(const Ready& ready);
+  void gone(const std::string& why, bool has_refused);
+  void kill_waiting();
+  void answered(std::size_t index);
+  void give_up(const char* why);
+
+  net::Loop& loop_;
+  process::WorkerTree& tree_;
+  Handlers handlers_;
+  UniqueFd channel_;
+  std::unique_ptr<net::ReadWatch> watch_;
+  std::vector<Waiting> waiting_;
+  std::vector<Giving> giving_;  // have an order, and have not run a line of the script
+  net::Timer timer_;
+  std::vector<std::pair<std::string, std::int64_t>> places_;  // directory, and when it was changed, in ns
+};
+
+}  // namespace elastic::warm
