@@ -58,6 +58,7 @@ class Coordinator {
   const CoordinatorConfig& config() const { return config_; }
   protocol::Term term() const { return identity_.term(); }
   protocol::Incarnation incarnation() const { return identity_.incarnation(); }
+  protocol::Fence fence() const { return identity_.fence(); }
   bool ended() const { return state_ == State::kEnded; }
   // It has resigned because its process leaves: no other coordinator of the job is to begin here.
   bool has_handed_over() const { return has_handed_over_; }

@@ -28,6 +28,9 @@ struct CoordinatorConfig {
   std::int64_t made_ms = 0;  // when it was made itself, by the clock of now_ms
   // The same as Unix time in milliseconds: the birth of the incarnation that it begins.
   std::int64_t birth_ms = 0;
+  // Another start of the job has ended in this process: rounds are born after it, also those of a start that nodes of
+  // before it bring. 0: none has.
+  std::int64_t least_birth_ms = 0;
   // The job begins with this coordinator, whatever nodes report that missed the end of the one before.
   bool begins_job() const { return is_claimed && term == 1; }
   // Unix time when that clock showed `at_ms`.

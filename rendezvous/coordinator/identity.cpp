@@ -40,7 +40,7 @@ void Identity::hear_of_birth(const protocol::AgentFacts& facts, bool knows_a_rou
   } else if (knows_a_round) {
     birth_ms_ = std::max(birth_ms_, reported_ms);
   } else {
-    birth_ms_ = reported_ms;
+    birth_ms_ = std::max(reported_ms, least_birth_ms_);
   }
 }
 

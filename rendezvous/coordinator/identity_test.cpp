@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "rendezvous/protocol/fence.h"
@@ -98,6 +99,15 @@ TEST_CASE("the birth of a job that is taken over is the one that its nodes repor
     identity.hear_of_birth(born(5, reported_ms), false);
     CHECK(identity.fence().birth_ms == reported_ms);
     CHECK(identity.fence().term == identity.term());
+  }
+}
+
+TEST_CASE("a start of the job that is taken up after another one has ended here is born after that") {
+  for (const std::int64_t least_ms : {kBirthMs - 950, kBirthMs - 850}) {
+    Identity identity({.incarnation = 77, .birth_ms = kBirthMs, .least_birth_ms = least_ms});
+    identity.meet({.incarnation = 5, .term = 3}, false, false);
+    identity.hear_of_birth(born(5, kBirthMs - 900), false);
+    CHECK(identity.fence().birth_ms == std::max(least_ms, kBirthMs - 900));
   }
 }
 

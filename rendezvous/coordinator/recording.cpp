@@ -77,6 +77,7 @@ void fields(auto& io, Is<CoordinatorConfig> auto& v) {
   io.if_set("is_claimed", v.is_claimed);
   io.if_set("made_ms", v.made_ms, bounds::kSignedMs);
   io.if_set("birth_ms", v.birth_ms, bounds::kSignedMs);
+  io.if_set("least_birth_ms", v.least_birth_ms, bounds::kSignedMs);
   io("own_agent", v.own_agent);
   io("own_process", v.own_process);
 }

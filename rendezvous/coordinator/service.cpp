@@ -347,8 +347,8 @@ void Service::on(std::string job, const Event& event, ServiceEffects& out) {
   }
   if (coordinator.ended()) {
     if (coordinator.ending().verdict()) {
-      ended_.push_back(
-          {job, coordinator.incarnation(), *coordinator.ending().verdict(), coordinator.ending().details()});
+      ended_.push_back({job, coordinator.incarnation(), *coordinator.ending().verdict(), coordinator.ending().details(),
+                        coordinator.fence().birth_ms});
       if (ended_.size() > limits::kEndedJobs) ended_.pop_front();
       ++ended_by_outcome_[static_cast<std::size_t>(coordinator.ending().verdict()->outcome)];
     } else if (coordinator.round()) {

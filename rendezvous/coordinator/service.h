@@ -178,6 +178,7 @@ class Service {
     protocol::Incarnation incarnation = 0;
     protocol::Verdict verdict;
     std::string details;
+    std::int64_t birth_ms = 0;  // of that start of the job
   };
 
   void on(const ConnectionOpened& event, ServiceEffects& out);

@@ -44,6 +44,10 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
     }
     // A job that is started again here is born later, also if the clock was set back meanwhile.
     last_birth_ms_ = std::max(settings_.wall_ms(), last_birth_ms_ + 1);
+    std::int64_t least_birth_ms = 0;
+    for (const Ended& over : ended_) {
+      if (over.job == job) least_birth_ms = std::max(least_birth_ms, over.birth_ms + 1);
+    }
     const CoordinatorConfig config{.term = settings_.first_term,
                                    .incarnation = random_id(settings_.random()),
                                    .lease = settings_.lease,
@@ -52,6 +56,7 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
                                    .is_claimed = settings_.is_claimed,
                                    .made_ms = now_ms_,
                                    .birth_ms = last_birth_ms_,
+                                   .least_birth_ms = least_birth_ms,
                                    .own_agent = settings_.own_agent,
                                    .own_process = settings_.own_process};
     jobs_.emplace(job, std::make_unique<Coordinator>(config, settings_.make_check(job)));
