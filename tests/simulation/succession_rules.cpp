@@ -131,7 +131,9 @@ void SuccessionRules::check_carried(const Job& job, const Prepared& round, const
   for (const CarriedState::Host& host : then.hosts) {
     if (host.until_ms <= simulation_.wall_ms()) continue;
     const auto known = std::ranges::find(now.hosts, host.name, &CarriedState::Host::name);
-    if (known == now.hosts.end() || known->until_ms < host.until_ms)
+    // No coordinator keeps a host out for longer from now than it was kept out, and their clocks have gone at 1 % less.
+    const Ms clocks_ms = simulation_.now_ms() / 50;
+    if (known == now.hosts.end() || known->until_ms + clocks_ms < host.until_ms)
       lost(format("{} is not kept out any more", host.name));
   }
 }
