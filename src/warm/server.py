@@ -5,10 +5,18 @@
 #
 # Whatever this text names stays out of __main__, and it imports as little as it can: what it imports the user's script
 # finds imported.
-import ctypes
-import gc
 import os
 import sys
+
+AT_FIRST = set(sys.modules)
+PATH = list(sys.path)
+sys.path[:] = [place for place in PATH if place]  # what this text imports is not in the working directory
+
+import array
+import ctypes
+import gc
+import resource
+import socket
 
 KIND, TARGET, WANTED, STRUCK = sys.argv[2:6]
 LAUNCHER = os.getppid()
@@ -22,7 +30,8 @@ OF_RANKS = {
     'TORCHELASTIC_SIGNALS_TO_HANDLE', 'ELASTIC_RUN_FENCE'}
 # Libraries read these when they are loaded, with getenv(), which is not seen here.
 READ_BY_LIBRARIES = ('OMP_', 'GOMP_', 'KMP_', 'MKL_', 'OPENBLAS_', 'GOTO_', 'ONEDNN_', 'DNNL_', 'PYTORCH_', 'TORCH_',
-                     'C10_', 'ATEN_', 'CUDA_', 'CUBLAS_', 'CUDNN_', 'TRITON_', 'LD_', 'MALLOC_', 'PYTHON', 'LC_', 'BLIS_')
+                     'C10_', 'ATEN_', 'CUDA_', 'CUBLAS_', 'CUDNN_', 'TRITON_', 'LD_', 'MALLOC_', 'PYTHON', 'LC_',
+                     'BLIS_')
 DEVICES = ('/dev/nvidia', '/dev/kfd', '/dev/dri', '/dev/infiniband')
 # Ends of threads that survive a fork harmlessly: jemalloc handles forks itself.
 HARMLESS_THREADS = {'jemalloc_bg_thd'}
@@ -114,11 +123,18 @@ def absolute():
     return os.getcwd() + '/' + TARGET
 
 
+def path_of_worker():
+    """sys.path as a fresh interpreter begins with it."""
+    if PATH[0] != '':  # with -P or -I
+        return PATH
+    return [os.getcwd() if KIND == 'module' else os.path.dirname(os.path.realpath(TARGET))] + PATH[1:]
+
+
 def script_path():
     if KIND == 'script':
         return absolute()
     import importlib.util
-    sys.path.insert(0, os.getcwd())
+    sys.path[:] = path_of_worker()
     found = importlib.util.find_spec(TARGET)
     if found is not None and found.submodule_search_locations is not None:
         found = importlib.util.find_spec(TARGET + '.__main__')
@@ -130,7 +146,6 @@ def script_path():
 def read_script():
     """The modules that script and local files import, and the variables that they set: lines of two kinds."""
     import ast
-    sys.path[:0] = []
     first = script_path()
     roots = [os.path.dirname(os.path.realpath(first)), os.getcwd()]
     roots += filter(None, os.environ.get('PYTHONPATH', '').split(os.pathsep))
@@ -244,6 +259,31 @@ class Reads:
         self.kind.__getitem__ = self.before
 
 
+class Misses:
+    """The last of sys.meta_path: which modules, not counting those in packages, were looked for in vain."""
+
+    def __init__(self):
+        self.names = set()
+
+    def find_spec(self, name, path=None, target=None):
+        if path is None:
+            self.names.add(name)
+
+
+def hidden(missed):
+    """The modules of which a fresh interpreter finds others, the user's own, than are here; some only there."""
+    from importlib.machinery import PathFinder
+    users = set(os.environ.get('PYTHONPATH', '').split(os.pathsep)) | set(path_of_worker()[:1] if PATH[0] == '' else [])
+    places = [place for place in path_of_worker() if place in users]
+    found = []
+    for name in {name for name in sys.modules if '.' not in name} - AT_FIRST | missed:
+        theirs = PathFinder.find_spec(name, places)
+        here = getattr(sys.modules.get(name), '__file__', None)
+        if theirs and (name in missed or here and theirs.origin and theirs.origin != here):
+            found.append(name)
+    return ', '.join(sorted(found)).encode()
+
+
 def bring(name):
     """Imports a module; False where that fails, as it may for a name that is no module, or only for some systems."""
     try:
@@ -261,7 +301,7 @@ class Importer:
         self.reads = Reads()
         self.struck = [name for name in STRUCK.split(',') if name]
         wanted = [name for name in WANTED.split(',') if name]
-        self.path = list(sys.path)
+        self.misses = Misses()
         self.mine = in_child(lambda: '\n'.join(places()).encode())
         self.mine = os.fsdecode(self.mine or b'').split('\n')
         read = in_child(read_script)
@@ -270,11 +310,13 @@ class Importer:
         lines = [line.split(' ', 1) for line in os.fsdecode(read).split('\n') if line]
         self.sets = [name for kind, name in lines if kind == 'set']
         # Nothing of the user's own is found, unless he has asked for it by name.
-        allowed = [entry for entry in self.path if self.is_mine(entry) or entry.endswith('.zip')]
+        allowed = [entry for entry in PATH if self.is_mine(entry) or entry.endswith('.zip')]
         with self.reads:
+            sys.path[:] = path_of_worker()
             for name in wanted:
                 self.one(name)
             sys.path[:] = allowed
+            sys.meta_path.append(self.misses)
             for name in ['torch'] + [name for kind, name in lines if kind == 'import']:
                 self.one(name)
             if 'torch' not in sys.modules:
@@ -283,9 +325,11 @@ class Importer:
             for name in os.fsdecode(rehearsed or b'').split('\n'):
                 if name and name.split('.')[0] not in self.struck:
                     bring(name)
-        sys.path[:] = self.path
+        sys.meta_path.remove(self.misses)
         if rehearsed is None:
             raise Refused('the rehearsal of a first step failed')
+        if mistaken := in_child(lambda: hidden(self.misses.names)):
+            raise Refused('files of the user hide, or add, modules that others import: ' + os.fsdecode(mistaken))
         if self.reads.of_ranks:
             raise Refused('modules read %s at import' % ', '.join(sorted(self.reads.of_ranks)))
         for name in self.sets:
@@ -303,7 +347,9 @@ class Importer:
             return
         before = set(self.reads.of_ranks)
         alone = len(threads()) <= 1
-        bring(name)
+        missed = set(self.misses.names)
+        if not bring(name) and package not in missed:
+            self.misses.names.discard(package)  # only the script has looked for it
         if self.reads.of_ranks - before:
             self.strike(package, 'reads %s at import' % ', '.join(sorted(self.reads.of_ranks - before)))
         if alone and len(threads()) > 1:
@@ -377,7 +423,6 @@ def check():
 
 def step_back():
     """Takes the lowest priority, if this process may take its own again. Returns that, or None."""
-    import resource
     before = os.getpriority(os.PRIO_PROCESS, 0)
     may = False
     for line in text_of('/proc/self/status').split(b'\n'):
@@ -396,7 +441,8 @@ def step_back():
 class MemoryMap(ctypes.Structure):
     _fields_ = [(name, ctypes.c_uint64) for name in (
         'start_code', 'end_code', 'start_data', 'end_data', 'start_brk', 'brk', 'start_stack', 'arg_start', 'arg_end',
-        'env_start', 'env_end')] + [('auxv', ctypes.c_void_p), ('auxv_size', ctypes.c_uint32), ('exe_fd', ctypes.c_uint32)]
+        'env_start', 'env_end')] + [
+            ('auxv', ctypes.c_void_p), ('auxv_size', ctypes.c_uint32), ('exe_fd', ctypes.c_uint32)]
 
 
 def set_title(argv):
@@ -456,10 +502,8 @@ def reopen(stream):
         pass  # there is none, or a module has replaced it
 
 
-def park(nice, path):
+def park(nice):
     """Forks a worker that waits for its rank. Returns in the worker only, with its order."""
-    import array
-    import socket
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     middle = os.fork()
     if middle != 0:
@@ -491,7 +535,7 @@ def park(nice, path):
     count = int(fields[0])
     become(nice, list(given), fields[1:1 + count])
     argv = [os.fsdecode(part) for part in fields[1 + count:]]
-    prepare(argv, path)
+    prepare(argv)
     ours.send(b'T')
     if ours.recv(1) != b'G':
         os._exit(1)
@@ -521,7 +565,7 @@ def become(nice, given, variables):
         del os.environ[JUDGED_LATE]
 
 
-def prepare(argv, path):
+def prepare(argv):
     """`argv`: of the whole command, the program's name first."""
     tell_apart()
     set_title(argv)
@@ -529,8 +573,7 @@ def prepare(argv, path):
     sys.argv[:] = argv[at:] if KIND == 'script' else ['-m'] + argv[at + 2:]
     if hasattr(sys, 'orig_argv'):
         sys.orig_argv[:] = argv
-    first = os.getcwd() if KIND == 'module' else os.path.dirname(os.path.realpath(TARGET))
-    sys.path[:] = [first] + path[1:] if path[0] == '' else path  # it is not there with -P or -I
+    sys.path[:] = path_of_worker()
     import atexit
     atexit.register(gc.unfreeze)
 
@@ -570,7 +613,8 @@ def serve():
         say(b'F', 'its imports failed: %r' % why)
         os._exit(1)
     times = os.times()
-    places = [place for place in importer.mine if place.endswith('-packages')] + [os.path.join(sys.prefix, 'pyvenv.cfg')]
+    places = [place for place in importer.mine if place.endswith('-packages')]
+    places.append(os.path.join(sys.prefix, 'pyvenv.cfg'))
     say(b'R', len(sys.modules), int(1000 * sum(times[:4])), own, ','.join(importer.struck), *places)
     sys.stdout.flush()
     while True:
@@ -578,7 +622,7 @@ def serve():
         if not order:
             os._exit(0)  # the launcher has gone, or needs no workers any more
         for _ in range(int(order[1:])):
-            if argv := park(nice, importer.path):
+            if argv := park(nice):
                 return argv
 
 

@@ -7,6 +7,7 @@ import os
 import pathlib
 import select
 import shutil
+import signal
 import tempfile
 import time
 
@@ -14,11 +15,13 @@ import common
 from common import BenchError, Goal, Spread, positive, say
 
 OURS, NO_LOGS, BARE = "elastic-run", "elastic-run, no logs", "bare loop"
+WARM = "elastic-run, warm"
 TORCHRUN, TORCHRUN_QUICK = "torchrun", "torchrun, 1 ms"
 
 EXAMPLE = common.HERE.parents[1] / "examples/fashion_mnist.py"
 CRASH_AT, CHECKPOINT_EVERY = 8, 5  # steps
 TRAINING_TIMEOUT_S = 300
+READY_STEPS = 50  # of the first round, before a rank is killed from outside
 # In torchrun's own traceback where it has read a worker's error file before there was anything in it.
 READ_TOO_EARLY = ("_capture_process_failures", "JSONDecodeError")
 MOST_BROKEN = 5  # of one run
@@ -37,6 +40,8 @@ one's group when one has died, waits for all of them and starts them again. It d
 No logs: --log-dir=/dev/null. 1 ms: --monitor-interval=0.001 instead of torchrun's own 0.1 s.
 Training: rank 1 of examples/fashion_mnist.py says that it kills itself at a step; the figure is from that
 line until the line of the first step done after the restart, as they are read from the launcher's output.
+With --first-step rank 1 is killed from outside instead, when 50 steps are done or warm workers wait
+(--warm-workers=on --warm-after=0), and the restart itself is not measured.
 torchrun has TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, without which gloo may fail after its restarts. Broke:
 torchrun ended by an exception of its own, having read the error file of a worker that was still writing it;
 such a run is made again."""
@@ -50,12 +55,12 @@ def main():
                     OURS: common.elastic_run_binary(), TORCHRUN: common.torchrun()}
         machine = common.machine()
         gc.disable()  # a collection would take a core from what is measured
-        gaps = restart_rounds(programs, args, temporary)
+        gaps = {} if args.first_step else restart_rounds(programs, args, temporary)
         gc.enable()
         training, broke = training_rounds(programs, args, temporary) if args.training else ({}, {})
         versions = {OURS: common.elastic_run_version(programs[OURS]),
                     TORCHRUN: common.torch_version(programs[TORCHRUN])}
-    goals = judge(gaps)
+    goals = judge_first_step(training) if args.first_step else judge(gaps)
     report(args, machine, versions, gaps, (training, broke), goals)
     if args.json:
         common.write_json(args.json, {
@@ -80,6 +85,8 @@ def parse_arguments():
     parser.add_argument("--training-runs", type=positive, default=3, metavar="N",
                         help="of each launcher (%(default)s)")
     parser.add_argument("--training-ranks", type=positive, default=4, metavar="N")
+    parser.add_argument("--first-step", action="store_true",
+                        help="measure only how long training stands still, with and without warm workers")
     parser.add_argument("--json", metavar="FILE", help="every single measurement as JSON")
     args = parser.parse_args()
     args.torchrun_runs = min(args.torchrun_runs, args.runs)
@@ -132,7 +139,7 @@ def restarts_of_one_run(contender, programs, ranks, restarts, temporary):
 
 def training_rounds(programs, args, temporary):
     """{contender: {round: ms}}, {contender: how many runs its own mistake has ended}"""
-    measured = {OURS: {}, TORCHRUN: {}}
+    measured = {OURS: {}, TORCHRUN: {}} | ({WARM: {}} if args.first_step else {})
     broke = dict.fromkeys(measured, 0)
     contenders = list(measured)
     for number in range(args.training_runs):
@@ -141,12 +148,12 @@ def training_rounds(programs, args, temporary):
             for attempt in range(1 + MOST_BROKEN):
                 try:
                     measured[contender][number] = failure_to_step(
-                        programs[contender], args.training_ranks, temporary)
+                        contender, programs, args.training_ranks, temporary, args.first_step)
                     break
                 except LineMissing as missing:
                     broke[contender] += 1
                     is_known = all(mark in missing.told for mark in READ_TOO_EARLY)
-                    if contender == OURS or not is_known or attempt == MOST_BROKEN:
+                    if contender != TORCHRUN or not is_known or attempt == MOST_BROKEN:
                         raise
     return measured, broke
 
@@ -159,13 +166,35 @@ class LineMissing(BenchError):
         self.told = told
 
 
-def failure_to_step(launcher, ranks, temporary):
+def rank_of_job(launcher, rank):
+    """The pid of a rank whose environment tells of it: a descendant of the launcher, in its first round."""
+    wanted = {f"RANK={rank}".encode(), b"TORCHELASTIC_RESTART_COUNT=0"}
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if wanted <= set((process / "environ").read_bytes().split(b"\0")) and is_below(int(process.name), launcher):
+                return int(process.name)
+        except OSError:
+            continue  # it has ended, or is none of ours
+    raise BenchError(f"no process is rank {rank}")
+
+
+def is_below(pid, ancestor):
+    while pid > 1 and pid != ancestor:
+        pid = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return pid == ancestor
+
+
+def failure_to_step(contender, programs, ranks, temporary, first_step):
     """Milliseconds in which a job that lost a rank does not train."""
+    launcher = programs[OURS if contender == WARM else contender]
     directory = pathlib.Path(temporary) / "training"
     directory.mkdir()
     command = [launcher, "--standalone", f"--nproc-per-node={ranks}", "--max-restarts=1", str(EXAMPLE),
                "--checkpoint", str(directory / "checkpoint.pt"), "--log-every=1",
-               f"--checkpoint-every={CHECKPOINT_EVERY}", f"--crash-at={CRASH_AT}"]
+               f"--checkpoint-every={CHECKPOINT_EVERY}"]
+    command += ["--epochs=100"] if first_step else [f"--crash-at={CRASH_AT}"]
+    if contender == WARM:
+        command[1:1] = ["--warm-workers=on", "--warm-after=0", "--log-level=info"]
     variables = {"PYTHON_EXEC": str(pathlib.Path(common.torchrun()).parent / "python3"),
                  "PYTHONDONTWRITEBYTECODE": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
     with contextlib.ExitStack() as stack:
@@ -178,6 +207,16 @@ def failure_to_step(launcher, ranks, temporary):
             os.close(writer)
         stack.callback(launch.stop)
         lines = TimedLines(reader)
+        if first_step:
+            find(lines, "wait for the next round" if contender == WARM else f"step {READY_STEPS}/", command)
+            rank_1 = rank_of_job(launch.pid, 1)
+            died_ns = time.perf_counter_ns()
+            os.kill(rank_1, signal.SIGKILL)
+            find(lines, "resumed from step", command)
+            find(lines, "step ", command)
+            if contender == WARM and b"taken by warm workers" not in lines.read:
+                raise BenchError(f"workers were not warm: {' '.join(command)}")
+            return (lines.at_ns - died_ns) / 1e6
         find(lines, "kills itself at step", command)
         died_ns = lines.at_ns
         find(lines, f"resumed from step {CRASH_AT // CHECKPOINT_EVERY * CHECKPOINT_EVERY}", command)
@@ -222,6 +261,11 @@ def medians(rounds):
     return {number: Spread.of(found).median for number, found in rounds.items()}
 
 
+def judge_first_step(training):
+    ratio = Spread.of(common.pairs(training[WARM], training[OURS]))
+    return [Goal("first step: times fresh workers", 0.2, False, ratio)]
+
+
 def judge(gaps):
     ratio = Spread.of(common.pairs(medians(gaps[OURS]), medians(gaps[BARE])))
     return [Goal("restart: times the bare loop", 1.3, False, ratio)]
@@ -231,10 +275,11 @@ def report(args, machine, versions, gaps, training_and_broke, goals):
     training, broke = training_and_broke
     say("")
     print(f"{versions[OURS]}; {versions[TORCHRUN]}; {common.describe(machine)}")
-    print(f"\nRANK 0 OF {args.ranks} DIES, UNTIL ALL {args.ranks} NEW RANKS RUN, ms; ratio: to the bare "
-          "loop in the same round")
-    common.print_table(["<launcher", "runs", "restarts", "median", "min", "max", "ratio",
-                        "min to max"], list(restart_table(gaps)))
+    if gaps:
+        print(f"\nRANK 0 OF {args.ranks} DIES, UNTIL ALL {args.ranks} NEW RANKS RUN, ms; ratio: to the bare "
+              "loop in the same round")
+        common.print_table(["<launcher", "runs", "restarts", "median", "min", "max", "ratio",
+                            "min to max"], list(restart_table(gaps)))
     if training:
         print(f"\nA RANK OF {args.training_ranks} DIES, UNTIL THE NEXT STEP OF TRAINING IS DONE, ms; ratio: "
               "to elastic-run in the same round")
