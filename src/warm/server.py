@@ -270,16 +270,18 @@ class Misses:
             self.names.add(name)
 
 
-def hidden(missed):
+def hidden(missed, others, finders):
     """The modules of which a fresh interpreter finds others, the user's own, than are here; some only there."""
     from importlib.machinery import PathFinder
     users = set(os.environ.get('PYTHONPATH', '').split(os.pathsep)) | set(path_of_worker()[:1] if PATH[0] == '' else [])
-    places = [place for place in path_of_worker() if place in users]
     found = []
-    for name in {name for name in sys.modules if '.' not in name} - AT_FIRST | missed:
-        theirs = PathFinder.find_spec(name, places)
-        here = getattr(sys.modules.get(name), '__file__', None)
-        if theirs and (name in missed or here and theirs.origin and theirs.origin != here):
+    for name in {name for name in sys.modules if '.' not in name} - AT_FIRST - missed:
+        theirs = PathFinder.find_spec(name, [place for place in path_of_worker() if place in users])
+        here = getattr(sys.modules[name], '__file__', None)
+        if theirs and here and theirs.origin and theirs.origin != here:
+            found.append(name)
+    for name in missed:
+        if PathFinder.find_spec(name, others) or any(finder.find_spec(name, None, None) for finder in finders):
             found.append(name)
     return ', '.join(sorted(found)).encode()
 
@@ -309,14 +311,16 @@ class Importer:
             raise Refused('the script cannot be read')
         lines = [line.split(' ', 1) for line in os.fsdecode(read).split('\n') if line]
         self.sets = [name for kind, name in lines if kind == 'set']
-        # Nothing of the user's own is found, unless he has asked for it by name.
+        # Nothing of the user's own is found, installed to be edited or not, unless he has asked for it by name.
         allowed = [entry for entry in PATH if self.is_mine(entry) or entry.endswith('.zip')]
         with self.reads:
             sys.path[:] = path_of_worker()
             for name in wanted:
                 self.one(name)
             sys.path[:] = allowed
-            sys.meta_path.append(self.misses)
+            finders = list(sys.meta_path)
+            edited = [finder for finder in finders if 'editable' in getattr(finder, '__module__', '')]
+            sys.meta_path[:] = [finder for finder in finders if finder not in edited] + [self.misses]
             for name in ['torch'] + [name for kind, name in lines if kind == 'import']:
                 self.one(name)
             if 'torch' not in sys.modules:
@@ -326,10 +330,15 @@ class Importer:
                 if name and name.split('.')[0] not in self.struck:
                     bring(name)
         sys.meta_path.remove(self.misses)
+        for finder in edited:  # where `pip install -e` has put them
+            sys.meta_path.insert(finders.index(finder), finder)
         if rehearsed is None:
             raise Refused('the rehearsal of a first step failed')
-        if mistaken := in_child(lambda: hidden(self.misses.names)):
-            raise Refused('files of the user hide, or add, modules that others import: ' + os.fsdecode(mistaken))
+        others = [entry for entry in path_of_worker() if not self.is_mine(entry)]
+        mistaken = in_child(lambda: hidden(self.misses.names, others, edited))
+        if mistaken != b'':
+            raise Refused('files of the user hide, or add, modules that others import: ' +
+                          os.fsdecode(mistaken or b'which ones is not known'))
         if self.reads.of_ranks:
             raise Refused('modules read %s at import' % ', '.join(sorted(self.reads.of_ranks)))
         for name in self.sets:

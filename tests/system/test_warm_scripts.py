@@ -329,6 +329,17 @@ STUB = {
         except ImportError:
             plug_in = None
         """,
+    "__editable___edited_finder.py": """\
+        import importlib.util, pathlib, sys
+        class Finder:
+            @classmethod
+            def find_spec(cls, name, path=None, target=None):
+                place = pathlib.Path(sys.prefix).parent / "edited.py"
+                return importlib.util.spec_from_file_location(name, place) if name == "edited" else None
+        sys.meta_path.append(Finder)
+        """,
+    "edited.pth": "import __editable___edited_finder",
+    "finds_edited.py": "try:\n    import edited\nexcept ImportError:\n    edited = None",
     "loud.py": "import os\nos.environ['SET_BY_IMPORT'] = 'yes'\nwidth = os.environ.get('LOUD_WIDTH')",
 }
 
@@ -524,6 +535,18 @@ def test_script_and_local_modules_are_read_when_a_worker_begins(serve, tmp_path)
     assert printed(server) == ["False", "first 1"]
     write(tmp_path / "local.py", "value = 2")
     assert printed(server, text.format("second")) == ["False", "second 2"]
+
+
+def test_packages_that_are_installed_to_be_edited_are_read_when_a_worker_begins(serve, stub_python):
+    edited = stub_python.parents[2] / "edited.py"
+    write(edited, "value = 1")
+    text = "import sys, torch\nprint('edited' in sys.modules)\nimport edited\nprint(edited.value, sys.meta_path[-1])\n"
+    server = serve(text)
+    assert printed(server) == ["False", "1 <class '__editable___edited_finder.Finder'>"]
+    write(edited, "value = 2")
+    assert printed(server) == ["False", "2 <class '__editable___edited_finder.Finder'>"]
+    (report,) = serve("import torch, finds_edited").said
+    assert report == ["F", "files of the user hide, or add, modules that others import: edited"]
 
 
 @pytest.mark.parametrize("own", ["plug_in.py", "plug_in/__init__.py", "plug_in/a_file", "loud.py", "queue.py",
