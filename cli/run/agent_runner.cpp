@@ -478,6 +478,9 @@ void AgentRunner::start_workers(const agent::StartWorkers& order) {
     const Status made = workers_.let_wait_for_each_other(settings_.node.local_world_size);
     if (!made) return on(agent::WorkerNotStarted{0, made.error().text()});
   }
+  restarts_left_ = order.round.max_restarts - order.round.restart_count;
+  if (!warm_.may_take(settings_.node.local_world_size)) return start_fresh(order);
+  // All of them are told what they are before any of them runs.
   std::vector<process::Command> commands;
   for (int local_rank = 0; local_rank < settings_.node.local_world_size; ++local_rank) {
     auto command = worker_command(order, local_rank);
@@ -485,8 +488,20 @@ void AgentRunner::start_workers(const agent::StartWorkers& order) {
     commands.push_back(std::move(*command));
   }
   commands_ = std::move(commands);
-  restarts_left_ = order.round.max_restarts - order.round.restart_count;
   if (!warm_.take(commands_, [this](const std::vector<pid_t>& pids) { run_commands(pids); })) run_commands({});
+}
+
+// One after the other, so that the ends of their streams are open for one of them at a time.
+void AgentRunner::start_fresh(const agent::StartWorkers& order) {
+  for (int local_rank = 0; local_rank < settings_.node.local_world_size; ++local_rank) {
+    const auto command = worker_command(order, local_rank);
+    if (!command) return on(agent::WorkerNotStarted{local_rank, command.error().text()});
+    const auto pid = workers_.start(local_rank, *command);
+    output_.started(local_rank);
+    if (!pid) return on(agent::WorkerNotStarted{local_rank, pid.error().text()});
+    on(agent::WorkerStarted{local_rank, *pid});
+    if (local_rank == 0) warm_.round_began(false, restarts_left_, *command);
+  }
 }
 
 // `warm`: the pids of workers that are there already; without them fresh ones are started.

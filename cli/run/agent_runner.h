@@ -99,6 +99,7 @@ class AgentRunner {
   void begin_round(const agent::StartWorkers& order);
   void warn_of_ranks_that_are_not_there(const agent::StartWorkers& order);
   void start_workers(const agent::StartWorkers& order);
+  void start_fresh(const agent::StartWorkers& order);
   void run_commands(const std::vector<pid_t>& warm);
   void give_up_starting();
   Result<process::Command> worker_command(const agent::StartWorkers& order, int local_rank);

@@ -81,6 +81,10 @@ int descriptors_for(const LaunchSettings& settings) {
     count += 3;  // the event of its thread, and two files
   // The connections that are served, and as many that are refused and being closed.
   if (settings.http_port) count += 1 + 2 * static_cast<int>(limits::kHttpConnections);
+  // For each worker that waits its socket and pidfd, and when it becomes one the ends of its streams; the server's
+  // socket.
+  const bool may_be_warm = settings.warm.rules.mode != warm::Mode::kOff && settings.warm.rules.never.empty();
+  if (may_be_warm) count += 1 + 4 * static_cast<int>(settings.output.ranks.size());
   // The file, and the event of its thread.
   if (!settings.record_file.empty()) count += 2;
   if (!settings.events_file.empty()) count += 2;

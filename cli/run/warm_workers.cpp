@@ -86,8 +86,7 @@ WarmWorkers::WarmWorkers(net::Loop& loop, const LaunchSettings& settings, proces
       timer_(loop) {}
 
 std::string WarmWorkers::why_cold(const std::vector<process::Command>& commands) {
-  std::string why = rules_.why_cold(server_.parked(), static_cast<int>(commands.size()));
-  if (!why.empty()) return why;
+  std::string why;
   const bool is_environment_the_same = std::ranges::all_of(
       commands, [&](const process::Command& command) { return of_all_ranks(command.variables) == found_; });
   if (!is_environment_the_same) {
@@ -102,8 +101,14 @@ std::string WarmWorkers::why_cold(const std::vector<process::Command>& commands)
   return why;
 }
 
-bool WarmWorkers::take(const std::vector<process::Command>& commands, std::function<void(std::vector<pid_t>)> done) {
+bool WarmWorkers::may_take(int count) {
   if (rules_.settings().mode == warm::Mode::kOff) return false;
+  const std::string why = rules_.why_cold(server_.parked(), count);
+  if (!why.empty()) tell(why);
+  return why.empty();
+}
+
+bool WarmWorkers::take(const std::vector<process::Command>& commands, std::function<void(std::vector<pid_t>)> done) {
   const std::string why = why_cold(commands);
   if (!why.empty()) {
     tell(why);

@@ -22,6 +22,8 @@ class WarmWorkers {
   // `settings` and `tree` outlive it. `cgroup_procs`: of the workers' cgroup; -1: there is none.
   WarmWorkers(net::Loop& loop, const LaunchSettings& settings, process::WorkerTree& tree, int cgroup_procs);
 
+  // So many workers wait, so that take() is worth a try.
+  bool may_take(int count);
   // Makes workers of those that wait. False: they are to be started fresh. Else `done` is called within about a second,
   // with their pids, or without any: then they are to be started fresh, and none of them runs. `commands`: what fresh
   // ones would be given, by local rank, with one and the same environment.
