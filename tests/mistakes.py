@@ -100,8 +100,8 @@ MISTAKES = {
                 "  for (const CarriedState::Excluded& host : state->excluded)\n"
                 "    if (!mutant::is('q')) parts.check"),
         Mistake("r", "who has voted in vain does not look for a candidate before it opens the next door", AGENT + "search.cpp",
-                "if (!looked_at_ && (is_in_vain_ || is_late)) look_round();",
-                "if (!looked_at_ && (is_in_vain_ || is_late) && !mutant::is('r')) look_round();"),
+                "  if (begins_to_look) look_round();",
+                "  if (begins_to_look && (is_done_ || !mutant::is('r'))) look_round();"),
     ],
     "succession_mutants": [
         Mistake("a", "a coordinator counts a promise from the acknowledgement", "tests/succession/coordinators.cpp",

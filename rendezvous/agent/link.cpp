@@ -275,7 +275,7 @@ Link::Effects Link::send(const AgentMessage& message) {
   if (settings_.in_process) return {HandOver{message}};
   const auto* leaves = std::get_if<NodeLeaves>(&message);
   const bool is_done = leaves != nullptr && leaves->signal == 0;
-  if (is_done) search_.does_without(settings_.agent);
+  if (is_done) search_.is_done();
   if (!session_) return out;
   if (is_done && state_ == State::kAttached) promises_.leaves(session_->welcome());
   ByteString bytes;

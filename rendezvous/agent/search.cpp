@@ -40,12 +40,12 @@ void Search::begin(const protocol::LeaseTimes& times, std::int64_t now_ms) {
 }
 
 // Those that may take their time come first, so that what the others have answered is fresh when the agent goes on.
-// Who has voted in vain looks also where the nodes meet: the process there may be of another start than the successor
-// on that host. After a loss that takes too long, since the coordinator's host is mostly the one.
+// Who has voted in vain, or is done, looks also where the nodes meet: the process there may be of another start than
+// the successor on that host. After a loss that takes too long, since the coordinator's host is mostly the one.
 void Search::look_round() {
   to_look_at_.clear();
   const std::size_t meeting_place = successors_.size();
-  if (is_in_vain_ && !silent_.contains(meeting_place)) to_look_at_.push_back(meeting_place);
+  if ((is_in_vain_ || is_done_) && !silent_.contains(meeting_place)) to_look_at_.push_back(meeting_place);
   for (std::size_t index = successors_.size(); index-- > 0;) {
     if (!silent_.contains(index) && successors_[index].agent != host_) to_look_at_.push_back(index);
   }
@@ -77,7 +77,8 @@ std::optional<DoorTarget> Search::next(bool is_free, std::int64_t now_ms) {
     return door_of(*lost);
   }
   const bool is_late = !dialing_ && now_ms >= began_ms_ + times_.renewal_ms();
-  if (!looked_at_ && (is_in_vain_ || is_late)) look_round();
+  const bool begins_to_look = is_done_ ? to_look_at_.empty() : !looked_at_ && (is_in_vain_ || is_late);
+  if (begins_to_look) look_round();
   looked_at_.reset();
   if (!to_look_at_.empty()) {
     looked_at_ = to_look_at_.back();
@@ -92,9 +93,7 @@ std::optional<DoorTarget> Search::next(bool is_free, std::int64_t now_ms) {
     dialing_.emplace(successors_.size() + 1, times_, now_ms);
     for (std::size_t skipped = 0; skipped < begins_with_; ++skipped) (void)dialing_->dial();
   }
-  do {
-    successor_ = dialing_->dial();
-  } while (shuns_ != 0 && successor_ < successors_.size() && successors_[successor_].agent == shuns_);
+  successor_ = dialing_->dial();
   successor_since_ms_ = now_ms;
   asked_ = successor_ < successors_.size() ? Asked::kSuccessor : Asked::kMeetingPlace;
   if (asked_ == Asked::kMeetingPlace) return {};
@@ -129,7 +128,8 @@ std::optional<std::int64_t> Search::patience_ms(std::int64_t now_ms) const {
 std::optional<std::int64_t> Search::again_at_ms(bool has_refused, std::int64_t now_ms) const {
   if (sent_to_) return now_ms;
   if (!is_on_) return {};
-  if (looks_round()) return now_ms;
+  const bool rests = is_done_ && to_look_at_.empty();  // all have been looked at
+  if (looks_round()) return rests ? std::max(now_ms, asked_ms_ + SuccessorDialing::kStepMs) : now_ms;
   if (retry_ms_) return now_ms + std::max<std::int64_t>(*retry_ms_, 1);
   if (dialing_) return dialing_->again_at_ms(asked_ms_, has_refused, now_ms);
   // Where the lost coordinator's own door has refused, the agent is free now.

@@ -35,11 +35,11 @@ class Search {
   // It has told who comes after it.
   void knows(std::vector<protocol::Successor> successors) {
     successors_ = std::move(successors);
-    shuns_ = 0;
+    is_done_ = false;
   }
-  // The node of this agent, which is the searching one, is done and about to leave: until it is in a round again it
-  // does not make a coordinator of its own process, while the nodes that it leaves find another one.
-  void does_without(protocol::AgentId own) { shuns_ = own; }
+  // The node is done, and about to leave: until it is in a round again it makes no candidate anywhere, but looks round
+  // for the one that the nodes which it leaves have found.
+  void is_done() { is_done_ = true; }
   const std::vector<protocol::Successor>& successors() const { return successors_; }
   // The session with it has ended: the search begins, if there are successors. If a search is on, it was a candidate's.
   void begin(const protocol::LeaseTimes& times, std::int64_t now_ms);
@@ -72,7 +72,7 @@ class Search {
 
   std::vector<protocol::Successor> successors_;
   protocol::AgentId host_ = 0;
-  protocol::AgentId shuns_ = 0;
+  bool is_done_ = false;
   bool is_on_ = false;
   protocol::LeaseTimes times_;
   std::int64_t began_ms_ = 0;

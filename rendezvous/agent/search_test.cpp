@@ -230,15 +230,19 @@ TEST_CASE("what a coordinator before has told leads to the present one, too, if 
 }
 
 TEST_CASE(
-    "who is done, and about to leave, does not make its own process the coordinator until it is in a round again") {
+    "who is done, and about to leave, makes no candidate anywhere, but looks round until it is in a round again") {
   Lost lost;
-  lost.search.does_without(2);
-  CHECK(lost.asks(true) == 3);
-  CHECK(lost.asks(true) == 1);
-  CHECK(lost.asks(true) == 0);
-  CHECK(lost.asks(true) == 3);
+  lost.search.is_done();
+  for (int turn = 0; turn < 3; ++turn) {
+    for (const AgentId looked_at : {2u, 3u, 0u}) {
+      CHECK(lost.asks(true) == looked_at);
+      CHECK(lost.search.looks_round());
+      CHECK(lost.search.again_at_ms(true, lost.now_ms) == lost.now_ms + (looked_at == 0 ? kStep : 0));
+    }
+  }
   Lost back;
-  back.search.does_without(2);
+  back.search.is_done();
   back.search.knows({Lost::door(2), Lost::door(3), Lost::door(1)});
   CHECK(back.asks(true) == 2);
+  CHECK_FALSE(back.search.looks_round());
 }

@@ -336,15 +336,25 @@ TEST_CASE("the coordinator's node that is done hands over while all nodes of the
   CHECK(!off.coordinator.ended());
 }
 
+namespace {
+
+// Node 1, which is done, votes for a candidate, and says that it leaves.
+NodeJoins leave_done(Later& job, const Three& before) {
+  NodeJoins done = job.joiner(1);
+  done.facts = facts_of(before.prepared.at(0).second, 7, AgentFacts::Activity::kSucceeded);
+  job.say(1, done);
+  job.votes(1);
+  CHECK(job.say(1, NodeLeaves{}).all<Dismiss>().empty());
+  return done;
+}
+
+}  // namespace
+
 TEST_CASE("a node that is done, and leaves a candidate, votes first, and the round goes on without it") {
   for (const bool is_gone : {false, true}) {
     const Three before;
     Later job(before);
-    NodeJoins done = job.joiner(1);
-    done.facts = facts_of(before.prepared.at(0).second, 7, AgentFacts::Activity::kSucceeded);
-    job.say(1, done);
-    job.votes(1);
-    CHECK(job.say(1, NodeLeaves{}).all<Dismiss>().empty());
+    const NodeJoins done = leave_done(job, before);
     for (const NodeId node : {2u, 3u}) {
       job.comes(node);
       job.votes(node);
@@ -365,11 +375,7 @@ TEST_CASE(
     "a node that is done, and leaves a candidate, leaves also if the round is stopped without a node that is lost") {
   const Three before;
   Later job(before);
-  NodeJoins done = job.joiner(1);
-  done.facts = facts_of(before.prepared.at(0).second, 7, AgentFacts::Activity::kSucceeded);
-  job.say(1, done);
-  job.votes(1);
-  job.say(1, NodeLeaves{});
+  const NodeJoins done = leave_done(job, before);
   job.comes(2);
   job.votes(2);
   promise(job, 1);

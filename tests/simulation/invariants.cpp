@@ -401,7 +401,8 @@ void Invariants::agent_finished(const Node& node, const agent::Finish& end) {
   // The job was started again and stopped by an operator before it met a node of the earlier start, which has a
   // verdict.
   const bool was_in_no_round = node.agent()->lifecycle().joins().facts.membership == 0;
-  if (was_in_no_round && verdict.outcome == Verdict::Outcome::kStopped) return;
+  const bool was_ordered = verdict.outcome == Verdict::Outcome::kStopped && verdict.reason == "stopped by an operator";
+  if (was_in_no_round && was_ordered) return;
   const Incarnation incarnation = link.own_incarnation() != 0 ? link.own_incarnation() : link.incarnation();
   // A coordinator that is cut off from most nodes may end the job for the others, while those have another one. Its
   // verdict may be passed on by a later one.

@@ -419,10 +419,8 @@ void Node::watch_link() {
   link_is_over_ = true;
   const bool belongs = link.own_incarnation() != 0;
   if (has_door()) {  // it may have found candidates only
-    // Among many nodes votes may be split among more candidates, who resign one after the other.
-    const int gathering = simulation_.nodes().size() <= 9 ? 2 : 3;
     const Ms long_enough_ms =
-        gathering * simulation_.setup().loss_timeout_ms + 4'000 + 100 * simulation_.network().longest_way_ms();
+        2 * simulation_.setup().loss_timeout_ms + 4'000 + 100 * simulation_.network().longest_way_ms();
     if (belongs && !simulation_.setup().doors_are_shut)
       chance_ = simulation_.company().chance(*this, now_ms - long_enough_ms);
     return;
